@@ -503,13 +503,30 @@ def read_status(
     return statuses or [{"folder": str(output), "in_use": is_in_use(output), "stages": [], "others": []}]
 
 
-def format_status(folders: Sequence[Json]) -> str:
-    """Return a line on how many stages are done, and a table for each folder."""
+def format_status(folders: Sequence[Json], *, every: bool = False) -> str:
+    """Return a line on how many stages are done, then a line a stage.
+
+    Stages in several folders are counted for each folder or kind of file at the top, unless `every` one is asked for.
+    """
     states = [stage["state"] for status in folders for stage in status["stages"]]
     left = [stage["stage"] for status in folders for stage in status["stages"] if stage["state"] != "done"]
     counts = [f"{states.count(state)} {state}" for state in ("stale", "missing", "damaged") if state in states]
     lines = [", ".join([f"{states.count('done')} of {len(states)} stages done", *counts])]
     lines[0] += f"; next: {left[0]}" if left else ""
+    if len(folders) > 1 and not every:
+        root, groups = Path(os.path.commonpath([one["folder"] for one in folders])), dict[str, list[Json]]()
+        for status in folders:
+            for stage in status["stages"]:
+                place = (Path(status["folder"]) / stage["artefact"]).relative_to(root.parent)
+                groups.setdefault(place.parts[1] if len(place.parts) > 1 else str(place), []).append(stage)
+        busy = "a" if any(status["in_use"] for status in folders) else "no"
+        lines += ["", f"{root}: {busy} run is at work in it"]
+        for name, stages in groups.items():
+            done = [stage for stage in stages if stage["state"] == "done"]
+            why = next((f"  {one['state']}: {one['stage']}, {one['why']}" for one in stages if one not in done), "")
+            seconds = sum(stage["seconds"] or 0 for stage in done)
+            lines.append(f"  {name:24}  {len(done):4} of {len(stages):4} done  {seconds:8.1f} s{why}".rstrip(", "))
+        return "\n".join(lines)
     for status in folders:
         lines += ["", f"{status['folder']}: {'a' if status['in_use'] else 'no'} run is at work in it"]
         width = max((len(stage["stage"]) for stage in status["stages"]), default=0)

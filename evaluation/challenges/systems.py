@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from evaluation.challenges.ranking import LOWER_IS_BETTER, ComparedSystem
 from evaluation.challenges.team_scores import read_results, recompute_averages
 from evaluation.metrics import reversal_at
 from evaluation.plots import TradeOff, plot_privacy_utility
-from evaluation.reports import find, interval_from, number, one_error, strongest
+from evaluation.reports import Condition, interval_from, one_error, stated_minima, summarise
 from evaluation.trials import SCENARIO_ORDER
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError, few
@@ -151,27 +152,19 @@ def figures_of_results(
     """
     protocol = results.get("protocol") or {}
     reading = protocol.get("reading", "rocch")
-    groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for row in results["conditions"]:
-        groups.setdefault((row["dataset"], row["gender"], row["scenario"]), []).append(row)
-    minima = {
-        tuple(row[name] for name in ("dataset", "gender", "scenario")): row.get("minimum")
-        for row in results.get("summary") or ()
-    }
-    by_sex = {dataset for dataset, speakers, _ in groups if speakers != "all"}
+    conditions = [Condition.from_dict(row) for row in results["conditions"]]
+    attacker, counts = protocol.get("attacker"), Counter(row.identity[:3] for row in conditions)
+    by_sex = {row.dataset for row in conditions if row.gender != "all"}
+    named = [row for row in conditions if attacker in (None, row.attacker)]
     figures = []
-    for (dataset, speakers, scenario), rows in groups.items():
-        named = [row for row in rows if row["attacker"] == protocol.get("attacker", row["attacker"])]
-        row = strongest(named) if named else {}
-        if find(row, "eer", reading) is None:
+    for one in summarise(named, None if protocol else stated_minima(results)):
+        value = one.condition.metric(f"eer.{reading}") if protocol else one.rate
+        if not value.known:
             continue
-        least = None if protocol else minima.get((dataset, speakers, scenario))
-        ends = least or find(row, "intervals", f"eer.{reading}")
-        value = interval_from({**(ends or {}), "value": row["eer"][reading]})
         # without lists by sex there was one across them, which rank files call so
-        place = *split_of(dataset), speakers if dataset in by_sex else "mixed", scenario
-        crossing, n_target = number(row["eer"].get("interpolated")), number(row.get("n_target"))
-        figures.append(ChallengeFigure("EER", *place, value, crossing, n_target, len(rows)))
+        place = *split_of(one.dataset), one.gender if one.dataset in by_sex else "mixed", one.scenario
+        crossing = one.condition.metric("eer.interpolated").value
+        figures.append(ChallengeFigure("EER", *place, value, crossing, one.n_target, counts[one.identity]))
 
     def walk(measure: str, block: Mapping[str, Any], dataset: str, condition: str) -> None:
         """Take rates by set and kind of speech, or one alone, of anonymised speech."""
@@ -185,7 +178,7 @@ def figures_of_results(
             figures.append(ChallengeFigure(*place, interval_from(block)))
 
     for measure in utilities:
-        walk(measure, find(results, "utility", measure) or {}, "", "anonymised")
+        walk(measure, (results.get("utility") or {}).get(measure) or {}, "", "anonymised")
     return tuple(figures)
 
 
@@ -247,8 +240,8 @@ def read_system(
         with one_error(path):
             results = _load_results(path)
             figures, protocols = figures_of_results(results, tuple(LOWER_IS_BETTER)), [results.get("protocol")]
-            weights = find(results, "config", "challenge", "weights") or {}
-            name = name or find(results, "anonymiser", "name") or ""
+            weights = ((results.get("config") or {}).get("challenge") or {}).get("weights") or {}
+            name = name or (results.get("anonymiser") or {}).get("name") or ""
     else:
         sections = read_rank_file(path)
         figures, protocols = figures_of_rank_file(sections), records(sections, PROTOCOL)

@@ -1,6 +1,7 @@
 """Reports: the files of a linkability evaluation; and the results of a privacy evaluation, ``results.json`` (format in
 `results`), as tables and as an HTML page."""
 
+from evaluation.reports.comparison import rate_difference, samples_of
 from evaluation.reports.linkability import (
     ALL,
     RANKS,
@@ -17,14 +18,32 @@ from evaluation.reports.linkability import (
 from evaluation.reports.page import write_comparison, write_page
 from evaluation.reports.results import (
     FORMAT,
-    find,
+    OVER_SCENARIOS,
+    ClosedSet,
+    Condition,
+    Draw,
+    EnrolledSpeaker,
+    Linkability,
+    Minima,
+    Outcome,
+    Row,
     interval_from,
+    main_outcomes,
     number,
     one_error,
     parse_results,
     read_results,
-    secondary_results,
+    stated_minima,
     strongest,
+    summarise,
 )
-from evaluation.reports.tables import format_latex, format_markdown, latex_table
+from evaluation.reports.tables import (
+    CSV,
+    columns_of,
+    format_latex,
+    format_markdown,
+    format_outcomes,
+    latex_table,
+    table_rows,
+)
 from evaluation.reports.verdict import headlines, one_in

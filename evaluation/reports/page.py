@@ -11,35 +11,33 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
-from itertools import chain, product, zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
-from evaluation.formats import read_key, read_scores
-from evaluation.metrics import SCALE, SortedScores, ceiling_note, eer, meaning_of
+from evaluation.metrics import SCALE, ceiling_note, meaning_of
 from evaluation.plots import TradeOff, plot_privacy_utility
 from evaluation.reports import pictures
+from evaluation.reports.comparison import check_attackers, name_list, paired_rates, unlike_in
 from evaluation.reports.results import (
     GENDERS,
     Condition,
+    EnrolledSpeaker,
     Outcome,
     Results,
-    find,
     interval_from,
     number,
     one_error,
     parse_results,
 )
-from evaluation.reports.tables import summary_rows
+from evaluation.reports.tables import FIGURES, MISSING, table_rows
 from evaluation.reports.verdict import TARGETS, badge, headlines, one_in, word_of
-from evaluation.trials import SCENARIO_ORDER, read_speakers
-from evaluation.uncertainty import Interval, Resampling, Sample, holm, paired_differences, sample_from
-from spkbase.errors import DataError, few
+from evaluation.trials import SCENARIO_ORDER
+from evaluation.uncertainty import Interval
+from spkbase.errors import DataError
 from spkbase.files import write_text
 
-MISSING = "n/a"
 SPACE, DASH = "\N{NO-BREAK SPACE}", "\N{EN DASH}"
 CHANCE = 0.5
 
@@ -58,7 +56,6 @@ MEASURES = {
     "f0": ("F0 correlation", False, False),
 }
 
-_RESAMPLES = 200  # for paired differences
 _BREAK = re.compile(r"(?<=\d) (?=(%|points?\b|bit\b))")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 
@@ -121,25 +118,25 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
     parsed = [parse_results(raw) for raw, _ in sources]
     names = [results.name or "no anonymiser" for results in parsed]
     names = [
-        name if names.count(name) == 1 else f"{name} ({names[: place + 1].count(name)})"
-        for place, name in enumerate(names)
+        name if names.count(name) == 1 else f"{name} ({names[: position + 1].count(name)})"
+        for position, name in enumerate(names)
     ]
     systems = dict(zip(names, parsed, strict=True))
     folders = {name: Path(folder) for name, (_, folder) in zip(names, sources, strict=True)}
-    places = list(dict.fromkeys(place for results in parsed for place in results.main_places()))
+    lists = list(dict.fromkeys(one for results in parsed for one in results.main_lists()))
     with one_error():
         check_attackers(systems)
         curves = []
-        for count, place in enumerate(places, 1):
-            worst = {name: outcome for name, results in systems.items() if (outcome := results.worst(*place))}
+        for count, trials in enumerate(lists, 1):
+            worst = {name: outcome for name, results in systems.items() if (outcome := results.worst(*trials))}
             drawn = {
                 name: (f"{pictures.short(name)}: {pictures.label_of(outcome)}", outcome, folders[name])
                 for name, outcome in worst.items()
             }
-            where = _place(place)
+            where = name_list(*trials)
             curves.append((where, pictures.score_pictures(drawn, where, f"together-{count}")))
         side_by_side = []
-        for dataset in dict.fromkeys(dataset for dataset, _ in places):
+        for dataset in dict.fromkeys(dataset for dataset, _ in lists):
             rows = [
                 (name, next((found for found in headlines(results) if found.worst.dataset == dataset), None))
                 for name, results in systems.items()
@@ -148,115 +145,6 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
             side_by_side.append((dataset, rows))
         values = {"systems": systems, "curves": curves, "side_by_side": side_by_side, "unlike": unlike_in(systems)}
         return _render("comparison.html.j2", values | {"paired": paired_rates(systems, folders)})
-
-
-def check_attackers(systems: Mapping[str, Results]) -> None:
-    """Refuse to compare anonymisers with different attackers, as the strongest of more attackers is stronger.
-
-    Raises
-    ------
-    DataError
-        If the attackers on a data set and scenario differ between anonymisers.
-    """
-    run: dict[str, dict[str, set[str]]] = {}
-    for name, results in systems.items():
-        for row in results.conditions:
-            run.setdefault(f"{row.dataset}, {row.scenario}", {}).setdefault(name, set()).add(row.attacker)
-    for where, attackers in run.items():
-        every = set().union(*attackers.values())
-        for name, known in attackers.items():
-            if every - known:
-                text = f"expected the same attackers in all results, but on {where} {name} has no {few(every - known)}"
-                raise DataError(text, remedy="evaluate all anonymisers with the same setting 'attackers'")
-
-
-def paired_rates(
-    systems: Mapping[str, Results], folders: Mapping[str, Path]
-) -> list[tuple[str, dict[str, Interval], str]]:
-    """Return the differences in EER between each anonymiser and the first one, on the same trials.
-
-    Both anonymisers share the resamples of speakers, so that effects of easy and hard speakers cancel. The number of
-    resamples is that of the first results, at most 200, because the interval needs only the standard deviation. The
-    scenario is the best informed one that both have.
-
-    Parameters
-    ----------
-    systems : mapping of str to Results
-        Results by name; the others are compared with the first.
-    folders : mapping of str to path
-        Folders to which the paths in the results are relative, by name.
-
-    Returns
-    -------
-    list of (str, dict of str to Interval, str)
-        For each pair and data set a title; the differences by attacker, with intervals and p-values (corrected for the
-        number of attackers with `holm`); and the reason if there are none. If the strongest attackers differ, their
-        difference comes first.
-    """
-    (base, first), *others = systems.items()
-    config = first.raw.get("config") or {}
-    settings = config.get("evaluation") or {}
-    count = min(settings.get("resamples", _RESAMPLES), _RESAMPLES)
-    resampling = Resampling(count, config.get("seed") or 0, settings.get("level", 0.95))
-    found = []
-    for (dataset, gender), (name, results) in product(first.main_places(), others):
-        strongest = [{one.scenario: one for one in of.outcomes_of(dataset, gender)} for of in (first, results)]
-        common = [one for one in strongest[0] if one in strongest[1] and one != "original"]
-        if not common or not resampling.resamples:
-            continue
-        best = [of[common[-1]] for of in strongest]
-        names = [one.attacker for one in best]
-        pairs: dict[str, list[Condition]] = {}
-        if names[0] != names[1]:
-            pairs[f"strongest of either: {names[1]} and {names[0]}"] = [*best]
-        for row in (*first.conditions, *results.conditions):
-            if row.place[:3] == (dataset, gender, common[-1]):
-                label = row.attacker + (", strongest of both" if names == [row.attacker] * 2 else "")
-                pairs.setdefault(label, []).append(row)
-        gaps, problem = {}, ""
-        try:
-            for attacker, rows in pairs.items():
-                both = zip((base, name), rows, strict=True)
-                samples = {of: samples_of(row, folders[of]) for of, row in both}
-                gaps[attacker] = paired_differences(samples, _rate, resampling)[name]["eer.rocch"]
-        except DataError as error:
-            gaps, problem = {}, f"No paired differences: {error}"
-        corrected = holm([gap.p_value for gap in gaps.values()])
-        gaps = {of: replace(gap, p_value=float(p)) for (of, gap), p in zip(gaps.items(), corrected, strict=True)}
-        found.append((f"{name} minus {base}: {_place((dataset, gender))}, {common[-1]}", gaps, problem))
-    return found
-
-
-def samples_of(row: Condition, folder: Path) -> list[Sample]:
-    """Return the trials of each draw of a condition, ready to be resampled."""
-    files, key, speakers = pictures.files_of(row, folder)
-    maps, trials = read_speakers(speakers) if speakers else None, read_key(key)
-    return [sample_from(read_scores(file), trials, segment_speakers=maps, bootstrap_by="id")[0] for file in files]
-
-
-def unlike_in(systems: Mapping[str, Results]) -> list[str]:
-    """Return a sentence for each difference between evaluations that may make their figures incomparable.
-
-    It compares scenarios and numbers of enrolled speakers and trials on each data set that several of them have, the
-    number of anonymised versions of the training speech, and whether speech is simulated, as far as the results state
-    these.
-    """
-    found: dict[str, dict[str, str]] = {}
-    for dataset in dict.fromkeys(name for results in systems.values() for name in results.datasets()):
-        for name, results in systems.items():
-            if dataset in results.datasets():
-                found.setdefault(f"Scenarios of {dataset}", {})[name] = ", ".join(results.scenarios(dataset))
-                found.setdefault(f"Trials of {dataset}", {})[name] = _sizes(results, dataset)
-    for name, results in systems.items():
-        draws = find(results.raw, "anonymiser", "training_draws")
-        found.setdefault("Anonymised versions of the training speech", {})[name] = "" if draws is None else f"{draws}"
-        found.setdefault("Simulated speech", {})[name] = "yes" if results.raw.get("simulated") else "no"
-    known = {what: {name: value for name, value in values.items() if value} for what, values in found.items()}
-    return [
-        f"{what}: {'; '.join(f'{name} {value}' for name, value in values.items())}."
-        for what, values in known.items()
-        if len(set(values.values())) > 1
-    ]
 
 
 def utility_values(results: Results) -> list[tuple[str, tuple[str, ...], Interval]]:
@@ -381,120 +269,64 @@ def on_ruler(eer: float) -> str:
     return f"{100 * min(max(eer, 0.0), CHANCE) / CHANCE:.4g}%"
 
 
-def among(candidates: tuple[int, int]) -> str:
-    least, most = candidates
-    return "among all enrolled" if not most else f"of {most}" if least == most else f"of {least} to {most}"
-
-
-def in_short(outcome: Outcome) -> str:
-    """Summarise levels of knowledge, identification and closed set in a few words; "" without them."""
-    beside = outcome.beside
-    others = {level: one for level, one in beside.levels.items() if one.attacker != outcome.attacker}
-    parts = [f"{level} {percent(one.rate.value)}" for level, one in others.items()]
-    if beside.identification.attacker:
-        parts.append(f"identified {percent(beside.identification.rate.value, 0)}")
-    if beside.closed_set.attacker:
-        parts.append(f"closed set {percent(beside.closed_set.rate.value)}")
-    return ", ".join(parts)
-
-
-def linked_among(outcome: Outcome) -> str:
-    if not outcome.linkability.known or math.isnan(outcome.n_enrolled):
-        return ""
-    # lists without trials across the sexes
-    within = ", of their sex" if outcome.n_enrolled < number(outcome.values.get("n_enrolled")) else ""
-    return f"of {count_of(outcome.n_enrolled)}{within}"
-
-
-def category(outcome: Outcome) -> str:
-    zebra = outcome.values.get("zebra") or {}
-    if not zebra.get("tag"):
-        return ""
-    note = ceiling_note(number(zebra["individual"]), number(zebra.get("individual_ceiling")))
-    return f"category {zebra['tag']}" + (f", {note}" if note else "")
-
-
-def supported(value: Any, outcome: Outcome) -> str:
+def supported(value: float, outcome: Outcome) -> str:
     """Format evidence; above the `individual_ceiling`, which the number of trials sets, format that ceiling."""
-    most = number(find(outcome.values, "zebra", "individual_ceiling"))
-    return f"over {decimal(most)}" if number(value) > most * (1 + 1e-9) else decimal(value)
+    most = outcome.condition.metric("zebra.individual_ceiling").value
+    return f"over {decimal(most)}" if value > most * (1 + 1e-9) else decimal(value)
 
 
-def group_name(results: Results, dataset: str, gender: str) -> str:
-    """Name the speakers, with their number and numbers of trials if all conditions agree on these."""
-    rows = [row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender)]
-    words = {"n_enrolled": "enrolled", "n_target": "target trials", "n_nontarget": "nontarget trials"}
-    alike = {name: noun for name, noun in words.items() if len({row.get(name) for row in rows}) == 1}
-    parts = _counts(rows[0], alike)
-    return GENDERS.get(gender, gender).capitalize() + (f" ({', '.join(parts)})" if parts else "")
-
-
-def perfect(results: Results, worst: Outcome) -> Mapping[str, Any] | None:
-    """Return the smallest rate with a perfect anonymiser, if the results state it."""
-    rows = [row for row in results.raw.get("summary") or () if (row["dataset"], row["gender"]) == worst.place[:2]]
-    return next((found for row in rows if (found := find(row, "minimum_over_scenarios", "perfect"))), None)
-
-
-def _rate(scores: SortedScores) -> dict[str, float]:
-    return {"eer.rocch": eer(scores)}
-
-
-def _sizes(results: Results, dataset: str) -> str:
-    """Describe the sizes of the lists of a data set, which all conditions of one sex share."""
-    parts = []
-    for gender in results.main_genders(dataset):
-        row = next(row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender))
-        counts = [row.get(name) for name in ("n_enrolled", "n_target", "n_nontarget")]
-        if None not in counts:
-            parts.append("{} speakers, {} and {} trials".format(*counts))
-    return ", ".join(parts)
+def counts_of(row: Condition | Outcome, words: Mapping[str, str]) -> list[str]:
+    """Format the known counts with their nouns."""
+    counts = {noun: getattr(row, name) for name, noun in words.items()}
+    return [f"{count_of(count)} {noun}" for noun, count in counts.items() if not math.isnan(count)]
 
 
 def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
     """Return the values that the template of a page shows."""
-    level = number(find(results.raw, "config", "evaluation", "level"))
+    config = results.raw.get("config") or {}
+    level = number((config.get("evaluation") or {}).get("level"))
     averages: dict[str, dict[str, Any]] = {}
     for row in results.raw.get("averages") or ():
         averages.setdefault(" ".join(filter(None, (row["dataset"], row["split"]))), {})[row["scenario"]] = row
     curves, speakers, worst_cases = [], [], []
-    for count, place in enumerate(results.main_places(), 1):
-        where, outcomes = _place(place), results.outcomes_of(*place)
+    for count, trials in enumerate(results.main_lists(), 1):
+        where, outcomes = name_list(*trials), results.outcomes_of(*trials)
         drawn = {pictures.label_of(outcome): (pictures.label_of(outcome), outcome, folder) for outcome in outcomes}
         of_scores = pictures.score_pictures(drawn, where, f"curves-{count}")
         curves.append((where, [*of_scores, pictures.linkability_picture(outcomes, level, where, f"curves-{count}")]))
-        worst = results.worst(*place)
-        if worst is not None and worst.values.get("speakers"):
-            rows = sorted(worst.values["speakers"], key=_exposure)
-            known = [value for row in rows if not math.isnan(value := number(row["linkability_mean"]))]
-            speakers.append(
-                (worst, rows, known, pictures.speakers_picture(rows[: len(known)], where, f"speakers-{count}"))
-            )
-        told = [outcome for outcome in outcomes if outcome.values.get("worst_case") or outcome.values.get("cmc")]
-        if told:
-            worst_cases.append((where, told, pictures.match_pictures(told, where, f"cmc-{count}")))
+        worst = results.worst(*trials)
+        if worst is not None and worst.condition.speakers:
+            rows = sorted(worst.condition.speakers, key=_exposure)
+            known = [row.linkability_mean for row in rows if not math.isnan(row.linkability_mean)]
+            picture = pictures.speakers_picture(rows[: len(known)], where, f"speakers-{count}")
+            speakers.append((worst, rows, known, picture))
+        ranked = [one for one in outcomes if one.condition.worst_case or one.condition.cmc]
+        if ranked:
+            worst_cases.append((where, ranked, pictures.match_pictures(ranked, where, f"cmc-{count}")))
     utility = utility_values(results)
+    notes = [f"{name}: {note}" for condition in results.conditions for name, note in condition.notes.items()]
     return {
         "results": results,
-        "config": results.raw.get("config") or {},
+        "config": config,
         "averages": averages,
         "curves": curves,
-        "several_draws": any(len(outcome.beside.draws) > 1 for outcome in results.outcomes),
+        "several_draws": any(len(outcome.draws) > 1 for outcome in results.outcomes),
         "speakers": speakers,
         "worst": worst_cases,
         "voices": _voices(results),
         "utility": utility,
         "utility_pictures": list(_utility_pictures(results, utility)),
-        "summary": summary_rows(results),
-        "notes": _notes(results),
+        "figures": table_rows(FIGURES, results.outcomes),
+        "notes": gathered(sorted(note for note in notes if note.startswith(_NOTED))),
         "base": base,
-        "score_files": [] if base is None else [row for row in results.conditions if row.values.get("scores")],
+        "score_files": [] if base is None else [row for row in results.conditions if row.scores],
     }
 
 
-def _exposure(speaker: Mapping[str, Any]) -> tuple[float, float, str]:
+def _exposure(speaker: EnrolledSpeaker) -> tuple[float, float, str]:
     """Sort key for speakers: highest linkability, then lowest EER first; unknown values last."""
-    value, eer = number(speaker["linkability_mean"]), number(speaker["eer"])
-    return 1.0 if math.isnan(value) else -value, 1.0 if math.isnan(eer) else eer, speaker["speaker"]
+    value, eer = speaker.linkability_mean, speaker.eer
+    return 1.0 if math.isnan(value) else -value, 1.0 if math.isnan(eer) else eer, speaker.speaker
 
 
 def _voices(results: Results) -> list[tuple[str, list[Any], list[pictures.Picture]]]:
@@ -506,7 +338,7 @@ def _voices(results: Results) -> list[tuple[str, list[Any], list[pictures.Pictur
         matrices: list[pictures.Picture] = []
         for other, gender in enumerate(results.main_genders(dataset), 1):
             for entry in [entry for entry in entries if entry["gender"] == gender][:1]:
-                matrices += pictures.similarity_pictures(entry, _place((dataset, gender)), f"voices-{count}-{other}")
+                matrices += pictures.similarity_pictures(entry, name_list(dataset, gender), f"voices-{count}-{other}")
         if entries:
             found.append((dataset, entries, matrices))
     return found
@@ -516,58 +348,26 @@ def _utility_pictures(
     results: Results, values: Sequence[tuple[str, tuple[str, ...], Interval]]
 ) -> Iterator[pictures.Picture]:
     """Draw each value over all speakers against the EER of its data set or else of the worst data set."""
-    worst = {headline.worst.dataset: headline.worst for headline in reversed(headlines(results))}
+    worst = {headline.worst.dataset: headline for headline in reversed(headlines(results))}
     for measure in ("wer", "uar"):
         points = []
         for other, place, value in values:
             names = [name for name in place if name != "all"]
             if other != measure or not value.known or not worst or any(name in GENDERS for name in names):
                 continue
-            outcome = next((worst[name] for name in names if name in worst), [*worst.values()][-1])
-            if "original" in names:
-                same = results.outcomes_of(outcome.dataset, outcome.gender)
-                outcome = next((other for other in same if other.scenario == "original"), outcome)
-                if outcome.scenario != "original" or not outcome.eer.known:
-                    continue
+            headline = next((worst[name] for name in names if name in worst), [*worst.values()][-1])
+            original = "original" in names and headline.anonymised
+            rate = headline.original if original else headline.eer
+            if original and not rate.known:
+                continue
             name = pictures.short(", ".join(names) or results.name or "anonymised")
-            points.append(TradeOff(name, value, outcome.eer))
+            points.append(TradeOff(name, value, rate))
         if points:
             title, lower_is_better, _ = MEASURES[measure]
             options: dict[str, Any] = {"measure": title, "lower_is_better": lower_is_better}
             title = f"Privacy against {title.lower()}"
-            yield pictures.picture(
-                "utility", plot_privacy_utility, points, title=title, name=f"utility-{measure}", **options
-            )
-
-
-def _notes(results: Results) -> list[str]:
-    """Return the notes on the numbers that the page shows."""
-    told = [
-        f"{name}: {note}"
-        for condition in results.conditions
-        for name, note in (condition.values.get("notes") or {}).items()
-    ]
-    return gathered(sorted(note for note in told if note.startswith(_NOTED)))
-
-
-def _place(of: Condition | tuple[str, str]) -> str:
-    """Name a data set, with the sex unless all speakers are pooled."""
-    dataset, gender = of if isinstance(of, tuple) else (of.dataset, of.gender)
-    return (
-        pictures.short(dataset)
-        if gender == "all"
-        else f"{pictures.short(dataset)}, {pictures.short(GENDERS.get(gender, gender))}"
-    )
-
-
-def _scenario(name: str) -> str:
-    return SCENARIO_NAMES.get(name, pictures.short(name))
-
-
-def _counts(values: Mapping[str, Any], words: Mapping[str, str]) -> list[str]:
-    """Format the known counts with their nouns."""
-    known = {name: noun for name, noun in words.items() if values.get(name) is not None}
-    return [f"{count_of(values[name])} {noun}" for name, noun in known.items()]
+            options |= {"title": title, "name": f"utility-{measure}"}
+            yield pictures.picture("utility", plot_privacy_utility, points, **options)
 
 
 def _leaves(block: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, str]]:
@@ -613,26 +413,28 @@ def _environment() -> Any:
         extensions=["jinja2.ext.do"],
     )
     shown: tuple[Any, ...] = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, one_in)
-    shown += (among, category, group_name, in_short, level_class, linked_among, on_ruler, perfect, supported)
-    shown += (pictures.short,)
+    shown += (level_class, on_ruler, supported, pictures.short)
     filters: dict[str, Any] = {function.__name__: function for function in shown}
     environment.filters |= filters | {
         "count": count_of,
-        "counts": _counts,
+        "counts": counts_of,
         "interval": interval_from,
         "leaves": lambda block: list(_leaves(block)),
         "level": lambda eer: level_class(word_of(eer)[1]),
         "p_value": lambda value: "<\u00a00.001" if value < 0.001 else decimal(value, 3),
-        "place": _place,
+        "list_name": lambda one: name_list(one.dataset, one.gender),
         "points": lambda gap: decimal_ends(Interval(0.0, 100 * gap.low, 100 * gap.high), 1, " to\u00a0"),
-        "scenario": _scenario,
+        "scenario": lambda name: SCENARIO_NAMES.get(name, pictures.short(name)),
         "spelled_ends": lambda share: f"{decimal(100 * share.low, 1)} to {percent(share.high)}",
-        "width": lambda share: f"{100 * min(max(share or 0.0, 0.0), 1.0):.4g}%",
+        "width": lambda share: f"{100 * min(max(0.0, share), 1.0):.4g}%",
         "width_on_ruler": lambda eer: on_ruler(min(eer.high, CHANCE) - max(eer.low, 0.0)),
         "yaml": _yaml,
     }
     environment.globals |= {
         "measures": MEASURES,
+        "ceiling_note": ceiling_note,
+        "unknown": math.nan,
+        "name_list": name_list,
         "categories": "; ".join(f"{name}: {meaning_of(name)}" for name, _ in SCALE),
         "genders": GENDERS,
         "scenario_order": SCENARIO_ORDER,

@@ -16,7 +16,7 @@ from evaluation import plots
 from evaluation.formats import read_split
 from evaluation.linkage import Curve
 from evaluation.metrics import eer, sort_scores
-from evaluation.reports.results import Condition, Outcome, find, number
+from evaluation.reports.results import Condition, EnrolledSpeaker, Outcome, number
 from spkbase.errors import DataError
 
 COLOURS = {
@@ -107,9 +107,9 @@ def inline(svg: str, *, name: str, label: str) -> str:
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
-def label_of(outcome: Condition) -> str:
-    """Return the legend text of a condition."""
-    return f"{short(outcome.scenario)}, {short(outcome.attacker)}"
+def label_of(outcome: Outcome) -> str:
+    """Return the legend text of an outcome."""
+    return f"{short(outcome.scenario)}, {short(outcome.strongest)}"
 
 
 def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str, name: str) -> list[Picture]:
@@ -127,14 +127,14 @@ def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str
     systems, problems = [], []
     for label, (words, outcome, folder) in outcomes.items():
         try:
-            files, key, _ = files_of(outcome, folder)
+            files, key, _ = outcome.condition.files(folder)
             scores = sort_scores(*read_split(files[0], key))
         except DataError as error:
             _log.warning("no curve of %s: %s", label, error)
             problems.append(f"No curve of {label}: {error}")
             continue
         systems.append((words, scores))
-        found, stated = eer(scores), number(find((outcome.values.get("draws") or [outcome.values])[0], "eer", "rocch"))
+        found, stated = eer(scores), outcome.draws[0] if outcome.draws else outcome.eer.value
         if abs(found - stated) > 1e-6:
             rates = f"they give an EER of {100 * found:.2f} %, the results state {100 * stated:.2f} %"
             text = f"The score files of {label} have changed since the results were made: {rates}. Evaluate again."
@@ -148,47 +148,26 @@ def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str
     return [det, picture("zebra", plots.plot_zebra, systems, title=title, name=f"{name}-zebra"), *missing]
 
 
-def files_of(condition: Condition, folder: Path) -> tuple[list[Path], Path, Path | None]:
-    """Return the files of a condition: the scores of each draw, the key, and the speakers if there are any.
-
-    Raises
-    ------
-    DataError
-        If the results name no scores or no key, or a file outside their folder: results from elsewhere must not bring
-        files of this machine into the page.
-    """
-    draws = condition.values.get("draws") or [condition.values]
-    names = [condition.values.get("key"), *(draw.get("scores") for draw in draws)]
-    if not all(names):
-        raise DataError("the results name no scores with their key")
-    speakers = condition.values.get("segment_speakers")
-    paths = [folder / name for name in (*names, *([speakers] if speakers else []))]
-    for path in paths:
-        if not path.resolve().is_relative_to(folder.resolve()):
-            raise DataError("the results name a file outside their folder, which is not read", file=path)
-    return paths[1 : len(names)], paths[0], paths[-1] if speakers else None
-
-
 def linkability_picture(outcomes: Sequence[Outcome], level: float, where: str, name: str) -> Picture:
     """Draw linkability over the number of enrolled speakers, with a curve for each scenario."""
-    curves = {label_of(outcome): curve for outcome in outcomes if (curve := _curve(outcome, level))}
+    curves = {label_of(outcome): curve for outcome in outcomes if (curve := _curve(outcome.condition, level))}
     if not curves:
         return {"kind": "linkability", "svg": "", "problem": "No linkability plot: the results hold no curve."}
     title = f"Finding one among many: {where}"
     return picture("linkability", plots.plot_linkability, curves, title=title, name=f"{name}-link")
 
 
-def speakers_picture(speakers: Sequence[Mapping[str, Any]], where: str, name: str) -> list[Picture]:
+def speakers_picture(speakers: Sequence[EnrolledSpeaker], where: str, name: str) -> list[Picture]:
     """Draw the linkability of all speakers, the most exposed first; draw nothing for fewer than two speakers."""
     if len(speakers) < 2:
         return []
-    values = [(one["linkability_mean"], short(one["gender"])) for one in speakers]
+    values = [(one.linkability_mean, short(one.gender)) for one in speakers]
     return [picture("speakers", plots.plot_exposure, values, title=f"Speakers of {where}", name=name)]
 
 
 def match_pictures(outcomes: Sequence[Outcome], where: str, name: str) -> list[Picture]:
     """Draw cumulative match characteristics; draw nothing if the results have none."""
-    curves = {label_of(one): cmc for one in outcomes if len(cmc := one.values.get("cmc") or ()) > 1}
+    curves = {label_of(one): cmc for one in outcomes if len(cmc := one.condition.cmc or ()) > 1}
     title = f"Target speaker among the first: {where}"
     return [picture("cmc", plots.plot_cmc, curves, title=title, name=name)] if curves else []
 
@@ -214,9 +193,12 @@ def _variable(colour: re.Match[str]) -> str:
 
 def _curve(condition: Condition, level: float) -> Curve | None:
     """Return the linkability curve of a condition, or None if it has fewer than two points."""
-    block = condition.values.get("linkability") or {}
-    columns = [[number(value) for value in block.get(name) or ()] for name in ("sizes", "linkability", "low", "high")]
-    sizes, values, low, high = np.array([column or [np.nan] * len(columns[0]) for column in columns])
+    found = condition.linkability
+    if found is None:
+        return None
+    sizes = np.array(found.sizes)
+    unknown = [np.nan] * len(sizes)
+    values, low, high = (np.array(column or unknown, float) for column in (found.linkability, found.low, found.high))
     shown = sizes >= 2
     if shown.sum() < 2:
         return None

@@ -1,12 +1,8 @@
-"""Results of a privacy evaluation: the format of ``results.json``, and its parts for reports and pages.
+"""Results of a privacy evaluation: the rows of ``results.json``, and the outcome of each scenario.
 
-`spkver.voiceprivacy` writes results in this format. ``conditions`` has an entry for each set, sex, scenario and
-attacker: ``dataset``, ``gender``, ``scenario``, ``attacker``, ``eer`` (readings by name), ``intervals``, ``zebra``,
-``linkability`` and more. An entry also has ``level``, the attacker's level of knowledge
-(`evaluation.trials.LEVELS`); ``content``, whether the attacker uses the words spoken, which an anonymiser must keep;
-``draws``, the results for each anonymised version of the trials, whose means are the other numbers; ``closed_set``,
-error rate and identification by an attacker who knows the enrolled speakers. ``summary`` has the strongest attacker of
-each set, sex and scenario, who leaves the least privacy.
+`spkver.voiceprivacy` makes these rows, and `parse_results` reads them. ``conditions`` has a `Condition` for each set,
+sex, scenario and attacker, ``summary`` an `Outcome` for each set, sex and scenario: the strongest attacker, who leaves
+the least privacy. The fields of a row are its keys in JSON.
 """
 
 from __future__ import annotations
@@ -14,22 +10,36 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, Self, get_args, get_origin, get_type_hints
 
+from evaluation.metrics import WorstCase
 from evaluation.trials import LEVELS, SCENARIO_ORDER, TRIAL_BY_TRIAL
-from evaluation.uncertainty import Interval, maximum_of, minimum_of
+from evaluation.uncertainty import Interval, Minimum, maximum_of, minimum_of
 from spkbase.errors import DataError, Problems
 from spkbase.files import load_json
 from spkbase.showing import Tabular, html_table, one_line
 
-Entry = TypeVar("Entry", bound=Mapping[str, Any])
-
 FORMAT = 1
 """Version of the format; files with other versions are refused."""
 GENDERS = {"all": "all speakers", "f": "female", "m": "male"}
+OVER_SCENARIOS = "over scenarios"
+"""Stands for all scenarios with anonymised speech in the key of a minimum."""
+
+Identity = tuple[str, str, str]
+"""Data set, sex and scenario."""
+Minima = Mapping[Identity, Mapping[str, Minimum | None]]
+"""The smallest error rates of a scenario (or `OVER_SCENARIOS`): over all attackers (``minimum``), over the attackers of
+a level of knowledge (its name), and over attackers that do not use the words spoken (``without_content``)."""
+
+_ORDER = (*GENDERS, *SCENARIO_ORDER)
+_SEXES = {"f": " (women)", "m": " (men)"}
 _NAMES = ("dataset", "gender", "scenario", "attacker")
+_FLAT: Any = {"json": "flat"}  # the entries of a mapping, or the ends of an interval, stand among those of the row
+_NOT_IN_JSON: Any = {"json": "left out"}
 
 
 def number(value: Any) -> float:
@@ -38,23 +48,9 @@ def number(value: Any) -> float:
     Examples
     --------
     >>> number(1), number("-inf"), number(None)
-    (1.0, -inf, nan)
+    (1, -inf, nan)
     """
-    return math.nan if value is None else float(value)
-
-
-def find(values: Mapping[str, Any], *names: str) -> Any:
-    """Return a nested value; None if a name or a block is missing.
-
-    Examples
-    --------
-    >>> find({"zebra": {"tag": "A"}}, "zebra", "tag"), find({"zebra": None}, "zebra", "tag")
-    ('A', None)
-    """
-    found: Any = values
-    for name in names:
-        found = (found or {}).get(name)
-    return found
+    return math.nan if value is None else value if isinstance(value, int) else float(value)
 
 
 def interval_from(stated: Mapping[str, Any] | None) -> Interval:
@@ -64,201 +60,387 @@ def interval_from(stated: Mapping[str, Any] | None) -> Interval:
     return Interval(number(stated.get("value")), number(low), number(high))
 
 
-def strongest(conditions: Sequence[Entry]) -> Entry:
-    """Return the condition of the attacker that leaves the least privacy.
+class Row:
+    """Base class of rows, dataclasses whose fields are their keys in JSON."""
 
-    Parameters
-    ----------
-    conditions : sequence of mappings
-        Entries of ``results.json`` for one set, sex and scenario; at least one.
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as it stands in ``results.json``."""
+        entry: dict[str, Any] = {}
+        for part in fields(self):  # type: ignore[arg-type]
+            value, form = getattr(self, part.name), part.metadata.get("json")
+            if form == "flat":
+                is_interval = isinstance(value, Interval)
+                entry |= {part.name: value.value, "low": value.low, "high": value.high} if is_interval else value
+            elif form is None:
+                entry[part.name] = _plain(value)
+        return entry
 
-    Returns
-    -------
-    mapping
-        The condition with the smallest EER; ties are broken by the most disclosed evidence, then by name. A condition
-        without an EER is returned only if all lack one.
-
-    Examples
-    --------
-    >>> weak, strong = {"attacker": "a", "eer": {"rocch": 0.3}}, {"attacker": "b", "eer": {"rocch": 0.2}}
-    >>> strongest([weak, strong])["attacker"]
-    'b'
-    """
-
-    def order(condition: Entry) -> tuple[float, float, str]:
-        keys = (number(find(condition, "eer", "rocch")), -number(find(condition, "zebra", "population")))
-        eer, bits = (math.inf if math.isnan(key) else key for key in keys)
-        return eer, bits, condition["attacker"]
-
-    return min(conditions, key=order)
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Self:
+        """Return the row of an entry of ``results.json``; fields may be missing or null."""
+        found: Self = _typed(entry, cls)
+        return found
 
 
-@one_line
 @dataclass(frozen=True)
-class AttackerRate:
-    """A rate and its attacker; the name is empty if there is no such attacker."""
-
-    attacker: str = ""
-    rate: Interval = field(default_factory=Interval)
-
-    def to_dict(self, name: str) -> dict[str, Any] | None:
-        """Return attacker, rate (under the given name) and interval for the summary; None without an attacker."""
-        if not self.attacker:
-            return None
-        ends = {"low": self.rate.low, "high": self.rate.high}
-        return {"attacker": self.attacker, name: self.rate.value} | {
-            end: None if math.isnan(value) else value for end, value in ends.items()
-        }
-
-
-@one_line
-@dataclass(frozen=True)
-class SecondaryResults:
-    """Secondary results of a scenario, shown beside its main result, the EER of the strongest attacker.
+class Linkability(Row):
+    """How often a speaker is found among so many enrolled speakers.
 
     Attributes
     ----------
-    levels : dict of str to AttackerRate
-        EER of the strongest attacker at each level of knowledge that has attackers, in the order of `LEVELS`.
-    without_content : AttackerRate
-        EER of the strongest attacker that does not use the words spoken; empty if all or none of the attackers do.
-    tested : tuple of int
-        Numbers of test recordings in each trial list, to which whole-list attackers adapt; empty if unknown.
-    closed_set : AttackerRate
-        Smallest EER of scores that are centred over the enrolled speakers, with the interval of the minimum over
-        attackers.
-    identification : AttackerRate
-        Largest share of utterances whose speaker is first among all enrolled.
-    candidates : (int, int)
-        Smallest and largest number of enrolled speakers that an utterance was compared with; 0 if unknown.
-    draws : tuple of float
-        EER of the strongest attacker in each draw; empty if unknown.
+    sizes : tuple of int
+        Numbers of enrolled speakers.
+    linkability, low, high, chance : tuple of float
+        Probabilities and their intervals at these sizes.
+    top : dict of str to tuple of float
+        Probability that the speaker is among the first so many.
     """
 
-    levels: dict[str, AttackerRate] = field(default_factory=dict)
-    without_content: AttackerRate = field(default_factory=AttackerRate)
-    tested: tuple[int, ...] = ()
-    closed_set: AttackerRate = field(default_factory=AttackerRate)
-    identification: AttackerRate = field(default_factory=AttackerRate)
-    candidates: tuple[int, int] = (0, 0)
-    draws: tuple[float, ...] = ()
+    sizes: tuple[int, ...] = ()
+    linkability: tuple[float, ...] = ()
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    chance: tuple[float, ...] = ()
+    top: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
 
-def secondary_results(
-    conditions: Sequence[Mapping[str, Any]], minima: Mapping[str, Any] | None = None
-) -> SecondaryResults:
-    """Return the secondary results of a scenario.
+@dataclass(frozen=True)
+class ClosedSet(Row):
+    """Results of an attacker who knows that the speaker is enrolled.
 
-    Parameters
+    Attributes
     ----------
-    conditions : sequence of mappings
-        Entries of ``results.json`` for one set, sex and scenario; at least one.
-    minima : mapping, optional
-        Intervals of the minimum over attackers, by level of knowledge and ``without_content``; they replace the
-        attacker's own interval.
-
-    Examples
-    --------
-    >>> inverted = {"attacker": "inverted", "eer": {"rocch": 0.1}, "level": "inverting"}
-    >>> plain = {"attacker": "plain", "eer": {"rocch": 0.2}, "level": "trial-by-trial"}
-    >>> {level: figure.attacker for level, figure in secondary_results([inverted, plain]).levels.items()}
-    {'trial-by-trial': 'plain', 'inverting': 'inverted'}
+    eer : Interval
+        Equal error rate of scores that are centred over the enrolled speakers.
+    identification : Interval
+        Share of utterances whose speaker is first among all enrolled.
+    candidates : (int, int)
+        Smallest and largest number of enrolled speakers that an utterance is compared with; 0 if unknown.
+    chance : float
+        Identification by chance.
     """
 
-    def least(part: Sequence[Mapping[str, Any]], name: str) -> AttackerRate:
-        best = strongest(part)
-        ends = (minima or {}).get(name) or find(best, "intervals", "eer.rocch") or {}
-        rate = Interval(number(find(best, "eer", "rocch")), number(ends.get("low")), number(ends.get("high")))
-        return AttackerRate(best["attacker"], rate)
+    eer: Interval = field(default_factory=Interval)
+    identification: Interval = field(default_factory=Interval)
+    candidates: tuple[int, ...] = (0, 0)
+    chance: float = math.nan
 
-    by_level: dict[str, list[Mapping[str, Any]]] = {level: [] for level in LEVELS}
-    for condition in conditions:
-        by_level[condition.get("level") or TRIAL_BY_TRIAL].append(condition)
-    voices = [condition for condition in conditions if not condition.get("content")]
-    sets = {condition["attacker"]: condition["closed_set"] for condition in conditions if condition.get("closed_set")}
-    closed, named = (
-        [AttackerRate(who, interval_from(found.get(name))) for who, found in sets.items()]
-        for name in ("eer", "identification")
-    )
-    closed, named = ([figure for figure in figures if figure.rate.known] for figures in (closed, named))
-    lowest = min(closed, key=lambda figure: figure.rate.value, default=AttackerRate())
-    highest = max(named, key=lambda figure: figure.rate.value, default=AttackerRate())
-    least_named, most_named = sets[highest.attacker].get("candidates") or (0, 0) if highest.attacker else (0, 0)
-    draws = strongest(conditions).get("draws") or ()
-    return SecondaryResults(
-        levels={level: least(part, level) for level, part in by_level.items() if part},
-        without_content=(least(voices, "without_content") if 0 < len(voices) < len(conditions) else AttackerRate()),
-        tested=tuple(conditions[0].get("tested") or ()),
-        closed_set=AttackerRate(lowest.attacker, minimum_of(figure.rate for figure in closed)) if closed else lowest,
-        identification=AttackerRate(highest.attacker, maximum_of(figure.rate for figure in named))
-        if named
-        else highest,
-        candidates=(least_named, most_named),
-        draws=tuple(number(find(draw, "eer", "rocch")) for draw in draws),
-    )
+
+@dataclass(frozen=True)
+class EnrolledSpeaker(Row):
+    """Mean linkability, mean rank and equal error rate of an enrolled speaker; NaN where they are unknown."""
+
+    speaker: str
+    gender: str = ""
+    linkability_mean: float = math.nan
+    rank: float = math.nan
+    n_target: float = math.nan
+    eer: float = math.nan
+
+
+@dataclass(frozen=True)
+class Draw(Row):
+    """Results on one anonymised version of the trials: its number, scores, metrics and closed set."""
+
+    draw: int = 1
+    scores: str = ""
+    metrics: Mapping[str, Any] = field(default_factory=dict, metadata=_FLAT)
+    closed_set: dict[str, float] | None = None
+
+    @property
+    def eer(self) -> float:
+        """Equal error rate by the ROC convex hull."""
+        return number((self.metrics.get("eer") or {}).get("rocch"))
 
 
 @one_line
 @dataclass(frozen=True)
-class Condition:
+class Condition(Row):
     """One attacker in one scenario on one set of trials.
 
     Attributes
     ----------
     dataset, gender, scenario, attacker : str
-        Its place in the evaluation.
-    values : mapping
-        Its entry in the results.
+        The condition.
+    n_enrolled, n_trial_speakers : int
+        Numbers of speakers; NaN if unknown.
+    scores, key, segment_speakers : str
+        Files of the scores (of the first draw), the trials and the speakers, relative to the results.
+    n_target, n_nontarget : int
+        Numbers of trials; NaN if unknown.
+    metrics : mapping
+        Metrics, as ``spkver-eval metrics --json`` writes them; means over the draws.
+    notes : dict of str to str
+        Notes on metrics.
+    intervals : dict of str to Interval
+        Ends of the intervals of metrics, by names such as ``eer.rocch``.
+    linkability : Linkability, optional
+    speakers : tuple of EnrolledSpeaker
+    level : str
+        Level of knowledge of the attacker, see `evaluation.trials.LEVELS`.
+    content : str
+        Whose transcripts the attacker uses; empty if it does not use the words spoken.
+    tested : tuple of int
+        Numbers of test recordings in each trial list, to which whole-list attackers adapt; empty if unknown.
+    closed_set : ClosedSet, optional
+    draws : tuple of Draw
+        Results of each anonymised version of the trials.
+    worst_case : WorstCase, optional
+        The strongest evidence in any trial.
+    cmc : tuple of float, optional
+        Share of utterances whose speaker is among the first 1, 2, ... of the enrolled.
+    """
+
+    dataset: str = ""
+    gender: str = ""
+    scenario: str = ""
+    attacker: str = ""
+    n_enrolled: float = math.nan
+    n_trial_speakers: float = math.nan
+    scores: str = ""
+    key: str = ""
+    segment_speakers: str = ""
+    n_target: float = math.nan
+    n_nontarget: float = math.nan
+    metrics: Mapping[str, Any] = field(default_factory=dict, metadata=_FLAT)
+    notes: dict[str, str] = field(default_factory=dict)
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    linkability: Linkability | None = None
+    speakers: tuple[EnrolledSpeaker, ...] = ()
+    level: str = TRIAL_BY_TRIAL
+    content: str = ""
+    tested: tuple[int, ...] = ()
+    closed_set: ClosedSet | None = None
+    draws: tuple[Draw, ...] = ()
+    worst_case: WorstCase | None = None
+    cmc: tuple[float, ...] | None = None
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """Data set, sex, scenario and attacker."""
+        return self.dataset, self.gender, self.scenario, self.attacker
+
+    def metric(self, name: str) -> Interval:
+        """Return a metric with its interval, by a name such as ``min_cllr`` or ``eer.rocch``; NaN if unknown."""
+        group, _, part = name.partition(".")
+        value = self.metrics.get(group)
+        value = (value or {}).get(part) if part else value
+        return replace(self.intervals.get(name, Interval()), value=number(value))
+
+    @property
+    def eer(self) -> Interval:
+        """Equal error rate by the ROC convex hull, as a fraction."""
+        return self.metric("eer.rocch")
+
+    @property
+    def tag(self) -> str:
+        """Category of the strongest evidence; empty if unknown."""
+        return (self.metrics.get("zebra") or {}).get("tag") or ""
+
+    @property
+    def found_among_all(self) -> Interval:
+        """Probability that a speaker is found among all enrolled speakers."""
+        curve = self.linkability
+        if curve is None:
+            return Interval()
+        last = curve.sizes.index(max(curve.sizes))
+        low, high = (values[last] if values else math.nan for values in (curve.low, curve.high))
+        return Interval(curve.linkability[last], low, high)
+
+    def files(self, folder: Path) -> tuple[list[Path], Path, Path | None]:
+        """Return the scores of each draw, the key, and the speakers if there are any.
+
+        Raises
+        ------
+        DataError
+            If the results name no scores or no key, or a file outside their folder: results from elsewhere must not
+            bring files of this machine into a report.
+        """
+        names = [self.key, *([draw.scores for draw in self.draws] or [self.scores])]
+        if not all(names):
+            raise DataError("the results name no scores with their key")
+        paths = [folder / name for name in (*names, *filter(None, [self.segment_speakers]))]
+        for path in paths:
+            if not path.resolve().is_relative_to(folder.resolve()):
+                raise DataError("the results name a file outside their folder, which is not read", file=path)
+        return paths[1 : len(names)], paths[0], paths[-1] if self.segment_speakers else None
+
+
+class WithMinimum(Row):
+    """Base class of rows with an equal error rate, and with the minimum over attackers if it was estimated."""
+
+    eer: Interval
+    minimum: Minimum | None
+
+    @property
+    def rate(self) -> Interval:
+        """The error rate, with the interval of the minimum over attackers if there is one."""
+        ends = self.eer if self.minimum is None else self.minimum.interval
+        return Interval(self.eer.value, ends.low, ends.high)
+
+
+@dataclass(frozen=True)
+class AttackerRate(Row):
+    """Equal error rate of an attacker."""
+
+    attacker: str
+    eer: Interval = field(metadata=_FLAT)
+
+
+@dataclass(frozen=True)
+class SmallestRate(WithMinimum, AttackerRate):
+    """Equal error rate of the strongest of several attackers."""
+
+    minimum: Minimum | None = None
+
+
+@dataclass(frozen=True)
+class Identification(Row):
+    """Share of utterances whose speaker an attacker identifies among so many candidates (smallest, largest number)."""
+
+    attacker: str
+    share: Interval = field(metadata=_FLAT)
+    candidates: tuple[int, ...] = (0, 0)
+
+
+@one_line
+@dataclass(frozen=True)
+class Outcome(WithMinimum):
+    """The result of a scenario: the strongest attacker, who leaves the least privacy.
+
+    Attributes
+    ----------
+    dataset, gender, scenario : str
+        The list of trials and the scenario.
+    strongest : str
+        The strongest attacker.
+    eer : Interval
+        Its equal error rate, with its own interval; see `rate`.
+    population, individual, linkability_all : float
+        The most that any attacker discloses (ZEBRA), and finds among all enrolled speakers.
+    tag : str
+        Category of the strongest evidence.
+    worst_by : dict of str to str
+        The attackers of these three.
+    n_enrolled, n_target, n_nontarget : int
+        Numbers of enrolled speakers and trials.
+    attackers : dict of str to float
+        Equal error rate of every attacker.
+    draws : tuple of float
+        Equal error rate of the strongest attacker in each draw; empty if unknown.
+    tested : tuple of int
+        See `Condition`.
+    levels : dict of str to SmallestRate
+        The strongest attacker at each level of knowledge that has attackers, in the order of `LEVELS`.
+    without_content : SmallestRate, optional
+        The strongest attacker that does not use the words spoken; None if all or none of the attackers do.
+    closed_set : AttackerRate, optional
+        Smallest error rate in a closed set, with the interval of the minimum over attackers.
+    identification : Identification, optional
+        Largest share of identified speakers, with the interval of the maximum.
+    minimum, minimum_over_scenarios : Minimum, optional
+        The smallest error rate over attackers, and over scenarios with anonymised speech too.
+    verdict : str
+        The result in a sentence.
+    conditions : tuple of Condition
+        All attackers in this scenario.
+    condition : Condition
+        The strongest of these.
     """
 
     dataset: str
     gender: str
     scenario: str
-    attacker: str
-    values: Mapping[str, Any]
+    strongest: str
+    eer: Interval = field(metadata=_FLAT)
+    population: float
+    individual: float
+    linkability_all: float
+    tag: str
+    worst_by: dict[str, str]
+    n_enrolled: float
+    n_target: float
+    n_nontarget: float
+    attackers: dict[str, float]
+    draws: tuple[float, ...]
+    tested: tuple[int, ...]
+    levels: dict[str, SmallestRate]
+    without_content: SmallestRate | None
+    closed_set: AttackerRate | None
+    identification: Identification | None
+    minimum: Minimum | None
+    minimum_over_scenarios: Minimum | None
+    verdict: str
+    conditions: tuple[Condition, ...] = field(repr=False, metadata=_NOT_IN_JSON)
+    condition: Condition = field(repr=False, metadata=_NOT_IN_JSON)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome as it stands in ``results.json``."""
+        entry = super().to_dict()
+        if not self.anonymised:
+            del entry["minimum_over_scenarios"]
+        return entry
 
     @property
-    def place(self) -> tuple[str, str, str, str]:
-        """Data set, sex, scenario and attacker."""
-        return self.dataset, self.gender, self.scenario, self.attacker
-
-    def interval(self, *names: str) -> Interval:
-        """Return a number with its interval; nested names lead to it, such as ``"eer", "rocch"``."""
-        ends = find(self.values, "intervals", ".".join(names)) or {}
-        return Interval(number(find(self.values, *names)), number(ends.get("low")), number(ends.get("high")))
+    def identity(self) -> Identity:
+        """Data set, sex and scenario."""
+        return self.dataset, self.gender, self.scenario
 
     @property
-    def linkability(self) -> Interval:
-        """Probability that a speaker is found among all enrolled speakers."""
-        curve = self.values.get("linkability")
-        if not curve:
-            return Interval()
-        last = curve["sizes"].index(max(curve["sizes"]))
-        value, low, high = ((curve.get(name) or {last: None})[last] for name in ("linkability", "low", "high"))
-        return Interval(number(value), number(low), number(high))
-
-    @property
-    def n_enrolled(self) -> float:
-        """Number of enrolled speakers to which `linkability` refers."""
-        sizes = find(self.values, "linkability", "sizes")
-        return number(max(sizes) if sizes else self.values.get("n_enrolled"))
+    def anonymised(self) -> bool:
+        """Whether the trials are anonymised."""
+        return self.scenario != "original"
 
 
-@one_line
-@dataclass(frozen=True)
-class Outcome(Condition):
-    """The result of a scenario: the condition of the strongest attacker, who leaves the least privacy.
+def strongest(conditions: Sequence[Condition]) -> Condition:
+    """Return the condition of the attacker that leaves the least privacy.
 
-    Attributes
+    Parameters
     ----------
-    eer : Interval
-        Equal error rate as a fraction, with the interval of the minimum over attackers.
-    beside : SecondaryResults
-        Levels of knowledge, draws, the closed set.
+    conditions : sequence of Condition
+        Attackers in one scenario on one list; at least one.
+
+    Returns
+    -------
+    Condition
+        The condition with the smallest EER; ties are broken by the most disclosed evidence, then by name. A condition
+        without an EER is returned only if all lack one.
+
+    Examples
+    --------
+    >>> rates = {"a": 0.3, "b": 0.2}
+    >>> rows = [Condition(attacker=name, metrics={"eer": {"rocch": eer}}) for name, eer in rates.items()]
+    >>> strongest(rows).attacker
+    'b'
     """
 
-    eer: Interval
-    beside: SecondaryResults
+    def order(condition: Condition) -> tuple[float, float, str]:
+        keys = condition.eer.value, -condition.metric("zebra.population").value
+        eer, bits = (math.inf if math.isnan(key) else key for key in keys)
+        return eer, bits, condition.attacker
+
+    return min(conditions, key=order)
+
+
+def summarise(conditions: Sequence[Condition], minima: Minima | None = None) -> list[Outcome]:
+    """Return the outcome of each data set, sex and scenario, in the order of the conditions.
+
+    Parameters
+    ----------
+    conditions : sequence of Condition
+    minima : mapping, optional
+        The smallest error rates with their intervals, see `Minima`.
+    """
+    groups: dict[Identity, list[Condition]] = {}
+    for condition in conditions:
+        groups.setdefault(condition.identity[:3], []).append(condition)
+    return [_outcome(part, minima or {}) for part in groups.values()]
+
+
+def main_outcomes(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the outcomes on pooled speakers; of data sets without pooled speakers those of each sex."""
+    pooled = {outcome.dataset for outcome in outcomes if outcome.gender == "all"}
+    return [outcome for outcome in outcomes if outcome.gender == "all" or outcome.dataset not in pooled]
 
 
 @one_line
@@ -283,11 +465,10 @@ class Results(Tabular):
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each condition, with its main numbers; NaN where the results do not have one."""
         columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.conditions] for name in _NAMES}
-        eers = [row.interval("eer", "rocch") for row in self.conditions]
-        columns |= {"eer": [eer.value for eer in eers], "eer_low": [eer.low for eer in eers]}
-        columns |= {"eer_high": [eer.high for eer in eers]}
-        for names in (("min_cllr",), ("zebra", "population"), ("zebra", "individual")):
-            columns[names[-1]] = [row.interval(*names).value for row in self.conditions]
+        for name, end in (("eer", "value"), ("eer_low", "low"), ("eer_high", "high")):
+            columns[name] = [getattr(row.eer, end) for row in self.conditions]
+        for name in ("min_cllr", "zebra.population", "zebra.individual"):
+            columns[name.removeprefix("zebra.")] = [row.metric(name).value for row in self.conditions]
         return columns
 
     def _repr_html_(self) -> str:
@@ -301,7 +482,7 @@ class Results(Tabular):
     @property
     def name(self) -> str:
         """Name of the anonymiser."""
-        return find(self.raw, "anonymiser", "name") or (self.raw.get("suffix") or "").lstrip("_")
+        return (self.raw.get("anonymiser") or {}).get("name") or (self.raw.get("suffix") or "").lstrip("_")
 
     @property
     def sanity(self) -> list[Mapping[str, str]]:
@@ -315,31 +496,30 @@ class Results(Tabular):
 
     def genders(self, dataset: str) -> list[str]:
         """Return the sexes of a data set, "all" (pooled) first."""
-        return _ordered({row.gender for row in self.conditions if row.dataset == dataset}, tuple(GENDERS))
+        return sorted({row.gender for row in self.conditions if row.dataset == dataset}, key=_rank)
+
+    def main_lists(self) -> list[tuple[str, str]]:
+        """Return pairs of data set and sex: "all" if the data set has pooled speakers, else each sex."""
+        return list(dict.fromkeys((outcome.dataset, outcome.gender) for outcome in main_outcomes(self.outcomes)))
 
     def main_genders(self, dataset: str) -> list[str]:
-        """Return "all" if the results have pooled speakers, else the sexes."""
-        genders = self.genders(dataset)
-        return ["all"] if "all" in genders else genders
-
-    def main_places(self) -> list[tuple[str, str]]:
-        """Return pairs of each data set and its `main_genders`."""
-        return [(dataset, gender) for dataset in self.datasets() for gender in self.main_genders(dataset)]
+        """Return the sexes of a data set among the `main_lists`."""
+        return [gender for name, gender in self.main_lists() if name == dataset]
 
     def scenarios(self, dataset: str) -> list[str]:
         """Return the scenarios of a data set, "original" (without anonymisation) first."""
-        return _ordered({row.scenario for row in self.conditions if row.dataset == dataset}, SCENARIO_ORDER)
+        return sorted({row.scenario for row in self.conditions if row.dataset == dataset}, key=_rank)
 
     def attackers(self, dataset: str) -> list[str]:
         """Return the attackers of a data set, in the order of the file."""
         return list(dict.fromkeys(row.attacker for row in self.conditions if row.dataset == dataset))
 
-    def eer(self, *place: str) -> Interval:
+    def eer(self, *identity: str) -> Interval:
         """Return the EER of an attacker; the strongest attacker's has the interval of the minimum."""
         for outcome in self.outcomes:
-            if outcome.place == place:
-                return outcome.eer
-        return next((row.interval("eer", "rocch") for row in self.conditions if row.place == place), Interval())
+            if outcome.condition.identity == identity:
+                return outcome.rate
+        return next((row.eer for row in self.conditions if row.identity == identity), Interval())
 
     def outcomes_of(self, dataset: str, gender: str) -> list[Outcome]:
         """Return the strongest attacker of each scenario."""
@@ -348,7 +528,7 @@ class Results(Tabular):
     def worst(self, dataset: str, gender: str) -> Outcome | None:
         """Return the outcome with the least privacy of anonymised speech, or else of original speech."""
         known = [outcome for outcome in self.outcomes_of(dataset, gender) if outcome.eer.known]
-        anonymised = [outcome for outcome in known if outcome.scenario != "original"]
+        anonymised = [outcome for outcome in known if outcome.anonymised]
         return min(anonymised or known, key=lambda outcome: outcome.eer.value, default=None)
 
 
@@ -403,43 +583,135 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
     with one_error(file):
         if not raw.get("conditions"):
             raise DataError("expected a list 'conditions' with at least one condition", file=file)
-        conditions = [
-            Condition(row.get("dataset"), row.get("gender"), row.get("scenario"), row.get("attacker"), row)
-            for row in raw["conditions"]
-        ]
-        for place, condition in enumerate(conditions, 1):
-            if not all(isinstance(name, str) and name for name in condition.place):
+        conditions = tuple(map(Condition.from_dict, raw["conditions"]))
+        for position, condition in enumerate(conditions, 1):
+            if not all(isinstance(name, str) and name for name in condition.identity):
                 names = ", ".join(_NAMES)
-                problems.add(f"condition {place}: expected texts {names}, got {list(condition.place)}")
-            elif condition.place in seen:
-                problems.add(f"condition {place}: {' '.join(condition.place)} is repeated")
-            seen.add(condition.place)
+                problems.add(f"condition {position}: expected texts {names}, got {list(condition.identity)}")
+            elif condition.identity in seen:
+                problems.add(f"condition {position}: {' '.join(condition.identity)} is repeated")
+            seen.add(condition.identity)
         problems.raise_if_any()
-        stated = {tuple(row[name] for name in _NAMES[:3]): row for row in raw.get("summary") or ()}
-        found = Results(tuple(conditions), (), raw)
-        outcomes = [
-            _outcome(part, stated.get((dataset, gender, scenario), {}))
-            for dataset in found.datasets()
-            for gender in found.genders(dataset)
-            for scenario in found.scenarios(dataset)
-            if (part := [row for row in conditions if row.place[:3] == (dataset, gender, scenario)])
-        ]
-        return Results(tuple(conditions), tuple(outcomes), raw)
+        results = Results(conditions, tuple(summarise(conditions, stated_minima(raw))), raw)
+        datasets = results.datasets()
+
+        def order(outcome: Outcome) -> tuple[Any, ...]:
+            return datasets.index(outcome.dataset), _rank(outcome.gender), _rank(outcome.scenario)
+
+        return replace(results, outcomes=tuple(sorted(results.outcomes, key=order)))
 
 
-def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
-    """Join the summary's entry with the condition of the strongest attacker, which has the rest."""
-    entries = [condition.values for condition in part]
-    best = stated.get("strongest") or strongest(entries)["attacker"]
-    condition = {condition.attacker: condition for condition in part}[best]
-    ends = stated.get("minimum") or stated
-    eer = Interval(number(stated.get("eer")), number(ends.get("low")), number(ends.get("high")))
-    minima = {name: find(row or {}, "minimum") for name, row in (stated.get("levels") or {}).items()}
-    minima["without_content"] = find(stated, "without_content", "minimum")
-    beside = secondary_results(entries, minima)
-    return Outcome(*condition.place, condition.values, eer if eer.known else condition.interval("eer", "rocch"), beside)
+def stated_minima(raw: Mapping[str, Any]) -> Minima:
+    """Return the smallest error rates that the summary of ``results.json`` states."""
+    minima: dict[Identity, dict[str, Minimum | None]] = {}
+    for row in raw.get("summary") or ():
+        identity = row["dataset"], row["gender"], row["scenario"]
+        stated = {"minimum": row, "without_content": row.get("without_content"), **(row.get("levels") or {})}
+        minima[identity] = {kind: Minimum.from_dict((part or {}).get("minimum")) for kind, part in stated.items()}
+        if over := row.get("minimum_over_scenarios"):
+            minima[(*identity[:2], OVER_SCENARIOS)] = {"minimum": Minimum.from_dict(over)}
+    return minima
 
 
-def _ordered(names: set[str], order: tuple[str, ...]) -> list[str]:
-    """Sort names in a known order, with unknown names last in alphabetical order."""
-    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
+def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
+    """Return the outcome of a scenario from the conditions of its attackers."""
+    best = strongest(part)
+    smallest = minima.get(best.identity[:3], {})
+
+    def least(members: Sequence[Condition], kind: str) -> SmallestRate:
+        own = strongest(members)
+        return SmallestRate(own.attacker, own.eer, smallest.get(kind))
+
+    levels = sorted({condition.level for condition in part}, key=list(LEVELS).index)
+    voices = [condition for condition in part if not condition.content]
+    sets = [(condition.attacker, condition.closed_set) for condition in part if condition.closed_set]
+    closed = [AttackerRate(who, found.eer) for who, found in sets if found.eer.known]
+    named = [
+        Identification(who, found.identification, found.candidates) for who, found in sets if found.identification.known
+    ]
+    lowest = min(closed, key=lambda one: one.eer.value, default=None)
+    highest = max(named, key=lambda one: one.share.value, default=None)
+    # the worst ZEBRA and linkability over attackers, and these attackers
+    disclosed = {
+        "population": lambda one: one.metric("zebra.population").value,
+        "individual": lambda one: one.metric("zebra.individual").value,
+        "linkability_all": lambda one: one.found_among_all.value,
+    }
+    worst = {
+        name: max(((read(one), one) for one in part), key=lambda pair: -math.inf if math.isnan(pair[0]) else pair[0])
+        for name, read in disclosed.items()
+    }
+    linked, by = worst["linkability_all"][0], worst["linkability_all"][1].attacker
+    text = f"{best.dataset}{_SEXES.get(best.gender, '')}, {best.scenario}: the strongest"
+    text += f" attacker ({best.attacker}) has an equal error rate of {100 * best.eer.value:.1f} %"
+    if not math.isnan(linked):
+        text += f", and {'' if by == best.attacker else f'{by} '}finds the speaker of an utterance among all enrolled"
+        text += f" ones in {100 * linked:.0f} % of the cases"
+    over = minima.get((best.dataset, best.gender, OVER_SCENARIOS), {}) if best.scenario != "original" else {}
+    return Outcome(
+        *best.identity[:3],
+        best.attacker,
+        best.eer,
+        worst["population"][0],
+        worst["individual"][0],
+        linked,
+        worst["individual"][1].tag,
+        {name: condition.attacker for name, (_, condition) in worst.items()},
+        best.n_enrolled,
+        best.n_target,
+        best.n_nontarget,
+        attackers={condition.attacker: condition.eer.value for condition in part},
+        draws=tuple(draw.eer for draw in best.draws),
+        tested=part[0].tested,
+        levels={level: least([one for one in part if one.level == level], level) for level in levels},
+        without_content=least(voices, "without_content") if 0 < len(voices) < len(part) else None,
+        closed_set=lowest and replace(lowest, eer=minimum_of(one.eer for one in closed)),
+        identification=highest and replace(highest, share=maximum_of(one.share for one in named)),
+        minimum=smallest.get("minimum"),
+        minimum_over_scenarios=over.get("minimum"),
+        verdict=f"{text}.",
+        conditions=tuple(part),
+        condition=best,
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a row as JSON has it."""
+    if isinstance(value, Interval):  # the values of `Condition.intervals` are its metrics
+        return {name: part for name, part in value.numbers().items() if name != "value" or value.known}
+    if isinstance(value, Row | Minimum | WorstCase):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
+
+
+def _typed(value: Any, hint: Any) -> Any:
+    """Return a value of JSON as the type that a field declares."""
+    kind, parts = get_origin(hint), get_args(hint)
+    if hint is float:
+        return number(value)
+    if hint is Interval:
+        return interval_from(value)
+    if kind is UnionType:  # of a type and None
+        return _typed(value, parts[0])
+    if kind is tuple:
+        return tuple(_typed(part, parts[0]) for part in value)
+    if kind is dict:
+        return {name: _typed(part, parts[1]) for name, part in value.items()}
+    if not (isinstance(hint, type) and is_dataclass(hint)):
+        return value
+    hints = _hints(hint)
+    stated = {name: part for name, part in value.items() if part is not None or hints.get(name) is float}
+    given = {name: _typed(part, hints[name]) for name, part in stated.items() if name in hints}
+    if "metrics" in hints:
+        given["metrics"] = {name: part for name, part in value.items() if name not in hints}
+    return hint(**given)
+
+
+_hints = cache(get_type_hints)
+
+
+def _rank(name: str) -> tuple[int, str]:
+    """Sort key of sexes and scenarios: known names in their order, unknown names last in alphabetical order."""
+    return (_ORDER.index(name) if name in _ORDER else len(_ORDER)), name

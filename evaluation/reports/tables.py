@@ -1,14 +1,19 @@
-"""Markdown and LaTeX tables of a privacy evaluation: the result of each scenario, and all attackers."""
+"""Tables of a privacy evaluation: the columns of the results, for terminal, CSV, Markdown, LaTeX and the page.
+
+A new column is a row of `COLUMNS`; its number is a field of `evaluation.reports.results.Condition` or a metric.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from evaluation.metrics import format_value
 from evaluation.plots import escape
-from evaluation.reports.results import GENDERS, AttackerRate, Results, parse_results
+from evaluation.reports.results import GENDERS, AttackerRate, Outcome, Results, main_outcomes, parse_results
 from evaluation.trials import LEVELS
 from evaluation.uncertainty import Interval
 from spkbase.files import escape_markdown, format_table
@@ -16,7 +21,9 @@ from spkbase.files import escape_markdown, format_table
 MISSING = "n/a"
 Rows = list[dict[str, str]]
 
-_TEXTS = {"Dataset", "Speakers", "Scenario", "Attacker", "Category", "Strongest"}
+TERMINAL, CSV, FIGURES, GLANCE = ("terminal",), ("CSV",), ("all figures",), ("at a glance",)
+"""The tables: at the end of a run; results.csv; all figures (Markdown, LaTeX, page); main figures (Markdown, LaTeX)."""
+
 _LEGEND = (
     f"{'; '.join(f'{level}: {words}' for level, words in LEVELS.items())}. Identification: utterances whose speaker is"
     " first among so many enrolled. Closed set: scores centred over the enrolled. Attackers are named where they are"
@@ -24,56 +31,172 @@ _LEGEND = (
 )
 
 
-def summary_rows(results: Results) -> Rows:
-    """Return a row for the strongest attacker of each data set, sex and scenario: texts by column name."""
-    return [
-        {
-            "Dataset": outcome.dataset,
-            "Speakers": GENDERS.get(outcome.gender, outcome.gender),
-            "Scenario": outcome.scenario,
-            "Attacker": outcome.attacker,
-            "EER [%]": _percent(outcome.eer),
-            "min Cllr": _decimals(outcome.interval("min_cllr").value, 3),
-            "Population [bit]": _as_zebra(outcome.interval("zebra", "population")),
-            "Individual": _as_zebra(Interval(outcome.interval("zebra", "individual").value)),
-            "Category": (outcome.values.get("zebra") or {}).get("tag") or MISSING,
-            "Linkability, all [%]": _percent(outcome.linkability, 0),
-        }
-        for outcome in results.outcomes
-    ]
+@dataclass(frozen=True)
+class Column:
+    """A column of the results.
 
-
-def glance_rows(results: Results) -> Rows:
-    """Return a row with the main figures for each scenario of each data set, pooled over the sexes where possible.
-
-    Identification and the closed set have strongest attackers of their own, who are named if they are not the strongest
-    one overall.
+    Parameters
+    ----------
+    name : str
+        Heading.
+    read : callable
+        Takes an `Outcome` and returns a text, a number or an `Interval`; NaN if it is unknown.
+    tables : tuple of str
+        The tables that show it, a sum of `TERMINAL`, `CSV`, `FIGURES` and `GLANCE`; all of them by default.
+    form : str or callable
+        How a number is written; empty for a column of texts. The CSV file has unformatted numbers.
+    shown : callable, optional
+        Takes all outcomes and returns whether the column is shown; always by default.
     """
-    several = any(len(outcome.beside.draws) > 1 for outcome in results.outcomes)
-    rows = []
-    for outcome in results.outcomes:
-        if (outcome.dataset, outcome.gender) not in results.main_places():
-            continue
-        beside, sex = outcome.beside, GENDERS.get(outcome.gender, outcome.gender)
-        draws = f" ({len(beside.draws)} draws)" if len(beside.draws) > 1 else ""
-        (least, most) = beside.candidates
-        among = "" if not most else f" of {most}" if least == most else f" of {least} to {most}"
-        columns = {
-            **{f"{level.capitalize()} [%]": (beside.levels.get(level, AttackerRate()), 1, "") for level in LEVELS},
-            "Identification [%]": (beside.identification, 0, among),
-            "Closed set, EER [%]": (beside.closed_set, 1, ""),
-        }
-        row = {
-            "Dataset": outcome.dataset if outcome.gender == "all" else f"{outcome.dataset}, {sex}",
-            "Scenario": outcome.scenario,
-            "Strongest": outcome.attacker,
-            "EER [%], mean of draws" if several else "EER [%]": _percent(outcome.eer) + draws,
-        }
-        for name, (figure, decimals, more) in columns.items():
-            by = f" ({figure.attacker})" if figure.attacker not in ("", outcome.attacker) else ""
-            row[name] = _decimals(100 * figure.rate.value, decimals) + by + more
-        rows.append(row)
-    return rows
+
+    name: str
+    read: Callable[[Outcome], Any]
+    tables: tuple[str, ...] = TERMINAL + CSV + FIGURES + GLANCE
+    form: str | Callable[[float], str] = ""
+    shown: Callable[[Sequence[Outcome]], bool] = lambda outcomes: True
+
+    def text(self, outcome: Outcome) -> str:
+        """Return the cell, a number with its interval in brackets."""
+        value = self.read(outcome)
+        return value or MISSING if isinstance(value, str) else written(value, self.form)
+
+    def number(self, outcome: Outcome) -> Any:
+        """Return the cell, a text or a number; None if it is unknown."""
+        value = self.read(outcome)
+        value = value.value if isinstance(value, Interval) else value
+        return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def written(value: float | Interval, form: str | Callable[[float], str]) -> str:
+    """Write a number with its interval in brackets.
+
+    Examples
+    --------
+    >>> written(Interval(12.34, 10, 20), ".1f"), written(0.5, ".2f"), written(Interval(), ".2f")
+    ('12.3 [10.0, 20.0]', '0.50', 'n/a')
+    """
+    found = value if isinstance(value, Interval) else Interval(value)
+    texts = [
+        MISSING if math.isnan(part) else form(part) if callable(form) else format(part, form)
+        for part in found.numbers().values()
+    ]
+    return "{} [{}, {}]".format(*texts) if found.has_interval else texts[0]
+
+
+def percent(share: Interval | None) -> Interval:
+    """Return a share with its interval in per cent."""
+    share = share or Interval()
+    return Interval(100 * share.value, 100 * share.low, 100 * share.high)
+
+
+def _several_draws(outcomes: Sequence[Outcome]) -> bool:
+    return any(len(outcome.draws) > 1 for outcome in outcomes)
+
+
+def _several_levels(level: str, outcomes: Sequence[Outcome]) -> bool:
+    return len(levels := {one for outcome in outcomes for one in outcome.levels}) > 1 and level in levels
+
+
+def _level_rate(level: str, outcome: Outcome) -> float:
+    return 100 * outcome.levels[level].eer.value if level in outcome.levels else math.nan
+
+
+def _dataset(outcome: Outcome) -> str:
+    return outcome.dataset if outcome.gender == "all" else f"{outcome.dataset}, {GENDERS[outcome.gender]}"
+
+
+def _mean(outcome: Outcome) -> str:
+    draws = f" ({len(outcome.draws)} draws)" if len(outcome.draws) > 1 else ""
+    return written(percent(outcome.rate), ".1f") + draws
+
+
+def _draws(outcome: Outcome) -> str:
+    return ", ".join(f"{100 * rate:.1f}" for rate in outcome.draws) if len(outcome.draws) > 1 else ""
+
+
+def _by(outcome: Outcome, found: AttackerRate | None) -> str:
+    """Write a rate in per cent, with its attacker unless that is the strongest one."""
+    by = f" ({found.attacker})" if found and found.attacker != outcome.strongest else ""
+    return f"{100 * found.eer.value:.1f}{by}" if found else MISSING
+
+
+def _level_text(level: str, outcome: Outcome) -> str:
+    return _by(outcome, outcome.levels.get(level))
+
+
+def _identified(outcome: Outcome) -> str:
+    if (found := outcome.identification) is None:
+        return MISSING
+    by = f" ({found.attacker})" if found.attacker != outcome.strongest else ""
+    among = " to ".join(map(str, dict.fromkeys(found.candidates)))
+    return f"{100 * found.share.value:.0f}{by}" + (f" of {among}" if found.candidates[1] else "")
+
+
+def _rounded(share: float) -> float:
+    return round(100 * share, 3)
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("set", lambda one: one.dataset, TERMINAL),
+    Column("sex", lambda one: one.gender, TERMINAL),
+    Column("Dataset", lambda one: one.dataset, FIGURES),
+    Column("Dataset", _dataset, GLANCE),
+    Column("Speakers", lambda one: GENDERS.get(one.gender, one.gender), FIGURES),
+    Column("scenario", lambda one: one.scenario, TERMINAL + CSV),
+    Column("Scenario", lambda one: one.scenario, FIGURES + GLANCE),
+    Column("strongest attacker", lambda one: one.strongest, TERMINAL),
+    Column("attacker", lambda one: one.strongest, CSV),
+    Column("Attacker", lambda one: one.strongest, FIGURES),
+    Column("Strongest", lambda one: one.strongest, GLANCE),
+    Column("strongest_of", lambda one: len(one.attackers), CSV),
+    Column("EER [%]", lambda one: percent(one.rate), TERMINAL, ".2f"),
+    Column("EER [%]", lambda one: percent(one.rate), FIGURES, ".1f"),
+    Column("EER [%]", lambda one: percent(one.rate), GLANCE, ".1f", lambda outcomes: not _several_draws(outcomes)),
+    Column("EER [%], mean of draws", _mean, GLANCE, ".1f", _several_draws),
+    Column("draws", lambda one: len(one.draws), CSV),
+    Column("EER_rocch", lambda one: _rounded(one.eer.value), CSV),
+    Column("low", lambda one: _rounded(one.rate.low), CSV),
+    Column("high", lambda one: _rounded(one.rate.high), CSV),
+    Column("low", lambda one: 100 * one.rate.low, TERMINAL, ".2f"),
+    Column("high", lambda one: 100 * one.rate.high, TERMINAL, ".2f"),
+    Column("draws", _draws, TERMINAL, shown=_several_draws),
+    *(
+        Column(f"{level} [%]", partial(_level_rate, level), TERMINAL, ".2f", partial(_several_levels, level))
+        for level in LEVELS
+    ),
+    *(Column(f"{level.capitalize()} [%]", partial(_level_text, level), GLANCE, ".1f") for level in LEVELS),
+    Column("min Cllr", lambda one: one.condition.metric("min_cllr").value, FIGURES, ".3f"),
+    Column("Population [bit]", lambda one: one.condition.metric("zebra.population"), FIGURES, format_value),
+    Column("Individual", lambda one: one.condition.metric("zebra.individual").value, FIGURES, format_value),
+    Column("Category", lambda one: one.condition.tag, FIGURES),
+    Column("Linkability, all [%]", lambda one: percent(one.condition.found_among_all), FIGURES, ".0f"),
+    Column("closed set [%]", lambda one: percent(getattr(one.closed_set, "eer", None)), TERMINAL, ".2f"),
+    Column("identification [%]", lambda one: percent(getattr(one.identification, "share", None)), TERMINAL, ".0f"),
+    Column("Identification [%]", _identified, GLANCE, ".0f"),
+    Column("Closed set, EER [%]", lambda one: _by(one, one.closed_set), GLANCE, ".1f"),
+    Column("ZEBRA population [bit]", lambda one: one.population, TERMINAL, ".3f"),
+    Column("linkability", lambda one: one.linkability_all, TERMINAL, ".2f"),
+    Column("n_target", lambda one: one.n_target, CSV),
+    Column("n_nontarget", lambda one: one.n_nontarget, CSV),
+)
+"""The columns of the results, in their order."""
+
+
+def columns_of(table: tuple[str, ...], outcomes: Sequence[Outcome] = ()) -> list[Column]:
+    """Return the columns that a table shows for these outcomes."""
+    return [column for column in COLUMNS if {*table} & {*column.tables} and column.shown(outcomes)]
+
+
+def table_rows(table: tuple[str, ...], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Return a row for each outcome, by column name: texts, or for `TERMINAL` and `CSV` values, None if unknown."""
+    columns, texts = columns_of(table, outcomes), table in (FIGURES, GLANCE)
+    return [{column.name: column.text(one) if texts else column.number(one) for column in columns} for one in outcomes]
+
+
+def format_outcomes(outcomes: Sequence[Outcome]) -> str:
+    """Return the table that a run shows at its end."""
+    forms = {column.name: str(column.form) for column in columns_of(TERMINAL, outcomes)}
+    return format_table(table_rows(TERMINAL, outcomes), forms)
 
 
 def attacker_rows(results: Results) -> Rows:
@@ -81,7 +204,7 @@ def attacker_rows(results: Results) -> Rows:
     scenarios = dict.fromkeys(name for dataset in results.datasets() for name in results.scenarios(dataset))
     return [
         {"Dataset": dataset, "Speakers": GENDERS.get(gender, gender), "Attacker": attacker}
-        | {scenario: _percent(results.eer(dataset, gender, scenario, attacker)) for scenario in scenarios}
+        | {name: written(percent(results.eer(dataset, gender, name, attacker)), ".1f") for name in scenarios}
         for dataset in results.datasets()
         for gender in results.genders(dataset)
         for attacker in results.attackers(dataset)
@@ -108,15 +231,16 @@ def format_markdown(results: Mapping[str, Any]) -> str:
     for title, rows in _tables(parsed):
         parts += [f"## {title}", format_table(rows, markdown=True)]
     parts.append("EER from the ROC convex hull, in percent, with its interval in brackets; 50 is chance.")
-    if any(outcome.beside.draws for outcome in parsed.outcomes):
+    if any(outcome.draws for outcome in parsed.outcomes):
         parts.append(_LEGEND)
     return "\n\n".join(parts) + "\n"
 
 
 def format_latex(results: Mapping[str, Any]) -> str:
     r"""Return all tables as LaTeX for ``\input``, which needs no packages; see `format_markdown`."""
+    texts = {column.name for column in COLUMNS if not column.form}
     found = _tables(parse_results(results))
-    return "\n".join(f"% {title}\n{latex_table(list(rows[0]), rows, _TEXTS)}" for title, rows in found)
+    return "\n".join(f"% {title}\n{latex_table(list(rows[0]), rows, texts)}" for title, rows in found)
 
 
 def latex_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], texts: Collection[str]) -> str:
@@ -129,25 +253,10 @@ def latex_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], texts
 
 
 def _tables(results: Results) -> list[tuple[str, Rows]]:
+    several = any(outcome.draws for outcome in results.outcomes)
     tables = [
-        ("At a glance", glance_rows(results) if any(outcome.beside.draws for outcome in results.outcomes) else []),
-        ("Strongest attacker of each scenario", summary_rows(results)),
+        ("At a glance", table_rows(GLANCE, main_outcomes(results.outcomes)) if several else []),
+        ("Strongest attacker of each scenario", table_rows(FIGURES, results.outcomes)),
         ("EER of each attacker", attacker_rows(results)),
     ]
     return [(title, rows) for title, rows in tables if rows]
-
-
-def _percent(figure: Interval, decimals: int = 1) -> str:
-    """Format a share in percent, with its interval in brackets."""
-    value, low, high = (_decimals(100 * share, decimals) for share in (figure.value, figure.low, figure.high))
-    return f"{value} [{low}, {high}]" if figure.has_interval else value
-
-
-def _as_zebra(figure: Interval) -> str:
-    """Format a figure as the ZEBRA reference implementation prints it."""
-    value, low, high = (format_value(number) for number in (figure.value, figure.low, figure.high))
-    return f"{value} [{low}, {high}]" if figure.has_interval else MISSING if math.isnan(figure.value) else value
-
-
-def _decimals(value: float, decimals: int) -> str:
-    return MISSING if math.isnan(value) else f"{value:.{decimals}f}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from evaluation.plots import TARGETS
-from evaluation.reports.results import Outcome, Results, find, number
+from evaluation.reports.results import Outcome, Results
 from evaluation.uncertainty import Interval, minimum_of
 
 WORDS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
@@ -20,8 +20,9 @@ class Headline:
     Attributes
     ----------
     worst : Outcome
-        List, scenario and attacker with the least privacy of anonymised speech; its EER is the smallest over the
-        scenarios, with the interval of that minimum.
+        List, scenario and attacker with the least privacy of anonymised speech.
+    eer : Interval
+        The smallest EER of this list over the scenarios, with the interval of that minimum.
     original : Interval
         EER without anonymisation.
     judged : Interval
@@ -30,13 +31,14 @@ class Headline:
     """
 
     worst: Outcome
+    eer: Interval
     original: Interval
     judged: Interval
 
     @property
     def anonymised(self) -> bool:
         """Whether there is anonymised speech."""
-        return self.worst.scenario != "original"
+        return self.worst.anonymised
 
     @property
     def word(self) -> str:
@@ -92,23 +94,21 @@ def headlines(results: Results) -> list[Headline]:
     found = []
     for dataset in results.datasets():
         every = [outcome for outcome in results.outcomes if outcome.dataset == dataset and outcome.eer.known]
-        anonymised = [outcome for outcome in every if outcome.scenario != "original"]
+        anonymised = [outcome for outcome in every if outcome.anonymised]
         if not every:
             continue
         worst = min(anonymised or every, key=lambda outcome: (outcome.eer.value, outcome.gender != "all"))
         same = [outcome for outcome in every if outcome.gender == worst.gender]
-        original = next((outcome.eer for outcome in same if outcome.scenario == "original"), Interval())
-        judged = worst.eer
+        original = next((outcome.rate for outcome in same if not outcome.anonymised), Interval())
+        eer = judged = worst.rate
         if anonymised:
-            smallest = _smallest([outcome.eer for outcome in same if outcome in anonymised])
-            stated = {(row["dataset"], row["gender"], row["scenario"]): row for row in results.raw.get("summary") or ()}
-            over = find(stated.get(worst.place[:3], {}), "minimum_over_scenarios")
-            if over and smallest.has_interval:
-                smallest = replace(smallest, low=number(over["low"]), high=number(over["high"]))
-            worst = replace(worst, eer=smallest)
-            closed = [outcome.beside.closed_set.rate for outcome in anonymised if outcome.beside.closed_set.attacker]
-            judged = _smallest([*(outcome.eer for outcome in anonymised), *closed])
-        found.append(Headline(worst, original, judged))
+            eer = _smallest([outcome.rate for outcome in same if outcome.anonymised])
+            over = worst.minimum_over_scenarios
+            if over and over.interval.has_interval and eer.has_interval:
+                eer = replace(eer, low=over.interval.low, high=over.interval.high)
+            closed = [outcome.closed_set.eer for outcome in anonymised if outcome.closed_set]
+            judged = _smallest([*(outcome.rate for outcome in anonymised), *closed])
+        found.append(Headline(worst, eer, original, judged))
     return sorted(found, key=lambda headline: (not headline.anonymised, headline.judged.value))
 
 
@@ -121,7 +121,7 @@ def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]
     if not found[0].anonymised:
         return "Not anonymised", None
     word, level = word_of(_smallest([headline.judged for headline in found if headline.anonymised]))
-    no_network = find(results.raw, "attackers_run", "networks") == []
+    no_network = (results.raw.get("attackers_run") or {}).get("networks") == []
     return f"{word}{', no neural attacker was run' if no_network else ''}", level
 
 

@@ -457,6 +457,16 @@ class Minimum:
             report["perfect"] = {"mean": self.perfect, "low": self.perfect_low}
         return report | ({"note": ends.note} if ends.note else {})
 
+    @classmethod
+    def from_dict(cls, report: Mapping[str, Any] | None) -> Minimum | None:
+        """Return a minimum from a report; None without one."""
+        if not report:
+            return None
+        value, low, high = (np.nan if report.get(name) is None else report[name] for name in ("value", "low", "high"))
+        interval = Interval(value, low, high, report.get("method", ""), report.get("note", ""))
+        perfect = report.get("perfect") or {}
+        return cls(report.get("attacker", ""), interval, perfect.get("mean", np.nan), perfect.get("low", np.nan))
+
 
 def minima_over_attackers(
     samples: Mapping[str, Sequence[Sample]],

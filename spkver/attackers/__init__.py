@@ -17,7 +17,7 @@ from spkver.attackers.classic import (
     train_attacker,
 )
 from spkver.attackers.folds import Fold
-from spkver.attackers.fusion import LEAST_SPEAKERS, METHOD, Fusion, fold_attacks, fuse, highest_level, learn_weights
+from spkver.attackers.fusion import LEAST_SPEAKERS, METHOD, Fusion, fold_attacks, fuse, learn_weights
 from spkver.attackers.inversion import Inversion, known_anonymizer, unfit_background, why_not
 from spkver.attackers.lists import recordings_of, select
 from spkver.attackers.pieces import count_pieces, cut, needs_pieces, pieces_of

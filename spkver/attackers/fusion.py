@@ -91,11 +91,6 @@ class Fusion:
         return found
 
 
-def highest_level(levels: Sequence[str]) -> str:
-    """Return the highest level of knowledge of some attackers."""
-    return max(levels, key=_LEVELS.index)
-
-
 def fold_attacks(background: TrainingSet, kind: str, *, seed: int) -> list[tuple[Fold, Attack]]:
     """Return folds of the background speakers, each with an attack on them.
 

@@ -2,7 +2,7 @@
 
 An entry of the configuration's list ``attackers`` is a name of `CATALOGUE`, a plug-in (`OUTSIDE`), or a user-defined
 name whose settings give one of these as ``preset``. `parse_spec` takes an entry apart, once; everything else asks the
-attributes of its `Spec`. To add an attacker, add a row to `_KINDS`, and a line to `make_attacker`.
+attributes of its `Spec`. To add an attacker, add a row to `CATALOGUE`, and a line to `make_attacker`.
 
 ============================================ ==========================================================================
 ``MODULE:FUNCTION``, ``FILE.py:FUNCTION``    a Python function (`spkver.attackers.supplied`)
@@ -19,7 +19,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from evaluation.trials import LEVELS, TRIAL_BY_TRIAL
 from spkbase.configuration import merged
@@ -126,55 +126,52 @@ class Row:
         return re.split(r"[\[:]", self.form)[0]
 
 
-class _Kind(NamedTuple):
-    form: str
-    summary: str
-    endings: str = ""
-    seconds: float | None = None
-    is_network: bool = False
+_BOTH = "adapted single-test adapted-inverted single-test-inverted"
 
 
-_INVERTED_TOO = "adapted single-test adapted-inverted single-test-inverted"
-_KINDS = (
-    # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
-    _Kind(
-        "gmm-ubm", "log-likelihood ratio of a mixture adapted to the speaker and a background mixture", "inverted", 6
-    ),
-    _Kind("gmm-svm", "a support vector machine for each speaker, on supervectors", "inverted", 6),
-    _Kind(
-        "gmm-svm-cms",
-        "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
-        *("inverted", 6),
-    ),
-    _Kind("supervector-cosine", "cosine of projected supervectors", "inverted", 6),
-    # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
-    _Kind("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", f"inverted aligned {_INVERTED_TOO}", 70, True),
-    _Kind("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", f"inverted aligned {_INVERTED_TOO}", 40, True),
-    _Kind("onnx:FILE", "vectors of a network in an ONNX file", is_network=True),
-    _Kind("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes"),
-    # of a run with it alone, on a machine that did other work too: less exact
-    _Kind("ivector", "i-vectors, trained on the background", "inverted aligned adapted single-test", 30),
-    _Kind("supervector", "supervectors", _INVERTED_TOO, 0),
-    _Kind("prosody", "pitch, rhythm and pauses", "", 20),
-    _Kind("content", "spoken words, where there are transcripts", "", 1),
-    _Kind("session", "noise and channel, in the pauses", "", 15),
-    _Kind("fusion", "weighted sum of the scores of all others, trained on background speakers"),
-)
-
-
-def _rows(kind: _Kind) -> list[Row]:
-    base = re.split(r"[\[:]", kind.form)[0]
-    alone = [] if base == "supervector" else [Row(kind.form, kind.summary, base, "", False, False, *kind[3:])]
-    for ending in kind.endings.split():
+def _rows(form: str, summary: str, endings: str = "", seconds: float | None = None, network: bool = False) -> list[Row]:
+    """Return the rows of an attacker, without and with endings."""
+    base = re.split(r"[\[:]", form)[0]
+    rows = [] if base == "supervector" else [Row(form, summary, base, seconds=seconds, is_network=network)]
+    for ending in endings.split():
         adapted = next((name for name in ADAPTING if ending.startswith(name)), "")
-        is_inverted, is_aligned = ending.endswith("inverted"), ending.endswith("aligned")
-        words = [_ENDINGS[name] for name in (adapted, "inverted" * is_inverted, "aligned" * is_aligned) if name]
-        summary = ", ".join([kind.summary, *words])
-        alone.append(Row(f"{base}-{ending}", summary, base, adapted, is_inverted, is_aligned, *kind[3:]))
-    return alone
+        kinds = ending.endswith("inverted"), ending.endswith("aligned")
+        words = [text for name, text in _ENDINGS.items() if name in ending]
+        rows.append(Row(f"{base}-{ending}", ", ".join([summary, *words]), base, adapted, *kinds, seconds, network))
+    return rows
 
 
-CATALOGUE: dict[str, Row] = {row.name: row for kind in _KINDS for row in _rows(kind)}
+CATALOGUE: dict[str, Row] = {
+    row.name: row
+    for rows in (
+        # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
+        _rows(
+            "gmm-ubm",
+            "log-likelihood ratio of a mixture adapted to the speaker and a background mixture",
+            *("inverted", 6),
+        ),
+        _rows("gmm-svm", "a support vector machine for each speaker, on supervectors", "inverted", 6),
+        _rows(
+            "gmm-svm-cms",
+            "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
+            *("inverted", 6),
+        ),
+        _rows("supervector-cosine", "cosine of projected supervectors", "inverted", 6),
+        # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
+        _rows("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", f"inverted aligned {_BOTH}", 70, True),
+        _rows("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", f"inverted aligned {_BOTH}", 40, True),
+        _rows("onnx:FILE", "vectors of a network in an ONNX file", network=True),
+        _rows("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes"),
+        # of a run with it alone, on a machine that did other work too: less exact
+        _rows("ivector", "i-vectors, trained on the background", "inverted aligned adapted single-test", 30),
+        _rows("supervector", "supervectors", _BOTH, 0),
+        _rows("prosody", "pitch, rhythm and pauses", "", 20),
+        _rows("content", "spoken words, where there are transcripts", "", 1),
+        _rows("session", "noise and channel, in the pauses", "", 15),
+        _rows("fusion", "weighted sum of the scores of all others, trained on background speakers"),
+    )
+    for row in rows
+}
 
 
 @one_line
@@ -253,7 +250,7 @@ class Spec:
         if self.row is None or self.row.seconds is None:
             return None
         alone = self.row.seconds + _INVERTING * (self.row.is_inverted and self.row.seconds > 0)
-        if not self.row.adapted:
+        if not (self.row.adapted or self.row.is_aligned):
             return alone
         without = [one.row for one in others if one.row and one.row.base == self.row.base and not one.row.adapted]
         return _ADAPTING + alone * all(row.is_inverted != self.row.is_inverted for row in without)

@@ -41,13 +41,13 @@ _KEY, _PART = 16, 8  # digits of keys
 
 
 class Vectors(Protocol):
-    """A source that has learnt what it needs, see `Source.fit`."""
+    """A source that has learnt what it needs, see `VectorSource.fit`."""
 
     def __call__(self, directory: DataDir) -> Embeddings:
         """Return the vectors of a data directory, sorted by utterance."""
 
 
-class Source(Protocol):
+class VectorSource(Protocol):
     """Where the vectors of recordings come from."""
 
     @property
@@ -209,9 +209,8 @@ class MixtureSource:
             statistics = self.statistics(extracted, ubm, training)
             most = max(1, min(len(statistics) - 1, ubm.means.size))
             wanted = replace(self.total_variability, rank=min(self.total_variability.rank, most))
-            mixture = Stamp("ubm", fingerprint(ubm), ubm)
-            accumulated = Stamp("statistics", stage.fingerprint, statistics)
-            matrix = pipeline.total_variability(stage.run, mixture, accumulated, wanted).value
+            accumulated = Stamp("statistics of training", stage.fingerprint, statistics)
+            matrix = pipeline.total_variability(stage.run, stage, accumulated, wanted).value
         return MixtureVectors(self, extracted, ubm, matrix)
 
 

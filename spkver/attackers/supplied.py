@@ -14,7 +14,7 @@ training   dict of speaker to list of paths of recordings; several versions of a
 seed       int; all that is drawn should depend on it
 enrolment  dict of model to list of paths, what the model is enrolled with; anonymised in several versions
 tested     dict of segment to path; their speakers are not disclosed to the attacker
-trials     list of (model, segment)
+trials     list of (model, segment) in random order; models, segments and files have names that tell nothing
 scores     one number a trial in their order, the higher the more alike
 ========== =====================================================================================
 
@@ -42,8 +42,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,7 @@ from evaluation.trials import TRIAL_BY_TRIAL, Scores, Trials, align
 from spkbase import plugins
 from spkbase.errors import DataError
 from spkbase.files import file_digest, make_folder
+from spkbase.seeding import stream
 from spkbase.work import one_blas_thread
 from spkver.attackers import lists
 from spkver.attackers.protocol import Attack, Extracted, TrainingSet
@@ -234,15 +236,15 @@ class OwnFunction(OwnCode):
         """Have the process score the trials."""
         if not model[0].is_alive:
             model[:] = self.fit(extracted, attack.training)
-        enrolled, tested, trials = lists.enrolled_speech(attack.enrolment), attack.tested, attack.trials
-        models, segments = lists.match_trials(enrolled, tested, trials)
-        sessions = lists.sessions_of(models).items()
-        enrols = {model: [str(enrolled.recordings[name]) for name in names] for model, names in sessions}
-        tests = {segment: str(path) for segment, path in segments.items()}
-        asked = {"enrolment": enrols, "tested": tests, "trials": list(trials.pairs())}
-        values = self._ask(model[0], tested, asked, (*attack.training.versions, tested))
+        tested = attack.tested
+        with tempfile.TemporaryDirectory() as folder:
+            found = _disguised(attack, Path(folder), self.seed)
+            enrolled = {name: [str(path) for path in paths] for name, paths in found.enrolment.items()}
+            tests = {name: str(path) for name, path in found.tested.items()}
+            asked = {"enrolment": enrolled, "tested": tests, "trials": found.trials}
+            values = np.array(self._ask(model[0], tested, asked, (*attack.training.versions, tested)))
         try:
-            return lists.as_scores(trials, np.array(values))
+            return lists.as_scores(attack.trials, values[np.argsort(found.order)])
         except DataError as error:
             _refuse(self.name, tested, error)
 
@@ -283,22 +285,24 @@ class OwnCommand(OwnCode):
         make_folder(Path(holder.name) / "work")
         speech = lists.merge_versions(training.versions)
         ids = {name: name.replace(" ", "-", 1) for name in speech.recordings}  # ids of merged versions have a blank
-        _write_table(learnt / "wav.scp", {ids[name]: path for name, path in speech.recordings.items()})
+        _write_table(learnt / "wav.scp", {ids[name]: path.resolve() for name, path in speech.recordings.items()})
         _write_table(learnt / "utt2spk", {ids[name]: speaker for name, speaker in speech.speakers.items()})
         return holder
 
     def score(self, extracted: Extracted, model: tempfile.TemporaryDirectory[str], attack: Attack) -> Scores:
         """Run the command on the lists of an attack."""
-        tested, trials, held = attack.tested, attack.trials, Path(model.name)
+        tested, held = attack.tested, Path(model.name)
         with tempfile.TemporaryDirectory(dir=held) as folder:
-            places = _write_lists(Path(folder), lists.enrolled_speech(attack.enrolment), tested, trials)
+            found = _disguised(attack, make_folder(Path(folder) / "wav"), self.seed)
+            places, trials = _write_lists(Path(folder), found), Trials.from_ids(*zip(*found.trials, strict=True))
             values = {"training": held / "training", "work": held / "work", "seed": self.seed, **places}
             seconds = self.time_limit or usual_limit((*attack.training.versions, tested))
             try:
                 plugins.run_command(plugins.fill_places(self.spec, values), seconds=seconds)
                 if not places["scores"].is_file():
                     raise DataError("the command wrote no {scores}")
-                return lists.as_scores(trials, align(read_scores(places["scores"]), trials))
+                scored = align(read_scores(places["scores"]), trials)
+                return lists.as_scores(attack.trials, scored[np.argsort(found.order)])
             except DataError as error:
                 _refuse(self.name, tested, error)
 
@@ -333,23 +337,57 @@ def _score(held: Json, asked: Json) -> NDArray[np.float64]:
     return numbers
 
 
-def _write_lists(folder: Path, enrolled: DataDir, tested: DataDir, trials: Trials) -> dict[str, Path]:
+class _Disguised(NamedTuple):
+    """An attack under names that tell nothing: the paths of each model and segment, and the trials in random order."""
+
+    enrolment: dict[str, list[Path]]
+    tested: dict[str, Path]
+    trials: list[tuple[str, str]]
+    order: NDArray[np.intp]
+
+
+def _disguised(attack: Attack, folder: Path, seed: int) -> _Disguised:
+    """Return an attack whose recordings are links in a folder: no name, path or order tells who speaks."""
+    enrolled, draw = lists.enrolled_speech(attack.enrolment), stream(seed, "names of an attack")
+    models, segments = lists.match_trials(enrolled, attack.tested, attack.trials)
+
+    def link(name: str, path: Path) -> Path:
+        (made := folder / f"{name}{path.suffix}").symlink_to(path.resolve())
+        return made
+
+    def names(ids: Iterable[str], kind: str) -> dict[str, str]:
+        known = sorted(ids)
+        return {known[row]: f"{kind}{number}" for number, row in enumerate(draw.permutation(len(known)), 1)}
+
+    sessions = lists.sessions_of(models)
+    of_models, of_segments = names(sessions, "model"), names(segments, "segment")
+    enrolment = {
+        name: [link(f"{name}-{number}", enrolled.recordings[one]) for number, one in enumerate(sessions[model], 1)]
+        for model, name in sorted(of_models.items(), key=itemgetter(1))
+    }
+    tested = {
+        name: link(name, segments[segment]) for segment, name in sorted(of_segments.items(), key=lambda pair: pair[1])
+    }
+    pairs, order = list(attack.trials.pairs()), draw.permutation(len(attack.trials))
+    trials = [(of_models[pairs[row][0]], of_segments[pairs[row][1]]) for row in order]
+    return _Disguised(enrolment, tested, trials, order)
+
+
+def _write_lists(folder: Path, found: _Disguised) -> dict[str, Path]:
     """Write the lists of an attack; return the values of their placeholders."""
-    models, segments = lists.match_trials(enrolled, tested, trials)
     places = {name: folder / name for name in ("enrolment", "tested", "trials", "scores")}
-    recordings = {utterance: Path(enrolled.recordings[utterance]) for utterance in models.segments}
+    recordings = {path.stem: path.absolute() for paths in found.enrolment.values() for path in paths}
     _write_table(places["enrolment"] / "wav.scp", recordings)
-    sessions = {model: " ".join(utterances) for model, utterances in lists.sessions_of(models).items()}
+    sessions = {model: " ".join(path.stem for path in paths) for model, paths in found.enrolment.items()}
     _write_table(places["enrolment"] / "spk2utt", sessions)
-    _write_table(places["tested"] / "wav.scp", segments)
-    write_trials(places["trials"], Trials.from_ids(*map(list, zip(*trials.pairs(), strict=True))))
+    _write_table(places["tested"] / "wav.scp", {name: path.absolute() for name, path in found.tested.items()})
+    write_trials(places["trials"], Trials.from_ids(*zip(*found.trials, strict=True)))
     return places
 
 
 def _write_table(path: Path, table: Mapping[str, Path | str]) -> None:
     path.parent.mkdir(exist_ok=True)
-    rows = ((name, value.resolve() if isinstance(value, Path) else value) for name, value in sorted(table.items()))
-    path.write_text("".join(f"{name} {value}\n" for name, value in rows), encoding="utf-8")
+    path.write_text("".join(f"{name} {value}\n" for name, value in sorted(table.items())), encoding="utf-8")
 
 
 def _refuse(name: str, directory: DataDir, error: DataError) -> NoReturn:

@@ -32,7 +32,14 @@ from spkver.attackers import lists
 from spkver.attackers.alignment import train_alignment
 from spkver.attackers.chain_choice import BackendChoice, backend_stage, choose_backend, fitting_chain
 from spkver.attackers.protocol import Attack, Extracted, TrainingSet, naming
-from spkver.attackers.sources import SMALL_MIXTURE, ExtractorSource, MixtureSource, MixtureVectors, Source, Vectors
+from spkver.attackers.sources import (
+    SMALL_MIXTURE,
+    ExtractorSource,
+    MixtureSource,
+    MixtureVectors,
+    Vectors,
+    VectorSource,
+)
 from spkver.backend import Backend, format_chain, read_backend, train_chain
 from spkver.datadir import DataDir
 from spkver.extractors import ExtractorSettings, find_weights, open_extractor
@@ -61,7 +68,7 @@ class VectorAttacker:
     name : str
     choice : BackendChoice
         Its `name` is the name of the backend's folder.
-    source : Source
+    source : VectorSource
     is_fitted : bool
         Use the first chain for which the training set is large enough, see `fitting_chain`, on vectors of sessions.
     is_aligned : bool
@@ -70,7 +77,7 @@ class VectorAttacker:
 
     name: str
     choice: BackendChoice
-    source: Source = field(repr=False)
+    source: VectorSource = field(repr=False)
     is_fitted: bool = False
     is_aligned: bool = False
 
@@ -120,12 +127,13 @@ class VectorAttacker:
             stage = backend_stage(extracted, training.folder, self.choice, versions, train, inputs=self.source.record)
             found = stage.value
             chosen = next(row for row in found["chains"] if row["chain"] == found["chosen"])
-            logger.info("%s on %s: %s", self.name, versions[0].name, found["chosen"])
+            who, is_fold = (self.name, versions[0].name), {"file_only": training.name.startswith("folds/")}
+            logger.info("%s on %s: %s", *who, found["chosen"], extra=is_fold)
             if not found["folds"] and len(self.choice.chains) != 1 and not self.is_fitted:
-                logger.warning("%s on %s: %s", self.name, versions[0].name, found["why"])
+                logger.warning("%s on %s: %s", *who, found["why"], extra=is_fold)
             if folds := chosen.get("no_slope"):
                 text = "%s on %s: the calibration tried on fold %s has a negative slope"
-                logger.warning(text, self.name, versions[0].name, ", ".join(map(str, folds)))
+                logger.warning(text, *who, ", ".join(map(str, folds)), extra=is_fold)
             alignment = (
                 train_alignment(extracted, self.name, vectors, self.source.record, training)
                 if self.is_aligned

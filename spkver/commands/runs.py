@@ -50,9 +50,10 @@ and go on with spkver status {output}, spkver-eval --help, spkver split --help (
 @click.command(cls=Command)
 @click.argument("output", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+@click.option("--stages", is_flag=True, help="Show a line for each stage.")
 @click.option("--verify", is_flag=True, help="Compare the SHA-256 of all files, not their sizes and times alone.")
-def status(output: Path, as_json: bool, verify: bool) -> None:
-    """Show which stages of the run in OUTPUT are done, stale, missing or damaged, and why.
+def status(output: Path, as_json: bool, stages: bool, verify: bool) -> None:
+    """Show how many stages of each step of the run in OUTPUT are done; which are stale, missing or damaged, and why.
 
     Configuration and lists are those of the last run; libraries and audio files are compared with the present ones.
     Nothing is changed: you can call it while a run is active.
@@ -61,7 +62,7 @@ def status(output: Path, as_json: bool, verify: bool) -> None:
     from spkver.anonymization import RECORD
 
     folders = read_status(output, {RECORD: twin_status}, verify=verify)
-    click.echo(json.dumps(folders, indent=1) if as_json else format_status(folders))
+    click.echo(json.dumps(folders, indent=1) if as_json else format_status(folders, every=stages))
 
 
 def twin_status(folder: Path) -> dict[str, Any] | None:

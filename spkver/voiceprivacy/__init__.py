@@ -6,12 +6,12 @@ that are up to date. `Experiment.end` ends the run after the last step. The outp
 and ``report.html``.
 """
 
+from spkver.voiceprivacy.assessment import assess
 from spkver.voiceprivacy.experiment import STEPS, Experiment, evaluation_command
 from spkver.voiceprivacy.inspection import check
-from spkver.voiceprivacy.outputs import report
 from spkver.voiceprivacy.plan import plan_attacks
+from spkver.voiceprivacy.reporting import report
 from spkver.voiceprivacy.scores import extract, fit, score
 from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.table import assess
 from spkver.voiceprivacy.utility import utility
 from spkver.voiceprivacy.versions import anonymise

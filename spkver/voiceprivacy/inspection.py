@@ -32,6 +32,7 @@ from spkver.voiceprivacy.choosing import (
 )
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.plan import check_attackers
+from spkver.voiceprivacy.recording_checks import check_audio
 from spkver.voiceprivacy.sets import Sets, read_sets
 from spkver.voiceprivacy.utility import check_utility
 
@@ -66,6 +67,8 @@ def check(experiment: Experiment) -> Sets:
         sets = replace(sets, rates=describe_rates(groups, attackers), rate_groups=groups)
         _check_speech(experiment, sets)
         check_attackers(attackers, sets, experiment.suffix)
+    if not sets.missing:
+        check_audio(run, sets, config, experiment.suffix)
     if sets.rates:
         logger.info("sampling rates: %s", sets.rates)
     if experiment.until != "checks":  # estimated time, and attackers that cannot run here

@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.formats import write_key
-from evaluation.trials import INVERTING, SCENARIOS, Scenario
+from evaluation.trials import INVERTING, LEVELS, SCENARIOS, Scenario
 from spkbase.errors import DataError, Problems
-from spkbase.files import format_csv, write_text
+from spkbase.files import fingerprint, format_csv, write_text
 from spkbase.runs import Run, Stamp
 from spkbase.showing import one_line
 from spkver.attackers import (
@@ -63,6 +63,7 @@ from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, noted_each, pooled_k
 logger = logging.getLogger(__name__)
 
 SCORES = "exp"  # the challenge's name
+_KEY = 8  # digits
 _COLUMNS = ("dataset", "gender", "scenario", "draw", "attacker", "level", "scores", "is_due")
 
 _unlabelled = lru_cache(maxsize=256)(without_labels)
@@ -70,16 +71,17 @@ _unlabelled = lru_cache(maxsize=256)(without_labels)
 
 @one_line
 @dataclass(frozen=True, eq=False)
-class Row:
+class PlanRow:
     """A list of trials that an attacker scores.
 
     Attributes
     ----------
     name : str
         Of the attacker, in folders and tables.
-    attacker : Attacker
-        It may have another name if its model serves several attackers.
+    attacker : Attacker, Fusion or None
+        It may have another name if its model serves several attackers. None: the scores of both sexes together.
     attack : Attack
+        Of a fusion, and of both sexes together, that of the first member.
     file : str
         The scores, in the output folder.
     origin : Stamp
@@ -90,10 +92,12 @@ class Row:
         Level of knowledge, and whether the words are used, see `spkver.voiceprivacy.scores.Scored`.
     dataset, gender, scenario, draw
         The condition; for a fold of the background, dataset and scenario are None, and draw is the number of the fold.
+    members : tuple of PlanRow
+        The rows whose scores are fused or joined.
     """
 
     name: str
-    attacker: Attacker
+    attacker: Any
     attack: Attack
     file: str
     origin: Stamp
@@ -104,6 +108,7 @@ class Row:
     gender: str = ""
     scenario: Scenario | None = None
     draw: int = 1
+    members: tuple[PlanRow, ...] = ()
 
     @property
     def model(self) -> tuple[str, str]:
@@ -113,38 +118,14 @@ class Row:
 
 @one_line
 @dataclass(frozen=True, eq=False)
-class FusedRow:
-    """A list of trials whose scores a fusion combines: as `Row`, with the rows of the members."""
-
-    fusion: Fusion
-    members: tuple[Row, ...]
-    origin: Stamp
-    file: str
-    is_due: bool
-
-    @property
-    def first(self) -> Row:
-        """A member, whose condition is that of the fusion."""
-        return self.members[0]
-
-    @property
-    def kind(self) -> tuple[str, str]:
-        """The training set and the kind of background trials that weights are trained on, a key of `Plan.folds`."""
-        training = self.first.attack.training
-        return self.first.dataset.training if self.first.dataset else "", self.fusion.kind(training)
-
-
-@one_line
-@dataclass(frozen=True, eq=False)
 class Plan:
     """All rows, and the speech that is derived for them.
 
     Attributes
     ----------
-    rows : list of Row
-        By set, scenario, sex, draw and attacker.
-    fused : list of FusedRow
-    folds : dict of (str, str) to list of (Fold, list of Row)
+    rows : list of PlanRow
+        By set and scenario: those of single attackers, of fusions, and of both sexes together.
+    folds : dict of (str, str) to list of (Fold, list of PlanRow)
         Folds of the background, by training set and kind of trials.
     left_out : dict of (str, str) to dict of str to str
         Attackers that cannot score these folds, and why.
@@ -157,9 +138,8 @@ class Plan:
         Folders of pieces: the recordings, and the number of pieces of each.
     """
 
-    rows: list[Row] = field(default_factory=list, repr=False)
-    fused: list[FusedRow] = field(default_factory=list, repr=False)
-    folds: dict[tuple[str, str], list[tuple[Fold, list[Row]]]] = field(default_factory=dict, repr=False)
+    rows: list[PlanRow] = field(default_factory=list, repr=False)
+    folds: dict[tuple[str, str], list[tuple[Fold, list[PlanRow]]]] = field(default_factory=dict, repr=False)
     left_out: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict, repr=False)
     whole: dict[tuple[str, str], TrainingSet] = field(default_factory=dict, repr=False)
     names: dict[str, list[str]] = field(default_factory=dict, repr=False)
@@ -167,14 +147,29 @@ class Plan:
     pieces: dict[Path, tuple[DataDir, Mapping[str, int]]] = field(default_factory=dict, repr=False)
 
     @property
-    def of_folds(self) -> list[Row]:
+    def of_folds(self) -> list[PlanRow]:
         """The rows of all folds."""
         return [row for folds in self.folds.values() for _, rows in folds for row in rows]
 
     @property
-    def due(self) -> list[Row]:
-        """The rows whose scores are still to be made; folds last, which are made of training sets."""
-        return [row for row in (*self.rows, *self.of_folds) if row.is_due]
+    def due(self) -> list[PlanRow]:
+        """The rows of single attackers whose scores are still to be made.
+
+        Folds, whose recordings are those of a training set, come last.
+        """
+        return [row for row in (*self.rows, *self.of_folds) if row.is_due and not row.members]
+
+    @staticmethod
+    def kind(fused: PlanRow) -> tuple[str, str]:
+        """Return the training set and the kind of background trials that weights are trained on."""
+        assert fused.dataset is not None
+        return fused.dataset.training, fused.attacker.kind(fused.attack.training)
+
+    def weights_file(self, fused: PlanRow, members: Sequence[PlanRow]) -> str:
+        """Return the file of the weights of some members of a fusion."""
+        kind = self.kind(fused)
+        key = fingerprint(kind[1], [row.name for row in members])[:_KEY]
+        return f"{self.whole[kind].folder}/{fused.name}/weights-{key}.json"
 
 
 def plan_attacks(experiment: Experiment, sets: Sets) -> Plan:
@@ -203,7 +198,7 @@ def plan_attacks(experiment: Experiment, sets: Sets) -> Plan:
             for row in (*plan.rows, *plan.of_folds)
         ]
         write_text(experiment.run.path("plan.csv"), format_csv(_COLUMNS, rows))
-    text = f"{len(plan.rows)} lists of trials, {len(plan.fused)} fusions, {len(plan.of_folds)} folds,"
+    text = f"{len(plan.rows)} lists of trials, {len(plan.of_folds)} of folds of the background,"
     experiment.end("plan", f"{text} {len(plan.due)} without scores: {experiment.run.path('plan.csv')}")
     return plan
 
@@ -325,16 +320,16 @@ class _Planner:
             raise DataError(f"no attacker can score any condition: {name} on {left[0]}: {why}")
         for training, pairs in chosen.items():
             rows = [row for row in plan.rows if row.dataset and row.dataset.training == training]
-            levels = {row.level for row in rows if not row.content}
-            fusions = [
-                one for _, fusion in pairs if isinstance(fusion, Fusion) for one in fusion.variants(sorted(levels))
-            ]
+            levels = sorted({row.level for row in rows if not row.content})
+            fusions = [one for _, fusion in pairs if isinstance(fusion, Fusion) for one in fusion.variants(levels)]
             plan.names[training] = [spec.name for spec, one in pairs if not isinstance(one, Fusion)]
             plan.names[training] += [fusion.name for fusion in fusions]
-            for fusion in fusions:
-                self.fuse(fusion, training)
-        for kind in dict.fromkeys(row.kind for row in plan.fused):
-            self.fold(kind, chosen[kind[0]])
+            fused = [row for fusion in fusions for row in self.fused(fusion, training, rows)]
+            for kind in dict.fromkeys(map(plan.kind, fused)):
+                self.fold(kind, [row for row in fused if plan.kind(row) == kind], pairs)
+            plan.rows.extend((*fused, *self.pooled([*rows, *fused])))
+        order = {id(one): number for number, one in enumerate((*self.sets.datasets, *SCENARIOS))}
+        plan.rows.sort(key=lambda row: (order[id(row.dataset)], order[id(row.scenario)]))
         plan.inversions.extend(self.inversions.values())
         return plan
 
@@ -348,7 +343,7 @@ class _Planner:
 
     def row(
         self, spec: Spec, attacker: Attacker, attack: Attack, file: str, whole: TrainingSet | None = None, **where: Any
-    ) -> Row:
+    ) -> PlanRow:
         """Return the row of an attacker, whose speech is inverted or cut into pieces if it works on these.
 
         The trials of a fold are made of recordings of the `whole` background.
@@ -376,7 +371,7 @@ class _Planner:
         )
         level = INVERTING if spec.inverts else attacker.level
         content = getattr(attacker, "content", "")
-        return Row(spec.name, attacker, attack, file, origin, self.is_due(file, origin), level, content, **where)
+        return PlanRow(spec.name, attacker, attack, file, origin, self.is_due(file, origin), level, content, **where)
 
     def is_due(self, file: str, origin: Stamp) -> bool:
         return self.run.force or self.run.state(file, origin) != "done"
@@ -421,12 +416,13 @@ class _Planner:
 
         return replace(training, original=pieces(training.original), anonymised=tuple(map(pieces, training.anonymised)))
 
-    def fuse(self, fusion: Fusion, training: str) -> None:
-        """Add the rows of a fusion: trial lists that at least one of its members scores."""
-        lists: dict[str, list[Row]] = {}
-        for row in self.made.rows:
-            if row.dataset and row.dataset.training == training and fusion.takes(row.level) and not row.content:
+    def fused(self, fusion: Fusion, training: str, rows: Sequence[PlanRow]) -> Iterator[PlanRow]:
+        """Yield the rows of a fusion: trial lists that at least one of its members scores."""
+        lists: dict[str, list[PlanRow]] = {}
+        for row in rows:
+            if fusion.takes(row.level) and not row.content:
                 lists.setdefault(str(Path(row.file).parents[1]), []).append(row)
+        both = [self.sets.original[training], *self.sets.versions[training]]
         for folder, members in lists.items():
             scenario, background = members[0].scenario, members[0].attack.training
             if fusion.inverts and not (scenario and scenario.enrolment and scenario.trials):
@@ -434,43 +430,72 @@ class _Planner:
             if len(set(background.versions[0].speakers.values())) < LEAST_SPEAKERS:
                 logger.warning("%s is left out of %s: too few background speakers", fusion.name, folder)
                 continue
-            file = f"{folder}/{fusion.name}/scores"
-            both = [self.sets.original[training], *self.sets.versions[training]]
             origin = self.run.origin(
                 f"scores of {fusion.name} in {folder}",
                 inputs=[METHOD, self.seed, fusion.kind(background)],
                 after=[*(row.origin for row in members), *map(self.stamp, both)],
                 libraries=("numpy", "scipy"),
             )
-            self.made.fused.append(FusedRow(fusion, tuple(members), origin, file, self.is_due(file, origin)))
+            yield self.of_members(fusion, members, f"{folder}/{fusion.name}/scores", origin, members[0].gender)
 
-    def fold(self, kind: tuple[str, str], chosen: Sequence[tuple[Spec, Any]]) -> None:
+    def pooled(self, rows: Sequence[PlanRow]) -> Iterator[PlanRow]:
+        """Yield the rows of both sexes together."""
+        groups: dict[tuple[str, int, str, int], list[PlanRow]] = {}
+        for row in rows:
+            assert row.dataset is not None
+            groups.setdefault((row.dataset.name, id(row.scenario), row.name, row.draw), []).append(row)
+        for members in groups.values():
+            (dataset, scenario), draw = (members[0].dataset, members[0].scenario), members[0].draw
+            assert dataset is not None
+            assert scenario is not None
+            if len(members) == len(dataset.trials) > 1:
+                drawn = self.suffix if draw == 1 else f"{self.suffix}-draw{draw}"
+                tested = trial_name(dataset, POOLED, drawn if scenario.trials else "")
+                enrolled = dataset.enrolls + (self.suffix if scenario.enrolment else "")
+                learnt_from = f"asv_anon{self.suffix}" if scenario.training else "asv_orig"
+                folder, name = f"{SCORES}/{learnt_from}/{enrolled}-{tested}", members[0].name
+                origin = self.run.origin(f"scores of {name} in {folder}", after=[row.origin for row in members])
+                yield self.of_members(None, members, f"{folder}/{name}/scores", origin, POOLED)
+
+    def of_members(
+        self, fusion: Fusion | None, members: Sequence[PlanRow], file: str, origin: Stamp, gender: str
+    ) -> PlanRow:
+        """Return a row whose scores are those of others, fused or joined."""
+        name, level = (members[0].name, members[0].level) if fusion is None else (fusion.name, _highest(members))
+        content = members[0].content if fusion is None else ""
+        more: dict[str, Any] = {"content": content, "gender": gender, "members": tuple(members)}
+        row = replace(members[0], name=name, attacker=fusion, file=file, origin=origin, level=level, **more)
+        return replace(row, is_due=self.is_due(file, origin))
+
+    def fold(self, kind: tuple[str, str], fused: Sequence[PlanRow], chosen: Sequence[tuple[Spec, Any]]) -> None:
         """Add the folds of a training set with the rows of all members of its fusions."""
         training, name = kind
-        members = {row.name for fused in self.made.fused if fused.kind == kind for row in fused.members}
-        is_due = any(fused.is_due for fused in self.made.fused if fused.kind == kind)
-        whole = TrainingSet(
-            self.sets.original[training], self.sets.versions[training], on_anonymised=name == "semi-informed"
-        )
-        folds, left_out = fold_attacks(self.cut(whole), name, seed=self.seed), dict[str, str]()
-        for fold, _ in folds:
-            self.made.folds.setdefault(kind, []).append((fold, []))
+        names, is_due = {row.name for one in fused for row in one.members}, any(row.is_due for row in fused)
+        versions = self.sets.versions[training]
+        whole = TrainingSet(self.sets.original[training], versions, on_anonymised=name == "semi-informed")
+        folds: list[tuple[Fold, list[PlanRow]]] = []
+        attacks, left_out = fold_attacks(self.cut(whole), name, seed=self.seed), dict[str, str]()
+        folds += [(fold, []) for fold, _ in attacks]
         for spec, attacker in chosen:
-            if spec.name not in members:
+            if spec.name not in names:
                 continue
             if spec.row and spec.row.base == OF_THE_RECORDING and needs_pieces(whole.original):
                 left_out[spec.name] = "it recognises recordings, and background speakers have one recording each"
                 continue
             try:
-                for (fold, attack), (_, rows) in zip(folds, self.made.folds.get(kind, ()), strict=True):
+                made = []
+                for fold, attack in attacks:
                     if why := attacker.obstacle(attack):
                         raise DataError(why)
                     file = f"{whole.folder}/folds-{name}/{fold.number}/{spec.name}/scores"
-                    row = self.row(spec, attacker, attack, file, whole, draw=fold.number)
+                    made.append(self.row(spec, attacker, attack, file, whole, draw=fold.number))
+                for (_, rows), row in zip(folds, made, strict=True):
                     rows.append(replace(row, is_due=row.is_due and is_due))
             except DataError as error:  # the others are fused
                 left_out[spec.name] = error.text
                 logger.warning("fusion leaves out %s: %s", spec.name, error.text)
-                for _, rows in self.made.folds.get(kind, ()):
-                    rows[:] = [row for row in rows if row.name != spec.name]
-        self.made.left_out[kind], self.made.whole[kind] = left_out, whole
+        self.made.folds[kind], self.made.left_out[kind], self.made.whole[kind] = folds, left_out, whole
+
+
+def _highest(members: Sequence[PlanRow]) -> str:
+    return max((row.level for row in members), key=list(LEVELS).index)

@@ -27,13 +27,13 @@ import numpy as np
 from evaluation.formats import read_scores, write_scores
 from evaluation.trials import TRIAL_BY_TRIAL, Scores
 from spkbase.errors import DataError, Problems, SpkverError
-from spkbase.files import fingerprint, load_json, make_folder, write_json
+from spkbase.files import load_json, make_folder, write_json
 from spkbase.plugins import TimeLimitError
 from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
-from spkver.attackers import ENDING, Extracted, cut, fuse, highest_level, learn_weights
+from spkver.attackers import ENDING, Extracted, Fusion, cut, fuse, learn_weights
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.plan import SCORES, FusedRow, Plan, Row, trial_name
+from spkver.voiceprivacy.plan import Plan, PlanRow, trial_name
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,6 @@ Json = dict[str, Any]
 Value = TypeVar("Value")
 
 WORK = "work"
-_KEY = 8  # digits
 
 
 @one_line
@@ -139,7 +138,7 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
     with run.timed("extraction"):
         done: set[Path] = set()
 
-        def read(row: Row) -> None:
+        def read(row: PlanRow) -> None:
             for directory in (*row.attack.directories, row.attack.training.original):
                 _derive(directory.recordings, plan=plan, run=run, done=done)
             row.attacker.extract(extracted, row.attack)
@@ -193,39 +192,55 @@ def score(
     DataError, Exception
         If all attackers of a trial list fail and a built-in one is among them: then the data are at fault.
     """
-    run = experiment.run
     experiment.begin("scores")
-    quiet, conditions = replace(run, quiet=True), list[Scored]()
+    run, conditions = replace(experiment.run, quiet=True), list[Scored]()
+    stages: dict[str, Stage[Any]] = {}  # by the file of the scores or weights
+    outside = {spec.name for spec, _ in experiment.attackers if spec.row is None}
 
-    def scored(row: Row) -> None:
+    def scored(row: PlanRow) -> None:
         """Score a row unless its scores are up to date."""
+        members, origin = [one for one in row.members if one.file in stages], row.origin
+        if row.file in failures.of_rows or (row.members and not members):
+            return
+        if row.attacker is None and len(members) < len(row.members):
+            return
+        if len(members) < len(row.members):
+            origin = run.origin(origin.name, inputs=[one.name for one in members], after=[origin])
 
         def make(path: Path) -> None:
-            write_scores(path, row.attacker.score(extracted, models[row.model], row.attack))
+            found = {one.file: read_scores(run.path(one.file)) for one in members}
+            if row.attacker is None:
+                scores = joined(list(found.values()))
+            elif isinstance(row.attacker, Fusion):
+                file = plan.weights_file(row, members)
+                if file not in stages:
+                    stages[file] = _weights(run, file, row, members, plan, failures)
+                scores = fuse(stages[file].value["weights"], {one.name: found[one.file] for one in members})
+            else:
+                scores = row.attacker.score(extracted, models[row.model], row.attack)
+            write_scores(path, scores)
 
-        if row.file not in failures.of_rows:
-            stage = partial(quiet.stage, row.origin.name, row.file, make=make, read=read_scores, origin=row.origin)
-            failures.attempt(row.name, [row.file], stage)
+        stage = partial(run.stage, origin.name, row.file, make=make, read=read_scores, origin=origin)
+        if (done := failures.attempt(row.name, [row.file], stage)) is not None:
+            stages[row.file] = done
 
-    outside = {spec.name for spec, _ in experiment.attackers if spec.row is None}
-    with run.timed("scores"):
+    with experiment.run.timed("scores"):
         for row in (row for row in plan.of_folds if row.is_due):
             scored(row)
-        weights: dict[tuple[str, ...], Stage[Json]] = {}
         for (dataset, scenario), of_scenario in groupby(plan.rows, lambda row: (row.dataset, row.scenario)):
             started, rows = time.perf_counter(), list(of_scenario)
-            for row in rows:
+            alone = [row for row in rows if not row.members]
+            for row in alone:
                 scored(row)
-            for _, of_list in groupby(rows, lambda row: row.gender):
+            for _, of_list in groupby(alone, lambda row: row.gender):
                 _raise_if_all_failed(list(of_list), plan, failures, outside)
-            fused = [one for one in plan.fused if (one.first.dataset, one.first.scenario) == (dataset, scenario)]
-            files = {one.file: _fuse(quiet, one, plan, failures, weights) for one in fused}
-            of_fusions = [(one.first, one.fusion.name, one.file) for one in fused]
-            for row, name, file in (*((row, row.name, row.file) for row in rows), *of_fusions):
-                if error := failures.of_rows.get(file):
-                    _note(experiment, row, name, file, error)
+            for row in rows[len(alone) :]:
+                scored(row)
+            for row in rows:
+                if error := failures.of_rows.get(row.file):
+                    _note(experiment, row, error)
             assert dataset is not None
-            found = list(_conditions(quiet, sets, dataset, rows, fused, plan, failures, files, experiment.suffix))
+            found = list(_conditions(sets, dataset, rows, plan, stages))
             seconds = time.perf_counter() - started
             where = dataset.name, scenario.name if scenario else ""
             logger.info("%s, %s: %d lists of trials scored in %.1f s", *where, len(found), seconds)
@@ -270,58 +285,33 @@ def _derive(recordings: Mapping[str, Path], *, plan: Plan, run: Run, done: set[P
                 inversion.make(folder)
 
 
-def _fuse(
-    run: Run, fused: FusedRow, plan: Plan, failures: Failures, weights: dict[tuple[str, ...], Stage[Json]]
-) -> str:
-    """Fuse the scores of a trial list unless they are up to date; return the file of the weights."""
-    members = [row for row in fused.members if row.file not in failures.of_rows]
-    names, kind, name = [row.name for row in members], fused.kind, fused.fusion.name
-    file = f"{plan.whole[kind].folder}/{name}/weights-{fingerprint(kind[1], names)[:_KEY]}.json"
-    origin = fused.origin
-    if len(members) < len(fused.members):
-        origin = run.origin(origin.name, inputs=names, after=[fused.origin])
-
-    def make(path: Path) -> None:
-        if (key := (name, *kind, *names)) not in weights:
-            weights[key] = _weights(run, file, name, names, plan, kind, failures)
-        scores = {row.name: read_scores(run.path(row.file)) for row in members}
-        write_scores(path, fuse(weights[key].value["weights"], scores))
-
-    if members:
-        stage = partial(run.stage, origin.name, fused.file, make=make, read=read_scores, origin=origin)
-        failures.attempt(name, [fused.file], stage)
-    else:
-        failures.of_rows[fused.file] = DataError(f"attacker {name!r} has no attacker to fuse: all have failed")
-    return file
-
-
 def _weights(
-    run: Run, file: str, name: str, names: Sequence[str], plan: Plan, kind: tuple[str, str], failures: Failures
+    run: Run, file: str, fused: PlanRow, members: Sequence[PlanRow], plan: Plan, failures: Failures
 ) -> Stage[Json]:
     """Train the weights of a fusion on the scores of its members in the folds, or reuse them."""
+    names, kind = [row.name for row in members], plan.kind(fused)
     folds, left_out = plan.folds.get(kind, []), {one: why for one, why in plan.left_out[kind].items() if one in names}
     if not folds:
         text = "fusion needs four background speakers with two recordings, or with one that can be cut in two"
         raise DataError(text, file=plan.whole[kind].original.path, remedy="leave it out of 'attackers'")
     rows = {one: [row for _, of_fold in folds for row in of_fold if row.name == one] for one in names}
-    for one in names:
-        if one not in left_out and (
-            errors := [failures.of_rows[row.file] for row in rows[one] if row.file in failures.of_rows]
-        ):
-            left_out[one] = errors[0].text if isinstance(errors[0], DataError) else reason_of(errors[0])
+    for one in [name for name in names if name not in left_out]:
+        for error in [failures.of_rows[row.file] for row in rows[one] if row.file in failures.of_rows][:1]:
+            left_out[one] = error.text if isinstance(error, DataError) else reason_of(error)
             logger.warning("fusion leaves out %s: %s", one, left_out[one])
     used = [one for one in names if one not in left_out]
     if not used:
         reasons = "; ".join(f"{one}: {why}" for one, why in left_out.items())
-        raise DataError(f"attacker {name!r} has no attacker to fuse ({reasons})")
-    about = {"attacker": name, "training": plan.whole[kind].versions[0].name, "kind": kind[1], "left_out": left_out}
+        raise DataError(f"attacker {fused.name!r} has no attacker to fuse ({reasons})")
+    training = plan.whole[kind].versions[0].name
+    about = {"attacker": fused.name, "training": training, "kind": kind[1], "left_out": left_out}
 
     def make(path: Path) -> None:
         found = {one: [read_scores(run.path(row.file)) for row in rows[one]] for one in used}
         write_json(path, learn_weights([fold for fold, _ in folds], found, about))
 
     return run.stage(
-        f"weights of {name}",
+        f"weights of {fused.name}",
         file,
         make=make,
         read=load_json,
@@ -331,11 +321,7 @@ def _weights(
     )
 
 
-def _join(path: Path, *, files: Sequence[Path]) -> None:
-    write_scores(path, joined([*map(read_scores, files)]))
-
-
-def _raise_if_all_failed(rows: Sequence[Row], plan: Plan, failures: Failures, outside: Collection[str]) -> None:
+def _raise_if_all_failed(rows: Sequence[PlanRow], plan: Plan, failures: Failures, outside: Collection[str]) -> None:
     """Raise the errors of a trial list if all its attackers fail.
 
     Nothing is raised if all of them are in `outside` and other attackers have rows.
@@ -353,80 +339,47 @@ def _raise_if_all_failed(rows: Sequence[Row], plan: Plan, failures: Failures, ou
     problems.raise_if_any()
 
 
-def _note(experiment: Experiment, row: Row, name: str, file: str, error: Exception) -> None:
+def _note(experiment: Experiment, row: PlanRow, error: Exception) -> None:
     """Note that an attacker has no scores for a list of trials."""
     assert row.dataset is not None
     assert row.scenario is not None
-    names = {"attacker": name, "dataset": row.dataset.name, "gender": row.gender}
-    what = {"scenario": row.scenario.name, "scores": file, "reason": reason_of(error)}
+    names = {"attacker": row.name, "dataset": row.dataset.name, "gender": row.gender}
+    what = {"scenario": row.scenario.name, "scores": row.file, "reason": reason_of(error)}
     experiment.failures.append(names | what)
-    logger.warning("%s: %s has no scores: %s", Path(file).parents[1], name, reason_of(error))
+    logger.warning("%s: %s has no scores: %s", Path(row.file).parents[1], row.name, reason_of(error))
     if not isinstance(error, SpkverError):
-        logger.info("%s", name, exc_info=error, extra={"file_only": True})
+        logger.info("%s", row.name, exc_info=error, extra={"file_only": True})
 
 
 def _conditions(
-    run: Run,
-    sets: Sets,
-    dataset: Dataset,
-    rows: Sequence[Row],
-    fused: Sequence[FusedRow],
-    plan: Plan,
-    failures: Failures,
-    files: Mapping[str, str],
-    suffix: str,
+    sets: Sets, dataset: Dataset, rows: Sequence[PlanRow], plan: Plan, stages: Mapping[str, Stage[Any]]
 ) -> Iterator[Scored]:
     """Yield the conditions of a scenario that have scores of the first draw; pooled sexes come last."""
     scenario = rows[0].scenario
     assert scenario is not None
     draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
-    found = {(row.name, row.gender, row.draw): row for row in rows if row.file not in failures.of_rows}
-    fusions = {
-        (one.fusion.name, one.first.gender, one.first.draw): one for one in fused if one.file not in failures.of_rows
-    }
-    sides = {gender: [gender] for gender in dataset.trials}
-    if len(dataset.trials) > 1:
-        sides[POOLED] = list(dataset.trials)
-    attacker_folder = f"asv_anon{suffix}" if scenario.training else "asv_orig"
-    for (gender, sexes), name in product(sides.items(), plan.names[dataset.training]):
-        known: Any = fusions if (name, sexes[0], 1) in fusions else found
-        scores, made_from, weights, parts = dict[int, str](), list[str](), dict[str, None](), list[Any]()
-        for draw in draws:
-            parts = [one for sex in sexes if (one := known.get((name, sex, draw)))]
-            if len(parts) < len(sexes):
-                if draw == 1:
-                    break
-                continue
-            file, origin = parts[0].file, parts[0].origin
-            if len(sexes) > 1:  # all sexes together
-                drawn = suffix if draw == 1 else f"{suffix}-draw{draw}"
-                enrol = dataset.enrolls + (suffix if scenario.enrolment else "")
-                tested = trial_name(dataset, gender, drawn if scenario.trials else "")
-                folder = f"{SCORES}/{attacker_folder}/{enrol}-{tested}"
-                both = [run.path(one.file) for one in parts]
-                origin = run.origin(f"scores of {name} in {folder}", after=[one.origin for one in parts])
-                file = f"{folder}/{name}/scores"
-                run.stage(origin.name, file, make=partial(_join, files=both), read=read_scores, origin=origin)
-            elif isinstance(parts[0], FusedRow):
-                weights[files[file]] = None
-            scores[draw] = file
-            made_from.append(origin.fingerprint)
-        if 1 not in scores:
+    found: dict[tuple[str, str], dict[int, PlanRow]] = {}
+    for row in rows:
+        if row.file in stages:
+            found.setdefault((row.gender, row.name), {})[row.draw] = row
+    genders = [*dataset.trials, *([POOLED] if len(dataset.trials) > 1 else [])]
+    for gender, name in product(genders, plan.names[dataset.training]):
+        scored = found.get((gender, name), {})
+        if 1 not in scored:
             continue
-        first = known[name, sexes[0], 1]
-        members = first.members if isinstance(first, FusedRow) else (first,)
-        keys = [sets.original[dataset.trials[sex]].trials for sex in sexes]
+        tested = [row.attack.trials for row in scored[1].members] if gender == POOLED and scored[1].members else []
+        weights = [plan.weights_file(row, row.members) for row in scored.values() if isinstance(row.attacker, Fusion)]
         yield Scored(
             dataset=dataset.name,
             gender=gender,
             scenario=scenario.name,
             attacker=name,
             lists=f"lists/{trial_name(dataset, gender)}",
-            scores=scores,
-            made_from=tuple(made_from),
-            level=highest_level([row.level for row in members]),
-            content="" if isinstance(first, FusedRow) else first.content,
-            tested=tuple(len(np.unique(key.segments)) for key in keys if key is not None),
-            lacking=tuple(draw for draw in draws if draw not in scores),
-            weights=tuple(weights),
+            scores={draw: row.file for draw, row in scored.items()},
+            made_from=tuple(stages[row.file].fingerprint for row in scored.values()),
+            level=scored[1].level,
+            content=scored[1].content,
+            tested=tuple(len(np.unique(trials.segments)) for trials in tested or [scored[1].attack.trials]),
+            lacking=tuple(draw for draw in draws if draw not in scored),
+            weights=tuple(dict.fromkeys(weights)),
         )

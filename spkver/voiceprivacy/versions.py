@@ -108,8 +108,13 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
                 names = [f"{name}{suffix}" for name in once if once[name] == why]
                 logger.warning("%s: one anonymised version only, %s", few(names), why)
             problems.raise_if_any()
+    whole_sets = replace(sets, versions=versions, once=once)
+    if sets.missing:
+        from spkver.voiceprivacy.recording_checks import check_audio  # late: it compares recordings with `described`
+
+        check_audio(run, whole_sets, experiment.config, suffix)
     experiment.end("anonymisation", f"{len(sets.missing)} directories below {run.path(FOLDER)}")
-    return replace(sets, versions=versions, once=once)
+    return whole_sets
 
 
 def another_anonymizer(twin: DataDir, config: AnonymizerConfig, *, is_named: bool) -> str:

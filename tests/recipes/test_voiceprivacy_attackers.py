@@ -162,7 +162,7 @@ def test_the_least_privacy_is_over_all_attackers(results, output):
             assert row["strongest"] == "scores-oracle"
     parsed = parse_results(read_results(output / "results.json"))
     assert parsed.attackers("tiny_test") == NAMES
-    assert parsed.worst("tiny_test", "all").attacker == "scores-oracle"
+    assert parsed.worst("tiny_test", "all").strongest == "scores-oracle"
     for name in ("report.html", f"tables{vp.SUFFIX}.md", f"results{vp.SUFFIX}.csv"):
         assert "scores-oracle" in (output / name).read_text(), name
 

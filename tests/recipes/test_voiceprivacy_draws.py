@@ -17,6 +17,7 @@ from voiceprivacy_runs import SUFFIX, condition, evaluated, rows, run_recipe, st
 
 from spkver.cli import main as spkver_main
 from spkver.evaluation_cli import main as evaluation_main
+from spkver.voiceprivacy.assessment import Table
 from spkver.voiceprivacy.checks import Evaluated, shared_draws
 from spkver.voiceprivacy.sets import read_sets
 from spkver.voiceprivacy.settings import Config
@@ -153,7 +154,7 @@ def test_user_supplied_twins_of_one_seed_are_noticed(
         assert outcome.exit_code == 0, outcome.output
     sets = read_sets(data, tmp_path / "out", "_mcadams", Config(), can_make=True)
     sets = replace(sets, versions={name: (of,) for name, of in {**sets.original, **sets.twins}.items()})
-    assert [found.level for found in shared_draws(Evaluated([], sets, Config()))] == ["warning"] * told
+    assert [found.level for found in shared_draws(Evaluated(Table(), sets, Config()))] == ["warning"] * told
 
 
 def test_what_draws_nothing_has_one_draw(originals: Path, tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file, reco
 from spkbase.errors import DataError
 from spkver.anonymization import RECORD
 from spkver.voiceprivacy import checks
+from spkver.voiceprivacy.assessment import Table
 from spkver.voiceprivacy.checks import Evaluated
 from spkver.voiceprivacy.plan import attacks_of
+from spkver.voiceprivacy.recording_checks import equal_audio
 from spkver.voiceprivacy.sets import read_sets
 from spkver.voiceprivacy.settings import Config
 
@@ -47,7 +49,7 @@ def test_speakers_and_utterances_in_two_places_are_warnings(own, tmp_path):
     for directory in (attack.training.original, *attack.training.anonymised):
         assert set(directory.speakers.values()) == {"f102", "f103", "m101", "m102", "m103"}
         assert len(directory.recordings) == len(directory.speakers) == 15
-    found = list(checks.shared_speakers(Evaluated([], sets, Config())))
+    found = list(checks.shared_speakers(Evaluated(Table(), sets, Config())))
     assert [(one.level, one.check) for one in found] == [
         ("warning", "speaker overlap"),
         ("warning", "utterance overlap"),
@@ -61,7 +63,7 @@ def test_one_file_under_two_ids_is_a_duplicate(own, tmp_path):
     first = lines_of(enrolls / "wav.scp")[0].split()[1]
     name = lines_of(trials / "wav.scp")[0].split()[0]
     write(trials / "wav.scp", [f"{name} {first}", *lines_of(trials / "wav.scp")[1:]])
-    found = next(checks.equal_audio(Evaluated([], sets_of(own, tmp_path / "out"), Config())))
+    found = next(equal_audio(sets_of(own, tmp_path / "out"), Config(), 1))
     assert (found.level, name in found.text) == ("warning", True)
 
 

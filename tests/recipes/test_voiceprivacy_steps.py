@@ -17,11 +17,13 @@ from pkgutil import resolve_name
 from unittest.mock import patch
 
 import pytest
+import soundfile
 from click.testing import CliRunner
-from recipe_runs import Outcome, datasets, leftovers
+from recipe_runs import Outcome, datasets, leftovers, results_of
+from sklearn.svm import SVC, LinearSVC
 from voiceprivacy_runs import noting_extractor, recipe_options, run_recipe, stamps
 
-import spkver.voiceprivacy
+from spkver import voiceprivacy
 from spkver.cli import main
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
@@ -109,7 +111,7 @@ LEFT = {
 
 
 def test_one_step_after_the_other_gives_the_same(originals, finished, tmp_path, monkeypatch):
-    output, plan = tmp_path / "out", patch("soundfile.SoundFile.read", refuse)(spkver.voiceprivacy.plan_attacks)
+    output, plan = tmp_path / "out", patch("soundfile.SoundFile.read", refuse)(voiceprivacy.plan_attacks)
     monkeypatch.setattr("spkver.voiceprivacy.plan_attacks", plan)
     for number, step in enumerate(LEFT):
         outcome = run(originals, output, "--until", step)
@@ -136,7 +138,10 @@ def refuse(*given, **named):
 
 
 def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
-    """After extraction no audio is read, after training nothing is trained; the bits are those of one run."""
+    """After extraction no audio is read, after training nothing is trained, after scoring no machine is fitted.
+
+    The bits are those of one run.
+    """
     (tmp_path / "mine.py").write_text(OWN)
     settings = {
         "attackers": "[gmm-ubm,gmm-svm,ivector,heard,own,gmm-ubm-inverted,ivector-aligned,fusion]",
@@ -166,7 +171,23 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
     ended(output, "--until", "training")
     for name in TRAINING:
         monkeypatch.setattr(name, refuse)
-    ended(output)
+
+    def assess(*given, then=voiceprivacy.assess):
+        places = [(soundfile, "read"), (soundfile.SoundFile, "read"), (SVC, "fit"), (LinearSVC, "fit")]
+        for name in sorted(name for name in sys.modules if name.startswith("spkver.")):
+            module = sys.modules[name]
+            places += [(module, one) for one in vars(module) if one.startswith(("train_", "fit_"))]
+            kinds = [one for one in vars(module).values() if isinstance(one, type) and "fit" in vars(one)]
+            places += [(kind, "fit") for kind in kinds if kind.__module__ == name]
+        assert len(places) > 20
+        for place, name in places:
+            monkeypatch.setattr(place, name, refuse)
+        return then(*given)
+
+    monkeypatch.setattr(voiceprivacy, "assess", assess)
+    ended(output, "--set", "evaluation.resamples=20")
+    checks = [one["check"] for one in results_of(output)["sanity"]]
+    assert {"resemblance", "duplicate audio"} <= set(checks)
     assert stamps(read) == read
     assert calls.read_text() == heard
     assert not {*output.glob("work/*/*.h5"), *output.glob("work/vectors/*/*.h5")} - read.keys()

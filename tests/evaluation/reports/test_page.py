@@ -15,7 +15,8 @@ from click.testing import CliRunner
 from gaussian_results import make_results
 
 from evaluation.reports import page as page_module
-from evaluation.reports.page import paired_rates, render_comparison, render_page, write_page
+from evaluation.reports.comparison import paired_rates
+from evaluation.reports.page import render_comparison, render_page, write_page
 from evaluation.reports.pictures import inline
 from evaluation.reports.results import parse_results
 from spkbase.errors import DataError
@@ -172,15 +173,9 @@ def test_unknown_numbers_are_shown_as_such(results: dict[str, Any]) -> None:
     assert not re.search(r"\bnan\b|None|<b>", text)
 
 
-def test_what_the_summary_states_counts(results: dict[str, Any]) -> None:
-    place = {"dataset": "libri_test", "gender": "all", "scenario": "ignorant"}
-    results["summary"] = [place | {"strongest": "gmm-ubm", "eer": 0.0123, "low": 0.01, "high": 0.02}]
+def test_the_verdict_of_the_recipe_is_shown(results: dict[str, Any]) -> None:
     results["verdict"] = "Said by the recipe."
-    results["conditions"] = [one for one in results["conditions"] if one["scenario"] in ("original", "ignorant")]
-    text = read(render_page(bare(results), folder=".")).text
-    assert "Said by the recipe." in text
-    assert "1.2 % equal error rate 95 % interval 1.0\N{EN DASH}2.0 %" in text
-    assert "Strongest attacker: gmm-ubm, ignorant." in text
+    assert "Said by the recipe." in read(render_page(bare(results), folder=".")).text
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import shutil
 import subprocess
@@ -11,11 +13,12 @@ from typing import Any
 import pytest
 
 from evaluation.challenges.systems import figures_of_results
-from evaluation.reports import format_latex, format_markdown, parse_results, secondary_results
+from evaluation.reports import Condition, Outcome, format_latex, format_markdown, parse_results, summarise
 from evaluation.reports.page import render_page
 from evaluation.reports.results import interval_from
-from evaluation.reports.tables import attacker_rows, glance_rows, summary_rows
+from evaluation.reports.tables import FIGURES, GLANCE, attacker_rows, table_rows
 from spkbase.errors import DataError
+from spkbase.files import to_json
 
 
 def condition(scenario: str, attacker: str, eer: float, gender: str = "all", **more: Any) -> dict[str, Any]:
@@ -55,7 +58,7 @@ def levels() -> dict[str, Any]:
 
 
 def test_rows_go_by_sex_and_scenario_and_name_the_strongest(results: dict[str, Any]) -> None:
-    rows = summary_rows(parse_results(results))
+    rows = table_rows(FIGURES, parse_results(results).outcomes)
     places = [(row["Speakers"], row["Scenario"], row["Attacker"]) for row in rows]
     assert places == [
         ("all speakers", "original", "gmm-ubm"),
@@ -129,7 +132,7 @@ def test_all_faults_of_conditions_are_named_at_once(results: dict[str, Any]) -> 
     [
         {"conditions": [condition("original", "a", 0.1) | {"eer": 0.1}]},
         {"conditions": [condition("original", "a", 0.1) | {"level": "all-knowing"}]},
-        {"summary": [{"dataset": "libri_test", "gender": "all", "scenario": "original", "strongest": "nobody"}]},
+        {"summary": [{"dataset": "libri_test", "gender": "all", "scenario": "original", "minimum": 0.1}]},
         {"sanity": [{"level": "doubt", "check": "x", "text": "y"}]},
     ],
 )
@@ -141,16 +144,22 @@ def test_a_damaged_block_is_one_clear_error(results: dict[str, Any], damage: dic
 # ---- what stands beside the EER
 
 
+def outcome_of(rows: list[dict[str, Any]]) -> Outcome:
+    (found,) = summarise([Condition.from_dict(row) for row in rows])
+    return found
+
+
 def test_levels_and_the_closed_set_may_be_of_other_attackers_than_the_least(levels: dict[str, Any]) -> None:
-    found = secondary_results(levels["conditions"])
+    found = outcome_of(levels["conditions"])
     assert list(found.levels) == ["whole-list", "inverting"]
     assert (found.levels["whole-list"].attacker, found.levels["whole-list"].rate.value) == ("campplus", 0.179)
     assert (found.levels["whole-list"].rate.low, found.levels["whole-list"].rate.high) == (0.0895, 0.358)
     assert (found.levels["inverting"].attacker, found.tested) == ("gmm-svm-inverted", (35, 36))
-    assert not found.without_content.attacker  # nobody reads
-    assert (found.closed_set.attacker, found.closed_set.rate.value) == ("campplus", 0.022)
-    assert (found.identification.attacker, found.candidates) == ("campplus", (10, 13))
-    assert not found.identification.rate.has_interval
+    assert found.without_content is None  # nobody reads
+    assert (found.closed_set.attacker, found.closed_set.eer.value) == ("campplus", 0.022)
+    assert (found.identification.attacker, found.identification.candidates) == ("campplus", (10, 13))
+    stated = {"attacker": "campplus", "share": 0.9, "low": None, "high": None, "candidates": [10, 13]}
+    assert json.loads(to_json(found.to_dict()))["identification"] == stated
     assert found.draws == (0.181, 0.192, 0.057)
 
 
@@ -161,17 +170,28 @@ def test_identification_is_the_largest_over_attackers_with_the_interval_of_the_l
         condition("lazy-informed", name, 0.1, **closed(0.1, value, low=low, high=high))
         for name, (value, low, high) in ends.items()
     ]
-    found = secondary_results(rows).identification
-    assert (found.attacker, found.rate.value, found.rate.low, found.rate.high) == ("first", 0.6, 0.45, 0.8)
+    found = outcome_of(rows).identification
+    assert (found.attacker, found.share.value, found.share.low, found.share.high) == ("first", 0.6, 0.45, 0.8)
+
+
+def test_a_row_is_read_back_from_json_as_it_was(levels: dict[str, Any]) -> None:
+    """Without a line for any single field."""
+    more = {"convention": "default", "min_dcf": {"0.01": 0.5}, "cmc": [0.5, 1.0], "n_target": 7, "n_enrolled": 4}
+    more |= {"speakers": [{"speaker": "a", "rank": None}], "notes": {"x": "y"}, "key": "trials"}
+    more |= {"linkability": {"sizes": [2, 4], "linkability": [0.5, 0.25], "top": {"2": [1.0, 0.5]}}}
+    more["worst_case"] = {name: {"llr": "inf"} for name in ("pav", "gaussian", "student")} | {"ranks": {"llr": None}}
+    row = Condition.from_dict(levels["conditions"][0] | more)
+    again = Condition.from_dict(json.loads(to_json(row.to_dict())))
+    assert repr(row.to_dict()) == repr(again.to_dict())  # NaN is not equal to itself
+    assert (row.metric("min_dcf.0.01").value, row.found_among_all.value, row.n_target) == (0.5, 0.25, 7)
+    assert row.worst_case.pav.log10 == math.inf
 
 
 def test_evidence_beyond_what_the_trials_support_is_not_shown_as_a_figure(results: dict[str, Any]) -> None:
     """A Gaussian gave likelihood ratios of 10^54 from 32 target trials."""
     readings = {
-        "pav": {"log10": 1.51},
-        "gaussian": {"log10": 54.61},
-        "student": {"log10": 1.25},
-        "ranks": {"log10": 1.1},
+        name: {"llr": log10 * math.log(10)}
+        for name, log10 in (("pav", 1.51), ("gaussian", 54.61), ("student", 1.25), ("ranks", 1.1))
     }
     for row in results["conditions"]:
         row |= {"worst_case": readings, "zebra": {"population": 0.25, "individual": 1.51, "individual_ceiling": 1.52}}
@@ -197,25 +217,21 @@ def test_one_figure_has_one_interval_wherever_it_stands(levels: dict[str, Any]) 
 
 def test_the_least_without_those_who_read_what_is_said(levels: dict[str, Any]) -> None:
     reader = condition("lazy-informed", "content", 0.01, level="trial-by-trial", content="oracle")
-    found = secondary_results([reader, *levels["conditions"]])
+    found = outcome_of([reader, *levels["conditions"]])
     assert (found.levels["trial-by-trial"].attacker, found.without_content.attacker) == ("content", "gmm-svm-inverted")
-    assert not secondary_results([reader]).without_content.attacker
+    assert outcome_of([reader]).without_content is None
 
 
 def test_what_results_do_not_say_is_not_known() -> None:
     missing = dict.fromkeys(("closed_set", "draws", "level", "tested"))
     for more in ({}, missing):
-        found = secondary_results([condition("original", "a", 0.1, **more)])
-        assert ([*found.levels], found.closed_set.attacker, found.identification.attacker) == (
-            ["trial-by-trial"],
-            "",
-            "",
-        )
-        assert (found.draws, found.candidates, found.tested) == ((), (0, 0), ())
+        found = outcome_of([condition("original", "a", 0.1, **more)])
+        assert ([*found.levels], found.closed_set, found.identification) == (["trial-by-trial"], None, None)
+        assert (found.draws, found.tested) == ((), ())
 
 
 def test_the_table_for_a_glance(levels: dict[str, Any]) -> None:
-    assert glance_rows(parse_results(levels)) == [
+    assert table_rows(GLANCE, parse_results(levels).outcomes) == [
         {
             "Dataset": "libri_test",
             "Scenario": "lazy-informed",

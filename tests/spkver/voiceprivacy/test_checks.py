@@ -11,19 +11,21 @@ import numpy as np
 import pytest
 import soundfile
 
+from evaluation.reports import Condition, Minima, comparison, summarise
 from evaluation.trials import TrialSpeakers
-from evaluation.uncertainty import sample_of
+from evaluation.uncertainty import Interval, Minimum, Resampling, sample_of
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.attackers import PRESETS, absent_attackers, attacker_name, default_attackers
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import checks
+from spkver.voiceprivacy.assessment import AttackerOrder, Table, compare_scenarios
 from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, Evaluated
 from spkver.voiceprivacy.choosing import attackers_run, chosen_attackers, describe_absent, describe_unwatched
-from spkver.voiceprivacy.outputs import averages, challenge_rows, verdict
+from spkver.voiceprivacy.recording_checks import broken_recordings, equal_files, file_tags, resemblance
+from spkver.voiceprivacy.reporting import averages, challenge_rows, verdict
 from spkver.voiceprivacy.sets import Sets, find_datasets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config
-from spkver.voiceprivacy.table import summarise
 
 CONFIGS = Path(__file__).resolve().parents[3] / "recipes" / "voiceprivacy" / "config"
 SCENARIOS = {"o": "original", "i": "ignorant", "l": "lazy-informed", "s": "semi-informed"}
@@ -43,7 +45,7 @@ def rows(attackers: tuple[str, ...] = ("a", "b"), behind: float = 0.01, **rates:
             "zebra": {"population": 0.3, "individual": 1.0, "tag": "A"},
             "intervals": {"eer.rocch": {"low": rate + number * behind - 0.02, "high": rate + number * behind + 0.02}},
             "notes": {},
-            "linkability": {"linkability": [0.9, 0.5]},
+            "linkability": {"sizes": [2, 30], "linkability": [0.9, 0.5]},
             "n_enrolled": 30,
             "n_trial_speakers": 30,
             "n_target": 200,
@@ -53,6 +55,19 @@ def rows(attackers: tuple[str, ...] = ("a", "b"), behind: float = 0.01, **rates:
         for letter, rate in rates.items()
         for number, attacker in enumerate(attackers)
     ]
+
+
+def evaluated(
+    rows: list[dict[str, Any]],
+    given: Any,
+    config: Config,
+    minima: Minima | None = None,
+    resamples: int = 0,
+    **more: Any,
+) -> Evaluated:
+    conditions = [Condition.from_dict(row) for row in rows]
+    order = map(AttackerOrder.from_dict, compare_scenarios(conditions, Path(), Resampling(resamples, 0)))
+    return Evaluated(Table(conditions, summarise(conditions, minima), order=[*order]), given, config, **more)
 
 
 def sets(speakers: int = FEW_TRAINING_SPEAKERS, draws: int = 3) -> Any:
@@ -85,7 +100,7 @@ def test_rates_that_mean_less_than_they_seem_to(
     check: str, rates: dict[str, float], expected: list[str], words: str
 ) -> None:
     table = rows(**{"o": 0.01, "i": 0.3, "l": 0.2, "s": 0.1} | rates)
-    found = list(getattr(checks, check)(Evaluated(table, sets(), Config())))
+    found = list(getattr(checks, check)(evaluated(table, sets(), Config())))
     assert [one.level for one in found] == expected
     assert words in " ".join(one.text for one in found)
 
@@ -93,14 +108,14 @@ def test_rates_that_mean_less_than_they_seem_to(
 def test_the_strength_of_attackers_has_the_interval_of_the_tables() -> None:
     """It had that of the attacker alone: 0.0 to 11.3 % beside 0.0 to 21.2 %."""
     table = rows(o=0.01)
-    minima = [{**{name: table[0][name] for name in ("dataset", "gender", "scenario")}, "minimum": {"high": 0.212}}]
-    (found,) = checks.attacker_strength(Evaluated(table, sets(), Config(), minima=minima))
+    minima = {("x_test", "all", "original"): {"minimum": Minimum("a", Interval(0.01, 0.0, 0.212))}}
+    (found,) = checks.attacker_strength(evaluated(table, sets(), Config(), minima))
     assert "(interval to 21.2 %)" in found.text
 
 
 @pytest.mark.parametrize(("loss", "level"), [(0.02, "note"), (1.0, "warning")])
 def test_paired_resamples_say_whether_the_informed_attacker_is_weaker_by_chance(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, loss: float, level: str
+    monkeypatch: pytest.MonkeyPatch, loss: float, level: str
 ) -> None:
     models, segments = np.divmod(np.arange(1200), 60)  # 20 speakers with 3 segments each
     is_target, rng = models == segments // 3, np.random.default_rng(0)
@@ -109,28 +124,28 @@ def test_paired_resamples_say_whether_the_informed_attacker_is_weaker_by_chance(
     semi = lazy - loss * is_target + 0.1 * rng.standard_normal(1200)
     of_scenario = {"lazy-informed": lazy, "ignorant": lazy, "semi-informed": semi}
     monkeypatch.setattr(
-        checks, "samples_of", lambda row, _: [sample_of(of_scenario[row["scenario"]], is_target, speakers)]
+        comparison, "samples_of", lambda row, _: [sample_of(of_scenario[row.scenario], is_target, speakers)]
     )
-    evaluated = Evaluated(rows(**GOOD | {"s": 0.21}), sets(), Config(), output=tmp_path)
-    found = list(checks.attacker_order(evaluated))
+    run = evaluated(rows(**GOOD | {"s": 0.21}), sets(), Config(), resamples=500)
+    found = list(checks.attacker_order(run))
     assert [one.level for one in found] == [level, level], found
     assert all("(difference" in one.text for one in found)
     weak = "semi-informed attackers are weaker than lazy-informed ones (x_test: 21.0 % against 15.0 %)"
-    assert (weak in list(checks.reasons(evaluated))) == (level == "warning")
+    assert (weak in list(checks.reasons(run))) == (level == "warning")
 
 
 @pytest.mark.parametrize(("draws", "level"), [(0, "warning"), (3, "ok")])
 def test_one_anonymised_version_of_the_training_set_is_a_warning(draws: int, level: str) -> None:
     given = sets(draws=draws)
     given.once = {} if draws else {"train": "since nothing says how it was made"}
-    (found,) = checks.draws(Evaluated(rows(s=0.1), given, Config()))
+    (found,) = checks.draws(evaluated(rows(s=0.1), given, Config()))
     assert found.level == level
     assert f"learnt from {draws + 1} anonymised version{'s' if draws else ''} of train" in found.text
 
 
 def test_measured_utility_and_original_speech_alone_need_no_warning() -> None:
     for rates, utility in ((GOOD, {"wer": {}}), ({"o": 0.1}, {})):
-        assert not list(checks.other_notes(Evaluated(rows(**rates), sets(), Config(), utility=utility)))
+        assert not list(checks.other_notes(evaluated(rows(**rates), sets(), Config(), utility=utility)))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +157,7 @@ def test_measured_utility_and_original_speech_alone_need_no_warning() -> None:
     ],
 )
 def test_few_speakers_and_missing_intervals(changes: dict[str, Any], level: str, words: str) -> None:
-    (found,) = checks.few_speakers(Evaluated([{**row, **changes} for row in rows(o=0.1)], sets(), Config()))
+    (found,) = checks.few_speakers(evaluated([{**row, **changes} for row in rows(o=0.1)], sets(), Config()))
     assert (found.level, words in found.text) == (level, True)
 
 
@@ -151,18 +166,18 @@ def test_original_results_do_not_change_with_the_anonymiser(rate: float, seed: i
     config = Config()
     told = {"seed": seed, "attackers": list(config.attackers), "attacker_settings": {}, "training_sets": {}}
     earlier = {"results_b.json": {"config": told, "conditions": rows(o=rate, i=0.4)}}
-    evaluated = Evaluated(rows(o=0.02, i=0.3), sets(), config, earlier=earlier)
-    assert [one.level for one in checks.independence(evaluated)] == expected
+    run = evaluated(rows(o=0.02, i=0.3), sets(), config, earlier=earlier)
+    assert [one.level for one in checks.independence(run)] == expected
 
 
 def test_attackers_whose_scores_are_equal_or_inverted_do_not_count() -> None:
     """Constant scores look like perfect privacy, and so do inverted ones."""
     table = [one | {"min_cllr": 0.5} for one in rows(o=0.02, i=0.5, l=0.5, s=0.5)]
-    assert not list(checks.uninformative(Evaluated(table, sets(), Config())))
+    assert not list(checks.uninformative(evaluated(table, sets(), Config())))
     for place in (2, 4, 5):
         table[place]["min_cllr"] = 1.0
     table[6]["eer"] = {"rocch": 0.5, "interpolated": 0.9}
-    found = list(checks.uninformative(Evaluated(table, sets(), Config())))
+    found = list(checks.uninformative(evaluated(table, sets(), Config())))
     assert [(one.level, one.text[one.text.index("(") : one.text.index(")")]) for one in found] == [
         ("warning", "(x_test all ignorant, x_test all semi-informed"),
         ("error", "(x_test all lazy-informed"),
@@ -173,7 +188,7 @@ def test_attackers_whose_scores_are_equal_or_inverted_do_not_count() -> None:
 def test_lists_whose_pooled_rate_is_far_above_both_are_named(pooled: float, told: bool) -> None:
     rates = {"f": 0.01, "m": 0.09, "all": pooled}
     table = [one | {"gender": sex} for sex, rate in rates.items() for one in rows(("a",), o=rate)]
-    found = list(checks.pooled_trials(Evaluated(table, sets(), Config())))
+    found = list(checks.pooled_trials(evaluated(table, sets(), Config())))
     assert ["f 1.0 %, m 9.0 %" in one.text for one in found] == [True] * told
 
 
@@ -184,8 +199,8 @@ CONFIG = Config(attackers=("campplus-adapted", "campplus", "gmm-svm", "gmm-ubm")
 
 
 def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = ()) -> str:
-    evaluated = Evaluated(table, given, CONFIG, failures=[{"attacker": name} for name in failed])
-    return "".join(finding.text for finding in checks.overestimated(evaluated))
+    run = evaluated(table, given, CONFIG, failures=[{"attacker": name} for name in failed])
+    return "".join(finding.text for finding in checks.overestimated(run))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +237,7 @@ def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None
     for adapted in ("", "adapted_cosine"):
         settings = {entry: {"adapted": adapted}} if adapted else {}
         config = replace(CONFIG, attackers=(entry,), attacker_settings=settings)
-        found = "".join(one.text for one in checks.overestimated(Evaluated(rows((name,), **GOOD), sets(), config)))
+        found = "".join(one.text for one in checks.overestimated(evaluated(rows((name,), **GOOD), sets(), config)))
         assert ("adapts to the trials" in found) != bool(adapted)
 
 
@@ -245,7 +260,7 @@ def test_files_that_differ_anywhere_are_not_equal(tmp_path: Path, change: int) -
     for name, written in contents.items():
         (tmp_path / name).write_bytes(written)
     directory = DataDir(tmp_path, {name: tmp_path / name for name in contents}, dict.fromkeys(contents, "s"))
-    assert checks.equal_files([directory]) == [[f"{tmp_path.name}/a", f"{tmp_path.name}/b"]]
+    assert equal_files([directory]) == [[f"{tmp_path.name}/a", f"{tmp_path.name}/b"]]
 
 
 def speech(seed: int, rate: int = 8000) -> np.ndarray:
@@ -287,7 +302,7 @@ def test_files_under_wrong_names_or_without_speech_forbid_a_verdict(
             path = paths[kind][f"u{number:02d}"] = tmp_path / f"{kind}{number:02d}.wav"
             soundfile.write(path, np.clip(samples, -1, 1), 8000)
     sides = [DataDir(tmp_path / kind, paths[kind], dict.fromkeys(paths[kind], "s")) for kind in "oa"]
-    (found,) = checks.resemblance(Evaluated([], Sets((), {"x": sides[0]}, {"x": (sides[1],)}), Config(), jobs=1))
+    (found,) = resemblance(Sets((), {"x": sides[0]}, {"x": (sides[1],)}), Config(), 1)
     assert found.level == level, found.text
 
 
@@ -301,8 +316,7 @@ def test_clipped_quiet_and_short_recordings_are_named(tmp_path: Path) -> None:
     for name, samples in signals.items():
         soundfile.write(tmp_path / f"{name}.wav", samples, 8000)
     twin = DataDir(tmp_path, {name: tmp_path / f"{name}.wav" for name in signals}, dict.fromkeys(signals, "s"))
-    evaluated = Evaluated([], Sets((), {"x": twin}, {"x": (twin,)}), Config())
-    found = [one.text for one in checks.broken_recordings(evaluated)]
+    found = [one.text for one in broken_recordings(Sets((), {"x": twin}, {"x": (twin,)}), Config(), 1)]
     for word, name in (("clipped", "loud"), ("quiet", "faint"), ("shorter", "cut")):
         assert any(word in text and repr(name) in text for text in found)
     assert not any("'good'" in text for text in found)
@@ -314,7 +328,7 @@ def test_tags_that_name_the_speaker_are_a_warning(tmp_path: Path) -> None:
             file.artist = artist
             file.write(np.zeros(80))
     twin = DataDir(tmp_path, {name: tmp_path / f"{name}.wav" for name in "ab"}, {"a": "anna", "b": "berta"})
-    (found,) = checks.file_tags(Evaluated([], Sets((), {"x": twin}, {"x": (twin,)}), Config()))
+    (found,) = file_tags(Sets((), {"x": twin}, {"x": (twin,)}), Config(), 1)
     assert f"{tmp_path.name}/a, artist" in found.text
     assert "/b" not in found.text
 
@@ -324,7 +338,7 @@ def test_tags_that_name_the_speaker_are_a_warning(tmp_path: Path) -> None:
 
 def verdict_on(table: list[dict[str, Any]], **more: Any) -> tuple[str, str]:
     config = {"evaluation": {"level": 0.9}, "anonymizer": {"name": ""}}
-    found = {"format": 1, "conditions": table, "summary": summarise(table), "simulated": False, "averages": []}
+    found = {"format": 1, "conditions": table, "simulated": False, "averages": []}
     return verdict(found | {"config": config, "anonymiser": {"training_draws": 4}} | more)
 
 
@@ -376,12 +390,13 @@ def test_averages_of_a_named_attacker_are_by_the_challenges_reading() -> None:
     one_draw = [f"anonymizer.{name}_draws=1" for name in ("training", "enrolment", "trial")]
     names = ["attackers=[a,b]", "challenge.attacker=b", "challenge.eer=kaldi", *one_draw]
     config = load_config(Config, settings=names)
-    table = averages(challenge_rows(found, config), config)
+    conditions = [Condition.from_dict(row) for row in found]
+    table = averages(challenge_rows(Table(conditions, summarise(conditions)), config), config)
     expected = {one["scenario"]: round(100 * one["eer"]["kaldi"], 3) for one in found if one["attacker"] == "b"}
     assert {row["scenario"]: row["eer_percent"] for row in table} == expected
     assert {(row["attacker"], row["reading"]) for row in table} == {("b", "kaldi")}
     assert all("low_percent" not in row for row in table)  # that interval is of another reading
-    strongest = challenge_rows(found, Config())
+    strongest = challenge_rows(Table(conditions, summarise(conditions)), Config())
     sides = [("original", "original"), ("original", "anon"), ("anon", "anon"), ("anon", "anon")]
     assert [(row["enrollment"], row["trial"]) for row in strongest] == sides
     assert [row["EER"] for row in strongest] == [2.0, 30.0, 20.0, 10.0]

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from evaluation.linkage import Ranks, linkability_at_sizes, linkability_over_draws, ranks_from_scores
+from evaluation.linkage import Ranks, linkability_over_draws
 from evaluation.metrics import eer, worst_case
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Resampling
-from spkver.voiceprivacy.numbers import closed_set_of, first_among_all, match_by_rank, rank_owners, worst_of
+from spkver.voiceprivacy.condition_metrics import closed_set_of, match_by_rank, rank_owners, worst_of
 
 WOMEN, MEN = ["f1", "f2", "f3", "f4"], ["m1", "m2", "m3"]
 RESAMPLING = Resampling(50, 0)
@@ -47,7 +47,7 @@ def tables_of(draws: list[Scores], key: Key) -> list[Ranks]:
 def test_the_mean_over_draws_of_what_centred_scores_give_by_hand() -> None:
     (first, key, speakers), (second, _, _) = trials(0), trials(1)
     draws = [first, second]
-    found, notes = closed_set_of(draws, key, speakers, tables_of(draws, key), RESAMPLING)
+    found, of_draws, notes = closed_set_of(draws, key, speakers, tables_of(draws, key), RESAMPLING)
     assert found is not None
     assert notes == {}
     rates, shares = [], []
@@ -59,45 +59,39 @@ def test_the_mean_over_draws_of_what_centred_scores_give_by_hand() -> None:
             firsts.append(key.is_target[rows][scores.values[rows].argmax()])
         rates.append(eer(centred[key.is_target], centred[~key.is_target]))
         shares.append(np.mean(firsts))
-    assert_allclose([of_draw["eer"] for of_draw in found["draws"]], rates)
-    assert_allclose([of_draw["identification"] for of_draw in found["draws"]], shares)
-    assert_allclose(found["eer"]["value"], np.mean(rates))
-    assert_allclose(found["identification"]["value"], np.mean(shares))
-    assert found["eer"]["value"] < eer(first.values[key.is_target], first.values[~key.is_target])  # no channel any more
-    assert found["candidates"] == [3, 4]
-    assert_allclose(found["chance"], (24 / 4 + 18 / 3) / 42)
-    for name in ("eer", "identification"):
-        assert 0 <= found[name]["low"] <= found[name]["high"] <= 1
+    assert_allclose([one["eer"] for one in of_draws if one], rates)
+    assert_allclose([one["identification"] for one in of_draws if one], shares)
+    assert_allclose(found.eer.value, np.mean(rates))
+    assert_allclose(found.identification.value, np.mean(shares))
+    assert found.eer.value < eer(first.values[key.is_target], first.values[~key.is_target])  # no channel any more
+    assert found.candidates == (3, 4)
+    assert_allclose(found.chance, (24 / 4 + 18 / 3) / 42)
+    for interval in (found.eer, found.identification):
+        assert 0 <= interval.low <= interval.high <= 1
     whole = [replace(ranks, impostors=np.full(len(ranks), 3)) for ranks in tables_of(draws, key)]
     alone = linkability_over_draws(whole, np.array([4]), resampling=RESAMPLING)
-    assert found["identification"]["low"] < alone.low[0]  # made for the largest of several attackers
-
-
-def test_identification_among_all_is_linkability_at_the_size_of_the_gallery() -> None:
-    scores, key, _ = trials(3)
-    rows = np.flatnonzero(np.isin(key.model_ids[key.models].astype(str), WOMEN))
-    ranks = ranks_from_scores(scores, key.subset(rows))
-    assert_allclose(first_among_all(ranks).mean(), linkability_at_sizes(ranks, [4])[0])
+    assert found.identification.low < alone.low[0]  # made for the largest of several attackers
 
 
 def test_a_list_that_is_no_full_cross_has_none_and_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     scores, key, speakers = trials(0, left_out=1)
     ranks, _ = rank_owners(scores, key, {name: name[0] for name in WOMEN + MEN})
     assert ranks is None
-    found, notes = closed_set_of([scores], key, speakers, None, RESAMPLING)
+    found, _, notes = closed_set_of([scores], key, speakers, None, RESAMPLING)
     assert found is None
     assert notes == {"closed_set": "not given: the trial list is not a full cross of models and segments"}
 
 
 def test_infinite_scores_have_none_and_without_resamples_there_are_values_alone() -> None:
     scores, key, speakers = trials(0)
-    found, _ = closed_set_of([scores], key, speakers, tables_of([scores], key), Resampling(0, 0))
+    found, *_ = closed_set_of([scores], key, speakers, tables_of([scores], key), Resampling(0, 0))
     assert found is not None
-    assert set(found["eer"]) == {"value"}
-    assert np.isnan(found["identification"]["low"])
+    assert found.eer.known
+    assert not found.eer.has_interval
+    assert np.isnan(found.identification.low)
     values = np.append(np.inf, scores.values[1:])
     draws = [Scores.from_ids(*zip(*scores.pairs(), strict=True), values)]  # type: ignore[misc]
-    found, notes = closed_set_of(draws, key, speakers, tables_of(draws, key), RESAMPLING)
+    found, _, notes = closed_set_of(draws, key, speakers, tables_of(draws, key), RESAMPLING)
     assert found is None
     assert "infinite" in notes["closed_set"]
 

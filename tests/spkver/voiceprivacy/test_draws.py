@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
+from evaluation.reports import Condition, summarise
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.anonymization import RECORD, AnonymizerConfig
 from spkver.datadir import DataDir
-from spkver.voiceprivacy.numbers import mean_of, shared_notes
-from spkver.voiceprivacy.outputs import verdict
+from spkver.voiceprivacy.condition_metrics import mean_of, shared_notes
+from spkver.voiceprivacy.reporting import verdict
 from spkver.voiceprivacy.settings import Config, TwinConfig
-from spkver.voiceprivacy.table import summarise
 from spkver.voiceprivacy.versions import another_anonymizer, is_fixed
 
 Json = dict[str, object]
@@ -68,11 +69,13 @@ def test_a_standing_twin_is_drawn_again_by_what_made_it_alone(tmp_path: Path) ->
 
 
 def test_means_go_through_groups_and_lists() -> None:
-    one = {"n": 4, "eer": {"rocch": 0.1}, "curve": [1.0, 0.5], "tag": "A", "known": True, "rank": None}
-    two = {"n": 4, "eer": {"rocch": 0.4}, "curve": [0.0, 0.5], "tag": "B", "known": False, "rank": 2}
+    one = {"n": 4, "eer": {"rocch": 0.1}, "curve": (1.0, 0.5), "tag": "A", "known": True, "rank": math.nan}
+    two = {"n": 4, "eer": {"rocch": 0.4}, "curve": (0.0, 0.5), "tag": "B", "known": False, "rank": 2}
     assert mean_of([one]) == one
-    expected = {"n": 4, "eer": {"rocch": 0.25}, "curve": [0.5, 0.5], "tag": "A", "known": False, "rank": None}
-    assert mean_of([one, two]) == expected
+    expected = {"n": 4, "eer": {"rocch": 0.25}, "curve": (0.5, 0.5), "tag": "A", "known": False}
+    found = mean_of([one, two])
+    assert math.isnan(found.pop("rank"))
+    assert found == expected
     assert mean_of([1.0, float("inf")]) == float("inf")
 
 
@@ -94,24 +97,14 @@ def condition(
     }  # fmt: skip
 
 
-def test_the_least_of_each_level_stands_beside_the_least_of_all() -> None:
+def test_the_verdict_names_the_least_of_each_level() -> None:
     several = {"draws": [{"eer": {"rocch": rate}} for rate in (0.18, 0.03, 0.06)]}
     inverted = condition("gmm-svm-inverted", 0.09, level="inverting", tested=[35, 35], **several)
     adapted = condition("campplus-adapted", 0.12, level="whole-list")
     table = [inverted, adapted, condition("campplus", 0.179), condition("gmm-ubm", 0.4)]
-    rows = summarise(table)
-    assert rows[0]["strongest"] == "gmm-svm-inverted"
-    assert {level: figure["attacker"] for level, figure in rows[0]["levels"].items()} == {
-        "trial-by-trial": "campplus",
-        "whole-list": "campplus-adapted",
-        "inverting": "gmm-svm-inverted",
-    }
-    assert rows[0]["identification"] == {
-        "attacker": "gmm-svm-inverted", "share": 0.91, "low": None, "high": None, "candidates": [5, 5],
-    }  # fmt: skip
     config = {"evaluation": {"level": 0.95}, "anonymizer": {"name": ""}}
     of = {"format": 1, "simulated": False, "averages": [], "config": config, "anonymiser": {"training_draws": 1}}
-    said, details = verdict(of | {"conditions": table, "summary": rows})
+    said, details = verdict(of | {"conditions": table})
     assert "rate of 9.0 % (95 % interval of the smallest over attackers and scenarios: 4.5 % to 18.0 %)" in said
     assert (
         "; its rate is the mean of 3 anonymised versions (18.0, 3.0, 6.0); trial-by-trial 17.9 % (campplus" in details
@@ -122,13 +115,12 @@ def test_the_least_of_each_level_stands_beside_the_least_of_all() -> None:
 
 def test_zebra_and_linkability_are_the_worst_over_attackers_and_say_whose() -> None:
     """Oracle: the attacker with the least EER is not the one that discloses most."""
-    curve = {"linkability": [1.0, 0.7]}
-    rows = summarise(
-        [
-            condition("a", 0.10, linkability={"linkability": [1.0, 0.4]}),
-            condition("b", 0.20, zebra={"population": 0.3, "individual": 0.5, "tag": "0"}, linkability=curve),
-            condition("c", 0.30, zebra={"population": None, "individual": 2.5, "tag": "B"}),
-        ]
-    )
-    assert (rows[0]["population"], rows[0]["tag"], rows[0]["linkability_all"]) == (0.3, "B", 0.7)
-    assert rows[0]["worst_by"] == {"population": "b", "individual": "c", "linkability_all": "b"}
+    curve = {"sizes": [2, 5], "linkability": [1.0, 0.7]}
+    table = [
+        condition("a", 0.10, linkability={"sizes": [2, 5], "linkability": [1.0, 0.4]}),
+        condition("b", 0.20, zebra={"population": 0.3, "individual": 0.5, "tag": "0"}, linkability=curve),
+        condition("c", 0.30, zebra={"population": None, "individual": 2.5, "tag": "B"}),
+    ]
+    (found,) = summarise([Condition.from_dict(row) for row in table])
+    assert (found.population, found.tag, found.linkability_all) == (0.3, "B", 0.7)
+    assert found.worst_by == {"population": "b", "individual": "c", "linkability_all": "b"}

@@ -22,8 +22,16 @@ from evaluation import linkage
 from evaluation.calibration import closed_set_scores
 from evaluation.formats import read_key, read_scores
 from evaluation.metrics import Evidence, Metrics, WorstCase, eer, evaluate, tag, worst_case
+from evaluation.reports import ClosedSet, Condition, Draw, EnrolledSpeaker, Linkability
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
-from evaluation.uncertainty import AT_ONCE, Resampling, confidence_intervals, minima_over_attackers, sample_from
+from evaluation.uncertainty import (
+    AT_ONCE,
+    Interval,
+    Resampling,
+    confidence_intervals,
+    minima_over_attackers,
+    sample_from,
+)
 from spkbase.errors import DataError
 from spkver.voiceprivacy.scores import Scored
 from spkver.voiceprivacy.settings import EvaluationConfig
@@ -34,10 +42,11 @@ _MOST_RESAMPLES = 300  # for the interval of a closed set's EER: its standard er
 _TOPS = (2, 5, 10)  # ranks up to which a target speaker counts as found
 _ALL_SIZES = 500  # with more enrolled speakers the curve has fewer points
 _OF_A_DRAW = ("eer", "cllr", "min_cllr", "zebra")  # metrics that are given for each draw
+_BESIDE = ("notes", "intervals")
 _NO_CROSS = "not given: the trial list is not a full cross of models and segments"
 
 
-def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> Json:
+def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> Condition:
     """Assess one condition from its files.
 
     Parameters
@@ -49,11 +58,6 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     config : EvaluationConfig
     seed : int
         Seed of the resamples.
-
-    Returns
-    -------
-    dict
-        The entry of ``results.json``.
     """
     key = read_key(output / condition.lists / "trials")
     speakers = read_speakers(output / condition.lists / "utt2spk")
@@ -63,40 +67,50 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     tables = [ranks for ranks, _ in ranked if ranks is not None]
     is_ranked = len(tables) == len(draws)
     resampling = Resampling(config.resamples, seed, config.level)
-    of_draws, numbers = _metrics(draws, list(condition.scores), key, speakers, config.priors, resampling)
-    closed, notes = closed_set_of(draws, key, speakers, tables if is_ranked else None, resampling)
-    closed_of_draws = [None] * len(draws) if closed is None else closed.pop("draws")
-    if condition.lacking:
-        missing = " and ".join(map(str, condition.lacking))
-        notes["draws"] = f"no scores of draw {missing}: means over the other {len(draws)}"
+    of_draws, metrics, intervals, notes = _metrics(
+        draws, list(condition.scores), key, speakers, config.priors, resampling
+    )
+    closed, closed_of_draws, closed_notes = closed_set_of(
+        draws, key, speakers, tables if is_ranked else None, resampling
+    )
     of_speakers, worst = [], []
     for scores, (ranks, why) in zip(draws, ranked, strict=True):
-        numbers["notes"] |= why if is_ranked or ranks is None else {}
+        notes |= why if is_ranked or ranks is None else {}
         of_speakers.append(_speakers(scores, key, sexes, ranks if is_ranked else None))
         by_ranks = Evidence(float("nan"), why["linkability"]) if ranks is None else linkage.rank_evidence_of(ranks)
         worst.append(worst_case(*split_scores(scores, key), ranks=by_ranks))
-    numbers["notes"] |= notes
-    return {
-        **{name: getattr(condition, name) for name in ("dataset", "gender", "scenario", "attacker")},
-        "n_enrolled": len(np.unique(key.models)),
-        "n_trial_speakers": len({speakers[segment] for segment in key.segment_ids[np.unique(key.segments)]}),
-        "scores": condition.scores[1],
-        "key": f"{condition.lists}/trials",
-        "segment_speakers": f"{condition.lists}/utt2spk",
-        **numbers,
-        "linkability": _link(tables, config.sizes, resampling) if is_ranked else None,
-        "speakers": mean_of(of_speakers),
-        "level": condition.level,
-        "content": condition.content,
-        "tested": list(condition.tested),
-        "closed_set": closed,
-        "draws": [
-            {"draw": number, "scores": path, **{name: found[name] for name in _OF_A_DRAW}, "closed_set": rates}
+    notes |= closed_notes
+    if condition.lacking:
+        missing = " and ".join(map(str, condition.lacking))
+        notes["draws"] = f"no scores of draw {missing}: means over the other {len(draws)}"
+    return Condition(
+        dataset=condition.dataset,
+        gender=condition.gender,
+        scenario=condition.scenario,
+        attacker=condition.attacker,
+        n_enrolled=len(np.unique(key.models)),
+        n_trial_speakers=len({speakers[segment] for segment in key.segment_ids[np.unique(key.segments)]}),
+        scores=condition.scores[1],
+        key=f"{condition.lists}/trials",
+        segment_speakers=f"{condition.lists}/utt2spk",
+        n_target=metrics.pop("n_target"),
+        n_nontarget=metrics.pop("n_nontarget"),
+        metrics=metrics,
+        notes=notes,
+        intervals=intervals,
+        linkability=_link(tables, config.sizes, resampling) if is_ranked else None,
+        speakers=mean_of(of_speakers),
+        level=condition.level,
+        content=condition.content,
+        tested=condition.tested,
+        closed_set=closed,
+        draws=tuple(
+            Draw(number, path, {name: found[name] for name in _OF_A_DRAW}, rates)
             for (number, path), found, rates in zip(condition.scores.items(), of_draws, closed_of_draws, strict=True)
-        ],
-        "worst_case": worst_of(worst).to_dict(),
-        "cmc": match_by_rank(tables) if tables else None,
-    }
+        ),
+        worst_case=worst_of(worst),
+        cmc=match_by_rank(tables) if tables else None,
+    )
 
 
 def mean_of(values: Sequence[Any]) -> Any:
@@ -105,13 +119,14 @@ def mean_of(values: Sequence[Any]) -> Any:
     Parameters
     ----------
     values : sequence
-        Numbers, or mappings and lists of numbers, one for each draw; values that are equal in all draws stay.
+        Numbers, or mappings, tuples and speakers with numbers, one for each draw; values that are equal in all draws
+        stay.
 
     Returns
     -------
     object
-        Value of the same form. A value that is missing in one draw is missing; booleans are combined by "and"; where
-        texts differ, the first is kept.
+        Value of the same form. A value that is NaN in one draw is NaN; booleans are combined by "and"; where texts
+        differ, the first is kept.
 
     Examples
     --------
@@ -121,12 +136,12 @@ def mean_of(values: Sequence[Any]) -> Any:
     first = values[0]
     if isinstance(first, Mapping):
         return {name: mean_of([value[name] for value in values]) for name in first}
-    if isinstance(first, list):
-        return [mean_of(list(items)) for items in zip(*values, strict=True)]
+    if isinstance(first, tuple):
+        return tuple(mean_of(items) for items in zip(*values, strict=True))
+    if isinstance(first, EnrolledSpeaker):
+        return EnrolledSpeaker(**mean_of([vars(value) for value in values]))
     if all(value == first for value in values[1:]):
         return first
-    if any(value is None for value in values):
-        return None
     if isinstance(first, bool):
         return all(values)
     return first if isinstance(first, str) else sum(values) / len(values)
@@ -180,8 +195,8 @@ def closed_set_of(
     speakers: Mapping[str, str],
     tables: Sequence[linkage.Ranks] | None,
     resampling: Resampling,
-) -> tuple[Json | None, dict[str, str]]:
-    """Return the results of a closed set, averaged over draws, and notes.
+) -> tuple[ClosedSet | None, list[dict[str, float] | None], dict[str, str]]:
+    """Return the results of a closed set, averaged over draws, the values of each draw, and notes.
 
     Parameters
     ----------
@@ -196,27 +211,29 @@ def closed_set_of(
 
     Returns
     -------
-    numbers : dict or None
-        ``eer`` and ``identification``, each with value, low and high; ``candidates`` (fewest and most); ``chance``; and
-        both values of each draw. The high end of ``eer`` and the low end of ``identification`` hold for the worst of
-        several attackers (`evaluation.uncertainty.confidence`). None if the list is no full cross.
+    closed_set : ClosedSet or None
+        The high end of the error rate and the low end of the identification hold for the worst of several attackers
+        (`evaluation.uncertainty.confidence`). None if the list is no full cross.
+    of_draws : list of dict
+        ``eer`` and ``identification`` of each draw, or None.
     notes : dict of str to str
     """
+    none: list[dict[str, float] | None] = [None] * len(draws)
     if tables is None:
-        return None, {"closed_set": _NO_CROSS}
+        return None, none, {"closed_set": _NO_CROSS}
     try:
         centred = [closed_set_scores(scores.subset(find_rows(key, scores))) for scores in draws]
     except DataError as error:
-        return None, {"closed_set": f"not given: {error.text}"}
+        return None, none, {"closed_set": f"not given: {error.text}"}
     samples = [sample_from(scores, key, segment_speakers=speakers, bootstrap_by="trial")[0] for scores in centred]
     rates = [eer(sample.runs()) for sample in samples]
-    ends: Json = {}
+    rate = Interval(sum(rates) / len(rates))
     if resampling.resamples:
         fewer = replace(resampling, resamples=min(resampling.resamples, _MOST_RESAMPLES))
         try:
             drawn = [sample_from(one, key, segment_speakers=speakers, bootstrap_by="id")[0] for one in centred]
             least = minima_over_attackers({"": drawn}, {"": [""]}, resampling=fewer, permutations=0)[""].interval
-            ends = {"low": least.low, "high": least.high}
+            rate = replace(rate, low=least.low, high=least.high)
         except DataError:  # fewer than two speakers
             pass
     # only the first rank matters here, so galleries of all sizes may be treated as the largest
@@ -227,29 +244,14 @@ def closed_set_of(
     named, wide = (
         linkage.linkability_over_draws(whole, np.array([largest + 1]), resampling=one) for one in (resampling, at_once)
     )
-    shares = [float(np.mean(first_among_all(ranks))) for ranks in tables]
-    return {
-        "eer": {"value": sum(rates) / len(rates), **ends},
-        "identification": {"value": float(named.values[0]), "low": float(wide.low[0]), "high": float(named.high[0])},
-        "candidates": [int(candidates.min()), int(candidates.max())],
-        "chance": float(np.mean(1 / candidates)),
-        "draws": [{"eer": rate, "identification": share} for rate, share in zip(rates, shares, strict=True)],
-    }, {}
-
-
-def first_among_all(ranks: linkage.Ranks) -> np.ndarray:
-    """Return the probability that the target speaker of each row ranks first among all candidates; ties are shared.
-
-    Returns
-    -------
-    ndarray of float64 of shape (n,)
-
-    Examples
-    --------
-    >>> first_among_all(linkage.Ranks([0, 2, 0], [0, 0, 1], 9)).tolist()
-    [1.0, 0.0, 0.5]
-    """
-    return np.where(ranks.beaters == 0, 1 / (1 + ranks.ties), 0.0)
+    shares = [float(linkage.linkability_at_sizes(ranks, [largest + 1])[0]) for ranks in whole]
+    closed = ClosedSet(
+        rate,
+        Interval(float(named.values[0]), float(wide.low[0]), float(named.high[0])),
+        (int(candidates.min()), int(candidates.max())),
+        float(np.mean(1 / candidates)),
+    )
+    return closed, [{"eer": rate, "identification": share} for rate, share in zip(rates, shares, strict=True)], {}
 
 
 def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
@@ -262,7 +264,7 @@ def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
     return WorstCase(*(strongest(name) for name in ("pav", "gaussian", "student", "ranks")))
 
 
-def match_by_rank(tables: Sequence[linkage.Ranks]) -> list[float]:
+def match_by_rank(tables: Sequence[linkage.Ranks]) -> tuple[float, ...]:
     """Return the share of utterances whose speaker is among the first r, r = 1, 2, ..., over the ranks of all draws.
 
     Beyond the size of a gallery its share is 1: women and men may be enrolled in galleries of different sizes.
@@ -275,7 +277,7 @@ def match_by_rank(tables: Sequence[linkage.Ranks]) -> list[float]:
             shares = linkage.rank_shares(ranks.subset(rows))
             total += rows.sum() * np.pad(np.cumsum(shares), (0, largest - len(shares)), constant_values=1.0)
             count += int(rows.sum())
-    return np.minimum(total / count, 1.0).tolist()
+    return tuple(np.minimum(total / count, 1.0).tolist())
 
 
 def _metrics(
@@ -285,10 +287,9 @@ def _metrics(
     speakers: Mapping[str, str],
     priors: Sequence[str],
     resampling: Resampling,
-) -> tuple[list[Json], Json]:
-    """Return the metrics of each draw, and their means with intervals and notes, as in ``spkver-eval metrics``."""
+) -> tuple[list[Json], Json, dict[str, Interval], dict[str, str]]:
+    """Return the metrics of each draw, as in ``spkver-eval metrics``, their means, their intervals, and notes."""
     statistic, samples = Metrics(tuple(priors)), []
-    intervals: Json = {}
     about: dict[str, str] = {}
     try:
         samples = [sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")[0] for scores in draws]
@@ -304,21 +305,20 @@ def _metrics(
         over = f" and {len(draws)} draws" if len(draws) > 1 else ""
         about = {"intervals": f"{share} {samples[0].n_effective} speakers{over}, seed {resampling.seed}"}
         about |= {f"intervals.{name}": interval.note for name, interval in found.items() if interval.note}
-        intervals = {name: {"low": interval.low, "high": interval.high} for name, interval in found.items()}
     of_draws = [result.to_dict() for result in results]
-    notes = shared_notes({number: found["notes"] for number, found in zip(numbered, of_draws, strict=True)})
-    beside = ("notes", "intervals")
-    numbers = mean_of([{name: found[name] for name in found if name not in beside} for found in of_draws])
+    notes = shared_notes({number: one["notes"] for number, one in zip(numbered, of_draws, strict=True)})
+    metrics = mean_of([{name: part for name, part in one.items() if name not in _BESIDE} for one in of_draws])
     if len(draws) > 1:  # the category follows from the mean
-        numbers["zebra"]["tag"] = tag(numbers["zebra"]["individual"])
-    return of_draws, {**numbers, "notes": {**notes, **about}, "intervals": intervals}
+        metrics["zebra"]["tag"] = tag(metrics["zebra"]["individual"])
+    ends = {name: Interval(low=interval.low, high=interval.high) for name, interval in found.items()}
+    return of_draws, metrics, ends, notes | about
 
 
 def _is_cross(key: Key) -> bool:
     return len(key) >= len(np.unique(key.models)) * len(np.unique(key.segments))
 
 
-def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Resampling) -> Json:
+def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Resampling) -> Linkability:
     """Return linkability as a function of the number of enrolled speakers, with intervals over speakers."""
     ranks = linkage.all_draws(tables)
     largest = ranks.largest_size
@@ -326,31 +326,26 @@ def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Res
     sizes = [size for size in asked if size <= largest] or list(every)
     curve = linkage.linkability_over_draws(tables, sizes, resampling=resampling)
     tops = {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top) for top in _TOPS if top < largest}
-    numbers = {"sizes": curve.sizes, "linkability": curve.values, "low": curve.low, "high": curve.high}
-    return {
-        **{name: values.tolist() for name, values in {**numbers, "chance": curve.chance}.items()},
-        "top": {top: values.tolist() for top, values in tops.items()},
-    }
+    columns = {"sizes": curve.sizes, "linkability": curve.values, "low": curve.low, "high": curve.high}
+    return Linkability(
+        **{name: tuple(values.tolist()) for name, values in {**columns, "chance": curve.chance}.items()},
+        top={top: tuple(values.tolist()) for top, values in tops.items()},
+    )
 
 
-def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: linkage.Ranks | None) -> list[Json]:
+def _speakers(
+    scores: Scores, key: Key, genders: Mapping[str, str], ranks: linkage.Ranks | None
+) -> tuple[EnrolledSpeaker, ...]:
     """Return the linkability (mean over log-spaced sizes), mean rank and equal error rate of each enrolled speaker."""
     values = align(scores, key)
     linked, places = dict[str, float](), dict[str, float]()
     if ranks is not None:
         linked = linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks))
         places = linkage.by_speaker(ranks.speakers, ranks.places())
-    entries = []
+    found = []
     for name, code in sorted((key.model_ids[code], code) for code in np.unique(key.models).tolist()):
         target, nontarget = (values[(key.models == code) & (key.is_target == same)] for same in (True, False))
-        entries.append(
-            {
-                "speaker": name,
-                "gender": genders.get(name, ""),
-                "linkability_mean": linked.get(name),
-                "rank": places.get(name),
-                "n_target": len(target),
-                "eer": eer(target, nontarget) if len(target) and len(nontarget) else None,
-            }
-        )
-    return entries
+        rate = eer(target, nontarget) if len(target) and len(nontarget) else np.nan
+        mean, rank = (of_speakers.get(name, np.nan) for of_speakers in (linked, places))
+        found.append(EnrolledSpeaker(name, genders.get(name, ""), mean, rank, len(target), rate))
+    return tuple(found)

@@ -21,21 +21,23 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import challenges, reports
-from evaluation.trials import LEVELS, SCENARIOS, WHOLE_LIST
+from evaluation.reports import Condition
+from evaluation.trials import LEVELS, SCENARIO_ORDER, SCENARIOS, WHOLE_LIST
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
-from spkbase.files import atomic_path, file_digest, format_csv, format_table, load_json, to_json, write_text
+from spkbase.files import atomic_path, file_digest, format_csv, load_json, to_json, write_text
 from spkbase.runs import versions
 from spkver.attackers import attacker_name
 from spkver.corpora import is_simulated
 from spkver.datadir import MIXED
-from spkver.voiceprivacy.checks import CHECKS, OVERESTIMATED, UTILITY, Evaluated
+from spkver.voiceprivacy.assessment import Table
+from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, Evaluated, all_findings, percent
 from spkver.voiceprivacy.choosing import attackers_run
 from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.recording_checks import read_findings
 from spkver.voiceprivacy.scores import Scored, fusion_weights
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.table import Table, percent, places, summarise
 from spkver.voiceprivacy.versions import describe
 
 logger = logging.getLogger(__name__)
@@ -43,8 +45,7 @@ logger = logging.getLogger(__name__)
 Json = dict[str, Any]
 
 LISTS = ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "text", "utt2emo", "spk2fold")
-_COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")
-_MORE = ("scenario", "attacker", "strongest_of", "draws", "EER_rocch", "low", "high", "n_target", "n_nontarget")
+_COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")  # of the challenge
 _KNOWS = {
     "ignorant": "which ignores the anonymisation",
     "lazy-informed": "which anonymises its enrolment speech",
@@ -65,25 +66,15 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
     experiment.begin("report")
     run, config, suffix = experiment.run, experiment.config, experiment.suffix
     simulated, fusions = is_simulated(experiment.data), fusion_weights(run, scores)
-    summary = summarise(table.rows, table.minima)
     anonymiser = describe(experiment.anonymizer, sets, suffix=suffix, seed=config.seed)
-    rows = challenge_rows(table.rows, config, summary)
-    protocol = challenge_protocol(table.rows, config, anonymiser)
+    rows = challenge_rows(table, config)
+    protocol = challenge_protocol(table.conditions, config, anonymiser)
+    outcomes = sorted(table.outcomes, key=lambda one: (one.dataset, SCENARIO_ORDER.index(one.scenario)))
+    conditions = [condition.to_dict() for condition in table.conditions]
     with run.timed("report"):
-        evaluated = Evaluated(
-            table.rows,
-            sets,
-            config,
-            failures=experiment.failures,
-            fusions=fusions,
-            minima=table.minima,
-            utility=utility,
-            earlier=_earlier_results(run.output, suffix),
-            simulated=simulated,
-            jobs=run.jobs,
-            output=run.output,
-        )
-        sanity = [finding._asdict() for check in CHECKS for finding in check(evaluated)]
+        earlier = _earlier_results(run.output, suffix)
+        evaluated = Evaluated(table, sets, config, experiment.failures, fusions, utility, earlier, simulated)
+        sanity = [finding._asdict() for finding in all_findings(evaluated, read_findings(run, suffix))]
         write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=protocol)
     refused = [f"No verdict: {one['text']}" for one in sanity if one["level"] == "error"]
     alarms = {one["check"]: one["text"] for one in sanity if one["check"] in _IN_THE_VERDICT}
@@ -98,13 +89,13 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
         "caveats": [*refused, *alarms.values()],
         "details": "",
         "overestimated": alarms.get(OVERESTIMATED, ""),
-        "attackers_run": attackers_run(config, table.rows),
+        "attackers_run": attackers_run(config, conditions),
         "failures": experiment.failures,
         "fusions": fusions,
-        "summary": summary,
+        "summary": [outcome.to_dict() for outcome in outcomes],
         "protocol": protocol,
         "averages": averages(rows, config),
-        "conditions": table.rows,
+        "conditions": conditions,
         "utility": utility,
         "sanity": sanity,
         "config": to_dict(config),
@@ -132,7 +123,7 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
     # existing files with equal results stay, with their date
     same = to_json({name: value for name, value in results.items() if name not in _OF_ONE_RUN})
     run.stage("page", "report.html", make=make, read=Path, inputs=same, libraries=("matplotlib", "numpy"), also=files)
-    shown = _format_summary(summary)
+    shown = reports.format_outcomes(outcomes)
     logger.info("results\n%s", shown, extra={"file_only": True})
     warnings = [one for one in sanity if one["level"] == "warning" and one["check"] not in _IN_THE_VERDICT]
     lines = [shown, ""]
@@ -158,8 +149,7 @@ def verdict(results: Json) -> tuple[str, str]:
     found = [one for one in reports.headlines(reports.parse_results(results)) if one.anonymised]
     if not found:  # user-supplied attackers may serve original speech alone
         return f"{start}On anonymised speech no attacker has scores: nothing can be said of its privacy.", ""
-    worst, original = found[0].worst, found[0].original
-    beside, eer = worst.beside, worst.eer
+    worst, eer, original = found[0].worst, found[0].eer, found[0].original
     errs = f"errs {reports.one_in(eer.value)} times" if eer.value > 0 else "does not err on these trials"
     text = f"{start}Asked whether two anonymised recordings are of the same person, the strongest attacker {errs};"
     text += f" by chance it would err 1 in 2 times. That is an equal error rate of {percent(eer.value)}"
@@ -167,77 +157,67 @@ def verdict(results: Json) -> tuple[str, str]:
         text += f" ({100 * results['config']['evaluation']['level']:g} % interval of the smallest over attackers and"
         text += f" scenarios: {percent(eer.low)} to {percent(eer.high)})"
     where = worst.dataset + {"f": " (women)", "m": " (men)"}.get(worst.gender, "")
-    text += f" on {where}, {worst.values['n_enrolled']} enrolled speakers"
+    text += f" on {where}, {worst.n_enrolled} enrolled speakers"
     text += f"; without anonymisation it is {percent(original.value)}" if original.known else ""
     knows, draws = _KNOWS[worst.scenario], results["anonymiser"]["training_draws"]
     if worst.scenario == "semi-informed" and results["config"]["anonymizer"]["name"] != "none":
         knows += f", trained on {draws} version{'s' if draws > 1 else ''} of it"
-    details = f"The strongest attacker is {worst.attacker} ({worst.scenario}, {knows})"
-    if len(beside.draws) > 1:
-        each = ", ".join(f"{100 * rate:.1f}" for rate in beside.draws)
-        details += f"; its rate is the mean of {len(beside.draws)} anonymised versions ({each})"
-    lists = f" of {' and '.join(map(str, beside.tested))} recordings" if beside.tested else ""
-    for name, figure in {**beside.levels, "without reading what is said": beside.without_content}.items():
-        if figure.attacker not in ("", worst.attacker):
+    details = f"The strongest attacker is {worst.strongest} ({worst.scenario}, {knows})"
+    if len(worst.draws) > 1:
+        each = ", ".join(f"{100 * rate:.1f}" for rate in worst.draws)
+        details += f"; its rate is the mean of {len(worst.draws)} anonymised versions ({each})"
+    lists = f" of {' and '.join(map(str, worst.tested))} recordings" if worst.tested else ""
+    for name, rate in {**worst.levels, "without reading what is said": worst.without_content}.items():
+        if rate is not None and rate.attacker != worst.strongest:
             of_lists = lists if name == WHOLE_LIST else ""
-            details += f"; {name}{of_lists} {percent(figure.rate.value)} ({figure.attacker})"
-    closed, named = beside.closed_set, beside.identification
-    if closed.attacker and named.attacker:
-        of = ["" if one.attacker == worst.attacker else f" ({one.attacker})" for one in (closed, named)]
-        among = " to ".join(map(str, dict.fromkeys(beside.candidates)))
-        share = f"{100 * named.rate.value:.0f} %"
-        rate = f"{percent(closed.rate.value)}{of[0]}"
-        details += f". In a closed set (the speaker is known to be enrolled) the equal error rate is {rate}"
-        details += f", and the speaker of {share} of the utterances is identified among {among}{of[1]}"
+            details += f"; {name}{of_lists} {percent(rate.eer.value)} ({rate.attacker})"
+    closed, named = worst.closed_set, worst.identification
+    if closed and named:
+        by = ["" if one.attacker == worst.strongest else f" ({one.attacker})" for one in (closed, named)]
+        among = " to ".join(map(str, dict.fromkeys(named.candidates)))
+        details += ". In a closed set (the speaker is known to be enrolled) the equal error rate is"
+        details += f" {percent(closed.eer.value)}{by[0]}, and the speaker of {100 * named.share.value:.0f} % of the"
+        details += f" utterances is identified among {among}{by[1]}"
     means = [
         f"{row['dataset']} {row['split']} {row['eer_percent']:.1f} %".replace("  ", " ")
         for row in results["averages"]
         if row["scenario"] == "semi-informed"
     ]
     if means:
-        details += (
-            f". `spkver-eval rank` orders systems by the mean over lists of the semi-informed rate: {', '.join(means)}"
-        )
+        details += ". `spkver-eval rank` orders systems by the mean over lists of the semi-informed rate:"
+        details += f" {', '.join(means)}"
     return f"{text}; chance is 50 %.", f"{details}."
 
 
 # --- in the challenge's form ------------------------------------------------------------------------------------------
 
 
-def challenge_protocol(conditions: Sequence[Json], config: Config, anonymiser: Json) -> dict[str, str]:
+def challenge_protocol(conditions: Sequence[Condition], config: Config, anonymiser: Json) -> dict[str, str]:
     """Return the attacker and protocol of the challenge's equal error rates; empty without such an attacker."""
     named = attacker_name(config.challenge.attacker)
-    levels = {condition["level"] for condition in conditions if condition["attacker"] == named}
+    levels = {condition.level for condition in conditions if condition.attacker == named}
     if not levels:
         return {}
     level, seeding = max(levels, key=list(LEVELS).index), anonymiser.get("seeding", "unknown")
     return {"attacker": named, "level": level, "reading": config.challenge.eer, "draws": "1", "seeding": seeding}
 
 
-def challenge_rows(conditions: Sequence[Json], config: Config, summary: Sequence[Json] = ()) -> list[Json]:
-    """Return each condition in the challenge's columns, with the challenge's EER in per cent, for the named attacker.
+def challenge_rows(table: Table, config: Config) -> list[Json]:
+    """Return each outcome in the challenge's columns, with the challenge's EER in per cent, for the named attacker.
 
-    If no attacker is named, rows are for the strongest of ``strongest_of`` attackers, with the interval of the minimum
-    in the summary. Conditions without scores of the named attacker are left out.
+    If no attacker is named, rows are for the strongest of ``strongest_of`` attackers, with the interval of the minimum.
+    Conditions without scores of the named attacker are left out.
     """
-    minima = {(row["dataset"], row["gender"], row["scenario"]): row["minimum"] for row in summary}
-    named = attacker_name(config.challenge.attacker)
+    named, outcomes = attacker_name(config.challenge.attacker), table.outcomes
+    if named:
+        outcomes = reports.summarise([condition for condition in table.conditions if condition.attacker == named])
     kinds = ("original", "anon")
     sides = {one.name: (kinds[one.enrolment], kinds[one.trials]) for one in SCENARIOS}
     rows = []
-    for (dataset, gender, scenario), part in places(conditions).items():
-        part = [condition for condition in part if not named or condition["attacker"] == named]
-        if not part:
-            continue
-        best = reports.strongest(part)
-        ends = (None if named else minima.get((dataset, gender, scenario))) or best["intervals"].get("eer.rocch", {})
-        low, high = (round(100 * reports.number(ends.get(end)), 3) for end in ("low", "high"))
-        eers = [round(100 * best["eer"][reading], 3) for reading in (config.challenge.eer, "rocch")]
-        first = *challenges.split_of(dataset), gender, *sides[scenario], eers[0]
-        known = (end if end == end else None for end in (low, high))
-        more = scenario, best["attacker"], len(part), len(best["draws"]), eers[1], *known
-        counts = best["n_target"], best["n_nontarget"]
-        rows.append(dict(zip((*_COLUMNS, *_MORE), (*first, *more, *counts), strict=True)))
+    for outcome, more in zip(outcomes, reports.table_rows(reports.CSV, outcomes), strict=True):
+        eer = round(100 * outcome.condition.metric(f"eer.{config.challenge.eer}").value, 3)
+        first = *challenges.split_of(outcome.dataset), outcome.gender, *sides[outcome.scenario], eer
+        rows.append({**dict(zip(_COLUMNS, first, strict=True)), **more})
     return rows
 
 
@@ -283,7 +263,8 @@ def write_challenge_files(
     """
     if all(row["gender"] == POOLED for row in rows):
         rows = [{**row, "gender": MIXED} for row in rows]
-    write_text(output / f"results{suffix}.csv", format_csv((*_COLUMNS, *_MORE), rows))
+    columns = (*_COLUMNS, *(column.name for column in reports.columns_of(reports.CSV)))
+    write_text(output / f"results{suffix}.csv", format_csv(columns, rows))
     path = output / f"exp/results_summary/result_for_rank{suffix}"
     parts = {ending: path.parent / f"eval_{ending}{suffix}/results_{ending}.txt" for ending in ("orig", "anon")}
     archive = path.with_name(f"result_for_submission{suffix}.zip")
@@ -295,9 +276,7 @@ def write_challenge_files(
     elif sections := list(_rank_sections(rows, utility)):  # user-supplied attackers may serve none of the conditions
         challenges.write_rank_file(path, [challenges.Section(challenges.PROTOCOL, [protocol]), *sections])
         for ending, file in parts.items():
-            if part := [
-                section for section in sections if (section.title == challenges.ASV_ANON) == (ending == "anon")
-            ]:
+            if part := [one for one in sections if (one.title == challenges.ASV_ANON) == (ending == "anon")]:
                 challenges.write_rank_file(file, part)
         scores = [*output.glob(f"exp/asv_orig/*{suffix}/{protocol['attacker']}/scores")]
         scores += output.glob(f"exp/asv_anon{suffix}/*/{protocol['attacker']}/scores")
@@ -340,41 +319,6 @@ def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, 
         places = [(twin, folder / twin / name / file) for twin in twins for name in of]
         found[key] = [{"background": twin, **load_json(path)} for twin, path in places if path.is_file()]
     return found
-
-
-def _format_summary(summary: Sequence[Json]) -> str:
-    """Format the table that is shown at the end."""
-
-    def percent_of(share: float | None) -> float | None:
-        return None if share is None else 100 * share
-
-    levels = [level for level in LEVELS if any(level in row["levels"] for row in summary)]
-    with_draws = any(len(row["draws"]) > 1 for row in summary)
-    rows = []
-    for row in summary:
-        ends = row["minimum"] or row
-        draws = ", ".join(f"{100 * rate:.1f}" for rate in row["draws"]) if len(row["draws"]) > 1 else ""
-        of_levels = {f"{level} [%]": percent_of(row["levels"].get(level, {}).get("eer")) for level in levels}
-        rows.append(
-            {
-                "set": row["dataset"],
-                "sex": row["gender"],
-                "scenario": row["scenario"],
-                "strongest attacker": row["strongest"],
-                "EER [%]": percent_of(row["eer"]),
-                "low": percent_of(ends["low"]),
-                "high": percent_of(ends["high"]),
-                **({"draws": draws} if with_draws else {}),
-                **(of_levels if len(levels) > 1 else {}),
-                "closed set [%]": percent_of((row["closed_set"] or {}).get("eer")),
-                "identification [%]": percent_of((row["identification"] or {}).get("share")),
-                "ZEBRA population [bit]": row["population"],
-                "linkability": row["linkability_all"],
-            }
-        )
-    formats = {"identification [%]": ".0f", "ZEBRA population [bit]": ".3f", "linkability": ".2f"}
-    formats |= dict.fromkeys(("low", "high"), ".2f")
-    return format_table(rows, {name: formats.get(name, ".2f" if "[%]" in name else "") for name in rows[0]})
 
 
 def _mean(rows: Sequence[Json], column: str, weights: Mapping[str, float]) -> float | None:

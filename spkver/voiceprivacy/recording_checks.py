@@ -1,0 +1,208 @@
+"""Checks of recordings, which listen to the original and anonymised directories before anything is trained.
+
+    checks<suffix>.json    their findings, which the report shows
+
+A check is a function that takes the sets, the configuration and the number of workers, and yields `Finding`s.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import soundfile
+from numpy.typing import NDArray
+
+from spkbase.errors import few
+from spkbase.files import load_json, write_json
+from spkbase.runs import Run
+from spkver.audio import doubtful_recordings
+from spkver.datadir import DataDir
+from spkver.voiceprivacy.sets import Sets
+from spkver.voiceprivacy.settings import Config
+from spkver.voiceprivacy.versions import described, spaced, standardised
+
+_PART = 4096  # bytes
+_FEWEST = 10
+_MANY = 0.2  # share of recordings that are not nearer to their own originals
+
+
+class Finding(NamedTuple):
+    """Result of a check: its level is ok, note, warning, or error, which forbids a verdict."""
+
+    level: str
+    check: str
+    text: str
+
+
+def check_audio(run: Run, sets: Sets, config: Config, suffix: str) -> None:
+    """Check the recordings of all directories, and keep the findings of each check by its name."""
+    directories = {one.path: one for one in (*sets.original.values(), *sets.twins.values())}
+
+    def make(path: Path) -> None:
+        write_json(path, {check.__name__: list(check(sets, config, run.jobs)) for check in RECORDING_CHECKS})
+
+    run.stage(
+        "recordings",
+        f"checks{suffix}.json",
+        make=make,
+        read=load_json,
+        inputs=[sets.training_sets, config.anonymizer.name],
+        after=[
+            run.stamp(f"recordings of {path.name}", inputs=sorted(one.speakers.items()), sources=one.recordings)
+            for path, one in directories.items()
+        ],
+        libraries=("numpy", "soundfile"),
+    )
+
+
+def read_findings(run: Run, suffix: str) -> dict[str, list[Finding]]:
+    """Return the findings of each check by its name."""
+    found = load_json(run.path(f"checks{suffix}.json"))
+    return {check: [Finding(*row) for row in rows] for check, rows in found.items()}
+
+
+def equal_audio(sets: Sets, config: Config, jobs: int | None) -> Iterator[Finding]:
+    """Check that no recording has two names, and that no anonymised recording is the original of another utterance.
+
+    A trial would be trivial, or a training speaker would be tested. `check_twin` compares each recording with its own
+    original.
+    """
+    originals = {f"{one.name}/{utterance}" for one in sets.original.values() for utterance in one.recordings}
+    found: dict[str, list[list[str]]] = {"original": [], "anonymised": [], "both": []}
+    for group in equal_files([*sets.original.values(), *sets.twins.values()]):
+        sides = [[name for name in group if (name in originals) == is_original] for is_original in (True, False)]
+        for what, names in zip(("original", "anonymised"), sides, strict=True):
+            found[what] += [names] if len(names) > 1 else []
+        # an utterance equals its own original if the anonymiser was asked to change nothing
+        here, there = ({name.split("/")[1] for name in names} for names in sides)
+        if here and there and not here & there:
+            found["both"].append([sides[1][0], sides[0][0]])
+    listed = {what: few([" = ".join(group) for group in groups]) for what, groups in found.items()}
+    for what in ("original", "anonymised"):
+        text = f"{sum(map(len, found[what]))} files of {what} speech hold the audio of another one: {listed[what]}"
+        text = text if found[what] else f"No two files of {what} speech are equal."
+        yield Finding("warning" if found[what] else "ok", "duplicate audio", text)
+    if found["both"]:
+        text = f"{len(found['both'])} files of anonymised speech hold original audio of another set: {listed['both']}"
+        yield Finding("warning", "original audio", text)
+
+
+def equal_files(directories: Iterable[DataDir]) -> list[list[str]]:
+    """Return groups of utterances, as ``directory/utterance``, whose files hold the same bytes.
+
+    A file that several directories list under one name counts once; under two names it is a duplicate. Files of the
+    same size are compared by some bytes in the middle first, so that few files are read whole.
+    """
+
+    def middle(path: Path) -> bytes:
+        with path.open("rb", buffering=0) as file:
+            file.seek(path.stat().st_size // 2)
+            return file.read(_PART)
+
+    files: dict[tuple[Path, str], str] = {}  # lists may share recordings, under the same names
+    for directory in directories:
+        for utterance, path in sorted(directory.recordings.items()):
+            files.setdefault((Path(os.path.realpath(path)), utterance), f"{directory.name}/{utterance}")
+    alike = [list(files)]
+    for feature in (lambda path: path.stat().st_size, middle, lambda path: sha256(path.read_bytes()).digest()):
+        groups: dict[object, list[tuple[Path, str]]] = {}
+        for group, file in ((group, file) for group, of in enumerate(alike) for file in of):
+            groups.setdefault((group, feature(file[0])), []).append(file)
+        alike = [group for group in groups.values() if len(group) > 1]
+    return sorted([files[file] for file in group] for group in alike)
+
+
+def broken_recordings(sets: Sets, config: Config, jobs: int | None) -> Iterator[Finding]:
+    """Warn of anonymised recordings that are clipped, far too quiet, too short or silent; training sets are sampled."""
+    training = sets.training_sets
+    for name, twin in sets.twins.items():
+        chosen = spaced(sorted(twin.recordings)) if name in training else sorted(twin.recordings)
+        for text in doubtful_recordings({one: twin.recordings[one] for one in chosen}, jobs=jobs):
+            yield Finding("warning", "broken recordings", f"{twin.name}: {text}.")
+
+
+def file_tags(sets: Sets, config: Config, jobs: int | None) -> Iterator[Finding]:
+    """Warn if a tag of an anonymised file (artist, title, comment) contains the name of its speaker."""
+    found = []
+    for twin in sets.twins.values():
+        for utterance in spaced(sorted(twin.recordings)):
+            with suppress(soundfile.LibsndfileError, OSError), soundfile.SoundFile(twin.recordings[utterance]) as file:
+                tags = [tag for tag, words in file.copy_metadata().items() if twin.speakers[utterance] in words]
+                found += [f"{twin.name}/{utterance}, {tag}" for tag in tags]
+    if found:
+        text = f"Tags of anonymised files name the speaker: {few(found)}. No attacker reads them: remove them."
+        yield Finding("warning", "tags of files", text)
+
+
+def resemblance(sets: Sets, config: Config, jobs: int | None) -> Iterator[Finding]:
+    """Check that anonymised recordings are nearer to their own originals than to other originals.
+
+    This holds for transformations that preserve words or rhythm, and also for time reversal, spectral inversion,
+    permuted frames and noise at -20 dB SNR. It fails if files are exchanged, or if noise or silence replaces speech:
+    then there is no verdict.
+    """
+    found: dict[str, list[str]] = {}
+    for name, twin in sets.twins.items():
+        utterances = spaced(sorted(sets.original[name].recordings))
+        if len(utterances) < _FEWEST or config.anonymizer.name == "none":
+            continue
+        original, anonymised = (
+            described([side.recordings[utterance] for utterance in utterances], jobs)
+            for side in (sets.original[name], twin)
+        )
+        nearer = nearer_than_others(original, anonymised)
+        wrong = 2 * float((nearer < 0.5).mean())
+        # a share is uniform, of variance 1 / 12, if files are exchanged; 3.5 deviations allow for the best of three
+        is_none = nearer.mean() < 0.5 + 3.5 / np.sqrt(12 * len(nearer))
+        level = "error" if is_none else "warning" if wrong > _MANY else "ok"
+        found.setdefault(level, []).append(twin.name if level == "ok" else f"{twin.name} ({100 * min(wrong, 1):.0f} %)")
+    for level, names in found.items():
+        text = "Recordings are nearer to their own originals than to other originals"
+        if level == "ok":
+            text += f" in {few(names)}."
+        else:
+            text += f", but not in {few(names)}: files are exchanged, or hold no speech. Listen to some, and check"
+            text += " wav.scp."
+        yield Finding(level, "resemblance", text)
+
+
+def nearer_than_others(
+    originals: tuple[NDArray[np.float64], NDArray[np.float64]],
+    twins: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    """Return the share of other originals that are less similar to each recording than its own original.
+
+    Parameters
+    ----------
+    originals, twins : levels and spectra
+        See `described`; recording i of one belongs to recording i of the other.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n,)
+        Similarity is the correlation of levels, of reversed levels, or of spectra, whichever gives the largest mean
+        share; ties count half.
+    """
+    (levels, spectra), (other_levels, other_spectra) = originals, twins
+    pairs = (levels, other_levels), (levels, other_levels[:, ::-1]), (spectra, other_spectra)
+    found = []
+    for original, anonymised in pairs:
+        alike = standardised(anonymised) @ standardised(original).T
+        right = np.diag(alike)[:, np.newaxis]
+        found.append(((alike < right).sum(axis=1) + ((alike == right).sum(axis=1) - 1) / 2) / (len(alike) - 1))
+    return max(found, key=np.mean)
+
+
+RECORDING_CHECKS: tuple[Callable[[Sets, Config, int | None], Iterator[Finding]], ...] = (
+    resemblance,
+    equal_audio,
+    broken_recordings,
+    file_tags,
+)
+"""All checks of recordings."""
