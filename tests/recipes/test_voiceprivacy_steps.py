@@ -11,14 +11,17 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
+from pkgutil import resolve_name
+from unittest.mock import patch
 
 import pytest
 import soundfile
 from click.testing import CliRunner
-from recipe_runs import Outcome, datasets, leftovers
+from recipe_runs import Outcome, datasets, leftovers, results_of
 from sklearn.svm import SVC, LinearSVC
-from voiceprivacy_runs import recipe_options, run_recipe
+from voiceprivacy_runs import noting_extractor, recipe_options, run_recipe, stamps
 
 from spkver import voiceprivacy
 from spkver.cli import main
@@ -93,27 +96,83 @@ def output(finished: Path) -> Path:
     return Path(shutil.copytree(finished, place))
 
 
-def test_one_step_after_the_other_gives_the_same(originals, finished, tmp_path):
-    output = tmp_path / "out"
-    for step in ("checks", "anonymisation", "scores", "evaluation", "utility"):
+# the first file or folder that a step leaves
+LEFT = {
+    "checks": "run.log",
+    "anonymisation": "data/tiny_train_mcadams/anonymization.json",
+    "plan": "plan.csv",
+    "extraction": "work",
+    "training": "attackers",
+    "scores": SCORES,
+    "evaluation": CONDITIONS,
+    "utility": CONDITIONS,
+    "report": "results.json",
+}
+
+
+def test_one_step_after_the_other_gives_the_same(originals, finished, tmp_path, monkeypatch):
+    output, plan = tmp_path / "out", patch("soundfile.SoundFile.read", refuse)(voiceprivacy.plan_attacks)
+    monkeypatch.setattr("spkver.voiceprivacy.plan_attacks", plan)
+    for number, step in enumerate(LEFT):
         outcome = run(originals, output, "--until", step)
         assert outcome.status == 0, outcome.err
-        assert f"  {step}: " in outcome.out
-        assert "the same command without --until" in outcome.out
-        assert (output / "data").exists() == (step != "checks")
-        assert (output / SCORES).exists() == (step in ("scores", "evaluation", "utility"))
-        assert (output / CONDITIONS).exists() == (step in ("evaluation", "utility"))
-        assert not (output / "results.json").exists()
-    outcome = run(originals, output)
-    assert outcome.status == 0, outcome.err
+        assert step == "report" or f"  {step}: " in outcome.out
+        assert step == "report" or "the same command without --until" in outcome.out
+        there = {name for name in LEFT.values() if (output / name).exists()}
+        assert there == {*list(LEFT.values())[: number + 1]}
+        assert (output / "lists").exists() == (number >= 2)
+        assert (output / "exp").exists() == (number >= 5)
     check_same(output, outputs(finished))
 
 
-def test_from_the_evaluation_on_no_recording_is_read_and_nothing_is_trained(originals, tmp_path, monkeypatch):
-    def forbidden(*_: object, **__: object) -> None:
-        raise AssertionError("a recording is read, or something is trained")
+TRAINING = (
+    *("spkver.mixture.train_ubm", "spkver.vectors.train_total_variability", "spkver.attackers.alignment.fit_alignment"),
+    *("spkver.attackers.chain_choice.choose_chain", "spkver.attackers.chain_choice.train_chain"),
+    *("spkver.attackers.vector_attacker.train_chain", "spkver.attackers.warping.fit_warp_estimator"),
+)
+OWN = "def attack(training, seed):\n    return lambda enrolment, tested, trials: [len(m + s) for m, s in trials]\n"
 
-    def assess(*given: object) -> object:
+
+def refuse(*given, **named):
+    raise AssertionError("a step reaches back")
+
+
+def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
+    """After extraction no audio is read, after training nothing is trained, after scoring no machine is fitted.
+
+    The bits are those of one run.
+    """
+    (tmp_path / "mine.py").write_text(OWN)
+    settings = {
+        "attackers": "[gmm-ubm,gmm-svm,ivector,heard,own,gmm-ubm-inverted,ivector-aligned,fusion]",
+        "attacker_settings.heard.preset": noting_extractor(tmp_path),
+        "attacker_settings.own.preset": f"{tmp_path}/mine.py:attack",
+        "attacker_settings.heard.chains": "[cosine,centre]",
+        "attacker_settings.ivector": "{chains: [centre], total_variability: {rank: 4, rounds: 2}}",
+        "lists": "[f]",
+    }
+
+    def ended(output: Path, *arguments: str) -> Outcome:
+        outcome = run(originals, output, *arguments, **settings)
+        assert outcome.status == 0, outcome.err
+        return outcome
+
+    with ExitStack() as stack:
+        called = {name: stack.enter_context(patch(name, wraps=resolve_name(name))) for name in TRAINING}
+        ended(tmp_path / "whole", "--until", "scores")
+    assert [name for name, one in called.items() if not one.called] == []
+    output, calls = tmp_path / "out", tmp_path / "calls"
+    calls.unlink()
+    ended(output, "--until", "extraction")
+    read, heard = stamps(output.glob("work/**/*.h5")), calls.read_text()
+    for step in ("fit", "score"):
+        place = f"spkver.voiceprivacy.{step}"
+        monkeypatch.setattr(place, patch("soundfile.SoundFile", refuse)(resolve_name(place)))
+    ended(output, "--until", "training")
+    for name in TRAINING:
+        monkeypatch.setattr(name, refuse)
+
+    def assess(*given, then=voiceprivacy.assess):
         places = [(soundfile, "read"), (soundfile.SoundFile, "read"), (SVC, "fit"), (LinearSVC, "fit")]
         for name in sorted(name for name in sys.modules if name.startswith("spkver.")):
             module = sys.modules[name]
@@ -122,15 +181,26 @@ def test_from_the_evaluation_on_no_recording_is_read_and_nothing_is_trained(orig
             places += [(kind, "fit") for kind in kinds if kind.__module__ == name]
         assert len(places) > 20
         for place, name in places:
-            monkeypatch.setattr(place, name, forbidden)
-        return original(*given)
+            monkeypatch.setattr(place, name, refuse)
+        return then(*given)
 
-    original = voiceprivacy.assess
     monkeypatch.setattr(voiceprivacy, "assess", assess)
-    outcome = run(originals, tmp_path / "out", attackers="[gmm-svm,gmm-ubm,fusion]", evaluation__resamples=20)
-    assert outcome.status == 0, outcome.err
-    checks = [one["check"] for one in json.loads((tmp_path / "out/results.json").read_text())["sanity"]]
+    ended(output, "--set", "evaluation.resamples=20")
+    checks = [one["check"] for one in results_of(output)["sanity"]]
     assert {"resemblance", "duplicate audio"} <= set(checks)
+    assert stamps(read) == read
+    assert calls.read_text() == heard
+    assert not {*output.glob("work/*/*.h5"), *output.glob("work/vectors/*/*.h5")} - read.keys()
+    cepstra = {key: names for key, (_, names) in datasets(output / "work").items() if key[0].endswith("features.h5")}
+    ids = re.findall(rb"[0-9a-f]{64}", b"".join(names for (_, part), names in cepstra.items() if part == "ids"))
+    assert len(set(ids)) == len(ids) > 100  # each recording is read once
+    scores = sorted(output.glob("exp/*/*/*/scores"))
+    assert {path.parent.name for path in scores} == {
+        *("gmm-ubm", "gmm-svm", "ivector", "heard", "own", "gmm-ubm-inverted", "ivector-aligned"),
+        *("fusion", "fusion-inverted"),
+    }
+    for path in scores:
+        assert path.read_bytes() == (tmp_path / "whole" / path.relative_to(output)).read_bytes(), path
 
 
 def test_status_shows_what_is_done(originals, output):
