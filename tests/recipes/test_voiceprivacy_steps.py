@@ -100,7 +100,7 @@ def test_one_step_after_the_other_gives_the_same(originals, finished, tmp_path):
         assert outcome.status == 0, outcome.err
         assert f"  {step}: " in outcome.out
         assert "the same command without --until" in outcome.out
-        assert (output / "data").exists() == (step != "checks")
+        assert (output / "data").exists() == (output / "checks_mcadams.json").exists() == (step != "checks")
         assert (output / SCORES).exists() == (step in ("scores", "evaluation", "utility"))
         assert (output / CONDITIONS).exists() == (step in ("evaluation", "utility"))
         assert not (output / "results.json").exists()
@@ -131,6 +131,16 @@ def test_from_the_evaluation_on_no_recording_is_read_and_nothing_is_trained(orig
     assert outcome.status == 0, outcome.err
     checks = [one["check"] for one in json.loads((tmp_path / "out/results.json").read_text())["sanity"]]
     assert {"resemblance", "duplicate audio"} <= set(checks)
+
+
+def test_exchanged_recordings_are_told_before_anything_is_trained(own, tmp_path):
+    lists = own / "tiny_train_anon" / "wav.scp"
+    names, paths = zip(*map(str.split, lists.read_text().splitlines()), strict=True)
+    lists.write_text("".join(f"{name} {path}\n" for name, path in zip(names, paths[1:] + paths[:1], strict=True)))
+    outcome = run_recipe(own, tmp_path / "out", "--until", "checks", **SETTINGS)
+    assert outcome.status == 0, outcome.err
+    assert "no verdict will be given: Recordings are nearer to their own originals" in outcome.err
+    assert "files are exchanged" in (tmp_path / "out/checks_anon.json").read_text()
 
 
 def test_status_shows_what_is_done(originals, output):
