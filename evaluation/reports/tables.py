@@ -101,8 +101,12 @@ def _level_rate(level: str, outcome: Outcome) -> float:
     return 100 * outcome.levels[level].eer.value if level in outcome.levels else math.nan
 
 
+def _speakers(outcome: Outcome) -> str:
+    return GENDERS.get(outcome.gender, outcome.gender)
+
+
 def _dataset(outcome: Outcome) -> str:
-    return outcome.dataset if outcome.gender == "all" else f"{outcome.dataset}, {GENDERS[outcome.gender]}"
+    return outcome.dataset if outcome.gender == "all" else f"{outcome.dataset}, {_speakers(outcome)}"
 
 
 def _mean(outcome: Outcome) -> str:
@@ -141,7 +145,7 @@ COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("sex", lambda one: one.gender, TERMINAL),
     TableColumn("Dataset", lambda one: one.dataset, FIGURES),
     TableColumn("Dataset", _dataset, GLANCE),
-    TableColumn("Speakers", lambda one: GENDERS.get(one.gender, one.gender), FIGURES),
+    TableColumn("Speakers", _speakers, FIGURES),
     TableColumn("scenario", lambda one: one.scenario, TERMINAL + CSV),
     TableColumn("Scenario", lambda one: one.scenario, FIGURES + GLANCE),
     TableColumn("strongest attacker", lambda one: one.strongest, TERMINAL),
