@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_lines import passes, refused
 
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.formats import read_key, read_scores, write_key, write_scores
@@ -22,22 +22,6 @@ from spkver.cli import main as spkver_main
 from spkver.evaluation_cli import main
 
 N_SPEAKERS, N_MODELS, N_SEGMENTS = 8, 3, 2
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [*map(str, arguments)])
-
-
-def passes(*arguments: object) -> Result:
-    result = invoke(*arguments)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def refused(*arguments: object) -> str:
-    result = invoke(*arguments)
-    assert result.exit_code == 2, result.output
-    return result.stderr
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from command_lines import passes, refused, run
 
 from evaluation import formats
 from evaluation.metrics import meaning_of
 from evaluation.metrics.disclosure import individual_ceiling
 from evaluation.trials.lists import Key, Scores
-from spkver.evaluation_cli import main
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN = json.loads((DATA / "golden.json").read_text())
@@ -32,10 +32,6 @@ def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         formats.write_scores(f"{name}.txt", Scores.from_ids(models, ids, np.concatenate([target, nontarget])))
         formats.write_key(f"{name}.key", Key.from_ids(models, ids, is_target))
     return tmp_path
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def profile(name: str, *arguments: str) -> Result:
@@ -102,8 +98,7 @@ def test_tags_of_a_user(lists: Path) -> None:
 @pytest.mark.parametrize("convention", ["default", "zebra-2020", "vpc2022", "vpc2024", "bosaris"])
 def test_the_convention_stands_in_every_output(lists: Path, convention: str) -> None:
     arguments = ["metrics", "-s", "vpc_like.txt", "-k", "vpc_like.key", "--convention", convention]
-    table = run(*arguments, "--json", "m.json")
-    assert table.exit_code == 0, table.output
+    table = passes(*arguments, "--json", "m.json")
     report = json.loads((lists / "m.json").read_text())
     assert report["convention"] == convention
     assert ["convention", convention] in [line.split() for line in table.stdout.splitlines()]
@@ -147,8 +142,9 @@ TWO = ("-s", "vpc_like.txt", "-k", "vpc_like.key", "-s", "all_ties.txt", "-k", "
 
 def test_profiles_of_several_systems_are_one_table(lists: Path) -> None:
     """Each row is the profile that the command gives for the system alone."""
-    result = run("zebra", *TWO, "-l", "one", "-l", "two", "-e", "png", "--json", "z.json", "--convention", "zebra-2020")
-    assert result.exit_code == 0, result.output
+    result = passes(
+        "zebra", *TWO, "-l", "one", "-l", "two", "-e", "png", "--json", "z.json", "--convention", "zebra-2020"
+    )
     rows = {line.split()[0]: line.split()[-3:] for line in result.stdout.splitlines() if line[:3] in ("one", "two")}
     golden = {name: GOLDEN[name]["zebra"] for name in ("vpc_like", "all_ties")}
     assert rows["one"] == [*golden["vpc_like"]["print"], golden["vpc_like"]["tag"]]
@@ -174,9 +170,7 @@ def test_evidence_beyond_what_the_trials_support_is_not_printed_as_a_figure(tmp_
 
 
 def test_worst_cases_are_those_of_one_system(lists: Path) -> None:
-    result = run("zebra", *TWO, "--worst-case")
-    assert result.exit_code == 2
-    assert "--worst-case takes one system" in result.stderr
+    assert "--worst-case takes one system" in refused("zebra", *TWO, "--worst-case")
 
 
 def test_the_tag_is_a_column_of_every_table(lists: Path) -> None:
@@ -185,8 +179,7 @@ def test_the_tag_is_a_column_of_every_table(lists: Path) -> None:
     (lists / "other.txt").write_text((lists / "vpc_like.txt").read_text())
     columns = ("--columns", "zebra.individual,zebra.tag")
     options = ("--bootstrap", "20", "--bootstrap-by", "trial", "--latex", "t.tex", "--markdown", "t.md")
-    result = run("metrics", *shared_key, *columns, *options)
-    assert result.exit_code == 0, result.output
+    result = passes("metrics", *shared_key, *columns, *options)
     for text in (result.stdout, (lists / "t.md").read_text(), (lists / "t.tex").read_text()):
         rows = [line.strip("| ").replace("|", " ").replace("\\\\", "").split() for line in text.splitlines()]
         rows = [row for row in rows if row and row[0] in ("system", "vpc_like", "vpc\\_like")]
@@ -202,8 +195,7 @@ def test_one_system_has_the_columns_and_intervals_that_several_have(lists: Path)
     models, segments = zip(*pairs, strict=True)
     formats.write_scores("own.txt", Scores.from_ids(models, segments, rng.normal(np.multiply(is_target, 2.0))))
     formats.write_key("own.key", Key.from_ids(models, segments, is_target))
-    result = run("metrics", "-s", "own.txt", "-k", "own.key", "--speakers-by", "/", "--columns", "eer,min_cllr")
-    assert result.exit_code == 0, result.output
+    result = passes("metrics", "-s", "own.txt", "-k", "own.key", "--speakers-by", "/", "--columns", "eer,min_cllr")
     heading, row = result.stdout.splitlines()[0], result.stdout.splitlines()[2]
     assert [title for title in ("EER (ROCCH) [%]", "minCllr (bit)", "Cllr (bit)") if f" {title} " in f"{heading} "] == [
         "EER (ROCCH) [%]",

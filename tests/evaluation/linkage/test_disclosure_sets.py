@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes, refused
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +26,6 @@ from evaluation.linkage.agreement import (
 from evaluation.linkage.quarters import RULES, disclosure_sets
 from evaluation.linkage.ranks import Ranks, write_ranks
 from spkbase.errors import DataError
-from spkver.evaluation_cli import main
 
 VALUES = st.lists(st.integers(0, 5), min_size=4, max_size=40)
 
@@ -248,15 +247,9 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(*arguments: str) -> tuple[int, str, str]:
-    done = CliRunner().invoke(main, ["linkability-compare", *arguments])
-    return done.exit_code, done.stdout, done.stderr
-
-
 def test_the_command_compares_runs(runs: Path) -> None:
     labelled = [f"ECAPA/{label}={runs / name}" for label, name in (("B3", "first"), ("B5", "second"))]
-    status, text, _ = run(*labelled, "--permutations", "50", "-o", str(runs / "out"))
-    assert status == 0
+    text = passes("linkability-compare", *labelled, "--permutations", 50, "-o", runs / "out").stdout
     assert "60 speakers, 4 conditions" in text
     assert "published" in text
     report = json.loads((runs / "out" / "comparison.json").read_text())
@@ -287,8 +280,6 @@ def test_the_command_compares_runs(runs: Path) -> None:
 def test_bad_runs_end_in_one_message(runs: Path, arguments: list[str], text: str) -> None:
     (runs / "broken").mkdir()
     (runs / "broken" / "ranks.npz").write_text("no archive")
-    status, out, errors = run(*(one.format(runs) for one in arguments))
-    assert status == 2
-    assert out == ""
-    assert text in errors
-    assert errors.startswith("Error: ")
+    message = refused("linkability-compare", *(one.format(runs) for one in arguments))
+    assert text in message
+    assert message.startswith("Error: ")

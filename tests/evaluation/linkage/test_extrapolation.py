@@ -23,7 +23,6 @@ from evaluation.linkage.extrapolation import (
     curve_bounds,
     extrapolate,
     first_probability,
-    fit_mixture,
     fit_tail,
     rank_cells,
     sizes_beyond,
@@ -68,16 +67,6 @@ def test_ties_are_spread_over_their_places() -> None:
     assert rank_cells(ranks)[0].sum(axis=0).tolist() == [5.0] * 4
     assert rank_cells(ranks, ties="strict")[0].sum() == 20.0
     np.testing.assert_allclose(rank_cells(ranks, ties="lenient")[1], rank_cells(ranks)[1][:1])
-
-
-# ---- distributions of the margin
-
-
-def test_a_normal_margin_is_found_again() -> None:
-    ranks = normal_ranks(n=20_000, impostors=4999, distance=1.5)
-    counts, likelihood = rank_cells(ranks)
-    _, _, parameters = fit_mixture(likelihood, counts.sum(axis=0)[:, None], components=1)
-    assert parameters[1:, 0, 0] == pytest.approx([1.5, 1.0], abs=0.03)
 
 
 # ---- the tail of impostor scores

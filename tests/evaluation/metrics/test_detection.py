@@ -157,9 +157,6 @@ def test_eer_and_prbep_by_search(both: tuple[list[float], list[float]]) -> None:
     assert prbep(*both) == pytest.approx(balance(points.astype(float)), abs=1e-9)
 
 
-# properties
-
-
 # closed forms and special cases
 
 
@@ -214,12 +211,6 @@ def test_malformed_scores_are_refused(metric, target, nontarget, words: str) -> 
 def test_options_out_of_range_are_refused(metric, options: dict[str, Any], words: str) -> None:
     with pytest.raises(DataError, match=words):
         metric([1.0], [0.0], **options)
-
-
-def test_the_point_of_a_cost_is_the_same_from_sorted_scores() -> None:
-    """By hand: of [1, 3] against [0, 2], rejecting all below 1 costs half of the false alarms and no miss."""
-    for scores in (([1.0, 3.0], [0.0, 2.0]), (sort_scores([1.0, 3.0], [0.0, 2.0]),)):
-        assert hull_min_dcf(*scores, prior=0.6) == pytest.approx((0.5, 0.0, 0.5))
 
 
 # the five readings of the equal error rate, walked through score by score

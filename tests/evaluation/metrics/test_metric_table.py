@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes, refused
 
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from evaluation.metrics.table import (
@@ -23,7 +23,6 @@ from evaluation.metrics.table import (
 )
 from spkbase.errors import DataError
 from spkbase.files import to_json
-from spkver.evaluation_cli import main
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
@@ -113,9 +112,6 @@ def test_a_result_can_be_copied_and_stored() -> None:
     assert pickle.loads(pickle.dumps(Metrics()))(scores) == Metrics()(scores) == found.values()
 
 
-# what the rows say
-
-
 # the page
 
 
@@ -151,9 +147,7 @@ def test_a_metric_of_a_users_file_enters_the_command(tmp_path):
     )
     (tmp_path / "scores.txt").write_text("a x 1.0\na y 0.0\nb x -1.0\nb y 2.0\n")
     (tmp_path / "key.txt").write_text("a x target\na y nontarget\nb x nontarget\nb y nontarget\n")
-    command = ["metrics", "-s", str(tmp_path / "scores.txt"), "-k", str(tmp_path / "key.txt"), "--json", "-"]
-    done = CliRunner().invoke(main, [*command, "--metric", f"{tmp_path / 'mine.py'}:mine"])
-    assert json.loads(done.stdout)["target_share"] == 0.25
-    wrong = CliRunner().invoke(main, [*command, "--metric", f"{tmp_path / 'mine.py'}:other"])
-    assert wrong.exit_code == 2
-    assert "is a int, expected an evaluation.metrics.Metric" in wrong.stderr
+    command = ["metrics", "-s", tmp_path / "scores.txt", "-k", tmp_path / "key.txt", "--json", "-"]
+    assert json.loads(passes(*command, "--metric", f"{tmp_path / 'mine.py'}:mine").stdout)["target_share"] == 0.25
+    wrong = refused(*command, "--metric", f"{tmp_path / 'mine.py'}:other")
+    assert "is a int, expected an evaluation.metrics.Metric" in wrong

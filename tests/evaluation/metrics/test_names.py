@@ -26,10 +26,3 @@ def test_the_page_names_many() -> None:
 def test_each_name_is_there(module: str, name: str) -> None:
     found = importlib.import_module(f"evaluation.{module}")
     assert hasattr(found, name) or name.endswith("_")
-
-
-def test_commands_are_there() -> None:
-    from spkver.evaluation_cli import COMMANDS
-
-    named = set(re.findall(r"`spkver-eval (\w+)", PAGE.read_text()))
-    assert named <= set(COMMANDS)
