@@ -21,7 +21,6 @@ from spkver.anonymization import (
     turn_poles,
     undo_datadir,
 )
-from spkver.anonymization import mcadams_coefficient as module
 from spkver.datadir import DataDir
 
 RATE = 16000
@@ -45,26 +44,6 @@ def spectrum(samples: np.ndarray) -> np.ndarray:
 
 def apart(left: np.ndarray, right: np.ndarray) -> float:
     return float(np.sqrt(np.mean((spectrum(left) - spectrum(right)) ** 2)))
-
-
-def test_factors_come_back_exactly():
-    """What the forward map takes from inside (0, pi) the backward map takes back; real roots stay."""
-    rng = np.random.default_rng(1)
-    angle, radius = rng.uniform(0.05, 3.1, (10, 50)), rng.uniform(0.3, 0.99, (10, 50))
-    p, q = -2 * radius * np.cos(angle), radius**2
-    p[0], q[0] = rng.uniform(-1, 1, 50), -0.2  # two real roots
-    alpha = rng.uniform(0.5, 0.9, 50)
-    forward = module._raised(p, q, alpha, False)
-    assert np.abs(forward[0][1:] - p[1:]).max() > 0.1
-    back = module._raised(*forward, 1 / alpha, True)
-    assert np.abs(back[0] - p).max() < 1e-12
-    assert np.array_equal(back[1], q)
-
-
-def test_a_pole_beyond_pi_goes_to_pi_with_half_its_radius():
-    angle, radius = np.array([[3.0]]), 0.8
-    p, q = module._raised(-2 * radius * np.cos(angle), np.full((1, 1), radius**2), np.array([2.0]), True)
-    assert np.sort(np.roots([1, p[0, 0], q[0, 0]])).real == pytest.approx([-0.4, -0.4], abs=1e-7)
 
 
 @pytest.mark.parametrize("alpha", [0.6, 0.7, 0.8, 0.9])

@@ -85,31 +85,6 @@ def test_agrees_with_the_definition_on_digital_silence_and_tones():
     assert np.abs(to_integers(turned(samples, rate, 0.8)) - oracle(samples, rate, 0.8)).max() <= 2
 
 
-def test_coefficient_one_leaves_the_speech_where_frames_overlap():
-    samples = vowel()
-    found = turned(samples, 16000, 1.0)
-    # the squared windows of neighbouring frames add up to this
-    hann = np.hanning(320)
-    gain = (hann[:160] + hann[160:]) / (hann.sum() / 160)
-    inner = slice(160, len(samples) // 160 * 160 - 160)
-    expected = (samples + EPS)[inner] * np.tile(gain, len(samples) // 160)[: inner.stop - inner.start]
-    scale = np.abs(found).max() / np.abs(expected).max()
-    assert np.abs(found[inner] - scale * expected).max() < 2 / 32768
-
-
-def test_formants_move_as_the_power_of_their_angle():
-    """One resonance at angle phi: the spectral peak goes to phi ** alpha."""
-    rate, frequency, alpha = 16000, 1500.0, 0.8
-    radius = np.exp(-np.pi * 60 / rate)
-    phi = 2 * np.pi * frequency / rate
-    noise = np.random.default_rng(1).standard_normal(16000)
-    samples = lfilter([1], [1, -2 * radius * np.cos(phi), radius**2], noise)
-    found = turned((0.5 * samples / np.abs(samples).max()).astype(np.float32), rate, alpha)
-    power = np.mean(np.abs(np.fft.rfft(found[: 16000 // 320 * 320].reshape(-1, 320) * np.hanning(320), 1024)) ** 2, 0)
-    peak = np.argmax(power) * rate / 1024
-    assert abs(peak - phi**alpha * rate / (2 * np.pi)) < 60
-
-
 @given(
     seeds=st.lists(st.integers(0, 50), min_size=1, max_size=4),
     frames=st.sampled_from([3, 17, 64]),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +19,6 @@ from spkver.anonymization import (
     anonymize_embeddings,
 )
 from spkver.backend import parse_chain, train_chain, write_backend
-from spkver.cli import main
 
 D = 6
 
@@ -204,21 +203,16 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str) -> tuple[int, str]:
-    options = ["--farthest", "6", "--mean-of", "3"] if "--farthest" not in arguments else []
-    outcome = CliRunner().invoke(main, ["anonymize-vectors", *arguments, "--pool", "pool.h5", *options])
-    assert outcome.exception is None or isinstance(outcome.exception, SystemExit), outcome.exception
-    return outcome.exit_code, outcome.output
+SIZES = ("--pool", "pool.h5", "--farthest", 6, "--mean-of", 3)
 
 
 def test_the_command_writes_what_the_function_makes(files: Path) -> None:
-    status, text = run("source.npz", "--sexes", "sexes", "--output", "made.h5")
-    assert status == 0, text
-    assert "made.h5: 15 vectors of 6 dimensions" in text
+    command = "anonymize-vectors", "source.npz", "--sexes", "sexes", *SIZES
+    assert "made.h5: 15 vectors of 6 dimensions" in passes(*command, "--output", "made.h5").output
     expected = anonymize_embeddings(SOURCE, POOL, SMALL, sexes=SEXES)
     np.testing.assert_array_equal(read_embeddings("made.h5").vectors, expected.vectors)
     write_backend("trained.h5", train_chain(POOL, parse_chain("centre,length,plda")))
-    assert run("source.npz", "--sexes", "sexes", "--output", "again.npz", "--backend", "trained.h5")[0] == 0
+    passes(*command, "--output", "again.npz", "--backend", "trained.h5")
     np.testing.assert_array_equal(read_embeddings("again.npz").vectors, expected.vectors)
 
 
@@ -233,7 +227,5 @@ def test_the_command_writes_what_the_function_makes(files: Path) -> None:
 )
 def test_what_is_wrong_with_files_is_told_and_nothing_is_written(files: Path, arguments, message: str) -> None:  # type: ignore[no-untyped-def]
     Path("others").write_text("s00 m\n")
-    status, text = run(*arguments)
-    assert status == 2
-    assert message in text
+    assert message in refused("anonymize-vectors", *arguments, *SIZES)
     assert not Path("made.h5").exists()

@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import command_lines
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from evaluation.embeddings import read_embeddings
 from evaluation.formats import read_scores, read_trials
 from spkver.backend import train_chain
-from spkver.cli import main
 from spkver.sidekit import read_idmap
 
 
 def run(*arguments: Any) -> Result:
-    return CliRunner().invoke(main, ["backend", *map(str, arguments)])
+    return command_lines.run("backend", *arguments)
 
 
 def refused(result: Result, text: str, *absent: Path) -> None:

@@ -187,17 +187,6 @@ def test_a_vector_that_a_step_makes_zero(training: Embeddings) -> None:
         backend.score(training, odd, Trials.from_ids([training.ids[0]], ["same"]))
 
 
-def test_unknown_ids_and_other_dimensions(training: Embeddings, tested: Embeddings) -> None:
-    backend = train_chain(training, "cosine")
-    trials = Trials.from_ids(["t000", "nobody", "t001"], [tested.ids[0], tested.ids[1], "nothing"])
-    with pytest.raises(DataError, match=r"(?s)1 models without a vector: nobody.*1 segments without a vector: nothing"):
-        backend.score(tested, tested, trials)
-    with pytest.raises(DataError, match=r"expected vectors of 6 dimensions, got shape \(6, 4\)"):
-        backend.score(
-            made(3, 2, dimension=4, name="t"), tested, Trials.from_ids(["t000", "t001", "t002"], tested.ids[:3])
-        )
-
-
 # --- what scores are made of -----------------------------------------------------------------------------------------
 
 
@@ -310,14 +299,6 @@ def attribute(name: str, value: Any) -> Callable[[Path], None]:
     def change(path: Path) -> None:
         with h5py.File(path, "r+") as file:
             file.attrs[name] = value
-
-    return change
-
-
-def without(name: str) -> Callable[[Path], None]:
-    def change(path: Path) -> None:
-        with h5py.File(path, "r+") as file:
-            del file[name]
 
     return change
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from evaluation.calibration import t_norm, z_norm
 from evaluation.embeddings import Embeddings
 from evaluation.trials import Scores, Trials
-from spkver.backend import Backend, train_chain
-from spkver.backend.transforms import AffineMap
+from spkver.backend import train_chain
 
 pytestmark = pytest.mark.golden
 Arrays = dict[str, NDArray]
@@ -25,8 +24,6 @@ def golden(shared: Path) -> Arrays:
     for name in ("inputs", "tv", "scores", "normalisation", "plda"):
         with np.load(shared / "golden" / "backend" / f"{name}.npz") as file:
             arrays.update(file)
-    with np.load(shared / "golden" / "backend" / "backend.npz") as file:
-        arrays["lda_10"] = file["lda_10"]
     return arrays
 
 
@@ -40,21 +37,6 @@ def embeddings(golden: Arrays, part: str) -> Embeddings:
     ids = texts(segments)
     assert len(ids) == len(vectors)
     return Embeddings(ids, texts(golden[f"{part}_models"]) if part != "test" else ids, vectors)
-
-
-def trained(golden: Arrays, *chain: Any) -> Backend:
-    return train_chain(embeddings(golden, "train"), list(chain))
-
-
-def scored(golden: Arrays, backend: Backend, *, first: bool = False) -> NDArray:
-    """All 60 x 120 scores, in the order of the golden arrays; of the first session of each model alone if asked."""
-    enrolled = embeddings(golden, "enroll")
-    if first:
-        rows = np.sort(np.unique(golden["enroll_models"], return_index=True)[1])
-        enrolled = Embeddings(enrolled.ids[rows], enrolled.speakers[rows], enrolled.vectors[rows])
-    models, segments = texts(golden["trial_models"]), texts(golden["trial_segments"])
-    trials = Trials.from_ids(np.repeat(models, len(segments)).tolist(), segments * len(models))
-    return backend.score(enrolled, embeddings(golden, "test"), trials).values.reshape(len(models), -1)
 
 
 def same(ours: NDArray, theirs: NDArray) -> None:
@@ -85,25 +67,12 @@ LDA = {"lda": {"rank": 10, "convention": "sidekit"}}
     ],
 )
 def test_scores(golden: Arrays, chain: list[Any], name: str) -> None:
-    same(scored(golden, trained(golden, *chain)), golden[name])
-
-
-def test_first_session_alone_as_sidekit_takes_it(golden: Arrays) -> None:
-    same(scored(golden, trained(golden, "cosine"), first=True), golden["cosine_multisession"])
-
-
-def test_wccn_after_lda(golden: Arrays) -> None:
-    lda, wccn = trained(golden, LDA, "wccn").maps
-    assert isinstance(lda, AffineMap)
-    assert isinstance(wccn, AffineMap)
-    # the signs of the directions are free, and go through the factor to its rows and columns
-    signs = np.sign((lda.matrix * golden["lda_10"]).sum(axis=0))
-    same(wccn.matrix * np.outer(signs, signs), golden["lda10_wccn_cholesky"])
-
-
-def test_centring_changes_no_ratio_of_the_two_covariance_model(golden: Arrays) -> None:
-    backend = trained(golden, "centre", {"two_covariance": {"sessions": "mean", "convention": "sidekit"}})
-    same(scored(golden, backend), golden["right_two_covariance_llr"])
+    """All 60 x 120 scores, in the order of the golden arrays."""
+    backend = train_chain(embeddings(golden, "train"), chain)
+    models, segments = texts(golden["trial_models"]), texts(golden["trial_segments"])
+    trials = Trials.from_ids(np.repeat(models, len(segments)).tolist(), segments * len(models))
+    scores = backend.score(embeddings(golden, "enroll"), embeddings(golden, "test"), trials).values
+    same(scores.reshape(len(models), -1), golden[name])
 
 
 def square(models: list[str], segments: list[str], values: NDArray, mask: NDArray | None = None) -> Scores:

@@ -102,12 +102,6 @@ def expected_scores(golden: dict[str, NDArray], name: str) -> NDArray:
 
 
 @pytest.mark.parametrize("rank", [10, 30])
-def test_scores_by_the_book(golden: dict[str, NDArray], trials: tuple, rank: int) -> None:
-    found = plda_scores(trained(golden, f"plda_r{rank}_it10"), *trials)
-    near(found, expected_scores(golden, f"right_plda_r{rank}_multisession"))
-
-
-@pytest.mark.parametrize("rank", [10, 30])
 def test_scores_of_sidekit(golden: dict[str, NDArray], trials: tuple, rank: int) -> None:
     """Fast scoring averages the sessions; full scoring of several takes the first of them."""
     plda = trained(golden, f"plda_r{rank}_it10")

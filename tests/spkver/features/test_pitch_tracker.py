@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from known_pitch import voice
 
-from spkver.features.pitch import FRAME_SHIFT, best_path, correlations, rapt_track
+from spkver.features.pitch import FRAME_SHIFT, rapt_track
 
 GROSS = 0.2  # share by which a pitch is off that counts as a gross error
 
@@ -51,40 +51,6 @@ def test_what_has_no_pitch_has_no_voice(kind: str) -> None:
     assert np.isfinite(strength).all()
     assert strength.min() >= 0
     assert strength.max() <= 1
-
-
-def test_correlation_is_the_sum_of_products_over_the_energies() -> None:
-    frames = np.random.default_rng(2).standard_normal((3, 50))
-    found = correlations(frames, 20, 0.5)
-    assert found.shape == (3, 31)
-    for row, frame in enumerate(frames):
-        for lag in (0, 7, 30):
-            first, second = frame[:20], frame[lag : lag + 20]
-            expected = first @ second / np.sqrt((first @ first + 0.5) * (second @ second + 0.5))
-            assert found[row, lag] == pytest.approx(expected, abs=1e-12)
-
-
-def test_best_path_is_the_best_of_all_paths() -> None:
-    """Against all paths of five frames, by the costs of the docstring."""
-    from itertools import product
-
-    rng = np.random.default_rng(3)
-    gains, octaves = rng.uniform(0, 1, (5, 2)), rng.uniform(0, 3, (5, 2))
-    gains[2, 1] = -np.inf
-
-    def value(path: tuple[int, ...]) -> float:
-        total = 0.0
-        for frame, state in enumerate(path):
-            total += 0.5 if state == 0 else gains[frame, state - 1]
-            if frame:
-                before = path[frame - 1]
-                if (before == 0) != (state == 0):
-                    total -= 0.14
-                elif state:
-                    total -= 0.35 * abs(octaves[frame, state - 1] - octaves[frame - 1, before - 1])
-        return total
-
-    assert tuple(best_path(gains, octaves)) == max(product(range(3), repeat=5), key=value)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Probabilistic YIN against its definition in loops, all paths of small models, and tracks by librosa.
+"""Probabilistic YIN against tracks by librosa.
 
 `tests/data/features/pyin_tracks.npz` holds what `librosa.pyin` 0.11 makes of the signals below, so that the quick
 tests need no numba; the slow ones ask librosa itself, for more signals and real speech.
@@ -7,20 +7,14 @@ tests need no numba; the slow ones ask librosa itself, for more signals and real
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import beta, boltzmann
 
 from spkbase.errors import DataError
 from spkver.features.pitch import (
-    dip_probabilities,
-    dips,
-    likeliest_path,
-    normalised_differences,
     pitch_track,
     pyin_track,
 )
@@ -108,67 +102,6 @@ def same(found: np.ndarray, expected: np.ndarray) -> None:
     assert found.shape == expected.shape
     np.testing.assert_array_equal(found > 0, expected > 0)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
-def test_differences_are_those_of_the_definition() -> None:
-    frames = np.random.default_rng(0).standard_normal((3, 40))
-    longest = 25
-    for frame, found in zip(frames, normalised_differences(frames, longest), strict=True):
-        beyond = np.append(frame, np.zeros(longest))
-        total = frame[0] ** 2
-        for lag in range(1, longest + 1):
-            difference = sum((frame[j] - beyond[j + lag]) ** 2 for j in range(len(frame)))
-            total += difference
-            assert found[lag - 1] == pytest.approx(difference * lag / total, rel=1e-12)
-    assert not normalised_differences(np.zeros((2, 40)), longest).any()
-
-
-def test_dips_are_local_minima() -> None:
-    rows, columns = dips(np.array([[3.0, 1, 1, 2, 0, 5], [0, 1, 2, 3, 3, 2], [1, 1, 1, 1, 1, 1]]))
-    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == [(0, 1), (0, 4), (1, 0), (1, 5)]
-
-
-def test_dips_have_the_probability_that_thresholds_select_them() -> None:
-    rng = np.random.default_rng(3)
-    rows = np.array([0, 0, 0, 2, 3, 3, 3, 3])
-    heights = np.append(rng.uniform(0, 0.3, 4), [0.12, 0.12, 1.4, 0.055])
-    edges = np.linspace(0, 1, 101)
-    weights = np.diff(beta.cdf(edges, 2, 18))
-    expected = np.zeros(len(rows))
-    for frame in range(5):
-        inside = np.flatnonzero(rows == frame)
-        for threshold, weight in zip(edges[1:], weights, strict=True):
-            below = [dip for dip in inside if heights[dip] < threshold]
-            for place, dip in enumerate(below):
-                expected[dip] += weight * boltzmann.pmf(place, 2, len(below))
-            if len(inside) and not below:
-                expected[inside[heights[inside].argmin()]] += 0.01 * weight
-    np.testing.assert_allclose(dip_probabilities(heights, rows, 5), expected, rtol=1e-12)
-
-
-def test_the_path_is_the_best_of_all() -> None:
-    """Three bins, four frames: 1296 paths, by products of probabilities."""
-    n_bins, n_frames, reach = 3, 4, 1
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        seen = rng.uniform(0, 0.33, (n_frames, n_bins)) * (rng.random((n_frames, n_bins)) < 0.7)
-        steps = np.maximum(reach + 1 - np.abs(np.subtract.outer(range(n_bins), range(n_bins))), 0)
-        steps = steps / steps.sum(axis=1, keepdims=True)
-
-        def likelihood(path: tuple[int, ...], seen: np.ndarray = seen, steps: np.ndarray = steps) -> float:
-            value = 1.0
-            for frame, state in enumerate(path):
-                kind, place = divmod(state, n_bins)
-                value *= (1 - seen[frame].sum()) / n_bins if kind else seen[frame, place]
-                if frame:
-                    before, from_place = divmod(path[frame - 1], n_bins)
-                    value *= steps[from_place, place] * (0.99 if kind == before else 0.01)
-            return value
-
-        best = max(product(range(2 * n_bins), repeat=n_frames), key=likelihood)
-        rows, bins = np.nonzero(seen)
-        found = likeliest_path(rows, bins, seen[rows, bins], n_frames=n_frames, n_bins=n_bins, reach=reach)
-        assert found.tolist() == [state if state < n_bins else -1 for state in best]
 
 
 @pytest.mark.parametrize("caller", CALLERS)

@@ -25,7 +25,6 @@ from spkver.vectors import (
     train_total_variability,
 )
 from spkver.vectors.joint_factors import unwhitened
-from spkver.vectors.supervectors import sum_by_model
 from spkver.vectors.total_variability import e_step
 
 RELATIVE = 1e-9
@@ -127,37 +126,6 @@ def test_scores(inputs, golden, sidekits):
     ).values.reshape(len(models), -1)
     mask = inputs["trial_mask"]
     check(scores[mask], golden["right_jfa_scores"][mask])
-
-
-def test_scores_under_diagonal_matrices_given_as_full(inputs, golden, sidekits):
-    full = with_full_covariances(mixture_of(inputs))
-    factors = np.linalg.cholesky(full.variances)
-    model = JointFactors(
-        sidekits.speaker, sidekits.channel, sidekits.residual, sidekits.means, factors, sidekits.weights
-    )
-    _, y, _, z = hidden_variables(model, statistics_of(inputs, "enroll"))
-    check(y, golden["hidden_y"])
-    check(z.reshape(60, -1)[:12], golden["right_hidden_z"])
-
-
-@pytest.mark.parametrize(("name", "convention"), [("F_nomindiv", "none"), ("right_F_mindiv", "right")])
-def test_total_variability_under_diagonal_matrices_given_as_full(inputs, backend, name, convention):
-    """SIDEKIT's own training under full covariances works in memory alone, and gives what the diagonal one gives."""
-    full = with_full_covariances(mixture_of(inputs))
-    config = TotalVariabilityConfig(rank=30, rounds=1, minimum_divergence=convention)
-    start = inputs["tv_init"].astype(np.float64)
-    model = train_total_variability(full, statistics_of(inputs, "train"), config, start=start)
-    check(model.loadings.reshape(1920, -1), load(backend / "tv.npz")[f"{name}_it1"])
-
-
-def test_sums_of_models(inputs, backend):
-    expected = load(backend / "backend.npz")
-    sums = sum_by_model(statistics_of(inputs, "enroll"))
-    assert sums.models.tolist() == strings(expected["sum_models"]).tolist()
-    check(np.asarray(sums.zeroth), expected["sum_stat0"])
-    numbers = np.bincount(np.unique(inputs["enroll_models"], return_inverse=True)[1])
-    np.testing.assert_array_equal(numbers, expected["sum_sessions"])
-    check(np.asarray(sums.zeroth) / numbers[:, None], expected["mean_stat0"])
 
 
 def test_map_of_several_sessions(inputs, backend):

@@ -192,17 +192,6 @@ def test_likelihoods_do_not_fall(seed, convention):
     assert (np.diff(model.log_likelihoods, axis=1) >= -1e-9 * np.abs(model.log_likelihoods[:, 1:])).all()
 
 
-def test_the_round_of_the_residual_raises_its_likelihood():
-    rng = np.random.default_rng(0)
-    counts, sums, scales = rng.uniform(0, 9, (20, 3)), rng.standard_normal((20, 3, 2)) * 4, np.full((3, 2), 0.25)
-    counts[:, 1] = 0  # a component without frames, and so without sums
-    sums[:, 1] = 0
-    before = joint.residual_sums(counts, sums, scales)
-    after = joint.residual_m_step(*before[:2], scales)
-    assert after[1].tolist() == scales[1].tolist()
-    assert joint.residual_sums(counts, sums, after)[2] > before[2]
-
-
 def test_synthetic_factors_are_found_again():
     rng = np.random.default_rng(3)
     mixture = random_mixture(rng, 8, 4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import golden_numbers
-import h5py
 import numpy as np
 import pytest
 from golden_numbers import objects, signed_sums
@@ -85,18 +84,6 @@ def test_nap_svm_and_scores(golden, mixture, dtype, tolerance, svm_tolerance):
     close(scores.values.reshape(golden["svm_scores"].shape), golden["svm_scores"], svm_tolerance, dtype)
 
 
-def test_solver_stops_within_its_tolerance(golden, mixture):
-    """Statistics rounded to float32 move one machine's stopping point: by less than libsvm's own tolerance, 1e-3."""
-    vectors = {
-        name: adapt_supervectors(mixture, statistics(golden, name, np.float32)).vectors for name in ("enroll", "back")
-    }
-    projection = fit_nap(vectors["back"], rank=10)
-    machines = train_svms(
-        named(golden["enroll_modelset"].tolist(), projection(vectors["enroll"])), projection(vectors["back"])
-    )
-    close(machines.weights, golden["svm_w"], 1e-3, np.float32)
-
-
 def all_trials(golden) -> Trials:
     pairs = [(m, s) for m in golden["svm_scores_models"].tolist() for s in golden["svm_scores_segs"].tolist()]
     return Trials.from_ids(*zip(*pairs, strict=True))
@@ -123,8 +110,3 @@ def test_statistics_and_gmm_scores(shared, golden, mixture, dtype):
     models = adapt_multisession(mixture, statistics(golden, "enroll", np.float64), MapConfig(normalise=False))
     scores = score_gmm_ubm(mixture, models, frames["test"], all_trials(golden))
     close(scores.values.reshape(full["gmm_scores"].shape), full["gmm_scores"], tolerance, dtype)
-
-
-def test_mixture_is_the_one_in_their_file(shared, mixture):
-    with h5py.File(shared / "golden" / "sidekit" / "h5" / "ubm64.h5") as file:
-        np.testing.assert_array_equal(file["mu"][()], mixture.means)
