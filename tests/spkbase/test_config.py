@@ -44,10 +44,6 @@ def problems(**options: object) -> list[str]:
     return str(caught.value).splitlines()
 
 
-def test_nothing_given():
-    assert load_config(Outer) == Outer()
-
-
 def test_each_wins_over_the_one_before(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_text("seed: 2\ninner: {rate: 2, count: 2}\n")

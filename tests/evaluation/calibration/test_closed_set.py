@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes, refused
 from numpy.testing import assert_allclose
 
 from evaluation.calibration import closed_set_scores, enrolled_blocks
@@ -14,7 +14,6 @@ from evaluation.formats import read_scores
 from evaluation.linkage import ranks_from_scores
 from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
-from spkver.evaluation_cli import main
 
 
 def cross(models: list[str], segments: list[str]) -> tuple[list[str], list[str]]:
@@ -81,11 +80,8 @@ def test_what_is_no_closed_set_is_told(models, segments, values, message) -> Non
 def test_the_command_centres_a_file_of_scores_and_tells_why_it_cannot(tmp_path: Path) -> None:
     path, output = tmp_path / "scores", tmp_path / "centred"
     path.write_text("a s 1\nb s 3\na t -1\nb t 0\n")
-    arguments = ["normalise", "-s", str(path), "-o", str(output), "--method", "closed-set"]
-    outcome = CliRunner().invoke(main, arguments)
-    assert outcome.exit_code == 0, outcome.output
+    arguments = ["normalise", "-s", path, "-o", output, "--method", "closed-set"]
+    passes(*arguments)
     assert read_scores(output).values.tolist() == [-1, 1, -0.5, 0.5]
     path.write_text("a s 1\nb s 3\na t -1\n")
-    outcome = CliRunner().invoke(main, arguments)
-    assert outcome.exit_code == 2
-    assert "no full cross" in outcome.output
+    assert "no full cross" in refused(*arguments)

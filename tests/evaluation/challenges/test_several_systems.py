@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from command_lines import passes, refused
 
 from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, Section, read_rank_file, write_rank_file
 from evaluation.challenges.ranking import ComparedSystem
@@ -20,7 +20,6 @@ from evaluation.challenges.systems import (
 )
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
-from spkver.evaluation_cli import main
 
 CONDITIONS = {
     ("ASV_eval", "original", "original"): "original",
@@ -65,9 +64,7 @@ def test_every_row_of_the_challenges_rank_files_is_reproduced(shared: Path, fold
     count, best, eer = RANK_FILES[folder]
     paths = sorted((shared / "formats" / folder).glob("result_for_rank_*"))
     assert len(paths) == count
-    outcome = CliRunner().invoke(main, ["rank", *map(str, paths), "--figures", "--json", "-"])
-    assert outcome.exit_code == 0, outcome.output
-    report = json.loads(outcome.stdout)
+    report = json.loads(passes("rank", *paths, "--figures", "--json", "-").stdout)
     for path in paths:
         name = path.name.removeprefix("result_for_rank_")
         shown = {
@@ -159,16 +156,14 @@ def files(tmp_path: Path) -> list[Path]:
 def test_one_table_and_one_chart_of_results_and_rank_files(files: list[Path], tmp_path: Path) -> None:
     papers = {name: tmp_path / f"systems.{name}" for name in ("tex", "md", "png", "json")}
     options = ["--latex", papers["tex"], "--markdown", papers["md"], "--plot", papers["png"], "--json", papers["json"]]
-    outcome = CliRunner().invoke(main, ["rank", *map(str, files), *map(str, options), "--figures"])
-    assert outcome.exit_code == 0, outcome.output
+    outcome = passes("rank", *files, *options, "--figures")
     assert re.search(r"own <one> & \$2\$ +8\.00 \[6\.00, 10\.00\] +strongest of 2 \(rocch\) +6\.00\n", outcome.stdout)
     assert re.search(r"x +22\.25 +not stated +4\.12\n", outcome.stdout)
     assert re.search(r"EER +mine +test +mixed +lazy-informed +20\.000 \[18\.000, 22\.000\] +30\.500", outcome.stdout)
     mixed = "the EERs are of different attackers or definitions"
     assert mixed in outcome.stdout
     assert mixed in outcome.stderr
-    alike = CliRunner().invoke(main, ["rank", str(files[1]), str(files[1]), "-l", "one", "-l", "two"])
-    assert mixed not in alike.output
+    assert mixed not in passes("rank", files[1], files[1], "-l", "one", "-l", "two").output
     assert "the EERs are of different sets" not in outcome.stderr  # a list across the sexes is one in both
     assert (
         r"own \textless{}one\textgreater{} \& \$2\$ & 8.00 [6.00, 10.00] & strongest of 2 (rocch) & 6.00"
@@ -183,13 +178,10 @@ def test_systems_of_one_name_are_told_apart_by_their_folders(files: list[Path], 
     (tmp_path / "track1").mkdir()
     again = tmp_path / "track1/result_for_rank_x"
     again.write_text(files[1].read_text())
-    outcome = CliRunner().invoke(main, ["rank", str(files[1]), str(again), "--dataset", "mine"])
-    assert outcome.exit_code == 0, outcome.output
-    assert f"x ({tmp_path.name})" in outcome.stdout
-    assert "x (track1)" in outcome.stdout
-    outcome = CliRunner().invoke(main, ["rank", str(again), str(again)])
-    assert outcome.exit_code == 2
-    assert "two systems are named 'x (track1)'" in outcome.output
+    shown = passes("rank", files[1], again, "--dataset", "mine").stdout
+    assert f"x ({tmp_path.name})" in shown
+    assert "x (track1)" in shown
+    assert "two systems are named 'x (track1)'" in refused("rank", again, again)
 
 
 def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path: Path) -> None:

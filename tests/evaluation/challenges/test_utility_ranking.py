@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +17,6 @@ from evaluation.challenges.ranking import RULES, ComparedSystem, OrderingRule, S
 from evaluation.challenges.systems import figures_of_results, read_system
 from evaluation.uncertainty.intervals import Interval
 from spkbase.errors import DataError
-from spkver.evaluation_cli import main
 
 FILES = {
     "B1": "b1b",
@@ -239,7 +238,7 @@ def test_scores_the_wrong_way_round_and_constant_ones_reach_no_target(
     (order,) = order_systems([ours], OrderingRule("", (0.05,), ("wer",)))
     assert [entry.system for entry in order.entries] == ([] if said else [ours.name])
     assert said in order.excluded.get(ours.name, "")
-    told = CliRunner().invoke(main, ["rank", str(tmp_path)]).stderr
+    told = passes("rank", tmp_path).stderr
     assert (f"its scores are {said}; it reaches no target" in told) == bool(said)
 
 

@@ -8,7 +8,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes, refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +26,6 @@ from evaluation.formats import (
 from evaluation.trials.lists import Key, Scores
 from spkbase.errors import DataError
 from spkbase.plugins import load_plugin
-from spkver.evaluation_cli import main
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
 SCORES = Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.5, -0.25, 0.125, 3.0])
@@ -127,24 +126,18 @@ def test_commands_take_a_format_of_ones_own(tmp_path: Path, nested: str) -> None
     write_scores(tmp_path / "scores.txt", SCORES)
     write_key(tmp_path / "key.txt", KEY)
 
-    def run(*arguments: str | Path) -> str:
-        done = CliRunner().invoke(main, list(map(str, arguments)))
-        assert done.exit_code == 0, done.output
-        return done.output
-
-    run("convert", "scores", tmp_path / "scores.txt", tmp_path / "scores.json", "--format", nested)
-    run("convert", "scores", tmp_path / "scores.txt", tmp_path / "named.out.json", "--format", nested, "--to", "nested")
+    passes("convert", "scores", tmp_path / "scores.txt", tmp_path / "scores.json", "--format", nested)
+    to = "--format", nested, "--to", "nested"
+    passes("convert", "scores", tmp_path / "scores.txt", tmp_path / "named.out.json", *to)
     assert (tmp_path / "scores.json").read_bytes() == (tmp_path / "named.out.json").read_bytes()
     mine = ("-s", tmp_path / "scores.json", "-k", tmp_path / "key.txt", "--format", nested, "--json", "-")
     text = ("-s", tmp_path / "scores.txt", "-k", tmp_path / "key.txt", "--json", "-")
-    assert run("metrics", *mine) == run("metrics", *text)
-    run("convert", "scores", tmp_path / "scores.json", tmp_path / "back.h5", "--format", nested)
+    assert passes("metrics", *mine).output == passes("metrics", *text).output
+    passes("convert", "scores", tmp_path / "scores.json", tmp_path / "back.h5", "--format", nested)
     assert same(read_scores(tmp_path / "back.h5"))
 
 
 def test_what_is_brought_along_must_be_a_format(tmp_path: Path) -> None:
     write_scores(tmp_path / "scores.txt", SCORES)
-    arguments = ["convert", "scores", str(tmp_path / "scores.txt"), str(tmp_path / "a.npz"), "--format", "math:pi"]
-    done = CliRunner().invoke(main, arguments)
-    assert done.exit_code == 2
-    assert "the format 'math:pi' is a float, expected an evaluation.formats.Format" in done.output
+    message = refused("convert", "scores", tmp_path / "scores.txt", tmp_path / "a.npz", "--format", "math:pi")
+    assert "the format 'math:pi' is a float, expected an evaluation.formats.Format" in message

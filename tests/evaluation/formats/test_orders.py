@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import command_lines
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from evaluation.formats.reading import read_key, read_scores, write_key, write_scores
 from evaluation.formats.text import Choice
 from evaluation.trials import Key, Scores, align
-from spkver.evaluation_cli import main
 
 KEY = Key.from_ids(["anna", "anna", "bert", "bert"], ["s1", "s2", "s1", "s2"], [True, False, False, True])
 SCORES = Scores.from_ids(["bert", "anna", "anna", "bert"], ["s2", "s2", "s1", "s1"], [1.5, -0.25, 2.0, 1 / 3])
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 def convert(folder: Path, *arguments: str) -> Result:
     paths = [str(folder / one) if one.endswith((".txt", ".h5", ".gz", "utt2spk")) else one for one in arguments]
-    return CliRunner().invoke(main, ["convert", *paths])
+    return command_lines.run("convert", *paths)
 
 
 @pytest.mark.parametrize(

@@ -58,14 +58,6 @@ def test_weights_are_repetitions_of_trials() -> None:
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
-def test_nontarget_within_a_speaker_counts_once_for_each_copy() -> None:
-    speakers = table(2, np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]))
-    sample = sample_of([3.0, 2.0, 1.0, 0.0], [True, False, False, True], speakers)
-    runs = sample.runs(np.array([3.0, 2.0, 1.0]))
-    np.testing.assert_array_equal(runs.target, [2, 0, 0, 3])
-    np.testing.assert_array_equal(runs.nontarget, [0, 6, 3, 0])
-
-
 def test_draws_are_multinomial() -> None:
     sample = sampled()
     weights = np.concatenate([draw(sample, seed=1, block=block, size=50) for block in range(80)])

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from click.testing import CliRunner
+from command_lines import passes, refused
 
 from spkbase.errors import DataError
-from spkver.cli import main
 from spkver.corpora import (
     make_iemocap_sets,
     read_iemocap,
@@ -21,12 +20,6 @@ from spkver.recognition import read_emotions, read_folds
 
 RATE = 16000
 SUBSETS = ("dev-clean", "test-clean", "train-clean-360")
-
-
-def run(*arguments: object) -> tuple[int, str]:
-    outcome = CliRunner().invoke(main, ["prepare", *map(str, arguments)])
-    assert outcome.exception is None or isinstance(outcome.exception, SystemExit), outcome.exception
-    return outcome.exit_code, outcome.output
 
 
 def audio(path: Path) -> None:
@@ -68,8 +61,7 @@ def own_tree(tmp_path: Path) -> Path:
 
 
 def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree: Path, tmp_path: Path) -> None:
-    status, text = run("librispeech", tree.parent, tmp_path / "data")  # the folder above is taken too
-    assert status == 0, text
+    text = passes("prepare", "librispeech", tree.parent, tmp_path / "data").output  # the folder above is taken too
     data = tmp_path / "data"
     names = [f"libri_{part}_{what}" for part in ("dev", "test") for what in ("enrolls", "trials_f", "trials_m")]
     assert sorted(path.name for path in data.iterdir()) == sorted([*names, "train-clean-360", "librispeech.json"])
@@ -99,7 +91,7 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree: Path, 
 
 
 def test_trials_of_2026_are_across_the_sexes(tree: Path, tmp_path: Path) -> None:
-    assert run("librispeech", tree, tmp_path / "data", "--year", "2026", "--subset", "test-clean")[0] == 0
+    passes("prepare", "librispeech", tree, tmp_path / "data", "--year", "2026", "--subset", "test-clean")
     trials = read_datadir(tmp_path / "data/libri_test_trials_mixed")
     assert trials.trials is not None
     assert len(trials.trials) == 6 * 36
@@ -126,7 +118,7 @@ def write_lists(folder: Path) -> Path:
 def test_the_challenges_own_lists_are_taken(tree: Path, tmp_path: Path) -> None:
     lists = write_lists(tmp_path / "challenge")
     options = ("--subset", "test-clean", "--lists", lists)
-    assert run("librispeech", tree, tmp_path / "data", *options)[0] == 0
+    passes("prepare", "librispeech", tree, tmp_path / "data", *options)
     data = tmp_path / "data"
     assert (data / "libri_test_enrolls/enrolls").read_text().split() == [
         "2000-2200-0000",
@@ -138,14 +130,14 @@ def test_the_challenges_own_lists_are_taken(tree: Path, tmp_path: Path) -> None:
     written = (data / "libri_test_trials_f/trials").read_text().splitlines()
     assert sorted(written) == sorted((lists / "libri_test_trials_f/trials").read_text().splitlines())
     # lists across the sexes are made of both
-    assert run("librispeech", tree, tmp_path / "mixed", *options, "--year", "2026")[0] == 0
+    passes("prepare", "librispeech", tree, tmp_path / "mixed", *options, "--year", "2026")
     mixed = read_datadir(tmp_path / "mixed/libri_test_trials_mixed").trials
     assert mixed is not None
     assert len(mixed) == 3 * 4
     # and taken as they are where they are there
     (lists / "libri_test_trials_mixed").mkdir()
     (lists / "libri_test_trials_mixed/trials").write_text("2000 2001-2200-0000 nontarget\n2000 2000-2200-0001 target\n")
-    assert run("librispeech", tree, tmp_path / "taken", *options, "--year", "2026")[0] == 0
+    passes("prepare", "librispeech", tree, tmp_path / "taken", *options, "--year", "2026")
     assert len((tmp_path / "taken/libri_test_trials_mixed/trials").read_text().splitlines()) == 2
 
 
@@ -165,8 +157,7 @@ def test_lists_that_do_not_fit_are_refused(
     lists = write_lists(tmp_path / "challenge")
     with (lists / f"libri_test_{file}").open("a") as handle:
         handle.write(line + "\n")
-    status, text = run("librispeech", tree, tmp_path / "data", "--subset", "test-clean", "--lists", lists)
-    assert status == 2
+    text = refused("prepare", "librispeech", tree, tmp_path / "data", "--subset", "test-clean", "--lists", lists)
     for message in messages:
         assert message in text
     assert not (tmp_path / "data").exists()
@@ -187,8 +178,7 @@ def test_everything_wrong_with_a_tree_is_told_at_once_and_nothing_is_written(own
     (own_tree / "test-clean/2002/2200/2002-2200.trans.txt").write_bytes(b"\xff\xfe")
     with (own_tree / "dev-clean/1004/2200/1004-2200.trans.txt").open("a") as handle:
         handle.write("no id at all\n1004-2200-0000 TWICE\n\n  \n")
-    status, text = run("librispeech", own_tree, tmp_path / "data")
-    assert status == 2
+    text = refused("prepare", "librispeech", own_tree, tmp_path / "data")
     for message in (
         "SPEAKERS.TXT: 1 speakers of dev-clean are not in it: '1000'",
         "expected 'id | F or M | ...', got '77 | x | dev-clean'",
@@ -215,16 +205,14 @@ def test_folders_that_are_not_there(tree: Path, tmp_path: Path) -> None:
         ([tree, "--subset", "../dev-clean"], "subset '../dev-clean' "),
         ([tree, "--subset", "test-clean", "--lists", "nowhere"], "nowhere"),
     ):
-        status, text = run("librispeech", arguments[0], tmp_path / "data", *arguments[1:])
-        assert status == 2
+        text = refused("prepare", "librispeech", arguments[0], tmp_path / "data", *arguments[1:])
         assert message in text
     assert not (tmp_path / "data").exists()
 
 
 def test_what_is_there_is_not_overwritten(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "data/libri_dev_enrolls").mkdir(parents=True)
-    status, text = run("librispeech", tree, tmp_path / "data")
-    assert (status, "libri_dev_enrolls: already exists" in text) == (2, True)
+    assert "libri_dev_enrolls: already exists" in refused("prepare", "librispeech", tree, tmp_path / "data")
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["libri_dev_enrolls"]
 
 
@@ -264,8 +252,7 @@ def emotional(tmp_path: Path) -> Path:
 
 
 def test_sets_of_iemocap_are_read_by_the_recogniser_of_emotions(emotional: Path, tmp_path: Path) -> None:
-    status, text = run("iemocap", emotional.parent, tmp_path / "data")
-    assert status == 0, text
+    text = passes("prepare", "iemocap", emotional.parent, tmp_path / "data").output
     speakers: dict[str, set[str]] = {}
     for name in ("IEMOCAP_dev", "IEMOCAP_test"):
         directory = read_datadir(tmp_path / "data" / name)
@@ -318,8 +305,7 @@ def test_everything_wrong_with_the_labels_is_told_at_once(emotional: Path, tmp_p
     for path in (emotional / "Session3/dialog/EmoEvaluation").iterdir():
         path.unlink()
     (emotional / "Session4/dialog/EmoEvaluation/Ses04F_impro01.txt").write_text(HEAD)
-    status, text = run("iemocap", emotional, tmp_path / "data")
-    assert status == 2
+    text = refused("prepare", "iemocap", emotional, tmp_path / "data")
     for message in (
         "'Ses01F_impro01_F000' is labelled twice",
         "label 'bored': expected one of neu, sad",

@@ -31,14 +31,15 @@ def make_directory(folder: Path, rate: int) -> Path:
     return folder
 
 
+def run(command: str) -> str:
+    return passes(*command.split()).output
+
+
 @pytest.mark.parametrize("rate", [16000, 8000])
 def test_embed_gives_the_vectors_of_the_trained_model(tmp_path: Path, rate: int) -> None:
     data, model = make_directory(tmp_path / "data", rate), tmp_path / "model"
-    assert (
-        f"i-vectors of 5 dimensions at {rate} Hz"
-        in passes(*f"train {data} --system ivector -o {model} {SIZE}".split()).output
-    )
-    passes(*f"embed {data} --extractor ivector:{model} --output {tmp_path}/vectors.h5 --jobs 1".split())
+    assert f"i-vectors of 5 dimensions at {rate} Hz" in run(f"train {data} --system ivector -o {model} {SIZE}")
+    run(f"embed {data} --extractor ivector:{model} --output {tmp_path}/vectors.h5 --jobs 1")
     statistics = open_statistics(model / "work/data/stat_training.h5")
     expected = extract_ivectors(read_total_variability(model / "data/tv.h5"), statistics).vectors
     found = read_embeddings(tmp_path / "vectors.h5")
@@ -47,15 +48,13 @@ def test_embed_gives_the_vectors_of_the_trained_model(tmp_path: Path, rate: int)
     np.testing.assert_array_equal(found.vectors, expected)
     other = make_directory(tmp_path / "other", 24000 - rate)  # resampled, and said
     command = f"embed {other} --extractor ivector:{model} --output {tmp_path}/other.h5 --jobs 1"
-    assert f"9 of 9 recordings are resampled from {24000 - rate} to {rate} Hz" in passes(*command.split()).output
+    assert f"9 of 9 recordings are resampled from {24000 - rate} to {rate} Hz" in run(command)
 
 
 def test_what_cannot_be(tmp_path: Path) -> None:
     data = make_directory(tmp_path / "data", 8000)
     for seed in (0, 1):
-        passes(
-            *f"train {data} --system ivector -o {tmp_path}/{seed} --seed {seed} --set features.dither=1e6 {SIZE}".split()
-        ).output
+        run(f"train {data} --system ivector -o {tmp_path}/{seed} --seed {seed} --set features.dither=1e6 {SIZE}")
     (tmp_path / "0/gmm/ubm.h5").write_bytes((tmp_path / "1/gmm/ubm.h5").read_bytes())
     for command, text in (
         (f"embed {data} --extractor ivector:{tmp_path} -o v.h5", "no trained extractor: config.yaml is missing"),
