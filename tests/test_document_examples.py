@@ -12,14 +12,10 @@ import numpy as np
 import pytest
 
 from evaluation.formats import read_scores
-from spkver.corpora.rsr2015 import ListOptions, read_rsr2015, write_lists
-from spkver.corpora.simulated import CorpusSize, simulate_rsr2015
+from spkver.corpora import CorpusSize, ListOptions, read_rsr2015, simulate_rsr2015, write_lists
 from spkver.features.frames import Frames
-from spkver.mixture.statistics import accumulate_statistics, read_statistics
-from spkver.mixture.ubm import read_ubm
-from spkver.sidekit.features import read_feature_file
-from spkver.sidekit.models import read_mixture, read_svm
-from spkver.sidekit.tables import read_stat_server
+from spkver.mixture import accumulate_statistics, read_statistics, read_ubm
+from spkver.sidekit import read_feature_file, read_mixture, read_stat_server, read_svm
 from spkver.vectors.supervectors import read_supervectors
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -16,26 +16,18 @@ from stored_vectors import named
 from torch_writer import write_torch
 
 from evaluation.embeddings.sets import SpeakerVectors
-from evaluation.linkage.disclosure import largest_impostor_scores
-from evaluation.linkage.ranks import Ranks, count_beaters
+from evaluation.linkage import Ranks, count_beaters, largest_impostor_scores
 from evaluation.metrics.table import Metrics
-from evaluation.trials.lists import Trials
-from evaluation.trials.speakers import TrialSpeakers
-from evaluation.uncertainty import Resampling
-from evaluation.uncertainty.confidence import confidence_intervals
-from evaluation.uncertainty.resampling import bootstrap, sample_of
+from evaluation.trials import Trials, TrialSpeakers
+from evaluation.uncertainty import Resampling, bootstrap, confidence_intervals, sample_of
 from spkbase.arrays import StoredArray
 from spkbase.work import Work, stop_workers, use_engine
 from spkver.audio import write_audio
-from spkver.backend.nap import fit_nap
-from spkver.backend.scoring import score_gmm_ubm, score_trials
-from spkver.backend.svm import train_svms
+from spkver.backend import fit_nap, score_gmm_ubm, score_trials, train_svms
 from spkver.datadir.reading import read_datadir
-from spkver.extractors.directories import embed_directory
-from spkver.extractors.registry import open_extractor
+from spkver.extractors import embed_directory, open_extractor
 from spkver.features.frames import Frames
-from spkver.mixture.statistics import accumulate_statistics
-from spkver.mixture.ubm import UbmConfig, train_ubm
+from spkver.mixture import UbmConfig, accumulate_statistics, train_ubm
 from spkver.vectors.supervectors import adapt_supervectors
 
 N_SEGMENTS, LENGTH, DIMENSION = 90, 300, 12

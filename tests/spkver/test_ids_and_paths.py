@@ -11,8 +11,7 @@ import pytest
 from evaluation.embeddings.kaldi import read_scp
 from evaluation.utility.lists import read_recordings
 from spkbase.errors import DataError
-from spkver.anonymization.anonymizers import AnonymizerConfig
-from spkver.anonymization.directories import anonymize_datadir
+from spkver.anonymization import AnonymizerConfig, anonymize_datadir
 from spkver.audio import read_audio, write_audio
 from spkver.datadir.directory import DataDir, write_datadir
 from spkver.datadir.reading import read_datadir, run_pipes

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from command_lines import passes, refused
 
-from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, Section, read_rank_file, write_rank_file
-from evaluation.challenges.ranking import ComparedSystem
+from evaluation.challenges import ASR, ASV, ASV_ANON, ComparedSystem, Section, read_rank_file, write_rank_file
 from evaluation.challenges.systems import (
     figure_rows,
     figures_of_results,

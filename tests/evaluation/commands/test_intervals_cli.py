@@ -13,8 +13,7 @@ from command_lines import passes, refused
 from evaluation.formats.reading import read_key, read_scores
 from evaluation.metrics.table import Metrics
 from evaluation.trials.speakers import read_speakers
-from evaluation.uncertainty import Resampling
-from evaluation.uncertainty.confidence import confidence_intervals, sample_from
+from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 
 N_SPEAKERS, N_SEGMENTS = 16, 3
 

@@ -15,10 +15,8 @@ from click.testing import Result
 from torch_writer import write_torch
 
 from evaluation import formats
-from evaluation.embeddings.files import read_embeddings, write_embeddings
-from evaluation.embeddings.sets import Averaging, Embeddings, speaker_vectors
-from evaluation.linkage.curve import linkability_at_sizes, linkability_over_sizes
-from evaluation.linkage.ranks import Ranks, rank_speakers, read_ranks
+from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors, write_embeddings
+from evaluation.linkage import Ranks, linkability_at_sizes, linkability_over_sizes, rank_speakers, read_ranks
 from evaluation.reports.linkability import Settings, measure_linkage
 from evaluation.trials.lists import Key
 

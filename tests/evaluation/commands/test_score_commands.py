@@ -13,8 +13,7 @@ from evaluation import formats
 from evaluation.calibration.affine import cross_validate_affine, train_affine
 from evaluation.formats.reading import read_split
 from evaluation.metrics.calibration import cllr, min_cllr
-from evaluation.trials.lists import Key, Scores, align
-from evaluation.trials.speakers import find_speakers, read_speakers
+from evaluation.trials import Key, Scores, align, find_speakers, read_speakers
 
 
 @pytest.fixture

@@ -10,9 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from evaluation.embeddings.files import read_embeddings, write_embeddings
-from evaluation.embeddings.kaldi import read_binary, read_text_matrix
-from evaluation.embeddings.sets import Embeddings
+from evaluation.embeddings import Embeddings, read_binary, read_embeddings, read_text_matrix, write_embeddings
 from spkbase.errors import DataError
 
 IDS = ["u1", "u2", "\u00fc3"]

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from evaluation.formats.reading import read_key, read_scores, write_key, write_scores
-from evaluation.formats.text import Choice
+from evaluation.formats import Choice, read_key, read_scores, write_key, write_scores
 from evaluation.trials import Key, Scores, align
 
 KEY = Key.from_ids(["anna", "anna", "bert", "bert"], ["s1", "s2", "s1", "s2"], [True, False, False, True])

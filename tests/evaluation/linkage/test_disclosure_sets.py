@@ -13,6 +13,7 @@ from command_lines import passes, refused
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.linkage import RULES, Ranks, disclosure_sets, write_ranks
 from evaluation.linkage.agreement import (
     PUBLISHED,
     Levels,
@@ -23,8 +24,6 @@ from evaluation.linkage.agreement import (
     pair_agreement,
     published,
 )
-from evaluation.linkage.quarters import RULES, disclosure_sets
-from evaluation.linkage.ranks import Ranks, write_ranks
 from spkbase.errors import DataError
 
 VALUES = st.lists(st.integers(0, 5), min_size=4, max_size=40)

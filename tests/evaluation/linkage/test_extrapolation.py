@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtr
 
-from evaluation.linkage.curve import linkability_at_sizes
+from evaluation.linkage import Ranks, linkability_at_sizes
 from evaluation.linkage.extrapolation import (
     MARGINS,
     _by_bounds,
@@ -27,7 +27,6 @@ from evaluation.linkage.extrapolation import (
     rank_cells,
     sizes_beyond,
 )
-from evaluation.linkage.ranks import Ranks
 from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
 

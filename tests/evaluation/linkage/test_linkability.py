@@ -36,8 +36,7 @@ from evaluation.linkage.disclosure import cumulative_match, fit_beta_binomial, s
 from evaluation.linkage.ranks import Ranks
 from evaluation.metrics.table import Method
 from evaluation.trials.lists import Key, Scores
-from evaluation.uncertainty import draw_variance, interval, widening
-from evaluation.uncertainty.resampling import Resampling
+from evaluation.uncertainty import Resampling, draw_variance, interval, widening
 from spkbase.errors import DataError
 from spkbase.work import Work
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, ndtr, ndtri
 
-from evaluation.metrics import detection
+from evaluation.metrics import det_curve, detection, roc, sort_scores
 from evaluation.metrics.detection import (
     act_dcf,
     clopper_pearson,
@@ -26,7 +26,6 @@ from evaluation.metrics.detection import (
     rocch,
     tpr_at_fpr,
 )
-from evaluation.metrics.sorted_scores import det_curve, roc, sort_scores
 from spkbase.errors import DataError
 from tests.score_strategies import classes
 

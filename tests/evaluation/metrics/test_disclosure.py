@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import ndtri
 
-from evaluation.metrics.calibration import min_ece
+from evaluation.metrics import min_ece, sort_scores
 from evaluation.metrics.disclosure import (
     d_sys,
     d_sys_caveat,
@@ -26,7 +26,6 @@ from evaluation.metrics.disclosure import (
     tag,
     zebra,
 )
-from evaluation.metrics.sorted_scores import sort_scores
 from spkbase.errors import DataError
 from tests.score_strategies import classes
 

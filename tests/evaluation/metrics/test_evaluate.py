@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics.conventions import CONVENTIONS
+from evaluation.metrics import CONVENTIONS, PRIORS, Metrics, evaluate, sort_scores
 from evaluation.metrics.detection import equal_error
-from evaluation.metrics.sorted_scores import sort_scores
-from evaluation.metrics.table import PRIORS, Metrics, evaluate
 from spkbase.errors import DataError
 from spkbase.files import to_json
 from tests.score_strategies import classes

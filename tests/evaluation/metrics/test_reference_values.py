@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.formats.reading import read_split
-from evaluation.formats.text import Choice
-from evaluation.metrics.calibration import cllr, ece, min_cllr, min_ece
+from evaluation.formats import Choice, read_split
+from evaluation.metrics import Evaluation, cllr, ece, evaluate, min_cllr, min_ece
 from evaluation.metrics.detection import act_dcf, eer, effective_prior, equal_error, hull_min_dcf, prbep
 from evaluation.metrics.disclosure import d_sys, d_sys_pav, format_value
 from evaluation.metrics.sorted_scores import Hull, SortedScores, sort_scores
-from evaluation.metrics.table import Evaluation, evaluate
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN: dict[str, Any] = json.loads((DATA / "golden.json").read_text())

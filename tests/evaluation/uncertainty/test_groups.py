@@ -7,13 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.metrics.detection import eer
-from evaluation.metrics.sorted_scores import SortedScores
-from evaluation.trials.lists import Key
-from evaluation.trials.speakers import TrialSpeakers, find_speakers, group_trials, read_metadata
-from evaluation.uncertainty import Resampling
-from evaluation.uncertainty.groups import Groups, evaluate_groups
-from evaluation.uncertainty.resampling import sample_of
+from evaluation.metrics import SortedScores, eer
+from evaluation.trials import Key, TrialSpeakers, find_speakers, group_trials, read_metadata
+from evaluation.uncertainty import Groups, Resampling, evaluate_groups, sample_of
 from spkbase.errors import DataError
 
 KEY = Key.from_ids(["a", "a", "b", "b", "c"], ["a1", "b1", "b1", "c1", "c1"], [True, False, True, False, True])

@@ -7,12 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from evaluation.metrics.detection import eer, min_dcf
-from evaluation.metrics.sorted_scores import SortedScores, sort_scores
-from evaluation.trials.lists import Key, Scores
-from evaluation.trials.speakers import TrialSpeakers
-from evaluation.uncertainty import Resampling
-from evaluation.uncertainty.confidence import confidence_intervals, paired_differences, sample_from
+from evaluation.metrics import SortedScores, eer, min_dcf, sort_scores
+from evaluation.trials import Key, Scores, TrialSpeakers
+from evaluation.uncertainty import Resampling, confidence_intervals, paired_differences, sample_from
 from evaluation.uncertainty.resampling import Sample, bootstrap, draw, sample_of
 from spkbase.errors import DataError
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from command_lines import passes, refused
 
-from evaluation.embeddings.files import write_embeddings
-from evaluation.embeddings.sets import Embeddings
+from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.uncertainty import Resampling
 from evaluation.utility.recalls import Leakage, Sides, attribute_leakage, predict_labels
 from spkbase.errors import DataError

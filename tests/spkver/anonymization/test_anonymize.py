@@ -15,9 +15,7 @@ from spkver.anonymization import directories
 from spkver.anonymization.anonymizers import AnonymizerConfig, make_anonymizer, named_stream, stream_name
 from spkver.anonymization.directories import JOURNAL, anonymize_datadir, progress
 from spkver.audio import read_audio, write_audio
-from spkver.datadir.directory import DataDir, write_datadir
-from spkver.datadir.reading import read_datadir
-from spkver.datadir.twins import check_twin
+from spkver.datadir import DataDir, check_twin, read_datadir, write_datadir
 
 RATE = 16000
 NAMES = ("a-1", "a-2", "b-1")

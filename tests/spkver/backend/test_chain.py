@@ -17,15 +17,7 @@ from evaluation.calibration import s_norm, train_affine
 from evaluation.embeddings import Embeddings, cosine_scores
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
-from spkver.backend import (
-    format_chain,
-    parse_chain,
-    read_backend,
-    read_chain,
-    train_chain,
-    write_backend,
-)
-from spkver.backend.chain import plain_chain
+from spkver.backend import format_chain, parse_chain, plain_chain, read_backend, read_chain, train_chain, write_backend
 
 
 def made(n_speakers: int, n_vectors: int, *, dimension: int = 6, seed: int = 0, name: str = "s") -> Embeddings:

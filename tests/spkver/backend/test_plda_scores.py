@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from evaluation.metrics import cllr
 from spkbase.errors import DataError
-from spkver.backend import scoring
+from spkver.backend import cosine_of_sessions, mahalanobis_scores, pair_products, scoring
 from spkver.backend.plda import Plda, Sessions, TwoCovariance, fit_two_covariance, plda_scores
-from spkver.backend.scoring import pair_products
-from spkver.backend.steps import cosine_of_sessions, mahalanobis_scores
 
 
 def model(rng: np.random.Generator, *, dimension: int = 5, rank: int = 3, channels: int = 0) -> Plda:

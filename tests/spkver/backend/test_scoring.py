@@ -12,9 +12,7 @@ from stored_vectors import named, stored
 from evaluation.trials.lists import Trials
 from spkbase.errors import DataError
 from spkbase.work import Work
-from spkver.backend.nap import fit_nap
-from spkver.backend.scoring import score_gmm_ubm, score_trials
-from spkver.backend.svm import SvmModels
+from spkver.backend import SvmModels, fit_nap, score_gmm_ubm, score_trials
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
 

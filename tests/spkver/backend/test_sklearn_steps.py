@@ -12,8 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from evaluation.embeddings import Embeddings
 from spkbase.errors import ConfigError
-from spkver.backend import train_chain
-from spkver.backend.sklearn_steps import sklearn_step
+from spkver.backend import sklearn_step, train_chain
 
 pytest.importorskip("sklearn", minversion="1.6")
 STEPS: list[tuple[str, dict[str, Any]]] = [

@@ -13,9 +13,7 @@ from stored_vectors import named, stored
 from spkbase.arrays import StoredArray
 from spkbase.errors import ConfigError
 from spkbase.work import Work
-from spkver.backend import svm
-from spkver.backend.nap import fit_nap
-from spkver.backend.svm import SvmConfig, open_svms, train_svms, write_svms
+from spkver.backend import SvmConfig, fit_nap, open_svms, svm, train_svms, write_svms
 
 EXACT = SvmConfig(tolerance=1e-9)
 SESSIONS = {"anna": 1, "bert": 3, "ü/ç": 2, "d" * 150: 7}

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spkver.backend import transforms
-from spkver.backend.nap import fit_nap
+from spkver.backend import fit_nap, transforms
 from spkver.backend.transforms import within_covariance as within
 
 pytestmark = pytest.mark.golden

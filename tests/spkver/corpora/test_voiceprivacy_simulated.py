@@ -10,8 +10,7 @@ from command_lines import passes, refused
 
 from spkbase.errors import ConfigError
 from spkver.corpora.simulated import Simulated, Sizes, is_simulated, simulate_voiceprivacy, utterance_text
-from spkver.datadir.directory import DataDir, enrolment
-from spkver.datadir.reading import read_datadir
+from spkver.datadir import DataDir, enrolment, read_datadir
 
 pytest.importorskip("espeakng_loader")
 

@@ -7,6 +7,7 @@ import pytest
 from known_pitch import voice
 
 from spkbase.errors import ConfigError
+from spkver.extractors import ExtractorSettings, open_extractor
 from spkver.extractors.cues import (
     N_BANDS,
     PROSODY,
@@ -15,8 +16,6 @@ from spkver.extractors.cues import (
     prosody_vector,
     session_vector,
 )
-from spkver.extractors.protocol import ExtractorSettings
-from spkver.extractors.registry import open_extractor
 from spkver.features import PitchTrack, rapt_track
 
 RATE = 16000

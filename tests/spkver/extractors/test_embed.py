@@ -20,10 +20,8 @@ from evaluation.trials import Trials
 from spkbase.errors import ConfigError
 from spkbase.work import Work
 from spkver.backend import train_chain, write_backend
-from spkver.datadir.directory import DataDir, write_datadir
-from spkver.datadir.reading import read_datadir
-from spkver.extractors.directories import embed_directory
-from spkver.extractors.registry import EXTRACTORS, FUNCTION, open_extractor
+from spkver.datadir import DataDir, read_datadir, write_datadir
+from spkver.extractors import EXTRACTORS, FUNCTION, embed_directory, open_extractor
 
 ROOT = Path(__file__).resolve().parents[3]
 RATE = 16000

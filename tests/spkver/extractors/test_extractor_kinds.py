@@ -22,11 +22,9 @@ from torch_writer import Tensors, write_torch
 
 from spkbase.errors import ConfigError, DataError
 from spkver.cli import main
-from spkver.extractors import weights
-from spkver.extractors.filterbanks import kaldi_filterbanks
+from spkver.extractors import kaldi_filterbanks, open_extractor, weights
 from spkver.extractors.networks import CAMPPLUS, GE2E, read_built_in
 from spkver.extractors.protocol import ExtractorSettings, averaged, checked_vector, window_bounds
-from spkver.extractors.registry import open_extractor
 
 RATE = 16000
 

@@ -13,8 +13,7 @@ import soundfile
 
 from spkbase.errors import ConfigError, DataError
 from spkver.audio import read_audio
-from spkver.extractors import networks
-from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra
+from spkver.extractors import kaldi_filterbanks, mel_spectra, networks, open_extractor
 from spkver.extractors.networks import (
     CAMPPLUS,
     GE2E,
@@ -26,7 +25,6 @@ from spkver.extractors.networks import (
     read_network,
     window_starts,
 )
-from spkver.extractors.registry import open_extractor
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

@@ -9,9 +9,7 @@ import pytest
 from command_lines import passes
 
 from spkbase.errors import DataError
-from spkver.features.config import FeatureConfig
-from spkver.features.extraction import extract_features, import_sidekit
-from spkver.features.frames import load_frames, read_feature_table
+from spkver.features import FeatureConfig, extract_features, import_sidekit, load_frames, read_feature_table
 from spkver.sidekit.features import SidekitFeatures, write_feature_file
 
 CONFIG = FeatureConfig()

@@ -14,9 +14,8 @@ import soundfile
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError, Problems
 from spkbase.work import Work, one_blas_thread
-from spkver.features.config import PRESETS, FeatureConfig
+from spkver.features import PRESETS, FeatureConfig, load_frames
 from spkver.features.extraction import check_recordings, extract_features, features_of_signals, recording_generator
-from spkver.features.frames import load_frames
 
 CONFIG = FeatureConfig()
 LIBROSA = FeatureConfig(**{**PRESETS["librosa"], "preset": "librosa"})  # type: ignore[arg-type]

@@ -13,12 +13,8 @@ from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
 from spkbase.work import Work
 from spkver.features.frames import Frames
-from spkver.mixture import with_full_covariances
+from spkver.mixture import accumulate_statistics, open_statistics, with_full_covariances
 from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, natural_parameters, sufficient_statistics
-from spkver.mixture.statistics import (
-    accumulate_statistics,
-    open_statistics,
-)
 
 
 def random_mixture(rng: np.random.Generator, n_components: int = 4, dimension: int = 3) -> GaussianMixture:

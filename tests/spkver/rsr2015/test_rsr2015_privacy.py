@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.metrics.detection import eer
-from evaluation.metrics.disclosure import d_sys, zebra
+from evaluation.metrics import d_sys, eer, zebra
 from evaluation.trials.lists import Key, Scores
-from evaluation.uncertainty import Resampling
-from evaluation.uncertainty.confidence import confidence_intervals, sample_from
-from evaluation.uncertainty.resampling import sample_of
+from evaluation.uncertainty import Resampling, confidence_intervals, sample_from, sample_of
 from spkver.rsr2015.results import Speakers, curve_figures, linkability, privacy_figures
 
 N_SPEAKERS, N_SENTENCES = 12, 4

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, read_embeddings
 from spkbase.errors import DataError
-from spkver.backend import Plda, plda_from_sidekit, plda_scores, plda_to_sidekit
-from spkver.backend.plda import Sessions
+from spkver.backend import Plda, Sessions, plda_from_sidekit, plda_scores, plda_to_sidekit
 from spkver.sidekit.models import FactorAnalyser, read_factor_analyser, read_svm, write_factor_analyser, write_svm
 from spkver.sidekit.tables import (
     StatServer,

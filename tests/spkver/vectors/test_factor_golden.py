@@ -10,8 +10,7 @@ import pytest
 from evaluation.trials import Trials
 from spkver.backend import score_gmm_ubm, score_joint_factors
 from spkver.features import Frames
-from spkver.mixture import GaussianMixture, Statistics, unwhiten
-from spkver.mixture.ubm import with_full_covariances
+from spkver.mixture import GaussianMixture, Statistics, unwhiten, with_full_covariances
 from spkver.vectors import (
     JointFactorConfig,
     JointFactors,

@@ -13,9 +13,7 @@ from stored_vectors import stored
 from evaluation.embeddings.files import read_embeddings
 from spkbase.work import Work, stop_workers
 from spkver.mixture.statistics import Statistics
-from spkver.vectors import posteriors
-from spkver.vectors.ivectors import IVectors, extract_ivectors, open_ivectors
-from spkver.vectors.total_variability import TotalVariability
+from spkver.vectors import IVectors, TotalVariability, extract_ivectors, open_ivectors, posteriors
 
 SHAPE = 5, 4  # components, dimensions
 METHODS = ["exact", "weights", "eigen"]

@@ -16,8 +16,7 @@ from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import Work
 from spkver.backend.scoring import score_joint_factors
-from spkver.mixture.gmm import GaussianMixture, whiten, whitening_factors
-from spkver.mixture.statistics import Statistics, open_statistics
+from spkver.mixture import GaussianMixture, Statistics, open_statistics, whiten, whitening_factors
 from spkver.sidekit.tables import StatServer, write_stat_server
 from spkver.vectors import joint_factors as joint
 from spkver.vectors.supervectors import sum_by_model, without_factors

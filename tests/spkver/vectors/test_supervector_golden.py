@@ -9,12 +9,9 @@ from golden_numbers import objects, signed_sums
 from stored_vectors import named
 
 from evaluation.trials.lists import Trials
-from spkver.backend.nap import fit_nap
-from spkver.backend.scoring import score_gmm_ubm, score_trials
-from spkver.backend.svm import train_svms
+from spkver.backend import fit_nap, score_gmm_ubm, score_trials, train_svms
 from spkver.features.frames import Frames
-from spkver.mixture.gmm import GaussianMixture
-from spkver.mixture.statistics import Statistics, accumulate_statistics
+from spkver.mixture import GaussianMixture, Statistics, accumulate_statistics
 from spkver.vectors.supervectors import MapConfig, adapt_multisession, adapt_supervectors
 
 LISTS = ("enroll", "back", "test")

@@ -12,8 +12,7 @@ from stored_vectors import stored
 
 from spkbase.errors import ConfigError
 from spkbase.work import Work
-from spkver.mixture.gmm import GaussianMixture
-from spkver.mixture.statistics import Statistics
+from spkver.mixture import GaussianMixture, Statistics
 from spkver.vectors.supervectors import (
     MapConfig,
     adapt_multisession,

@@ -10,10 +10,8 @@ from stored_vectors import stored
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import Work, stop_workers
-from spkver.mixture.gmm import GaussianMixture, whitening_factors
-from spkver.mixture.statistics import Statistics
-from spkver.vectors import posteriors
-from spkver.vectors.ivectors import extract_ivectors
+from spkver.mixture import GaussianMixture, Statistics, whitening_factors
+from spkver.vectors import extract_ivectors, posteriors
 from spkver.vectors.total_variability import (
     TotalVariability,
     TotalVariabilityConfig,
