@@ -20,16 +20,10 @@ SPEAKERS = [f"p{number:02d}" for number in range(12)]
 PAIRS = [(model, segment) for model in SPEAKERS for segment in SPEAKERS]
 KEY = ev.Key.from_ids(*zip(*PAIRS, strict=True), [model == segment for model, segment in PAIRS])
 VALUES = RNG.normal(0, 1, len(PAIRS)) + 4 * KEY.is_target
-VECTORS = RNG.standard_normal((24, 8))
 
 
 def scores(values: np.ndarray) -> ev.Scores:
     return ev.Scores.from_ids(*zip(*PAIRS, strict=True), values)
-
-
-def embeddings(letter: str, vectors: np.ndarray) -> ev.Embeddings:
-    ids = [f"{letter}{number:02d}" for number in range(24)]
-    return ev.Embeddings(ids, [SPEAKERS[number // 2] for number in range(24)], vectors)
 
 
 @pytest.mark.parametrize("other", [np.nan, 2, 0.5, -0.5, "no", None])
@@ -120,28 +114,3 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
 def test_arguments_of_another_kind_are_refused(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(DataError, match=text):
         call()
-
-
-ON_VECTORS: dict[str, Callable[[ev.Embeddings, ev.Embeddings], Any]] = {
-    "linkability": lambda one, two: ev.linkability(one, two, [12], resampling=Resampling(0)),
-    "singling_out": lambda one, two: ev.singling_out(one, two, resampling=Resampling(0)),
-    "cosine_scores": lambda one, two: ev.cosine_scores(
-        one, two, ev.Trials.from_ids([SPEAKERS[0], SPEAKERS[1]], [two.ids[0], two.ids[0]])
-    ),
-}
-
-
-@pytest.mark.parametrize("function", ON_VECTORS.values(), ids=ON_VECTORS)
-def test_vectors_that_are_enrolled_and_tested_or_all_equal_are_told(
-    function: Callable[..., Any], caplog: pytest.LogCaptureFixture
-) -> None:
-    function(embeddings("e", VECTORS), embeddings("t", VECTORS[::-1]))
-    assert not caplog.records
-    function(embeddings("e", VECTORS), embeddings("e", VECTORS))
-    assert "meet a model of the same recording" in caplog.text
-    assert len(caplog.records) == 1
-    caplog.clear()
-    function(embeddings("e", VECTORS), embeddings("t", np.ones((24, 8))))
-    assert [record.getMessage() for record in caplog.records] == [
-        "embeddings: all 24 vectors are equal: a broken extractor, not privacy"
-    ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -191,10 +189,3 @@ def test_frames_that_do_not_fit(change, text):
     columns = {name: column for name, column in (COLUMNS | change).items() if column is not None}
     with pytest.raises(DataError, match=text):
         ev.Scores.from_frame(Frame(columns))
-
-
-def test_no_library_of_data_frames_is_imported():
-    code = "import sys, evaluation as ev; ev.evaluate([1.0, 2.0], labels=[1, 0]); ev.Key; "
-    code += "print([name for name in ('pandas', 'polars', 'torch', 'torchmetrics') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"

@@ -16,7 +16,7 @@ from spkbase.work import Work
 from spkver.backend.scoring import score_gmm_ubm
 from spkver.features import Frames
 from spkver.mixture import ubm
-from spkver.mixture.gmm import GaussianMixture, e_step, log_likelihood, unwhiten, whiten, whitening_factors
+from spkver.mixture.gmm import GaussianMixture, e_step, log_likelihood
 from spkver.mixture.statistics import Statistics, accumulate_statistics
 from spkver.vectors.supervectors import MapConfig, adapt_multisession, adapt_supervectors
 
@@ -48,14 +48,6 @@ def densities(mixture: GaussianMixture, frames: np.ndarray) -> np.ndarray:
 
 
 # --- densities, statistics, EM ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dimension", [1, 2, 5])
-def test_densities_are_scipys(dimension):
-    rng = np.random.default_rng(dimension)
-    mixture, frames = random_mixture(rng, 3, dimension), rng.standard_normal((1500, dimension)) * 2
-    expected = np.log(densities(mixture, frames).sum(axis=1))
-    np.testing.assert_allclose(log_likelihood(frames, mixture), expected, rtol=1e-11)
 
 
 def every_trial(models: Sequence[str], segments: Sequence[str]) -> Trials:
@@ -178,19 +170,6 @@ def test_diagonal_matrices_give_what_the_diagonal_mixture_gives():
     trials = every_trial("abc", ids)
     scores = [score_gmm_ubm(mixture, means, frames, trials) for mixture in (full, diagonal)]
     np.testing.assert_allclose(scores[0].values, scores[1].values, rtol=1e-11, atol=1e-13)
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_whitened_frames_have_the_covariance_of_the_identity(seed):
-    rng = np.random.default_rng(seed)
-    mixture = random_mixture(rng)
-    factors = whitening_factors(mixture)
-    values = rng.standard_normal((2, 3, 4))
-    whitened = whiten(values, factors)
-    lengths = np.einsum("scd,cde,sce->sc", values, np.linalg.inv(mixture.variances), values)
-    np.testing.assert_allclose((whitened**2).sum(axis=2), lengths, rtol=1e-9)
-    np.testing.assert_allclose(unwhiten(whitened, factors), values, rtol=1e-9, atol=1e-12)
 
 
 # --- supervectors and ratios -----------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import h5py
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from stored_vectors import stored
 
@@ -14,7 +13,7 @@ from spkbase.errors import DataError
 from spkbase.work import Work
 from spkver.features.frames import Frames
 from spkver.mixture import accumulate_statistics, open_statistics, with_full_covariances
-from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, natural_parameters, sufficient_statistics
+from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, natural_parameters
 
 
 def random_mixture(rng: np.random.Generator, n_components: int = 4, dimension: int = 3) -> GaussianMixture:
@@ -71,20 +70,6 @@ def component_log_densities(mixture: GaussianMixture, frames: np.ndarray) -> np.
             for m, v in zip(mixture.means, mixture.variances, strict=True)
         ]
     )
-
-
-def test_sufficient_statistics_are_sums_over_posteriors():
-    rng = np.random.default_rng(0)
-    mixture, frames = random_mixture(rng, 5), 1.5 * rng.standard_normal((700, 3))
-    joint = np.log(mixture.weights) + component_log_densities(mixture, frames)
-    total = logsumexp(joint, axis=1, keepdims=True)
-    posteriors = np.exp(joint - total)
-    found = sufficient_statistics(frames, natural_parameters(mixture))
-    np.testing.assert_allclose(found.zeroth, posteriors.sum(axis=0), rtol=1e-10)
-    np.testing.assert_allclose(found.first, posteriors.T @ frames, rtol=1e-10, atol=1e-9)
-    np.testing.assert_allclose(found.second, posteriors.T @ frames**2, rtol=1e-10)
-    np.testing.assert_allclose(found.log_likelihood, total.sum(), rtol=1e-12)
-    assert found.n_frames == 700
 
 
 def test_against_brute_force():
@@ -150,14 +135,7 @@ def test_streamed_statistics_are_the_same(tmp_path, jobs, in_file):
         frames = Frames(frames.ids, frames.offsets, stored(frames.values, tmp_path))
         found = accumulate_statistics(mixture, frames, models, segments, work=Work(jobs=jobs))
         np.testing.assert_array_equal(found.first, expected.first)
-    accumulate_statistics(
-        mixture,
-        frames,
-        models,
-        segments,
-        work=Work(jobs=jobs),
-        destination=tmp_path / "a.h5",
-    )
+    accumulate_statistics(mixture, frames, models, segments, work=Work(jobs=jobs), destination=tmp_path / "a.h5")
     found = open_statistics(tmp_path / "a.h5")
     assert isinstance(found.first, StoredArray)
     for name in ("models", "segments", "zeroth", "first"):

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_lines import passes, refused
 
 from evaluation.utility.lists import read_labels
 from spkver.audio import write_audio
-from spkver.cli import main
 from spkver.datadir.reading import read_datadir
 from spkver.recognition.emotions import check_folds, choose_cost, functionals, read_emotions
 
@@ -121,23 +120,18 @@ def make_set(folder: Path, speakers: int = 4, seed: int = 0, factor: float = 1.0
     return folder
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments], catch_exceptions=False)
-
-
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_set(tmp_path_factory.mktemp("emotion") / "set")
 
 
 def test_emotions_are_recognised_kept_and_resumed(corpus: Path, tmp_path: Path) -> None:
-    done = run("emotion", corpus, "-o", tmp_path / "out", "--jobs", 1)
-    assert done.exit_code == 0, done.output
+    passes("emotion", corpus, "-o", tmp_path / "out", "--jobs", 1)
     predicted, truth = read_labels(tmp_path / "out" / "predictions"), read_labels(corpus / "utt2emo")
     assert list(predicted) == sorted(truth)
     assert np.mean([predicted[one] == truth[one] for one in truth]) >= 0.9
     first = (tmp_path / "out" / "predictions").read_bytes()
-    again = run("emotion", corpus, "-o", tmp_path / "out", "--jobs", 2)
+    again = passes("emotion", corpus, "-o", tmp_path / "out", "--jobs", 2)
     assert "functionals 0: up to date" in again.output
     assert (tmp_path / "out" / "predictions").read_bytes() == first
 
@@ -146,8 +140,7 @@ def test_folds_and_another_set_to_learn_from(corpus: Path, tmp_path: Path) -> No
     other = make_set(tmp_path / "other", seed=5, factor=1.1)
     (other / "spk2fold").write_text("s0 a\ns1 a\ns2 b\ns3 b\n")
     (other / "utt2emo").unlink()  # what is tested needs no labels
-    done = run("emotion", other, "--train", corpus, "-o", tmp_path / "out", "--jobs", 1)
-    assert done.exit_code == 0, done.output
+    passes("emotion", other, "--train", corpus, "-o", tmp_path / "out", "--jobs", 1)
     predicted, truth = read_labels(tmp_path / "out" / "predictions"), read_labels(corpus / "utt2emo")
     assert np.mean([predicted[one] == truth[one] for one in truth]) >= 0.9
 
@@ -180,7 +173,5 @@ def test_bad_sets(corpus: Path, tmp_path: Path, name: str, text: str, message: s
         text = text.format(first=first.split()[0], folder=tmp_path) + rest
     for one, content in {**lists, name: text}.items():
         (tmp_path / one).write_text(content)
-    done = run("emotion", tmp_path, "-o", tmp_path / "out", "--jobs", 1)
-    assert done.exit_code == 2
-    assert message in done.output
+    assert message in refused("emotion", tmp_path, "-o", tmp_path / "out", "--jobs", 1)
     assert not list(tmp_path.glob("out/*/*.json"))

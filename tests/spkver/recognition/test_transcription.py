@@ -8,18 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_lines import passes, refused
 
 from evaluation.utility.lists import read_transcripts
 from spkbase.errors import DataError
 from spkbase.runs import start_run
 from spkver.audio import write_audio
-from spkver.cli import main
 from spkver.recognition.recordings import map_recordings
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments], catch_exceptions=False)
 
 
 def length_of(path: Path, log: Path) -> int:
@@ -80,8 +75,7 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_text_does_not_depend_on_what_came_before(spoken: Path, tmp_path: Path) -> None:
-    done = run("transcribe", spoken, "-o", tmp_path / "one", "--jobs", 1)
-    assert done.exit_code == 0, done.output
+    passes("transcribe", spoken, "-o", tmp_path / "one", "--jobs", 1)
     found = read_transcripts(tmp_path / "one" / "text")
     assert list(found) == ["a", "b"]
     assert all(text == text.upper() for text in found.values())
@@ -89,12 +83,12 @@ def test_text_does_not_depend_on_what_came_before(spoken: Path, tmp_path: Path) 
     swapped.mkdir()
     (swapped / "wav.scp").write_text(f"a {spoken}/1.wav\nb {spoken}/0.wav\n")
     (swapped / "utt2spk").write_text("a s\nb s\n")
-    run("transcribe", swapped, "-o", tmp_path / "two", "--jobs", 1)
+    passes("transcribe", swapped, "-o", tmp_path / "two", "--jobs", 1)
     again = read_transcripts(tmp_path / "two" / "text")
     assert (again["a"], again["b"]) == (found["b"], found["a"])
     kept = json.loads((tmp_path / "one" / "transcripts" / "00000.json").read_text())
     assert kept["results"] == found
-    assert "transcripts 0: up to date" in run("transcribe", spoken, "-o", tmp_path / "one").output
+    assert "transcripts 0: up to date" in passes("transcribe", spoken, "-o", tmp_path / "one").output
 
 
 @pytest.mark.slow
@@ -122,6 +116,4 @@ def test_without_the_recogniser_the_remedy_is_told(tmp_path: Path, monkeypatch: 
     import sys
 
     monkeypatch.setitem(sys.modules, "pocketsphinx", None)
-    done = run("transcribe", tmp_path, "-o", tmp_path / "out")
-    assert done.exit_code == 2
-    assert "pip install pocketsphinx" in done.output
+    assert "pip install pocketsphinx" in refused("transcribe", tmp_path, "-o", tmp_path / "out")
