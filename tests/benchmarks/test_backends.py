@@ -72,15 +72,6 @@ def test_chains_that_cannot_be_trained_say_why_and_the_rest_is_there(condition: 
     assert text.split("calibration on the background")[1].count("| - ") == 3
 
 
-def test_ids_of_several_draws_stay_apart() -> None:
-    first, other = drawn("t", 2, 2), drawn("t", 2, 2, seed=3)
-    merged = merge_embeddings([first, other])
-    assert merged.ids.tolist() == [f"{name}#{number}" for number in (0, 1) for name in first.ids]
-    assert merged.speakers.tolist() == [*first.speakers, *other.speakers]
-    assert np.array_equal(merged.vectors, np.concatenate([first.vectors, other.vectors]))
-    assert merge_embeddings([first]).ids.tolist() == first.ids.tolist()
-
-
 def test_conditions_of_the_challenge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for end, seed in (("", 5), ("_anon", 6)):
         write_embeddings(tmp_path / f"train{end}_net.h5", drawn("t", 20, 4, seed))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import command_lines
 import numpy as np
 import pytest
-from click.testing import Result
+from command_lines import passes, refused
 from scipy.linalg import orthogonal_procrustes
 
 from evaluation.embeddings import Embeddings, read_embeddings, write_embeddings
@@ -39,15 +38,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str, original: str = "original.h5", anonymised: str = "anonymised.h5") -> Result:
-    sides = ["--original", original, "--anonymised", anonymised]
-    return command_lines.run("align", *sides, "--bootstrap", "50", *arguments)
+def align(*arguments: str, original: str = "original.h5", anonymised: str = "anonymised.h5") -> list[str]:
+    return ["align", "--original", original, "--anonymised", anonymised, "--bootstrap", "50", *arguments]
 
 
 def shares(*arguments: str, **sides: str) -> dict[tuple[str, str, int], float]:
-    result = run("--json", "-", *arguments, **sides)
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
+    report = json.loads(passes(*align("--json", "-", *arguments, **sides)).stdout)
     return {(row["alignment"], row["linked"], row["top"]): row["share"] for row in report["links"]}
 
 
@@ -104,7 +100,7 @@ def test_own_means_are_those_of_what_is_linked(folder: Path, own_means: bool) ->
     assert found["orthogonal", "anonymised to original", 1] == pytest.approx(nearest_share(gallery, tested, speakers))
     assert found["orthogonal", "original to anonymised", 1] == pytest.approx(nearest_share(tested, gallery, speakers))
     assert (found["orthogonal", "anonymised to original", 1] > 0.9) == own_means
-    assert ("level: whole list" in run(*TRAINED, *arguments).stdout) == own_means
+    assert ("level: whole list" in passes(*align(*TRAINED, *arguments)).stdout) == own_means
 
 
 @pytest.mark.parametrize("kind", ["orthogonal", "ridge"])
@@ -128,7 +124,7 @@ def test_without_centring_the_map_is_that_of_the_vectors_as_they_are(folder: Pat
         found = shares(*TRAINED, *options, "--alignment", kind)
         for name in ("anonymised to original", "original to anonymised"):
             assert found[kind, name, 1] == expected
-    assert "no mean subtracted" in run(*TRAINED, "--uncentred", "--alignment", kind).stdout
+    assert "no mean subtracted" in passes(*align(*TRAINED, "--uncentred", "--alignment", kind)).stdout
 
 
 @pytest.mark.parametrize(
@@ -158,25 +154,25 @@ def test_pairs_of_the_linked_speakers_are_learnt_from_where_it_is_said(folder: P
             )
     enrols = ("--train-original", "enrols_original.h5", "--train-anonymised", "enrols_anonymised.h5")
     tested = {"original": "tested_original.h5", "anonymised": "tested_anonymised.h5"}
-    assert "24 speakers are both in training and linked" in run(*enrols, **tested).output
-    assert "24 utterances are both in training and linked" in run(*enrols, "--own-pairs").output
+    assert "24 speakers are both in training and linked" in refused(*align(*enrols, **tested))
+    assert "24 utterances are both in training and linked" in refused(*align(*enrols, "--own-pairs"))
     found = shares(*enrols, "--own-pairs", "--plain", "--alignment", "orthogonal", **tested)
     assert found["orthogonal", "anonymised to original", 1] > 0.9
     to_enrolled = {**tested, "original": "enrols_original.h5"}  # which whoever enrols has
     found = shares(*enrols, "--own-pairs", "--plain", "--alignment", "orthogonal", **to_enrolled)
     assert found["orthogonal", "anonymised to original", 1] > 0.9
-    assert "expected --train-original" in run("--own-pairs").output
+    assert "expected --train-original" in refused(*align("--own-pairs"))
 
 
 def test_without_pairs(folder: Path) -> None:
     found = shares("--alignment", "wasserstein", "--other-extractor", "--plain")
     assert found["wasserstein", "speakers to speakers", 1] > 0.9
-    assert run("--alignment", "wasserstein").stdout == run("--alignment", "wasserstein").stdout
+    again = align("--alignment", "wasserstein")
+    assert passes(*again).stdout == passes(*again).stdout
 
 
 def test_aligned_vectors_are_written_for_other_backends(folder: Path) -> None:
-    result = run(*TRAINED, "--plain", "--alignment", "none", "--alignment", "orthogonal", "--output", "aligned")
-    assert result.exit_code == 0, result.output
+    passes(*align(*TRAINED, "--plain", "--alignment", "none", "--alignment", "orthogonal", "--output", "aligned"))
     original, plain, aligned = map(read_embeddings, ("original.h5", "aligned/none.h5", "aligned/orthogonal.h5"))
     assert np.array_equal(plain.vectors, read_embeddings("anonymised.h5").vectors)
     assert aligned.ids.tolist() == original.ids.tolist()
@@ -203,10 +199,7 @@ def test_bad_input(folder: Path, arguments: tuple[str, ...], text: str) -> None:
     Path("others").write_text("".join(f"{name} x{name}\n" for name in ids))
     Path("one").write_text("".join(f"{name} anna\n" for name in ids))
     write("foreign.h5", ["x1"] * EACH + ["x2"] * EACH, np.random.default_rng(0).standard_normal((2 * EACH, DIMENSIONS)))
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output
-    assert text in result.output
-    assert "Traceback" not in result.output
+    assert text in refused(*align(*arguments))
 
 
 def test_one_file_for_both_sides_is_refused(tmp_path):
@@ -220,4 +213,4 @@ def test_one_file_for_both_sides_is_refused(tmp_path):
         ["align", "--original", path, "--anonymised", path],
         ["attributes", "--original", path, "--anonymised", path, "--labels", labels],
     ):
-        assert "18 of 18 utterances have the same vector" in command_lines.refused(*command)
+        assert "18 of 18 utterances have the same vector" in refused(*command)

@@ -6,10 +6,9 @@ import pickle
 import struct
 from pathlib import Path
 
-import command_lines
 import numpy as np
 import pytest
-from click.testing import Result
+from command_lines import passes, refused
 
 from evaluation.formats.reading import read_scores
 
@@ -32,9 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str) -> Result:
-    common = ["cosine", "--enroll", "enrolled.npz", "--trials", "trials", "--output", "scores.txt"]
-    return command_lines.run(*common, *arguments)
+COMMAND = ("cosine", "--enroll", "enrolled.npz", "--trials", "trials", "--output", "scores.txt")
 
 
 @pytest.mark.parametrize(
@@ -46,27 +43,25 @@ def run(*arguments: str) -> Result:
     ],
 )
 def test_folders_patterns_and_several_files(folder: Path, trial: tuple[str, ...]) -> None:
-    result = run(*trial, "--model-speakers", "utt2spk")
-    assert (result.exit_code, result.stdout) == (0, "3 scores -> scores.txt\n"), result.output
+    assert passes(*COMMAND, *trial, "--model-speakers", "utt2spk").stdout == "3 scores -> scores.txt\n"
     assert read_scores("scores.txt").values == pytest.approx(COSINES)
 
 
 def test_who_speaks_is_noted_where_nothing_says_it(folder: Path) -> None:
     """A model is then an utterance."""
     Path("trials").write_text("e1 t1\ne2 t3\n")
-    result = run("--test", "kaldi")
-    assert (result.exit_code, result.stdout) == (0, "2 scores -> scores.txt\n")
+    result = passes(*COMMAND, "--test", "kaldi")
+    assert result.stdout == "2 scores -> scores.txt\n"
     assert read_scores("scores.txt").values == pytest.approx([1, 0.5**0.5])
     assert result.stderr == "note: enrolled.npz has no speakers: each id counts as one\n"
 
 
 def test_models_without_an_embedding_are_named(folder: Path) -> None:
     Path("trials").write_text(TRIALS + "anna t9\n")
-    result = run("--test", "kaldi")
-    assert result.exit_code == 2
-    assert "2 of 2 models without an embedding: anna, bert (a model is an enrolled speaker" in result.output
-    assert "give the speakers of the enrolled (utt2spk)" in result.output
-    assert "1 of 4 segments without an embedding: t9" in result.output
+    said = refused(*COMMAND, "--test", "kaldi")
+    assert "2 of 2 models without an embedding: anna, bert (a model is an enrolled speaker" in said
+    assert "give the speakers of the enrolled (utt2spk)" in said
+    assert "1 of 4 segments without an embedding: t9" in said
     assert not Path("scores.txt").exists()
 
 
@@ -75,6 +70,6 @@ def test_pickles_by_speaker_and_by_utterance(folder: Path) -> None:
     Path("by_speaker.pkl").write_bytes(pickle.dumps({"anna": [VECTORS[0], VECTORS[1]], "bert": [VECTORS[2]]}))
     Path("by_utterance.pkl").write_bytes(pickle.dumps({f"t{row + 1}": VECTORS[row] for row in range(3)}))
     arguments = ["cosine", "--enroll", "by_speaker.pkl", "--test", "by_utterance.pkl", "--trials", "trials"]
-    assert "--allow-pickle reads it without running" in command_lines.refused(*arguments, "--output", "scores.txt")
-    command_lines.passes(*arguments, "--allow-pickle", "--output", "scores.txt")
+    assert "--allow-pickle reads it without running" in refused(*arguments, "--output", "scores.txt")
+    passes(*arguments, "--allow-pickle", "--output", "scores.txt")
     assert read_scores("scores.txt").values == pytest.approx(COSINES)

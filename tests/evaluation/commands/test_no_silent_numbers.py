@@ -343,13 +343,6 @@ def test_recordings_that_meet_themselves(tmp_path: Path, enrolled: str, n_own: i
         )
 
 
-def test_equal_scores_are_a_broken_system(files: Path) -> None:
-    scores = read_scores(files / "scores.txt")
-    write_scores(files / "flat.txt", Scores.from_ids(*zip(*scores.pairs(), strict=True), 0 * scores.values))
-    assert "all scores are equal" in passes("zebra", "-s", files / "flat.txt", "-k", files / "key.txt").stderr
-    assert "all scores are equal" not in passes("zebra", *paths(files)).stderr
-
-
 # --- scores and key exchanged ----------------------------------------------------------------------------------------
 
 

@@ -171,8 +171,8 @@ def test_a_wrong_choice_of_options_is_refused(lists: Path, monkeypatch: pytest.M
 def test_conversion_between_all_formats(lists: Path, extension: str) -> None:
     for kind, name in (("scores", "one"), ("key", "key"), ("trials", "key")):
         there, back = lists / f"{name}.{extension}", lists / "back.txt"
-        assert run("convert", kind, lists / f"{name}.txt", there).exit_code == 0
-        assert run("convert", kind, there, back).exit_code == 0
+        passes("convert", kind, lists / f"{name}.txt", there)
+        passes("convert", kind, there, back)
         read = {"scores": formats.read_scores, "key": formats.read_key, "trials": formats.read_trials}[kind]
         assert sorted(read(back).pairs()) == sorted(read(lists / f"{name}.txt").pairs())
     passes("metrics", "-s", lists / f"one.{extension}", "-k", lists / "key.txt", "--json", "-")
@@ -180,9 +180,7 @@ def test_conversion_between_all_formats(lists: Path, extension: str) -> None:
 
 def test_orders_are_forced_on_the_command_line(lists: Path) -> None:
     (lists / "s").write_text("0.5 1 a\n-1 2 b\n")
-    assert (
-        run("convert", "scores", lists / "s", lists / "x.txt", "--scores-columns", "score,segment,model").exit_code == 0
-    )
+    passes("convert", "scores", lists / "s", lists / "x.txt", "--scores-columns", "score,segment,model")
     assert (lists / "x.txt").read_text() == "a 1 0.5\nb 2 -1.0\n"
 
 

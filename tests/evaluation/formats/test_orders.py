@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import command_lines
 import h5py
 import numpy as np
 import pytest
-from click.testing import Result
+from command_lines import passes, refused
 
 from evaluation.formats import Choice, read_key, read_scores, write_key, write_scores
 from evaluation.trials import Key, Scores, align
@@ -26,9 +25,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def convert(folder: Path, *arguments: str) -> Result:
-    paths = [str(folder / one) if one.endswith((".txt", ".h5", ".gz", "utt2spk")) else one for one in arguments]
-    return command_lines.run("convert", *paths)
+def converted(folder: Path, *arguments: str) -> list[str]:
+    ends = (".txt", ".h5", ".gz", "utt2spk")
+    return ["convert", *(str(folder / one) if one.endswith(ends) else one for one in arguments)]
 
 
 @pytest.mark.parametrize(
@@ -45,10 +44,8 @@ def convert(folder: Path, *arguments: str) -> Result:
 )
 @pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
 def test_scores_come_back(folder: Path, order: str, line: str, name: str) -> None:
-    result = convert(
-        folder, "scores", "scores.txt", name, "--to", order, "-k", "key.txt", "--segment-speakers", "utt2spk"
-    )
-    assert result.exit_code == 0, result.output
+    arguments = ("scores", "scores.txt", name, "--to", order, "-k", "key.txt", "--segment-speakers", "utt2spk")
+    passes(*converted(folder, *arguments))
     if name == "out.txt":
         assert (folder / name).read_text().splitlines()[0] == line
     back = read_scores(folder / name, Choice(layout=order))
@@ -61,12 +58,12 @@ def test_scores_come_back(folder: Path, order: str, line: str, name: str) -> Non
 
 
 def test_a_key_in_the_order_of_voxceleb(folder: Path) -> None:
-    assert convert(folder, "key", "key.txt", "out.txt", "--to", "voxceleb").exit_code == 0
+    passes(*converted(folder, "key", "key.txt", "out.txt", "--to", "voxceleb"))
     assert (folder / "out.txt").read_text().splitlines() == ["1 anna s1", "0 anna s2", "0 bert s1", "1 bert s2"]
 
 
 def test_the_matlab_form(folder: Path) -> None:
-    assert convert(folder, "scores", "scores.txt", "out.h5", "--to", "matlab").exit_code == 0
+    passes(*converted(folder, "scores", "scores.txt", "out.h5", "--to", "matlab"))
     with h5py.File(folder / "out.h5") as file:
         assert set(file) == {"ID", "score_mask", "scores"}
         assert file["ID/row_ids"][:].tolist() == [b"anna", b"bert"]
@@ -87,17 +84,14 @@ def test_the_matlab_form(folder: Path) -> None:
     ],
 )
 def test_what_is_missing_is_said(folder: Path, arguments: list[str], words: str) -> None:
-    result = convert(folder, *arguments)
-    assert result.exit_code == 2
-    assert words in result.output
+    assert words in refused(*converted(folder, *arguments))
     assert not (folder / "out.txt").exists()
 
 
 def test_speakers_must_fit_the_truth(folder: Path) -> None:
     (folder / "utt2spk").write_text("s1 bert\ns2 bert\n")
-    arguments = ["scores", "scores.txt", "out.txt", "--to", "bob", "-k", "key.txt", "--segment-speakers", "utt2spk"]
-    result = convert(folder, *arguments)
-    assert result.exit_code == 2
-    assert "'bert s1' is a nontarget trial" in result.output
+    of_scores = ("scores", "scores.txt", "out.txt", "--to", "bob", "-k", "key.txt", "--segment-speakers", "utt2spk")
+    arguments = converted(folder, *of_scores)
+    assert "'bert s1' is a nontarget trial" in refused(*arguments)
     (folder / "utt2spk").write_text("s2 bert\n")
-    assert "unknown are those of 1 segments: 's1'" in convert(folder, *arguments).output
+    assert "unknown are those of 1 segments: 's1'" in refused(*arguments)

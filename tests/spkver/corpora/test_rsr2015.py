@@ -83,20 +83,6 @@ def test_lists_of_a_small_corpus(corpus: Path) -> None:
     assert all(path.is_file() and path.stem == one.split("/")[1] for one, path in lists.recordings.items())
 
 
-def test_trials_are_those_of_the_list(corpus: Path) -> None:
-    key = read_rsr2015(corpus, ListOptions(background_size=5)).key
-    expected = {}
-    for model, one, *flags in (line.split(",") for line in trial_lines()):
-        if flags[0] == "Y" or flags[2] == "Y":
-            expected[model, one.removesuffix(".sph")] = flags[0] == "Y"
-    assert dict(zip(key.pairs(), key.is_target.tolist(), strict=True)) == expected
-    assert len(key) == len(expected) == 6 * 2 + 6 * 4
-    assert key.type_names == ("TC", "IC")
-    assert len(key.of_types("TC")) == 12
-    assert key.of_types("TC").is_target.all()
-    assert not key.of_types("IC").is_target.any()
-
-
 def test_the_draw_depends_on_the_seed_alone(corpus: Path) -> None:
     first, again, other = (read_rsr2015(corpus, ListOptions(background_size=9, seed=seed)) for seed in (3, 3, 4))
     assert first.background == again.background
