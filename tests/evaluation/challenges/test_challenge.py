@@ -129,18 +129,8 @@ def test_an_utt2spk_beside_the_key_tells_who_speaks(tree: Path) -> None:
         path.write_text("".join(line + "\n" for line in path.read_text().splitlines() if not line.startswith("s4")))
     for path in (tree / "exp" / "A").glob("*/*/ASV-vctk*"):
         shutil.rmtree(path)
-    command = [
-        "challenge",
-        tree / "exp",
-        "-k",
-        tree / "data",
-        "-o",
-        tree / "out",
-        "--export",
-        "none",
-        "--bootstrap",
-        20,
-    ]
+    options = ("-k", tree / "data", "-o", tree / "out", "--export", "none", "--bootstrap", 20)
+    command = ("challenge", tree / "exp", *options)
     told = passes(*command).stderr
     assert told.startswith("Warning: 18 of 18 lists have no utt2spk beside their key")
     assert told.count("\n") == 1

@@ -67,13 +67,10 @@ def test_disclosure_at_the_ends() -> None:
 
 
 @given(classes)
-def test_bounds_and_invariance(both: tuple[list[float], list[float]]) -> None:
+def test_bounds_and_exchange_of_the_classes(both: tuple[list[float], list[float]]) -> None:
     found = zebra(*both)
     assert -1e-15 <= found.population <= 1 / np.log(4)
     assert 0 <= found.individual <= found.individual_ceiling + 1e-12
-    rank = {score: place for place, score in enumerate(sorted({*both[0], *both[1]}))}
-    assert zebra(*([rank[score] ** 3 - 5.0 for score in side][::-1] for side in both)) == found
-    assert population(*(side * 2 for side in both)) == pytest.approx(found.population, abs=1e-12)
     turned = zebra(*([-score for score in side] for side in both[::-1]))
     assert turned.population == pytest.approx(found.population, abs=1e-12)
     assert turned.individual == pytest.approx(found.individual, abs=1e-12)
@@ -125,8 +122,7 @@ def test_a_scale_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    ["", "- 1", "A: x", "A: 1", "A: 2\nB: 1\nC: .inf", "A: -1\nB: .inf", "A: 1\nB: 1\nC: .inf", "A: ["],
+    "content", ["", "- 1", "A: x", "A: 1", "A: 2\nB: 1\nC: .inf", "A: -1\nB: .inf", "A: 1\nB: 1\nC: .inf", "A: ["]
 )
 def test_malformed_scales_are_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "scale.yaml"
