@@ -64,10 +64,7 @@ NEEDS = {
     "wer": ("jiwer", "import evaluation.utility as u; u.count_errors({'a': 'b'}, {'a': 'b'})"),
     "asr": ("pocketsphinx", "from spkver.recognition.words import check_recogniser; check_recogniser()"),
     "networks": ("onnxruntime", "from spkver.extractors.networks import read_network; read_network('a.onnx')"),
-    "dask": (
-        "distributed",
-        "from spkbase.work import use_engine; use_engine('tcp://h:1').__enter__()",
-    ),
+    "dask": ("distributed", "from spkbase.work import use_engine; use_engine('tcp://h:1').__enter__()"),
 }
 
 

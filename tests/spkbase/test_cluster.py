@@ -71,11 +71,7 @@ def products(vectors: np.ndarray, rows) -> np.ndarray:
 
 
 def nested(number: int) -> tuple[str, list[int], set[int]]:
-    return (
-        engine_kind(),
-        list(Work().map(slow_square, range(number))),
-        set(Work(2).map(process, range(4))),
-    )
+    return (engine_kind(), list(Work().map(slow_square, range(number))), set(Work(2).map(process, range(4))))
 
 
 def process(_: int) -> int:
@@ -151,10 +147,7 @@ def slow_products(vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("address", "text"),
     [
-        (
-            "tcp://127.0.0.1:9",
-            r"no Dask scheduler with a worker.* at tcp://127.0.0.1:9 within 1 s.*docs/cluster",
-        ),
+        ("tcp://127.0.0.1:9", r"no Dask scheduler with a worker.* at tcp://127.0.0.1:9 within 1 s.*docs/cluster"),
         ("http://a:1", "no Dask scheduler with a worker answered"),
     ],
 )

@@ -130,8 +130,7 @@ def work(jobs: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [([], "None auto"), (["--jobs", "3", "--engine", "threads"], "3 threads")],
+    ("arguments", "said"), [([], "None auto"), (["--jobs", "3", "--engine", "threads"], "3 threads")]
 )
 def test_the_command_gets_the_jobs_and_runs_on_the_engine(arguments, said):
     assert CliRunner().invoke(work, arguments).stdout == said + "\n"

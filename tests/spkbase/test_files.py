@@ -79,12 +79,7 @@ ARRAY = np.arange(6.0)
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        ARRAY.astype(np.float32),
-        ARRAY.reshape(2, 3),
-        np.array([str(x) for x in ARRAY], object),
-    ],
+    "other", [ARRAY.astype(np.float32), ARRAY.reshape(2, 3), np.array([str(x) for x in ARRAY], object)]
 )
 def test_fingerprint_of_arrays(other):
     assert fingerprint(ARRAY) == fingerprint(np.arange(12.0)[:6])
@@ -173,10 +168,7 @@ def test_json_that_is_none(tmp_path: Path, text: str) -> None:
         load_json(tmp_path / "x.json")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["a: [", "2001-99-99", "!!bool x", "!!python/name:os.system"],
-)
+@pytest.mark.parametrize("text", ["a: [", "2001-99-99", "!!bool x", "!!python/name:os.system"])
 def test_yaml_that_is_none(text: str) -> None:
     with pytest.raises(ConfigError, match=r"x\.yaml.*: not YAML"):
         load_yaml(text, file="x.yaml")

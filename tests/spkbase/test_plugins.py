@@ -12,13 +12,7 @@ from pathlib import Path
 import pytest
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.plugins import (
-    TimeLimitError,
-    check_places,
-    files_behind,
-    load_plugin,
-    run_command,
-)
+from spkbase.plugins import TimeLimitError, check_places, files_behind, load_plugin, run_command
 
 PATIENCE = 20.0  # seconds; the commands below run longer
 

@@ -10,13 +10,7 @@ import pytest
 from command_lines import passes, refused
 
 from evaluation.challenges import ASR, ASV, ASV_ANON, ComparedSystem, Section, read_rank_file, write_rank_file
-from evaluation.challenges.systems import (
-    figure_rows,
-    figures_of_results,
-    plot_systems,
-    read_system,
-    system_rows,
-)
+from evaluation.challenges.systems import figure_rows, figures_of_results, plot_systems, read_system, system_rows
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 

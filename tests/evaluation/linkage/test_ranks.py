@@ -195,10 +195,7 @@ def ranked(gallery: np.ndarray, trials: np.ndarray, speakers: list[str] | None =
         (lambda: ranked(np.where(GOOD == 1, np.nan, GOOD), GOOD), "3 vectors are not finite (NaN, infinite or far too"),
         (lambda: ranked(GOOD, np.where(GOOD == 1, np.inf, GOOD)[:1]), "1 vector is not finite"),
         (lambda: ranked(np.vstack([GOOD, np.zeros(4)]), GOOD), "1 vector is zero (or far too small): no direction: u-"),
-        (
-            lambda: ranked(GOOD[:1], GOOD[:1]),
-            "expected at least 2 enrolled speakers, got 1",
-        ),
+        (lambda: ranked(GOOD[:1], GOOD[:1]), "expected at least 2 enrolled speakers, got 1"),
         (lambda: ranked(GOOD, GOOD, utterances=0), "expected at least 1 utterance, got 0"),
         (
             lambda: speaker_vectors(embeddings(np.vstack([GOOD, -GOOD]), ["a", "b", "c"] * 2)),
@@ -311,10 +308,7 @@ def test_keys_that_make_no_ranks(models, segments, truth, message) -> None:
 
 
 def test_file_gives_back_what_was_written(tmp_path: Path) -> None:
-    ranks = {
-        1: Ranks([0, 3], [2, 0], 9, speakers=["anna", "bert, \u00e9"], mated=[0.5, -0.25]),
-        0: Ranks([1], [0], 4),
-    }
+    ranks = {1: Ranks([0, 3], [2, 0], 9, speakers=["anna", "bert, \u00e9"], mated=[0.5, -0.25]), 0: Ranks([1], [0], 4)}
     noted = {3: Ranks(**{name: getattr(ranks[1], name) for name in FIELDS}, notes=("a note",))}
     write_ranks(tmp_path / "ranks.npz", ranks | noted)
     found = read_ranks(tmp_path / "ranks.npz")

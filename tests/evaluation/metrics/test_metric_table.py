@@ -13,14 +13,7 @@ import pytest
 from command_lines import passes, refused
 
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
-from evaluation.metrics.table import (
-    METRICS,
-    RESERVED,
-    Metric,
-    Metrics,
-    Unit,
-    evaluate,
-)
+from evaluation.metrics.table import METRICS, RESERVED, Metric, Metrics, Unit, evaluate
 from spkbase.errors import DataError
 from spkbase.files import to_json
 

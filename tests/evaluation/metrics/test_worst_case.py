@@ -13,13 +13,7 @@ from scipy import stats
 from evaluation import formats
 from evaluation.linkage import Ranks, rank_evidence_of, worst_case_from
 from evaluation.metrics import rank_evidence, sort_scores, worst_case
-from evaluation.metrics.worst_case import (
-    fit_student,
-    gaussian_llrs,
-    pav_evidence,
-    rank_llrs,
-    smoothed_shares,
-)
+from evaluation.metrics.worst_case import fit_student, gaussian_llrs, pav_evidence, rank_llrs, smoothed_shares
 from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
 

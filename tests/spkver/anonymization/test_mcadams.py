@@ -85,11 +85,7 @@ def test_agrees_with_the_definition_on_digital_silence_and_tones():
     assert np.abs(to_integers(turned(samples, rate, 0.8)) - oracle(samples, rate, 0.8)).max() <= 2
 
 
-@given(
-    seeds=st.lists(st.integers(0, 50), min_size=1, max_size=4),
-    frames=st.sampled_from([3, 17, 64]),
-    data=st.data(),
-)
+@given(seeds=st.lists(st.integers(0, 50), min_size=1, max_size=4), frames=st.sampled_from([3, 17, 64]), data=st.data())
 @settings(max_examples=8)
 def test_output_does_not_depend_on_the_company(seeds, frames, data):
     signals = [vowel(data.draw(st.sampled_from([0.02, 0.15, 0.31])), seed=seed) for seed in seeds]

@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 from evaluation.embeddings import Embeddings, read_embeddings, write_embeddings
 from spkbase.errors import ConfigError, DataError
 from spkbase.seeding import stream
-from spkver.anonymization import (
-    PseudoSpeakerRules,
-    anonymize_embeddings,
-)
+from spkver.anonymization import PseudoSpeakerRules, anonymize_embeddings
 from spkver.backend import parse_chain, train_chain, write_backend
 
 D = 6

@@ -8,15 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spkver.backend.plda import (
-    Plda,
-    PldaConfig,
-    Sessions,
-    TwoCovariance,
-    fit_plda,
-    fit_two_covariance,
-    plda_scores,
-)
+from spkver.backend.plda import Plda, PldaConfig, Sessions, TwoCovariance, fit_plda, fit_two_covariance, plda_scores
 
 RELATIVE = 1e-9
 

@@ -11,10 +11,7 @@ import soundfile
 from command_lines import passes, refused
 
 from spkbase.errors import DataError
-from spkver.corpora import (
-    make_iemocap_sets,
-    read_iemocap,
-)
+from spkver.corpora import make_iemocap_sets, read_iemocap
 from spkver.datadir import read_datadir
 from spkver.recognition import read_emotions, read_folds
 
@@ -105,7 +102,7 @@ def write_lists(folder: Path) -> Path:
     for name, lines in {
         "enrolls/enrolls": ["2000-2200-0000", "2002-2200-0000", "2001-2200-0001"],
         "trials_f/trials": [
-            *("2000 2000-128104-0001 target", "2002 2000-128104-0001 nontarget", "2000 2004-2200-0000 nontarget"),
+            *("2000 2000-128104-0001 target", "2002 2000-128104-0001 nontarget", "2000 2004-2200-0000 nontarget")
         ],
         "trials_m/trials": ["2001 2001-128104-0002 target", "2001 2003-128104-0000 nontarget"],
     }.items():

@@ -78,20 +78,12 @@ WRONG = {
     "an unknown sex": ("spk2gender", b"a f\n", "spk2gender: 1 speakers of unknown sex: 'b'"),
     "unknown trials": ("trials", b"a z-9 target\n", "trials: 1 unknown utterances: 'z-9'"),
     "a label that is none": ("trials", b"a a-1 maybe\n", "trials:1: expected target or nontarget, got 'maybe'"),
-    "a repeated trial": (
-        "trials",
-        b"a a-1 target\na a-1 target\n",
-        "trials:2: trial 'a a-1' is repeated; also in",
-    ),
+    "a repeated trial": ("trials", b"a a-1 target\na a-1 target\n", "trials:2: trial 'a a-1' is repeated; also in"),
     "a false label": ("trials", b"b a-1 target\n", "trial 'b a-1' is marked target, but 'a-1' is spoken by 'a'"),
     "lists that disagree": ("spk2utt", b"a a-1\nb a-2 b-1\n", "speaker of 'a-2': a in utt2spk, b in spk2utt"),
     "two speakers": ("spk2utt", b"a a-1 a-2 b-1\nb b-1\n", "utterance 'b-1' has two speakers, 'a' and 'b'"),
     "an id with a separator": ("utt2spk", b"../x a\n", "utt2spk: id '../x' holds a path separator"),
-    "a file that is not there": (
-        "wav.scp",
-        b"a-1 /no/x.wav\n",
-        "wav.scp: utterance 'a-1': no such file, tried /no/x",
-    ),
+    "a file that is not there": ("wav.scp", b"a-1 /no/x.wav\n", "wav.scp: utterance 'a-1': no such file, tried /no/x"),
     "audio without a speaker": (
         "utt2spk",
         b"a-1 a\nb-1 b\n",

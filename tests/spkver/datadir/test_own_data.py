@@ -69,10 +69,7 @@ def test_folders_that_cannot_be_read_are_explained(tmp_path, names, message):
     ("names", "message"),
     [
         (("Anna/1.wav", "anna/2.wav"), "differ from another in case or Unicode form alone, such as 'Anna' and 'anna'"),
-        (
-            ("a/1.wav", "a/2.m4a", "notes.txt", "a/.5.mp3"),
-            "2 other files are left out: 'a/2.m4a', 'notes.txt'",
-        ),
+        (("a/1.wav", "a/2.m4a", "notes.txt", "a/.5.mp3"), "2 other files are left out: 'a/2.m4a', 'notes.txt'"),
     ],
 )
 def test_what_a_folder_holds_besides_is_told(tmp_path, names, message):

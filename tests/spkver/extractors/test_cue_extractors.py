@@ -8,14 +8,7 @@ from known_pitch import voice
 
 from spkbase.errors import ConfigError
 from spkver.extractors import ExtractorSettings, open_extractor
-from spkver.extractors.cues import (
-    N_BANDS,
-    PROSODY,
-    energy_contour,
-    prosody_statistics,
-    prosody_vector,
-    session_vector,
-)
+from spkver.extractors.cues import N_BANDS, PROSODY, energy_contour, prosody_statistics, prosody_vector, session_vector
 from spkver.features import PitchTrack, rapt_track
 
 RATE = 16000

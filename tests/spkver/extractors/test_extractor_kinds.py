@@ -172,11 +172,7 @@ def test_vectors_of_windows_are_averaged():
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [
-        ({"window": 0.0}, "window above 0"),
-        ({"window": 0.05}, "at least 0.1 s"),
-        ({"window": 2.0, "hop": 3.0}, "gaps"),
-    ],
+    [({"window": 0.0}, "window above 0"), ({"window": 0.05}, "at least 0.1 s"), ({"window": 2.0, "hop": 3.0}, "gaps")],
 )
 def test_settings_that_cannot_be_are_refused(wheels, settings, words):
     with pytest.raises(ConfigError, match=words):

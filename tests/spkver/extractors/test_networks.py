@@ -122,10 +122,7 @@ def write(path: Path, *, inputs: list, outputs: list, mels: int = 80) -> Path:
         helper.make_node("MatMul", ["mean", "matrix"], [outputs[0][0]]),
         *(helper.make_node("Identity", [outputs[0][0]], [name]) for name, *_ in outputs[1:]),
     ]
-    initial = [
-        onnx.numpy_helper.from_array(np.array([1]), "axes"),
-        onnx.numpy_helper.from_array(matrix, "matrix"),
-    ]
+    initial = [onnx.numpy_helper.from_array(np.array([1]), "axes"), onnx.numpy_helper.from_array(matrix, "matrix")]
     ends = [[helper.make_tensor_value_info(*each) for each in side] for side in (inputs, outputs)]
     graph = helper.make_graph(nodes, "tiny", *ends, initial)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])

@@ -14,10 +14,7 @@ import numpy as np
 import pytest
 
 from spkbase.errors import DataError
-from spkver.features.pitch import (
-    pitch_track,
-    pyin_track,
-)
+from spkver.features.pitch import pitch_track, pyin_track
 
 Settings = dict[str, Any]
 RATES = (8000, 16000, 44100)

@@ -82,15 +82,7 @@ def test_labels(tmp_path):
     assert read_labels(path, 100, shift_seconds=0.01, speech="noise").sum() == 1
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "0.1 speech",
-        "a 0.2 speech",
-        "0.3 0.2 speech",
-        "0 inf speech",
-    ],
-)
+@pytest.mark.parametrize("line", ["0.1 speech", "a 0.2 speech", "0.3 0.2 speech", "0 inf speech"])
 def test_bad_labels(tmp_path, line):
     path = tmp_path / "a.lbl"
     path.write_text(f"0 1 speech\n{line}\n")

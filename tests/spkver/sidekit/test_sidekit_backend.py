@@ -16,10 +16,7 @@ from evaluation.embeddings import Embeddings, read_embeddings
 from spkbase.errors import DataError
 from spkver.backend import Plda, Sessions, plda_from_sidekit, plda_scores, plda_to_sidekit
 from spkver.sidekit.models import FactorAnalyser, read_factor_analyser, read_svm, write_factor_analyser, write_svm
-from spkver.sidekit.tables import (
-    StatServer,
-    write_stat_server,
-)
+from spkver.sidekit.tables import StatServer, write_stat_server
 
 PARTS = ("mean", "loadings", "channel", "diagonal", "residual")
 

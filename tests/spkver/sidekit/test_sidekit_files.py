@@ -133,11 +133,7 @@ def test_mixtures_of_sidekit(golden: Path, tmp_path: Path, n_components: int) ->
             assert np.array_equal(values, expected[f"{name}{n_components}"])
     ours = tmp_path / "ubm.h5"
     write_mixture(
-        ours,
-        weights=ubm.weights,
-        means=ubm.means,
-        variances=1 / ubm.precisions,
-        variance_control=ubm.variance_control,
+        ours, weights=ubm.weights, means=ubm.means, variances=1 / ubm.precisions, variance_control=ubm.variance_control
     )
     with h5py.File(path) as theirs, h5py.File(ours) as file:
         assert sorted(theirs) == sorted(file)
