@@ -1,12 +1,9 @@
 """The Python examples in the documents give what stands below them."""
 
-from __future__ import annotations
-
 import doctest
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,18 +26,18 @@ def test_examples_run(path):
     assert not results.failed
 
 
-def tutorial() -> str:
+def tutorial():
     """SIDEKIT's RSR2015 tutorial in our functions, as the page of its users shows it."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/coming_from.md").read_text(encoding="utf-8"), re.S)
     return next(code for code in blocks if "distrib_nb" in code)
 
 
-def run_tutorial(components: int, rank: int, audio: str) -> dict[str, Any]:
+def run_tutorial(components, rank, audio):
     """Run it in this folder with other settings; return its names."""
     settings = f'distrib_nb, nap_rank, audio = {components}, {rank}, "{audio}"'
     code, found = re.subn(r"^distrib_nb, nap_rank, audio = .*$", settings, tutorial(), flags=re.M)
     assert found == 1
-    names: dict[str, Any] = {}
+    names = {}
     exec(code, names)
     return names
 

@@ -1,7 +1,5 @@
 """The wheel and the installed commands."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -49,7 +47,7 @@ def test_both_packages_tell_the_version():
     assert evaluation.__version__ == spkver.__version__ == __version__
 
 
-def extras() -> dict[str, list[str]]:
+def extras():
     """Each extra with what it installs."""
     parser = ConfigParser()
     parser.read(ROOT / "setup.cfg")

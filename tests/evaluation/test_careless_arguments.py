@@ -1,10 +1,5 @@
 """Careless arguments of Python functions: each is refused, or said in one line, where it gave a plausible number."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -22,13 +17,13 @@ KEY = ev.Key.from_ids(*zip(*PAIRS, strict=True), [model == segment for model, se
 VALUES = RNG.normal(0, 1, len(PAIRS)) + 4 * KEY.is_target
 
 
-def scores(values: np.ndarray) -> ev.Scores:
+def scores(values):
     return ev.Scores.from_ids(*zip(*PAIRS, strict=True), values)
 
 
 @pytest.mark.parametrize("other", [np.nan, 2, 0.5, -0.5, "no", None])
 @pytest.mark.parametrize("given", [ev.Key.from_ids, lambda *columns: ev.Key(*KEY4[:4], columns[2])])
-def test_labels_of_a_key_that_mean_neither_class_are_refused(given: Callable[..., ev.Key], other: Any) -> None:
+def test_labels_of_a_key_that_mean_neither_class_are_refused(given, other):
     with pytest.raises(DataError, match="row 2: expected target or nontarget, got"):
         given(MODELS, SEGMENTS, [1, 0, other, 1])
 
@@ -46,11 +41,11 @@ KEY4 = (np.array(["a", "b"], object), np.array(["s", "t"], object), np.array([0,
         [1.0, 0.0, 0.0, 1.0],
     ],
 )
-def test_labels_of_a_key_have_the_meaning_that_they_have_in_files(labels: list[Any]) -> None:
+def test_labels_of_a_key_have_the_meaning_that_they_have_in_files(labels):
     assert ev.Key.from_ids(MODELS, SEGMENTS, labels).is_target.tolist() == GOOD
 
 
-METRICS: dict[str, Callable[[Any, Any], Any]] = {
+METRICS = {
     "eer": ev.eer,
     "zebra": ev.zebra,
     "min_cllr": ev.min_cllr,
@@ -62,9 +57,7 @@ METRICS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-def test_a_metric_warns_of_reversed_and_of_equal_scores_once(
-    metric: Callable[..., Any], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_metric_warns_of_reversed_and_of_equal_scores_once(metric, caplog):
     metric(TARGET, NONTARGET)
     assert not caplog.records
     metric(-TARGET, -NONTARGET)
@@ -79,11 +72,11 @@ def test_a_metric_warns_of_reversed_and_of_equal_scores_once(
     assert not caplog.records
 
 
-def test_equal_scores_stand_in_the_notes_of_an_evaluation() -> None:
+def test_equal_scores_stand_in_the_notes_of_an_evaluation():
     assert "all scores are equal" in ev.evaluate(0 * TARGET, 0 * NONTARGET).notes["scores"]
 
 
-def test_linkability_and_comparison_warn_of_reversed_scores(caplog: pytest.LogCaptureFixture) -> None:
+def test_linkability_and_comparison_warn_of_reversed_scores(caplog):
     ev.linkability(scores(VALUES), KEY, [12], resampling=Resampling(0))
     ev.compare({"a": scores(VALUES), "b": scores(VALUES**3)}, KEY, metrics=["cllr"], resampling=Resampling(50))
     assert not caplog.records
@@ -95,22 +88,22 @@ def test_linkability_and_comparison_warn_of_reversed_scores(caplog: pytest.LogCa
 
 
 MASKED = np.ma.array(TARGET, mask=TARGET > 3)
-MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
+MISUSES = {
     "masked target": (lambda: ev.eer(MASKED, NONTARGET), "expected target scores without a mask"),
     "masked nontarget": (lambda: ev.evaluate(TARGET, MASKED), "expected nontarget scores without a mask"),
     "masked and labels": (lambda: ev.evaluate(MASKED, labels=TARGET > 3), "expected scores without a mask"),
     "masked values": (lambda: ev.Scores.from_ids(MODELS, SEGMENTS, MASKED[:4]), "expected values without a mask"),
     "arrays compared": (lambda: ev.compare({"a": VALUES, "b": VALUES}, KEY), "Scores and a Key, got ndarray and Key"),
-    "list compared": (lambda: ev.compare([scores(VALUES)], KEY), "expected Scores by name and a Key, got list and Key"),  # type: ignore[arg-type]
-    "labels as key": (lambda: ev.compare({"a": scores(VALUES)}, KEY.is_target), "got dict and ndarray"),  # type: ignore[arg-type]
-    "array split": (lambda: ev.split_scores(VALUES, KEY), "expected Scores and a Key, got ndarray and Key"),  # type: ignore[arg-type]
-    "scores as key": (lambda: ev.split_scores(scores(VALUES), scores(VALUES)), "got Scores and Scores"),  # type: ignore[arg-type]
-    "no labels": (lambda: ev.Key.from_ids(MODELS, SEGMENTS, None), "expected labels of shape"),  # type: ignore[arg-type]
-    "no values": (lambda: ev.Scores.from_ids(MODELS, SEGMENTS, None), "expected values of shape"),  # type: ignore[arg-type]
+    "list compared": (lambda: ev.compare([scores(VALUES)], KEY), "expected Scores by name and a Key, got list and Key"),
+    "labels as key": (lambda: ev.compare({"a": scores(VALUES)}, KEY.is_target), "got dict and ndarray"),
+    "array split": (lambda: ev.split_scores(VALUES, KEY), "expected Scores and a Key, got ndarray and Key"),
+    "scores as key": (lambda: ev.split_scores(scores(VALUES), scores(VALUES)), "got Scores and Scores"),
+    "no labels": (lambda: ev.Key.from_ids(MODELS, SEGMENTS, None), "expected labels of shape"),
+    "no values": (lambda: ev.Scores.from_ids(MODELS, SEGMENTS, None), "expected values of shape"),
 }
 
 
 @pytest.mark.parametrize(("call", "text"), MISUSES.values(), ids=MISUSES)
-def test_arguments_of_another_kind_are_refused(call: Callable[[], Any], text: str) -> None:
+def test_arguments_of_another_kind_are_refused(call, text):
     with pytest.raises(DataError, match=text):
         call()

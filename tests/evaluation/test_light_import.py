@@ -1,7 +1,5 @@
 """Importing the package stays cheap."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -9,7 +7,7 @@ import sys
 HEAVY = ["librosa", "sklearn", "matplotlib", "scipy.stats", "h5py", "spkver", "pandas", "polars", "torch"]
 
 
-def test_importing_loads_nothing_heavy() -> None:
+def test_importing_loads_nothing_heavy():
     code = f"""
 import json, sys
 import evaluation, evaluation.trials.lists, evaluation.formats.reading, evaluation.metrics.detection, evaluation.plots

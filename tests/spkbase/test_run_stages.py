@@ -1,7 +1,5 @@
 """Stages that are skipped when nothing has changed, limits of a run, its log, and what `status` says of it."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -17,23 +15,23 @@ from spkbase.runs import REPORT, Ended, Run, append_line, format_status, read_st
 
 
 @pytest.fixture
-def source(tmp_path) -> Path:
+def source(tmp_path):
     path = tmp_path / "numbers.txt"
     path.write_text("1 2 3")
     return path
 
 
 @pytest.fixture
-def output(tmp_path, source) -> Path:
+def output(tmp_path, source):
     """A finished run."""
     assert work(tmp_path / "out", source) == ["read", "double", "sum"]
     return tmp_path / "out"
 
 
-def work(output: Path, source: Path, *, factor: int = 2, offset: int = 0, **options: object) -> list[str]:
+def work(output, source, *, factor=2, offset=0, **options):
     """Read numbers, multiply them, add them up; returns what was made."""
     output.mkdir(exist_ok=True)
-    run, made = Run(output, **options), []  # type: ignore[arg-type, var-annotated]
+    run, made = Run(output, **options), []
 
     def stage(name, text, **origin):
         def make(path):
@@ -217,6 +215,6 @@ def test_the_command_tells_and_changes_nothing(output, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
-def test_a_full_disk_names_the_file_of_finished_results() -> None:
+def test_a_full_disk_names_the_file_of_finished_results():
     with pytest.raises(DataError, match=r"/dev/full: cannot be written: No space left on device"):
         append_line(Path("/dev/full"), [1, 2])

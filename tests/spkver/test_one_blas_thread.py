@@ -4,8 +4,6 @@ Which products differ with two threads depends on the kernel of the machine: wit
 all of these, elsewhere some.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import threadpoolctl
@@ -33,7 +31,7 @@ TRAINING = Embeddings([f"u{row}" for row in range(800)], [f"s{row // 20:02d}" fo
 TRIALS = Trials.from_ids(np.repeat([f"s{row:02d}" for row in range(40)], 800).tolist(), TRAINING.ids.tolist() * 40)
 
 
-def scores_of_chain() -> np.ndarray:
+def scores_of_chain():
     backend = train_chain(TRAINING, "whiten,length,lda:30,wccn,nap:3,plda:20,snorm:7")
     return backend.score(TRAINING, TRAINING, TRIALS).values
 

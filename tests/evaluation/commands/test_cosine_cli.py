@@ -1,7 +1,5 @@
 """The command `cosine`: what it takes, and what it says of what is wrong."""
 
-from __future__ import annotations
-
 import pickle
 import struct
 from pathlib import Path
@@ -19,7 +17,7 @@ COSINES = [0.5 / 1.25**0.5, 0.5**0.5, 1.5 / (1.25**0.5 * 2**0.5)]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez("enrolled.npz", ids=np.array(["e1", "e2", "e3"]), vectors=VECTORS[:3])
     Path("utt2spk").write_text("e1 anna\ne2 anna\ne3 bert\n")
@@ -42,12 +40,12 @@ COMMAND = ("cosine", "--enroll", "enrolled.npz", "--trials", "trials", "--output
         ("--test", "kaldi/1.ark", "--test", "kaldi/2.ark", "--test", "kaldi/3.ark"),
     ],
 )
-def test_folders_patterns_and_several_files(folder: Path, trial: tuple[str, ...]) -> None:
+def test_folders_patterns_and_several_files(folder, trial):
     assert passes(*COMMAND, *trial, "--model-speakers", "utt2spk").stdout == "3 scores -> scores.txt\n"
     assert read_scores("scores.txt").values == pytest.approx(COSINES)
 
 
-def test_who_speaks_is_noted_where_nothing_says_it(folder: Path) -> None:
+def test_who_speaks_is_noted_where_nothing_says_it(folder):
     """A model is then an utterance."""
     Path("trials").write_text("e1 t1\ne2 t3\n")
     result = passes(*COMMAND, "--test", "kaldi")
@@ -56,7 +54,7 @@ def test_who_speaks_is_noted_where_nothing_says_it(folder: Path) -> None:
     assert result.stderr == "note: enrolled.npz has no speakers: each id counts as one\n"
 
 
-def test_models_without_an_embedding_are_named(folder: Path) -> None:
+def test_models_without_an_embedding_are_named(folder):
     Path("trials").write_text(TRIALS + "anna t9\n")
     said = refused(*COMMAND, "--test", "kaldi")
     assert "2 of 2 models without an embedding: anna, bert (a model is an enrolled speaker" in said
@@ -65,7 +63,7 @@ def test_models_without_an_embedding_are_named(folder: Path) -> None:
     assert not Path("scores.txt").exists()
 
 
-def test_pickles_by_speaker_and_by_utterance(folder: Path) -> None:
+def test_pickles_by_speaker_and_by_utterance(folder):
     """The two forms that the Speaker-Linkability tool asks for."""
     Path("by_speaker.pkl").write_bytes(pickle.dumps({"anna": [VECTORS[0], VECTORS[1]], "bert": [VECTORS[2]]}))
     Path("by_utterance.pkl").write_bytes(pickle.dumps({f"t{row + 1}": VECTORS[row] for row in range(3)}))

@@ -1,10 +1,7 @@
 """The command spkver-eval."""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ from evaluation.trials.lists import Key, Scores
 
 
 @pytest.fixture
-def lists(tmp_path: Path, data: Path) -> Path:
+def lists(tmp_path, data):
     """A folder with the golden scores and their key, in both formats."""
     with np.load(data / "det.npz") as golden:
         target, nontarget = golden["target"], golden["nontarget"]
@@ -30,7 +27,7 @@ def lists(tmp_path: Path, data: Path) -> Path:
 
 
 @pytest.mark.parametrize("extension", ["txt", "h5"])
-def test_metrics_as_json_alone(lists: Path, extension: str) -> None:
+def test_metrics_as_json_alone(lists, extension):
     result = passes("metrics", "-s", lists / f"scores.{extension}", "-k", lists / f"key.{extension}", "--json", "-")
     found = json.loads(result.stdout)
     assert set(found) >= {"convention", "eer", "threshold_at_eer", "cllr", "min_cllr", "zebra", "d_sys", "tpr_at_fpr"}
@@ -43,7 +40,7 @@ def test_metrics_as_json_alone(lists: Path, extension: str) -> None:
     assert found["prbep"] == pytest.approx(61)
 
 
-def test_metrics_as_table_and_file(lists: Path) -> None:
+def test_metrics_as_table_and_file(lists):
     path = lists / "out" / "metrics.json"
     result = passes(
         "metrics", "-s", lists / "scores.h5", "-k", lists / "key.txt", "-p", "0.10", "-p", ".5", "--json", path
@@ -53,7 +50,7 @@ def test_metrics_as_table_and_file(lists: Path) -> None:
     assert list(json.loads(path.read_text())["min_dcf"]) == ["0.10", ".5"]
 
 
-def test_the_default_table_of_several_systems(tmp_path: Path) -> None:
+def test_the_default_table_of_several_systems(tmp_path):
     """Targets in the last bin alone: the histogram's D_sys says half; differences below 0 are written as others are."""
     ids = [f"m{model} s{segment}" for model in range(20) for segment in range(20)]
     truths = [number % 21 == 0 for number in range(400)]
@@ -75,14 +72,14 @@ def test_the_default_table_of_several_systems(tmp_path: Path) -> None:
     assert "perfect: misleads: far below d_sys_pav" in chosen.stdout
 
 
-def test_several_systems_need_a_label_each(lists: Path) -> None:
+def test_several_systems_need_a_label_each(lists):
     both = ["-s", lists / "scores.h5", "-s", lists / "scores.txt", "-k", lists / "key.h5", "-l", "one"]
     assert "expected a key (or one for all) and a label for each file of scores" in refused(
         "plot", "det", *both, "-o", lists / "det.png"
     )
 
 
-def write(path: Path, content: str) -> Path:
+def write(path, content):
     path.write_text(content)
     return path
 
@@ -98,7 +95,7 @@ def write(path: Path, content: str) -> Path:
         ("a s 1\nc s 2\n", "a s target\nb s nontarget\n", ["the model 'c'", "--missing drop"]),
     ],
 )
-def test_bad_input_is_one_message_and_status_2(tmp_path: Path, scores: str, key: str, words: list[str]) -> None:
+def test_bad_input_is_one_message_and_status_2(tmp_path, scores, key, words):
     paths = write(tmp_path / "s.txt", scores), write(tmp_path / "k.txt", key)
     result = refused("metrics", "-s", paths[0], "-k", paths[1], "--json", "-")
     assert result.startswith("Error: ")
@@ -107,7 +104,7 @@ def test_bad_input_is_one_message_and_status_2(tmp_path: Path, scores: str, key:
         assert word in result
 
 
-def test_dropping_is_asked_for_and_counted(tmp_path: Path) -> None:
+def test_dropping_is_asked_for_and_counted(tmp_path):
     scores = write(tmp_path / "s.txt", "a s 1.5\nb s 0\nC s 0\n")
     key = write(tmp_path / "k.txt", "a s target\nb s nontarget\nc s nontarget\n")
     result = passes("metrics", "-s", scores, "-k", key, "--missing", "drop", "--json", "-")
@@ -117,7 +114,7 @@ def test_dropping_is_asked_for_and_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prior", ["0", "1", "2", "x", "nan"])
-def test_a_prior_out_of_range_is_refused(lists: Path, prior: str) -> None:
+def test_a_prior_out_of_range_is_refused(lists, prior):
     assert f"between 0 and 1, got '{prior}'" in refused(
         "metrics", "-s", lists / "scores.h5", "-k", lists / "key.h5", "-p", prior
     )

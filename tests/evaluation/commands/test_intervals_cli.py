@@ -1,10 +1,7 @@
 """``spkver-eval metrics`` with intervals and groups: options, names of methods, the same numbers as in Python."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +16,7 @@ N_SPEAKERS, N_SEGMENTS = 16, 3
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
+def files(tmp_path):
     rng = np.random.default_rng(0)
     own, scores, key = rng.standard_normal(N_SPEAKERS), [], []
     for model in range(N_SPEAKERS):
@@ -38,11 +35,11 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def command(files: Path, *options: object) -> list[object]:
+def command(files, *options):
     return ["metrics", "-s", files / "scores", "-k", files / "key", "--jobs", 1, *options, "--json", "-"]
 
 
-def run(files: Path, *options: object) -> Any:
+def run(files, *options):
     return json.loads(passes(*command(files, *options)).stdout)
 
 
@@ -54,13 +51,13 @@ def run(files: Path, *options: object) -> Any:
         ("--by sex", "--metadata"),
     ],
 )
-def test_errors(files: Path, monkeypatch: pytest.MonkeyPatch, options: str, message: str) -> None:
+def test_errors(files, monkeypatch, options, message):
     monkeypatch.chdir(files)
     Path("few").write_text("u0-0 m0\n")
     assert message in refused(*command(files, *options.split()))
 
 
-def test_intervals_are_those_of_python(files: Path) -> None:
+def test_intervals_are_those_of_python(files):
     found = run(files, "--bootstrap", "40", "--seed", "3", "--segment-speakers", str(files / "utt2spk"))
     sample, _ = sample_from(
         read_scores(files / "scores"), read_key(files / "key"), segment_speakers=read_speakers(files / "utt2spk")
@@ -81,7 +78,7 @@ def test_intervals_are_those_of_python(files: Path) -> None:
 
 
 @pytest.mark.parametrize("resamples", ["0", "30"])
-def test_groups(files: Path, resamples: str) -> None:
+def test_groups(files, resamples):
     options = ("--by", "sex", "--metadata", str(files / "meta.csv"), "--bootstrap", resamples)
     found = run(files, *options, "--segment-speakers", str(files / "utt2spk"))["groups"]
     assert list(found["groups"]) == ["f", "m"]

@@ -1,10 +1,7 @@
 """Linkability of attackers against anonymisers from one file, and ranks that are taken up again."""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ NOISE = {"orig": 0.3, "B3": 1.2, "B5": 1.6}
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Vectors of two attackers on original speech and two anonymisers."""
     voices = np.random.default_rng(0).normal(size=(len(SPEAKERS), 8))
     for place, attacker in enumerate(("ECAPA", "ResNet")):
@@ -43,7 +40,7 @@ compare: {permutations: 20}
 """
 
 
-def test_a_batch_is_its_runs_and_their_comparison(folder: Path) -> None:
+def test_a_batch_is_its_runs_and_their_comparison(folder):
     (folder / "batch.yaml").write_text(CONFIG)
     result = passes("linkability-batch", folder / "batch.yaml", "-o", folder / "out")
     assert "ResNet/B5:" in result.stdout
@@ -65,7 +62,7 @@ def test_a_batch_is_its_runs_and_their_comparison(folder: Path) -> None:
     assert "<svg" in text
 
 
-def test_a_batch_says_each_thing_once(folder: Path) -> None:
+def test_a_batch_says_each_thing_once(folder):
     """A line a number of utterances, with its interval; a note that all lengths and runs share once."""
     (folder / "batch.yaml").write_text(CONFIG.replace("[3]", "[1, 2, 9]"))
     result = run("linkability-batch", folder / "batch.yaml", "-o", folder / "out")
@@ -95,14 +92,14 @@ def test_a_batch_says_each_thing_once(folder: Path) -> None:
         ("utterances: [3]", "utterances: [0]", "expected all, numbers from 1"),
     ],
 )
-def test_a_malformed_batch_is_refused(folder: Path, before: str, after: str, words: str) -> None:
+def test_a_malformed_batch_is_refused(folder, before, after, words):
     (folder / "batch.yaml").write_text(CONFIG.replace(before, after))
     result = refused("linkability-batch", folder / "batch.yaml", "-o", folder / "out")
     assert words in result.replace("\n", " ")
     assert (folder / "out").exists() == words.startswith("Missing")
 
 
-def test_an_unknown_original_is_refused(folder: Path) -> None:
+def test_an_unknown_original_is_refused(folder):
     for name in NOISE:
         source = folder / "ECAPA" / name
         sides = "--enroll", source / "enroll.npz", "--test", source / "trial.npz"
@@ -114,7 +111,7 @@ def test_an_unknown_original_is_refused(folder: Path) -> None:
     assert "expected --original among the levels B3, B5, ECAPA, orig, got nobody" in message.replace("\n", " ")
 
 
-def test_ranks_are_taken_up_for_other_sizes_and_ties(folder: Path) -> None:
+def test_ranks_are_taken_up_for_other_sizes_and_ties(folder):
     source = folder / "ECAPA" / "B3"
     sides = "--enroll", source / "enroll.npz", "--test", source / "trial.npz"
     settings = "--sizes", "2,7", "--ties", "strict", "--bootstrap", 20, "--no-plots"
@@ -128,7 +125,7 @@ def test_ranks_are_taken_up_for_other_sizes_and_ties(folder: Path) -> None:
 
 
 @pytest.fixture
-def first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def first(folder, monkeypatch):
     """Ranks of one run, beside the vectors that they are of."""
     monkeypatch.chdir(folder)
     sides = "--enroll", "ECAPA/B3/enroll.npz", "--test", "ECAPA/B3/trial.npz"
@@ -145,11 +142,11 @@ def first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("--ranks", "first", "--keep-impostors"), "needs a folder"),
     ],
 )
-def test_ranks_that_do_not_fit_are_refused(first: Path, arguments: tuple[object, ...], words: str) -> None:
+def test_ranks_that_do_not_fit_are_refused(first, arguments, words):
     assert words in refused("linkability", *arguments).replace("\n", " ")
 
 
-def test_impostor_scores_of_other_trials_are_refused(first: Path) -> None:
+def test_impostor_scores_of_other_trials_are_refused(first):
     np.savez(first / "impostors.npz", **{"1": np.zeros((3, 2))})
     message = refused("linkability-extrapolate", "first", "--populations", 100)
     assert "expected a row for each of 24 trials" in message.replace("\n", " ")

@@ -1,16 +1,12 @@
 """The commands linkability and cosine: their files, their agreement with each other, and their one clear message."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
 from command_lines import passes, refused
 from torch_writer import write_torch
 
@@ -21,16 +17,16 @@ from evaluation.reports.linkability import Settings, measure_linkage
 from evaluation.trials.lists import Key
 
 
-def run(*arguments: Any, command: str = "linkability") -> Result:
+def run(*arguments, command="linkability"):
     return passes(command, *arguments)
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
+def rows_of(path):
     return list(csv.DictReader(path.read_text().splitlines()))
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory) -> dict[str, Path]:
+def files(tmp_path_factory):
     """30 enrolled speakers, 12 of them with 4 trial utterances each; as embeddings, and as all their scores."""
     folder = tmp_path_factory.mktemp("linkability")
     rng = np.random.default_rng(0)
@@ -51,11 +47,11 @@ def files(tmp_path_factory) -> dict[str, Path]:
     return paths
 
 
-def embeddings(files: dict[str, Path]) -> tuple[str, Path, str, Path]:
+def embeddings(files):
     return "--enroll", files["enrol"], "--test", files["trial"]
 
 
-def test_a_whole_run(files, tmp_path: Path) -> None:
+def test_a_whole_run(files, tmp_path):
     options = ("--utterances", "1,3", "--top", "2,5", "--bootstrap", 50, "--no-plots")
     run(*embeddings(files), *options, "--output", tmp_path / "run")
     report = json.loads((tmp_path / "run" / "linkability.json").read_text())
@@ -91,7 +87,7 @@ def test_a_whole_run(files, tmp_path: Path) -> None:
     assert (len(places), places[29]["share"]) == (60, "1.0")
 
 
-def test_json_alone_and_sizes(files) -> None:
+def test_json_alone_and_sizes(files):
     done = run(*embeddings(files), "--sizes", 2, "--sizes", 10, "--sizes", 30, "--bootstrap", 0, "--json", "-")
     block = json.loads(done.stdout)["utterances"]["1"]
     assert (block["sizes"], block["low"]) == ([2, 10, 30], [None] * 3)
@@ -100,7 +96,7 @@ def test_json_alone_and_sizes(files) -> None:
     assert json.loads(published.stdout)["utterances"]["1"]["sizes"] == [30]
 
 
-def test_monte_carlo_beside_the_exact_value(files) -> None:
+def test_monte_carlo_beside_the_exact_value(files):
     options = "--runs", 40, "--sizes", "2,10,30", "--json", "-"
     block = json.loads(run(*embeddings(files), *options).stdout)["utterances"]["1"]
     assert np.mean(block["single_runs"], axis=0) == pytest.approx(block["linkability"])
@@ -110,7 +106,7 @@ def test_monte_carlo_beside_the_exact_value(files) -> None:
     assert block["linkability"][2] == pytest.approx(block["exact"][2])
 
 
-def test_scores_give_what_embeddings_give(files, tmp_path: Path) -> None:
+def test_scores_give_what_embeddings_give(files, tmp_path):
     """Cosine scores of single utterances, then the means over all segments of one speaker."""
     scores = tmp_path / "scores"
     done = run(*embeddings(files), "--trials", files["key"], "--output", scores, command="cosine")
@@ -128,7 +124,7 @@ def test_scores_give_what_embeddings_give(files, tmp_path: Path) -> None:
     assert json.loads(metrics.stdout)["n_target"] == 48
 
 
-def test_larger_populations_are_told_apart_from_what_was_measured(tmp_path: Path) -> None:
+def test_larger_populations_are_told_apart_from_what_was_measured(tmp_path):
     rng = np.random.default_rng(1)
     voices, names = rng.standard_normal((60, 8)), np.array([f"s{one:02d}" for one in range(60)], object)
     for side, vectors in (("enrol", voices), ("trial", voices + rng.standard_normal(voices.shape))):
@@ -152,7 +148,7 @@ def test_larger_populations_are_told_apart_from_what_was_measured(tmp_path: Path
     assert "larger than the gallery of 60, got 60" in refused("linkability-extrapolate", *beyond, 60)
 
 
-def test_singling_out(files) -> None:
+def test_singling_out(files):
     done = run(*embeddings(files), "--utterances", "1,3", "--json", "-", command="singling-out")
     found = json.loads(done.stdout)["singling_out"]
     assert (found["1"]["n_crowd"], found["1"]["n_calibration"], found["1"]["n_predicates"]) == (12, 3, 30)
@@ -164,10 +160,10 @@ def test_singling_out(files) -> None:
     refused("singling-out", *embeddings(files), "--utterances", 3)
 
 
-def test_utterances_are_drawn_by_the_seed(files) -> None:
+def test_utterances_are_drawn_by_the_seed(files):
     """As in Python; the first are drawn by no seed, and all are not drawn."""
 
-    def rates(*options: Any) -> list[float]:
+    def rates(*options):
         done = run(*embeddings(files), "--utterances", "1,2,all", "--bootstrap", 0, "--json", "-", *options)
         found = json.loads(done.stdout)["utterances"].values()
         assert ["drawn at random, seed" in str(block["notes"]) for block in found] == ["random" in options] * 3
@@ -204,12 +200,12 @@ def test_utterances_are_drawn_by_the_seed(files) -> None:
         (["--enroll", "e.npz", "--test", "t.npz"], "e.npz: cannot be read: No such file or directory"),
     ],
 )
-def test_wrong_options(options, message) -> None:
+def test_wrong_options(options, message):
     assert message in refused("linkability", *options)
 
 
-def test_bad_embeddings_end_in_one_message(files, tmp_path: Path) -> None:
-    def written(name: str, **columns: Any) -> Path:
+def test_bad_embeddings_end_in_one_message(files, tmp_path):
+    def written(name, **columns):
         found = {"ids": ["u", "v"], "speakers": ["s00", "s01"], "vectors": np.ones((2, 16), np.float32)} | columns
         np.savez(tmp_path / f"{name}.npz", **{one: np.array(column) for one, column in found.items()})
         return tmp_path / f"{name}.npz"
@@ -228,7 +224,7 @@ def test_bad_embeddings_end_in_one_message(files, tmp_path: Path) -> None:
     assert json.loads(dropped.stdout)["n_trial"] == 1
 
 
-def test_published_sizes_need_twenty_speakers(files, tmp_path: Path) -> None:
+def test_published_sizes_need_twenty_speakers(files, tmp_path):
     small = Embeddings([f"e{one}" for one in range(19)], [f"s{one:02d}" for one in range(19)], np.eye(19, 16) + 1)
     write_embeddings(tmp_path / "small.npz", small)
     sides = ("--enroll", tmp_path / "small.npz", "--test", files["trial"])
@@ -236,7 +232,7 @@ def test_published_sizes_need_twenty_speakers(files, tmp_path: Path) -> None:
     assert expected in refused("linkability", *sides, "--sizes", "published")
 
 
-def test_nothing_of_an_earlier_run_stays(files, tmp_path: Path) -> None:
+def test_nothing_of_an_earlier_run_stays(files, tmp_path):
     folder = tmp_path / "run"
     run(*embeddings(files), "--utterances", "1,3", "--bootstrap", 0, "--output", folder)
     (folder / "notes.txt").write_text("mine")
@@ -248,14 +244,14 @@ def test_nothing_of_an_earlier_run_stays(files, tmp_path: Path) -> None:
     assert names == lists | tables | {"notes.txt"}
 
 
-def test_files_of_others_stay(files, tmp_path: Path) -> None:
+def test_files_of_others_stay(files, tmp_path):
     """A folder without an earlier run is not cleared, whatever its files are called."""
     (tmp_path / "speakers.png").write_text("mine")
     run(*embeddings(files), "--bootstrap", 0, "--no-plots", "--output", tmp_path)
     assert (tmp_path / "speakers.png").read_text() == "mine"
 
 
-def test_each_speaker_at_sizes_by_number(files, tmp_path: Path) -> None:
+def test_each_speaker_at_sizes_by_number(files, tmp_path):
     options = ("--utterances", "1,3", "--sizes", "2,30", "--bootstrap", 0, "--no-plots")
     run(*embeddings(files), *options, "--output", tmp_path)
     table, ranks = rows_of(tmp_path / "per_speaker.csv"), read_ranks(tmp_path / "ranks.npz")
@@ -268,7 +264,7 @@ def test_each_speaker_at_sizes_by_number(files, tmp_path: Path) -> None:
 # settings of a run
 
 
-def test_galleries_of_different_sizes_have_no_disclosure() -> None:
+def test_galleries_of_different_sizes_have_no_disclosure():
     block = measure_linkage({1: Ranks([0, 1], 0, [5, 6])}, Settings(resamples=0)).report["utterances"]["1"]
     assert block["srd_mean_bits"] is None
     assert block["sizes"].tolist() == [2, 3, 4, 5, 6]
@@ -279,7 +275,7 @@ def test_galleries_of_different_sizes_have_no_disclosure() -> None:
 # --- a matrix of Speaker-Linkability ---------------------------------------------------------------------------------
 
 
-def test_a_matrix_of_similarities_gives_what_its_vectors_give(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_matrix_of_similarities_gives_what_its_vectors_give(files, tmp_path):
     """Trials by enrolled speakers, who begin with those of the trials: what SimMatrix keeps as .pt."""
     trial = read_embeddings(files["trial"])
     enrol = read_embeddings(files["enrol"])
@@ -310,6 +306,6 @@ def test_a_matrix_of_similarities_gives_what_its_vectors_give(files: dict[str, P
         ),
     ],
 )
-def test_other_matrices_are_refused(tmp_path: Path, matrix: np.ndarray, more: tuple[Any, ...], said: str) -> None:
+def test_other_matrices_are_refused(tmp_path, matrix, more, said):
     write_torch(tmp_path / "m.pt", matrix)
     assert said in refused("linkability", "-s", tmp_path / "m.pt", *more)

@@ -1,9 +1,6 @@
 """The commands that read scores and write others, or plots."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ from evaluation.trials import Key, Scores, align, find_speakers, read_speakers
 
 
 @pytest.fixture
-def lists(tmp_path: Path) -> Path:
+def lists(tmp_path):
     """Two systems of ten speakers, badly calibrated, and their key."""
     rng = np.random.default_rng(4)
     pairs = [
@@ -51,7 +48,7 @@ def lists(tmp_path: Path) -> Path:
         ("reliability", ["-p", "0.1"]),
     ],
 )
-def test_every_kind_of_plot_is_written(lists: Path, kind: str, extra: list[str]) -> None:
+def test_every_kind_of_plot_is_written(lists, kind, extra):
     systems = ["-s", lists / "one.txt", "-s", lists / "two.txt", "-k", lists / "key.txt", "-l", "one", "-l", "the_2nd"]
     outputs = [lists / f"x.{extension}" for extension in ("png", "tex")]
     passes("plot", kind, *systems, *extra, "--title", "A title", *[word for one in outputs for word in ("-o", one)])
@@ -63,7 +60,7 @@ def test_every_kind_of_plot_is_written(lists: Path, kind: str, extra: list[str])
 
 
 @pytest.mark.parametrize("kind", ["z", "t", "s", "as"])
-def test_scores_are_normalised(lists: Path, kind: str) -> None:
+def test_scores_are_normalised(lists, kind):
     from evaluation.calibration.cohort_norm import s_norm, t_norm, z_norm
 
     given, z, t = (formats.read_scores(lists / name) for name in ("one.txt", "z.txt", "t.txt"))
@@ -79,13 +76,13 @@ def test_scores_are_normalised(lists: Path, kind: str) -> None:
     assert formats.read_scores(lists / "n.txt").values.tolist() == expected.values.tolist()
 
 
-def test_a_norm_without_its_cohort_is_refused(lists: Path) -> None:
+def test_a_norm_without_its_cohort_is_refused(lists):
     assert "method s needs --segment-cohort" in refused(
         "normalise", "-s", lists / "one.txt", "-m", "s", "--model-cohort", lists / "z.txt", "-o", lists / "n"
     )
 
 
-def test_a_calibration_is_trained_saved_and_applied(lists: Path) -> None:
+def test_a_calibration_is_trained_saved_and_applied(lists):
     training = ["--train-scores", lists / "one.txt", "--train-key", lists / "key.txt"]
     passes("calibrate", "-s", lists / "two.txt", *training, "--save", lists / "c.json", "-o", lists / "a.txt")
     expected = train_affine(*read_split(lists / "one.txt", lists / "key.txt"))
@@ -100,7 +97,7 @@ def test_a_calibration_is_trained_saved_and_applied(lists: Path) -> None:
     assert cllr(target, nontarget) - min_cllr(target, nontarget) < 0.1
 
 
-def test_scores_are_calibrated_by_other_speakers(lists: Path) -> None:
+def test_scores_are_calibrated_by_other_speakers(lists):
     options = ["-k", lists / "key.txt", "--segment-speakers", lists / "utt2spk", "--folds", 5]
     passes("calibrate", "-s", lists / "one.txt", *options, "-o", lists / "a.txt")
     target, nontarget = read_split(lists / "a.txt", lists / "key.txt")
@@ -108,7 +105,7 @@ def test_scores_are_calibrated_by_other_speakers(lists: Path) -> None:
     assert cllr(target, nontarget) < 0.8
 
 
-def test_systems_are_fused(lists: Path) -> None:
+def test_systems_are_fused(lists):
     both = ["-s", lists / "one.txt", "-s", lists / "two.txt"]
     saved = ["--save", lists / "f.json"]
     passes("fuse", *both, "--train-key", lists / "key.txt", *saved, "-o", lists / "fused.txt")
@@ -121,7 +118,7 @@ def test_systems_are_fused(lists: Path) -> None:
     assert (lists / "third.txt").read_text() == (lists / "fused.txt").read_text()
 
 
-def test_systems_are_fused_by_other_speakers(lists: Path) -> None:
+def test_systems_are_fused_by_other_speakers(lists):
     both = ["-s", lists / "one.txt", "-s", lists / "two.txt"]
     options = ["--train-key", lists / "key.txt", "--segment-speakers", lists / "utt2spk", "--cross-validate", 5]
     passes("fuse", *both, *options, "-o", lists / "fused.txt")
@@ -138,7 +135,7 @@ def test_systems_are_fused_by_other_speakers(lists: Path) -> None:
     assert cllr(target, nontarget) >= cllr(*read_split(lists / "seen.txt", lists / "key.txt"))
 
 
-def test_a_system_without_a_trial_is_named(lists: Path) -> None:
+def test_a_system_without_a_trial_is_named(lists):
     rows = (lists / "two.txt").read_text().splitlines(keepends=True)
     (lists / "two.txt").write_text("".join(rows[:-1]))
     both = ["-s", lists / "one.txt", "-s", lists / "two.txt"]
@@ -161,14 +158,14 @@ def test_a_system_without_a_trial_is_named(lists: Path) -> None:
         ("fuse", "-s", "one.txt", "-s", "two.txt", "--train-scores", "one.txt", "--train-key", "key.txt", "-o", "x"),
     ],
 )
-def test_a_wrong_choice_of_options_is_refused(lists: Path, monkeypatch: pytest.MonkeyPatch, arguments) -> None:
+def test_a_wrong_choice_of_options_is_refused(lists, monkeypatch, arguments):
     monkeypatch.chdir(lists)
     refused(*arguments)
     assert not (lists / "x").exists()
 
 
 @pytest.mark.parametrize("extension", ["csv", "tsv", "npz", "h5", "txt.gz", "csv.gz", "npz.gz", "h5.gz"])
-def test_conversion_between_all_formats(lists: Path, extension: str) -> None:
+def test_conversion_between_all_formats(lists, extension):
     for kind, name in (("scores", "one"), ("key", "key"), ("trials", "key")):
         there, back = lists / f"{name}.{extension}", lists / "back.txt"
         passes("convert", kind, lists / f"{name}.txt", there)
@@ -178,7 +175,7 @@ def test_conversion_between_all_formats(lists: Path, extension: str) -> None:
     passes("metrics", "-s", lists / f"one.{extension}", "-k", lists / "key.txt", "--json", "-")
 
 
-def test_orders_are_forced_on_the_command_line(lists: Path) -> None:
+def test_orders_are_forced_on_the_command_line(lists):
     (lists / "s").write_text("0.5 1 a\n-1 2 b\n")
     passes("convert", "scores", lists / "s", lists / "x.txt", "--scores-columns", "score,segment,model")
     assert (lists / "x.txt").read_text() == "a 1 0.5\nb 2 -1.0\n"

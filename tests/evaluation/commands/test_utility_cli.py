@@ -1,9 +1,6 @@
 """The commands ``spkver-eval wer``, ``uar``, ``f0`` and ``rank``."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,13 +12,13 @@ from evaluation.challenges.rank_files import ASR, ASV_ANON, Section, write_rank_
 MAP = "--segment-speakers"
 
 
-def write(path: Path, text: str) -> Path:
+def write(path, text):
     path.write_text(text)
     return path
 
 
 @pytest.fixture
-def lists(tmp_path: Path) -> Path:
+def lists(tmp_path):
     write(tmp_path / "text", "a1 ONE TWO\na2 THREE\nb1 FOUR FIVE\n")
     write(tmp_path / "hyp", "a1 ONE TWO\na2 TREE\nb1 FOUR\n")
     write(tmp_path / "better", "a1 ONE TWO\na2 THREE\nb1 FOUR\n")
@@ -31,7 +28,7 @@ def lists(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_wer(lists: Path) -> None:
+def test_wer(lists):
     options = ("wer", "--ref", lists / "text", MAP, lists / "utt2spk", "--bootstrap", 50)
     done = passes(*options, "--hyp", lists / "hyp", "--unit", "wer", "--unit", "cer", "--json", lists / "out.json")
     assert "WER" in done.output
@@ -46,7 +43,7 @@ def test_wer(lists: Path) -> None:
     assert run(*options, "--hyp", lists / "hyp").output == run(*options, "--hyp", lists / "hyp").output
 
 
-def test_uar(lists: Path) -> None:
+def test_uar(lists):
     options = ("uar", "--ref", lists / "utt2emo", "--predictions", lists / "predictions", MAP, lists / "utt2spk")
     done = passes(*options, "--bootstrap", 50)
     assert "75.00" in done.output
@@ -58,7 +55,7 @@ def test_uar(lists: Path) -> None:
     assert found["predictions"]["uar"]["interval"] == [None, None]
 
 
-def test_f0(tmp_path: Path) -> None:
+def test_f0(tmp_path):
     rate = 16000
     rng = np.random.default_rng(0)
     for folder, factor in (("set", 1.0), ("set_anon", 1.2)):
@@ -100,9 +97,7 @@ WER, UAR = "wer --ref text --segment-speakers utt2spk", "uar --ref utt2emo --seg
         ("wer --ref text --hyp hyp --bootstrap 0", ""),
     ],
 )
-def test_what_makes_a_figure_wrong_is_told_in_one_line(
-    lists: Path, monkeypatch: pytest.MonkeyPatch, words: str, said: str
-) -> None:
+def test_what_makes_a_figure_wrong_is_told_in_one_line(lists, monkeypatch, words, said):
     monkeypatch.chdir(lists)
     write(lists / "lower", "a1 one two\na2 three x\nb1 four five\n")
     write(lists / "part", "a1 ONE TO\n")
@@ -113,7 +108,7 @@ def test_what_makes_a_figure_wrong_is_told_in_one_line(
     assert done.stderr.count("\n") == bool(said)
 
 
-def test_without_speakers_the_figures_are_the_same_but_for_intervals(lists: Path) -> None:
+def test_without_speakers_the_figures_are_the_same_but_for_intervals(lists):
     """A rate is pooled, and without speakers a recall is that of one fold."""
     hyp, map_ = ("--hyp", lists / "hyp", "--json", "-"), (MAP, lists / "utt2spk")
     alone, known = (
@@ -133,7 +128,7 @@ def test_without_speakers_the_figures_are_the_same_but_for_intervals(lists: Path
         assert "folds are of speakers: give --segment-speakers" in run("uar", *heard, *more).output
 
 
-def test_a_folder_compared_with_itself_is_told(tmp_path: Path) -> None:
+def test_a_folder_compared_with_itself_is_told(tmp_path):
     phase = 2 * np.pi * np.cumsum(140 + 30 * np.sin(np.linspace(0, 9, 8000))) / 8000
     soundfile.write(tmp_path / "u.wav", 0.1 * sum(np.sin(k * phase) / k for k in range(1, 6)), 8000)
     write(tmp_path / "wav.scp", f"u {tmp_path}/u.wav\n")
@@ -142,7 +137,7 @@ def test_a_folder_compared_with_itself_is_told(tmp_path: Path) -> None:
     assert "equals the reference in all 1 utterances: was one file given twice?" in done.stderr
 
 
-def rank_file(path: Path, eer: float, wer: float) -> Path:
+def rank_file(path, eer, wer):
     known = {"dataset": "libri", "split": "test"}
     eers = [known | {"gender": sex, "enrollment": "anon", "trial": "anon", "EER": eer} for sex in "fm"]
     wers = [known | {"asr": "anon", "WER": wer}, known | {"asr": "original", "WER": 1.8}]
@@ -150,7 +145,7 @@ def rank_file(path: Path, eer: float, wer: float) -> Path:
     return path
 
 
-def test_rank(tmp_path: Path) -> None:
+def test_rank(tmp_path):
     one = rank_file(tmp_path / "result_for_rank_one", 35.0, 5.0)
     two = rank_file(tmp_path / "result_for_rank_two", 22.0, 9.0)
     done = passes("rank", one, two)
@@ -185,9 +180,7 @@ def test_rank(tmp_path: Path) -> None:
         (["rank", "text", "--utility", "mos"], "expected utilities among"),
     ],
 )
-def test_every_bad_input_gets_one_clear_error(
-    lists: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
-) -> None:
+def test_every_bad_input_gets_one_clear_error(lists, monkeypatch, arguments, message):
     monkeypatch.chdir(lists)
     write(lists / "short", "a1 ONE TWO\n")
     done = refused(*arguments)

@@ -1,13 +1,10 @@
 """The commands `metrics` under conventions and `zebra`: lines, files and JSON."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
 from command_lines import passes, refused, run
 
 from evaluation import formats
@@ -20,7 +17,7 @@ GOLDEN = json.loads((DATA / "golden.json").read_text())
 
 
 @pytest.fixture
-def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def lists(tmp_path, monkeypatch):
     """Scores and keys of two sets as text, in the working folder."""
     monkeypatch.chdir(tmp_path)
     for name in ("vpc_like", "all_ties"):
@@ -34,12 +31,12 @@ def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def profile(name: str, *arguments: str) -> Result:
+def profile(name, *arguments):
     return passes("zebra", "-s", f"{name}.txt", "-k", f"{name}.key", *arguments)
 
 
 @pytest.mark.parametrize("name", ["vpc_like", "all_ties"])
-def test_lines_of_the_reference(lists: Path, name: str) -> None:
+def test_lines_of_the_reference(lists, name):
     population, individual = GOLDEN[name]["zebra"]["print"]
     category = GOLDEN[name]["zebra"]["tag"]
     expected = f"\nmy label\nPopulation: {population} bit\nIndividual: {individual} ({category})\n\n"
@@ -49,7 +46,7 @@ def test_lines_of_the_reference(lists: Path, name: str) -> None:
     assert list(lists.glob("ZEBRA*")) == []
 
 
-def test_the_ceiling_is_said(tmp_path: Path) -> None:
+def test_the_ceiling_is_said(tmp_path):
     """A perfect attacker on few trials gets a harmless category: that the trials allow no worse one stands beside."""
     lines = [f"m s{number} {score}\n" for number, score in enumerate([9.5, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0])]
     (tmp_path / "s").write_text("".join(lines))
@@ -60,13 +57,13 @@ def test_the_ceiling_is_said(tmp_path: Path) -> None:
     assert "ceiling" in json.loads((tmp_path / "z.json").read_text())["notes"]["zebra.individual"]
 
 
-def test_the_default_label_and_the_truth_of_useless_scores(lists: Path) -> None:
+def test_the_default_label_and_the_truth_of_useless_scores(lists):
     assert profile("all_ties").stdout == (
         "\nZEBRA profile\nPopulation: 0 bit\nIndividual: 0 (0)\n\nCategory 0: no evidence: even odds stay even\n"
     )
 
 
-def test_exported_files_are_named_by_the_label(lists: Path) -> None:
+def test_exported_files_are_named_by_the_label(lists):
     (lists / "out").mkdir()
     profile("vpc_like", "-l", "out/my label", "-e", "tex", "-e", "png", "-e", "svg", "-e", "pdf")
     names = sorted(path.name for path in (lists / "out").iterdir())
@@ -75,7 +72,7 @@ def test_exported_files_are_named_by_the_label(lists: Path) -> None:
     assert "my label" in (lists / "out" / "ZEBRA-my label.tex").read_text()
 
 
-def test_json_alone_on_standard_output_or_in_a_file(lists: Path) -> None:
+def test_json_alone_on_standard_output_or_in_a_file(lists):
     alone = profile("vpc_like", "--json", "-")
     report = json.loads(alone.stdout)
     assert list(report) == ["label", "n_target", "n_nontarget", "convention", "zebra"]
@@ -86,7 +83,7 @@ def test_json_alone_on_standard_output_or_in_a_file(lists: Path) -> None:
     assert json.loads((lists / "zebra.json").read_text()) == report
 
 
-def test_tags_of_a_user(lists: Path) -> None:
+def test_tags_of_a_user(lists):
     (lists / "tags.yaml").write_text("fine: 1\nbad: .inf\n")
     assert "Individual: 2.566 (bad)" in profile("vpc_like", "--scale", "tags.yaml").stdout
     result = run("metrics", "-s", "vpc_like.txt", "-k", "vpc_like.key", "--scale", "tags.yaml", "--json", "-")
@@ -94,7 +91,7 @@ def test_tags_of_a_user(lists: Path) -> None:
 
 
 @pytest.mark.parametrize("convention", ["default", "zebra-2020", "vpc2022", "vpc2024", "bosaris"])
-def test_the_convention_stands_in_every_output(lists: Path, convention: str) -> None:
+def test_the_convention_stands_in_every_output(lists, convention):
     arguments = ["metrics", "-s", "vpc_like.txt", "-k", "vpc_like.key", "--convention", convention]
     table = passes(*arguments, "--json", "m.json")
     report = json.loads((lists / "m.json").read_text())
@@ -104,7 +101,7 @@ def test_the_convention_stands_in_every_output(lists: Path, convention: str) -> 
     assert json.loads(profile("vpc_like", "--convention", convention, "--json", "-").stdout)["convention"] == convention
 
 
-def test_notes_stand_below_the_table(lists: Path) -> None:
+def test_notes_stand_below_the_table(lists):
     result = run("metrics", "-s", "all_ties.txt", "-k", "all_ties.key")
     assert (
         "\nd_sys: undefined: the histogram needs finite scores that are neither all equal nor too far apart\n"
@@ -114,7 +111,7 @@ def test_notes_stand_below_the_table(lists: Path) -> None:
     assert "tpr_at_fpr.0.001: not resolved: 700 nontarget trials, but at least 1,000 needed" in result.stdout
 
 
-def test_the_plot_is_shown_where_there_is_a_display(lists: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plot_is_shown_where_there_is_a_display(lists, monkeypatch):
     """As ZEBRA's README calls it; the tests have no display, so the backend Agg plays one that has."""
     from matplotlib import pyplot
 
@@ -124,7 +121,7 @@ def test_the_plot_is_shown_where_there_is_a_display(lists: Path, monkeypatch: py
     both = profile("vpc_like", "-p", "-e", "png")
     assert (both.exit_code, both.stderr) == (0, "no display to show the profile: see the files\n")
     assert (lists / "ZEBRA-ZEBRA profile.png").stat().st_size > 1000
-    shown: list[str] = []
+    shown = []
     monkeypatch.setattr(pyplot.figure().canvas.__class__, "required_interactive_framework", "some")
     monkeypatch.setattr(
         pyplot, "show", lambda: shown.append(pyplot.gcf().axes[0].get_legend().get_texts()[1].get_text())
@@ -138,7 +135,7 @@ def test_the_plot_is_shown_where_there_is_a_display(lists: Path, monkeypatch: py
 TWO = ("-s", "vpc_like.txt", "-k", "vpc_like.key", "-s", "all_ties.txt", "-k", "all_ties.key")
 
 
-def test_profiles_of_several_systems_are_one_table(lists: Path) -> None:
+def test_profiles_of_several_systems_are_one_table(lists):
     """Each row is the profile that the command gives for the system alone."""
     result = passes(
         "zebra", *TWO, "-l", "one", "-l", "two", "-e", "png", "--json", "z.json", "--convention", "zebra-2020"
@@ -153,7 +150,7 @@ def test_profiles_of_several_systems_are_one_table(lists: Path) -> None:
     assert sorted(path.name for path in lists.glob("*.png")) == ["ZEBRA-one.png", "ZEBRA-two.png"]
 
 
-def test_evidence_beyond_what_the_trials_support_is_not_printed_as_a_figure(tmp_path: Path) -> None:
+def test_evidence_beyond_what_the_trials_support_is_not_printed_as_a_figure(tmp_path):
     """Six trials, 100 deviations apart: a Gaussian makes 10^2000 of them, isotonic regression at most 10^0.6."""
     pairs = [f"m{place % 3} s{place // 3}" for place in range(9)]
     values = {"m0 s0": 100, "m1 s1": 101, "m2 s2": 102}
@@ -167,11 +164,11 @@ def test_evidence_beyond_what_the_trials_support_is_not_printed_as_a_figure(tmp_
     assert (shown["isotonic regression"], shown["Gaussians"]) == (ceiling, f"over {ceiling}")
 
 
-def test_worst_cases_are_those_of_one_system(lists: Path) -> None:
+def test_worst_cases_are_those_of_one_system(lists):
     assert "--worst-case takes one system" in refused("zebra", *TWO, "--worst-case")
 
 
-def test_the_tag_is_a_column_of_every_table(lists: Path) -> None:
+def test_the_tag_is_a_column_of_every_table(lists):
     """A heading holds no text of one system; differences have no tag."""
     shared_key = ("-s", "vpc_like.txt", "-s", "other.txt", "-k", "vpc_like.key")
     (lists / "other.txt").write_text((lists / "vpc_like.txt").read_text())
@@ -185,7 +182,7 @@ def test_the_tag_is_a_column_of_every_table(lists: Path) -> None:
         assert "at most" not in text
 
 
-def test_one_system_has_the_columns_and_intervals_that_several_have(lists: Path) -> None:
+def test_one_system_has_the_columns_and_intervals_that_several_have(lists):
     """Speakers bring 1000 resamples by default; options of tables serve the screen."""
     rng = np.random.default_rng(0)
     pairs = [(f"m{model}", f"m{tested}/{take}") for model in range(6) for tested in range(6) for take in range(3)]

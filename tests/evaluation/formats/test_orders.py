@@ -1,9 +1,5 @@
 """Writing scores and keys in the orders of other tools: what is written reads back as it was."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pytest
@@ -18,14 +14,14 @@ SPEAKERS = "s1 anna\ns2 bert\n"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     write_scores(tmp_path / "scores.txt", SCORES)
     write_key(tmp_path / "key.txt", KEY)
     (tmp_path / "utt2spk").write_text(SPEAKERS)
     return tmp_path
 
 
-def converted(folder: Path, *arguments: str) -> list[str]:
+def converted(folder, *arguments):
     ends = (".txt", ".h5", ".gz", "utt2spk")
     return ["convert", *(str(folder / one) if one.endswith(ends) else one for one in arguments)]
 
@@ -43,7 +39,7 @@ def converted(folder: Path, *arguments: str) -> list[str]:
     ],
 )
 @pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
-def test_scores_come_back(folder: Path, order: str, line: str, name: str) -> None:
+def test_scores_come_back(folder, order, line, name):
     arguments = ("scores", "scores.txt", name, "--to", order, "-k", "key.txt", "--segment-speakers", "utt2spk")
     passes(*converted(folder, *arguments))
     if name == "out.txt":
@@ -57,12 +53,12 @@ def test_scores_come_back(folder: Path, order: str, line: str, name: str) -> Non
         }
 
 
-def test_a_key_in_the_order_of_voxceleb(folder: Path) -> None:
+def test_a_key_in_the_order_of_voxceleb(folder):
     passes(*converted(folder, "key", "key.txt", "out.txt", "--to", "voxceleb"))
     assert (folder / "out.txt").read_text().splitlines() == ["1 anna s1", "0 anna s2", "0 bert s1", "1 bert s2"]
 
 
-def test_the_matlab_form(folder: Path) -> None:
+def test_the_matlab_form(folder):
     passes(*converted(folder, "scores", "scores.txt", "out.h5", "--to", "matlab"))
     with h5py.File(folder / "out.h5") as file:
         assert set(file) == {"ID", "score_mask", "scores"}
@@ -83,12 +79,12 @@ def test_the_matlab_form(folder: Path) -> None:
         (["trials", "key.txt", "out.txt", "--to", "kaldi"], "one order"),
     ],
 )
-def test_what_is_missing_is_said(folder: Path, arguments: list[str], words: str) -> None:
+def test_what_is_missing_is_said(folder, arguments, words):
     assert words in refused(*converted(folder, *arguments))
     assert not (folder / "out.txt").exists()
 
 
-def test_speakers_must_fit_the_truth(folder: Path) -> None:
+def test_speakers_must_fit_the_truth(folder):
     (folder / "utt2spk").write_text("s1 bert\ns2 bert\n")
     of_scores = ("scores", "scores.txt", "out.txt", "--to", "bob", "-k", "key.txt", "--segment-speakers", "utt2spk")
     arguments = converted(folder, *of_scores)

@@ -1,13 +1,9 @@
 """Data frames and labels: pandas, polars and stand-ins that have no more than what is asked of them."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike
 
 import evaluation as ev
 from spkbase.errors import DataError
@@ -80,7 +76,7 @@ def test_what_cannot_be_scores_may_stand_second():
 @pytest.mark.parametrize(
     "metric", [ev.eer, ev.cllr, ev.zebra, ev.d_sys, ev.evaluate, partial(ev.min_dcf, p_target=0.5)]
 )
-def test_labels_are_not_taken_for_scores(metric: Callable[..., object], labels: ArrayLike):
+def test_labels_are_not_taken_for_scores(metric, labels):
     """scikit-learn's order, ``metric(y_true, y_score)``, gave an EER of 0, or of 0.5 the other way round."""
     scores = np.linspace(-3.5, 3.5, 40)
     remedy = r"labels \((0|-1) and 1\).*give scores\[labels == 1\], scores\[labels == \1\]"

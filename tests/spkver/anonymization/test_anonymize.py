@@ -1,7 +1,5 @@
 """Data directories anonymised: complete, resumable, the same for any number of workers; and the command."""
 
-from __future__ import annotations
-
 import json
 import os
 
@@ -22,7 +20,7 @@ NAMES = ("a-1", "a-2", "b-1")
 
 
 @pytest.fixture
-def source(tmp_path) -> DataDir:
+def source(tmp_path):
     """Three utterances of two speakers, FLAC, with lists of all kinds."""
     folder = tmp_path / "set"
     for number, name in enumerate(NAMES):
@@ -39,11 +37,11 @@ def source(tmp_path) -> DataDir:
     return read_datadir(folder)
 
 
-def outputs(data: DataDir) -> dict[str, bytes]:
+def outputs(data):
     return {name: path.read_bytes() for name, path in data.recordings.items()}
 
 
-def times(data: DataDir) -> dict[str, int]:
+def times(data):
     return {name: path.stat().st_mtime_ns for name, path in data.recordings.items()}
 
 

@@ -1,7 +1,5 @@
 """The McAdams coefficient: golden output, a plain oracle, closed forms, and bits that do not depend on the company."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import soundfile
@@ -17,7 +15,7 @@ from spkver.anonymization.mcadams_coefficient import turn_poles
 EPS = np.finfo(np.float32).eps
 
 
-def vowel(seconds: float = 0.4, rate: int = 16000, seed: int = 0) -> np.ndarray:
+def vowel(seconds=0.4, rate=16000, seed=0):
     """Pulses and noise through three formants, float32 in [-0.5, 0.5]."""
     rng = np.random.default_rng(seed)
     n = round(seconds * rate)
@@ -29,7 +27,7 @@ def vowel(seconds: float = 0.4, rate: int = 16000, seed: int = 0) -> np.ndarray:
     return (0.5 * source / np.abs(source).max()).astype(np.float32)
 
 
-def oracle(samples: np.ndarray, rate: int, alpha: float) -> np.ndarray:
+def oracle(samples, rate, alpha):
     """The definition, a frame at a time: plain Burg, LAPACK's roots, SciPy's filters."""
     samples = samples.astype(np.float32) + EPS
     length, shift = int(rate * 0.02), int(rate * 0.01)
@@ -48,13 +46,13 @@ def oracle(samples: np.ndarray, rate: int, alpha: float) -> np.ndarray:
     return np.trunc(output / np.abs(output).max() * 32766)
 
 
-def to_integers(samples: np.ndarray) -> np.ndarray:
+def to_integers(samples):
     values = np.asarray(samples) * 32768
     assert np.array_equal(values, np.rint(values))
     return values
 
 
-def turned(samples: np.ndarray, rate: int, alpha: float) -> np.ndarray:
+def turned(samples, rate, alpha):
     output = turn_poles([samples], [rate], [alpha])[0]
     assert isinstance(output, np.ndarray)
     return output

@@ -1,7 +1,5 @@
 """The cosine that is adapted to its list of trials, against the formula written out with an inverse root."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.linalg import sqrtm

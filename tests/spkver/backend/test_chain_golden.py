@@ -1,13 +1,7 @@
 """Whole chains against the golden scores of SIDEKIT 1.3.2 and of the textbook (golden/backend/README.md)."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from evaluation.calibration import t_norm, z_norm
 from evaluation.embeddings import Embeddings
@@ -15,23 +9,22 @@ from evaluation.trials import Scores, Trials
 from spkver.backend import train_chain
 
 pytestmark = pytest.mark.golden
-Arrays = dict[str, NDArray]
 
 
 @pytest.fixture(scope="module")
-def golden(shared: Path) -> Arrays:
-    arrays: Arrays = {}
+def golden(shared):
+    arrays = {}
     for name in ("inputs", "tv", "scores", "normalisation", "plda"):
         with np.load(shared / "golden" / "backend" / f"{name}.npz") as file:
             arrays.update(file)
     return arrays
 
 
-def texts(array: NDArray) -> list[str]:
+def texts(array):
     return [name.decode() for name in array.tolist()]
 
 
-def embeddings(golden: Arrays, part: str) -> Embeddings:
+def embeddings(golden, part):
     segments = golden.get(f"{part}_segments")
     vectors = golden[f"iv_{part}"]
     ids = texts(segments)
@@ -39,7 +32,7 @@ def embeddings(golden: Arrays, part: str) -> Embeddings:
     return Embeddings(ids, texts(golden[f"{part}_models"]) if part != "test" else ids, vectors)
 
 
-def same(ours: NDArray, theirs: NDArray) -> None:
+def same(ours, theirs):
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
 
 
@@ -66,7 +59,7 @@ LDA = {"lda": {"rank": 10, "convention": "sidekit"}}
         (["snorm: 30"], "adaptive_s_norm_top30"),
     ],
 )
-def test_scores(golden: Arrays, chain: list[Any], name: str) -> None:
+def test_scores(golden, chain, name):
     """All 60 x 120 scores, in the order of the golden arrays."""
     backend = train_chain(embeddings(golden, "train"), chain)
     models, segments = texts(golden["trial_models"]), texts(golden["trial_segments"])
@@ -75,14 +68,14 @@ def test_scores(golden: Arrays, chain: list[Any], name: str) -> None:
     same(scores.reshape(len(models), -1), golden[name])
 
 
-def square(models: list[str], segments: list[str], values: NDArray, mask: NDArray | None = None) -> Scores:
+def square(models, segments, values, mask=None):
     rows, columns = np.nonzero(np.ones(values.shape, bool) if mask is None else mask)
     return Scores.from_ids(
         [models[row] for row in rows], [segments[column] for column in columns], values[rows, columns]
     )
 
 
-def test_z_t_and_zt_norm(golden: Arrays) -> None:
+def test_z_t_and_zt_norm(golden):
     models, segments, cohort = (
         texts(golden["trial_models"]),
         texts(golden["trial_segments"]),

@@ -1,13 +1,8 @@
 """Kaldi's and VBx's models as backends: scores of the parts one by one, real vectors, files of all kinds."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from command_lines import run
-from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.metrics import eer
@@ -25,23 +20,23 @@ EMBEDDINGS = Embeddings([f"u{row:02d}" for row in range(12)], SPEAKERS, VECTORS)
 TRIALS = Trials.from_ids(np.repeat(["s0", "s1", "s2", "s3"], 12).tolist(), EMBEDDINGS.ids.tolist() * 4)
 
 
-def by_hand(vectors: NDArray, length: str) -> NDArray:
+def by_hand(vectors, length):
     sessions = backends.Sessions(vectors, np.arange(12) // 3)
     return backends.kaldi_plda_scores(
         PLDA, sessions, vectors, np.repeat(np.arange(4), 12), np.tile(np.arange(12), 4), length=length
     )
 
 
-def of_vbx(transform: backends.VbxTransform, vectors: NDArray) -> NDArray:
+def of_vbx(transform, vectors):
     return unit(unit(vectors - transform.mean1) @ transform.lda - transform.mean2)
 
 
-def unit(vectors: NDArray) -> NDArray:
+def unit(vectors):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("length", ["kaldi", "simple", "none"])
-def test_scores_of_the_parts_one_by_one(length: str, tmp_path: Path) -> None:
+def test_scores_of_the_parts_one_by_one(length, tmp_path):
     offset = np.sqrt(3) * unit((VECTORS - MEAN) @ MATRIX[:, :5].T + MATRIX[:, 5])
     plain = np.sqrt(3) * unit((VECTORS - MEAN) @ MATRIX[:, :5].T)
     cases = [
@@ -60,7 +55,7 @@ def test_scores_of_the_parts_one_by_one(length: str, tmp_path: Path) -> None:
         assert np.array_equal(again.score(EMBEDDINGS, EMBEDDINGS, TRIALS).values, scores)
 
 
-def test_our_own_plda_with_the_lengths_of_kaldi() -> None:
+def test_our_own_plda_with_the_lengths_of_kaldi():
     training = Embeddings(
         [f"t{row}" for row in range(90)], [f"s{row // 6}" for row in range(90)],
         DRAW.normal(size=(15, 5))[np.arange(90) // 6] + DRAW.normal(size=(90, 5)),
@@ -74,14 +69,14 @@ def test_our_own_plda_with_the_lengths_of_kaldi() -> None:
     )  # fmt: skip
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path):
     backends.write_kaldi_plda(tmp_path / "plda", PLDA)
     (tmp_path / "mean.vec").write_text(f" [ {' '.join(map(repr, MEAN.tolist()))} ]\n")
     rows = "".join(f"\n  {' '.join(map(repr, row))}" for row in MATRIX.tolist())
     (tmp_path / "transform.mat").write_text(f" [{rows} ]\n")
     write_arrays(tmp_path / "transform.h5", VBX._asdict())
 
-    def imported(*options: str) -> str:
+    def imported(*options):
         files = [option if option.startswith("--") else str(tmp_path / option) for option in options]
         result = run("backend", "import", "--plda", tmp_path / "plda", *files, "--output", tmp_path / "b.h5")
         assert result.exit_code == (2 if result.stderr else 0), result.output
@@ -102,7 +97,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.golden
-def test_vectors_of_a_meeting(shared: Path) -> None:
+def test_vectors_of_a_meeting(shared):
     """Pairs of segments of one speaker against pairs of two; segments in which one speaker is active alone.
 
     The errors fall with the transform and again with the PLDA, as formats/kaldi_plda/README.md says (13.4, 9.2, 9.2 %);

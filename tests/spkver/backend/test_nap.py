@@ -1,7 +1,5 @@
 """Nuisance attribute projection against the eigenvectors of the scatter matrix itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,18 +11,18 @@ from spkbase.work import Work
 from spkver.backend.nap import combine_rows, fit_nap, gram_matrix, inner_products
 
 
-def sessions(seed: int = 0, *, n: int = 24, dimension: int = 40, n_speakers: int = 6) -> tuple[np.ndarray, list[str]]:
+def sessions(seed=0, *, n=24, dimension=40, n_speakers=6):
     rng = np.random.default_rng(seed)
     speakers = [f"m{number % n_speakers:03d}" for number in rng.permutation(n)]
     vectors = rng.standard_normal((n, dimension)) * np.linspace(3, 0.3, dimension)
     return vectors + 0.5, speakers
 
 
-def total_scatter(vectors: np.ndarray, speakers: list[str]) -> np.ndarray:
+def total_scatter(vectors, speakers):
     return vectors.T @ vectors
 
 
-def within_scatter(vectors: np.ndarray, speakers: list[str]) -> np.ndarray:
+def within_scatter(vectors, speakers):
     scatter = np.zeros((vectors.shape[1],) * 2)
     for speaker in set(speakers):
         own = vectors[[name == speaker for name in speakers]]

@@ -1,9 +1,6 @@
 """Steps as estimators: scikit-learn's own checks, and the same numbers as in a chain."""
 
-from __future__ import annotations
-
 from contextlib import suppress
-from typing import Any
 from unittest import SkipTest
 
 import numpy as np
@@ -15,7 +12,7 @@ from spkbase.errors import ConfigError
 from spkver.backend import sklearn_step, train_chain
 
 pytest.importorskip("sklearn", minversion="1.6")
-STEPS: list[tuple[str, dict[str, Any]]] = [
+STEPS = [
     ("centre", {}), ("whiten", {}), ("length", {}), ("efr", {}), ("sphnorm", {}), ("lda", {}), ("wccn", {}),
     ("nap", {"rank": 1}),
 ]  # fmt: skip
@@ -25,7 +22,7 @@ EXPECTED = {"length": {"check_estimators_dtypes": "a vector of zeros is an error
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "values"), STEPS, ids=[name for name, _ in STEPS])
-def test_checks_of_scikit_learn(name: str, values: dict[str, Any]) -> None:
+def test_checks_of_scikit_learn(name, values):
     checks = pytest.importorskip("sklearn.utils.estimator_checks", exc_type=ImportError)
     number = 0
     for estimator, check in checks.estimator_checks_generator(sklearn_step(name, **values)):
@@ -37,17 +34,17 @@ def test_checks_of_scikit_learn(name: str, values: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def speakers() -> np.ndarray:
+def speakers():
     return np.repeat(np.arange(12), 6)
 
 
 @pytest.fixture
-def vectors(speakers: np.ndarray) -> np.ndarray:
+def vectors(speakers):
     draw = np.random.default_rng(0)
     return draw.normal(size=(12, 5))[speakers] + 0.4 * draw.normal(size=(len(speakers), 5))
 
 
-def test_same_numbers_as_in_a_chain(vectors: np.ndarray, speakers: np.ndarray) -> None:
+def test_same_numbers_as_in_a_chain(vectors, speakers):
     pipeline = make_pipeline(
         sklearn_step("whiten", kind="cholesky"), sklearn_step("length"), sklearn_step("lda", rank=3)
     )
@@ -59,7 +56,7 @@ def test_same_numbers_as_in_a_chain(vectors: np.ndarray, speakers: np.ndarray) -
     assert list(pipeline.get_feature_names_out()) == ["lda0", "lda1", "lda2"]
 
 
-def test_what_is_refused(vectors: np.ndarray, speakers: np.ndarray) -> None:
+def test_what_is_refused(vectors, speakers):
     for name in ("plda", "coral", "nothing"):
         with pytest.raises(ConfigError, match="expected one of centre, whiten"):
             sklearn_step(name)

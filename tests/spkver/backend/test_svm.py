@@ -1,9 +1,5 @@
 """One-against-background machines against scikit-learn's on the raw kernel."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pytest
@@ -19,7 +15,7 @@ EXACT = SvmConfig(tolerance=1e-9)
 SESSIONS = {"anna": 1, "bert": 3, "ü/ç": 2, "d" * 150: 7}
 
 
-def data(dtype: type = np.float64) -> tuple[list[str], np.ndarray, np.ndarray]:
+def data(dtype=np.float64):
     rng = np.random.default_rng(0)
     models = [name for name, count in SESSIONS.items() for _ in range(count)]
     centres = {name: rng.standard_normal(30) for name in SESSIONS}
@@ -27,7 +23,7 @@ def data(dtype: type = np.float64) -> tuple[list[str], np.ndarray, np.ndarray]:
     return models, vectors.astype(dtype), rng.standard_normal((40, 30)).astype(dtype)
 
 
-def reference(own: np.ndarray, background: np.ndarray, cost: float | None, tests: np.ndarray) -> np.ndarray:
+def reference(own, background, cost, tests):
     stacked = np.concatenate([background, own]).astype(np.float64)
     cost = cost or len(stacked) / (stacked**2).sum()
     labels = [0] * len(background) + [1] * len(own)
@@ -67,7 +63,7 @@ def test_options_out_of_range_are_refused(name, value):
 # --- in files --------------------------------------------------------------------------------------------------------
 
 
-def many(folder: Path | None = None):
+def many(folder=None):
     """Machines in three chunks; models with 1 to 3 sessions in mixed rows."""
     rng = np.random.default_rng(5)
     models = [f"m{number:02d}" for number in [*rng.permutation(40), *rng.integers(0, 40, 30)]]

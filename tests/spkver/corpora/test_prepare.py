@@ -1,9 +1,6 @@
 """Sets of the challenges from synthetic trees of the shape of LibriSpeech and IEMOCAP."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +16,7 @@ RATE = 16000
 SUBSETS = ("dev-clean", "test-clean", "train-clean-360")
 
 
-def audio(path: Path) -> None:
+def audio(path):
     path.parent.mkdir(parents=True, exist_ok=True)
     soundfile.write(path, np.zeros(160), RATE, subtype="PCM_16")
 
@@ -27,7 +24,7 @@ def audio(path: Path) -> None:
 # --- LibriSpeech ----------------------------------------------------------------------------------
 
 
-def write_librispeech(root: Path) -> Path:
+def write_librispeech(root):
     """Eight speakers a subset, four of each sex, with two chapters of three utterances."""
     lines = ["; a comment", ";ID  |SEX| SUBSET           |MINUTES| NAME", ""]
     for number, subset in enumerate(SUBSETS):
@@ -47,17 +44,17 @@ def write_librispeech(root: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tree(tmp_path_factory):
     """Read only."""
     return write_librispeech(tmp_path_factory.mktemp("corpus") / "LibriSpeech")
 
 
 @pytest.fixture
-def own_tree(tmp_path: Path) -> Path:
+def own_tree(tmp_path):
     return write_librispeech(tmp_path / "LibriSpeech")
 
 
-def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree: Path, tmp_path: Path) -> None:
+def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree, tmp_path):
     text = passes("prepare", "librispeech", tree.parent, tmp_path / "data").output  # the folder above is taken too
     data = tmp_path / "data"
     names = [f"libri_{part}_{what}" for part in ("dev", "test") for what in ("enrolls", "trials_f", "trials_m")]
@@ -87,7 +84,7 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree: Path, 
     assert json.loads((data / "librispeech.json").read_text())["lists"] == "drawn"
 
 
-def test_trials_of_2026_are_across_the_sexes(tree: Path, tmp_path: Path) -> None:
+def test_trials_of_2026_are_across_the_sexes(tree, tmp_path):
     passes("prepare", "librispeech", tree, tmp_path / "data", "--year", "2026", "--subset", "test-clean")
     trials = read_datadir(tmp_path / "data/libri_test_trials_mixed")
     assert trials.trials is not None
@@ -97,7 +94,7 @@ def test_trials_of_2026_are_across_the_sexes(tree: Path, tmp_path: Path) -> None
     assert int(trials.trials.is_target.sum()) == 24
 
 
-def write_lists(folder: Path) -> Path:
+def write_lists(folder):
     """The challenge's own lists of a part of the utterances."""
     for name, lines in {
         "enrolls/enrolls": ["2000-2200-0000", "2002-2200-0000", "2001-2200-0001"],
@@ -112,7 +109,7 @@ def write_lists(folder: Path) -> Path:
     return folder
 
 
-def test_the_challenges_own_lists_are_taken(tree: Path, tmp_path: Path) -> None:
+def test_the_challenges_own_lists_are_taken(tree, tmp_path):
     lists = write_lists(tmp_path / "challenge")
     options = ("--subset", "test-clean", "--lists", lists)
     passes("prepare", "librispeech", tree, tmp_path / "data", *options)
@@ -148,9 +145,7 @@ def test_the_challenges_own_lists_are_taken(tree: Path, tmp_path: Path) -> None:
         ("trials_f/trials", "2000 x", ["libri_test_trials_f/trials:4"]),
     ],
 )
-def test_lists_that_do_not_fit_are_refused(
-    tree: Path, tmp_path: Path, file: str, line: str, messages: list[str]
-) -> None:
+def test_lists_that_do_not_fit_are_refused(tree, tmp_path, file, line, messages):
     lists = write_lists(tmp_path / "challenge")
     with (lists / f"libri_test_{file}").open("a") as handle:
         handle.write(line + "\n")
@@ -160,7 +155,7 @@ def test_lists_that_do_not_fit_are_refused(
     assert not (tmp_path / "data").exists()
 
 
-def test_everything_wrong_with_a_tree_is_told_at_once_and_nothing_is_written(own_tree: Path, tmp_path: Path) -> None:
+def test_everything_wrong_with_a_tree_is_told_at_once_and_nothing_is_written(own_tree, tmp_path):
     speakers = own_tree / "SPEAKERS.TXT"
     kept = [line for line in speakers.read_text().splitlines() if not line.startswith("1000")]
     speakers.write_text("\n".join([*kept, "77 | x | dev-clean", "1001 | F | again"]) + "\n")
@@ -195,7 +190,7 @@ def test_everything_wrong_with_a_tree_is_told_at_once_and_nothing_is_written(own
     assert not (tmp_path / "data").exists()
 
 
-def test_folders_that_are_not_there(tree: Path, tmp_path: Path) -> None:
+def test_folders_that_are_not_there(tree, tmp_path):
     for arguments, message in (
         ([tmp_path / "nowhere"], "SPEAKERS.TXT"),
         ([tree, "--subset", "dev-other"], "no subset dev-other"),
@@ -207,7 +202,7 @@ def test_folders_that_are_not_there(tree: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_what_is_there_is_not_overwritten(tree: Path, tmp_path: Path) -> None:
+def test_what_is_there_is_not_overwritten(tree, tmp_path):
     (tmp_path / "data/libri_dev_enrolls").mkdir(parents=True)
     assert "libri_dev_enrolls: already exists" in refused("prepare", "librispeech", tree, tmp_path / "data")
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["libri_dev_enrolls"]
@@ -219,7 +214,7 @@ LABELS = ("neu", "hap", "exc", "sad", "ang", "fru", "xxx")
 HEAD = "% [START_TIME - END_TIME] TURN_NAME EMOTION [V, A, D]\n\n"
 
 
-def write_iemocap(root: Path) -> Path:
+def write_iemocap(root):
     for session in "12345":
         for dialog in (f"Ses0{session}F_impro01", f"Ses0{session}M_script01_1"):
             text = HEAD
@@ -244,13 +239,13 @@ def write_iemocap(root: Path) -> Path:
 
 
 @pytest.fixture
-def emotional(tmp_path: Path) -> Path:
+def emotional(tmp_path):
     return write_iemocap(tmp_path / "IEMOCAP_full_release")
 
 
-def test_sets_of_iemocap_are_read_by_the_recogniser_of_emotions(emotional: Path, tmp_path: Path) -> None:
+def test_sets_of_iemocap_are_read_by_the_recogniser_of_emotions(emotional, tmp_path):
     text = passes("prepare", "iemocap", emotional.parent, tmp_path / "data").output
-    speakers: dict[str, set[str]] = {}
+    speakers = {}
     for name in ("IEMOCAP_dev", "IEMOCAP_test"):
         directory = read_datadir(tmp_path / "data" / name)
         emotions, folds = read_emotions(directory), read_folds(directory)
@@ -273,7 +268,7 @@ def test_sets_of_iemocap_are_read_by_the_recogniser_of_emotions(emotional: Path,
     assert json.loads((tmp_path / "data/iemocap.json").read_text())["left_out"] == {"fru": 10, "xxx": 10}
 
 
-def test_the_challenges_own_parts_are_taken(emotional: Path, tmp_path: Path) -> None:
+def test_the_challenges_own_parts_are_taken(emotional, tmp_path):
     chosen = {"IEMOCAP_dev": ["Ses01F_impro01_F000", "Ses01F_impro01_M001"], "IEMOCAP_test": ["Ses02F_impro01_F000"]}
     for name, utterances in chosen.items():
         (tmp_path / "challenge" / name).mkdir(parents=True)
@@ -289,7 +284,7 @@ def test_the_challenges_own_parts_are_taken(emotional: Path, tmp_path: Path) -> 
         make_iemocap_sets(read_iemocap(emotional), tmp_path, lists=tmp_path / "challenge")
 
 
-def test_everything_wrong_with_the_labels_is_told_at_once(emotional: Path, tmp_path: Path) -> None:
+def test_everything_wrong_with_the_labels_is_told_at_once(emotional, tmp_path):
     folder = emotional / "Session1/dialog/EmoEvaluation"
     with (folder / "Ses01F_impro01.txt").open("a") as handle:
         handle.write("[1.0 - 2.0]\tSes01F_impro01_F000\tneu\t[2, 2, 2]\n")

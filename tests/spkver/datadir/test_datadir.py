@@ -1,7 +1,5 @@
 """Kaldi data directories: reading with all problems at once, writing, shell commands, comparison with the twin."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from spkver.datadir.twins import check_twin
 RATE = 16000
 
 
-def speech(seed: int, n_samples: int = 4000) -> np.ndarray:
+def speech(seed, n_samples=4000):
     return np.random.default_rng(seed).uniform(-0.5, 0.5, n_samples)
 
 

@@ -1,7 +1,5 @@
 """Data of one's own: data directories of folders of recordings, and their split into the sets of an evaluation."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -20,7 +18,7 @@ from spkver.datadir.reading import datadir_of_folder, read_datadir
 from spkver.datadir.splitting import SplitRules, full_cross, split_datadir, twin_of_split
 
 
-def touch(folder: Path, *names: str, channels: int = 1) -> Path:
+def touch(folder, *names, channels=1):
     noise = 0.1 * np.random.default_rng(0).standard_normal((8000, channels))
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -28,7 +26,7 @@ def touch(folder: Path, *names: str, channels: int = 1) -> Path:
     return folder
 
 
-def people(n_women: int, n_men: int, n_utterances: int = 6) -> DataDir:
+def people(n_women, n_men, n_utterances=6):
     speakers = [f"f{number:02d}" for number in range(n_women)] + [f"m{number:02d}" for number in range(n_men)]
     utterances = {f"{speaker}-{number}": speaker for speaker in speakers for number in range(n_utterances)}
     recordings = {utterance: Path(f"/audio/{utterance}.wav") for utterance in utterances}

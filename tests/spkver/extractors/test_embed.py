@@ -1,7 +1,5 @@
 """``spkver embed``: one file of vectors, the same whatever happens on the way to it."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -38,7 +36,7 @@ def spectrum(samples, rate):
 """
 
 
-def make_set(folder: Path, count: int = 20, *, rate: int = RATE) -> DataDir:
+def make_set(folder, count=20, *, rate=RATE):
     """A data directory of recordings of different lengths, two to a speaker."""
     names = [f"u{number:02d}" for number in range(count)]
     (folder / "wav").mkdir(parents=True)
@@ -51,18 +49,18 @@ def make_set(folder: Path, count: int = 20, *, rate: int = RATE) -> DataDir:
 
 
 @pytest.fixture
-def source(tmp_path) -> DataDir:
+def source(tmp_path):
     return make_set(tmp_path / "set")
 
 
 @pytest.fixture
-def own(tmp_path) -> str:
+def own(tmp_path):
     (tmp_path / "own.py").write_text(OWN)
     return f"{tmp_path / 'own.py'}:spectrum"
 
 
 @pytest.fixture(scope="module")
-def weights(tmp_path_factory) -> Path:
+def weights(tmp_path_factory):
     content = {"model_state": Tensors(oracle.random_ge2e(1))}
     return write_torch(tmp_path_factory.mktemp("weights") / "pretrained.pt", content)
 

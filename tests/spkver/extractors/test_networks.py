@@ -1,10 +1,7 @@
 """Networks: CAM++ and GE2E against their definitions and PyTorch's numbers; ONNX files of every form that is taken."""
 
-from __future__ import annotations
-
 import os
 import sys
-from pathlib import Path
 
 import network_oracle as oracle
 import numpy as np
@@ -76,7 +73,7 @@ def test_weights_of_something_else_are_named(change, words):
 
 
 @pytest.fixture(scope="module")
-def golden(shared: Path) -> dict[str, np.ndarray]:
+def golden(shared):
     with np.load(shared / "golden/networks/networks.npz") as file:
         return dict(file)
 
@@ -113,7 +110,7 @@ def test_vectors_equal_those_of_pytorch(golden, shared):
         np.testing.assert_allclose(embed_windows(samples, 16000, ge2e), golden[f"ge2e_{number}"], atol=1e-5)
 
 
-def write(path: Path, *, inputs: list, outputs: list, mels: int = 80) -> Path:
+def write(path, *, inputs, outputs, mels=80):
     """Write a network that gives the means over the frames of its first input, times a matrix of (mels, 3)."""
     matrix = np.linspace(-1, 1, mels * 3).reshape(mels, 3).astype(np.float32)
     helper = onnx.helper
@@ -131,12 +128,12 @@ def write(path: Path, *, inputs: list, outputs: list, mels: int = 80) -> Path:
     return path
 
 
-def tiny(path: Path, *, name: str = "feats", mels: object = 80, output: str = "embs", size: int = 80) -> Path:
+def tiny(path, *, name="feats", mels=80, output="embs", size=80):
     return write(path, inputs=[(name, FLOAT, ["B", "T", mels])], outputs=[(output, FLOAT, ["B", 3])], mels=size)
 
 
 @pytest.fixture
-def samples() -> np.ndarray:
+def samples():
     rng = np.random.default_rng(0)
     return (0.1 * rng.standard_normal(12000) * np.linspace(0.1, 1, 12000)).astype(np.float32)
 

@@ -1,7 +1,5 @@
 """SIDEKIT's feature files in place of ours, and ours for SIDEKIT."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The pitch tracker against harmonic signals whose pitch is known, and against pYIN on real speech."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from known_pitch import voice
@@ -11,14 +9,14 @@ from spkver.features.pitch import FRAME_SHIFT, rapt_track
 GROSS = 0.2  # share by which a pitch is off that counts as a gross error
 
 
-def noisy(samples: np.ndarray, decibels: float) -> np.ndarray:
+def noisy(samples, decibels):
     noise = np.random.default_rng(0).standard_normal(len(samples))
     return samples + noise * np.sqrt((samples**2).mean() / 10 ** (decibels / 10))
 
 
 @pytest.mark.parametrize("decibels", [40, 0])
 @pytest.mark.parametrize("pitch", [75, 180, 400])
-def test_known_pitch_is_found_without_a_gross_error(pitch: float, decibels: float) -> None:
+def test_known_pitch_is_found_without_a_gross_error(pitch, decibels):
     samples, contour = voice(pitch)
     hertz, _ = rapt_track(noisy(samples, decibels), 16000)
     true = np.interp(np.arange(len(hertz)) * FRAME_SHIFT, np.arange(len(contour)) / 16000, contour)
@@ -29,7 +27,7 @@ def test_known_pitch_is_found_without_a_gross_error(pitch: float, decibels: floa
 
 
 @pytest.mark.parametrize("rate", [8000, 44100])
-def test_other_rates_give_the_same_pitch(rate: int) -> None:
+def test_other_rates_give_the_same_pitch(rate):
     samples, contour = voice(150, rate=rate, seconds=1.0)
     hertz, _ = rapt_track(samples, rate)
     true = np.interp(np.arange(len(hertz)) * FRAME_SHIFT, np.arange(len(contour)) / rate, contour)
@@ -39,7 +37,7 @@ def test_other_rates_give_the_same_pitch(rate: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["noise", "silence", "offset", "click"])
-def test_what_has_no_pitch_has_no_voice(kind: str) -> None:
+def test_what_has_no_pitch_has_no_voice(kind):
     samples = {
         "noise": np.random.default_rng(1).standard_normal(32000),
         "silence": np.zeros(16000),
@@ -55,7 +53,7 @@ def test_what_has_no_pitch_has_no_voice(kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.golden
-def test_pitch_of_real_speech_agrees_with_pyin(shared) -> None:
+def test_pitch_of_real_speech_agrees_with_pyin(shared):
     """Where both hear voice in 12 recordings of LibriSpeech; what is left over are pYIN's errors too."""
     import librosa
     import soundfile

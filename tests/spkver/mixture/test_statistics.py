@@ -1,7 +1,5 @@
 """Statistics of segments against brute force; they add, and a segment's own depend on nothing else."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest
@@ -16,22 +14,22 @@ from spkver.mixture import accumulate_statistics, open_statistics, with_full_cov
 from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, natural_parameters
 
 
-def random_mixture(rng: np.random.Generator, n_components: int = 4, dimension: int = 3) -> GaussianMixture:
+def random_mixture(rng, n_components=4, dimension=3):
     weights = rng.uniform(0.5, 1.5, n_components)
     shape = (n_components, dimension)
     return GaussianMixture(weights / weights.sum(), rng.standard_normal(shape), rng.uniform(0.3, 2, shape))
 
 
-def frames_of(recordings: dict[str, np.ndarray]) -> Frames:
+def frames_of(recordings):
     offsets = np.cumsum([0, *map(len, recordings.values())])
     return Frames(np.array(list(recordings), object), offsets, np.concatenate(list(recordings.values())))
 
 
-def random_frames(rng: np.random.Generator, lengths: list[int], dtype: type = np.float64) -> Frames:
+def random_frames(rng, lengths, dtype=np.float64):
     return frames_of({f"r{n:03d}": rng.standard_normal((length, 3)).astype(dtype) for n, length in enumerate(lengths)})
 
 
-def brute_force(mixture: GaussianMixture, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def brute_force(mixture, frames):
     joint = np.column_stack(
         [
             w * multivariate_normal(m, np.diag(v)).pdf(frames)
@@ -63,7 +61,7 @@ def test_no_operand_of_the_products_is_denormal(dtype, full, offset):
     np.testing.assert_allclose((joint * augmented[:, -1]).T, expected, rtol=0, atol=atol)
 
 
-def component_log_densities(mixture: GaussianMixture, frames: np.ndarray) -> np.ndarray:
+def component_log_densities(mixture, frames):
     return np.column_stack(
         [
             multivariate_normal(m, np.diag(v)).logpdf(frames)
@@ -118,7 +116,7 @@ def test_missing_frames(segments, words):
 # --- in files --------------------------------------------------------------------------------------------------------
 
 
-def case(n: int = 75, dtype: type = np.float32) -> tuple[GaussianMixture, Frames, list[str], list[str]]:
+def case(n=75, dtype=np.float32):
     """Three blocks of rows, in another order than the frames; some segments stand twice."""
     rng = np.random.default_rng(7)
     frames = random_frames(rng, rng.integers(1, 90, 60).tolist(), dtype)

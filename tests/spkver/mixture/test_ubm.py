@@ -1,7 +1,5 @@
 """EM by splitting: golden numbers, scikit-learn, closed forms and properties."""
 
-from __future__ import annotations
-
 import golden_numbers
 import numpy as np
 import pytest
@@ -19,11 +17,11 @@ NO_LIMITS = {"lowest": np.zeros(2), "highest": np.full(2, np.inf)}
 
 
 @pytest.fixture(scope="module")
-def golden() -> dict[str, np.ndarray]:
+def golden():
     return golden_numbers.load("em_split")
 
 
-def random_mixture(rng: np.random.Generator, n_components: int, dimension: int) -> GaussianMixture:
+def random_mixture(rng, n_components, dimension):
     weights = rng.uniform(0.5, 1.5, n_components)
     return GaussianMixture(
         weights / weights.sum(),
@@ -150,11 +148,11 @@ def test_bad_frames(frames, config, words):
 # ---  ---------------------------------------------------------------------------------------------------
 
 
-def some_frames() -> np.ndarray:
+def some_frames():
     return np.random.default_rng(2).standard_normal((20_000, 5)).astype(np.float32)
 
 
-def contents(trained: ubm.TrainedUbm) -> bytes:
+def contents(trained):
     mixture = trained.mixture
     arrays = (mixture.weights, mixture.means, mixture.variances, trained.variance_control)
     return b"".join(one.tobytes() for one in (*arrays, trained.log_likelihoods, trained.sizes))

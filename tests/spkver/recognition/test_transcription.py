@@ -1,10 +1,7 @@
 """Transcription by PocketSphinx, and the chunks that keep its results."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ from spkver.audio import write_audio
 from spkver.recognition.recordings import map_recordings
 
 
-def length_of(path: Path, log: Path) -> int:
+def length_of(path, log):
     """Tell how long a file is, and that it was asked."""
     with log.open("a") as file:
         file.write(f"{path.name}\n")
@@ -26,7 +23,7 @@ def length_of(path: Path, log: Path) -> int:
     return path.stat().st_size
 
 
-def test_results_are_kept_in_chunks_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_kept_in_chunks_and_resumed(tmp_path, monkeypatch):
     monkeypatch.setattr("spkver.recognition.recordings._CHUNK", 3)
     files = {}
     for number in range(8):
@@ -36,7 +33,7 @@ def test_results_are_kept_in_chunks_and_resumed(tmp_path: Path, monkeypatch: pyt
     log = tmp_path / "log"
     work = partial(length_of, log=log)
 
-    def call(settings: str = "one") -> dict[str, int]:
+    def call(settings="one"):
         log.write_text("")
         with start_run(tmp_path / "out", {}, jobs=1) as started:
             return map_recordings(started, "lengths", work, files, settings=settings)
@@ -58,7 +55,7 @@ def test_results_are_kept_in_chunks_and_resumed(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.fixture(scope="module")
-def spoken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def spoken(tmp_path_factory):
     """Two utterances of synthetic speech."""
     pytest.importorskip("pocketsphinx")
     folder = tmp_path_factory.mktemp("spoken")
@@ -74,7 +71,7 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_text_does_not_depend_on_what_came_before(spoken: Path, tmp_path: Path) -> None:
+def test_text_does_not_depend_on_what_came_before(spoken, tmp_path):
     passes("transcribe", spoken, "-o", tmp_path / "one", "--jobs", 1)
     found = read_transcripts(tmp_path / "one" / "text")
     assert list(found) == ["a", "b"]
@@ -93,7 +90,7 @@ def test_text_does_not_depend_on_what_came_before(spoken: Path, tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.golden
-def test_real_speech_is_understood_whatever_came_before(shared: Path) -> None:
+def test_real_speech_is_understood_whatever_came_before(shared):
     """An actress says a known sentence; as the model sees it, to the last bit, after any other recording."""
     pytest.importorskip("pocketsphinx")
     from spkver.recognition.words import _decoder, recognise_file
@@ -112,7 +109,7 @@ def test_real_speech_is_understood_whatever_came_before(shared: Path) -> None:
     assert len({"KIDS", "ARE", "TALKING", "BY", "THE", "DOOR"} & set(found[0][0][0].split())) >= 4
 
 
-def test_without_the_recogniser_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_recogniser_the_remedy_is_told(tmp_path, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "pocketsphinx", None)

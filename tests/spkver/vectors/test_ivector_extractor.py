@@ -1,9 +1,5 @@
 """i-vectors on one's own data by command: trained on a data directory, extracted by ``spkver embed``."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from command_lines import passes, refused
@@ -16,7 +12,7 @@ from spkver.vectors import extract_ivectors, read_total_variability
 SIZE = "--set ubm.components=4 --set total_variability.rank=5 --set total_variability.rounds=2 --jobs 1"
 
 
-def make_directory(folder: Path, rate: int) -> Path:
+def make_directory(folder, rate):
     """A Kaldi data directory of three speakers with three utterances each: coloured noise in bursts."""
     rng, lines = np.random.default_rng(0), []
     folder.mkdir()
@@ -31,12 +27,12 @@ def make_directory(folder: Path, rate: int) -> Path:
     return folder
 
 
-def run(command: str) -> str:
+def run(command):
     return passes(*command.split()).output
 
 
 @pytest.mark.parametrize("rate", [16000, 8000])
-def test_embed_gives_the_vectors_of_the_trained_model(tmp_path: Path, rate: int) -> None:
+def test_embed_gives_the_vectors_of_the_trained_model(tmp_path, rate):
     data, model = make_directory(tmp_path / "data", rate), tmp_path / "model"
     assert f"i-vectors of 5 dimensions at {rate} Hz" in run(f"train {data} --system ivector -o {model} {SIZE}")
     run(f"embed {data} --extractor ivector:{model} --output {tmp_path}/vectors.h5 --jobs 1")
@@ -51,7 +47,7 @@ def test_embed_gives_the_vectors_of_the_trained_model(tmp_path: Path, rate: int)
     assert f"9 of 9 recordings are resampled from {24000 - rate} to {rate} Hz" in run(command)
 
 
-def test_what_cannot_be(tmp_path: Path) -> None:
+def test_what_cannot_be(tmp_path):
     data = make_directory(tmp_path / "data", 8000)
     for seed in (0, 1):
         run(f"train {data} --system ivector -o {tmp_path}/{seed} --seed {seed} --set features.dither=1e6 {SIZE}")

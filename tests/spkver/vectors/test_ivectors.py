@@ -1,7 +1,5 @@
 """i-vectors: the posterior of each segment, its approximations, files, engines, devices, bad input."""
 
-from __future__ import annotations
-
 import doctest
 from functools import partial
 from pathlib import Path
@@ -13,7 +11,7 @@ from stored_vectors import stored
 from evaluation.embeddings.files import read_embeddings
 from spkbase.work import Work, stop_workers
 from spkver.mixture.statistics import Statistics
-from spkver.vectors import IVectors, TotalVariability, extract_ivectors, open_ivectors, posteriors
+from spkver.vectors import TotalVariability, extract_ivectors, open_ivectors, posteriors
 
 SHAPE = 5, 4  # components, dimensions
 METHODS = ["exact", "weights", "eigen"]
@@ -25,7 +23,7 @@ def no_worker_outlives():
     stop_workers()
 
 
-def random_model(seed: int = 0, *, rank: int = 3, full: bool = False) -> TotalVariability:
+def random_model(seed=0, *, rank=3, full=False):
     rng = np.random.default_rng(seed)
     factors = rng.uniform(0.5, 2, SHAPE)
     if full:
@@ -36,7 +34,7 @@ def random_model(seed: int = 0, *, rank: int = 3, full: bool = False) -> TotalVa
     return TotalVariability(loadings, rng.standard_normal(SHAPE), factors, weights / weights.sum())
 
 
-def random_statistics(n_segments: int = 30, seed: int = 1) -> Statistics:
+def random_statistics(n_segments=30, seed=1):
     rng = np.random.default_rng(seed)
     zeroth = rng.exponential(5, (n_segments, SHAPE[0]))
     first = zeroth[..., None] * rng.standard_normal((n_segments, *SHAPE))
@@ -74,7 +72,7 @@ def test_approximations_are_exact_where_they_assume_what_is():
     assert not np.allclose(extract_ivectors(model, statistics, method="weights").vectors, exact.vectors, rtol=1e-3)
 
 
-def contents(vectors: IVectors) -> bytes:
+def contents(vectors):
     return np.asarray(vectors.vectors).tobytes() + np.asarray(vectors.variances).tobytes()
 
 

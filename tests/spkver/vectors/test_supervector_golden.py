@@ -1,7 +1,5 @@
 """Statistics, MAP, NAP, SVM and scores against SIDEKIT's own numbers."""
 
-from __future__ import annotations
-
 import golden_numbers
 import numpy as np
 import pytest
@@ -20,17 +18,17 @@ PRECISIONS = [(np.float64, 1e-9, 1e-6), (np.float32, 1e-4, 1e-4)]
 
 
 @pytest.fixture(scope="module")
-def golden() -> dict[str, np.ndarray]:
+def golden():
     return golden_numbers.load("map_nap_svm")
 
 
 @pytest.fixture(scope="module")
-def mixture() -> GaussianMixture:
+def mixture():
     em = golden_numbers.load("em_split")
     return GaussianMixture(em["w64"], em["mu64"], 1 / em["invcov64"])
 
 
-def statistics(golden, name, dtype) -> Statistics:
+def statistics(golden, name, dtype):
     return Statistics(
         objects(golden[f"{name}_modelset"]),
         objects(golden[f"{name}_segset"]),
@@ -39,7 +37,7 @@ def statistics(golden, name, dtype) -> Statistics:
     )
 
 
-def close(ours, expected, tolerance, dtype) -> None:
+def close(ours, expected, tolerance, dtype):
     scale = 1.0 if dtype == np.float64 else np.abs(expected).max()
     assert np.abs(ours - expected).max() <= tolerance * scale
 
@@ -81,7 +79,7 @@ def test_nap_svm_and_scores(golden, mixture, dtype, tolerance, svm_tolerance):
     close(scores.values.reshape(golden["svm_scores"].shape), golden["svm_scores"], svm_tolerance, dtype)
 
 
-def all_trials(golden) -> Trials:
+def all_trials(golden):
     pairs = [(m, s) for m in golden["svm_scores_models"].tolist() for s in golden["svm_scores_segs"].tolist()]
     return Trials.from_ids(*zip(*pairs, strict=True))
 

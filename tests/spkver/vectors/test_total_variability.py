@@ -1,7 +1,5 @@
 """Training of total variability: an oracle of plain loops, laws of EM, engines, devices, bad input."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -31,7 +29,7 @@ def no_worker_outlives():
     stop_workers()
 
 
-def random_mixture(seed: int = 0, *, full: bool = False, shape: tuple[int, int] = SHAPE) -> GaussianMixture:
+def random_mixture(seed=0, *, full=False, shape=SHAPE):
     rng = np.random.default_rng(seed)
     weights = rng.uniform(0.5, 1.5, shape[0])
     variances = rng.uniform(0.3, 2, shape)
@@ -41,9 +39,7 @@ def random_mixture(seed: int = 0, *, full: bool = False, shape: tuple[int, int] 
     return GaussianMixture(weights / weights.sum(), rng.standard_normal(shape), variances)
 
 
-def draw(
-    mixture: GaussianMixture, loadings: np.ndarray, n_segments: int, *, seed: int = 1, frames: float = 30
-) -> Statistics:
+def draw(mixture, loadings, n_segments, *, seed=1, frames=30):
     """Statistics that follow the model: f_c = n_c (m_c + S_c T_c h) + sqrt(n_c) S_c noise."""
     rng = np.random.default_rng(seed)
     n_components, dimension, rank = loadings.shape
@@ -58,17 +54,17 @@ def draw(
     return Statistics(names, names, zeroth, first.reshape(n_segments, -1))
 
 
-def some(n_segments: int = 40, rank: int = 3, *, full: bool = False) -> tuple[GaussianMixture, Statistics]:
+def some(n_segments=40, rank=3, *, full=False):
     mixture = random_mixture(full=full)
     loadings = np.random.default_rng(2).standard_normal((*SHAPE, rank))
     return mixture, draw(mixture, loadings, n_segments)
 
 
-def covariances(mixture: GaussianMixture) -> np.ndarray:
+def covariances(mixture):
     return np.array([np.diag(v) if v.ndim == 1 else v for v in mixture.variances])
 
 
-def dense_posterior(mixture: GaussianMixture, loadings: np.ndarray, zeroth: np.ndarray, first: np.ndarray) -> tuple:
+def dense_posterior(mixture, loadings, zeroth, first):
     """Mean, covariance and likelihood part of one segment from the joint Gaussian of supervector and factor.
 
     The mean of the frames of component c, f_c / n_c, is m_c + S_c T_c h plus noise of covariance S_c S_c' / n_c.
@@ -107,7 +103,7 @@ def test_posterior_is_that_of_the_joint_gaussian(full, dtype):
     assert e_step(model, statistics).log_likelihood == pytest.approx(likelihood, abs=1e-8)
 
 
-def plain_round(mixture: GaussianMixture, statistics: Statistics, loadings: np.ndarray, factor: str) -> np.ndarray:
+def plain_round(mixture, statistics, loadings, factor):
     """One round of EM in loops over segments and components, by the joint Gaussian of each segment."""
     n_components, _, rank = loadings.shape
     roots = [np.linalg.cholesky(matrix) for matrix in covariances(mixture)]
@@ -166,11 +162,11 @@ def test_the_subspace_is_found_again(full):
     assert angles.min() > 0.999
 
 
-def contents(model: TotalVariability) -> bytes:
+def contents(model):
     return model.loadings.tobytes() + model.log_likelihoods.tobytes()
 
 
-def large() -> tuple[GaussianMixture, Statistics]:
+def large():
     mixture = random_mixture(shape=(9, 130))
     return mixture, draw(mixture, np.random.default_rng(2).standard_normal((9, 130, 40)) / 9, 200)
 
