@@ -125,7 +125,6 @@ def test_heavy_libraries_are_loaded_when_they_are_used(module):
 def test_the_map_in_the_documentation_is_the_tree():
     text = (ROOT / "docs" / "architecture.md").read_text()
     drawn = re.search(r"## Where things are\n.*?```text\n(.*?)```", text, re.S)
-    assert drawn is not None
     named = set()
     package = ""
     for line in drawn[1].splitlines():

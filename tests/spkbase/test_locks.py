@@ -25,7 +25,6 @@ def holder(tmp_path):
     """A process that is at work in `tmp_path/out`."""
     command = [sys.executable, "-c", HOLD, str(tmp_path / "out")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         yield process
         process.kill()

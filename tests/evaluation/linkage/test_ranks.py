@@ -262,7 +262,6 @@ def test_the_largest_impostor_scores_of_each_row():
     owners = np.array([int(one[1:]) for one in single.speakers])
     others = np.array([np.delete(row, own) for row, own in zip(values, owners, strict=True)])
     assert largest == pytest.approx(-np.sort(-others, axis=1)[:, :4])
-    assert means is not None
     mean = np.array([values[owners == own].mean(axis=0) for own in range(6)])
     off = mean[~np.eye(6, dtype=bool)].reshape(6, 5)
     assert means == pytest.approx(-np.sort(-off, axis=1)[:, :4])

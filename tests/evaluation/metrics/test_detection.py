@@ -229,7 +229,6 @@ def by_speechbrain(target, nontarget):
         p_fa = sum(score > threshold for score in nontarget) / len(nontarget)
         if best is None or abs(p_miss - p_fa) < best[0] - 1e-12:
             best = (abs(p_miss - p_fa), (p_miss + p_fa) / 2, threshold)
-    assert best is not None
     return best[1], best[2]
 
 

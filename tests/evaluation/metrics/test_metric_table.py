@@ -122,7 +122,6 @@ def test_the_page_has_the_table():
 def test_the_example_of_the_page_runs(capsys):
     page = DOCS / "own_metric.md"
     example = re.search(r"```python\n(.*?)```\n\nprints\n\n```\n(.*?)```", page.read_text(), re.S)
-    assert example is not None
     assert len([line for line in example[1].splitlines() if line]) <= 10
     exec(compile(example[1], str(page), "exec"), {})
     assert capsys.readouterr().out == example[2]

@@ -120,7 +120,6 @@ def test_segments_without_a_target_trial_may_share_a_speaker():
     models, segments, target = zip(*rows, strict=True)
     key = Key.from_ids([*models, "anna"], [*segments, "y-1"], is_target=[*target, False])
     doubt = doubt_speakers(key)
-    assert doubt is not None
     assert doubt.side == "segment"
     assert "2 of 3 segments that are in no target trial have ids that begin alike" in doubt.text
     names = dict.fromkeys(["x-1", "x-2"], "x") | {"a-1": "anna", "b-1": "bert", "y-1": "y"}

@@ -22,7 +22,6 @@ def leaves(command, words):
     context = click.Context(command)
     for name in command.list_commands(context):
         below = command.get_command(context, name)
-        assert below is not None
         yield from leaves(below, [*words, name])
 
 

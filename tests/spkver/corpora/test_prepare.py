@@ -64,11 +64,9 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree, tmp_pa
     assert training.recordings["3000-2200-0001"] == tree / "train-clean-360/3000/2200/3000-2200-0001.flac"
     for part in ("dev", "test"):
         enrolls = read_datadir(data / f"libri_{part}_enrolls")
-        assert enrolls.enrolls is not None
         assert len(enrolls.enrolls) == len(enrolls) == 6 * 2  # three of four speakers a sex, a third of six utterances
         for sex in "fm":
             trials = read_datadir(data / f"libri_{part}_trials_{sex}")
-            assert trials.trials is not None
             assert set(trials.sexes.values()) == {sex}
             assert len(trials) == 3 * 4 + 6  # what does not enrol, and a stranger
             assert len(trials.trials) == 3 * 18
@@ -87,7 +85,6 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree, tmp_pa
 def test_trials_of_2026_are_across_the_sexes(tree, tmp_path):
     passes("prepare", "librispeech", tree, tmp_path / "data", "--year", "2026", "--subset", "test-clean")
     trials = read_datadir(tmp_path / "data/libri_test_trials_mixed")
-    assert trials.trials is not None
     assert len(trials.trials) == 6 * 36
     sexes = {(trials.sexes[model], trials.sexes[trials.speakers[segment]]) for model, segment in trials.trials.pairs()}
     assert sexes == {("f", "f"), ("f", "m"), ("m", "f"), ("m", "m")}
@@ -119,14 +116,12 @@ def test_the_challenges_own_lists_are_taken(tree, tmp_path):
         "2001-2200-0001",
         "2002-2200-0000",
     ]
-    trials = read_datadir(data / "libri_test_trials_f").trials
-    assert trials is not None
+    assert read_datadir(data / "libri_test_trials_f").trials is not None
     written = (data / "libri_test_trials_f/trials").read_text().splitlines()
     assert sorted(written) == sorted((lists / "libri_test_trials_f/trials").read_text().splitlines())
     # lists across the sexes are made of both
     passes("prepare", "librispeech", tree, tmp_path / "mixed", *options, "--year", "2026")
     mixed = read_datadir(tmp_path / "mixed/libri_test_trials_mixed").trials
-    assert mixed is not None
     assert len(mixed) == 3 * 4
     # and taken as they are where they are there
     (lists / "libri_test_trials_mixed").mkdir()

@@ -45,7 +45,6 @@ def test_trials_are_a_full_cross_of_a_sex(directories):
     enrolled = enrolment(directories["simulated_test_enrolls"])
     for sex, n_models in (("f", 3), ("m", 2)):
         trials = directories[f"simulated_test_trials_{sex}"]
-        assert trials.trials is not None
         wanted = {(model, one) for model in set(enrolled.models) if model[0] == sex for one in trials.recordings}
         assert set(trials.trials.pairs()) == wanted
         assert int(trials.trials.is_target.sum()) == 2 * n_models

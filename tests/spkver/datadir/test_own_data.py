@@ -106,7 +106,6 @@ def test_every_utterance_has_one_use_and_every_speaker_one_part(n_women, n_men, 
     assert len(trained) == max(1, round(n_women / 3)) + max(1, round(n_men / 3))
     for sex, part in split.trials.items():
         assert {source.sexes[speaker] for speaker in part.speakers.values()} == {sex}
-        assert part.trials is not None
         models = {speaker for speaker in enrolled if source.sexes[speaker] == sex}
         assert len(part.trials) == len(models) * len(part)  # the full cross
         assert part.trials.is_target.sum() == len(part)
@@ -138,7 +137,6 @@ def test_without_sexes_all_are_one_pool():
     assert len(tested) == 8
     assert len(split.training.sexes) == 0
     key = split.trials["mixed"].trials
-    assert key is not None
     assert len(key) == 8 * len(split.trials["mixed"]) == 8 * 8 * 3
     assert any(model[0] != segment[0] for model, segment in key.pairs())  # across the sexes
 
@@ -171,7 +169,6 @@ def test_from_two_folders_to_sets(recordings):
     trials = read_datadir(sets / "mine_test_trials_m")
     men = sorted({speaker for speaker in enrolls.speakers.values() if speaker[0] == "m"})
     expected = full_cross(men, trials)
-    assert trials.trials is not None
     assert list(trials.trials.pairs()) == list(expected.pairs())
     record = json.loads((sets / "split.json").read_text())
     assert record["rules"] == {"training_share": 1 / 3, "enrolment_utterances": 3, "seed": 0}
