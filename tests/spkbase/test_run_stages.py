@@ -211,7 +211,10 @@ def test_the_command_tells_and_changes_nothing(output, tmp_path):
     assert [one["state"] for one in found[0]["stages"]] == ["done"] * 3
     assert passes("status", output, "--verify").stdout.startswith("3 of 3 stages done")
     assert {path: path.read_bytes() for path in output.iterdir()} == before
-    assert "no such folder" in refused("status", tmp_path / "none")
+    assert "3 of 3 stages done" in passes("status", tmp_path).stdout, "runs below a folder are told"
+    (tmp_path / "empty").mkdir()
+    for name, said in (("none", "no such folder"), ("empty", "no run in this folder")):
+        assert said in refused("status", tmp_path / name)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
