@@ -386,6 +386,12 @@ def test_scores_that_are_no_llrs_are_warned_of(scale, offset, warned, caplog):
         assert ("plot of a: the scores are no calibrated LLRs" in caplog.text) == warned
 
 
+def test_reversed_scores_are_warned_of(caplog):
+    name, target, nontarget = SYSTEMS[0]
+    plot_det([(name, nontarget, target)])
+    assert "plot of original: REVERSED? target trials score below" in caplog.text
+
+
 def test_a_histogram_is_a_density_and_names_infinite_scores():
     figure = plots.plot_histogram([("x", [1.0, 2.0, np.inf, 3.0], [0.0, -1.0])], bins=8)
     for line, area in zip(figure.axes[0].lines, (0.75, 1.0), strict=True):

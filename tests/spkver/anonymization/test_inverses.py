@@ -18,6 +18,7 @@ from spkver.anonymization import (
     turn_poles,
     undo_datadir,
 )
+from spkver.anonymization import mcadams_coefficient as module
 from spkver.datadir import DataDir
 
 RATE = 16000
@@ -41,6 +42,12 @@ def spectrum(samples):
 
 def apart(left, right):
     return float(np.sqrt(np.mean((spectrum(left) - spectrum(right)) ** 2)))
+
+
+def test_a_pole_beyond_pi_goes_to_pi_with_half_its_radius():
+    angle, radius = np.array([[3.0]]), 0.8
+    p, q = module._raised(-2 * radius * np.cos(angle), np.full((1, 1), radius**2), np.array([2.0]), True)
+    assert np.sort(np.roots([1, p[0, 0], q[0, 0]])).real == pytest.approx([-0.4, -0.4], abs=1e-7)
 
 
 @pytest.mark.parametrize("alpha", [0.6, 0.7, 0.8, 0.9])
