@@ -384,14 +384,15 @@ def test_bad_tables(text, message, tmp_path):
 def test_bad_values_are_told_with_their_file(tmp_path):
     good, nan, zero = VECTORS, VECTORS.copy(), VECTORS.copy()
     nan[1, 2], zero[2] = np.nan, 0
-    for name, vectors in (("good", good), ("nan", nan), ("zero", zero)):
+    for name, vectors in (("good", good), ("nan", nan), ("zero", zero), ("wide", np.ones((3, 4)))):
         np.savez(tmp_path / f"{name}.npz", ids=np.array(IDS), vectors=vectors)
-    files = {name: read_embeddings(tmp_path / f"{name}.npz") for name in ("good", "nan", "zero")}
+    files = {name: read_embeddings(tmp_path / f"{name}.npz") for name in ("good", "nan", "zero", "wide")}
     trials = Trials.from_ids(["u1"], ["u1"])
     for enrol, trial, message in (
         ("good", "nan", r"nan\.npz: 1 vector is not finite .*: u2"),
         ("nan", "good", r"nan\.npz: 1 vector is not finite .*: u2"),
         ("good", "zero", r"zero\.npz: 1 vector is zero .*: u3"),
+        ("good", "wide", r"as many dimensions on both sides, got 3 of the enrolled and 4 of the tested \(.*wide\.npz"),
     ):
         with pytest.raises(DataError, match=message):
             cosine_scores(files[enrol], files[trial], trials)
