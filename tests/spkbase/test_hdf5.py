@@ -1,12 +1,8 @@
 """HDF5 files: arrays come back, files are whole or absent, and nothing outside of a file is read."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os
-from collections.abc import Callable
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -54,7 +50,7 @@ class _FullDisk(io.FileIO):
 
     room = 0
 
-    def write(self, data: memoryview) -> int:  # type: ignore[override]
+    def write(self, data):
         if len(data) > _FullDisk.room:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         _FullDisk.room -= len(data)
@@ -109,17 +105,17 @@ def test_damage_is_an_error_with_the_file(tmp_path, damage, read):
         read(path)
 
 
-def external_storage(file: h5py.File) -> None:
+def external_storage(file):
     file.create_dataset("x", (8,), "u1", external=[("secret.txt", 0, 8)])
 
 
-def virtual(file: h5py.File) -> None:
+def virtual(file):
     layout = h5py.VirtualLayout((4,), "f4")
     layout[:] = h5py.VirtualSource("other.h5", "x", (4,))
     file.create_virtual_dataset("x", layout)
 
 
-TRICKS: dict[str, tuple[Callable[[h5py.File], object], str]] = {
+TRICKS = {
     "external link": (lambda file: file.update(x=h5py.ExternalLink("other.h5", "/x")), "x is a link to another file"),
     "soft link": (lambda file: file.update(x=h5py.SoftLink("/other/x")), "x is a link to another file"),
     "external storage": (external_storage, "x is a link to another file"),
@@ -128,7 +124,7 @@ TRICKS: dict[str, tuple[Callable[[h5py.File], object], str]] = {
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_nothing_outside_of_a_file_is_read(tmp_path: Path, trick: str) -> None:
+def test_nothing_outside_of_a_file_is_read(tmp_path, trick):
     play, message = TRICKS[trick]
     (tmp_path / "secret.txt").write_bytes(b"password")
     write_arrays(tmp_path / "other.h5", {"x": np.ones(4, "f4")})

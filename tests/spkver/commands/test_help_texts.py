@@ -1,11 +1,8 @@
 """Help texts: light, with an example that parses, and every command and recipe by name."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import click
 import pytest
@@ -18,14 +15,13 @@ PROGRAMS = {"spkver": spkver.cli.main, "spkver-eval": spkver.evaluation_cli.main
 HEAVY = ("matplotlib", "sklearn", "librosa", "torch", "pandas")
 
 
-def leaves(command: click.Command, words: list[str]) -> Iterator[tuple[str, click.Command]]:
+def leaves(command, words):
     if not isinstance(command, click.Group):
         yield " ".join(words), command
         return
     context = click.Context(command)
     for name in command.list_commands(context):
         below = command.get_command(context, name)
-        assert below is not None
         yield from leaves(below, [*words, name])
 
 
