@@ -170,7 +170,3 @@ def main() -> None:
 
     Scores are evaluated with the command spkver-eval.
     """
-
-
-if __name__ == "__main__":
-    main()

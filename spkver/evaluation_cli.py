@@ -141,7 +141,3 @@ def main(ctx: click.Context, verbose: bool) -> None:
         from spkver.features import pitch_track
 
         ctx.obj = pitch_track
-
-
-if __name__ == "__main__":
-    main()
