@@ -1,6 +1,6 @@
 """Calls of our own functions: the stack above the cepstra of one file, and how many functions a recipe enters.
 
-    python -m benchmarks.calls
+python -m benchmarks.calls
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def run(command: str) -> tuple[list[str], set[CodeType]]:
         sys.setprofile(enter)
         main([*command.split(), "--output", folder], prog_name="spkver", standalone_mode=False)
         sys.setprofile(None)
-    return stack, {code for code in entered if code.co_flags & 1 and not code.co_name.startswith("<")}  # no class bodies
+    return stack, {
+        code for code in entered if code.co_flags & 1 and not code.co_name.startswith("<")
+    }  # no class bodies
 
 
 if __name__ == "__main__":

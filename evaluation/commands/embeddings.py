@@ -248,11 +248,8 @@ def attributes(
     others = None if training is None else read(training, training_anonymised)
     rows, report, notes = [], {}, []
     for name, labels in tables.items():
-        try:
+        with errors_of(labels_path, before=f"attribute {name!r}: "):
             found = attribute_leakage(tested, labels, training=others, missing=missing, resampling=resampling)
-        except DataError as error:
-            text = f"attribute {name!r}: {error.text}"
-            raise DataError(text, file=error.file or labels_path, line=error.line, remedy=error.remedy) from error
         report[name] = found.to_dict()
         notes += [f"{name}: {note}" for note in found.notes]
         for scenario, recall in found.recalls.items():
