@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -57,7 +58,7 @@ class DataError(SpkverError, ValueError):
         return where + self.text + ("" if self.remedy is None else f" ({self.remedy})")
 
     def __reduce__(self):  # type: ignore[no-untyped-def]  # pickling from a worker must keep keyword-only arguments
-        return _rebuild, (type(self), self.text, self.file, self.line, self.remedy)
+        return partial(type(self), file=self.file, line=self.line, remedy=self.remedy), (self.text,)
 
 
 class ConfigError(DataError):
@@ -152,10 +153,6 @@ class Problems:
         if len(errors) > _MAX_SHOWN:
             lines.append(f"  ... and {len(errors) - _MAX_SHOWN} more")
         raise (kind or DataError)("\n".join([f"{len(errors)} problems:", *lines]))
-
-
-def _rebuild(cls: type[DataError], text: str, file: str | None, line: int | None, remedy: str | None) -> DataError:
-    return cls(text, file=file, line=line, remedy=remedy)
 
 
 def _by_cause(errors: Sequence[DataError]) -> list[DataError]:

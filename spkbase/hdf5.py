@@ -109,7 +109,6 @@ def open_file(
 
     try:
         with h5py.File(path if image is None else image, "r") as file:
-            _check_links(file)
             yield file
     except FileNotFoundError:
         raise DataError("no such file", file=path) from None
@@ -229,16 +228,3 @@ class _LateErrors(io.FileIO):
         except OSError as error:
             self.error = self.error or error
             return self.tell() if size is None else size
-
-
-def _check_links(group: h5py.Group) -> None:
-    """Refuse links, external storage and virtual datasets, which would show the contents of other files."""
-    import h5py
-
-    for name in group:
-        inside = isinstance(group.get(name, getlink=True), h5py.HardLink)
-        item = group[name] if inside else None
-        if isinstance(item, h5py.Group):
-            _check_links(item)
-        elif not inside or (isinstance(item, h5py.Dataset) and (item.is_virtual or item.external)):
-            raise DataError(f"{name:.80} is a link to another file, which is not followed")

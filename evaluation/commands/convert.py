@@ -62,7 +62,7 @@ def convert(
     """Convert a file of scores, a key or a list of trials between formats."""
     own_formats = reader.scores.formats
     found = getattr(formats, f"read_{kind}")(source, reader.scores if kind == "scores" else reader.key)
-    form = None if order is None else formats.format_named(order, own_formats)
+    form = next((one for one in (*own_formats, *formats.FORMATS) if one.name == order), None)
     if order is None:
         getattr(formats, f"write_{kind}")(destination, found, formats=own_formats)
     elif form is not None:

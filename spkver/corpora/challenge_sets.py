@@ -271,8 +271,13 @@ def read_tested(folder: Path, stem: str, lists: Iterable[str]) -> Tested:
         for file in files:
             with problems.noted():
                 keys.append(read_key(file, Choice(layout="model,segment,label")))
-        if len(keys) == len(files):
-            trials[name] = keys[0] if len(keys) == 1 else _crossed(keys)
+        if len(keys) == len(files) == 1:
+            trials[name] = keys[0]
+        elif len(keys) == len(files):  # every model of both lists against every segment of them
+            models = sorted({str(model) for key in keys for model in key.model_ids})
+            segments = sorted({str(segment) for key in keys for segment in key.segment_ids})
+            speakers = {segment: speaker_of(segment) for segment in segments}
+            trials[name] = full_cross(models, DataDir(Path(), {}, speakers))
     problems.raise_if_any()
     return Tested(enrolls, trials)
 
@@ -494,13 +499,6 @@ def _read_transcripts(folder: Path, problems: Problems) -> dict[str, str]:
             else:
                 transcripts[utterance] = " ".join(words.split())
     return transcripts
-
-
-def _crossed(keys: Iterable[Key]) -> Key:
-    """Every model of some lists against every segment of them."""
-    models = sorted({str(model) for key in keys for model in key.model_ids})
-    segments = sorted({str(segment) for key in keys for segment in key.segment_ids})
-    return full_cross(models, DataDir(Path(), {}, {segment: speaker_of(segment) for segment in segments}))
 
 
 def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:

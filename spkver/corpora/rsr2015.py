@@ -588,7 +588,11 @@ def list_hashes(lists: Rsr2015) -> dict[str, str]:
     maps = {"enrolment": lists.enrolment, "background": lists.background, "nap": lists.nap, "test": lists.test}
     texts = {name: _lines(f"{m} {s}" for m, s in zip(x.models, x.segments, strict=True)) for name, x in maps.items()}
     texts["ubm"] = _lines(lists.ubm)
-    texts["key"] = _key_text(lists.key)
+    key = lists.key
+    labels = np.array(["nontarget", "target"], dtype=object)[key.is_target.astype(np.int64)]
+    types = np.array([*key.type_names, ""], dtype=object)[-1 if key.types is None else key.types]
+    models, segments = key.model_ids[key.models], key.segment_ids[key.segments]
+    texts["key"] = _lines(sorted((models + " " + segments + " " + labels + " " + types).tolist()))
     return {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in sorted(texts.items())}
 
 
@@ -804,10 +808,3 @@ def _by_speaker(segments: Iterable[str]) -> IdMap:
 
 def _lines(rows: Iterable[str]) -> str:
     return "".join(f"{row}\n" for row in rows)
-
-
-def _key_text(key: Key) -> str:
-    labels = np.array(["nontarget", "target"], dtype=object)[key.is_target.astype(np.int64)]
-    types = np.array([*key.type_names, ""], dtype=object)[-1 if key.types is None else key.types]
-    models, segments = key.model_ids[key.models], key.segment_ids[key.segments]
-    return _lines(sorted((models + " " + segments + " " + labels + " " + types).tolist()))

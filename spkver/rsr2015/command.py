@@ -49,20 +49,26 @@ def recipe_command(
     configs = Path(page).parent / "config"
     own = configs / f"{config or Path(page).stem}.yaml"
 
-    def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **limits: Any) -> None:
-        from spkbase.configuration import load_config
+    def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **how: Any) -> None:
+        from spkbase.configuration import load_config, read_yaml
         from spkbase.runs import Ended, format_status, read_status, start_run
         from spkver.rsr2015.lists import RecipeConfig
 
-        defaults = _defaults(own, corpus)
+        defaults = read_yaml(own)
+        limits = read_yaml(own.with_name("simulated.yaml")) if corpus == "simulated" else {}
+        for section in limits.keys() & defaults.keys():  # the simulated corpus is small
+            values = defaults[section]
+            values.update({key: min(limit, values.get(key, limit)) for key, limit in limits[section].items()})
         chosen = load_config(RecipeConfig, file=config_file, settings=settings, defaults=defaults)
         if corpus != "simulated" and not Path(corpus).is_dir():
             remedy = "give the root of RSR2015, which holds sph and key, or 'simulated'"
             raise DataError("no such folder", file=corpus, remedy=remedy)
         with echo_log(logging.INFO):
             try:
-                with start_run(output, chosen, **limits) as run:
-                    folder = _corpus_folder(corpus, run, chosen)
+                with start_run(output, chosen, **how) as run:
+                    folder = Path(corpus)
+                    if corpus == "simulated":
+                        folder = _simulated(run, chosen)
                     run = run.limited(lambda plan: recipe(plan, folder, chosen))
                     click.echo(recipe(run, folder, chosen))
             except Ended:
@@ -86,37 +92,14 @@ def recipe_command(
     return click.command(cls=ResumableCommand, help=about.split("\n\n")[0])(main)
 
 
-def _defaults(own: Path, corpus: str) -> dict[str, Any]:
-    """The recipe's configuration; for the simulated corpus, which is small, sizes have limits."""
-    from spkbase.configuration import read_yaml
-
-    defaults = read_yaml(own)
-    if corpus == "simulated":
-        limits = read_yaml(own.with_name("simulated.yaml"))
-        for section in limits.keys() & defaults.keys():
-            values = defaults[section]
-            values.update({key: min(limit, values.get(key, limit)) for key, limit in limits[section].items()})
-    return defaults
-
-
-def _corpus_folder(corpus: str, run: Run, config: RecipeConfig) -> Path:
+def _simulated(run: Run, config: RecipeConfig) -> Path:
     from spkver.corpora import CorpusSize, simulate_rsr2015
 
-    if corpus != "simulated":
-        return Path(corpus)
     click.echo("The corpus is SIMULATED: synthetic speech from eSpeak NG, not recordings of people.")
     size = config.simulation
     name = f"{config.gender}-{size.speakers}-{size.sentences}-{size.sessions}-{size.seed}"
+    folder = run.path(f"simulated-{name}")
+    sizes = CorpusSize(size.speakers, size.sentences, size.sessions, seed=size.seed, gender=config.gender)
     with run.timed("simulation"):
-        simulate_rsr2015(
-            run.path(f"simulated-{name}"),
-            CorpusSize(
-                n_speakers=size.speakers,
-                n_sentences=size.sentences,
-                n_sessions=size.sessions,
-                seed=size.seed,
-                gender=config.gender,
-            ),
-            jobs=run.jobs,
-        )
-    return run.path(f"simulated-{name}")
+        simulate_rsr2015(folder, sizes, jobs=run.jobs)
+    return folder

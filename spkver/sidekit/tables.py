@@ -117,7 +117,13 @@ def read_idmap(path: str | Path) -> IdMap:
         With the place: no such file, broken, a malformed line, a row that occurs twice.
     """
     path = Path(path)
-    idmap = _read_hdf5(path) if path.is_file() and h5py.is_hdf5(path) else _read_text(path)
+    if path.is_file() and h5py.is_hdf5(path):
+        with open_hdf5(path) as file:
+            models, segments = read_strings(file, "leftids"), read_strings(file, "rightids")
+            start, stop = (read_array(file, name, kinds="i", shape=(len(models),)) for name in ("start", "stop"))
+            idmap = IdMap(models, segments, start, stop)
+    else:
+        idmap = _read_text(path)
     rows: dict[tuple[object, ...], int] = {}
     columns = idmap.models, idmap.segments, idmap.start.tolist(), idmap.stop.tolist()
     for number, row in enumerate(zip(*columns, strict=True)):
@@ -281,13 +287,6 @@ def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
         there = ", ".join(sorted(group)[:12]) or "nothing"
         raise DataError(f"expected {name!r}, found {there}")
     return dataset
-
-
-def _read_hdf5(path: Path) -> IdMap:
-    with open_hdf5(path) as file:
-        models, segments = read_strings(file, "leftids"), read_strings(file, "rightids")
-        start, stop = (read_array(file, name, kinds="i", shape=(len(models),)) for name in ("start", "stop"))
-        return IdMap(models, segments, start, stop)
 
 
 def _read_text(path: Path) -> IdMap:
