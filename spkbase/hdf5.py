@@ -84,6 +84,32 @@ def write_strings(file: h5py.Group, name: str, strings: Iterable[str]) -> None:
     file.create_dataset(name, data=array, shape=array.shape, dtype=h5py.string_dtype("utf-8"))
 
 
+def write_column(group: h5py.Group, name: str, values: NDArray) -> None:
+    """Write an array as SIDEKIT does: compressed, with checksums, and growable."""
+    options: dict[str, Any] = {"chunks": True if values.size else (1,) * values.ndim, "maxshape": (None,) * values.ndim}
+    group.create_dataset(name, data=values, compression="gzip", fletcher32=True, **options)
+
+
+def write_ids(group: h5py.Group, name: str, ids: Iterable[str]) -> None:
+    """Write ids as SIDEKIT does: strings of one length.
+
+    Raises
+    ------
+    DataError
+        If an id cannot be encoded, or holds a zero byte, which ends a string in HDF5.
+    """
+    import h5py
+
+    try:
+        raw = [text.encode("utf-8") for text in ids]
+    except UnicodeEncodeError as error:
+        raise DataError(f"id {error.object!r} cannot be written as UTF-8", remedy="rename it") from error
+    if (padded := next((text for text in raw if b"\0" in text), None)) is not None:
+        raise DataError(f"id {padded!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
+    kind = h5py.string_dtype("ascii" if all(map(bytes.isascii, raw)) else "utf-8", max(map(len, raw), default=1))
+    write_column(group, name, np.array(raw, dtype=kind))
+
+
 @contextmanager
 def open_file(
     path: str | Path, *, image: io.BytesIO | None = None, remedy: str = "remove it and run again"

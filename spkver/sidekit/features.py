@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, errors_of
-from spkbase.hdf5 import create_file
+from spkbase.hdf5 import create_file, write_column
 from spkbase.showing import one_line
-from spkver.sidekit.tables import open_hdf5, read_array, write_column
+from spkver.sidekit.tables import open_hdf5, read_array
 
 _STREAMS = ("cep", "energy", "fb")
 _COMPRESSIONS = (0, 1, 2)
