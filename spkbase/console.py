@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from inspect import cleandoc
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -64,13 +65,17 @@ class Command(click.Command):
     """A command that ends at an error with one clear message and status 2, and at Ctrl-C with status 130 and no workers
     left.
 
+    A last paragraph of its help text, "Example:" with command lines, is shown below the options.
+
     It refuses a repeated option that takes one value: click silently keeps the last. It refuses an output that is also
     an input (``calibrate -k KEY -o KEY``), or another output.
     """
 
     going_on = ""
 
-    def __init__(self, name: str | None, **options: Any) -> None:
+    def __init__(self, name: str | None, *, help: str | None = None, **options: Any) -> None:
+        about, _, lines = cleandoc(help or "").partition("\n\nExample:\n")
+        options |= {"help": about or None, "epilog": f"\b\nExample:\n{lines}" if lines else None}
         super().__init__(name, context_settings={**HELP, "show_default": True}, **options)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -149,12 +154,12 @@ class CommandGroup(click.Group):
 
     Parameters
     ----------
-    table : mapping of str to tuple of str
-        Maps the words of a command, such as ``simulate rsr2015``, to ``MODULE:NAME``, a summary, and example lines for
-        the end of its help. A command that begins with the words of another belongs to the group of that name.
+    table : mapping of str to (str, str)
+        Maps the words of a command, such as ``simulate rsr2015``, to ``MODULE:NAME`` and a summary. A command that
+        begins with the words of another belongs to the group of that name.
     """
 
-    def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, ...]], **options: Any) -> None:
+    def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*arguments, context_settings=HELP, **options)
         self.table = table
 
@@ -166,15 +171,13 @@ class CommandGroup(click.Group):
         """Import a command and return it; None if the table does not have it."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        where, about, *lines = self.table[cmd_name]
+        where, about = self.table[cmd_name]
         start = f"{cmd_name} "
         below = {name.removeprefix(start): row for name, row in self.table.items() if name.startswith(start)}
         if below:
             return CommandGroup(cmd_name, table=below, help=about)
         module, _, name = where.partition(":")
         command: click.Command = getattr(import_module(module), name)
-        if lines:
-            command.epilog = "\n".join(["\b", "Example:", *(f"  {line}" for line in lines)])
         return command
 
     def resolve_command(
@@ -191,7 +194,7 @@ class CommandGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help section on commands from the table, without importing any."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, about) for name, (_, about, *_) in self.table.items()])
+            formatter.write_dl([(name, about) for name, (_, about) in self.table.items()])
 
 
 @contextmanager

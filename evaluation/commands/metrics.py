@@ -85,6 +85,10 @@ def metrics(
     With speakers there are intervals, by 1000 resamples unless --bootstrap says otherwise. Repeat -s, and -k and -l
     where they differ, for several systems in one table; intervals bring paired differences from the --reference with
     p-values too.
+
+    Example:
+      spkver-eval metrics -s demo/scores/svm-gmm-nap.txt -k demo/task/3sess-pwd_eval_m_key.txt
+      spkver-eval metrics -s scores.txt -k key.txt --bootstrap 1000 --segment-speakers utt2spk --json metrics.json
     """
     if (column is None) != (metadata is None):
         raise click.UsageError("expected --by COLUMN together with --metadata FILE")

@@ -57,6 +57,9 @@ def similarity(
     DeID says how far anonymised voices are from their originals (1: nobody is recognised), the gain of voice
     distinctiveness G_VD how well voices can be distinguished (0 dB: as well as before). Both use
     calibrated log-likelihood ratios of one attacker; see docs/metrics.md.
+
+    Example:
+      spkver-eval similarity --original oo.txt --original-anonymised oa.txt --anonymised aa.txt -k trials
     """
     files = {"oo": original, "oa": original_anonymised, "aa": anonymised}
     given = {name: path for name, path in files.items() if path is not None}

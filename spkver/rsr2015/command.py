@@ -40,7 +40,7 @@ def recipe_command(
     page : str
         Path of the script; its configurations are in the folder ``config`` next to it.
     about : str
-        Docstring of the script; its first paragraph is the help text.
+        Docstring of the script; its first paragraph is the help text, and the last one holds examples.
     config : str
         Name of its configuration; by default that of the script.
     has_stages : bool
@@ -89,7 +89,8 @@ def recipe_command(
     ]
     for option in reversed(options):
         main = option(main)
-    return click.command(cls=ResumableCommand, help=about.split("\n\n")[0])(main)
+    first, *_, examples = about.split("\n\n")
+    return click.command(cls=ResumableCommand, help=f"{first}\n\n{examples}")(main)
 
 
 def _simulated(run: Run, config: RecipeConfig) -> Path:
