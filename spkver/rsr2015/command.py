@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.console import ResumableCommand, echo_log, path_option, worker_options
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
@@ -76,13 +76,8 @@ def recipe_command(
 
     options: list[Callable] = [
         click.option("--corpus", required=True, metavar="DIR", help="RSR2015 tree with sph/ and key/, or 'simulated'."),
-        click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for all results."),
-        click.option(
-            "--config",
-            "config_file",
-            type=click.Path(path_type=Path),
-            help="YAML file of changes to the recipe's configuration.",
-        ),
+        path_option("-o", "--output", required=True, help="Folder for all results."),
+        path_option("--config", "config_file", help="YAML file of changes to the recipe's configuration."),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
         worker_options,
         *(_LIMITS if has_stages else []),
