@@ -509,7 +509,12 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     if trials is not None:
         _check_trials(trials_file, trials, enrolled, options, problems)
     used = used_recordings(enrolment_file, enrolled, trials_file, trials)
-    _check_leak(used, background_speakers, files, problems)
+    listed = {segment.split("/")[0] for segment in files.places}
+    for segment, (file, line) in used.items():  # error rates on training speakers are too low
+        in_range = files.ubm is None and speaker_number(segment) in background_speakers
+        if in_range or segment.split("/")[0] in listed:
+            remedy = "check the ranges of speakers" if in_range else "check the lists of background recordings"
+            problems.add(f"recording {segment!r} is of a background speaker", file=file, line=line, remedy=remedy)
     recordings = find_recordings(scanned, [*ubm, *files.places], {**files.places, **used}, problems)
     problems.raise_if_any()
     assert trials is not None  # a missing list was a problem
@@ -790,16 +795,6 @@ def _check_trials(
         if enrolled and key.model_ids[code] not in known:
             text = f"model {key.model_ids[code]!r} has trials but no enrolment"
             problems.add(text, file=path, line=int(lines[row]) or None, remedy="add it to the enrolment list")
-
-
-def _check_leak(used: Places, background: range, files: ListFiles, problems: Problems) -> None:
-    """Report background speakers among the tested: error rates on training speakers are too low."""
-    listed = {segment.split("/")[0] for segment in files.places}
-    for segment, (file, line) in used.items():
-        in_range = files.ubm is None and speaker_number(segment) in background
-        if in_range or segment.split("/")[0] in listed:
-            remedy = "check the ranges of speakers" if in_range else "check the lists of background recordings"
-            problems.add(f"recording {segment!r} is of a background speaker", file=file, line=line, remedy=remedy)
 
 
 def _by_speaker(segments: Iterable[str]) -> IdMap:
