@@ -60,8 +60,8 @@ OTHERS = {
         "evaluation.metrics",
     },
 }
-# These measure and report; `spkver.__main__` starts ``spkver-eval`` too.
-WHOLE_EVALUATION = ("spkver.rsr2015", "spkver.voiceprivacy", "spkver.__main__")
+# These measure and report.
+WHOLE_EVALUATION = ("spkver.rsr2015", "spkver.voiceprivacy")
 
 
 def package_of(module):

@@ -29,7 +29,6 @@ def test_columns_and_grouping():
     assert len(idmap) == 4
     assert idmap.models.dtype == idmap.segments.dtype == object
     assert idmap.unique_models().tolist() == ["b", "a", "c"]
-    assert idmap.segments_of("b").tolist() == ["s1", "s3"]
     assert {model: rows.tolist() for model, rows in idmap.rows_of_models().items()} == {"b": [0, 2], "a": [1], "c": [3]}
     assert (idmap.start == -1).all()
     assert (idmap.stop == -1).all()

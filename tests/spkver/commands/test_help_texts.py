@@ -44,10 +44,10 @@ def test_every_command_has_an_example_that_parses(words, command):
 
 def test_examples_name_the_files_that_commands_write():
     """A recipe writes features.h5 into its folder, and `emotion` a folder."""
-    examples = {words: row[2] for words, row in spkver.cli.COMMANDS.items() if len(row) > 2}
-    folder = shlex.split(examples["rsr2015 svm-gmm"])[-1]
-    assert f" {folder}/features.h5 " in examples["features export"]
-    assert "." not in shlex.split(examples["emotion"])[-1]
+    examples = {words: command.epilog.splitlines()[2] for words, command in LEAVES}
+    folder = shlex.split(examples["spkver rsr2015 svm-gmm"])[-1]
+    assert f" {folder}/features.h5 " in examples["spkver features export"]
+    assert "." not in shlex.split(examples["spkver emotion"])[-1]
 
 
 def test_the_first_help_names_every_command_and_recipe():

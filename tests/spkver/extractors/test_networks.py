@@ -185,21 +185,3 @@ def test_a_network_that_fails_on_a_recording_names_it(tmp_path, samples):
     path = tiny(tmp_path / "n.onnx", name="x", mels="mels", size=30)  # says nothing of mels, and takes 30
     (error,) = open_extractor(f"onnx:{path}")([("a", tmp_path / "a.wav")])
     assert "a: onnxruntime could not run the network on" in str(error)
-
-
-def test_a_network_without_end_is_stopped_and_named(tmp_path, samples, monkeypatch):
-    helper, info = onnx.helper, onnx.helper.make_tensor_value_info
-    kept = [helper.make_node("Identity", [name], [f"{name}_out"]) for name in ("on", "x")]
-    state = [("on", onnx.TensorProto.BOOL, []), ("x", FLOAT, ["B", 80])]
-    given, made = [info("i", INT, []), *(info(*one) for one in state)], [info(f"{n}_out", *rest) for n, *rest in state]
-    loop = helper.make_node("Loop", ["", "true", "mean"], ["embs"], body=helper.make_graph(kept, "body", given, made))
-    mean = helper.make_node("ReduceMean", ["feats", "axes"], ["mean"], keepdims=0)
-    fixed = [onnx.numpy_helper.from_array(np.array(value), name) for name, value in (("true", True), ("axes", [1]))]
-    ends = [info("feats", FLOAT, ["B", "T", 80])], [info("embs", FLOAT, ["B", 80])]
-    graph = helper.make_graph([mean, loop], "endless", *ends, fixed)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), tmp_path / "n.onnx")
-    soundfile.write(tmp_path / "a.wav", samples, 16000)
-    monkeypatch.setattr(networks, "_PATIENCE", 0.2)
-    monkeypatch.setattr(networks, "_SECONDS_A_SECOND", 0.0)
-    (error,) = open_extractor(f"onnx:{tmp_path / 'n.onnx'}")([("a", tmp_path / "a.wav")])
-    assert "a: the network did not finish 73 frames in 0 s" in str(error)
