@@ -76,58 +76,43 @@ SAMPLES_SHOW = {
 }
 
 
-@pytest.mark.parametrize("case", [*HEADER_SHOWS, *SAMPLES_SHOW])
-def test_bad_recording(recipe: Recipe, own_corpus, tmp_path, case):
-    damage, words = {**HEADER_SHOWS, **SAMPLES_SHOW}[case]
-    damage(own_corpus)
+BAD_SETTINGS = (
+    ({"ubm__component": 8}, ["unknown configuration key 'ubm.component'", r"ubm\.components\?"]),
+    ({"ubm__components": 100}, ["power of two", "64 and 128"]),
+    ({"ubm__components": 4096}, ["ubm.components is 4096", "at most 1920 frames", "lower it"]),
+    ({"nap__rank": 25}, ["nap.rank is 25", "24 sessions", "lower it"]),
+    ({"nap__rank": 21, "nap__scatter": "within"}, ["nap.rank is 21", "only 20 directions within speakers"]),
+    ({"background__size": 33}, ["background.size is 33", "only 32", "32 or less"]),
+    ({"background__sentences": "[5, 6]"}, ["no recordings of background speakers"]),
+    ({"trials__target": "[XX]"}, ["TC, TW, IC, IW"]),
+    ({"features__preset": "mine"}, ["sidekit, telephone, wideband, librosa"]),
+    ({"features__vad": "labels", "features__labels_dir": "/none"}, ["in 64 files", "label file"]),
+    ({"features__channel": 1}, ["in 64 files", "no channel 1"]),
+)
+CASES = {name: (damage, {}, words) for name, (damage, words) in {**HEADER_SHOWS, **SAMPLES_SHOW}.items()}
+CASES |= {str(settings): (None, settings, words) for settings, words in BAD_SETTINGS}
+CASES["unknown model"] = (
+    line(NDX, "m999_001,m101/m101_02_001.sph,Y,N,N,N"), {}, [r"\.ndx:129: model 'm999_001'", "enrolment"],
+)  # fmt: skip
+CASES["no corpus"] = shutil.rmtree, {}, ["no such folder", "holds sph and key"]
+CASES["several"] = (
+    lambda corpus: [audio(NOISE, 8000)(corpus), (corpus / f"{WORSE}.wav").write_bytes(b"")], {"nap__rank": 25},
+    ["3 problems", "8000 Hz", "is empty", "nap.rank is 25"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_is_told_before_the_first_step_that_it_concerns(recipe: Recipe, own_corpus, tmp_path, case):
+    damage, settings, words = CASES[case]
+    if damage is not None:
+        damage(own_corpus)
     output = tmp_path / "out"
-    outcome = recipe(own_corpus, output)
+    outcome = recipe(own_corpus, output, **settings)
     check(outcome, output, *words)
     assert not (output / "features.h5").exists()
-    if case in HEADER_SHOWS:
+    if case not in SAMPLES_SHOW:
         assert not (output / "task").exists(), "lists are checked before they are written"
         assert "\nfeatures:" not in outcome.err
-
-
-def test_all_problems_before_the_first_step(recipe: Recipe, own_corpus, tmp_path):
-    audio(NOISE, 8000)(own_corpus)
-    (own_corpus / f"{WORSE}.wav").write_bytes(b"")
-    outcome = recipe(own_corpus, tmp_path / "out", nap__rank=25)
-    check(outcome, tmp_path / "out", "3 problems", "8000 Hz", "is empty", "nap.rank is 25")
-
-
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (line(NDX, "m999_001,m101/m101_02_001.sph,Y,N,N,N"), [r"\.ndx:129: model 'm999_001'", "enrolment"]),
-        (lambda corpus: shutil.rmtree(corpus), ["no such folder", "holds sph and key"]),
-    ],
-)
-def test_bad_lists(recipe: Recipe, own_corpus, tmp_path, damage, words):
-    damage(own_corpus)
-    check(recipe(own_corpus, tmp_path / "out"), tmp_path / "out", *words)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"ubm__component": 8}, ["unknown configuration key 'ubm.component'", r"ubm\.components\?"]),
-        ({"ubm__components": 100}, ["power of two", "64 and 128"]),
-        ({"ubm__components": 4096}, ["ubm.components is 4096", "at most 1920 frames", "lower it"]),
-        ({"nap__rank": 25}, ["nap.rank is 25", "24 sessions", "lower it"]),
-        ({"nap__rank": 21, "nap__scatter": "within"}, ["nap.rank is 21", "only 20 directions within speakers"]),
-        ({"background__size": 33}, ["background.size is 33", "only 32", "32 or less"]),
-        ({"background__sentences": "[5, 6]"}, ["no recordings of background speakers"]),
-        ({"trials__target": "[XX]"}, ["TC, TW, IC, IW"]),
-        ({"features__preset": "mine"}, ["sidekit, telephone, wideband, librosa"]),
-        ({"features__vad": "labels", "features__labels_dir": "/none"}, ["in 64 files", "label file"]),
-        ({"features__channel": 1}, ["in 64 files", "no channel 1"]),
-    ],
-)
-def test_bad_settings(recipe: Recipe, tiny, tmp_path, settings, words):
-    output = tmp_path / "out"
-    check(recipe(tiny, output, **settings), output, *words)
-    assert not (output / "features.h5").exists()
 
 
 def test_more_gaussians_than_speech_frames(recipe: Recipe, tiny, tmp_path):

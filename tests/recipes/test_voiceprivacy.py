@@ -340,20 +340,6 @@ def test_csv_has_the_columns_of_the_challenge(results, output):
 # --- again ----------------------------------------------------------------------------------------
 
 
-def test_a_second_run_makes_nothing_again(layout, output, results, tmp_path):
-    folder = Path(shutil.copytree(output, tmp_path / "again"))
-    before = vp.stamps(path for name in ATTACKERS for path in folder.rglob(f"{name}/scores"))
-    outcome = run(layout, folder)
-    assert outcome.status == 0, outcome.err
-    assert "UBM" not in outcome.err
-    assert vp.stamps(before) == before
-    again = results_of(folder)
-    again["sanity"] = [one for one in again["sanity"] if one["check"] != "independence of the anonymiser"]
-    names = results.keys() - {"timings", "run", "sanity"}
-    assert {name: again[name] for name in names} == {name: results[name] for name in names}
-    assert again["sanity"] == [one for one in results["sanity"] if one["check"] != "independence of the anonymiser"]
-
-
 def test_neither_workers_nor_the_order_and_line_ends_of_lists_matter(layout, output, tmp_path):
     data = Path(shutil.copytree(layout, tmp_path / "data"))
     for path in [*data.rglob("wav.scp"), *data.rglob("utt2spk"), *data.rglob("enrolls"), *data.rglob("trials")]:

@@ -72,19 +72,6 @@ def note_of(outcome: Outcome, output: Path) -> str:
     return told[0] if told else ""
 
 
-def test_all_sets_at_8_khz_need_no_setting(layout_8k: Path, tmp_path: Path) -> None:
-    chosen = {**ONE, "attackers": "[gmm-ubm,ivector]"}
-    chosen["attacker_settings.ivector.total_variability.rounds"] = 1
-    outcome = run_recipe(layout_8k, tmp_path / "out", **chosen)
-    assert note_of(outcome, tmp_path / "out") == (
-        "tiny_test, with tiny_train: 100 recordings at 8000 Hz; features at 8000 Hz, up to 3800 Hz: gmm-ubm, ivector."
-    )
-    assert features_of(layout_8k, tmp_path / "out", "tiny_train") == (8000, 3800.0, False)
-    results = results_of(tmp_path / "out")
-    assert {one["attacker"] for one in results["conditions"]} == {"gmm-ubm", "ivector"}
-    assert results["config"]["attacker_settings"]["all"] == {"ubm": {"components": 4}}  # as it was asked for
-
-
 def test_two_sets_of_different_rates_share_a_run(layout_8k: Path, two_rates: Path, tmp_path: Path) -> None:
     outcome = run_recipe(two_rates, tmp_path / "both", *SCORES, **ONE)
     note = note_of(outcome, tmp_path / "both")
@@ -132,25 +119,25 @@ def test_a_twin_at_another_rate_brings_its_set_to_that_rate(layout_8k: Path, tmp
     assert not findings(results_of(tmp_path / "out"), "independence of the anonymiser")
 
 
+EIGHT = 8000, 3800.0, False
+
+
 @pytest.mark.parametrize(
-    ("option", "expected", "note"),
+    ("options", "expected", "note"),
     [
-        (f"{ALL}.resample=true", (16000, 7600.0, True), "features at 16000 Hz, up to 7600 Hz: gmm-ubm, gmm-svm"),
+        ((), [EIGHT] * 3, "100 recordings at 8000 Hz; features at 8000 Hz, up to 3800 Hz: gmm-ubm, gmm-svm, ivector."),
+        ((f"{ALL}.resample=true",), [(16000, 7600.0, True)] * 3, "features at 16000 Hz, up to 7600 Hz: gmm-ubm, gmm"),
         (
-            "attacker_settings.gmm-ubm.features.high_frequency=3000",
-            (8000, 3000.0, False),
-            "up to 3000 Hz: gmm-ubm; ",
+            ("attacker_settings.gmm-ubm.features.high_frequency=3000",),
+            [(8000, 3000.0, False), EIGHT, EIGHT],
+            "3000 Hz: ",
         ),
     ],
 )
-def test_what_is_set_holds(
-    layout_8k: Path, tmp_path: Path, option: str, expected: tuple[int, float, bool], note: str
-) -> None:
-    """What is set for one attacker is its own; resampling without a rate is to that of the preset."""
-    chosen = {**ONE, "attackers": "[gmm-ubm,gmm-svm]"}
-    outcome = run_recipe(layout_8k, tmp_path / "out", *SCORES, "--set", option, **chosen)
-    assert features_of(layout_8k, tmp_path / "out", "tiny_train") == expected
-    assert features_of(layout_8k, tmp_path / "out", "tiny_train", "gmm-svm") == (
-        expected if ALL in option else (8000, 3800.0, False)
-    )
+def test_sets_at_8_khz_need_no_setting_and_settings_hold(layout_8k: Path, tmp_path: Path, options, expected, note):
+    """A setting of one attacker is its own; resampling without a rate is to that of the preset."""
+    names = ("gmm-ubm", "gmm-svm", "ivector")
+    arguments = [part for option in options for part in ("--set", option)]
+    outcome = run_recipe(layout_8k, tmp_path / "out", "--until", "checks", *arguments, attackers=f"[{','.join(names)}]")
+    assert [features_of(layout_8k, tmp_path / "out", "tiny_train", name) for name in names] == expected
     assert note in note_of(outcome, tmp_path / "out")

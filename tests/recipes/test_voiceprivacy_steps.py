@@ -165,6 +165,7 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
     calls.unlink()
     ended(output, "--until", "extraction")
     read, heard = stamps(output.glob("work/**/*.h5")), calls.read_text()
+    assert len(heard) == 2 * (18 + 14 + 10)  # of training, enrolment and tests, original and anonymised
     for step in ("fit", "score"):
         place = f"spkver.voiceprivacy.{step}"
         monkeypatch.setattr(place, patch("soundfile.SoundFile", refuse)(resolve_name(place)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from recipe_runs import Outcome, refused, results_of
-from voiceprivacy_runs import SUFFIX, noting_extractor, run_recipe, stamps
+from voiceprivacy_runs import SUFFIX, noting_extractor, run_recipe
 
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.formats import read_scores
@@ -47,20 +47,6 @@ def test_the_choice_stands_in_results_and_report(layout, tmp_path, own):
     page = (tmp_path / "out/report.html").read_text()
     assert 'id="choices"' in page
     assert f"mine on tiny_train: {results['choices'][0]['chosen']}" in page
-
-
-def test_nothing_is_heard_or_scored_twice(layout, tmp_path, own):
-    out, calls = tmp_path / "out", tmp_path / "calls"
-    assert run(layout, out, "gmm-ubm").status == 0
-    before = stamps([*out.glob("exp/*/*/*/scores"), *out.glob("attackers/*/*/*")])
-    assert run(layout, out, "mine", "gmm-ubm", **own).status == 0
-    heard = len(calls.read_text())
-    assert heard == sum(len(read_datadir(path)) for path in layout.iterdir())
-    assert stamps(before) == before  # a run of before is taken up as it is
-    after = stamps([*out.glob("exp/*/*/*/scores"), *out.glob("attackers/*/*/*")])
-    assert run(layout, out, "mine", "gmm-ubm", **own).status == 0
-    assert stamps(after) == after
-    assert len(calls.read_text()) == heard
 
 
 def write_all(layout: Path, folder: Path, *, left_out: str = "", training: bool = True) -> None:
