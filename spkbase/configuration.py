@@ -174,15 +174,11 @@ def convert(value: Any, hint: Any, name: str) -> Any:
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the values of a file, and the line of each dotted key."""
-    values, lines = _load(read_yaml_text(path), path)
+    values, node = load_yaml(read_yaml_text(path), file=path)
+    lines = _lines(node, path)
     if not isinstance(values, dict | None):
         raise ConfigError(f"expected keys and values, 'key: value', got {values!r:.80}", file=path)
     return values or {}, lines
-
-
-def _load(text: str, path: str | Path | None = None) -> tuple[Any, dict[str, int]]:
-    values, node = load_yaml(text, file=path)
-    return values, _lines(node, path)
 
 
 def _lines(node: Any, path: str | Path | None, prefix: str = "") -> dict[str, int]:
@@ -215,7 +211,8 @@ def _parse_setting(setting: str) -> dict[str, Any]:
     if not separator or not key.strip():
         raise ConfigError(f"setting {setting!r}: expected KEY=VALUE")
     try:
-        value = _load(text)[0]
+        value, node = load_yaml(text)
+        _lines(node, None)
     except ConfigError as error:
         raise ConfigError(f"the value of {setting!r:.200} is {error.text}") from error
     for part in reversed(key.strip().split(".")):

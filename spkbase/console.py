@@ -12,8 +12,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import wraps
 from importlib import import_module
+from inspect import cleandoc
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -33,6 +33,7 @@ OUTPUTS = {"--output", "--save", "--json", "--latex", "--markdown", "--plot", "d
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
+_ENGINE = "spkbase.engine"  # key of the option in a context of click
 _ARGUMENT = re.compile(r"\b([a-z][a-z_]*)=(?:(True)\b|[A-Z]\w*\(([^()]*)\)|'([^']*)'|([A-Z]+|-?\d+)\b)")
 
 
@@ -60,51 +61,21 @@ def in_options(text: str, command: click.Command) -> str:
     return _ARGUMENT.sub(option, text)
 
 
-class _CleanEnd(click.Command):
-    going_on = ""
+class Command(click.Command):
+    """A command that ends at an error with one clear message and status 2, and at Ctrl-C with status 130 and no workers
+    left.
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Call the command; turn errors into a message and an exit status, and stop the workers at an interrupt."""
-        came: list[int] = []
-
-        def interrupt(number: int, frame: FrameType | None) -> None:
-            from spkbase.plugins import end_commands
-
-            came.append(number)
-            end_commands()
-            raise KeyboardInterrupt
-
-        handlers = _handle(interrupt)
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            raise
-        except (SpkverError, OSError, MemoryError, KeyboardInterrupt) as error:
-            if not came and not isinstance(error, KeyboardInterrupt):
-                click.echo(f"Error: {in_options(_message(error), ctx.command)}", err=True)
-                ctx.exit(STATUS_ERROR)
-            _handle(signal.SIG_IGN)  # an impatient second Ctrl-C does not disturb the end
-            from spkbase.plugins import interrupted
-            from spkbase.work import stop_workers  # loads NumPy, which help texts do not need
-
-            stop_workers()
-            interrupted.clear()
-            number = came[0] if came else signal.SIGINT
-            click.echo(("terminated" if number == signal.SIGTERM else "interrupted") + self.going_on, err=True)
-            ctx.exit(128 + number)
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-
-
-class Command(_CleanEnd):
-    """A command that ends an error with one clear message and status 2, and Ctrl-C with status 130 and no workers left.
+    A last paragraph of its help text, "Example:" with command lines, is shown below the options.
 
     It refuses a repeated option that takes one value: click silently keeps the last. It refuses an output that is also
     an input (``calibrate -k KEY -o KEY``), or another output.
     """
 
-    def __init__(self, name: str | None, **options: Any) -> None:
+    going_on = ""
+
+    def __init__(self, name: str | None, *, help: str | None = None, **options: Any) -> None:
+        about, _, lines = cleandoc(help or "").partition("\n\nExample:\n")
+        options |= {"help": about or None, "epilog": f"\b\nExample:\n{lines}" if lines else None}
         super().__init__(name, context_settings={**HELP, "show_default": True}, **options)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -127,6 +98,50 @@ class Command(_CleanEnd):
                     raise click.UsageError(f"{name} would replace {text}, the file of {before}: name another", ctx)
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command on its engine; turn errors into a message and an exit status, and stop the workers at an
+        interrupt."""
+        came: list[int] = []
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            from spkbase.plugins import end_commands
+
+            came.append(number)
+            end_commands()
+            raise KeyboardInterrupt
+
+        handlers = _handle(interrupt)
+        try:
+            if (engine := ctx.meta.get(_ENGINE, "auto")) == "auto":
+                return super().invoke(ctx)
+            from spkbase.work import WAIT, use_engine  # loads NumPy, which help texts do not need
+
+            with use_engine(engine, timeout=float(os.environ.get("SPKVER_WAIT", WAIT))):
+                return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (SpkverError, OSError, MemoryError, KeyboardInterrupt) as error:
+            if not came and not isinstance(error, KeyboardInterrupt):
+                text = str(error)
+                if isinstance(error, MemoryError):
+                    text = f"memory ran out: {error or 'none left'} (use fewer workers)"
+                elif isinstance(error, OSError):
+                    text = (f"{error.filename}: " if error.filename else "") + (error.strerror or text)
+                click.echo(f"Error: {in_options(text, self)}", err=True)
+                ctx.exit(STATUS_ERROR)
+            _handle(signal.SIG_IGN)  # an impatient second Ctrl-C does not disturb the end
+            from spkbase.plugins import interrupted
+            from spkbase.work import stop_workers
+
+            stop_workers()
+            interrupted.clear()
+            number = came[0] if came else signal.SIGINT
+            click.echo(("terminated" if number == signal.SIGTERM else "interrupted") + self.going_on, err=True)
+            ctx.exit(128 + number)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
 
 class ResumableCommand(Command):
     """A command that reuses its finished steps when it is called again; the message at an interrupt says so."""
@@ -134,17 +149,17 @@ class ResumableCommand(Command):
     going_on = "; finished steps are kept, the same command resumes from there"
 
 
-class CommandGroup(_CleanEnd, click.Group):
+class CommandGroup(click.Group):
     """A group whose commands are imported when they are called, so that its help is fast.
 
     Parameters
     ----------
-    table : mapping of str to tuple of str
-        Maps the words of a command, such as ``simulate rsr2015``, to ``MODULE:NAME``, a summary, and example lines for
-        the end of its help. A command that begins with the words of another belongs to the group of that name.
+    table : mapping of str to (str, str)
+        Maps the words of a command, such as ``simulate rsr2015``, to ``MODULE:NAME`` and a summary. A command that
+        begins with the words of another belongs to the group of that name.
     """
 
-    def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, ...]], **options: Any) -> None:
+    def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*arguments, context_settings=HELP, **options)
         self.table = table
 
@@ -156,15 +171,13 @@ class CommandGroup(_CleanEnd, click.Group):
         """Import a command and return it; None if the table does not have it."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        where, about, *lines = self.table[cmd_name]
+        where, about = self.table[cmd_name]
         start = f"{cmd_name} "
         below = {name.removeprefix(start): row for name, row in self.table.items() if name.startswith(start)}
         if below:
             return CommandGroup(cmd_name, table=below, help=about)
         module, _, name = where.partition(":")
         command: click.Command = getattr(import_module(module), name)
-        if lines:
-            command.epilog = "\n".join(["\b", "Example:", *(f"  {line}" for line in lines)])
         return command
 
     def resolve_command(
@@ -181,7 +194,7 @@ class CommandGroup(_CleanEnd, click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help section on commands from the table, without importing any."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, about) for name, (_, about, *_) in self.table.items()])
+            formatter.write_dl([(name, about) for name, (_, about) in self.table.items()])
 
 
 @contextmanager
@@ -229,37 +242,29 @@ def together(*options: Decorator) -> Decorator:
 
 
 def worker_options(command: Function) -> Function:
-    """Add the options ``--jobs`` and ``--engine``; the command gets `jobs` alone, and its maps run on the engine.
+    """Add the options ``--jobs`` and ``--engine`` to a `Command`, which gets `jobs` alone; its maps run on the engine.
 
     The environment variable ``SPKVER_WAIT`` sets how many seconds a Dask cluster may take to have a worker.
 
     Examples
     --------
-    >>> @click.command()
+    >>> @click.command(cls=Command)
     ... @worker_options
     ... def work(jobs: int | None) -> None: ...
     >>> [option.name for option in work.params]
     ['jobs', 'engine']
     """
 
-    @wraps(command)
-    def wrapped(*args: Any, engine: Any, **kwargs: Any) -> Any:
-        from spkbase.work import WAIT, engine_kind, use_engine
-
-        if engine == "auto" and engine_kind() != "auto":  # called by another command, which has set its workers
-            return command(*args, **kwargs)
-        seconds = float(os.environ.get("SPKVER_WAIT", WAIT))
-        with use_engine(engine, timeout=seconds):
-            return command(*args, **kwargs)
-
     jobs = click.option("--jobs", type=click.IntRange(min=1), help="Workers on this machine; all cores by default.")
     engines = click.option(
         "--engine",
         metavar="auto|threads|loky|ray|spark|tcp://HOST:PORT",
         default="auto",
+        expose_value=False,
+        callback=lambda ctx, _, engine: ctx.meta.update({_ENGINE: engine}),
         help="Workers: threads or processes (loky) of this machine, each where it fits; or a cluster.",
     )
-    return jobs(engines(wrapped))
+    return jobs(engines(command))
 
 
 def _handle(handler: Any) -> dict[int, Any]:
@@ -268,14 +273,6 @@ def _handle(handler: Any) -> dict[int, Any]:
         return {}
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     return {number: signal.signal(number, handler) for number, old in before.items() if old != signal.SIG_IGN}
-
-
-def _message(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        return f"memory ran out: {error or 'none left'} (use fewer workers)"
-    if isinstance(error, OSError):
-        return (f"{error.filename}: " if error.filename else "") + (error.strerror or str(error))
-    return str(error)
 
 
 def _is_output(parameter: click.Parameter) -> bool:

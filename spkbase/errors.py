@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Name = TypeVar("Name")
+Value = TypeVar("Value")
 
 _MAX_ALIKE = 3
 _MAX_SHOWN = 20
@@ -53,7 +58,7 @@ class DataError(SpkverError, ValueError):
         return where + self.text + ("" if self.remedy is None else f" ({self.remedy})")
 
     def __reduce__(self):  # type: ignore[no-untyped-def]  # pickling from a worker must keep keyword-only arguments
-        return _rebuild, (type(self), self.text, self.file, self.line, self.remedy)
+        return partial(type(self), file=self.file, line=self.line, remedy=self.remedy), (self.text,)
 
 
 class ConfigError(DataError):
@@ -61,16 +66,27 @@ class ConfigError(DataError):
 
 
 @contextmanager
-def errors_of(file: str | Path | None, *, remedy: str | None = None) -> Iterator[None]:
-    """Add the file and the remedy to errors of the block that lack them; errors of configuration keys stay."""
+def errors_of(file: str | Path | None, *, remedy: str | None = None, before: str = "") -> Iterator[None]:
+    """Add the file and the remedy to errors of the block that lack them, and a prefix to their texts; errors of
+    configuration keys stay.
+    """
     try:
         yield
     except ConfigError:
         raise
     except DataError as error:
-        if error.file is not None or not file:
+        if not before and (error.file is not None or not file):
             raise
-        raise DataError(error.text, file=file, line=error.line, remedy=error.remedy or remedy) from error
+        where = error.file if error.file is not None else file or None
+        raise DataError(before + error.text, file=where, line=error.line, remedy=error.remedy or remedy) from error
+
+
+def caught(item: Item, *, function: Callable[[Item], Value]) -> Value | DataError:
+    """Return what a function returns for an item, or the error that it raises, so that the other items are done too."""
+    try:
+        return function(item)
+    except DataError as error:
+        return error
 
 
 class WorkerError(SpkverError):
@@ -112,6 +128,16 @@ class Problems:
         except DataError as error:
             self.errors.append(type(error)(before + error.text, file=error.file, line=error.line, remedy=error.remedy))
 
+    def sift(self, outcomes: Iterable[tuple[Name, Value | DataError]]) -> dict[Name, Value]:
+        """Note the errors among the named outcomes of `caught`; return the others."""
+        good = {}
+        for name, outcome in outcomes:
+            if isinstance(outcome, DataError):
+                self.note(outcome)
+            else:
+                good[name] = outcome
+        return good
+
     def raise_if_any(self, kind: type[DataError] | None = None) -> None:
         """Raise one DataError (or another error class) with all problems, of which the first 20 are printed.
 
@@ -127,10 +153,6 @@ class Problems:
         if len(errors) > _MAX_SHOWN:
             lines.append(f"  ... and {len(errors) - _MAX_SHOWN} more")
         raise (kind or DataError)("\n".join([f"{len(errors)} problems:", *lines]))
-
-
-def _rebuild(cls: type[DataError], text: str, file: str | None, line: int | None, remedy: str | None) -> DataError:
-    return cls(text, file=file, line=line, remedy=remedy)
 
 
 def _by_cause(errors: Sequence[DataError]) -> list[DataError]:

@@ -84,6 +84,32 @@ def write_strings(file: h5py.Group, name: str, strings: Iterable[str]) -> None:
     file.create_dataset(name, data=array, shape=array.shape, dtype=h5py.string_dtype("utf-8"))
 
 
+def write_column(group: h5py.Group, name: str, values: NDArray) -> None:
+    """Write an array as SIDEKIT does: compressed, with checksums, and growable."""
+    options: dict[str, Any] = {"chunks": True if values.size else (1,) * values.ndim, "maxshape": (None,) * values.ndim}
+    group.create_dataset(name, data=values, compression="gzip", fletcher32=True, **options)
+
+
+def write_ids(group: h5py.Group, name: str, ids: Iterable[str]) -> None:
+    """Write ids as SIDEKIT does: strings of one length.
+
+    Raises
+    ------
+    DataError
+        If an id cannot be encoded, or holds a zero byte, which ends a string in HDF5.
+    """
+    import h5py
+
+    try:
+        raw = [text.encode("utf-8") for text in ids]
+    except UnicodeEncodeError as error:
+        raise DataError(f"id {error.object!r} cannot be written as UTF-8", remedy="rename it") from error
+    if (padded := next((text for text in raw if b"\0" in text), None)) is not None:
+        raise DataError(f"id {padded!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
+    kind = h5py.string_dtype("ascii" if all(map(bytes.isascii, raw)) else "utf-8", max(map(len, raw), default=1))
+    write_column(group, name, np.array(raw, dtype=kind))
+
+
 @contextmanager
 def open_file(
     path: str | Path, *, image: io.BytesIO | None = None, remedy: str = "remove it and run again"
@@ -109,7 +135,6 @@ def open_file(
 
     try:
         with h5py.File(path if image is None else image, "r") as file:
-            _check_links(file)
             yield file
     except FileNotFoundError:
         raise DataError("no such file", file=path) from None
@@ -229,16 +254,3 @@ class _LateErrors(io.FileIO):
         except OSError as error:
             self.error = self.error or error
             return self.tell() if size is None else size
-
-
-def _check_links(group: h5py.Group) -> None:
-    """Refuse links, external storage and virtual datasets, which would show the contents of other files."""
-    import h5py
-
-    for name in group:
-        inside = isinstance(group.get(name, getlink=True), h5py.HardLink)
-        item = group[name] if inside else None
-        if isinstance(item, h5py.Group):
-            _check_links(item)
-        elif not inside or (isinstance(item, h5py.Dataset) and (item.is_virtual or item.external)):
-            raise DataError(f"{name:.80} is a link to another file, which is not followed")

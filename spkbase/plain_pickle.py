@@ -317,12 +317,6 @@ def _tensor(storage: Any, offset: Any, shape: Any, steps: Any, *_: object) -> ND
     return np.lib.stride_tricks.as_strided(values[offset:], shape, [step * width for step in steps], writeable=False)
 
 
-def _load_storage(raw: bytes) -> _Storage:
-    """Read the storage of a tensor in a plain pickle, which is a file in PyTorch's older form."""
-    storage: _Storage = _load_older(raw)
-    return storage
-
-
 def _encode(text: str, encoding: str) -> bytes:
     """Return bytes that protocol 2 stored as text."""
     if encoding != "latin1":
@@ -366,7 +360,7 @@ class _PlainUnpickler(_Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("torch.storage", "_load_from_bytes"):
-            return _Call(_load_storage)
+            return _Call(_load_older)
         return super().find_class(module, name)
 
 

@@ -31,7 +31,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, Problems, caught, few
 from spkbase.files import atomic_path
 from spkbase.work import Work
 
@@ -141,13 +141,8 @@ def check_headers(
         With all problems at once.
     """
     noted = Problems() if problems is None else problems
-    headers = {}
-    check = partial(_sound_header, shortest=shortest)
-    for name, header in zip(recordings, Work(jobs).map(check, recordings.values()), strict=True):
-        if isinstance(header, DataError):
-            noted.note(header)
-        else:
-            headers[name] = header
+    check = partial(caught, function=partial(_sound_header, shortest=shortest))
+    headers = noted.sift(zip(recordings, Work(jobs).map(check, recordings.values()), strict=True))
     if problems is None:
         noted.raise_if_any()
     return headers
@@ -175,11 +170,9 @@ def doubtful_recordings(recordings: Mapping[str, Path], *, jobs: int | None = No
         With all recordings that cannot be read.
     """
     problems, found = Problems(), dict[str, list[str]]()
-    doubts = Work(jobs).map(_doubt, recordings.values(), description="checking levels")
-    for name, doubt in zip(recordings, doubts, strict=True):
-        if isinstance(doubt, DataError):
-            problems.note(doubt)
-        elif doubt:
+    doubts = Work(jobs).map(partial(caught, function=_doubt), recordings.values(), description="checking levels")
+    for name, doubt in problems.sift(zip(recordings, doubts, strict=True)).items():
+        if doubt:
             found.setdefault(doubt, []).append(name)
     problems.raise_if_any()
     return [
@@ -299,25 +292,19 @@ def write_audio(path: str | Path, samples: NDArray[Any], rate: int) -> None:
         temporary.write_bytes(buffer.getbuffer())
 
 
-def _sound_header(path: Path, shortest: float) -> AudioHeader | DataError:
-    try:
-        header = audio_header(path)
-    except DataError as error:
-        return error
+def _sound_header(path: Path, shortest: float) -> AudioHeader:
+    header = audio_header(path)
     if header.channels > 1:
         text, remedy = f"{header.channels} channels, expected one", "mix them or keep one: ffmpeg -i IN -ac 1 OUT"
-        return DataError(text, file=path, remedy=remedy)
+        raise DataError(text, file=path, remedy=remedy)
     if header.seconds < shortest:
         text = f"{header.seconds:.3f} s are too short: at least {shortest:g} s are needed"
-        return DataError(text, file=path, remedy="remove it from the lists")
+        raise DataError(text, file=path, remedy="remove it from the lists")
     return header
 
 
-def _doubt(path: Path) -> str | DataError:
-    try:
-        samples, rate = read_audio(path)
-    except DataError as error:
-        return error
+def _doubt(path: Path) -> str:
+    samples, rate = read_audio(path)
     sizes = np.abs(samples)
     if not (peak := sizes.max()):
         return "silent (all samples are 0)"

@@ -35,8 +35,8 @@ class IdMap:
     Examples
     --------
     >>> enrolment = IdMap(["anna", "anna", "bob"], ["a1", "a2", "b1"])
-    >>> len(enrolment), enrolment.unique_models().tolist(), enrolment.segments_of("anna").tolist()
-    (3, ['anna', 'bob'], ['a1', 'a2'])
+    >>> len(enrolment), enrolment.unique_models().tolist()
+    (3, ['anna', 'bob'])
     """
 
     models: NDArray[np.object_]
@@ -49,7 +49,9 @@ class IdMap:
             object.__setattr__(self, name, _ids(getattr(self, name), name))
         n_rows = len(self.models)
         for name in ("start", "stop"):
-            object.__setattr__(self, name, _frames(getattr(self, name), n_rows))
+            frames = getattr(self, name)
+            frames = np.full(n_rows, _NONE, np.int64) if frames is None else np.asarray(frames, np.int64)
+            object.__setattr__(self, name, frames)
         lengths = [len(getattr(self, name)) for name in ("models", "segments", "start", "stop")]
         if len(set(lengths)) > 1:
             raise DataError("lists of different lengths: {} models, {} segments, {} starts, {} stops".format(*lengths))
@@ -89,19 +91,6 @@ class IdMap:
             rows.setdefault(model, []).append(row)
         return {model: np.array(of_model, dtype=np.int64) for model, of_model in rows.items()}
 
-    def segments_of(self, model: str) -> NDArray[np.object_]:
-        """Return the segments of one model in order; all models at once: `rows_of_models`.
-
-        Raises
-        ------
-        DataError
-            If there is no such model.
-        """
-        rows = np.flatnonzero(self.models == model)
-        if not len(rows):
-            raise DataError(f"unknown model {model!r}", remedy="choose one of the map's models")
-        return self.segments[rows]
-
 
 def _ids(ids: Sequence[str] | NDArray[Any], name: str) -> NDArray[np.object_]:
     array = np.empty(len(ids), dtype=object)
@@ -110,7 +99,3 @@ def _ids(ids: Sequence[str] | NDArray[Any], name: str) -> NDArray[np.object_]:
         if not isinstance(identifier, str) or not identifier:
             raise DataError(f"{name}: row {row} should be an id, not {identifier!r}")
     return array
-
-
-def _frames(frames: Sequence[int] | NDArray[Any] | None, n_rows: int) -> NDArray[np.int64]:
-    return np.full(n_rows, _NONE, dtype=np.int64) if frames is None else np.asarray(frames, dtype=np.int64)

@@ -1,7 +1,5 @@
 """What the documents say exists: links, files, commands and configuration keys."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import itertools

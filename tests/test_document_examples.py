@@ -1,25 +1,18 @@
 """The Python examples in the documents give what stands below them."""
 
-from __future__ import annotations
-
 import doctest
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from evaluation.formats import read_scores
-from spkver.corpora.rsr2015 import ListOptions, read_rsr2015, write_lists
-from spkver.corpora.simulated import CorpusSize, simulate_rsr2015
+from spkver.corpora import CorpusSize, ListOptions, read_rsr2015, simulate_rsr2015, write_lists
 from spkver.features.frames import Frames
-from spkver.mixture.statistics import accumulate_statistics, read_statistics
-from spkver.mixture.ubm import read_ubm
-from spkver.sidekit.features import read_feature_file
-from spkver.sidekit.models import read_mixture, read_svm
-from spkver.sidekit.tables import read_stat_server
+from spkver.mixture import accumulate_statistics, read_statistics, read_ubm
+from spkver.sidekit import read_feature_file, read_mixture, read_stat_server, read_svm
 from spkver.vectors.supervectors import read_supervectors
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,18 +26,18 @@ def test_examples_run(path):
     assert not results.failed
 
 
-def tutorial() -> str:
+def tutorial():
     """SIDEKIT's RSR2015 tutorial in our functions, as the page of its users shows it."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/coming_from.md").read_text(encoding="utf-8"), re.S)
     return next(code for code in blocks if "distrib_nb" in code)
 
 
-def run_tutorial(components: int, rank: int, audio: str) -> dict[str, Any]:
+def run_tutorial(components, rank, audio):
     """Run it in this folder with other settings; return its names."""
     settings = f'distrib_nb, nap_rank, audio = {components}, {rank}, "{audio}"'
     code, found = re.subn(r"^distrib_nb, nap_rank, audio = .*$", settings, tutorial(), flags=re.M)
     assert found == 1
-    names: dict[str, Any] = {}
+    names = {}
     exec(code, names)
     return names
 

@@ -1,7 +1,5 @@
 """Damaged files end in a right answer or in one error of ours, and do nothing else; see `tests.fuzz`."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -16,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.parametrize("last", [40, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])])
-def test_damaged_files(last: int) -> None:
+def test_damaged_files(last):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-X", "faulthandler", "-m", "tests.fuzz", "all", "0", str(last)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=7200)

@@ -1,7 +1,5 @@
 """Who may import whom: the data go one way, and so do the imports; packages are imported by their public names."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess
@@ -54,7 +52,7 @@ LAYERS = {
     ],
 }
 # What a top-level package may import from the others.
-OTHERS: dict[str, set[str]] = {
+OTHERS = {
     "spkbase": set(),
     "evaluation": {"spkbase"},
     "spkver": {
@@ -62,11 +60,11 @@ OTHERS: dict[str, set[str]] = {
         "evaluation.metrics",
     },
 }
-# These measure and report; `spkver.__main__` starts ``spkver-eval`` too.
-WHOLE_EVALUATION = ("spkver.rsr2015", "spkver.voiceprivacy", "spkver.__main__")
+# These measure and report.
+WHOLE_EVALUATION = ("spkver.rsr2015", "spkver.voiceprivacy")
 
 
-def package_of(module: str) -> str:
+def package_of(module):
     """The package, or module beside packages: ``spkver.mixture``; the top level alone for its ``__init__``."""
     return ".".join(module.split(".")[:2])
 
@@ -74,7 +72,7 @@ def package_of(module: str) -> str:
 FILES = [path for top in LAYERS for path in sorted((ROOT / top).rglob("*.py")) if "recipes" not in path.parts[-4:-1]]
 
 
-def of_ours(path: Path) -> list[str]:
+def of_ours(path):
     """What a file imports of this project, in full, wherever in it."""
     names = []
     for node in ast.walk(ast.parse(path.read_text())):
@@ -86,19 +84,19 @@ def of_ours(path: Path) -> list[str]:
     return [name for name in names if name.split(".")[0] in (*LAYERS, "recipes", "tests", "benchmarks")]
 
 
-def name_of(path: Path) -> str:
+def name_of(path):
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 @pytest.mark.parametrize("top", LAYERS)
-def test_every_package_has_a_layer(top: str) -> None:
+def test_every_package_has_a_layer(top):
     there = {package_of(name_of(path)) for path in FILES if path.relative_to(ROOT).parts[0] == top} - {top}
     named = {f"{top}.{name}" for layer in LAYERS[top] for name in layer}
     assert there == named
 
 
-def test_imports_go_down_to_public_names() -> None:
+def test_imports_go_down_to_public_names():
     """`from evaluation.metrics import eer`, not from a module in the package; private names are nobody else's."""
     for path in FILES:
         own = package_of(name_of(path))
@@ -118,17 +116,16 @@ def test_imports_go_down_to_public_names() -> None:
 
 
 @pytest.mark.parametrize("module", ["evaluation", "spkver.cli", "spkver.voiceprivacy"])
-def test_heavy_libraries_are_loaded_when_they_are_used(module: str) -> None:
+def test_heavy_libraries_are_loaded_when_they_are_used(module):
     code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 
 
-def test_the_map_in_the_documentation_is_the_tree() -> None:
+def test_the_map_in_the_documentation_is_the_tree():
     text = (ROOT / "docs" / "architecture.md").read_text()
     drawn = re.search(r"## Where things are\n.*?```text\n(.*?)```", text, re.S)
-    assert drawn is not None
-    named: set[str] = set()
+    named = set()
     package = ""
     for line in drawn[1].splitlines():
         words = re.split(r"\s{2,}", line.strip(), maxsplit=1)[0].split()

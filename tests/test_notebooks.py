@@ -4,8 +4,6 @@ Each runs in a process of its own, as a kernel does, without Jupyter: cells are 
 namespace, and the value of a cell's last line is asked for its HTML or its repr.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

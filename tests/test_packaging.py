@@ -1,7 +1,5 @@
 """The wheel and the installed commands."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -49,7 +47,7 @@ def test_both_packages_tell_the_version():
     assert evaluation.__version__ == spkver.__version__ == __version__
 
 
-def extras() -> dict[str, list[str]]:
+def extras():
     """Each extra with what it installs."""
     parser = ConfigParser()
     parser.read(ROOT / "setup.cfg")
@@ -64,10 +62,7 @@ NEEDS = {
     "wer": ("jiwer", "import evaluation.utility as u; u.count_errors({'a': 'b'}, {'a': 'b'})"),
     "asr": ("pocketsphinx", "from spkver.recognition.words import check_recogniser; check_recogniser()"),
     "networks": ("onnxruntime", "from spkver.extractors.networks import read_network; read_network('a.onnx')"),
-    "dask": (
-        "distributed",
-        "from spkbase.work import use_engine; use_engine('tcp://h:1').__enter__()",
-    ),
+    "dask": ("distributed", "from spkbase.work import use_engine; use_engine('tcp://h:1').__enter__()"),
 }
 
 

@@ -1,7 +1,5 @@
 """What `make check` and `make kernels` choose is there, and another kernel is another one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from other_kernel import NUMERICAL, files
@@ -10,7 +8,7 @@ from quick_loop import WHOLE
 TESTS = Path(__file__).resolve().parent
 
 
-def test_the_files_that_are_named_are_there() -> None:
+def test_the_files_that_are_named_are_there():
     stems = [path.stem for path in TESTS.rglob("test_*.py")]
     assert sorted(name for name in stems if name in WHOLE) == sorted(WHOLE)
     assert len(files()) == len(NUMERICAL) == len(set(NUMERICAL))

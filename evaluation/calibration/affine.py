@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.trials import TrialSpeakers
-from spkbase.errors import DataError, few
+from spkbase.errors import DataError, errors_of, few
 from spkbase.files import load_json, write_json
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
@@ -224,11 +224,9 @@ def cross_validate_affine(
         if not tested.any():
             continue
         trained = ~(np.isin(models, pair) | np.isin(segments, pair))
-        try:
+        before = f"without the speakers of folds {pair[0]} and {pair[1]}: "
+        with errors_of(None, before=before, remedy="use fewer folds"):
             affine = _trained(scores[trained & is_target], scores[trained & ~is_target], prior=prior, ridge=ridge)
-        except DataError as error:
-            text = f"without the speakers of folds {pair[0]} and {pair[1]}: {error.text}"
-            raise DataError(text, remedy=error.remedy or "use fewer folds") from error
         result[tested] = apply_affine(affine, scores[tested])
         inverted.append(min(affine.weights) < 0)
     if any(inverted):

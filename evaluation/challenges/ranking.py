@@ -319,7 +319,7 @@ def _entry(
         else:
             worse += 1
     best, worst = (1 + better, len(ordered) - worse) if known else (0, 0)
-    value, low, high = (_shown(utility, number) for number in (mine.value, mine.low, mine.high))
+    value, low, high = map("{:.3f}".format if utility == "f0" else _percent, (mine.value, mine.low, mine.high))
     standing = f"{_TITLES[utility]} {value}{f' ({low} to {high})' if mine.has_interval else ''}"
     reason = (
         f"EER {_percent(system.eer.value)} reaches {_percent(target)}; {standing} is number {place} of {len(ordered)}"
@@ -330,10 +330,6 @@ def _entry(
         reason += ", distinguished from all others" if known else "; without intervals ties are not known"
     reason += f". In doubt: {doubt}" if doubt else ""
     return Entry(system.name, place, best, worst, mine, tuple(ties), reason)
-
-
-def _shown(utility: str, value: float) -> str:
-    return f"{value:.3f}" if utility == "f0" else _percent(value)
 
 
 def _percent(value: float) -> str:

@@ -41,6 +41,9 @@ def challenge(results: Path, keys: Path, output: Path, extensions: tuple[str, ..
     RESULTS holds TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores. Written are results.csv, results.md and results.tex,
     a page for each system, the weighted averages of VoicePrivacy 2022, and ZEBRA plots for each system and condition.
     Intervals are over speakers, as the utt2spk in the folder of a key's trials gives them.
+
+    Example:
+      spkver-eval challenge exp --key data --output challenge
     """
     from evaluation.challenges import assess, find_score_lists, write_challenge
 
@@ -58,6 +61,10 @@ def page(results: tuple[Path, ...], output: Path | None) -> None:
     Several RESULTS, which have the same attackers, make one page that compares their anonymisers, with paired
     differences from the first; by default comparison.html in the current folder. The page is self-contained: it
     needs no network and no JavaScript, and can be printed.
+
+    Example:
+      spkver-eval page exp/results.json --output report.html
+      spkver-eval page exp/first/results.json exp/second/results.json --output comparison.html
     """
     from evaluation.reports import read_results, write_comparison, write_page
 
@@ -108,6 +115,10 @@ def rank(
     tracks), or summaries of 2022; the EER is that of the semi-informed attacker. The table of the systems comes first
     and names the attacker of each EER (for results.json that of challenge.attacker, else the strongest);
     --plot, --latex and --markdown write it for a paper.
+
+    Example:
+      spkver-eval rank exp/results_summary/result_for_rank_mcadams -l mcadams
+      spkver-eval rank exp/mine/results.json result_for_rank_* --plot systems.png --latex systems.tex --figures
     """
     from evaluation import challenges
 

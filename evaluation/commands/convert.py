@@ -36,7 +36,8 @@ _MATLAB = f"{formats.MATLAB.name}, {formats.MATLAB.title}"
     cls=Command,
     help="Convert a file of scores, a key or a list of trials.\n\n"
     f"The content of SOURCE says what it is, the extension of DESTINATION what to write: {_EXTENSIONS}; each with "
-    ".gz behind it too. --to writes the text format of another tool.",
+    ".gz behind it too. --to writes the text format of another tool."
+    "\n\nExample:\n  spkver-eval convert scores scores.h5 scores.txt",
 )
 @click.argument("kind", type=click.Choice(formats.KINDS))
 @click.argument("source", type=FILE)
@@ -62,7 +63,7 @@ def convert(
     """Convert a file of scores, a key or a list of trials between formats."""
     own_formats = reader.scores.formats
     found = getattr(formats, f"read_{kind}")(source, reader.scores if kind == "scores" else reader.key)
-    form = None if order is None else formats.format_named(order, own_formats)
+    form = next((one for one in (*own_formats, *formats.FORMATS) if one.name == order), None)
     if order is None:
         getattr(formats, f"write_{kind}")(destination, found, formats=own_formats)
     elif form is not None:
@@ -100,7 +101,11 @@ def normalise(
     top: int,
     reader: shared.Reader,
 ) -> None:
-    """Normalise scores by a cohort of impostors."""
+    """Normalise scores by a cohort of impostors.
+
+    Example:
+      spkver-eval normalise -s scores.txt -m s --model-cohort models.txt --segment-cohort segments.txt -o out.txt
+    """
     given = formats.read_scores(scores, reader.scores)
     methods: dict[str, tuple[Any, tuple[str, ...]]] = {
         "z": (maps_of_scores.z_norm, ("model",)),
@@ -161,6 +166,9 @@ def calibrate(
 
     Three ways: train on other scores (--train-scores, --train-key), apply a saved calibration (--calibration), or
     cross-validate by speaker on the key of the scores (-k); its trials are written.
+
+    Example:
+      spkver-eval calibrate -s scores.txt --train-scores dev.txt --train-key dev_key.txt -o calibrated.txt
     """
     ways = [train_scores is not None and train_key is not None, calibration is not None, key is not None]
     if sum(ways) != 1 or (train_scores is None) != (train_key is None):
@@ -192,6 +200,9 @@ def fuse(
     Without --train-scores, the fusion is trained on the systems' scores of --train-key; with --cross-validate, each of
     these trials is fused by those of other speakers only. Trials are joined by their ids; each system must
     score those of the first.
+
+    Example:
+      spkver-eval fuse -s a.txt -s b.txt --train-scores da.txt --train-scores db.txt --train-key key.txt -o ab.txt
     """
     if (train_key is None) == (calibration is None):
         raise click.UsageError("give --train-key, or --calibration")

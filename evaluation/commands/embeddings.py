@@ -55,6 +55,9 @@ def cosine(
     Kaldi's ark and scp; files of PyTorch (.pt), safetensors; CSV, TSV and lines 'id v1 v2 ...'; pickled dictionaries
     with --allow-pickle. A folder may hold any of these, Kaldi's archives, or the cache of VoicePrivacy
     (speaker_vectors.pt, id2idx, idx2spk); a pattern in quotes ('xvector.*.scp') stands for several files.
+
+    Example:
+      spkver-eval cosine --enroll enrol.h5 --test trial.h5 --trials trials.txt --output scores.txt
     """
     listed = read_trials(trials)
     enrolled = read_embeddings(enroll, speakers=model_speakers, allow_pickle=allow_pickle)
@@ -105,6 +108,10 @@ def align(resampling: Resampling, **options: Any) -> None:
     orthogonal with --uncentred and --own-pairs.
 
     Embeddings are of any form that `spkver-eval cosine --help` names, such as Kaldi's archives.
+
+    Example:
+      spkver-eval align --original orig/xvector.scp --anonymised anon/xvector.scp --model-speakers utt2spk
+      spkver-eval align --original o.h5 --anonymised a.h5 --train-original to.h5 --train-anonymised ta.h5
     """
     sides = _sides(options)
     training = _training(options, sides)
@@ -229,6 +236,9 @@ def attributes(
     The unweighted average recall of a logistic regression for speakers outside its training data: on original
     vectors (original), on anonymised ones after training on original ones (ignorant), and after training on anonymised
     ones (informed). Intervals are by a bootstrap of speakers, differences from original are from the same resamples.
+
+    Example:
+      spkver-eval attributes --original trials.h5 --anonymised trials_anon.h5 --labels spk2gender
     """
     if training is None and training_anonymised is not None:
         raise ConfigError("--train-anonymised needs --train-original", remedy="give original vectors too")
@@ -248,11 +258,8 @@ def attributes(
     others = None if training is None else read(training, training_anonymised)
     rows, report, notes = [], {}, []
     for name, labels in tables.items():
-        try:
+        with errors_of(labels_path, before=f"attribute {name!r}: "):
             found = attribute_leakage(tested, labels, training=others, missing=missing, resampling=resampling)
-        except DataError as error:
-            text = f"attribute {name!r}: {error.text}"
-            raise DataError(text, file=error.file or labels_path, line=error.line, remedy=error.remedy) from error
         report[name] = found.to_dict()
         notes += [f"{name}: {note}" for note in found.notes]
         for scenario, recall in found.recalls.items():

@@ -121,6 +121,10 @@ def linkability(resampling: Resampling, **options: Any) -> None:
     """Compute how often the target speaker scores highest among N enrolled speakers, exactly, for all N.
 
     Give embeddings (--enroll and --test), scores (-s and -k), or the folder of an earlier run (--ranks).
+
+    Example:
+      spkver-eval linkability --enroll enrol.h5 --test trial.h5 --output linkability
+      spkver-eval linkability -s scores.txt -k key.txt --output linkability
     """
     scored, of_key, enrolled, tried, ranked = (
         options[name] is not None for name in ("scores", "key", "enroll", "test", "ranks")
@@ -171,6 +175,9 @@ def extrapolate(ranks: Path, populations: list[int], resampling: Resampling, **o
     """Estimate linkability in populations larger than the gallery, marked as extrapolated.
 
     RANKS is the --output of `spkver-eval linkability`; one of the methods needs its --keep-impostors too.
+
+    Example:
+      spkver-eval linkability-extrapolate linkability --populations 10000,1000000 --output beyond
     """
     tables, largest = _ranks_of(ranks, _numbers(options["utterances"]))
     measured = _measure(tables, resampling, ties=options["ties"])
@@ -183,7 +190,11 @@ def extrapolate(ranks: Path, populations: list[int], resampling: Resampling, **o
 @click.command("singling-out", cls=Command)
 @together(*_embeddings_options(required=True), shared.resampling_options(), shared.json_option)
 def single_out(utterances: list[Any], resampling: Resampling, **options: Any) -> None:
-    """Compute how often an attack singles out exactly one speaker of a crowd, by embeddings."""
+    """Compute how often an attack singles out exactly one speaker of a crowd, by embeddings.
+
+    Example:
+      spkver-eval singling-out --enroll enrol.h5 --test trial.h5 --utterances 1,3
+    """
     enrol, trial = _sides(options)
     averaging = Averaging(options["mean"])
     report: dict[str, Any] = {}
@@ -251,6 +262,9 @@ def batch(config: Path, output: Path) -> None:
     test: vectors/{attacker}/{anonymiser}/trial.npz
     options: {utterances: [1, 3, 5], sizes: log, bootstrap: 1000, seed: 0}
     compare: {permutations: 1000}
+
+    Example:
+      spkver-eval linkability-batch batch.yaml --output exp/linked
     """
     asked = load_config(Batch, file=config)
     sources = {name: text for name, text in asdict(asked).items() if isinstance(text, str)}

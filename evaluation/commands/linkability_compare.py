@@ -55,6 +55,9 @@ def linkability_compare(
     A RUN is an output folder of that command, as PATH, LABEL=PATH or ATTACKER/ANONYMISER=PATH; its numbers of
     utterances are compared too. Easy and hard to link are the outer quarters of the speakers. Their overlaps (Jaccard)
     are corrected for chance, which is 1/7 for two random quarters.
+
+    Example:
+      spkver-eval linkability-compare ECAPA/B3=exp/a ECAPA/B5=exp/b --output exp/compared
     """
     tables = read_runs(runs)
     everything = {

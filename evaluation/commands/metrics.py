@@ -85,6 +85,10 @@ def metrics(
     With speakers there are intervals, by 1000 resamples unless --bootstrap says otherwise. Repeat -s, and -k and -l
     where they differ, for several systems in one table; intervals bring paired differences from the --reference with
     p-values too.
+
+    Example:
+      spkver-eval metrics -s demo/scores/svm-gmm-nap.txt -k demo/task/3sess-pwd_eval_m_key.txt
+      spkver-eval metrics -s scores.txt -k key.txt --bootstrap 1000 --segment-speakers utt2spk --json metrics.json
     """
     if (column is None) != (metadata is None):
         raise click.UsageError("expected --by COLUMN together with --metadata FILE")
@@ -97,7 +101,13 @@ def metrics(
     table = measures.METRICS if scale is None else measures.metrics_with(scale=measures.read_scale(scale))
     table += tuple(shared.load_own(name, "metric", measures.Metric) for name in own_metrics)
     if threshold_from is not None:
-        table += measures.metrics_at_thresholds_of(_development(systems, reader, threshold_from), priors)
+        if len(systems) > 1:
+            raise click.UsageError("--threshold-from takes one system")
+        development = reader.read(*threshold_from)
+        text = "chose the threshold too: error rates are optimistic (give other trials)"
+        shared.warn_of_own(reader.read(systems[0].scores, systems[0].key)[0], development[0], text)
+        parts = reader.split(development, *threshold_from)
+        table += measures.metrics_at_thresholds_of(measures.sort_scores(*parts), priors)
     statistic = measures.Metrics(priors, convention, table)
     groups_of = None if metadata is None else (read_metadata(metadata, column or ""), column or "")
     drawn = (bootstrap_by, resampling, maps)
@@ -153,18 +163,6 @@ def metrics(
     for name, of_it in found.items():
         if of_it.groups is not None:
             click.echo((f"\n{name}:\n" if len(systems) > 1 else "\n") + tables.format_groups(of_it.groups))
-
-
-def _development(
-    systems: list[shared.System], reader: shared.Reader, files: tuple[Path, Path]
-) -> measures.SortedScores:
-    """Read the scores that thresholds are taken from."""
-    if len(systems) > 1:
-        raise click.UsageError("--threshold-from takes one system")
-    development = reader.read(*files)
-    text = "chose the threshold too: error rates are optimistic (give other trials)"
-    shared.warn_of_own(reader.read(systems[0].scores, systems[0].key)[0], development[0], text)
-    return measures.sort_scores(*reader.split(development, *files))
 
 
 def _assess(

@@ -31,7 +31,9 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     cls=Command,
     help="Plot scores: one or several systems in one picture.\n\nKIND is one of\n\n\b\n"
     + "\n".join(f"  {kind:12} {about}" for kind, (about, *_) in KINDS.items())
-    + "\n\nRepeat -s, -k and -l for each system; one -k serves all. A TEX file is a stand-alone pgfplots document.",
+    + "\n\nRepeat -s, -k and -l for each system; one -k serves all. A TEX file is a stand-alone pgfplots document."
+    "\n\nExample:\n  spkver-eval plot det -s a.txt -s b.txt -k key.txt -l A -l B -o det.pdf"
+    "\n  spkver-eval plot histogram -s scores.txt -k key.txt --bins 100 -o histogram.png",
 )
 @click.argument("kind", type=click.Choice(list(KINDS)), metavar="KIND")
 @system_options

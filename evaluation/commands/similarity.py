@@ -11,7 +11,7 @@ import numpy as np
 from evaluation import plots, utility
 from evaluation.commands import shared, tables
 from evaluation.formats import read_scores
-from evaluation.trials import Key, Scores, find_speakers
+from evaluation.trials import Key, find_speakers
 from evaluation.uncertainty import Resampling
 from spkbase.console import Command, choice_option, path_option
 from spkbase.errors import errors_of
@@ -57,6 +57,9 @@ def similarity(
     DeID says how far anonymised voices are from their originals (1: nobody is recognised), the gain of voice
     distinctiveness G_VD how well voices can be distinguished (0 dB: as well as before). Both use
     calibrated log-likelihood ratios of one attacker; see docs/metrics.md.
+
+    Example:
+      spkver-eval similarity --original oo.txt --original-anonymised oa.txt --anonymised aa.txt -k trials
     """
     files = {"oo": original, "oa": original_anonymised, "aa": anonymised}
     given = {name: path for name, path in files.items() if path is not None}
@@ -69,7 +72,10 @@ def similarity(
     for (name, path), key in zip(given.items(), shared.one_each(keys, len(given)), strict=True):
         with errors_of(path):
             if key is None and all(of_side is not None for of_side in maps.values()):
-                read = _by_speakers(read_scores(path, reader.scores), maps)
+                scores = read_scores(path, reader.scores)
+                trials = scores.model_ids, scores.segment_ids, scores.models, scores.segments
+                speakers = find_speakers(Key(*trials, is_target=np.zeros(len(scores), bool)), **maps)
+                read = scores, Key(*trials, is_target=speakers.models == speakers.segments)
             else:
                 read = reader.read(path, key)
             matrices[name], found = utility.matrix_of_voices(*read, **how, symmetric=symmetric and name != "oa")
@@ -82,8 +88,8 @@ def similarity(
     names, columns = ("measure", "value", "low", "high"), result.to_columns()
     rows = [dict(zip(names, row, strict=True)) for row in zip(*(columns[name] for name in names), strict=True)]
     known = [{name: value for name, value in row.items() if value == value} for row in rows]
-    speakers = f"{len(next(iter(result.matrices.values())).speakers)} speakers"
-    note = "\n".join([f"{speakers}; calibration: {meaning}", *result.notes])
+    people = f"{len(next(iter(result.matrices.values())).speakers)} speakers"
+    note = "\n".join([f"{people}; calibration: {meaning}", *result.notes])
     tables.show_rows([row for row in known if "value" in row], report, json_path, note, form=".4f")
 
 
@@ -98,10 +104,3 @@ def draw_similarity(result: utility.VoiceSimilarity, path: Path) -> None:
         title="Voice similarity" + (f": {', '.join(parts)}" if parts else ""),
         subtitles={name: f"D = {number.value:.3f}" for name, number in result.distinctiveness.items()},
     )
-
-
-def _by_speakers(scores: Scores, maps: dict[str, Any]) -> tuple[Scores, Key]:
-    """Return scores with a key of which same speakers are target trials."""
-    columns = scores.model_ids, scores.segment_ids, scores.models, scores.segments
-    speakers = find_speakers(Key(*columns, is_target=np.zeros(len(scores), bool)), **maps)
-    return scores, Key(*columns, is_target=speakers.models == speakers.segments)

@@ -53,6 +53,9 @@ def wer(
 
     Counts are pooled over utterances; intervals are by a bootstrap of speakers, where they are given. With several
     --hyp the differences from the first are given too, from the same resamples.
+
+    Example:
+      spkver-eval wer --ref text --hyp text_heard --segment-speakers utt2spk
     """
     names = _names(hypotheses, labels)
     truth = utility.read_transcripts(reference)
@@ -105,6 +108,9 @@ def uar(
     The mean over folds of the mean recall of the classes. Intervals are by a bootstrap of speakers; where these are not
     given there are none, and all utterances are one fold. With several --predictions the differences from the first
     are given too, from the same resamples.
+
+    Example:
+      spkver-eval uar --ref utt2emo --predictions predictions.txt --segment-speakers utt2spk
     """
     names = _names(predictions, labels)
     if segment_speakers is None and (spk2fold is not None or convention == "vpc2024"):
@@ -154,6 +160,9 @@ def f0(
     """Compute the correlation of pitch before and after anonymisation.
 
     ORIGINAL and ANONYMISED are data directories (or wav.scp files) of the same utterances.
+
+    Example:
+      spkver-eval f0 data/mine data/mine_anon
     """
     map_path = segment_speakers or (original if original.is_dir() else original.parent) / "utt2spk"
     speakers = read_speakers(map_path)

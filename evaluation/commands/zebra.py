@@ -48,6 +48,9 @@ def zebra(
     """Compute the ZEBRA profile of scores: what they disclose of a population, and of an individual at worst.
 
     Repeat -s, and -k and -l where they differ, for one table of several systems.
+
+    Example:
+      spkver-eval zebra -s demo/scores/svm-gmm-nap.txt -k demo/task/3sess-pwd_eval_m_key.txt -l demo
     """
     several = len(systems) > 1
     if several and with_worst_case:

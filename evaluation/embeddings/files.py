@@ -137,7 +137,13 @@ def read_embeddings(
     given = [path] if isinstance(path, (str, Path)) else list(path)
     if not given:
         raise DataError("expected a file of embeddings, got none")
-    paths = [file for entry in given for file in _matching(Path(entry))]
+    paths: list[Path] = []
+    for entry in map(Path, given):
+        is_pattern = glob.has_magic(str(entry)) and not entry.exists()
+        found = sorted(glob.glob(str(entry))) if is_pattern else [entry]  # noqa: PTH207
+        if not found:
+            raise DataError("no file has such a name", file=entry, remedy="check the pattern")
+        paths += map(Path, found)
     columns = _joined([_read(file, allow_pickle, map_above) for file in paths], paths)
     source, ids, owners = few(given), list(columns.ids or ()), columns.speakers
     notes: tuple[str, ...] = ()
@@ -206,16 +212,6 @@ def window_ids(name: str, count: int, start: float, duration: float, step: float
     """
     begins = [round(1000 * (start + step * number)) for number in range(count)]
     return [f"{name}-{begin:07d}-{begin + round(1000 * duration):07d}" for begin in begins]
-
-
-def _matching(path: Path) -> list[Path]:
-    """Files that a pattern names; a path that is there, or names nothing, stays as it is."""
-    if path.exists() or not glob.has_magic(str(path)):
-        return [path]
-    found = [Path(name) for name in sorted(glob.glob(str(path)))]  # noqa: PTH207
-    if not found:
-        raise DataError("no file has such a name", file=path, remedy="check the pattern")
-    return found
 
 
 def _read(path: Path, allow_pickle: bool, map_above: int) -> _Columns:

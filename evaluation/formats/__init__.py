@@ -13,7 +13,6 @@ from evaluation.formats.reading import (
     Kind,
     ListFile,
     check_extension,
-    format_named,
     join,
     read_key,
     read_scores,

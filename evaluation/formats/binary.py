@@ -29,7 +29,6 @@ Without tables, ``models`` and ``segments`` are the ids themselves (text of shap
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +40,7 @@ from evaluation.trials import Key, Scores, Trials, factorise, truth_of
 from spkbase import plain_pickle
 from spkbase.errors import DataError, errors_of
 from spkbase.files import write_bytes
-from spkbase.hdf5 import open_file, read_strings
+from spkbase.hdf5 import open_file, read_strings, write_column, write_ids
 
 if TYPE_CHECKING:
     import h5py
@@ -123,13 +122,13 @@ def write_hdf5(path: str | Path, trials: Trials, *, matlab: bool = False) -> Non
     image = BytesIO()
     with h5py.File(image, "w") as file:
         for names, ids in zip(_ID_NAMES.values(), (trials.model_ids, trials.segment_ids), strict=True):
-            _write_strings(file, names[matlab], ids)
+            write_ids(file, names[matlab], ids)
         for name, values in columns.items():
             matrix = np.zeros((len(trials.model_ids), len(trials.segment_ids)), values.dtype)
             matrix[trials.models, trials.segments] = values
-            file.create_dataset(name, data=matrix, maxshape=(None, None), compression="gzip", fletcher32=True)
+            write_column(file, name, matrix)
         if isinstance(trials, Key) and trials.types is not None:
-            _write_strings(file, "type_names", trials.type_names)
+            write_ids(file, "type_names", trials.type_names)
     write_bytes(path, image.getvalue())
 
 
@@ -151,17 +150,6 @@ def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, ...]) -> np.nd
         text = f"expected {name}: numbers of shape {shape} for its ids, got {matrix.dtype} of shape {matrix.shape}"
         raise DataError(text, remedy="the file is broken, or of another kind")
     return matrix[()]
-
-
-def _write_strings(file: h5py.File, name: str, ids: Iterable[str]) -> None:
-    import h5py
-
-    raw = [text.encode("utf-8") for text in ids]
-    if (padded := next((text for text in raw if b"\0" in text), None)) is not None:
-        raise DataError(f"id {padded!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
-    charset = "ascii" if all(map(bytes.isascii, raw)) else "utf-8"
-    column = np.array(raw, dtype=h5py.string_dtype(charset, max(map(len, raw))))
-    file.create_dataset(name, data=column, maxshape=(None,), compression="gzip", fletcher32=True)
 
 
 def read_npz(file: ListFile) -> Trials:

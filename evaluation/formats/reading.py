@@ -99,11 +99,6 @@ FORMATS: tuple[Format, ...] = (
 """All formats, in the order in which they are tried; `TEXT` reads everything else, tables too."""
 
 
-def format_named(name: str, formats: Sequence[Format] = ()) -> Format | None:
-    """Return the format of a name, or None."""
-    return next((candidate for candidate in (*formats, *FORMATS) if candidate.name == name), None)
-
-
 def read_trials(path: str | Path, choice: Choice = DETECT) -> Trials:
     """Read a list of trials; of a key the trials are read.
 

@@ -32,7 +32,7 @@ _LEGEND = (
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of the results.
 
     Parameters
@@ -101,8 +101,12 @@ def _level_rate(level: str, outcome: Outcome) -> float:
     return 100 * outcome.levels[level].eer.value if level in outcome.levels else math.nan
 
 
+def _speakers(outcome: Outcome) -> str:
+    return GENDERS.get(outcome.gender, outcome.gender)
+
+
 def _dataset(outcome: Outcome) -> str:
-    return outcome.dataset if outcome.gender == "all" else f"{outcome.dataset}, {GENDERS[outcome.gender]}"
+    return outcome.dataset if outcome.gender == "all" else f"{outcome.dataset}, {_speakers(outcome)}"
 
 
 def _mean(outcome: Outcome) -> str:
@@ -136,53 +140,53 @@ def _rounded(share: float) -> float:
     return round(100 * share, 3)
 
 
-COLUMNS: tuple[Column, ...] = (
-    Column("set", lambda one: one.dataset, TERMINAL),
-    Column("sex", lambda one: one.gender, TERMINAL),
-    Column("Dataset", lambda one: one.dataset, FIGURES),
-    Column("Dataset", _dataset, GLANCE),
-    Column("Speakers", lambda one: GENDERS.get(one.gender, one.gender), FIGURES),
-    Column("scenario", lambda one: one.scenario, TERMINAL + CSV),
-    Column("Scenario", lambda one: one.scenario, FIGURES + GLANCE),
-    Column("strongest attacker", lambda one: one.strongest, TERMINAL),
-    Column("attacker", lambda one: one.strongest, CSV),
-    Column("Attacker", lambda one: one.strongest, FIGURES),
-    Column("Strongest", lambda one: one.strongest, GLANCE),
-    Column("strongest_of", lambda one: len(one.attackers), CSV),
-    Column("EER [%]", lambda one: percent(one.rate), TERMINAL, ".2f"),
-    Column("EER [%]", lambda one: percent(one.rate), FIGURES, ".1f"),
-    Column("EER [%]", lambda one: percent(one.rate), GLANCE, ".1f", lambda outcomes: not _several_draws(outcomes)),
-    Column("EER [%], mean of draws", _mean, GLANCE, ".1f", _several_draws),
-    Column("draws", lambda one: len(one.draws), CSV),
-    Column("EER_rocch", lambda one: _rounded(one.eer.value), CSV),
-    Column("low", lambda one: _rounded(one.rate.low), CSV),
-    Column("high", lambda one: _rounded(one.rate.high), CSV),
-    Column("low", lambda one: 100 * one.rate.low, TERMINAL, ".2f"),
-    Column("high", lambda one: 100 * one.rate.high, TERMINAL, ".2f"),
-    Column("draws", _draws, TERMINAL, shown=_several_draws),
+COLUMNS: tuple[TableColumn, ...] = (
+    TableColumn("set", lambda one: one.dataset, TERMINAL),
+    TableColumn("sex", lambda one: one.gender, TERMINAL),
+    TableColumn("Dataset", lambda one: one.dataset, FIGURES),
+    TableColumn("Dataset", _dataset, GLANCE),
+    TableColumn("Speakers", _speakers, FIGURES),
+    TableColumn("scenario", lambda one: one.scenario, TERMINAL + CSV),
+    TableColumn("Scenario", lambda one: one.scenario, FIGURES + GLANCE),
+    TableColumn("strongest attacker", lambda one: one.strongest, TERMINAL),
+    TableColumn("attacker", lambda one: one.strongest, CSV),
+    TableColumn("Attacker", lambda one: one.strongest, FIGURES),
+    TableColumn("Strongest", lambda one: one.strongest, GLANCE),
+    TableColumn("strongest_of", lambda one: len(one.attackers), CSV),
+    TableColumn("EER [%]", lambda one: percent(one.rate), TERMINAL, ".2f"),
+    TableColumn("EER [%]", lambda one: percent(one.rate), FIGURES, ".1f"),
+    TableColumn("EER [%]", lambda one: percent(one.rate), GLANCE, ".1f", lambda outcomes: not _several_draws(outcomes)),
+    TableColumn("EER [%], mean of draws", _mean, GLANCE, ".1f", _several_draws),
+    TableColumn("draws", lambda one: len(one.draws), CSV),
+    TableColumn("EER_rocch", lambda one: _rounded(one.eer.value), CSV),
+    TableColumn("low", lambda one: _rounded(one.rate.low), CSV),
+    TableColumn("high", lambda one: _rounded(one.rate.high), CSV),
+    TableColumn("low", lambda one: 100 * one.rate.low, TERMINAL, ".2f"),
+    TableColumn("high", lambda one: 100 * one.rate.high, TERMINAL, ".2f"),
+    TableColumn("draws", _draws, TERMINAL, shown=_several_draws),
     *(
-        Column(f"{level} [%]", partial(_level_rate, level), TERMINAL, ".2f", partial(_several_levels, level))
+        TableColumn(f"{level} [%]", partial(_level_rate, level), TERMINAL, ".2f", partial(_several_levels, level))
         for level in LEVELS
     ),
-    *(Column(f"{level.capitalize()} [%]", partial(_level_text, level), GLANCE, ".1f") for level in LEVELS),
-    Column("min Cllr", lambda one: one.condition.metric("min_cllr").value, FIGURES, ".3f"),
-    Column("Population [bit]", lambda one: one.condition.metric("zebra.population"), FIGURES, format_value),
-    Column("Individual", lambda one: one.condition.metric("zebra.individual").value, FIGURES, format_value),
-    Column("Category", lambda one: one.condition.tag, FIGURES),
-    Column("Linkability, all [%]", lambda one: percent(one.condition.found_among_all), FIGURES, ".0f"),
-    Column("closed set [%]", lambda one: percent(getattr(one.closed_set, "eer", None)), TERMINAL, ".2f"),
-    Column("identification [%]", lambda one: percent(getattr(one.identification, "share", None)), TERMINAL, ".0f"),
-    Column("Identification [%]", _identified, GLANCE, ".0f"),
-    Column("Closed set, EER [%]", lambda one: _by(one, one.closed_set), GLANCE, ".1f"),
-    Column("ZEBRA population [bit]", lambda one: one.population, TERMINAL, ".3f"),
-    Column("linkability", lambda one: one.linkability_all, TERMINAL, ".2f"),
-    Column("n_target", lambda one: one.n_target, CSV),
-    Column("n_nontarget", lambda one: one.n_nontarget, CSV),
+    *(TableColumn(f"{level.capitalize()} [%]", partial(_level_text, level), GLANCE, ".1f") for level in LEVELS),
+    TableColumn("min Cllr", lambda one: one.condition.metric("min_cllr").value, FIGURES, ".3f"),
+    TableColumn("Population [bit]", lambda one: one.condition.metric("zebra.population"), FIGURES, format_value),
+    TableColumn("Individual", lambda one: one.condition.metric("zebra.individual").value, FIGURES, format_value),
+    TableColumn("Category", lambda one: one.condition.tag, FIGURES),
+    TableColumn("Linkability, all [%]", lambda one: percent(one.condition.found_among_all), FIGURES, ".0f"),
+    TableColumn("closed set [%]", lambda one: percent(getattr(one.closed_set, "eer", None)), TERMINAL, ".2f"),
+    TableColumn("identification [%]", lambda one: percent(getattr(one.identification, "share", None)), TERMINAL, ".0f"),
+    TableColumn("Identification [%]", _identified, GLANCE, ".0f"),
+    TableColumn("Closed set, EER [%]", lambda one: _by(one, one.closed_set), GLANCE, ".1f"),
+    TableColumn("ZEBRA population [bit]", lambda one: one.population, TERMINAL, ".3f"),
+    TableColumn("linkability", lambda one: one.linkability_all, TERMINAL, ".2f"),
+    TableColumn("n_target", lambda one: one.n_target, CSV),
+    TableColumn("n_nontarget", lambda one: one.n_nontarget, CSV),
 )
 """The columns of the results, in their order."""
 
 
-def columns_of(table: tuple[str, ...], outcomes: Sequence[Outcome] = ()) -> list[Column]:
+def columns_of(table: tuple[str, ...], outcomes: Sequence[Outcome] = ()) -> list[TableColumn]:
     """Return the columns that a table shows for these outcomes."""
     return [column for column in COLUMNS if {*table} & {*column.tables} and column.shown(outcomes)]
 

@@ -320,7 +320,11 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
     DataError
         With file and line: no such column, a row of another length, an id with two values, an empty file, not UTF-8.
     """
-    (_, header), *rows = _table(path)
+    raw = read_text_bytes(path)
+    lines = cut_lines(path, raw, delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace")))
+    if not lines:
+        raise DataError("expected a header with names of columns, got an empty file", file=path)
+    (_, header), *rows = lines
     if column not in header[1:]:
         columns = ", ".join(header[1:]) or "none"
         raise DataError(f"no column {column!r} besides the ids; there are: {columns}", file=path, line=1)
@@ -401,14 +405,6 @@ def _look_up(
     table = np.full(len(ids), -2, np.int32)
     table[used] = [places[metadata[ids[code]]] for code in used]
     return table[codes]
-
-
-def _table(path: str | Path) -> list[tuple[int, list[str]]]:
-    raw = read_text_bytes(path)
-    rows = cut_lines(path, raw, delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace")))
-    if not rows:
-        raise DataError("expected a header with names of columns, got an empty file", file=path)
-    return rows
 
 
 def delimiter_of(line: str) -> str | None:

@@ -299,7 +299,16 @@ def bootstrap(
     work = partial(_replicate, samples, statistic, resampling.seed)
     blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(resampling.resamples, BLOCK))]
     done = list(Work(jobs).map(work, blocks, processes=True))
-    return [_collect([row for block in done for row in block[number]]) for number in range(len(samples))]
+    found = []
+    for number in range(len(samples)):
+        rows = [row for block in done for row in block[number]]
+        kept = [row for row in rows if row is not None]
+        if len(kept) < (1 - _MAX_LOST) * len(rows):
+            text = f"{len(rows) - len(kept)} of {len(rows)} resamples hold no trial of one class"
+            raise DataError(text, remedy="too few speakers for a bootstrap: resample trials, or ask for no intervals")
+        blank = dict.fromkeys(kept[0], np.nan)
+        found.append({name: np.array([(row or blank)[name] for row in rows], dtype=np.float64) for name in kept[0]})
+    return found
 
 
 def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
@@ -342,12 +351,3 @@ def _replicate(
             runs = sample.runs(weights)
             values.append(statistic(runs) if runs.n_target > 0 and runs.n_nontarget > 0 else None)
     return rows
-
-
-def _collect(rows: list[Mapping[str, float] | None]) -> dict[str, np.ndarray]:
-    kept = [row for row in rows if row is not None]
-    if len(kept) < (1 - _MAX_LOST) * len(rows):
-        remedy = "too few speakers for a bootstrap: resample trials, or ask for no intervals"
-        raise DataError(f"{len(rows) - len(kept)} of {len(rows)} resamples hold no trial of one class", remedy=remedy)
-    blank = dict.fromkeys(kept[0], np.nan)
-    return {name: np.array([(row or blank)[name] for row in rows], dtype=np.float64) for name in kept[0]}

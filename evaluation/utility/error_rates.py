@@ -53,10 +53,6 @@ _OUTER_APOSTROPHE = re.compile(r"(?<!\w)'|'(?!\w)")
 _KINDS = ("hits", "substitutions", "deletions", "insertions")
 
 
-def _none(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _basic(text: str) -> str:
     # before NFKC, which would make a blank and an accent of some of them
     text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_APOSTROPHES).lower()
@@ -64,7 +60,7 @@ def _basic(text: str) -> str:
     return " ".join(_OUTER_APOSTROPHE.sub(" ", kept).split())
 
 
-NORMALISERS: Mapping[str, Callable[[str], str]] = {"none": _none, "basic": _basic}
+NORMALISERS: Mapping[str, Callable[[str], str]] = {"none": lambda text: " ".join(text.split()), "basic": _basic}
 """Functions from a transcript to its words, with single blanks between them, by name."""
 
 

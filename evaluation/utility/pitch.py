@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility import lists
-from spkbase.errors import DataError, Problems
+from spkbase.errors import DataError, Problems, caught, errors_of
 from spkbase.showing import one_line
 from spkbase.work import Work, one_blas_thread
 
@@ -228,14 +228,10 @@ def compare_recordings(
     lists.check_same(original, anonymised, file=file, what="utterances")
     utterances = sorted(original)
     pairs = [(original[utterance], anonymised[utterance]) for utterance in utterances]
-    compared, problems = dict[str, TrackComparison](), Problems()
-    compare = partial(_compare, track=track, convention=convention)
+    problems = Problems()
+    compare = partial(caught, function=partial(_compare, track=track, convention=convention))
     comparisons = Work(jobs).map(compare, pairs, processes=True, description="pitch")
-    for utterance, found in zip(utterances, comparisons, strict=True):
-        if isinstance(found, DataError):
-            problems.note(found)
-        else:
-            compared[utterance] = found
+    compared = problems.sift(zip(utterances, comparisons, strict=True))
     problems.raise_if_any()
     return compared
 
@@ -275,15 +271,15 @@ def _pearson(one: NDArray, other: NDArray) -> float:
     return float(one @ other / scale) if scale > 1e-9 else np.nan
 
 
-def _compare(pair: tuple[Path, Path], track: Tracker, convention: Convention) -> TrackComparison | DataError:
+def _compare(pair: tuple[Path, Path], track: Tracker, convention: Convention) -> TrackComparison:
     import soundfile
 
     tracks = []
     for path in pair:
         try:
-            tracks.append(track(*soundfile.read(str(path), dtype="float64")))
+            with errors_of(path):
+                tracks.append(track(*soundfile.read(str(path), dtype="float64")))
         except (soundfile.LibsndfileError, OSError) as error:
-            return DataError(f"not readable as audio: {error}", file=path, remedy="give WAV, FLAC or SPHERE")
-        except DataError as error:
-            return DataError(error.text, file=path, remedy=error.remedy)
+            text, remedy = f"not readable as audio: {error}", "give WAV, FLAC or SPHERE"
+            raise DataError(text, file=path, remedy=remedy) from error
     return compare_tracks(*tracks, convention=convention)

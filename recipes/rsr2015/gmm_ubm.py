@@ -4,6 +4,9 @@
                                      [--force] [--only STAGE | --until STAGE]
 
 DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated".
+
+Example:
+  spkver rsr2015 gmm-ubm --corpus RSR2015_V1 --output exp/male-gmm --set ubm.components=512
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@
 DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". The systems follow SIDEKIT's i-vector
 tutorial: cosine, WCCN, LDA, Mahalanobis, two covariances and PLDA, with EFR and SphNorm. They are trained on the
 background speakers. With given.vectors=FILE the vectors of `spkver embed` replace i-vectors.
+
+Example:
+  spkver rsr2015 ivector --corpus RSR2015_V1 --output exp/male-ivector
 """
 
 from __future__ import annotations

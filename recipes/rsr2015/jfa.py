@@ -5,6 +5,9 @@
 
 DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". The factors are trained on the
 background speakers.
+
+Example:
+  spkver rsr2015 jfa --corpus RSR2015_V1 --output exp/male-jfa
 """
 
 from __future__ import annotations

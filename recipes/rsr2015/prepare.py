@@ -1,6 +1,9 @@
 """Write the lists of an RSR2015 experiment.
 
 python recipes/rsr2015/prepare.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]...
+
+Example:
+  spkver rsr2015 prepare --corpus RSR2015_V1 --output exp/lists
 """
 
 from __future__ import annotations

@@ -4,6 +4,10 @@
                                      [--force] [--only STAGE | --until STAGE]
 
 DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". The steps follow SIDEKIT's tutorial.
+
+Example:
+  spkver rsr2015 svm-gmm --corpus simulated --output demo
+  spkver rsr2015 svm-gmm --corpus RSR2015_V1 --output exp/male --set ubm.components=512
 """
 
 from __future__ import annotations

@@ -6,6 +6,10 @@
 DIR holds the challenge's data directories; with the word "simulated" SIMULATED speech is made instead. Existing
 anonymised twins (<set>SUFFIX) are used, missing ones are made. `spkver.voiceprivacy.STEPS` names the steps;
 ``spkver status OUTPUT`` shows their progress.
+
+Example:
+  spkver voiceprivacy --data simulated --suffix _mcadams --output demo/voiceprivacy
+  spkver voiceprivacy --data data --suffix _mine --output exp/mine --config config/vpc2024.yaml
 """
 
 from __future__ import annotations

@@ -194,19 +194,14 @@ def make_twin(
         remove_temporaries(target)  # unfinished files of a killed run
         if due:
             (target / "wav.scp").unlink(missing_ok=True)
-            name = header["anonymizer"]["name"]
-            logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), len(tasks), name)
+            by = header["anonymizer"]["name"]
+            logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), len(tasks), by)
             _write_record(target, record)  # marks the folder as ours
             files.make_folder(target / "wav")
             problems, batches, write = Problems(), chunks(due, _BATCH), partial(_write_outputs, change=change)
             sizes = [*map(len, batches)]
             for made in Work(jobs).map(write, batches, processes=True, description="anonymising", sizes=sizes):
-                done = {}
-                for utterance, entry in made.items():
-                    if isinstance(entry, DataError):
-                        problems.note(entry)
-                    else:
-                        done[utterance] = {"made_by": made_by, **entry}
+                done = {name: {"made_by": made_by, **entry} for name, entry in problems.sift(made.items()).items()}
                 append_line(target / JOURNAL, done)  # kept if the process dies
                 record["files"] |= done
             problems.raise_if_any()

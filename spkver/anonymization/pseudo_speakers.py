@@ -216,12 +216,15 @@ def anonymize_embeddings(
                     allowed = _allowed(females, sex, rules.sex, generator)
                     candidates = farthest_voices(affinities[row - start], allowed, rules.farthest)
                     made[draw, row] = drawn_mean(voices, candidates, rules.mean_of, generator)
+    drawn = f"mean of {rules.mean_of} drawn from the {rules.farthest} farthest of {len(voices)} voices"
+    sexes_of = {"any": "of any sex", "random": "of a sex drawn"}.get(rules.sex, f"of the {rules.sex} sex")
+    note = f"pseudo-speakers: {drawn} {sexes_of} ({rules.distance}), per {rules.level}, seed {rules.seed}"
     endings = ["", *(f"-draw{number}" for number in range(2, rules.draws + 1))]
     return Embeddings(
         np.array([f"{utterance}{ending}" for ending in endings for utterance in source.ids], object),
         np.tile(source.speakers, rules.draws),
         np.concatenate(made[:, codes]),
-        (*source.notes, _note(rules, len(voices))),
+        (*source.notes, note),
     )
 
 
@@ -307,9 +310,3 @@ def _means(embeddings: Embeddings, groups: NDArray[np.object_]) -> tuple[list[st
         rows[groups[row]].append(row)
     vectors = np.asarray(embeddings.vectors)
     return list(rows), np.array([np.asarray(vectors[of], np.float64).mean(axis=0) for of in rows.values()])
-
-
-def _note(rules: PseudoSpeakerRules, n_voices: int) -> str:
-    sexes = {"any": "of any sex", "random": "of a sex drawn"}.get(rules.sex, f"of the {rules.sex} sex")
-    drawn = f"mean of {rules.mean_of} drawn from the {rules.farthest} farthest of {n_voices} voices {sexes}"
-    return f"pseudo-speakers: {drawn} ({rules.distance}), per {rules.level}, seed {rules.seed}"

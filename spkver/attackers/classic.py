@@ -49,7 +49,7 @@ from spkver.attackers.vector_attacker import VectorAttacker, score_vectors
 from spkver.backend import Backend, read_backend, score_gmm_ubm, speaker_digests, write_backend
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig, check_recordings
-from spkver.mixture import GaussianMixture, Statistics, UbmConfig, check_ubm
+from spkver.mixture import GaussianMixture, UbmConfig, check_ubm
 from spkver.vectors import MapConfig, adapt_multisession
 
 logger = logging.getLogger(__name__)
@@ -204,31 +204,18 @@ class GmmUbmAttacker:
 
     def score(self, extracted: Extracted, model: GaussianMixture, attack: Attack) -> Scores:
         """Score trials by log-likelihood ratios; a recording counts once, however often it was anonymised."""
-        work, trials = extracted.run.work, attack.trials
+        work, trials, source = extracted.run.work, attack.trials, self.source
         enrolment = lists.enrolled_speech(attack.enrolment)
         models, _ = lists.match_trials(enrolment, attack.tested, trials)
         with naming(self.name):
-            found = self.source.statistics(extracted, model, lists.select(enrolment, set(models.segments)))
-            row_of, ids = (
-                {name: row for row, name in enumerate(found.segments)},
-                self.source.by_name(extracted, enrolment),
-            )
-            sessions: dict[tuple[str, str], list[int]] = {}
-            for speaker, name in zip(models.models, models.segments, strict=True):
-                recording = enrolment.version_of.get(name, name)
-                sessions.setdefault((speaker, recording), []).append(row_of[ids[name]])
-            arrays = (np.asarray(values) for values in (found.zeroth, found.first))
-            zeroth, first = (np.stack([values[rows].mean(axis=0) for rows in sessions.values()]) for values in arrays)
-            names = np.array(list(sessions), object)
-            statistics = Statistics(names[:, 0], names[:, 1], zeroth, first)
-            adapted = adapt_multisession(model, statistics, replace(self.source.map, normalise=False), work=work)
-            ids, frames = (
-                self.source.by_name(extracted, attack.tested),
-                self.source.feature_set(extracted, attack.tested),
-            )
+            sessions = lists.enrolled_sessions(enrolment, models)
+            enrolled = lists.select(enrolment, set(models.segments))
+            statistics = source.averaged(extracted, model, enrolled, sessions)
+            adapted = adapt_multisession(model, statistics, replace(source.map, normalise=False), work=work)
+            frames, ids = source.feature_set(extracted, attack.tested).frames, source.by_name(extracted, attack.tested)
             contents, rows = np.unique([ids[name] for name in trials.segment_ids.tolist()], return_inverse=True)
             asked = Trials(trials.model_ids, contents.astype(object), trials.models, rows[trials.segments])
-            return lists.as_scores(trials, score_gmm_ubm(model, adapted, frames.frames.value, asked, work=work).values)
+            return lists.as_scores(trials, score_gmm_ubm(model, adapted, frames.value, asked, work=work).values)
 
 
 def classic_attacker(config: AttackerConfig) -> GmmUbmAttacker | VectorAttacker:
@@ -283,9 +270,7 @@ class TrainedAttacker:
         assert isinstance(source, MixtureSource)
         assert self.backend is not None
         with naming(self.name):
-            return score_vectors(
-                MixtureVectors(source, extracted, self.ubm), self.backend, attack, keeps_versions=False
-            )
+            return score_vectors(MixtureVectors(source, extracted, self.ubm), self.backend, attack, by_statistics=True)
 
 
 def save_attacker(attacker: TrainedAttacker, folder: str | Path) -> None:

@@ -157,6 +157,17 @@ def sessions_of(models: IdMap) -> dict[str, list[str]]:
     return utterances
 
 
+def enrolled_sessions(
+    enrolment: DataDir, models: IdMap, *, keeps_versions: bool = False
+) -> dict[tuple[str, str], list[str]]:
+    """Return the utterances of each model and recording: all versions of the recording, or each version by itself."""
+    sessions: dict[tuple[str, str], list[str]] = {}
+    for model, name in zip(models.models, models.segments, strict=True):
+        recording = name if keeps_versions else enrolment.version_of.get(name, name)
+        sessions.setdefault((model, recording), []).append(name)
+    return sessions
+
+
 @lru_cache(maxsize=64)
 def enrolled_speech(enrolment: tuple[DataDir, ...]) -> DataDir:
     """Merge all anonymised versions of an enrolment, the same object each time; see `with_versions`."""

@@ -49,7 +49,7 @@ _ENDINGS = {
     "inverted": "on speech with the anonymisation inverted",
     "aligned": "after a map to original vectors",
 }
-_INVERTING, _ADAPTING = 15, 2  # seconds, see `Row`; adapted attackers use vectors that others extract
+_INVERTING, _ADAPTING = 15, 2  # seconds, see `CatalogueRow`; adapted attackers use vectors that others extract
 
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
@@ -64,7 +64,7 @@ inverted; on other cues; each group about from the strongest to the weakest; the
 the strongest on at least one data set are listed."""
 
 OF_THE_RECORDING = "session"
-"""Row that recognises a recording, not a voice: the background cannot tell them apart if it has one per speaker."""
+"""It recognises a recording, not a voice: the background cannot tell them apart if it has one per speaker."""
 
 BY_FEATURES = (*PRESETS, "ivector", "supervector")
 """Rows with cepstra, whose settings fit the sampling rates of the recordings."""
@@ -89,7 +89,7 @@ _INTERPRETER = re.compile(r"(python|pypy|bash|sh|perl|env|nice)[0-9.]*")
 
 @one_line
 @dataclass(frozen=True)
-class Row:
+class CatalogueRow:
     """An attacker that is known by name.
 
     Attributes
@@ -129,19 +129,23 @@ class Row:
 _BOTH = "adapted single-test adapted-inverted single-test-inverted"
 
 
-def _rows(form: str, summary: str, endings: str = "", seconds: float | None = None, network: bool = False) -> list[Row]:
+def _rows(
+    form: str, summary: str, endings: str = "", seconds: float | None = None, network: bool = False
+) -> list[CatalogueRow]:
     """Return the rows of an attacker, without and with endings."""
     base = re.split(r"[\[:]", form)[0]
-    rows = [] if base == "supervector" else [Row(form, summary, base, seconds=seconds, is_network=network)]
+    rows = [] if base == "supervector" else [CatalogueRow(form, summary, base, seconds=seconds, is_network=network)]
     for ending in endings.split():
         adapted = next((name for name in ADAPTING if ending.startswith(name)), "")
         kinds = ending.endswith("inverted"), ending.endswith("aligned")
         words = [text for name, text in _ENDINGS.items() if name in ending]
-        rows.append(Row(f"{base}-{ending}", ", ".join([summary, *words]), base, adapted, *kinds, seconds, network))
+        rows.append(
+            CatalogueRow(f"{base}-{ending}", ", ".join([summary, *words]), base, adapted, *kinds, seconds, network)
+        )
     return rows
 
 
-CATALOGUE: dict[str, Row] = {
+CATALOGUE: dict[str, CatalogueRow] = {
     row.name: row
     for rows in (
         # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
@@ -187,8 +191,8 @@ class Spec:
         As it stands in ``attackers``.
     preset : str
         The entry, or the one that the settings name as ``preset``.
-    row : Row or None
-        Row of `CATALOGUE`; None for a plug-in.
+    row : CatalogueRow or None
+        CatalogueRow of `CATALOGUE`; None for a plug-in.
     argument : str
         Text after the colon, such as FILE in ``onnx:FILE``.
     """
@@ -196,7 +200,7 @@ class Spec:
     name: str
     entry: str
     preset: str
-    row: Row | None = None
+    row: CatalogueRow | None = None
     argument: str = ""
 
     @property
@@ -417,7 +421,7 @@ def attacker_name(entry: str) -> str:
     return _UNSAFE.sub("-", label)[:_LONGEST].strip("-") or "own"
 
 
-def _find_row(entry: str) -> tuple[Row | None, str]:
+def _find_row(entry: str) -> tuple[CatalogueRow | None, str]:
     """Return the row of an entry, and the text after the colon."""
     name, colon, argument = entry.partition(":")
     row = CATALOGUE.get(name)

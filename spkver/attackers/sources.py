@@ -12,7 +12,7 @@ content of recordings, not by their names: cepstra with dither depend on the aud
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,14 @@ from spkver.extractors import Extractor, embed_directory
 from spkver.features import FeatureConfig, Frames
 from spkver.idmap import IdMap
 from spkver.mixture import GaussianMixture, Statistics, TrainedUbm, UbmConfig
-from spkver.vectors import MapConfig, TotalVariability, TotalVariabilityConfig, adapt_supervectors, extract_ivectors
+from spkver.vectors import (
+    MapConfig,
+    Supervectors,
+    TotalVariability,
+    TotalVariabilityConfig,
+    adapt_supervectors,
+    extract_ivectors,
+)
 
 SMALL_MIXTURE: dict[str, Any] = {"features": {"preset": "wideband"}, "ubm": {"components": 64}}
 """Default features and mixture of all attackers."""
@@ -152,6 +159,9 @@ class MixtureSource:
         known, paths = extracted.features.setdefault(fingerprint(self.features), []), set(directory.recordings.values())
         for found in known:
             if found.ids.keys() >= paths:
+                for other in known:  # one set is in memory at a time
+                    if other is not found:
+                        other.frames.release()
                 return found
         if self.features.files is None and self.features.vad != "labels":
             order = sorted(paths)
@@ -192,9 +202,22 @@ class MixtureSource:
             idmap = IdMap.from_pairs([(name, name) for name in sorted(owners)])
         mixture = Stamp("ubm", fingerprint(ubm), ubm)
         key = fingerprint(frames.fingerprint, mixture.fingerprint, idmap)[:_KEY]
-        made = pipeline.statistics(found.run, ("sessions-" if sessions else "") + key, mixture, frames, idmap).value
-        found.frames.release()
-        return made
+        return pipeline.statistics(found.run, ("sessions-" if sessions else "") + key, mixture, frames, idmap).value
+
+    def averaged(
+        self,
+        extracted: Extracted,
+        ubm: GaussianMixture,
+        enrolment: DataDir,
+        sessions: Mapping[tuple[str, str], Sequence[str]],
+    ) -> Statistics:
+        """Return the mean statistics of each (model, recording) over its utterances."""
+        found, ids = self.statistics(extracted, ubm, enrolment), self.by_name(extracted, enrolment)
+        row_of = {name: row for row, name in enumerate(found.segments.tolist())}
+        rows = [[row_of[ids[name]] for name in names] for names in sessions.values()]
+        sides = (np.asarray(found.zeroth), np.asarray(found.first))
+        models, recordings = np.array(list(sessions), object).T
+        return Statistics(models, recordings, *(np.stack([side[one].mean(axis=0) for one in rows]) for side in sides))
 
     def by_name(self, extracted: Extracted, directory: DataDir) -> dict[str, str]:
         """Return the id in features and statistics of each utterance."""
@@ -237,6 +260,11 @@ class MixtureVectors:
         ids = self.source.by_name(self.extracted, directory)
         rows = [row_of[ids[name]] for name in sorted(directory.speakers)]
         return lists.as_embeddings(directory, np.asarray(found.vectors)[rows])
+
+    def averaged(self, enrolment: DataDir, sessions: Mapping[tuple[str, str], Sequence[str]]) -> Embeddings:
+        """Return the vector of each (model, recording) from the mean statistics of its versions."""
+        found = self._vectors(self.source.averaged(self.extracted, self.ubm, enrolment, sessions))
+        return Supervectors(found.models, found.segments, np.asarray(found.vectors)).embeddings()
 
     def sessions(self, directory: DataDir) -> Embeddings:
         """Return the vectors of the sessions that the recordings of a data directory are cut into."""

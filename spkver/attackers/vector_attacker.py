@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.embeddings import Alignment, Embeddings
+from evaluation.embeddings import Alignment
 from evaluation.trials import INVERTING, Scores
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
@@ -45,7 +45,7 @@ from spkver.datadir import DataDir
 from spkver.extractors import ExtractorSettings, find_weights, open_extractor
 from spkver.features import FeatureConfig
 from spkver.mixture import UbmConfig
-from spkver.vectors import MapConfig, TotalVariabilityConfig
+from spkver.vectors import MapConfig, Supervectors, TotalVariabilityConfig
 
 logger = logging.getLogger(__name__)
 
@@ -149,6 +149,7 @@ class VectorAttacker:
                 read_backend(model.backend),
                 attack,
                 keeps_versions=bool(self.choice.adapted),
+                by_statistics=self.is_fitted,
                 alignment=model.alignment,
             )
 
@@ -168,34 +169,34 @@ def score_vectors(
     backend: Backend,
     attack: Attack,
     *,
-    keeps_versions: bool,
+    keeps_versions: bool = False,
+    by_statistics: bool = False,
     alignment: Alignment | None = None,
 ) -> Scores:
     """Score trials with a backend.
 
-    A recording counts once, however often it was anonymised: the vectors of its versions are averaged. With
-    `keeps_versions` they are not: the backend learns from their spread.
+    A recording counts once, however often it was anonymised: the vectors of its versions are averaged, or, for a
+    mixture, their statistics (`by_statistics`). With `keeps_versions` they are not: the backend learns from their
+    spread.
     """
     enrolment = lists.enrolled_speech(attack.enrolment)
     models, segments = lists.match_trials(enrolment, attack.tested, attack.trials)
-    sides = [
-        vectors(lists.select(enrolment, set(models.segments))),
+    sessions = lists.enrolled_sessions(enrolment, models, keeps_versions=keeps_versions)
+    enrolled, tested = (
+        lists.select(enrolment, set(models.segments)),
         vectors(lists.select(attack.tested, set(segments))),
-    ]
+    )
+    if by_statistics and isinstance(vectors, MixtureVectors):
+        return backend.score(vectors.averaged(enrolled, sessions), tested, attack.trials)
+    sides = [vectors(enrolled), tested]
     if alignment is not None:
         sides = [replace(side, vectors=alignment.apply(side.vectors)) for side in sides]
-    enrolled, tested = sides
-    row_of = {name: row for row, name in enumerate(enrolled.ids.tolist())}
-    sessions: dict[tuple[str, str], list[int]] = {}
-    for model, name in zip(models.models, models.segments, strict=True):
-        recording = name if keeps_versions else enrolment.version_of.get(name, name)
-        sessions.setdefault((recording, model), []).append(row_of[name])
-    rows = np.stack([np.asarray(enrolled.vectors)[found].mean(axis=0) for found in sessions.values()])
-    ids = [name for name, _ in sessions]
-    if len(set(ids)) < len(ids):  # an utterance that enrols several models
-        ids = [f"{model} {name}" for name, model in sessions]
-    owners = np.array([model for _, model in sessions], object)
-    return backend.score(Embeddings(np.array(ids, object), owners, rows), tested, attack.trials)
+    row_of = {name: row for row, name in enumerate(sides[0].ids.tolist())}
+    every = np.asarray(sides[0].vectors)
+    rows = np.stack([every[[row_of[name] for name in names]].mean(axis=0) for names in sessions.values()])
+    owners, ids = np.array(list(sessions), object).T
+    found = Supervectors(owners, ids, rows).embeddings()
+    return backend.score(found, sides[1], attack.trials)
 
 
 # --- their settings ---------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import read_binary, read_text_matrix
 from spkbase.arrays import Floats
 from spkbase.errors import ConfigError, DataError, errors_of
-from spkbase.files import write_bytes
+from spkbase.files import read_bytes, write_bytes
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 from spkver.backend.plda import Plda, Sessions, check_finite, checked_vectors, enrolled, lower_factor, ratio_rows
@@ -329,12 +329,10 @@ def read_vbx_transform(path: str | Path) -> VbxTransform:
 @contextmanager
 def _opened(path: str | Path) -> Iterator[tuple[bytes, bool]]:
     """Read a file without its binary mark; what is wrong with it becomes one error with its name."""
+    raw = read_bytes(path)
     try:
         with errors_of(path):
-            raw = Path(path).read_bytes()
             yield raw.removeprefix(_BINARY), raw.startswith(_BINARY)
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except DataError:
         raise
     except (ValueError, struct.error) as error:

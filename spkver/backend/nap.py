@@ -173,7 +173,11 @@ def fit_nap(
     n_sessions, dimension = vectors.shape
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)
     if scatter == "within":
-        vectors = _less_means(vectors, np.unique(np.asarray(speakers, object), return_inverse=True)[1])
+        whole, groups = vectors, np.unique(np.asarray(speakers, object), return_inverse=True)[1]
+        rows_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
+        means = np.stack([whole[rows].mean(axis=0, dtype=np.float64) for rows in rows_of]).astype(whole.dtype)
+        less_means = ComputedRows(whole.shape, lambda rows: whole[rows] - means[groups[rows]], whole.dtype)
+        vectors = cast("Rows", less_means)
     gram = gram_matrix(vectors, work=work) / dimension
     with one_blas_thread():  # results must not depend on the machine's cores
         values, coordinates = np.linalg.eigh(gram)
@@ -245,11 +249,3 @@ def _product(tile: tuple[Rows, Rows | None]) -> Floats:
         block = left[:, start:stop].astype(np.float64)
         total += block @ (block if right is None else right[:, start:stop].astype(np.float64)).T
     return total
-
-
-def _less_means(vectors: Rows, groups: NDArray[np.int64]) -> Rows:
-    """Vectors (N, D) minus the means of their groups, computed on access."""
-    rows_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
-    means = np.stack([vectors[rows].mean(axis=0, dtype=np.float64) for rows in rows_of]).astype(vectors.dtype)
-    centred = ComputedRows(vectors.shape, lambda rows: vectors[rows] - means[groups[rows]], vectors.dtype)
-    return cast("Rows", centred)

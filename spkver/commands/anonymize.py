@@ -62,6 +62,10 @@ def anonymize(
 
     The new folder is a complete data directory: wav.scp, utt2spk, all other lists, and wav/*.wav with 16 bits, one
     channel and the sampling rate of the source. Recordings that are up to date are kept.
+
+    Example:
+      spkver anonymize mcadams data/mine
+      spkver anonymize command data/mine --suffix _sox --command 'sox {input} {output} pitch 300'
     """
     from spkbase.configuration import load_config
     from spkver.anonymization import AnonymizerConfig, anonymize_datadir
@@ -121,6 +125,10 @@ def anonymize_vectors(
 
     If different people anonymise enrolment and trials, give different seeds: with --level speaker and one seed, both
     sides get the same pseudo-speaker.
+
+    Example:
+      spkver anonymize-vectors trials.h5 --pool pool.h5 --sexes spk2gender --output pseudo.h5
+      spkver anonymize-vectors train.h5 --pool pool.h5 --sex any --distance cosine --draws 4 --output pseudo.h5
     """
     from evaluation.embeddings import read_embeddings, write_embeddings
     from spkver.anonymization import PseudoSpeakerRules, anonymize_embeddings

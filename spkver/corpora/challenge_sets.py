@@ -51,7 +51,7 @@ from spkbase.errors import DataError, Problems, few
 from spkbase.files import read_id_list, read_text, read_text_bytes, write_json, write_text
 from spkbase.showing import one_line
 from spkver.audio import audio_header
-from spkver.datadir import DataDir, draw_order, full_cross, unfit_id, write_datadir
+from spkver.datadir import DataDir, draw_order, full_cross, part_of, unfit_id, write_datadir
 
 SPEAKERS = "SPEAKERS.TXT"
 _ID = re.compile(r"(?P<speaker>[0-9]+)-(?P<chapter>[0-9]+)-[0-9]+", re.ASCII)
@@ -197,7 +197,9 @@ def make_librispeech_sets(
     output, problems = Path(output), Problems(lists)
     made = []
     for subset, recordings in corpus.recordings.items():
-        everything = _directory(corpus, subset, output / subset, recordings)
+        speakers = {utterance: speaker_of(utterance) for utterance in sorted(recordings)}
+        sexes = {speaker: corpus.sexes[speaker] for speaker in sorted(set(speakers.values()))}
+        everything = DataDir(output / subset, dict(sorted(recordings.items())), speakers, sexes)
         stem = TESTED.get(subset)
         if stem is None:
             made.append(everything)
@@ -208,10 +210,10 @@ def make_librispeech_sets(
             else:
                 tested = read_tested(Path(lists), stem, LISTS[year])
                 _check_tested(tested, everything, Path(lists) / f"{stem}_enrolls")
-            enrolls = _directory(corpus, subset, output / f"{stem}_enrolls", tested.enrolls)
+            enrolls = part_of(everything, output / f"{stem}_enrolls", tested.enrolls)
             made.append(replace(enrolls, enrolls=tuple(sorted(tested.enrolls))))
             for name, key in tested.trials.items():
-                part = _directory(corpus, subset, output / f"{stem}_trials_{name}", key.segment_ids.tolist())
+                part = part_of(everything, output / f"{stem}_trials_{name}", key.segment_ids.tolist())
                 made.append(replace(part, trials=key))
     problems.raise_if_any()
     return made
@@ -271,8 +273,13 @@ def read_tested(folder: Path, stem: str, lists: Iterable[str]) -> Tested:
         for file in files:
             with problems.noted():
                 keys.append(read_key(file, Choice(layout="model,segment,label")))
-        if len(keys) == len(files):
-            trials[name] = keys[0] if len(keys) == 1 else _crossed(keys)
+        if len(keys) == len(files) == 1:
+            trials[name] = keys[0]
+        elif len(keys) == len(files):  # every model of both lists against every segment of them
+            models = sorted({str(model) for key in keys for model in key.model_ids})
+            segments = sorted({str(segment) for key in keys for segment in key.segment_ids})
+            speakers = {segment: speaker_of(segment) for segment in segments}
+            trials[name] = full_cross(models, DataDir(Path(), {}, speakers))
     problems.raise_if_any()
     return Tested(enrolls, trials)
 
@@ -496,13 +503,6 @@ def _read_transcripts(folder: Path, problems: Problems) -> dict[str, str]:
     return transcripts
 
 
-def _crossed(keys: Iterable[Key]) -> Key:
-    """Every model of some lists against every segment of them."""
-    models = sorted({str(model) for key in keys for model in key.model_ids})
-    segments = sorted({str(segment) for key in keys for segment in key.segment_ids})
-    return full_cross(models, DataDir(Path(), {}, {segment: speaker_of(segment) for segment in segments}))
-
-
 def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:
     """Refuse lists with unknown ids, trial utterances that enrol, or labels that contradict the speaker ids."""
     problems = Problems()
@@ -527,14 +527,6 @@ def _check_known(names: Iterable[str], known: Mapping[str, object], what: str, f
     if unknown := sorted(set(names) - known.keys()):
         text = f"{len(unknown)} {what} are missing: {few(unknown, repr)}"
         problems.add(text, file=file, remedy="unpack the whole corpus")
-
-
-def _directory(corpus: LibriSpeech, subset: str, path: Path, utterances: Iterable[str]) -> DataDir:
-    recordings = corpus.recordings[subset]
-    ids = sorted(set(utterances))
-    speakers = {utterance: speaker_of(utterance) for utterance in ids}
-    sexes = {speaker: corpus.sexes[speaker] for speaker in sorted(set(speakers.values()))}
-    return DataDir(path, {utterance: recordings[utterance] for utterance in ids}, speakers, sexes)
 
 
 def _read_labels(file: Path, session: str, before: dict[str, str], problems: Problems) -> dict[str, str]:

@@ -509,7 +509,12 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     if trials is not None:
         _check_trials(trials_file, trials, enrolled, options, problems)
     used = used_recordings(enrolment_file, enrolled, trials_file, trials)
-    _check_leak(used, background_speakers, files, problems)
+    listed = {segment.split("/")[0] for segment in files.places}
+    for segment, (file, line) in used.items():  # error rates on training speakers are too low
+        in_range = files.ubm is None and speaker_number(segment) in background_speakers
+        if in_range or segment.split("/")[0] in listed:
+            remedy = "check the ranges of speakers" if in_range else "check the lists of background recordings"
+            problems.add(f"recording {segment!r} is of a background speaker", file=file, line=line, remedy=remedy)
     recordings = find_recordings(scanned, [*ubm, *files.places], {**files.places, **used}, problems)
     problems.raise_if_any()
     assert trials is not None  # a missing list was a problem
@@ -588,7 +593,11 @@ def list_hashes(lists: Rsr2015) -> dict[str, str]:
     maps = {"enrolment": lists.enrolment, "background": lists.background, "nap": lists.nap, "test": lists.test}
     texts = {name: _lines(f"{m} {s}" for m, s in zip(x.models, x.segments, strict=True)) for name, x in maps.items()}
     texts["ubm"] = _lines(lists.ubm)
-    texts["key"] = _key_text(lists.key)
+    key = lists.key
+    labels = np.array(["nontarget", "target"], dtype=object)[key.is_target.astype(np.int64)]
+    types = np.array([*key.type_names, ""], dtype=object)[-1 if key.types is None else key.types]
+    models, segments = key.model_ids[key.models], key.segment_ids[key.segments]
+    texts["key"] = _lines(sorted((models + " " + segments + " " + labels + " " + types).tolist()))
     return {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in sorted(texts.items())}
 
 
@@ -788,26 +797,9 @@ def _check_trials(
             problems.add(text, file=path, line=int(lines[row]) or None, remedy="add it to the enrolment list")
 
 
-def _check_leak(used: Places, background: range, files: ListFiles, problems: Problems) -> None:
-    """Report background speakers among the tested: error rates on training speakers are too low."""
-    listed = {segment.split("/")[0] for segment in files.places}
-    for segment, (file, line) in used.items():
-        in_range = files.ubm is None and speaker_number(segment) in background
-        if in_range or segment.split("/")[0] in listed:
-            remedy = "check the ranges of speakers" if in_range else "check the lists of background recordings"
-            problems.add(f"recording {segment!r} is of a background speaker", file=file, line=line, remedy=remedy)
-
-
 def _by_speaker(segments: Iterable[str]) -> IdMap:
     return IdMap.from_pairs((segment.split("/")[0], segment) for segment in segments)
 
 
 def _lines(rows: Iterable[str]) -> str:
     return "".join(f"{row}\n" for row in rows)
-
-
-def _key_text(key: Key) -> str:
-    labels = np.array(["nontarget", "target"], dtype=object)[key.is_target.astype(np.int64)]
-    types = np.array([*key.type_names, ""], dtype=object)[-1 if key.types is None else key.types]
-    models, segments = key.model_ids[key.models], key.segment_ids[key.segments]
-    return _lines(sorted((models + " " + segments + " " + labels + " " + types).tolist()))

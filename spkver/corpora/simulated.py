@@ -570,7 +570,7 @@ def _write_lists(tree: Path, table: Sequence[Recording]) -> dict[str, int]:
             "spk2utt": [" ".join([name, *keys]) for name, keys in spoken.items()],
             "spk2gender": [f"{name} {own[name]}" for name in sorted(own)],
             # as speech corpora write it: capitals, no punctuation but apostrophes
-            "text": [f"{key} {_transcript(rows[key].text)}" for key in sorted(rows)],
+            "text": ["{} {}".format(key, re.sub("[^A-Z ']", "", rows[key].text.upper())) for key in sorted(rows)],
         }
         if directory.endswith("_enrolls"):
             lists["enrolls"] = sorted(rows)
@@ -584,8 +584,3 @@ def _write_lists(tree: Path, table: Sequence[Recording]) -> dict[str, int]:
         for name, lines in lists.items():
             (tree / directory / name).write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
     return counts
-
-
-def _transcript(text: str) -> str:
-    """A text as speech corpora write it: capitals, no punctuation but apostrophes."""
-    return re.sub("[^A-Z ']", "", text.upper())

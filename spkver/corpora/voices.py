@@ -141,7 +141,11 @@ def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np
     """
     engine = _engine()
     with engine.lock:
-        _load_voice(engine, voice_file)
+        with tempfile.NamedTemporaryFile("w", prefix="spkver-voice-", encoding="utf-8") as handle:
+            handle.write(voice_file)
+            handle.flush()
+            # a refused voice would silently leave the one before in place
+            _check(engine.library.espeak_SetVoiceByFile(os.fsencode(handle.name)), "the voice")
         for parameter, value in ((_RATE, words_per_minute), (_VOLUME, 100), (_PITCH, 50), (_RANGE, 50)):
             _check(engine.library.espeak_SetParameter(parameter, value, 0), f"parameter {parameter} = {value}")
         engine.chunks.clear()
@@ -521,14 +525,6 @@ class _Engine:
 def _engine() -> _Engine:
     package = loader()
     return _Engine(Path(package.get_library_path()), Path(package.get_data_path()))
-
-
-def _load_voice(engine: _Engine, voice_file: str) -> None:
-    with tempfile.NamedTemporaryFile("w", prefix="spkver-voice-", encoding="utf-8") as handle:
-        handle.write(voice_file)
-        handle.flush()
-        # a refused voice would silently leave the one before in place
-        _check(engine.library.espeak_SetVoiceByFile(os.fsencode(handle.name)), "the voice")
 
 
 def _check(status: int, what: str) -> None:

@@ -18,6 +18,7 @@ from spkver.datadir.splitting import (
     check_suffix,
     draw_order,
     full_cross,
+    part_of,
     split_datadir,
     twin_of_split,
 )

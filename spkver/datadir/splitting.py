@@ -160,12 +160,12 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
             utterance for utterance in tried if datadir.sexes.get(datadir.speakers[utterance], MIXED) == sex
         )
         if of_sex:
-            part = _part(datadir, output / f"{name}_test_trials_{sex}", of_sex)
+            part = part_of(datadir, output / f"{name}_test_trials_{sex}", of_sex)
             trials[sex] = replace(part, trials=full_cross(sorted(set(part.speakers.values())), part))
     learnt = [utterance for speaker in training for utterance in by_speaker[speaker]]
     return Split(
-        training=_part(datadir, output / f"{name}_train", learnt),
-        enrolls=replace(_part(datadir, output / f"{name}_test_enrolls", enrolls), enrolls=tuple(sorted(enrolls))),
+        training=part_of(datadir, output / f"{name}_train", learnt),
+        enrolls=replace(part_of(datadir, output / f"{name}_test_enrolls", enrolls), enrolls=tuple(sorted(enrolls))),
         trials=trials,
         notes=tuple(notes),
     )
@@ -261,8 +261,9 @@ def _ending(speakers: Mapping[str, str], twin: DataDir) -> str:
     return min(tried, key=lambda ending: (-counts[ending], len(ending), ending))
 
 
-def _part(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
-    ids = sorted(utterances)
+def part_of(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
+    """Return a data directory of some utterances, once each, without lists."""
+    ids = sorted(set(utterances))
     speakers = {utterance: datadir.speakers[utterance] for utterance in ids}
     known = sorted(set(speakers.values()) & datadir.sexes.keys())
     sexes = {speaker: datadir.sexes[speaker] for speaker in known}

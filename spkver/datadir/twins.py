@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import Problems, caught, few
 from spkbase.work import Work
 from spkver.audio import audio_header, read_audio
 from spkver.datadir.directory import DataDir
@@ -53,13 +54,8 @@ def check_twin(
         text = f"{len(moved)} utterances of other speakers than in {original.path}: {few(moved, repr)}"
         problems.add(text, remedy="copy utt2spk and spk2utt from the original")
     paths = [datadir.recordings[utterance] for datadir in (original, anonymised) for utterance in shared]
-    results = Work(jobs).map(_contents, paths, description="comparing with the original")
-    contents: list[tuple[float, str | None]] = []
-    for found in results:
-        if isinstance(found, DataError):
-            problems.note(found)
-        else:
-            contents.append(found)
+    results = Work(jobs).map(partial(caught, function=_contents), paths, description="comparing with the original")
+    contents = list(problems.sift(enumerate(results)).values())
     if len(contents) == len(paths):  # else files that cannot be read come first
         before, after = (
             dict(zip(shared, part, strict=True)) for part in (contents[: len(shared)], contents[len(shared) :])
@@ -83,17 +79,14 @@ def check_twin(
     problems.raise_if_any()
 
 
-def _contents(path: Path) -> tuple[float, str | None] | DataError:
+def _contents(path: Path) -> tuple[float, str | None]:
     """Duration, and a digest of length and middle, or of all where that is silent; None for silence."""
-    try:
-        header = audio_header(path)
-        part = _samples(path, max(0, header.n_samples // 2 - _PART // 2), _PART)
+    header = audio_header(path)
+    part = _samples(path, max(0, header.n_samples // 2 - _PART // 2), _PART)
+    if _is_silent(part):
+        part = _samples(path, 0, header.n_samples)
         if _is_silent(part):
-            part = _samples(path, 0, header.n_samples)
-            if _is_silent(part):
-                return header.seconds, None
-    except DataError as error:
-        return error
+            return header.seconds, None
     return header.seconds, sha256(header.n_samples.to_bytes(8, "little") + part.tobytes()).hexdigest()
 
 

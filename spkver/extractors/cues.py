@@ -145,7 +145,10 @@ def prosody_statistics(track: PitchTrack, energy: NDArray[np.float64]) -> dict[s
         return {}
     kept = slice(sound[0], sound[-1] + 1)  # silence around the utterance says nothing
     level, hertz, strength = np.maximum(level[kept], -60.0), track.hertz[kept], track.strength[kept]
-    voiced = _filled(hertz > 0)
+    voiced = hertz > 0
+    for start, stop in _stretches(~voiced):  # short holes are filled
+        if stop - start <= _HOLE and start > 0 and stop < len(voiced):
+            voiced[start:stop] = True
     return (
         _pitch(hertz)
         | _turns(voiced, level > -_SOUND_DB)
@@ -364,15 +367,6 @@ def _modulations(level: NDArray) -> dict[str, float]:
     if len(contour) * FRAME_SHIFT < 1 or not total > 0:
         return {}
     return {f"modulation {low} to {2 * low} Hz": math.log(max(part / total, 1e-3)) for low, part in bands.items()}
-
-
-def _filled(voiced: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The same without short holes."""
-    filled = voiced.copy()
-    for start, stop in _stretches(~voiced):
-        if stop - start <= _HOLE and start > 0 and stop < len(voiced):
-            filled[start:stop] = True
-    return filled
 
 
 def _stretches(frames: NDArray[np.bool_]) -> list[tuple[int, int]]:

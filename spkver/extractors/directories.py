@@ -93,13 +93,9 @@ def embed_directory(
     problems, tasks = Problems(), chunks(due, extraction.batch)
     results = work.map(extractor, tasks, processes=True, description="vectors", sizes=[*map(len, tasks)])
     for task, found in zip(tasks, results, strict=True):
-        kept = []
-        for (name, _), vector in zip(task, found, strict=True):
-            if isinstance(vector, DataError):
-                problems.note(vector)
-            else:
-                vectors[name] = vector
-                kept.append([name, digests[name], vector.dtype.str, vector.tolist()])
+        good = problems.sift(zip([name for name, _ in task], found, strict=True))
+        vectors |= good
+        kept = [[name, digests[name], vector.dtype.str, vector.tolist()] for name, vector in good.items()]
         append_line(finished, {"made_by": made_by, "vectors": kept})
     problems.raise_if_any()
     others = [name for name in recordings if vectors[name].shape != vectors[min(recordings)].shape]

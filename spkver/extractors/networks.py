@@ -19,7 +19,6 @@ L. Wan, Q. Wang, A. Papir and I. Lopez Moreno, "Generalized end-to-end loss for 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,7 +39,6 @@ WINDOW = 30.0
 
 _PIP = "onnx onnxruntime"
 _SECOND = 100  # frames
-_PATIENCE, _SECONDS_A_SECOND = 60.0, 10.0  # time limit of a network: in all, and for each second of speech
 _SEGMENT = 100  # frames of CAM++ that share a context
 _WINDOWS = 64  # of GE2E side by side, so that memory does not grow with the recording
 
@@ -227,20 +225,11 @@ class Network(NamedTuple):
         """
         options = imported("onnxruntime", _PIP).RunOptions()
         options.log_severity_level = 4  # what is wrong is raised
-        seconds = _PATIENCE + _SECONDS_A_SECOND * frames.shape[0] * frames.shape[1] / _SECOND
-        inputs = {self.input: frames.astype(np.float32, copy=False)}
-        with ThreadPoolExecutor(1) as thread:  # this thread stays free for Ctrl-C
-            running = thread.submit(self.session.run, [self.output], inputs, options)
-            try:
-                (vectors,) = running.result(seconds)
-            except TimeoutError as error:
-                text = f"the network did not finish {frames.shape[1]} frames in {seconds:.0f} s"
-                raise DataError(text, remedy="check the network for loops without end") from error
-            except Exception as error:  # of its own kinds, which it does not name
-                text = f"onnxruntime could not run the network on {frames.shape[1]} frames: {_first_line(error)}"
-                raise DataError(text) from error
-            finally:
-                options.terminate = True
+        try:
+            (vectors,) = self.session.run([self.output], {self.input: frames.astype(np.float32, copy=False)}, options)
+        except Exception as error:  # of its own kinds, which it does not name
+            text = f"onnxruntime could not run the network on {frames.shape[1]} frames: {_first_line(error)}"
+            raise DataError(text) from error
         return np.asarray(vectors)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import ConfigError, DataError, errors_of
 from spkver.audio import read_audio
 
 Recording = tuple[str, Path]
@@ -239,10 +239,8 @@ def guarded(samples: NDArray, rate: int, *, function: Embed, name: str) -> NDArr
         raise
     except Exception as error:
         raise DataError(f"{name} raised {type(error).__name__}: {error}") from error
-    try:
+    with errors_of(None, before=f"{name}: "):
         return checked_vector(value)
-    except DataError as error:
-        raise DataError(f"{name}: {error.text}") from error
 
 
 def extract_by(

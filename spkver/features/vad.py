@@ -188,10 +188,6 @@ def read_labels(path: str | Path, n_frames: int, *, shift_seconds: float, speech
     return labels
 
 
-def _window(dtype: np.dtype) -> NDArray:
-    return (1.08 * (0.54 - 0.46 * np.cos(2 * np.pi * np.arange(_FRAME) / (_FRAME - 1)))).astype(dtype)
-
-
 def _analyse(signal: NDArray) -> NDArray:
     """Short-time spectrum (K, 33): the first frame starts 32 samples early, the last is filled up."""
     from scipy import fft
@@ -205,7 +201,8 @@ def _analyse(signal: NDArray) -> NDArray:
     else:
         padded[_HOP + len(signal) :] = signal[-_HOP:]
     frames = np.lib.stride_tricks.sliding_window_view(padded, _FRAME)[::_HOP]
-    return fft.rfft(frames * _window(signal.dtype), axis=1)
+    window = 1.08 * (0.54 - 0.46 * np.cos(2 * np.pi * np.arange(_FRAME) / (_FRAME - 1)))
+    return fft.rfft(frames * window.astype(signal.dtype), axis=1)
 
 
 def _noise_floor(magnitude: NDArray, run_in: int) -> NDArray:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from spkbase.errors import DataError, Problems
+from spkbase.errors import DataError, Problems, caught
 from spkbase.files import load_json, size_and_time, write_text
 from spkbase.runs import Run
 from spkbase.work import Work, chunks
@@ -86,20 +86,8 @@ def _make(
     name: str,
     path: Path,
 ) -> None:
-    problems, values = Problems(), {}
-    results = Work(jobs).map(
-        partial(_caught, function), [source for _, source in items], processes=True, description=name
-    )
-    for (recording, _), value in zip(items, results, strict=True):
-        if isinstance(value, DataError):
-            problems.note(value)
-        values[recording] = value
+    problems, task = Problems(), partial(caught, function=function)
+    results = Work(jobs).map(task, [source for _, source in items], processes=True, description=name)
+    values = problems.sift(zip([recording for recording, _ in items], results, strict=True))
     problems.raise_if_any()
     write_text(path, json.dumps({"results": values}, ensure_ascii=False, indent=0) + "\n")
-
-
-def _caught(function: Callable[[Source], Value], source: Source) -> Value | DataError:
-    try:
-        return function(source)
-    except DataError as error:
-        return error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.console import ResumableCommand, echo_log, path_option, worker_options
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def recipe_command(
     page : str
         Path of the script; its configurations are in the folder ``config`` next to it.
     about : str
-        Docstring of the script; its first paragraph is the help text.
+        Docstring of the script; its first paragraph is the help text, and the last one holds examples.
     config : str
         Name of its configuration; by default that of the script.
     has_stages : bool
@@ -49,20 +49,26 @@ def recipe_command(
     configs = Path(page).parent / "config"
     own = configs / f"{config or Path(page).stem}.yaml"
 
-    def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **limits: Any) -> None:
-        from spkbase.configuration import load_config
+    def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **how: Any) -> None:
+        from spkbase.configuration import load_config, read_yaml
         from spkbase.runs import Ended, format_status, read_status, start_run
         from spkver.rsr2015.lists import RecipeConfig
 
-        defaults = _defaults(own, corpus)
+        defaults = read_yaml(own)
+        limits = read_yaml(own.with_name("simulated.yaml")) if corpus == "simulated" else {}
+        for section in limits.keys() & defaults.keys():  # the simulated corpus is small
+            values = defaults[section]
+            values.update({key: min(limit, values.get(key, limit)) for key, limit in limits[section].items()})
         chosen = load_config(RecipeConfig, file=config_file, settings=settings, defaults=defaults)
         if corpus != "simulated" and not Path(corpus).is_dir():
             remedy = "give the root of RSR2015, which holds sph and key, or 'simulated'"
             raise DataError("no such folder", file=corpus, remedy=remedy)
         with echo_log(logging.INFO):
             try:
-                with start_run(output, chosen, **limits) as run:
-                    folder = _corpus_folder(corpus, run, chosen)
+                with start_run(output, chosen, **how) as run:
+                    folder = Path(corpus)
+                    if corpus == "simulated":
+                        folder = _simulated(run, chosen)
                     run = run.limited(lambda plan: recipe(plan, folder, chosen))
                     click.echo(recipe(run, folder, chosen))
             except Ended:
@@ -70,53 +76,26 @@ def recipe_command(
 
     options: list[Callable] = [
         click.option("--corpus", required=True, metavar="DIR", help="RSR2015 tree with sph/ and key/, or 'simulated'."),
-        click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for all results."),
-        click.option(
-            "--config",
-            "config_file",
-            type=click.Path(path_type=Path),
-            help="YAML file of changes to the recipe's configuration.",
-        ),
+        path_option("-o", "--output", required=True, help="Folder for all results."),
+        path_option("--config", "config_file", help="YAML file of changes to the recipe's configuration."),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
         worker_options,
         *(_LIMITS if has_stages else []),
     ]
     for option in reversed(options):
         main = option(main)
-    return click.command(cls=ResumableCommand, help=about.split("\n\n")[0])(main)
+    first, *_, examples = about.split("\n\n")
+    return click.command(cls=ResumableCommand, help=f"{first}\n\n{examples}")(main)
 
 
-def _defaults(own: Path, corpus: str) -> dict[str, Any]:
-    """The recipe's configuration; for the simulated corpus, which is small, sizes have limits."""
-    from spkbase.configuration import read_yaml
-
-    defaults = read_yaml(own)
-    if corpus == "simulated":
-        limits = read_yaml(own.with_name("simulated.yaml"))
-        for section in limits.keys() & defaults.keys():
-            values = defaults[section]
-            values.update({key: min(limit, values.get(key, limit)) for key, limit in limits[section].items()})
-    return defaults
-
-
-def _corpus_folder(corpus: str, run: Run, config: RecipeConfig) -> Path:
+def _simulated(run: Run, config: RecipeConfig) -> Path:
     from spkver.corpora import CorpusSize, simulate_rsr2015
 
-    if corpus != "simulated":
-        return Path(corpus)
     click.echo("The corpus is SIMULATED: synthetic speech from eSpeak NG, not recordings of people.")
     size = config.simulation
     name = f"{config.gender}-{size.speakers}-{size.sentences}-{size.sessions}-{size.seed}"
+    folder = run.path(f"simulated-{name}")
+    sizes = CorpusSize(size.speakers, size.sentences, size.sessions, seed=size.seed, gender=config.gender)
     with run.timed("simulation"):
-        simulate_rsr2015(
-            run.path(f"simulated-{name}"),
-            CorpusSize(
-                n_speakers=size.speakers,
-                n_sentences=size.sentences,
-                n_sessions=size.sessions,
-                seed=size.seed,
-                gender=config.gender,
-            ),
-            jobs=run.jobs,
-        )
-    return run.path(f"simulated-{name}")
+        simulate_rsr2015(folder, sizes, jobs=run.jobs)
+    return folder

@@ -22,9 +22,7 @@ from spkver.sidekit.tables import (
     read_idmap,
     read_stat_server,
     read_strings,
-    write_column,
     write_idmap,
     write_stat_blocks,
     write_stat_server,
-    write_strings,
 )

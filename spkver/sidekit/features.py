@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, errors_of
-from spkbase.hdf5 import create_file
+from spkbase.hdf5 import create_file, write_column
 from spkbase.showing import one_line
-from spkver.sidekit.tables import open_hdf5, read_array, write_column
+from spkver.sidekit.tables import open_hdf5, read_array
 
 _STREAMS = ("cep", "energy", "fb")
 _COMPRESSIONS = (0, 1, 2)
@@ -109,7 +109,9 @@ def write_feature_file(path: str | Path, features: Mapping[str, SidekitFeatures]
         written.
     """
     for show, of_show in features.items():
-        _check_name(path, show)
+        parts = show.split("/")
+        if not all(parts) or {".", ".."} & set(parts) or "\0" in show or parts[0] == "compression":
+            raise DataError(f"id {show!r} cannot be a name in an HDF5 file", file=path, remedy="rename the recording")
         with errors_of(path):
             _check_frames(of_show, show)
     with create_file(path) as file:
@@ -198,12 +200,6 @@ def _check_frames(features: SidekitFeatures, show: str) -> None:
         raise DataError(f"{show!r} has different numbers of frames: {lengths}", remedy="extract it again")
     if 0 in lengths.values():
         raise DataError(f"{show!r} has no frames", remedy="leave the recording out")
-
-
-def _check_name(path: str | Path, show: str) -> None:
-    parts = show.split("/")
-    if not all(parts) or {".", ".."} & set(parts) or "\0" in show or parts[0] == "compression":
-        raise DataError(f"id {show!r} cannot be a name in an HDF5 file", file=path, remedy="rename the recording")
 
 
 def _write_show(group: h5py.Group, features: SidekitFeatures) -> None:

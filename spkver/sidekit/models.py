@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError, errors_of
 from spkbase.files import atomic_path
-from spkbase.hdf5 import create_file
+from spkbase.hdf5 import create_file, write_column
 from spkbase.plain_pickle import load_plain
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
-from spkver.sidekit.tables import open_hdf5, read_array, write_column
+from spkver.sidekit.tables import open_hdf5, read_array
 
 _WEIGHT_TOLERANCE = 1e-3
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from spkbase.arrays import Rows
 from spkbase.errors import DataError, Problems, errors_of
 from spkbase.files import read_text, write_text
-from spkbase.hdf5 import create_file, new_file, open_file, stored_dataset
+from spkbase.hdf5 import create_file, new_file, open_file, stored_dataset, write_column, write_ids
 from spkbase.hdf5 import read_strings as read_column
 from spkbase.work import chunk_bounds
 from spkver.idmap import IdMap
@@ -80,32 +80,6 @@ def read_strings(group: h5py.Group, name: str) -> NDArray[np.object_]:
     return read_column(_dataset(group, name))
 
 
-def write_column(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
-    """Write numbers as SIDEKIT does: gzip, checksums, axes that can grow."""
-    options: dict[str, Any] = {"chunks": True if values.size else (1,) * values.ndim, "maxshape": (None,) * values.ndim}
-    group.create_dataset(name, data=values, compression="gzip", fletcher32=True, **options)
-
-
-def write_strings(group: h5py.Group, name: str, ids: Sequence[str] | NDArray[np.object_]) -> None:
-    """Write a column of ids: ASCII byte strings where that is possible, else UTF-8.
-
-    Raises
-    ------
-    DataError
-        If an id holds a zero byte (HDF5 would cut it there) or cannot be encoded.
-    """
-    try:
-        raw = [text.encode("utf-8") for text in ids]
-    except UnicodeEncodeError as error:
-        raise DataError(f"id {error.object!r} cannot be written as UTF-8", remedy="rename it") from error
-    cut = next((text for text in raw if b"\0" in text), None)
-    if cut is not None:
-        raise DataError(f"id {cut!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
-    charset = "ascii" if all(map(bytes.isascii, raw)) else "utf-8"
-    kind: Any = h5py.string_dtype(charset, max(map(len, raw), default=1))
-    write_column(group, name, np.array(raw, dtype=kind))
-
-
 def read_idmap(path: str | Path) -> IdMap:
     """Read a map of models to segments, HDF5 or text by its content.
 
@@ -117,7 +91,13 @@ def read_idmap(path: str | Path) -> IdMap:
         With the place: no such file, broken, a malformed line, a row that occurs twice.
     """
     path = Path(path)
-    idmap = _read_hdf5(path) if path.is_file() and h5py.is_hdf5(path) else _read_text(path)
+    if path.is_file() and h5py.is_hdf5(path):
+        with open_hdf5(path) as file:
+            models, segments = read_strings(file, "leftids"), read_strings(file, "rightids")
+            start, stop = (read_array(file, name, kinds="i", shape=(len(models),)) for name in ("start", "stop"))
+            idmap = IdMap(models, segments, start, stop)
+    else:
+        idmap = _read_text(path)
     rows: dict[tuple[object, ...], int] = {}
     columns = idmap.models, idmap.segments, idmap.start.tolist(), idmap.stop.tolist()
     for number, row in enumerate(zip(*columns, strict=True)):
@@ -140,8 +120,8 @@ def write_idmap(path: str | Path, idmap: IdMap) -> None:
     path = Path(path)
     if path.suffix.lower() in _HDF5_EXTENSIONS:
         with create_file(path) as file:
-            write_strings(file, "leftids", idmap.models)
-            write_strings(file, "rightids", idmap.segments)
+            write_ids(file, "leftids", idmap.models)
+            write_ids(file, "rightids", idmap.segments)
             write_column(file, "start", as_int32(idmap.start))
             write_column(file, "stop", as_int32(idmap.stop))
         return
@@ -258,8 +238,8 @@ def write_stat_blocks(
         If a number is not finite, or the file cannot be written.
     """
     with new_file(path) as file:
-        write_strings(file, "modelset", models)
-        write_strings(file, "segset", segments)
+        write_ids(file, "modelset", models)
+        write_ids(file, "segset", segments)
         for name in ("start", "stop"):
             write_column(file, name, np.full(len(models), _NONE, np.int32))
         stats = [file.create_dataset(f"stat{order}", (len(models), width), "f4") for order, width in enumerate(widths)]
@@ -281,13 +261,6 @@ def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
         there = ", ".join(sorted(group)[:12]) or "nothing"
         raise DataError(f"expected {name!r}, found {there}")
     return dataset
-
-
-def _read_hdf5(path: Path) -> IdMap:
-    with open_hdf5(path) as file:
-        models, segments = read_strings(file, "leftids"), read_strings(file, "rightids")
-        start, stop = (read_array(file, name, kinds="i", shape=(len(models),)) for name in ("start", "stop"))
-        return IdMap(models, segments, start, stop)
 
 
 def _read_text(path: Path) -> IdMap:

@@ -113,11 +113,12 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     script : str
         Path of the script; its configurations are in the folder ``config`` beside it.
     about : str
-        Docstring of the script; its first paragraph is the help text.
+        Docstring of the script; its first paragraph is the help text, and the last one holds examples.
     """
     folder = Path(script).parent
+    first, *_, examples = about.split("\n\n")
 
-    @click.command(cls=ResumableCommand, help=about.split("\n\n")[0])
+    @click.command(cls=ResumableCommand, help=f"{first}\n\n{examples}")
     @click.option("--data", required=True, metavar="DIR", help="Folder of the data directories, or 'simulated'.")
     @click.option("--suffix", required=True, metavar="_NAME", help="Ending of the names of anonymised sets.")
     @click.option(

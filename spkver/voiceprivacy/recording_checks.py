@@ -7,10 +7,12 @@ A check is a function that takes the sets, the configuration and the number of w
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +29,8 @@ from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.versions import described, spaced, standardised
 
+logger = logging.getLogger(__name__)
+
 _PART = 4096  # bytes
 _FEWEST = 10
 _MANY = 0.2  # share of recordings that are not nearer to their own originals
@@ -41,7 +45,7 @@ class Finding(NamedTuple):
 
 
 def check_audio(run: Run, sets: Sets, config: Config, suffix: str) -> None:
-    """Check the recordings of all directories, and keep the findings of each check by its name."""
+    """Check the recordings of all directories, keep the findings of each check, and log what forbids a verdict."""
     directories = {one.path: one for one in (*sets.original.values(), *sets.twins.values())}
 
     def make(path: Path) -> None:
@@ -59,6 +63,9 @@ def check_audio(run: Run, sets: Sets, config: Config, suffix: str) -> None:
         ],
         libraries=("numpy", "soundfile"),
     )
+    for finding in chain(*read_findings(run, suffix).values()):
+        if finding.level == "error":
+            logger.warning("no verdict will be given: %s", finding.text)
 
 
 def read_findings(run: Run, suffix: str) -> dict[str, list[Finding]]:

@@ -1,9 +1,6 @@
 """The benchmark of chains: its conditions, stars and dashes, on vectors that are drawn."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +17,7 @@ DIMENSIONS = 8
 LDA = "[centre, lda: {rank: 4, shrink: 0.01}]"  # a chain in YAML
 
 
-def drawn(name: str, n_speakers: int, n_each: int, seed: int = 0) -> Embeddings:
+def drawn(name, n_speakers, n_each, seed=0):
     """Speakers spread in half of the dimensions, sessions three times as wide in the other half."""
     rng = np.random.default_rng(seed)
     is_speech = np.arange(DIMENSIONS) < DIMENSIONS // 2
@@ -31,7 +28,7 @@ def drawn(name: str, n_speakers: int, n_each: int, seed: int = 0) -> Embeddings:
     return Embeddings(ids, [f"{name}{owner}" for owner in owners], vectors)
 
 
-def all_trials(enrol: Embeddings, test: Embeddings) -> Key:
+def all_trials(enrol, test):
     models = sorted(set(enrol.speakers))
     pairs = [(model, row) for model in models for row in range(len(test))]
     truth = [test.speakers[row] == model for model, row in pairs]
@@ -39,7 +36,7 @@ def all_trials(enrol: Embeddings, test: Embeddings) -> Key:
 
 
 @pytest.fixture
-def condition() -> Condition:
+def condition():
     every = drawn("x", 10, 6, seed=1)
     first = np.arange(60) % 6 < 3
     enrol, test = (Embeddings(every.ids[rows], every.speakers[rows], every.vectors[rows]) for rows in (first, ~first))
@@ -47,7 +44,7 @@ def condition() -> Condition:
     return Condition(drawn("t", 40, 4), enrol, test, all_trials(enrol, test), None, of_segments)
 
 
-def test_steps_that_take_out_sessions_help_and_are_starred(condition: Condition) -> None:
+def test_steps_that_take_out_sessions_help_and_are_starred(condition):
     outcomes = compare_chains(condition, ("cosine", "centre,length", LDA), resamples=100)
     eer = {chain: found.intervals["eer.rocch"] for chain, found in outcomes.items()}
     assert eer["cosine"].value > 0.2 > 0.1 > eer[LDA].value
@@ -60,7 +57,7 @@ def test_steps_that_take_out_sessions_help_and_are_starred(condition: Condition)
     assert condition.enrolled() == 3
 
 
-def test_chains_that_cannot_be_trained_say_why_and_the_rest_is_there(condition: Condition) -> None:
+def test_chains_that_cannot_be_trained_say_why_and_the_rest_is_there(condition):
     single = replace(condition, training=drawn("t", 12, 1))
     outcomes = compare_chains(single, ("cosine", "lda", "lda:20"), resamples=20)
     assert set(outcomes["cosine"].intervals) == {"eer.rocch", "min_cllr", "cllr"}
@@ -72,16 +69,7 @@ def test_chains_that_cannot_be_trained_say_why_and_the_rest_is_there(condition: 
     assert text.split("calibration on the background")[1].count("| - ") == 3
 
 
-def test_ids_of_several_draws_stay_apart() -> None:
-    first, other = drawn("t", 2, 2), drawn("t", 2, 2, seed=3)
-    merged = merge_embeddings([first, other])
-    assert merged.ids.tolist() == [f"{name}#{number}" for number in (0, 1) for name in first.ids]
-    assert merged.speakers.tolist() == [*first.speakers, *other.speakers]
-    assert np.array_equal(merged.vectors, np.concatenate([first.vectors, other.vectors]))
-    assert merge_embeddings([first]).ids.tolist() == first.ids.tolist()
-
-
-def test_conditions_of_the_challenge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_conditions_of_the_challenge(tmp_path, capsys):
     for end, seed in (("", 5), ("_anon", 6)):
         write_embeddings(tmp_path / f"train{end}_net.h5", drawn("t", 20, 4, seed))
         every = drawn("x", 8, 6, seed)
@@ -111,7 +99,7 @@ def test_conditions_of_the_challenge(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert cosine[2] == cosine[3]  # the cosine alone learns nothing of the background
 
 
-def test_lists_of_the_recipe(tmp_path: Path) -> None:
+def test_lists_of_the_recipe(tmp_path):
     (tmp_path / "ubm_list.txt").write_text("t0-0\nt0-1\nt1-2\nt1-3")
     (tmp_path / "3sess_trn.txt").write_text("x0_a x0-0\nx0_a x0-1\nx0_b x0-0\nx1_a x1-4\n")
     (tmp_path / "3sess_key.txt").write_text("x0_a x0-2 target\nx0_b x0-2 target\nx1_a x0-2 nontarget\n")
@@ -130,7 +118,7 @@ def test_lists_of_the_recipe(tmp_path: Path) -> None:
         backends.rsr2015_condition(vectors, tmp_path)
 
 
-def test_halves_of_recordings(tmp_path: Path) -> None:
+def test_halves_of_recordings(tmp_path):
     samples = np.arange(1001, dtype=np.float32) / 2048
     (tmp_path / "source").mkdir()
     write_audio(tmp_path / "u.wav", samples, 16000)

@@ -1,7 +1,5 @@
 """The benchmark of the whole RSR2015 protocol: its corpus and what it reads from logs."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -12,7 +10,7 @@ from spkver.corpora.rsr2015 import read_rsr2015
 from spkver.corpora.simulated import RECORD, split_speakers
 
 
-def test_part_of_the_corpus_has_the_lists_that_its_size_says(tmp_path: Path) -> None:
+def test_part_of_the_corpus_has_the_lists_that_its_size_says(tmp_path):
     corpus = tmp_path / "corpus"
     for speaker in sum(split_speakers("m", 107, 50), ()):
         (corpus / "sph/male" / speaker).mkdir(parents=True)
@@ -27,7 +25,7 @@ def test_part_of_the_corpus_has_the_lists_that_its_size_says(tmp_path: Path) -> 
     assert 30 * int(lists.key.is_target.sum()) == 10_260
 
 
-def test_time_of_a_run_is_divided_without_gaps() -> None:
+def test_time_of_a_run_is_divided_without_gaps():
     lines = [
         "lists: started",
         "lists: 2.0 s",
@@ -44,7 +42,7 @@ def test_time_of_a_run_is_divided_without_gaps() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
-def test_memory_and_processor_time_are_those_of_all_processes() -> None:
+def test_memory_and_processor_time_are_those_of_all_processes():
     code = (
         "import subprocess, sys, time\nblock = bytearray(80_000_000)\nblock[::4096] = bytes(len(block[::4096]))\n"
         "while time.process_time() < 0.5: pass\n"

@@ -1,9 +1,6 @@
 """Outputs are compared by what they say."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -13,7 +10,7 @@ from benchmarks.golden_outputs import compare
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path]:
+def folders(tmp_path):
     for number, side in enumerate(("old", "new")):
         folder = tmp_path / side
         folder.mkdir()
@@ -28,11 +25,11 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "old", tmp_path / "new"
 
 
-def test_dates_paths_and_rounding_do_not_count(folders: tuple[Path, Path]) -> None:
+def test_dates_paths_and_rounding_do_not_count(folders):
     assert list(compare(*folders)) == []
 
 
-def test_what_differs_is_named(folders: tuple[Path, Path]) -> None:
+def test_what_differs_is_named(folders):
     _, new = folders
     (new / "results.json").write_text(json.dumps({"eer": 0.1000001, "run": {}, "scores": "/new/scores"}))
     (new / "report.html").write_text("<p>Made 2026-11-20 in 0.5 s</p><p>ERR</p>")

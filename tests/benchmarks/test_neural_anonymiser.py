@@ -1,9 +1,6 @@
 """The benchmark on a neural anonymiser: every attacker and map at its level, on vectors that are drawn."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,13 +12,13 @@ N_SPEAKERS, EACH, DIMENSIONS = 8, 6, 12
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Voices of two sexes; the anonymiser turns them, and moves enrolment and trials apart."""
     rng = np.random.default_rng(0)
     turn = np.linalg.qr(rng.standard_normal((DIMENSIONS, DIMENSIONS)))[0]
     shift = {name: 2 * rng.standard_normal(DIMENSIONS) for name in ("enrolls", "trials_f", "trials_m")}
     lists = {"utt2spk": "", "enrolls": "", "trials_f": "", "trials_m": ""}
-    sides: dict[str, list[tuple[str, str, np.ndarray]]] = {name: [] for name in shift}
+    sides = {name: [] for name in shift}
     for sex in "fm":
         speakers = [f"{sex}{number}" for number in range(N_SPEAKERS)]
         for speaker in speakers:

@@ -1,7 +1,5 @@
 """Every result has columns, a data frame and a table in HTML, and the numbers in them are its own."""
 
-from __future__ import annotations
-
 import json
 import pydoc
 from dataclasses import replace
@@ -15,18 +13,18 @@ from evaluation.metrics import METRICS, Metrics
 from evaluation.reports import measure_linkage, parse_results
 from evaluation.uncertainty import Differences, Intervals, Resampling, sample_of
 from spkbase.files import to_json
-from spkbase.showing import LONGEST, Tabular
+from spkbase.showing import LONGEST
 
 RNG = np.random.default_rng(0)
 NAMES = [f"s{number:02d}" for number in range(30)]
 
 
-def embeddings(noise: float) -> ev.Embeddings:
+def embeddings(noise):
     voices = np.random.default_rng(1).standard_normal((30, 8))
     return ev.Embeddings(NAMES, NAMES, voices + noise * RNG.standard_normal(voices.shape))
 
 
-def results() -> dict[str, Tabular]:
+def results():
     key = ev.Key.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1, 0, 0, 1], types=["TC", "IC", "IC", "TC"])
     scores = ev.Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.0, -np.inf, -2.0, 0.5])
     values = RNG.standard_normal(400)

@@ -398,3 +398,20 @@ def test_the_documents_name_every_prefix_preset_and_kind():
         assert f"`{row.form}`" in classic or row.form in PRESETS
     for name in DEFAULT:
         assert f"`{name}`" in classic
+
+
+CHEAT = """
+def attack(training, seed):
+    def score(enrolment, tested, trials):
+        return [float(segment.startswith(model) or str(tested[segment]).count(model) > 0) for model, segment in trials]
+    return score
+"""
+
+
+def test_an_attacker_that_reads_names_is_at_chance(layout, tmp_path):
+    """Its scores are all equal: ids, paths and order of the trials tell nothing."""
+    (tmp_path / "cheat.py").write_text(CHEAT)
+    assert run(layout, tmp_path / "out", f"{tmp_path}/cheat.py:attack", "gmm-ubm", lists="[f]").status == 0
+    results = results_of(tmp_path / "out")
+    for scenario in SCENARIOS:
+        assert vp.condition(results, "f", scenario, "cheat-attack")["eer"]["rocch"] == 0.5

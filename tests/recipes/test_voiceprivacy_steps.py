@@ -122,6 +122,7 @@ def test_one_step_after_the_other_gives_the_same(originals, finished, tmp_path, 
         assert there == {*list(LEFT.values())[: number + 1]}
         assert (output / "lists").exists() == (number >= 2)
         assert (output / "exp").exists() == (number >= 5)
+        assert (output / "checks_mcadams.json").exists() == (step != "checks")
     check_same(output, outputs(finished))
 
 
@@ -202,6 +203,16 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
     }
     for path in scores:
         assert path.read_bytes() == (tmp_path / "whole" / path.relative_to(output)).read_bytes(), path
+
+
+def test_exchanged_recordings_are_told_before_anything_is_trained(own, tmp_path):
+    lists = own / "tiny_train_anon" / "wav.scp"
+    names, paths = zip(*map(str.split, lists.read_text().splitlines()), strict=True)
+    lists.write_text("".join(f"{name} {path}\n" for name, path in zip(names, paths[1:] + paths[:1], strict=True)))
+    outcome = run_recipe(own, tmp_path / "out", "--until", "checks", **SETTINGS)
+    assert outcome.status == 0, outcome.err
+    assert "no verdict will be given: Recordings are nearer to their own originals" in outcome.err
+    assert "files are exchanged" in (tmp_path / "out/checks_anon.json").read_text()
 
 
 def test_status_shows_what_is_done(originals, output):

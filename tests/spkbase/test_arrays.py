@@ -1,10 +1,7 @@
 """Arrays that stay in their file: every index as NumPy has it, references that travel, files that break."""
 
-from __future__ import annotations
-
 import os
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +21,7 @@ def made(tmp_path_factory):
     return store(tmp_path_factory.mktemp("stored") / "rows.bin", array), array
 
 
-def store(path: Path, array: np.ndarray) -> StoredArray:
+def store(path, array):
     path.write_bytes(b"x" * HEADER + array.tobytes())
     return StoredArray(path, HEADER, array.shape, array.dtype)
 

@@ -3,8 +3,6 @@
 This module is not installed: workers cannot import it, so its functions travel whole, as those of ``__main__`` do.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -44,7 +42,7 @@ def own(tmp_path):
     """Starts clusters that a test may kill."""
     started = []
 
-    def start(n_workers: int = 2, **settings: str) -> DaskCluster:
+    def start(n_workers=2, **settings):
         folder = tmp_path / str(len(started))
         folder.mkdir()
         started.append(DaskCluster(folder, n_workers, **settings))
@@ -55,30 +53,26 @@ def own(tmp_path):
         cluster.close()
 
 
-def slow_square(number: int, seconds: float = 0.02) -> int:
+def slow_square(number, seconds=0.02):
     time.sleep(seconds)
     return number * number
 
 
-def fail_at(number: int, bad: int) -> int:
+def fail_at(number, bad):
     if number == bad:
         raise DataError("bad number", file="list.txt", line=number, remedy="leave it out")
     return number
 
 
-def products(vectors: np.ndarray, rows) -> np.ndarray:
+def products(vectors, rows):
     return np.asarray(rows) @ vectors
 
 
-def nested(number: int) -> tuple[str, list[int], set[int]]:
-    return (
-        engine_kind(),
-        list(Work().map(slow_square, range(number))),
-        set(Work(2).map(process, range(4))),
-    )
+def nested(number):
+    return (engine_kind(), list(Work().map(slow_square, range(number))), set(Work(2).map(process, range(4))))
 
 
-def process(_: int) -> int:
+def process(_):
     return os.getpid()
 
 
@@ -140,7 +134,7 @@ def test_a_killed_worker_changes_nothing(own):
     assert all((a == b).all() for a, b in zip(found, expected, strict=True))
 
 
-def slow_products(vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def slow_products(vectors, rows):
     time.sleep(0.03)
     return rows @ vectors
 
@@ -151,10 +145,7 @@ def slow_products(vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("address", "text"),
     [
-        (
-            "tcp://127.0.0.1:9",
-            r"no Dask scheduler with a worker.* at tcp://127.0.0.1:9 within 1 s.*docs/cluster",
-        ),
+        ("tcp://127.0.0.1:9", r"no Dask scheduler with a worker.* at tcp://127.0.0.1:9 within 1 s.*docs/cluster"),
         ("http://a:1", "no Dask scheduler with a worker answered"),
     ],
 )
@@ -172,7 +163,7 @@ def test_a_scheduler_that_dies_is_an_error_at_once(own):
                 cluster.scheduler.kill()
 
 
-def kill_at(number: int, bad: int) -> int:
+def kill_at(number, bad):
     if number == bad:
         os.kill(os.getpid(), signal.SIGKILL)
     return number

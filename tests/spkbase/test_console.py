@@ -1,7 +1,5 @@
 """What all command lines share: one message, an exit status, a clean end, options for workers."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import signal
@@ -17,9 +15,9 @@ from spkver.cli import main as spkver_main
 from spkver.evaluation_cli import main as evaluation_main
 
 
-def run(action, capsys, *, grouped=False, kind=Command) -> tuple[int, str]:
+def run(action, capsys, *, grouped=False, kind=Command):
     @click.command(cls=kind)
-    def main() -> None:
+    def main():
         action()
 
     command, arguments = main, []
@@ -32,7 +30,7 @@ def run(action, capsys, *, grouped=False, kind=Command) -> tuple[int, str]:
 
 
 def fail(error):
-    def action() -> None:
+    def action():
         raise error
 
     return action
@@ -62,7 +60,7 @@ def test_python_parameters_are_named_as_the_options_of_the_command(capsys):
     @click.option("--missing")
     @click.option("--key-columns")
     @click.option("--allow-pickle")
-    def main(**_: object) -> None:
+    def main(**_):
         raise DataError("wrong", remedy=text)
 
     with pytest.raises(SystemExit):
@@ -100,7 +98,7 @@ def test_log_lines_are_echoed_with_their_level(capsys):
 # --- every command ----------------------------------------------------------------------------------------------------
 
 
-def commands(group: click.Command, *names: str):
+def commands(group, *names):
     """All commands under a group with their names."""
     if isinstance(group, click.Group):
         context = click.Context(group)
@@ -125,13 +123,12 @@ def test_every_command_ends_cleanly_and_has_all_options_for_workers_or_none(comm
 
 @click.command(cls=Command)
 @worker_options
-def work(jobs: int | None) -> None:
+def work(jobs):
     click.echo(f"{jobs} {engine_kind()}")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [([], "None auto"), (["--jobs", "3", "--engine", "threads"], "3 threads")],
+    ("arguments", "said"), [([], "None auto"), (["--jobs", "3", "--engine", "threads"], "3 threads")]
 )
 def test_the_command_gets_the_jobs_and_runs_on_the_engine(arguments, said):
     assert CliRunner().invoke(work, arguments).stdout == said + "\n"

@@ -1,7 +1,5 @@
 """Errors that a user can mend: their texts, and their way out of worker processes."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest
@@ -43,7 +41,7 @@ def test_many_problems_are_told_at_once():
     assert len(lines) == 22
 
 
-def test_one_cause_in_many_files_is_one_problem() -> None:
+def test_one_cause_in_many_files_is_one_problem():
     problems = Problems()
     for number in range(820):
         problems.add("the rate is 8000 Hz", file=f"{number}.wav", remedy="resample")

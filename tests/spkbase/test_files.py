@@ -1,7 +1,5 @@
 """Files that are whole or absent; fingerprints; JSON, tables and what is read of others' texts."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import json
@@ -27,7 +25,7 @@ from spkbase.files import (
 )
 
 
-def only(folder: Path) -> list[str]:
+def only(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -79,12 +77,7 @@ ARRAY = np.arange(6.0)
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        ARRAY.astype(np.float32),
-        ARRAY.reshape(2, 3),
-        np.array([str(x) for x in ARRAY], object),
-    ],
+    "other", [ARRAY.astype(np.float32), ARRAY.reshape(2, 3), np.array([str(x) for x in ARRAY], object)]
 )
 def test_fingerprint_of_arrays(other):
     assert fingerprint(ARRAY) == fingerprint(np.arange(12.0)[:6])
@@ -98,7 +91,7 @@ class Result:
     counts: tuple[int, ...]
 
 
-def test_json_keeps_the_order_and_says_what_it_has_no_number_for(tmp_path: Path) -> None:
+def test_json_keeps_the_order_and_says_what_it_has_no_number_for(tmp_path):
     result = {
         "z": np.float32(0.5),
         "a": [np.inf, -np.inf, np.nan, None, True, "é"],
@@ -129,7 +122,7 @@ def test_json_keeps_the_order_and_says_what_it_has_no_number_for(tmp_path: Path)
 ROWS = [{"system": "svm|nap", "EER": 3.14159, "n": 10244}, {"system": "ubm", "EER": None, "n": 5, "left out": 1}]
 
 
-def test_tables_in_markdown() -> None:
+def test_tables_in_markdown():
     assert format_table(ROWS, ["system", "n"], markdown=True).split("\n") == [
         "| system   |     n |",
         "| -------- | ----: |",
@@ -138,7 +131,7 @@ def test_tables_in_markdown() -> None:
     ]
 
 
-def test_cells_are_no_markup_in_markdown() -> None:
+def test_cells_are_no_markup_in_markdown():
     (row,) = format_table([{"a": "[x](javascript:1) <b>\n`c` 5 [4, 6]"}], markdown=True).split("\n")[2:]
     assert row == r"| [x]\(javascript:1) \<b\> \`c\` 5 [4, 6] |"
 
@@ -154,29 +147,26 @@ def test_cells_are_no_markup_in_markdown() -> None:
         (gzip.compress(b"u1 a", mtime=0)[:-9], "cannot be decompressed"),
     ],
 )
-def test_lists_of_ids_that_are_none(tmp_path: Path, raw: bytes, message: str) -> None:
+def test_lists_of_ids_that_are_none(tmp_path, raw, message):
     (tmp_path / "x").write_bytes(raw)
     with pytest.raises(DataError, match=message):
         read_id_list(tmp_path / "x", "id speaker")
 
 
-def test_lists_of_ids(tmp_path: Path) -> None:
+def test_lists_of_ids(tmp_path):
     write_bytes(tmp_path / "x.gz", b"\xef\xbb\xbfu1 the  words \r\n\nu2\n")
     assert read_id_list(tmp_path / "x.gz", "id words", n_columns=1, rest=True) == {"u1": "the  words", "u2": ""}
     assert read_bytes(tmp_path / "x.gz").endswith(b"u2\n")
 
 
 @pytest.mark.parametrize("text", ["", "{", "\xff"])
-def test_json_that_is_none(tmp_path: Path, text: str) -> None:
+def test_json_that_is_none(tmp_path, text):
     (tmp_path / "x.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(DataError, match=r"x\.json.*: expected JSON"):
         load_json(tmp_path / "x.json")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["a: [", "2001-99-99", "!!bool x", "!!python/name:os.system"],
-)
-def test_yaml_that_is_none(text: str) -> None:
+@pytest.mark.parametrize("text", ["a: [", "2001-99-99", "!!bool x", "!!python/name:os.system"])
+def test_yaml_that_is_none(text):
     with pytest.raises(ConfigError, match=r"x\.yaml.*: not YAML"):
         load_yaml(text, file="x.yaml")

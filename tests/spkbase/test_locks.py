@@ -1,11 +1,7 @@
 """One run at a time in a folder, and what a killed run leaves there."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -25,11 +21,10 @@ with sole_use(sys.argv[1]):
 
 
 @pytest.fixture
-def holder(tmp_path) -> Iterator[subprocess.Popen]:
+def holder(tmp_path):
     """A process that is at work in `tmp_path/out`."""
     command = [sys.executable, "-c", HOLD, str(tmp_path / "out")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         yield process
         process.kill()
@@ -45,7 +40,7 @@ def test_another_process_is_kept_out(tmp_path, holder):
     assert not list(out.iterdir()), "the second run has touched nothing"
 
 
-def leave_temporary(path: Path) -> None:
+def leave_temporary(path):
     """As SIGKILL does: the name is that of `atomic_path`."""
     with atomic_path(path) as temporary:
         kept = temporary.with_name(temporary.name)

@@ -1,7 +1,5 @@
 """Ordered maps: order, errors, workers that end, and one BLAS thread everywhere."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal
@@ -25,18 +23,18 @@ from spkbase.work import Work, chunks, engine_kind, ships_items, stop_workers, u
 WAYS = [(1, False), (5, True), (2, False)]
 
 
-def late_square(number: int) -> int:
+def late_square(number):
     time.sleep(0.02 * (number % 3 == 0))
     return number * number
 
 
-def fail_at(number: int, bad: int) -> int:
+def fail_at(number, bad):
     if number == bad:
         raise DataError("bad number", file="list.txt", line=number, remedy="leave it out")
     return number
 
 
-def blas_threads(_: int) -> int:
+def blas_threads(_):
     import threadpoolctl
 
     np.ones((2, 2)) @ np.ones((2, 2))
@@ -44,13 +42,13 @@ def blas_threads(_: int) -> int:
     return max((pool["num_threads"] for pool in pools), default=1)
 
 
-def die(number: int) -> int:
+def die(number):
     if number == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return number
 
 
-def process(_: int) -> int:
+def process(_):
     return os.getpid()
 
 
@@ -96,7 +94,7 @@ def test_the_engine_says_who_works(kind, threads):
     assert (engine_kind(), ships_items()) == ("auto", False)
 
 
-def where_we_are(_: int) -> str:
+def where_we_are(_):
     return str(Path.cwd())
 
 
@@ -140,7 +138,7 @@ def test_progress_counts_what_items_hold(caplog, monkeypatch):
 MEGABYTES = 2
 
 
-def large(number: int) -> np.ndarray:
+def large(number):
     return np.full(MEGABYTES * 125_000, float(number))
 
 
@@ -155,7 +153,7 @@ def test_results_wait_in_the_workers_for_a_slow_consumer(threads):
     assert most < 30e6
 
 
-def total(numbers: np.ndarray, _: int) -> tuple[float, str]:
+def total(numbers, _):
     return float(numbers.sum()), type(numbers).__name__
 
 
@@ -168,7 +166,7 @@ def test_processes_map_large_arrays_into_their_memory():
 class Pool(ParallelBackendBase):
     """As Ray and joblib-spark make theirs: results are taken from a pool, not as they come."""
 
-    def effective_n_jobs(self, n_jobs: int) -> int:
+    def effective_n_jobs(self, n_jobs):
         return {-1: 2}[n_jobs]
 
     def submit(self, func, callback=None):

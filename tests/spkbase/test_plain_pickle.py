@@ -1,7 +1,5 @@
 """Pickles, npz and files of PyTorch: plain data are read, hostile ones are refused and run nothing."""
 
-from __future__ import annotations
-
 import base64
 import io
 import pickle
@@ -10,10 +8,8 @@ import sys
 import zipfile
 import zlib
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -29,10 +25,10 @@ VECTORS = np.array([[1.0, 2.0, -3.0], [0.5, 0.25, 8.0], [1e-3, 4.0, 0.0]], np.fl
 class Hostile:
     """Pickles to a call."""
 
-    def __init__(self, flag: Path, function: Any = None, *arguments: Any) -> None:
+    def __init__(self, flag, function=None, *arguments):
         self.call = (function or Path.touch, arguments or (flag,))
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self):
         return self.call
 
 
@@ -42,7 +38,7 @@ PAIRS = {"anna": [("u1", VECTORS[0]), ("u2", VECTORS[1])], "bert": [["u3", VECTO
 
 @pytest.mark.parametrize("protocol", [0, 2, 5])
 @pytest.mark.parametrize("kind", [dict, OrderedDict, lambda one: defaultdict(list, one)])
-def test_pickles_of_the_linkability_tool(tmp_path: Path, protocol: int, kind: Any) -> None:
+def test_pickles_of_the_linkability_tool(tmp_path, protocol, kind):
     (tmp_path / "e.pkl").write_bytes(pickle.dumps(kind(PLAIN), protocol))
     found = read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
     assert found.ids.tolist() == ["anna#1", "anna#2", "bert#1"]
@@ -54,11 +50,11 @@ def test_pickles_of_the_linkability_tool(tmp_path: Path, protocol: int, kind: An
 
 @pytest.mark.parametrize("protocol", [2, 5])
 @pytest.mark.parametrize("module", ["kiwano.embedding", "__main__"])
-def test_embedding_sets_of_the_linkability_tool(tmp_path: Path, protocol: int, module: str) -> None:
+def test_embedding_sets_of_the_linkability_tool(tmp_path, protocol, module):
     """Objects whose one attribute `h` is the dictionary: what its own write_pkl writes."""
     kind = type("EmbeddingSet", (), {"__module__": module})
     known = ModuleType(module)
-    known.EmbeddingSet = kind  # type: ignore[attr-defined]
+    known.EmbeddingSet = kind
     one = kind()
     one.h = dict(zip(("u1", "u2", "u3"), VECTORS, strict=True))
     with mock.patch.dict(sys.modules, {module.partition(".")[0]: known, module: known}):
@@ -79,7 +75,7 @@ TORCH = (
 )
 
 
-def test_tensors_without_torch(tmp_path: Path) -> None:
+def test_tensors_without_torch(tmp_path):
     (tmp_path / "e.pkl").write_bytes(zlib.decompress(base64.b64decode(TORCH)))
     found = read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
     assert (found.ids.tolist(), found.speakers.tolist()) == (["u1", "u2", "u3"], ["anna", "anna", "bert"])
@@ -93,14 +89,14 @@ def test_tensors_without_torch(tmp_path: Path) -> None:
     assert found.vectors == pytest.approx(np.array(expected), abs=1e-4)
 
 
-def test_pickles_only_on_request(tmp_path: Path) -> None:
+def test_pickles_only_on_request(tmp_path):
     for name in ("e.pkl", "e.dat"):
         (tmp_path / name).write_bytes(pickle.dumps(PLAIN))
         with pytest.raises(DataError, match=r"is a pickle, a format that can carry programs \(allow_pickle=True"):
             read_embeddings(tmp_path / name)
 
 
-def shapes_of_attack(flag: Path) -> dict[str, Any]:
+def shapes_of_attack(flag):
     import os
     import subprocess
 
@@ -116,7 +112,7 @@ def shapes_of_attack(flag: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("protocol", [0, 5])
 @pytest.mark.parametrize("name", list(shapes_of_attack(Path("x"))))
-def test_hostile_pickles_are_refused_and_run_nothing(tmp_path: Path, name: str, protocol: int) -> None:
+def test_hostile_pickles_are_refused_and_run_nothing(tmp_path, name, protocol):
     flag = tmp_path / "ran"
     (tmp_path / "e.pkl").write_bytes(pickle.dumps(shapes_of_attack(flag)[name], protocol))
     with pytest.raises(DataError, match="which is no part of plain data: nothing of it was run"):
@@ -134,7 +130,7 @@ def test_hostile_pickles_are_refused_and_run_nothing(tmp_path: Path, name: str, 
         ({"anna": [np.array([None, 1], object)]}, "an array of 'O8', expected numbers or text"),
     ],
 )
-def test_pickles_of_other_things(tmp_path: Path, value: Any, message: str) -> None:
+def test_pickles_of_other_things(tmp_path, value, message):
     (tmp_path / "e.pkl").write_bytes(pickle.dumps(value))
     with pytest.raises(DataError, match=message):
         read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
@@ -144,7 +140,7 @@ def test_pickles_of_other_things(tmp_path: Path, value: Any, message: str) -> No
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "torch_files"
 BASE = (np.arange(24, dtype=np.float32) / 8).reshape(4, 6)
-EXPECTED: dict[str, Any] = {
+EXPECTED = {
     "float32": BASE[0],
     "column": BASE[:, 1],
     "turned": BASE[:, 2],
@@ -162,7 +158,7 @@ EXPECTED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", ["tensors.pt", "tensors_older.pt"])
-def test_what_torch_saves_is_read_without_it(name: str) -> None:
+def test_what_torch_saves_is_read_without_it(name):
     """Types, strides, a storage that several tensors share, containers; see the README beside the files."""
     found = read_torch(FOLDER / name)
     nested = found.pop("nested")
@@ -175,17 +171,17 @@ def test_what_torch_saves_is_read_without_it(name: str) -> None:
     assert nested[1] == (1, "two", None)
 
 
-def storage(kind: str = "Float", key: str = "0", size: int = 3) -> bytes:
+def storage(kind="Float", key="0", size=3):
     """Orders that name a storage: ('storage', torch.FloatStorage, key, 'cpu', size), then BINPERSID."""
     text = b"".join(b"X" + struct.pack("<I", len(word)) + word for word in (key.encode(), b"cpu"))
     number = b"\x8a\x08" + struct.pack("<q", size)
     return b"(X\x07\0\0\0storagectorch\n" + kind.encode() + b"Storage\n" + text + number + b"tQ"
 
 
-def tensor(parts: bytes = b"", shape: tuple[int, ...] = (3,), steps: tuple[int, ...] = (1,), offset: int = 0) -> bytes:
+def tensor(parts=b"", shape=(3,), steps=(1,), offset=0):
     """Orders that cut a tensor out of a storage."""
 
-    def sizes(values: tuple[int, ...]) -> bytes:
+    def sizes(values):
         return b"(" + b"".join(b"\x8a\x08" + struct.pack("<q", value) for value in values) + b"t"
 
     start = b"\x8a\x08" + struct.pack("<q", offset)
@@ -199,7 +195,7 @@ def tensor(parts: bytes = b"", shape: tuple[int, ...] = (3,), steps: tuple[int, 
     )
 
 
-def zipped(path: Path, orders: bytes, **members: bytes) -> Path:
+def zipped(path, orders, **members):
     """Write a zip as torch.save does."""
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("archive/data.pkl", b"\x80\x02" + orders + b".")
@@ -208,7 +204,7 @@ def zipped(path: Path, orders: bytes, **members: bytes) -> Path:
     return path
 
 
-BAD: dict[str, tuple[bytes, str]] = {
+BAD = {
     "a call": (b"cos\nsystem\nX\x0c\0\0\0touch hacked\x85R", r"asks for os\.system"),
     "a class": (b"ctorch.nn.modules.linear\nLinear\n)\x81", "asks for torch.nn.modules.linear.Linear"),
     "numpy's loader of storages": (
@@ -226,7 +222,7 @@ BAD: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_hostile_pickles_in_a_zip(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_pickles_in_a_zip(what, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     orders, message = BAD[what]
     with pytest.raises(DataError, match=message) as caught:
@@ -235,7 +231,7 @@ def test_hostile_pickles_in_a_zip(what: str, tmp_path: Path, monkeypatch: pytest
     assert [path.name for path in tmp_path.iterdir()] == ["e.pt"]
 
 
-def older(orders: bytes, keys: list[str], *storages: tuple[int, bytes], system: Any = None) -> bytes:
+def older(orders, keys, *storages, system=None):
     """A file of the older form."""
     parts = [pickle.dumps(part, 2) for part in (1001, {"little_endian": True} if system is None else system)]
     rows = b"".join(struct.pack("<q", size) + raw for size, raw in storages)
@@ -254,9 +250,7 @@ FLOATS = np.arange(3, dtype="<f4").tobytes()
         (older(b"cos\nsystem\nX\x0c\0\0\0touch hacked\x85R", []), r"asks for os\.system"),
     ],
 )
-def test_hostile_files_of_the_older_form(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raw: bytes, message: str
-) -> None:
+def test_hostile_files_of_the_older_form(tmp_path, monkeypatch, raw, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "e.pt").write_bytes(raw)
     with pytest.raises(DataError, match=message):
@@ -269,7 +263,7 @@ def test_hostile_files_of_the_older_form(
 # --- npz -------------------------------------------------------------------------------------------------------------
 
 
-def npy(shape: str, kind: str = "<f8", body: bytes = b"") -> bytes:
+def npy(shape, kind="<f8", body=b""):
     head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
     return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + body
 
@@ -282,7 +276,7 @@ def npy(shape: str, kind: str = "<f8", body: bytes = b"") -> bytes:
         (npy("(2,)", "<U1", struct.pack("<II", 97, 0xD800)), "cannot be read as np[yz]: "),
     ],
 )
-def test_arrays_that_are_none(tmp_path: Path, raw: bytes, message: str) -> None:
+def test_arrays_that_are_none(tmp_path, raw, message):
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("x.npy", raw)
     (tmp_path / "x.npy").write_bytes(raw)
@@ -293,7 +287,7 @@ def test_arrays_that_are_none(tmp_path: Path, raw: bytes, message: str) -> None:
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_arrays_of_an_npz(tmp_path: Path, save: Callable[..., None]) -> None:
+def test_arrays_of_an_npz(tmp_path, save):
     arrays = {"f": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "i": np.array(["a", "é"]), "n": np.arange(3)}
     save(tmp_path / "x.npz", **arrays)
     found = read_npz(tmp_path / "x.npz")

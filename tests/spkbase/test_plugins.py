@@ -1,7 +1,5 @@
 """Plug-ins of users: commands with places, a time limit, and an end with ours."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -12,18 +10,12 @@ from pathlib import Path
 import pytest
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.plugins import (
-    TimeLimitError,
-    check_places,
-    files_behind,
-    load_plugin,
-    run_command,
-)
+from spkbase.plugins import TimeLimitError, check_places, files_behind, load_plugin, run_command
 
 PATIENCE = 20.0  # seconds; the commands below run longer
 
 
-def is_alive(process: int) -> bool:
+def is_alive(process):
     """Whether a process runs; one that has ended and waits for init to notice does not."""
     try:
         return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
@@ -31,7 +23,7 @@ def is_alive(process: int) -> bool:
         return False
 
 
-def wait_for(condition, what: str) -> None:
+def wait_for(condition, what):
     end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, what
@@ -120,7 +112,7 @@ def test_no_child_of_a_command_outlives_an_interrupt(tmp_path, threads):
     )
     run = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stderr=subprocess.PIPE)
 
-    def started() -> list[int]:
+    def started():
         files = [tmp_path / "shells", tmp_path / "children"]
         return [int(line) for file in files if file.exists() for line in file.read_text().split()]
 

@@ -1,7 +1,5 @@
 """Streams of random numbers by name: the bytes that finished runs were made with."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np
@@ -14,7 +12,7 @@ from spkver.features.extraction import recording_generator
 NAMES = ["anna", "é x", "a/b\udc80"]
 
 
-def words_of(name: str, count: int) -> list[int]:
+def words_of(name, count):
     """Little-endian words of the hash, spelled out byte by byte."""
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
     return [sum(byte << (8 * place) for place, byte in enumerate(digest[4 * k : 4 * k + 4])) for k in range(count)]
@@ -22,7 +20,7 @@ def words_of(name: str, count: int) -> list[int]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", [0, 3, 2**40])
-def test_each_purpose_keeps_its_numbers(name: str, seed: int) -> None:
+def test_each_purpose_keeps_its_numbers(name, seed):
     recording = np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, *words_of(name, 4)])))
     assert recording_generator(name, seed).random(3).tolist() == recording.random(3).tolist()
     speaker = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(words_of(name, 4))))
@@ -31,6 +29,6 @@ def test_each_purpose_keeps_its_numbers(name: str, seed: int) -> None:
     assert named_stream(f"utterance speaker {name}", seed).random(3).tolist() == anonymised.random(3).tolist()
 
 
-def test_names_are_joined_by_blanks() -> None:
+def test_names_are_joined_by_blanks():
     assert stream(0, "speaker", "anna").random() == stream(0, "speaker anna").random()
     assert stream(0, "anna").random() != stream(1, "anna").random()

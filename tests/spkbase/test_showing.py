@@ -1,7 +1,5 @@
 """Texts in one line, tables in HTML, data frames."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 Everything that is learnt, scored or counted in parallel is here once, from arrays in memory and from files.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -16,26 +14,18 @@ from stored_vectors import named
 from torch_writer import write_torch
 
 from evaluation.embeddings.sets import SpeakerVectors
-from evaluation.linkage.disclosure import largest_impostor_scores
-from evaluation.linkage.ranks import Ranks, count_beaters
+from evaluation.linkage import Ranks, count_beaters, largest_impostor_scores
 from evaluation.metrics.table import Metrics
-from evaluation.trials.lists import Trials
-from evaluation.trials.speakers import TrialSpeakers
-from evaluation.uncertainty import Resampling
-from evaluation.uncertainty.confidence import confidence_intervals
-from evaluation.uncertainty.resampling import bootstrap, sample_of
+from evaluation.trials import Trials, TrialSpeakers
+from evaluation.uncertainty import Resampling, bootstrap, confidence_intervals, sample_of
 from spkbase.arrays import StoredArray
 from spkbase.work import Work, stop_workers, use_engine
 from spkver.audio import write_audio
-from spkver.backend.nap import fit_nap
-from spkver.backend.scoring import score_gmm_ubm, score_trials
-from spkver.backend.svm import train_svms
+from spkver.backend import fit_nap, score_gmm_ubm, score_trials, train_svms
 from spkver.datadir.reading import read_datadir
-from spkver.extractors.directories import embed_directory
-from spkver.extractors.registry import open_extractor
+from spkver.extractors import embed_directory, open_extractor
 from spkver.features.frames import Frames
-from spkver.mixture.statistics import accumulate_statistics
-from spkver.mixture.ubm import UbmConfig, train_ubm
+from spkver.mixture import UbmConfig, accumulate_statistics, train_ubm
 from spkver.vectors.supervectors import adapt_supervectors
 
 N_SEGMENTS, LENGTH, DIMENSION = 90, 300, 12
@@ -53,7 +43,7 @@ def no_worker_outlives():
 
 
 @pytest.fixture(scope="module")
-def frames() -> Frames:
+def frames():
     rng = np.random.default_rng(0)
     speakers = rng.standard_normal((10, 1, DIMENSION))
     values = np.concatenate([speakers[n % 10] + rng.standard_normal((LENGTH, DIMENSION)) for n in range(N_SEGMENTS)])
@@ -62,7 +52,7 @@ def frames() -> Frames:
 
 
 @pytest.fixture(scope="module")
-def stored(frames, tmp_path_factory) -> Frames:
+def stored(frames, tmp_path_factory):
     """The same frames in a file."""
     path = tmp_path_factory.mktemp("frames") / "frames.bin"
     frames.values.tofile(path)
@@ -70,7 +60,7 @@ def stored(frames, tmp_path_factory) -> Frames:
     return Frames(frames.ids, frames.offsets, values)
 
 
-def work_out(frames: Frames, jobs: int | None) -> dict[str, np.ndarray]:
+def work_out(frames, jobs):
     """From frames to scores, by both recipes' ways."""
     trained = train_ubm(frames.values, UbmConfig(components=4), work=Work(jobs=jobs))
     mixture = trained.mixture
@@ -100,7 +90,7 @@ def work_out(frames: Frames, jobs: int | None) -> dict[str, np.ndarray]:
     }
 
 
-def judge(folder: Path, jobs: int | None) -> dict[str, np.ndarray]:
+def judge(folder, jobs):
     """Resamples, intervals and counts of ranks."""
     rng, owned = np.random.default_rng(0), np.arange(300)
     owners = np.arange(20).repeat(30)
@@ -136,12 +126,12 @@ def judge(folder: Path, jobs: int | None) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def expected(frames, tmp_path_factory) -> dict[str, np.ndarray]:
+def expected(frames, tmp_path_factory):
     """With one worker, in this thread."""
     return work_out(frames, 1) | judge(tmp_path_factory.mktemp("judge"), 1)
 
 
-def check(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+def check(found, expected):
     differing = [name for name, one in found.items() if one.tobytes() != expected[name].tobytes()]
     assert not differing
     assert all(one.dtype == expected[name].dtype and one.size for name, one in found.items())

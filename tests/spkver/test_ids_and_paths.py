@@ -1,8 +1,5 @@
 """Ids come from lists that anybody may have written: they never name a file outside of the output folder."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,29 +8,18 @@ import pytest
 from evaluation.embeddings.kaldi import read_scp
 from evaluation.utility.lists import read_recordings
 from spkbase.errors import DataError
-from spkver.anonymization.anonymizers import AnonymizerConfig
-from spkver.anonymization.directories import anonymize_datadir
+from spkver.anonymization import AnonymizerConfig, anonymize_datadir
 from spkver.audio import read_audio, write_audio
 from spkver.datadir.directory import DataDir, write_datadir
 from spkver.datadir.reading import read_datadir, run_pipes
 
-BAD = [
-    "../../x",
-    ".",
-    "a/b",
-    "a/../../b",
-    "",
-    "a\0b",
-    "a b",
-    "x" * 300,
-    ".hidden",
-]
+BAD = ["../../x", ".", "a/b", "a/../../b", "", "a\0b", "a b", "x" * 300, ".hidden"]
 IN_A_LIST = [one for one in BAD if one and not set(one) & set("\0\n ")]  # what one line of a list can hold
 RATE = 8000
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Iterator[Path]:
+def work(tmp_path):
     """A folder some levels down, around which nothing may change."""
     work = tmp_path / "1" / "2" / "3"
     work.mkdir(parents=True)
@@ -47,13 +33,13 @@ def work(tmp_path: Path) -> Iterator[Path]:
     assert not Path("/etc/x.h5").exists()
 
 
-def datadir(work: Path, identifier: str, speaker: str = "s") -> DataDir:
+def datadir(work, identifier, speaker="s"):
     return DataDir(work / "set", {identifier: work / "audio.wav"}, {identifier: speaker})
 
 
 @pytest.mark.parametrize("identifier", IN_A_LIST)
 @pytest.mark.parametrize("place", ["utterance", "speaker"])
-def test_lists_with_such_ids_are_refused(work: Path, identifier: str, place: str) -> None:
+def test_lists_with_such_ids_are_refused(work, identifier, place):
     utterance, speaker = (identifier, "s") if place == "utterance" else ("u", identifier)
     (work / "set").mkdir()
     (work / "set" / "wav.scp").write_text(f"{utterance} {work / 'audio.wav'}\n")
@@ -63,7 +49,7 @@ def test_lists_with_such_ids_are_refused(work: Path, identifier: str, place: str
 
 
 @pytest.mark.parametrize("identifier", BAD)
-def test_nothing_is_written_for_such_ids(work: Path, identifier: str) -> None:
+def test_nothing_is_written_for_such_ids(work, identifier):
     for bad in (datadir(work, identifier), datadir(work, "u", identifier)):
         with pytest.raises(DataError, match=r"id ['\"]"):
             write_datadir(bad)
@@ -80,7 +66,7 @@ def test_nothing_is_written_for_such_ids(work: Path, identifier: str) -> None:
 
 
 @pytest.mark.parametrize("entry", ["touch {0}/ran |", "|touch {0}/ran"])
-def test_commands_of_lists_are_not_run(work: Path, entry: str) -> None:
+def test_commands_of_lists_are_not_run(work, entry):
     (work / "set").mkdir()
     (work / "set" / "wav.scp").write_text(f"u {entry.format(work)}\n")
     (work / "set" / "utt2spk").write_text("u s\n")

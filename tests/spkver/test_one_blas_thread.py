@@ -4,8 +4,6 @@ Which products differ with two threads depends on the kernel of the machine: wit
 all of these, elsewhere some.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import threadpoolctl
@@ -15,8 +13,7 @@ from scipy.special import expit
 from evaluation.calibration.affine import apply_affine, train_affine
 from evaluation.embeddings import Embeddings
 from evaluation.linkage.curve import mean_interval
-from evaluation.metrics import SortedScores, population
-from evaluation.metrics.table import evaluate
+from evaluation.metrics import SortedScores, evaluate, population
 from evaluation.trials import Trials
 from evaluation.uncertainty.resampling import Resampling
 from spkver.backend import train_chain
@@ -34,7 +31,7 @@ TRAINING = Embeddings([f"u{row}" for row in range(800)], [f"s{row // 20:02d}" fo
 TRIALS = Trials.from_ids(np.repeat([f"s{row:02d}" for row in range(40)], 800).tolist(), TRAINING.ids.tolist() * 40)
 
 
-def scores_of_chain() -> np.ndarray:
+def scores_of_chain():
     backend = train_chain(TRAINING, "whiten,length,lda:30,wccn,nap:3,plda:20,snorm:7")
     return backend.score(TRAINING, TRAINING, TRIALS).values
 

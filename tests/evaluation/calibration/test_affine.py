@@ -1,9 +1,6 @@
 """Affine calibration and fusion against a general minimiser and what is known of the scores."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +22,7 @@ from evaluation.trials.speakers import TrialSpeakers
 from spkbase.errors import DataError
 
 
-def overlapping(seed: int, systems: int = 1, n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+def overlapping(seed, systems=1, n=300):
     rng = np.random.default_rng(seed)
     target = rng.normal(size=(n, systems)) + np.linspace(0.5, 1.5, systems)
     nontarget = rng.normal(size=(2 * n, systems)) * 1.3
@@ -34,11 +31,11 @@ def overlapping(seed: int, systems: int = 1, n: int = 300) -> tuple[np.ndarray, 
 
 @pytest.mark.parametrize("systems", [1, 3])
 @pytest.mark.parametrize("prior", [0.01, 0.5, 0.9])
-def test_no_general_minimiser_finds_better(systems: int, prior: float) -> None:
+def test_no_general_minimiser_finds_better(systems, prior):
     target, nontarget = overlapping(0, systems)
     affine = train_affine(target, nontarget, prior=prior)
 
-    def cost(parameters: np.ndarray) -> float:
+    def cost(parameters):
         one = Affine(tuple(parameters[:-1]), parameters[-1], prior)
         return ece(one(target), one(nontarget), prior=prior)
 
@@ -52,7 +49,7 @@ def test_no_general_minimiser_finds_better(systems: int, prior: float) -> None:
 
 @pytest.mark.parametrize("prior", [0.01, 0.99])
 @pytest.mark.parametrize("seed", [0, 7, 29])
-def test_few_target_trials_and_a_prior_far_from_half(seed: int, prior: float) -> None:
+def test_few_target_trials_and_a_prior_far_from_half(seed, prior):
     """At the minimum both classes pull alike; there a whole step of Newton's method overshoots."""
     rng = np.random.default_rng(seed)
     target, nontarget = rng.normal(size=5) + 2, 3 * rng.normal(size=200)
@@ -62,7 +59,7 @@ def test_few_target_trials_and_a_prior_far_from_half(seed: int, prior: float) ->
     assert pulls[0] @ target == pytest.approx(pulls[1] @ nontarget, rel=1e-6)
 
 
-def test_llrs_are_left_alone() -> None:
+def test_llrs_are_left_alone():
     rng = np.random.default_rng(0)
     target, nontarget = rng.normal(2, 2, 100_000), rng.normal(-2, 2, 100_000)
     affine = train_affine(target, nontarget)
@@ -76,7 +73,7 @@ def test_llrs_are_left_alone() -> None:
 
 @given(st.integers(0, 1000), st.floats(0.01, 0.99))
 @settings(max_examples=25)
-def test_training_never_raises_the_cost(seed: int, prior: float) -> None:
+def test_training_never_raises_the_cost(seed, prior):
     target, nontarget = overlapping(seed, n=20)
     target, nontarget = target[:, 0], nontarget[:, 0]
     affine = train_affine(target, nontarget, prior=prior)
@@ -84,7 +81,7 @@ def test_training_never_raises_the_cost(seed: int, prior: float) -> None:
     assert ece(affine(target), affine(nontarget), prior=prior) <= ece([0.0], [0.0], prior=prior) + 1e-12
 
 
-def test_the_way_back_from_a_file_is_exact_and_the_file_plain_json(tmp_path: Path) -> None:
+def test_the_way_back_from_a_file_is_exact_and_the_file_plain_json(tmp_path):
     affine = train_affine(*overlapping(2, 2), prior=0.1, names=("a", "b"))
     save_affine(tmp_path / "fusion.json", affine)
     assert load_affine(tmp_path / "fusion.json") == affine
@@ -92,7 +89,7 @@ def test_the_way_back_from_a_file_is_exact_and_the_file_plain_json(tmp_path: Pat
     assert json.loads((tmp_path / "a.json").read_text()) == KNOWN
 
 
-def test_infinite_scores_stay_so_and_results_that_would_not_be_finite_are_refused() -> None:
+def test_infinite_scores_stay_so_and_results_that_would_not_be_finite_are_refused():
     affine = Affine((3.0,), 0.5, 0.5)
     assert apply_affine(affine, [np.inf, -np.inf, 1e300]).tolist() == [np.inf, -np.inf, 3e300]
     with pytest.raises(DataError, match=r"scores of up to 1e\+308 are too large"):
@@ -101,7 +98,7 @@ def test_infinite_scores_stay_so_and_results_that_would_not_be_finite_are_refuse
         apply_affine(Affine((1.0, 1.0), 0.0, 0.5), [[np.inf, -np.inf]])
 
 
-def test_reversed_scores_are_inverted_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_reversed_scores_are_inverted_with_a_warning(caplog):
     target, nontarget = overlapping(3)
     assert train_affine(-target, -nontarget).weights[0] < 0
     assert "the calibration has a negative slope: weights -" in caplog.text
@@ -113,7 +110,7 @@ def test_reversed_scores_are_inverted_with_a_warning(caplog: pytest.LogCaptureFi
     ("target", "nontarget"),
     [([2.0, 3.0], [0.0, 1.0]), ([1.0, 3.0], [0.0, 1.0]), ([0.0], [1.0]), (np.eye(3)[:1], np.eye(3)[1:])],
 )
-def test_separated_scores_need_a_ridge(target, nontarget) -> None:
+def test_separated_scores_need_a_ridge(target, nontarget):
     with pytest.raises(DataError, match="separate the classes without error"):
         train_affine(target, nontarget)
     assert np.isfinite(train_affine(target, nontarget, ridge=0.01).weights).all()
@@ -134,7 +131,7 @@ def test_separated_scores_need_a_ridge(target, nontarget) -> None:
         ([[0.0, 1e308], [1.0, 0.0]], [[1.0, -1e308]], {}, r"system 1 has scores of up to 1e\+308, too large"),
     ],
 )
-def test_malformed_training_is_refused(target, nontarget, options: dict[str, float], words: str) -> None:
+def test_malformed_training_is_refused(target, nontarget, options, words):
     with pytest.raises(DataError, match=words):
         train_affine(target, nontarget, **options)
 
@@ -153,7 +150,7 @@ KNOWN = {"format": "spkver affine calibration", "version": 1, "weights": [1], "o
         *(json.dumps({**KNOWN, "prior": prior}) for prior in (0, 1, 2)),
     ],
 )
-def test_foreign_files_are_refused(tmp_path: Path, content: str) -> None:
+def test_foreign_files_are_refused(tmp_path, content):
     path = tmp_path / "a.json"
     path.write_text(content)
     with pytest.raises(DataError, match=r"a\.json(:1)?: expected"):
@@ -165,7 +162,7 @@ def test_foreign_files_are_refused(tmp_path: Path, content: str) -> None:
 # cross-validation
 
 
-def trials_of_speakers(seed: int = 0, n_speakers: int = 12) -> tuple[np.ndarray, np.ndarray, TrialSpeakers]:
+def trials_of_speakers(seed=0, n_speakers=12):
     rng = np.random.default_rng(seed)
     numbers = np.arange(n_speakers)
     models, segments = (side.ravel() for side in np.meshgrid(numbers, np.repeat(numbers, 3)))
@@ -176,7 +173,7 @@ def trials_of_speakers(seed: int = 0, n_speakers: int = 12) -> tuple[np.ndarray,
 
 
 @pytest.mark.parametrize("speaker", range(12))
-def test_no_trial_is_calibrated_by_its_own_speakers(speaker: int) -> None:
+def test_no_trial_is_calibrated_by_its_own_speakers(speaker):
     """Changing all trials of one speaker must leave alone the calibration of every trial that he is in."""
     scores, is_target, speakers = trials_of_speakers()
     before = cross_validate_affine(scores, is_target, speakers, folds=4)
@@ -197,7 +194,7 @@ def test_no_trial_is_calibrated_by_its_own_speakers(speaker: int) -> None:
             assert now == pytest.approx(was, rel=1e-9)
 
 
-def test_crossed_calibrations_that_invert_scores_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_crossed_calibrations_that_invert_scores_are_told(caplog):
     scores, is_target, speakers = trials_of_speakers()
     cross_validate_affine(scores, is_target, speakers, folds=3)
     assert not caplog.text
@@ -213,7 +210,7 @@ def test_crossed_calibrations_that_invert_scores_are_told(caplog: pytest.LogCapt
         ({"folds": 3, "prior": 0.0}, "prior between 0 and 1"),
     ],
 )
-def test_malformed_cross_validation_is_refused(options, words: str) -> None:
+def test_malformed_cross_validation_is_refused(options, words):
     with pytest.raises(DataError, match=words):
         cross_validate_affine(*trials_of_speakers(), **options)
     scores, is_target, speakers = trials_of_speakers()

@@ -1,10 +1,7 @@
 """Weights that are not negative, against other libraries, brute force, and attackers that tell nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from evaluation.calibration.affine import (
     RIDGES,
@@ -18,9 +15,7 @@ from evaluation.metrics.calibration import cllr
 from spkbase.errors import DataError
 
 
-def background(
-    seed: int, strengths: tuple[float, ...], *, speakers: int = 30, folds: int = 3
-) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+def background(seed, strengths, *, speakers=30, folds=3):
     """Trials of each speaker of a fold against each other one, with a bias of each model; one column a strength."""
     rng = np.random.default_rng(seed)
     rows, is_target, numbers, names = [], [], [], []
@@ -61,7 +56,7 @@ def test_the_minimum_under_the_bound_is_that_of_a_grid():
     found = train_nonnegative(rows, is_target)
     assert found.weights[1] == 0
 
-    def cost(first: float, second: float, offset: float) -> float:
+    def cost(first, second, offset):
         llr = rows @ np.array([first, second]) + offset
         return float(cllr_of_trials(llr, is_target).sum())
 

@@ -1,12 +1,8 @@
 """Scores of a closed set: each segment's are centred over the models that it was scored against."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes, refused
 from numpy.testing import assert_allclose
 
 from evaluation.calibration import closed_set_scores, enrolled_blocks
@@ -14,16 +10,15 @@ from evaluation.formats import read_scores
 from evaluation.linkage import ranks_from_scores
 from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
-from spkver.evaluation_cli import main
 
 
-def cross(models: list[str], segments: list[str]) -> tuple[list[str], list[str]]:
+def cross(models, segments):
     """Every model against every segment."""
     pairs = [(model, segment) for model in models for segment in segments]
     return [model for model, _ in pairs], [segment for _, segment in pairs]
 
 
-def test_columns_of_a_full_matrix_are_centred_in_any_order_of_trials() -> None:
+def test_columns_of_a_full_matrix_are_centred_in_any_order_of_trials():
     rng = np.random.default_rng(0)
     matrix = rng.standard_normal((4, 7))
     models, segments = cross(list("abcd"), list("stuvwxy"))
@@ -36,7 +31,7 @@ def test_columns_of_a_full_matrix_are_centred_in_any_order_of_trials() -> None:
     assert list(found.pairs()) == list(scores.pairs())
 
 
-def test_each_sex_is_a_closed_set_of_its_own() -> None:
+def test_each_sex_is_a_closed_set_of_its_own():
     women, men = cross(["a", "b", "c"], ["s", "t"]), cross(["x", "y"], ["u", "v", "w"])
     scores = Scores.from_ids(women[0] + men[0], women[1] + men[1], np.arange(12.0) ** 2)
     assert enrolled_blocks(scores).tolist() == [0] * 6 + [1] * 6
@@ -46,7 +41,7 @@ def test_each_sex_is_a_closed_set_of_its_own() -> None:
         assert_allclose(found[rows].sum(), 0, atol=1e-12)
 
 
-def test_who_is_first_stays_first_and_a_bad_channel_goes_out() -> None:
+def test_who_is_first_stays_first_and_a_bad_channel_goes_out():
     rng = np.random.default_rng(1)
     models, segments = cross([f"m{n}" for n in range(5)], [f"s{n}" for n in range(15)])
     owners = {segment: models[15 * (number % 5)] for number, segment in enumerate(dict.fromkeys(segments))}
@@ -73,19 +68,16 @@ def test_who_is_first_stays_first_and_a_bad_channel_goes_out() -> None:
         (["a", "c", "b", "c"], ["s", "s", "t", "t"], [1, 2, 3, 4], "no full cross"),
     ],
 )
-def test_what_is_no_closed_set_is_told(models, segments, values, message) -> None:
+def test_what_is_no_closed_set_is_told(models, segments, values, message):
     with pytest.raises(DataError, match=message):
         closed_set_scores(Scores.from_ids(models, segments, np.array(values, float)))
 
 
-def test_the_command_centres_a_file_of_scores_and_tells_why_it_cannot(tmp_path: Path) -> None:
+def test_the_command_centres_a_file_of_scores_and_tells_why_it_cannot(tmp_path):
     path, output = tmp_path / "scores", tmp_path / "centred"
     path.write_text("a s 1\nb s 3\na t -1\nb t 0\n")
-    arguments = ["normalise", "-s", str(path), "-o", str(output), "--method", "closed-set"]
-    outcome = CliRunner().invoke(main, arguments)
-    assert outcome.exit_code == 0, outcome.output
+    arguments = ["normalise", "-s", path, "-o", output, "--method", "closed-set"]
+    passes(*arguments)
     assert read_scores(output).values.tolist() == [-1, 1, -0.5, 0.5]
     path.write_text("a s 1\nb s 3\na t -1\n")
-    outcome = CliRunner().invoke(main, arguments)
-    assert outcome.exit_code == 2
-    assert "no full cross" in outcome.output
+    assert "no full cross" in refused(*arguments)

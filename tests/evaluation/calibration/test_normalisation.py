@@ -1,7 +1,5 @@
 """Score normalisation against plain loops."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,35 +12,35 @@ from spkbase.errors import DataError
 MODELS, SEGMENTS, COHORT = ["a", "b", "c"], ["s", "t"], [f"k{number}" for number in range(9)]
 
 
-def square(rows: list[str], columns: list[str], seed: int) -> Scores:
+def square(rows, columns, seed):
     rng = np.random.default_rng(seed)
     pairs = [(row, column) for row in rows for column in columns]
     rng.shuffle(pairs)
     return Scores.from_ids(*zip(*pairs, strict=True), rng.normal(3, 2, len(pairs)))
 
 
-def by_pair(scores: Scores) -> dict[tuple[str, str], float]:
+def by_pair(scores):
     return dict(zip(scores.pairs(), scores.values.tolist(), strict=True))
 
 
-def standardised(score: float, cohort: list[float], top: int | None) -> float:
+def standardised(score, cohort, top):
     best = sorted(cohort)[-top:] if top else cohort
     return (score - np.mean(best)) / np.std(best)
 
 
 @pytest.fixture
-def scores() -> Scores:
+def scores():
     return square(MODELS, SEGMENTS, 0)
 
 
 @pytest.fixture
-def cohorts() -> tuple[Scores, Scores]:
+def cohorts():
     # the cohort has more models and segments than are asked for
     return square([*MODELS, "x"], COHORT, 1), square(COHORT, [*SEGMENTS, "y"], 2)
 
 
 @pytest.mark.parametrize("top", [None, 2, 5, 9])
-def test_each_norm_is_what_a_loop_gives(scores: Scores, cohorts: tuple[Scores, Scores], top: int | None) -> None:
+def test_each_norm_is_what_a_loop_gives(scores, cohorts, top):
     of_model, of_segment = map(by_pair, cohorts)
     results = [
         z_norm(scores, cohorts[0], top=top),
@@ -58,10 +56,10 @@ def test_each_norm_is_what_a_loop_gives(scores: Scores, cohorts: tuple[Scores, S
 
 
 @given(st.floats(0.1, 10), st.floats(-5, 5))
-def test_a_change_of_scale_of_one_model_does_not_matter(factor: float, offset: float) -> None:
+def test_a_change_of_scale_of_one_model_does_not_matter(factor, offset):
     scores, cohort = square(MODELS, SEGMENTS, 0), square(MODELS, COHORT, 1)
 
-    def changed(given: Scores) -> Scores:
+    def changed(given):
         mine = np.array([model == "a" for model, _ in given.pairs()])
         values = np.where(mine, factor * given.values + offset, given.values)
         return Scores.from_ids(*zip(*given.pairs(), strict=True), values)
@@ -69,7 +67,7 @@ def test_a_change_of_scale_of_one_model_does_not_matter(factor: float, offset: f
     assert z_norm(changed(scores), changed(cohort)).values == pytest.approx(z_norm(scores, cohort).values, abs=1e-9)
 
 
-def test_infinite_scores_stay_so(cohorts: tuple[Scores, Scores]) -> None:
+def test_infinite_scores_stay_so(cohorts):
     assert s_norm(Scores.from_ids(["a"], ["s"], [-np.inf]), *cohorts).values.tolist() == [-np.inf]
 
 
@@ -83,13 +81,13 @@ def test_infinite_scores_stay_so(cohorts: tuple[Scores, Scores]) -> None:
         (Scores.from_ids(["a", "a"] * 1, ["k", "l"], [1.0, 1.0]), None, "fewer than 2"),
     ],
 )
-def test_a_cohort_that_does_not_fit_is_refused(scores: Scores, cohort: Scores, top: int | None, words: str) -> None:
+def test_a_cohort_that_does_not_fit_is_refused(scores, cohort, top, words):
     with pytest.raises(DataError, match=words):
         z_norm(scores, cohort, top=top)
 
 
 @pytest.mark.parametrize(("values", "words"), [([0.1] * 3, "equal"), ([1, 2, np.inf], "an infinite cohort score: 'a'")])
-def test_a_cohort_without_a_spread_is_refused(values: list[float], words: str) -> None:
+def test_a_cohort_without_a_spread_is_refused(values, words):
     cohort = Scores.from_ids(["a"] * 3, ["k", "l", "m"], values)
     with pytest.raises(DataError, match=words):
         z_norm(Scores.from_ids(["a"], ["s"], [1.0]), cohort)

@@ -1,26 +1,15 @@
 """Figures of several systems beside each other: rank files of 2024 and 2026, results.json, tables and charts."""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from command_lines import passes, refused
 
-from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, Section, read_rank_file, write_rank_file
-from evaluation.challenges.ranking import ComparedSystem
-from evaluation.challenges.systems import (
-    figure_rows,
-    figures_of_results,
-    plot_systems,
-    read_system,
-    system_rows,
-)
+from evaluation.challenges import ASR, ASV, ASV_ANON, ComparedSystem, Section, read_rank_file, write_rank_file
+from evaluation.challenges.systems import figure_rows, figures_of_results, plot_systems, read_system, system_rows
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
-from spkver.evaluation_cli import main
 
 CONDITIONS = {
     ("ASV_eval", "original", "original"): "original",
@@ -32,9 +21,9 @@ CONDITIONS = {
 }
 
 
-def rows_of(path: Path) -> dict[tuple[str, ...], float]:
+def rows_of(path):
     """Every number of a rank file by what it is of, read by blanks alone: an oracle for the reader."""
-    numbers: dict[tuple[str, ...], float] = {}
+    numbers = {}
     title, columns = "", []
     for line in path.read_text().splitlines():
         if match := re.match(r"---- (.+) results ----", line):
@@ -61,13 +50,11 @@ RANK_FILES = {
 
 @pytest.mark.golden
 @pytest.mark.parametrize("folder", RANK_FILES)
-def test_every_row_of_the_challenges_rank_files_is_reproduced(shared: Path, folder: str) -> None:
+def test_every_row_of_the_challenges_rank_files_is_reproduced(shared, folder):
     count, best, eer = RANK_FILES[folder]
     paths = sorted((shared / "formats" / folder).glob("result_for_rank_*"))
     assert len(paths) == count
-    outcome = CliRunner().invoke(main, ["rank", *map(str, paths), "--figures", "--json", "-"])
-    assert outcome.exit_code == 0, outcome.output
-    report = json.loads(outcome.stdout)
+    report = json.loads(passes("rank", *paths, "--figures", "--json", "-").stdout)
     for path in paths:
         name = path.name.removeprefix("result_for_rank_")
         shown = {
@@ -89,12 +76,12 @@ def test_every_row_of_the_challenges_rank_files_is_reproduced(shared: Path, fold
     assert 100 * strongest_privacy["eer"]["value"] == pytest.approx(eer, abs=5e-4)
 
 
-def language(name: str, eer: float) -> str:
+def language(name, eer):
     columns = "dataset split gender enrollment trial EER"
     return f"---- {ASV_ANON} ----\n{columns}\n{name} test mixed anon anon {eer:.3f}\n\n"
 
 
-def test_one_language_of_several(tmp_path: Path) -> None:
+def test_one_language_of_several(tmp_path):
     path = tmp_path / "result_for_rank_x"
     words = [{"dataset": name, "split": "test", "asr": "anon", "WER": wer} for name, wer in (("en", 5.0), ("de", 7.0))]
     path.write_text(language("en", 3.734) + language("de", 1.75))
@@ -114,8 +101,8 @@ def test_one_language_of_several(tmp_path: Path) -> None:
     assert read_system(tmp_path, datasets=("en_test",)).eer.value == 0.3
 
 
-def own_results() -> dict:
-    def row(scenario: str, attacker: str, eer: float) -> dict:
+def own_results():
+    def row(scenario, attacker, eer):
         ends = {"eer.rocch": {"low": eer - 0.02, "high": eer + 0.02}}
         names = {"dataset": "mine_test", "gender": "all", "scenario": scenario, "attacker": attacker}
         return names | {"eer": {"rocch": eer}, "intervals": ends}
@@ -132,7 +119,7 @@ def own_results() -> dict:
     }
 
 
-def test_figures_of_our_results_are_those_of_the_strongest_attacker() -> None:
+def test_figures_of_our_results_are_those_of_the_strongest_attacker():
     figures = figures_of_results(own_results())
     assert [(*one.place, one.value.value, one.n_attackers) for one in figures] == [
         ("EER", "mine", "test", "mixed", "semi-informed", 0.08, 2),
@@ -146,7 +133,7 @@ def test_figures_of_our_results_are_those_of_the_strongest_attacker() -> None:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[Path]:
+def files(tmp_path):
     (tmp_path / "exp").mkdir()
     (tmp_path / "exp/results.json").write_text(json.dumps(own_results()))
     anon = {"dataset": "mine", "split": "test", "gender": "mixed", "enrollment": "anon", "trial": "anon"}
@@ -156,19 +143,17 @@ def files(tmp_path: Path) -> list[Path]:
     return [tmp_path / "exp", tmp_path / "result_for_rank_x"]
 
 
-def test_one_table_and_one_chart_of_results_and_rank_files(files: list[Path], tmp_path: Path) -> None:
+def test_one_table_and_one_chart_of_results_and_rank_files(files, tmp_path):
     papers = {name: tmp_path / f"systems.{name}" for name in ("tex", "md", "png", "json")}
     options = ["--latex", papers["tex"], "--markdown", papers["md"], "--plot", papers["png"], "--json", papers["json"]]
-    outcome = CliRunner().invoke(main, ["rank", *map(str, files), *map(str, options), "--figures"])
-    assert outcome.exit_code == 0, outcome.output
+    outcome = passes("rank", *files, *options, "--figures")
     assert re.search(r"own <one> & \$2\$ +8\.00 \[6\.00, 10\.00\] +strongest of 2 \(rocch\) +6\.00\n", outcome.stdout)
     assert re.search(r"x +22\.25 +not stated +4\.12\n", outcome.stdout)
     assert re.search(r"EER +mine +test +mixed +lazy-informed +20\.000 \[18\.000, 22\.000\] +30\.500", outcome.stdout)
     mixed = "the EERs are of different attackers or definitions"
     assert mixed in outcome.stdout
     assert mixed in outcome.stderr
-    alike = CliRunner().invoke(main, ["rank", str(files[1]), str(files[1]), "-l", "one", "-l", "two"])
-    assert mixed not in alike.output
+    assert mixed not in passes("rank", files[1], files[1], "-l", "one", "-l", "two").output
     assert "the EERs are of different sets" not in outcome.stderr  # a list across the sexes is one in both
     assert (
         r"own \textless{}one\textgreater{} \& \$2\$ & 8.00 [6.00, 10.00] & strongest of 2 (rocch) & 6.00"
@@ -179,20 +164,17 @@ def test_one_table_and_one_chart_of_results_and_rank_files(files: list[Path], tm
     assert json.loads(papers["json"].read_text())["figures"]["x"][0]["value"] == pytest.approx(0.305)
 
 
-def test_systems_of_one_name_are_told_apart_by_their_folders(files: list[Path], tmp_path: Path) -> None:
+def test_systems_of_one_name_are_told_apart_by_their_folders(files, tmp_path):
     (tmp_path / "track1").mkdir()
     again = tmp_path / "track1/result_for_rank_x"
     again.write_text(files[1].read_text())
-    outcome = CliRunner().invoke(main, ["rank", str(files[1]), str(again), "--dataset", "mine"])
-    assert outcome.exit_code == 0, outcome.output
-    assert f"x ({tmp_path.name})" in outcome.stdout
-    assert "x (track1)" in outcome.stdout
-    outcome = CliRunner().invoke(main, ["rank", str(again), str(again)])
-    assert outcome.exit_code == 2
-    assert "two systems are named 'x (track1)'" in outcome.output
+    shown = passes("rank", files[1], again, "--dataset", "mine").stdout
+    assert f"x ({tmp_path.name})" in shown
+    assert "x (track1)" in shown
+    assert "two systems are named 'x (track1)'" in refused("rank", again, again)
 
 
-def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path: Path) -> None:
+def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path):
     first = ComparedSystem("B2", Interval(0.047, 0.03, 0.06), {"wer": Interval(0.1), "uar": Interval(0.5, 0.4, 0.6)})
     second = ComparedSystem("B4", Interval(0.14), {"wer": Interval(0.06, 0.05, 0.07)})
     written = plot_systems([first, second], tmp_path / "all.tex", targets=(0.1, 0.2, 0.9))

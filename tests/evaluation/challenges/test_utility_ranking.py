@@ -1,23 +1,18 @@
 """Ranks of systems: the challenge's baselines, ties by intervals, and results of every kind of file."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, PROTOCOL, Section, write_rank_file
-from evaluation.challenges.ranking import RULES, ComparedSystem, OrderingRule, SystemOrder, difference, order_systems
+from evaluation.challenges.ranking import RULES, ComparedSystem, OrderingRule, difference, order_systems
 from evaluation.challenges.systems import figures_of_results, read_system
 from evaluation.uncertainty.intervals import Interval
 from spkbase.errors import DataError
-from spkver.evaluation_cli import main
 
 FILES = {
     "B1": "b1b",
@@ -29,17 +24,17 @@ FILES = {
 }
 
 
-def baselines(shared: Path, **reading: Any) -> list[ComparedSystem]:
+def baselines(shared, **reading):
     folder = shared / "formats" / "vpc2024_results"
     return [read_system(folder / f"result_for_rank_{file}", name, **reading) for name, file in FILES.items()]
 
 
-def of(conditions: list[SystemOrder], target: float, utility: str) -> SystemOrder:
+def of(conditions, target, utility):
     return next(one for one in conditions if (one.target, one.utility) == (target, utility))
 
 
 @pytest.mark.golden
-def test_the_baselines_of_2024(shared: Path) -> None:
+def test_the_baselines_of_2024(shared):
     systems = baselines(shared)
     # plain means of the two sexes of libri_test, from the files
     expected = {"B1": 6.0745, "B2": 4.52, "B3": 27.322, "B4": 30.2665, "B5": 34.3375, "B6": 21.1415}
@@ -65,7 +60,7 @@ def test_the_baselines_of_2024(shared: Path) -> None:
 
 
 @pytest.mark.golden
-def test_other_readings_of_a_file(shared: Path) -> None:
+def test_other_readings_of_a_file(shared):
     dev, least = baselines(shared, split="dev")[1], baselines(shared, average="least")[1]
     assert 100 * dev.eer.value == pytest.approx((12.910 + 2.045) / 2)
     assert 100 * dev.utilities["wer"].value == pytest.approx(10.442)
@@ -73,7 +68,7 @@ def test_other_readings_of_a_file(shared: Path) -> None:
 
 
 @pytest.mark.golden
-def test_the_summaries_of_2022(shared: Path) -> None:
+def test_the_summaries_of_2022(shared):
     folder = shared / "formats" / "vpc2022_results"
     systems = [read_system(folder / f"RESULTS_summary_{name}") for name in ("mcadams", "tts_old_c")]
     assert [one.name for one in systems] == ["mcadams", "tts_old_c"]
@@ -97,7 +92,7 @@ MEASURES = st.tuples(st.floats(0.01, 0.9), st.floats(0.001, 0.05), st.floats(0.0
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.floats(0, 0.5), MEASURES, MEASURES), min_size=1, max_size=7), st.randoms())
-def test_places_agree_with_counting(rows: list, random) -> None:  # type: ignore[no-untyped-def]
+def test_places_agree_with_counting(rows, random):
     systems = [
         ComparedSystem(f"s{n}", Interval(eer), {"wer": wer, "uar": uar}) for n, (eer, wer, uar) in enumerate(rows)
     ]
@@ -123,7 +118,7 @@ def test_places_agree_with_counting(rows: list, random) -> None:  # type: ignore
             assert all(entry.system in one.ties for one in condition.entries if one.system in entry.ties)
 
 
-def test_equal_values_share_a_place_and_an_unknown_utility_is_a_reason() -> None:
+def test_equal_values_share_a_place_and_an_unknown_utility_is_a_reason():
     systems = [
         ComparedSystem(name, Interval(0.5), {"wer": Interval(value)})
         for name, value in (("a", 0.1), ("b", 0.1), ("c", 0.2))
@@ -138,7 +133,7 @@ def test_equal_values_share_a_place_and_an_unknown_utility_is_a_reason() -> None
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.7])
-def test_the_interval_of_a_difference_covers(correlation: float) -> None:
+def test_the_interval_of_a_difference_covers(correlation):
     """Two means with normal errors of deviations 1 and 2: their difference is normal too."""
     rng = np.random.default_rng(0)
     hits = 0
@@ -159,12 +154,12 @@ def test_the_interval_of_a_difference_covers(correlation: float) -> None:
         ({"utilities": ()}, "expected utilities among"),
     ],
 )
-def test_bad_rules(change: dict, message: str) -> None:
+def test_bad_rules(change, message):
     with pytest.raises(DataError, match=message):
         OrderingRule(**({"name": "", "targets": (0.1,)} | change))
 
 
-def test_bad_systems() -> None:
+def test_bad_systems():
     rule = OrderingRule("", (0.1,))
     with pytest.raises(DataError, match="no system"):
         order_systems([], rule)
@@ -174,13 +169,13 @@ def test_bad_systems() -> None:
         order_systems([ComparedSystem("a", Interval(0.1), {"wer": Interval(np.nan)})], rule)
 
 
-def row(gender: str, attacker: str, eer: float, scenario: str = "semi-informed", dataset: str = "libri_test") -> dict:
+def row(gender, attacker, eer, scenario="semi-informed", dataset="libri_test"):
     ends = {"low": eer - 0.02, "high": eer + 0.03}
     names = {"dataset": dataset, "gender": gender, "scenario": scenario, "attacker": attacker}
     return names | {"eer": {"rocch": eer, "kaldi": 0.9}, "intervals": {"eer.rocch": ends}}
 
 
-def results() -> dict:
+def results():
     return {
         "anonymiser": {"name": "mcadams"},
         "conditions": [
@@ -203,7 +198,7 @@ def results() -> dict:
     }
 
 
-def saved(folder: Path, content: dict) -> Path:
+def saved(folder, content):
     (folder / "results.json").write_text(json.dumps(content))
     return folder
 
@@ -217,9 +212,7 @@ def saved(folder: Path, content: dict) -> Path:
         ((0.53, 0.49), ""),
     ],
 )
-def test_scores_the_wrong_way_round_and_constant_ones_reach_no_target(
-    tmp_path: Path, rates: tuple[float, ...], said: str
-) -> None:
+def test_scores_the_wrong_way_round_and_constant_ones_reach_no_target(tmp_path, rates, said):
     """An attacker whose scores say nothing, or the opposite, is no sign of privacy."""
     rows = [
         {"dataset": "libri_test", "gender": sex, "scenario": "semi-informed", "attacker": "a", "n_target": 32}
@@ -239,11 +232,11 @@ def test_scores_the_wrong_way_round_and_constant_ones_reach_no_target(
     (order,) = order_systems([ours], OrderingRule("", (0.05,), ("wer",)))
     assert [entry.system for entry in order.entries] == ([] if said else [ours.name])
     assert said in order.excluded.get(ours.name, "")
-    told = CliRunner().invoke(main, ["rank", str(tmp_path)]).stderr
+    told = passes("rank", tmp_path).stderr
     assert (f"its scores are {said}; it reaches no target" in told) == bool(said)
 
 
-def test_our_own_results(tmp_path: Path) -> None:
+def test_our_own_results(tmp_path):
     found = read_system(saved(tmp_path, results()))
     assert (found.name, found.attacker) == ("mcadams", "strongest of 2 (rocch)")
     assert found.eer.value == pytest.approx((0.14 + 0.1) / 2)  # the strongest attacker of each sex
@@ -273,7 +266,7 @@ def test_our_own_results(tmp_path: Path) -> None:
         ("RESULTS_summary_x", "ASV-a-b  EER: 3%\n", "the EERs of anonymised speech of the split 'test' are not all"),
     ],
 )
-def test_bad_files(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_bad_files(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError, match=message):
         read_system(tmp_path / name)
@@ -281,7 +274,7 @@ def test_bad_files(tmp_path: Path, name: str, text: str, message: str) -> None:
         read_system(tmp_path / "absent.json")
 
 
-def test_sets_of_the_other_split_do_not_count(tmp_path: Path) -> None:
+def test_sets_of_the_other_split_do_not_count(tmp_path):
     """Utility of the development set is no utility of the test set; sets of common sentences are a part of theirs."""
     found = results()
     found["conditions"].append(row("f", "gmm-ubm", 0.4, dataset="vctk_test_common"))
@@ -294,7 +287,7 @@ def test_sets_of_the_other_split_do_not_count(tmp_path: Path) -> None:
     assert system.sets == ("libri_test f", "libri_test m", "vctk_common_test f")
 
 
-def test_the_weights_of_the_challenge_count(tmp_path: Path) -> None:
+def test_the_weights_of_the_challenge_count(tmp_path):
     rows = [
         row(name, "a", eer, dataset=dataset)
         for dataset, eer in (("libri_test", 0.1), ("vctk_test_common", 0.3))
@@ -312,7 +305,7 @@ def test_the_weights_of_the_challenge_count(tmp_path: Path) -> None:
 ANON = {"dataset": "libri", "split": "test", "gender": "f", "enrollment": "anon", "trial": "anon"}
 
 
-def test_files_of_the_challenges_have_no_intervals_and_tell_no_attacker(tmp_path: Path) -> None:
+def test_files_of_the_challenges_have_no_intervals_and_tell_no_attacker(tmp_path):
     """What is called libri may be a part of it, or another set: nothing is guessed from a name."""
     words = {"dataset": "libri", "split": "test", "asr": "anon", "WER": 5.0}
     path = tmp_path / "result_for_rank_x"
@@ -327,14 +320,14 @@ def test_files_of_the_challenges_have_no_intervals_and_tell_no_attacker(tmp_path
     assert read_system(path).attacker == "campplus (speechbrain)"
 
 
-def test_a_semi_informed_attacker_that_is_weaker_than_the_lazy_one_is_told(tmp_path: Path) -> None:
+def test_a_semi_informed_attacker_that_is_weaker_than_the_lazy_one_is_told(tmp_path):
     path = tmp_path / "result_for_rank_x"
     for lazy, told in ((12.5, True), (22.25, False), (30.0, False)):
         write_rank_file(path, [Section(ASV, [ANON | {"EER": lazy}]), Section(ASV_ANON, [ANON | {"EER": 22.25}])])
         assert any("12.5 %, is below the semi-informed 22.25 %" in note for note in read_system(path).notes) == told
 
 
-def test_a_named_attacker_of_our_own_results_is_read_as_it_is_named(tmp_path: Path) -> None:
+def test_a_named_attacker_of_our_own_results_is_read_as_it_is_named(tmp_path):
     """One system was 11.29 % in results.json and 13.10 % in its rank file: other attackers by other readings."""
     found = results()
     found["protocol"] = {"attacker": "gmm-ubm", "reading": "kaldi"}

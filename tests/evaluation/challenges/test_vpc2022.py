@@ -1,7 +1,5 @@
 """Files of results of the VoicePrivacy Challenges."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from evaluation.metrics.disclosure import tag
 from spkbase.errors import DataError
 
 
-def test_the_recipe_has_the_weights_of_the_challenge() -> None:
+def test_the_recipe_has_the_weights_of_the_challenge():
     config = Path(__file__).resolve().parents[3] / "recipes" / "voiceprivacy" / "config" / "vpc2022.yaml"
     assert yaml.safe_load(config.read_text(encoding="utf-8"))["challenge"]["weights"] == WEIGHTS
     assert 2 * sum(WEIGHTS.values()) == pytest.approx(1)  # of both sexes
@@ -21,7 +19,7 @@ def test_the_recipe_has_the_weights_of_the_challenge() -> None:
 
 @pytest.mark.golden
 @pytest.mark.parametrize("name", ["mcadams", "tts_old_c"])
-def test_every_average_of_a_summary_is_recomputed(shared: Path, name: str) -> None:
+def test_every_average_of_a_summary_is_recomputed(shared, name):
     results = read_results(shared / "formats" / "vpc2022_results" / f"RESULTS_summary_{name}")
     assert len(results["averages"]) == 12
     computed = recompute_averages(results)
@@ -32,7 +30,7 @@ def test_every_average_of_a_summary_is_recomputed(shared: Path, name: str) -> No
 
 @pytest.mark.golden
 @pytest.mark.parametrize("name", ["orig", "anon"])
-def test_the_categories_of_zebra_are_those_of_the_files(shared: Path, name: str) -> None:
+def test_the_categories_of_zebra_are_those_of_the_files(shared, name):
     path = shared / "formats" / "vpc2022_results" / f"results.{name}_mcadams"
     tags = re.findall(r"Individual: \S+ \((\w)\)", path.read_text())
     assert len(tags) == 36
@@ -40,7 +38,7 @@ def test_the_categories_of_zebra_are_those_of_the_files(shared: Path, name: str)
 
 
 @pytest.mark.golden
-def test_both_kinds_of_file_say_the_same(shared: Path) -> None:
+def test_both_kinds_of_file_say_the_same(shared):
     folder = shared / "formats" / "vpc2022_results"
     summary, single = read_results(folder / "RESULTS_summary_mcadams"), read_results(folder / "results.anon_mcadams")
     same = [key for key in summary["eer"] if key.split("-")[0].endswith("_anon")]
@@ -52,7 +50,7 @@ def test_both_kinds_of_file_say_the_same(shared: Path) -> None:
 
 
 @pytest.mark.golden
-def test_the_form_of_2020_is_read(shared: Path) -> None:
+def test_the_form_of_2020_is_read(shared):
     results = read_results(shared / "formats" / "vpc2020_kaldi_dir" / "results.txt")
     expected = {"eer": 7.664, "min_cllr": 0.184, "cllr": 26.793, "rocch_eer": 7.165}
     assert {name: results[name]["libri_test_enrolls-libri_test_trials_f"] for name in expected} == expected
@@ -60,7 +58,7 @@ def test_the_form_of_2020_is_read(shared: Path) -> None:
     assert recompute_averages(results) == {}
 
 
-def test_an_average_needs_all_of_its_sets() -> None:
+def test_an_average_needs_all_of_its_sets():
     values = {("libri", sex): 1.0 for sex in "fm"} | {("vctk", sex): 2.0 for sex in "fm"}
     assert weighted_average(values) is None
     values |= {("vctk_common", sex): 10.0 for sex in "fm"}
@@ -77,7 +75,7 @@ def test_an_average_needs_all_of_its_sets() -> None:
         ("some words\n", 1, "some words"),
     ],
 )
-def test_other_files_are_refused_with_the_line(tmp_path: Path, text: str, line: int | None, words: str) -> None:
+def test_other_files_are_refused_with_the_line(tmp_path, text, line, words):
     path = tmp_path / "results.txt"
     path.write_text(text)
     with pytest.raises(DataError, match=words) as caught:

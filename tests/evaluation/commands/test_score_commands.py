@@ -1,29 +1,20 @@
 """The commands that read scores and write others, or plots."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_lines import passes, refused, run
 
 from evaluation import formats
 from evaluation.calibration.affine import cross_validate_affine, train_affine
 from evaluation.formats.reading import read_split
 from evaluation.metrics.calibration import cllr, min_cllr
-from evaluation.trials.lists import Key, Scores, align
-from evaluation.trials.speakers import find_speakers, read_speakers
-from spkver.evaluation_cli import main
-
-
-def run(*arguments: str | Path | float) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+from evaluation.trials import Key, Scores, align, find_speakers, read_speakers
 
 
 @pytest.fixture
-def lists(tmp_path: Path) -> Path:
+def lists(tmp_path):
     """Two systems of ten speakers, badly calibrated, and their key."""
     rng = np.random.default_rng(4)
     pairs = [
@@ -57,13 +48,10 @@ def lists(tmp_path: Path) -> Path:
         ("reliability", ["-p", "0.1"]),
     ],
 )
-def test_every_kind_of_plot_is_written(lists: Path, kind: str, extra: list[str]) -> None:
+def test_every_kind_of_plot_is_written(lists, kind, extra):
     systems = ["-s", lists / "one.txt", "-s", lists / "two.txt", "-k", lists / "key.txt", "-l", "one", "-l", "the_2nd"]
     outputs = [lists / f"x.{extension}" for extension in ("png", "tex")]
-    result = run(
-        "plot", kind, *systems, *extra, "--title", "A title", *[word for one in outputs for word in ("-o", one)]
-    )
-    assert result.exit_code == 0, result.output
+    passes("plot", kind, *systems, *extra, "--title", "A title", *[word for one in outputs for word in ("-o", one)])
     starts = [path.read_bytes()[:5] for path in outputs]
     assert starts == [b"\x89PNG\r", b"% Com"]
     tex = outputs[-1].read_text()
@@ -72,7 +60,7 @@ def test_every_kind_of_plot_is_written(lists: Path, kind: str, extra: list[str])
 
 
 @pytest.mark.parametrize("kind", ["z", "t", "s", "as"])
-def test_scores_are_normalised(lists: Path, kind: str) -> None:
+def test_scores_are_normalised(lists, kind):
     from evaluation.calibration.cohort_norm import s_norm, t_norm, z_norm
 
     given, z, t = (formats.read_scores(lists / name) for name in ("one.txt", "z.txt", "t.txt"))
@@ -84,21 +72,19 @@ def test_scores_are_normalised(lists: Path, kind: str) -> None:
     }[kind]()
     cohorts = ["--model-cohort", lists / "z.txt"] if kind != "t" else []
     cohorts += ["--segment-cohort", lists / "t.txt"] if kind != "z" else []
-    result = run("normalise", "-s", lists / "one.txt", "-m", kind, *cohorts, "--cohort-size", 7, "-o", lists / "n.txt")
-    assert result.exit_code == 0, result.output
+    passes("normalise", "-s", lists / "one.txt", "-m", kind, *cohorts, "--cohort-size", 7, "-o", lists / "n.txt")
     assert formats.read_scores(lists / "n.txt").values.tolist() == expected.values.tolist()
 
 
-def test_a_norm_without_its_cohort_is_refused(lists: Path) -> None:
-    result = run("normalise", "-s", lists / "one.txt", "-m", "s", "--model-cohort", lists / "z.txt", "-o", lists / "n")
-    assert result.exit_code == 2
-    assert "method s needs --segment-cohort" in result.stderr
+def test_a_norm_without_its_cohort_is_refused(lists):
+    assert "method s needs --segment-cohort" in refused(
+        "normalise", "-s", lists / "one.txt", "-m", "s", "--model-cohort", lists / "z.txt", "-o", lists / "n"
+    )
 
 
-def test_a_calibration_is_trained_saved_and_applied(lists: Path) -> None:
+def test_a_calibration_is_trained_saved_and_applied(lists):
     training = ["--train-scores", lists / "one.txt", "--train-key", lists / "key.txt"]
-    result = run("calibrate", "-s", lists / "two.txt", *training, "--save", lists / "c.json", "-o", lists / "a.txt")
-    assert result.exit_code == 0, result.output
+    passes("calibrate", "-s", lists / "two.txt", *training, "--save", lists / "c.json", "-o", lists / "a.txt")
     expected = train_affine(*read_split(lists / "one.txt", lists / "key.txt"))
     saved = json.loads((lists / "c.json").read_text())
     assert saved["weights"] == pytest.approx(list(expected.weights))
@@ -111,20 +97,18 @@ def test_a_calibration_is_trained_saved_and_applied(lists: Path) -> None:
     assert cllr(target, nontarget) - min_cllr(target, nontarget) < 0.1
 
 
-def test_scores_are_calibrated_by_other_speakers(lists: Path) -> None:
+def test_scores_are_calibrated_by_other_speakers(lists):
     options = ["-k", lists / "key.txt", "--segment-speakers", lists / "utt2spk", "--folds", 5]
-    result = run("calibrate", "-s", lists / "one.txt", *options, "-o", lists / "a.txt")
-    assert result.exit_code == 0, result.output
+    passes("calibrate", "-s", lists / "one.txt", *options, "-o", lists / "a.txt")
     target, nontarget = read_split(lists / "a.txt", lists / "key.txt")
     assert (len(target), len(nontarget)) == (60, 540)
     assert cllr(target, nontarget) < 0.8
 
 
-def test_systems_are_fused(lists: Path) -> None:
+def test_systems_are_fused(lists):
     both = ["-s", lists / "one.txt", "-s", lists / "two.txt"]
     saved = ["--save", lists / "f.json"]
-    result = run("fuse", *both, "--train-key", lists / "key.txt", *saved, "-o", lists / "fused.txt")
-    assert result.exit_code == 0, result.output
+    passes("fuse", *both, "--train-key", lists / "key.txt", *saved, "-o", lists / "fused.txt")
     single = [min_cllr(*read_split(lists / f"{name}.txt", lists / "key.txt")) for name in ("one", "two")]
     assert cllr(*read_split(lists / "fused.txt", lists / "key.txt")) < min(single)
     run("fuse", *both, "--calibration", lists / "f.json", "-o", lists / "again.txt")
@@ -134,11 +118,10 @@ def test_systems_are_fused(lists: Path) -> None:
     assert (lists / "third.txt").read_text() == (lists / "fused.txt").read_text()
 
 
-def test_systems_are_fused_by_other_speakers(lists: Path) -> None:
+def test_systems_are_fused_by_other_speakers(lists):
     both = ["-s", lists / "one.txt", "-s", lists / "two.txt"]
     options = ["--train-key", lists / "key.txt", "--segment-speakers", lists / "utt2spk", "--cross-validate", 5]
-    result = run("fuse", *both, *options, "-o", lists / "fused.txt")
-    assert result.exit_code == 0, result.output
+    passes("fuse", *both, *options, "-o", lists / "fused.txt")
     target, nontarget = read_split(lists / "fused.txt", lists / "key.txt")
     assert (len(target), len(nontarget)) == (60, 540)
     # each trial by those of other speakers alone, as the function has it
@@ -152,13 +135,13 @@ def test_systems_are_fused_by_other_speakers(lists: Path) -> None:
     assert cllr(target, nontarget) >= cllr(*read_split(lists / "seen.txt", lists / "key.txt"))
 
 
-def test_a_system_without_a_trial_is_named(lists: Path) -> None:
+def test_a_system_without_a_trial_is_named(lists):
     rows = (lists / "two.txt").read_text().splitlines(keepends=True)
     (lists / "two.txt").write_text("".join(rows[:-1]))
     both = ["-s", lists / "one.txt", "-s", lists / "two.txt"]
-    result = run("fuse", *both, "--train-key", lists / "key.txt", "-o", lists / "fused.txt")
-    assert result.exit_code == 2
-    assert "two.txt: 1 trial of 600 without a score" in result.stderr
+    assert "two.txt: 1 trial of 600 without a score" in refused(
+        "fuse", *both, "--train-key", lists / "key.txt", "-o", lists / "fused.txt"
+    )
     assert not (lists / "fused.txt").exists()
 
 
@@ -175,30 +158,26 @@ def test_a_system_without_a_trial_is_named(lists: Path) -> None:
         ("fuse", "-s", "one.txt", "-s", "two.txt", "--train-scores", "one.txt", "--train-key", "key.txt", "-o", "x"),
     ],
 )
-def test_a_wrong_choice_of_options_is_refused(lists: Path, monkeypatch: pytest.MonkeyPatch, arguments) -> None:
+def test_a_wrong_choice_of_options_is_refused(lists, monkeypatch, arguments):
     monkeypatch.chdir(lists)
-    result = run(*arguments)
-    assert result.exit_code == 2
+    refused(*arguments)
     assert not (lists / "x").exists()
 
 
 @pytest.mark.parametrize("extension", ["csv", "tsv", "npz", "h5", "txt.gz", "csv.gz", "npz.gz", "h5.gz"])
-def test_conversion_between_all_formats(lists: Path, extension: str) -> None:
+def test_conversion_between_all_formats(lists, extension):
     for kind, name in (("scores", "one"), ("key", "key"), ("trials", "key")):
         there, back = lists / f"{name}.{extension}", lists / "back.txt"
-        assert run("convert", kind, lists / f"{name}.txt", there).exit_code == 0
-        assert run("convert", kind, there, back).exit_code == 0
+        passes("convert", kind, lists / f"{name}.txt", there)
+        passes("convert", kind, there, back)
         read = {"scores": formats.read_scores, "key": formats.read_key, "trials": formats.read_trials}[kind]
         assert sorted(read(back).pairs()) == sorted(read(lists / f"{name}.txt").pairs())
-    result = run("metrics", "-s", lists / f"one.{extension}", "-k", lists / "key.txt", "--json", "-")
-    assert result.exit_code == 0, result.output
+    passes("metrics", "-s", lists / f"one.{extension}", "-k", lists / "key.txt", "--json", "-")
 
 
-def test_orders_are_forced_on_the_command_line(lists: Path) -> None:
+def test_orders_are_forced_on_the_command_line(lists):
     (lists / "s").write_text("0.5 1 a\n-1 2 b\n")
-    assert (
-        run("convert", "scores", lists / "s", lists / "x.txt", "--scores-columns", "score,segment,model").exit_code == 0
-    )
+    passes("convert", "scores", lists / "s", lists / "x.txt", "--scores-columns", "score,segment,model")
     assert (lists / "x.txt").read_text() == "a 1 0.5\nb 2 -1.0\n"
 
 
@@ -214,18 +193,9 @@ def test_scores_in_order_and_repeated_pairs(tmp_path, scores, options):
     (tmp_path / "s").write_text(scores)
     (tmp_path / "k").write_text("0 a/1 b/1\n1 a/1 a/2\n0 b/1 a/2\n")
     arguments = ["metrics", "-s", tmp_path / "s", "-k", tmp_path / "k", "--json", tmp_path / "j", *options]
-    result = CliRunner().invoke(main, list(map(str, arguments)))
-    assert result.exit_code == 0, result.output
+    passes(*arguments)
     report = json.loads((tmp_path / "j").read_text())
     assert (report["n_target"], report["n_nontarget"], report["eer"]["rocch"]) == (1, 2, 0)
-
-
-def test_scores_in_order_need_as_many_lines_as_the_key(tmp_path):
-    (tmp_path / "s").write_text("0.5\n2\n")
-    (tmp_path / "k").write_text("0 a/1 b/1\n1 a/1 a/2\n0 b/1 a/2\n")
-    arguments = ["metrics", "-s", tmp_path / "s", "-k", tmp_path / "k", "--in-order"]
-    result = CliRunner().invoke(main, list(map(str, arguments)))
-    assert "expected a score for each of 3 trials of the key, got 2" in result.output
 
 
 @pytest.mark.parametrize(
@@ -233,6 +203,7 @@ def test_scores_in_order_need_as_many_lines_as_the_key(tmp_path):
     [
         ("1\n0\n0\n", "k", ["--in-order"], "the scores are 0 and 1 alone"),
         ("3\n2\n1\n", "k.h5", ["--in-order"], "does not keep the order"),
+        ("0.5\n2\n", "k", ["--in-order"], "expected a score for each of 3 trials of the key, got 2"),
         (
             "a/1 b/1 5\na/1 a/2 2\nb/1 a/2 1\n",
             "k",
@@ -253,9 +224,7 @@ def test_what_would_give_a_plausible_wrong_number_is_refused(tmp_path, scores, k
     (tmp_path / "s").write_text(scores)
     (tmp_path / "k").write_text("0 a/1 b/1\n1 a/1 a/2\n0 b/1 a/2\n")
     formats.write_key(tmp_path / "k.h5", formats.read_key(tmp_path / "k"))
-    result = run("metrics", "-s", tmp_path / "s", "-k", tmp_path / key, *options)
-    assert result.exit_code == 2
-    assert message in result.output
+    assert message in refused("metrics", "-s", tmp_path / "s", "-k", tmp_path / key, *options)
 
 
 def test_speakers_by_the_beginning_of_ids(tmp_path):
@@ -270,5 +239,5 @@ def test_speakers_by_the_beginning_of_ids(tmp_path):
     found = []
     for options in (["--speakers-by", "/"], ["--model-speakers", speakers, "--segment-speakers", speakers]):
         arguments = ["metrics", "-s", tmp_path / "s", "-k", tmp_path / "k", "--bootstrap", 20, "--json", "-", *options]
-        found.append(json.loads(CliRunner().invoke(main, list(map(str, arguments))).stdout)["intervals"])
+        found.append(json.loads(run(*arguments).stdout)["intervals"])
     assert found[0] == found[1]

@@ -1,26 +1,23 @@
 """The commands `metrics` under conventions and `zebra`: lines, files and JSON."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_lines import passes, refused, run
 
 from evaluation import formats
 from evaluation.metrics import meaning_of
 from evaluation.metrics.disclosure import individual_ceiling
 from evaluation.trials.lists import Key, Scores
-from spkver.evaluation_cli import main
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN = json.loads((DATA / "golden.json").read_text())
 
 
 @pytest.fixture
-def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def lists(tmp_path, monkeypatch):
     """Scores and keys of two sets as text, in the working folder."""
     monkeypatch.chdir(tmp_path)
     for name in ("vpc_like", "all_ties"):
@@ -34,27 +31,22 @@ def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
-def profile(name: str, *arguments: str) -> Result:
-    return run("zebra", "-s", f"{name}.txt", "-k", f"{name}.key", *arguments)
+def profile(name, *arguments):
+    return passes("zebra", "-s", f"{name}.txt", "-k", f"{name}.key", *arguments)
 
 
 @pytest.mark.parametrize("name", ["vpc_like", "all_ties"])
-def test_lines_of_the_reference(lists: Path, name: str) -> None:
+def test_lines_of_the_reference(lists, name):
     population, individual = GOLDEN[name]["zebra"]["print"]
     category = GOLDEN[name]["zebra"]["tag"]
     expected = f"\nmy label\nPopulation: {population} bit\nIndividual: {individual} ({category})\n\n"
     expected += f"Category {category}: {meaning_of(category)}\n"
     expected += "Individual: at the ceiling that the number of trials imposes\n" * (name == "all_ties")
-    result = profile(name, "-l", "my label", "--convention", "zebra-2020")
-    assert (result.exit_code, result.stdout) == (0, expected)
+    assert profile(name, "-l", "my label", "--convention", "zebra-2020").stdout == expected
     assert list(lists.glob("ZEBRA*")) == []
 
 
-def test_the_ceiling_is_said(tmp_path: Path) -> None:
+def test_the_ceiling_is_said(tmp_path):
     """A perfect attacker on few trials gets a harmless category: that the trials allow no worse one stands beside."""
     lines = [f"m s{number} {score}\n" for number, score in enumerate([9.5, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0])]
     (tmp_path / "s").write_text("".join(lines))
@@ -65,23 +57,22 @@ def test_the_ceiling_is_said(tmp_path: Path) -> None:
     assert "ceiling" in json.loads((tmp_path / "z.json").read_text())["notes"]["zebra.individual"]
 
 
-def test_the_default_label_and_the_truth_of_useless_scores(lists: Path) -> None:
+def test_the_default_label_and_the_truth_of_useless_scores(lists):
     assert profile("all_ties").stdout == (
         "\nZEBRA profile\nPopulation: 0 bit\nIndividual: 0 (0)\n\nCategory 0: no evidence: even odds stay even\n"
     )
 
 
-def test_exported_files_are_named_by_the_label(lists: Path) -> None:
+def test_exported_files_are_named_by_the_label(lists):
     (lists / "out").mkdir()
-    result = profile("vpc_like", "-l", "out/my label", "-e", "tex", "-e", "png", "-e", "svg", "-e", "pdf")
-    assert result.exit_code == 0, result.output
+    profile("vpc_like", "-l", "out/my label", "-e", "tex", "-e", "png", "-e", "svg", "-e", "pdf")
     names = sorted(path.name for path in (lists / "out").iterdir())
     assert names == [f"ZEBRA-my label.{extension}" for extension in ("pdf", "png", "svg", "tex")]
     assert all((lists / "out" / name).stat().st_size > 1000 for name in names)
     assert "my label" in (lists / "out" / "ZEBRA-my label.tex").read_text()
 
 
-def test_json_alone_on_standard_output_or_in_a_file(lists: Path) -> None:
+def test_json_alone_on_standard_output_or_in_a_file(lists):
     alone = profile("vpc_like", "--json", "-")
     report = json.loads(alone.stdout)
     assert list(report) == ["label", "n_target", "n_nontarget", "convention", "zebra"]
@@ -92,7 +83,7 @@ def test_json_alone_on_standard_output_or_in_a_file(lists: Path) -> None:
     assert json.loads((lists / "zebra.json").read_text()) == report
 
 
-def test_tags_of_a_user(lists: Path) -> None:
+def test_tags_of_a_user(lists):
     (lists / "tags.yaml").write_text("fine: 1\nbad: .inf\n")
     assert "Individual: 2.566 (bad)" in profile("vpc_like", "--scale", "tags.yaml").stdout
     result = run("metrics", "-s", "vpc_like.txt", "-k", "vpc_like.key", "--scale", "tags.yaml", "--json", "-")
@@ -100,10 +91,9 @@ def test_tags_of_a_user(lists: Path) -> None:
 
 
 @pytest.mark.parametrize("convention", ["default", "zebra-2020", "vpc2022", "vpc2024", "bosaris"])
-def test_the_convention_stands_in_every_output(lists: Path, convention: str) -> None:
+def test_the_convention_stands_in_every_output(lists, convention):
     arguments = ["metrics", "-s", "vpc_like.txt", "-k", "vpc_like.key", "--convention", convention]
-    table = run(*arguments, "--json", "m.json")
-    assert table.exit_code == 0, table.output
+    table = passes(*arguments, "--json", "m.json")
     report = json.loads((lists / "m.json").read_text())
     assert report["convention"] == convention
     assert ["convention", convention] in [line.split() for line in table.stdout.splitlines()]
@@ -111,7 +101,7 @@ def test_the_convention_stands_in_every_output(lists: Path, convention: str) -> 
     assert json.loads(profile("vpc_like", "--convention", convention, "--json", "-").stdout)["convention"] == convention
 
 
-def test_notes_stand_below_the_table(lists: Path) -> None:
+def test_notes_stand_below_the_table(lists):
     result = run("metrics", "-s", "all_ties.txt", "-k", "all_ties.key")
     assert (
         "\nd_sys: undefined: the histogram needs finite scores that are neither all equal nor too far apart\n"
@@ -121,7 +111,7 @@ def test_notes_stand_below_the_table(lists: Path) -> None:
     assert "tpr_at_fpr.0.001: not resolved: 700 nontarget trials, but at least 1,000 needed" in result.stdout
 
 
-def test_the_plot_is_shown_where_there_is_a_display(lists: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plot_is_shown_where_there_is_a_display(lists, monkeypatch):
     """As ZEBRA's README calls it; the tests have no display, so the backend Agg plays one that has."""
     from matplotlib import pyplot
 
@@ -131,7 +121,7 @@ def test_the_plot_is_shown_where_there_is_a_display(lists: Path, monkeypatch: py
     both = profile("vpc_like", "-p", "-e", "png")
     assert (both.exit_code, both.stderr) == (0, "no display to show the profile: see the files\n")
     assert (lists / "ZEBRA-ZEBRA profile.png").stat().st_size > 1000
-    shown: list[str] = []
+    shown = []
     monkeypatch.setattr(pyplot.figure().canvas.__class__, "required_interactive_framework", "some")
     monkeypatch.setattr(
         pyplot, "show", lambda: shown.append(pyplot.gcf().axes[0].get_legend().get_texts()[1].get_text())
@@ -145,10 +135,11 @@ def test_the_plot_is_shown_where_there_is_a_display(lists: Path, monkeypatch: py
 TWO = ("-s", "vpc_like.txt", "-k", "vpc_like.key", "-s", "all_ties.txt", "-k", "all_ties.key")
 
 
-def test_profiles_of_several_systems_are_one_table(lists: Path) -> None:
+def test_profiles_of_several_systems_are_one_table(lists):
     """Each row is the profile that the command gives for the system alone."""
-    result = run("zebra", *TWO, "-l", "one", "-l", "two", "-e", "png", "--json", "z.json", "--convention", "zebra-2020")
-    assert result.exit_code == 0, result.output
+    result = passes(
+        "zebra", *TWO, "-l", "one", "-l", "two", "-e", "png", "--json", "z.json", "--convention", "zebra-2020"
+    )
     rows = {line.split()[0]: line.split()[-3:] for line in result.stdout.splitlines() if line[:3] in ("one", "two")}
     golden = {name: GOLDEN[name]["zebra"] for name in ("vpc_like", "all_ties")}
     assert rows["one"] == [*golden["vpc_like"]["print"], golden["vpc_like"]["tag"]]
@@ -159,7 +150,7 @@ def test_profiles_of_several_systems_are_one_table(lists: Path) -> None:
     assert sorted(path.name for path in lists.glob("*.png")) == ["ZEBRA-one.png", "ZEBRA-two.png"]
 
 
-def test_evidence_beyond_what_the_trials_support_is_not_printed_as_a_figure(tmp_path: Path) -> None:
+def test_evidence_beyond_what_the_trials_support_is_not_printed_as_a_figure(tmp_path):
     """Six trials, 100 deviations apart: a Gaussian makes 10^2000 of them, isotonic regression at most 10^0.6."""
     pairs = [f"m{place % 3} s{place // 3}" for place in range(9)]
     values = {"m0 s0": 100, "m1 s1": 101, "m2 s2": 102}
@@ -173,20 +164,17 @@ def test_evidence_beyond_what_the_trials_support_is_not_printed_as_a_figure(tmp_
     assert (shown["isotonic regression"], shown["Gaussians"]) == (ceiling, f"over {ceiling}")
 
 
-def test_worst_cases_are_those_of_one_system(lists: Path) -> None:
-    result = run("zebra", *TWO, "--worst-case")
-    assert result.exit_code == 2
-    assert "--worst-case takes one system" in result.stderr
+def test_worst_cases_are_those_of_one_system(lists):
+    assert "--worst-case takes one system" in refused("zebra", *TWO, "--worst-case")
 
 
-def test_the_tag_is_a_column_of_every_table(lists: Path) -> None:
+def test_the_tag_is_a_column_of_every_table(lists):
     """A heading holds no text of one system; differences have no tag."""
     shared_key = ("-s", "vpc_like.txt", "-s", "other.txt", "-k", "vpc_like.key")
     (lists / "other.txt").write_text((lists / "vpc_like.txt").read_text())
     columns = ("--columns", "zebra.individual,zebra.tag")
     options = ("--bootstrap", "20", "--bootstrap-by", "trial", "--latex", "t.tex", "--markdown", "t.md")
-    result = run("metrics", *shared_key, *columns, *options)
-    assert result.exit_code == 0, result.output
+    result = passes("metrics", *shared_key, *columns, *options)
     for text in (result.stdout, (lists / "t.md").read_text(), (lists / "t.tex").read_text()):
         rows = [line.strip("| ").replace("|", " ").replace("\\\\", "").split() for line in text.splitlines()]
         rows = [row for row in rows if row and row[0] in ("system", "vpc_like", "vpc\\_like")]
@@ -194,7 +182,7 @@ def test_the_tag_is_a_column_of_every_table(lists: Path) -> None:
         assert "at most" not in text
 
 
-def test_one_system_has_the_columns_and_intervals_that_several_have(lists: Path) -> None:
+def test_one_system_has_the_columns_and_intervals_that_several_have(lists):
     """Speakers bring 1000 resamples by default; options of tables serve the screen."""
     rng = np.random.default_rng(0)
     pairs = [(f"m{model}", f"m{tested}/{take}") for model in range(6) for tested in range(6) for take in range(3)]
@@ -202,8 +190,7 @@ def test_one_system_has_the_columns_and_intervals_that_several_have(lists: Path)
     models, segments = zip(*pairs, strict=True)
     formats.write_scores("own.txt", Scores.from_ids(models, segments, rng.normal(np.multiply(is_target, 2.0))))
     formats.write_key("own.key", Key.from_ids(models, segments, is_target))
-    result = run("metrics", "-s", "own.txt", "-k", "own.key", "--speakers-by", "/", "--columns", "eer,min_cllr")
-    assert result.exit_code == 0, result.output
+    result = passes("metrics", "-s", "own.txt", "-k", "own.key", "--speakers-by", "/", "--columns", "eer,min_cllr")
     heading, row = result.stdout.splitlines()[0], result.stdout.splitlines()[2]
     assert [title for title in ("EER (ROCCH) [%]", "minCllr (bit)", "Cllr (bit)") if f" {title} " in f"{heading} "] == [
         "EER (ROCCH) [%]",

@@ -1,7 +1,5 @@
 """Maps between spaces: closed forms, SciPy's Procrustes, rotations that are known, ranks counted by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
@@ -18,11 +16,11 @@ from evaluation.embeddings import (
 from spkbase.errors import DataError
 
 
-def rotation(n: int, seed: int = 0) -> np.ndarray:
+def rotation(n, seed=0):
     return np.linalg.qr(np.random.default_rng(seed).standard_normal((n, n)))[0]
 
 
-def clusters(n_speakers: int = 30, each: int = 8, n: int = 12, noise: float = 0.2, seed: int = 0):
+def clusters(n_speakers=30, each=8, n=12, noise=0.2, seed=0):
     """Speakers of unequal spread over the directions, and two noisy sets of vectors of them."""
     rng = np.random.default_rng(seed)
     voices = rng.gamma(1.0, 1.0, (n_speakers, n)) * np.linspace(3, 1, n)

@@ -1,20 +1,16 @@
 """Embeddings in every form that users have: each gives the same ids, speakers and vectors, or one clear error."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import struct
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 import pytest
 
 from evaluation.embeddings.files import read_embeddings, window_ids
-from evaluation.embeddings.sets import Embeddings, cosine_scores
+from evaluation.embeddings.sets import cosine_scores
 from evaluation.trials.lists import Trials
 from spkbase.errors import DataError
 
@@ -25,16 +21,16 @@ VECTORS = np.array([[1.0, 2.0, -3.0], [0.5, 0.25, 8.0], [0.125, 4.0, 0.0]], np.f
 UTT2SPK = "".join(f"{name} {speaker}\n" for name, speaker in zip(IDS, SPEAKERS, strict=True))
 
 
-def pickled(path: Path, content: Any) -> Path:
+def pickled(path, content):
     path.write_bytes(pickle.dumps(content))
     return path
 
 
-def read(path: Any, **options: Any) -> Embeddings:
+def read(path, **options):
     return read_embeddings(path, allow_pickle=True, **options)
 
 
-def ark(path: Path, ids: list[str] = IDS, rows: Any = VECTORS) -> Path:
+def ark(path, ids=IDS, rows=VECTORS):
     heads = (name.encode() + b" \0BFV \4" + struct.pack("<i", len(row)) for name, row in zip(ids, rows, strict=True))
     path.write_bytes(b"".join(head + row.tobytes() for head, row in zip(heads, rows, strict=True)))
     return path
@@ -43,7 +39,7 @@ def ark(path: Path, ids: list[str] = IDS, rows: Any = VECTORS) -> Path:
 # --- dictionaries and lists ------------------------------------------------------------------------------------------
 
 ROWS = list(VECTORS)
-FLAT: dict[str, Any] = {
+FLAT = {
     "vectors": dict(zip(IDS, ROWS, strict=True)),
     "rows": {name: row[None] for name, row in zip(IDS, ROWS, strict=True)},
     "as SpeechBrain's": {name: row[None, None] for name, row in zip(IDS, ROWS, strict=True)},
@@ -55,7 +51,7 @@ FLAT: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("form", FLAT)
-def test_a_vector_for_each_utterance(form: str, tmp_path: Path) -> None:
+def test_a_vector_for_each_utterance(form, tmp_path):
     path = pickled(tmp_path / "e.pkl", FLAT[form])
     alone = read(path)
     assert alone.ids.tolist() == alone.speakers.tolist() == IDS
@@ -66,7 +62,7 @@ def test_a_vector_for_each_utterance(form: str, tmp_path: Path) -> None:
     assert (mapped.ids.tolist(), mapped.speakers.tolist(), mapped.notes) == (IDS, SPEAKERS, ())
 
 
-def test_a_vector_for_each_speaker(tmp_path: Path) -> None:
+def test_a_vector_for_each_speaker(tmp_path):
     """The map that is given tells which of the two a dictionary is: its ids, or its speakers."""
     (tmp_path / "map").write_text(UTT2SPK)
     path = pickled(tmp_path / "e.pkl", {"anna": VECTORS[0], "bert": VECTORS[1]})
@@ -91,7 +87,7 @@ def test_a_vector_for_each_speaker(tmp_path: Path) -> None:
         ([("anna", VECTORS[0]), ("anna", VECTORS[2]), ("bert", VECTORS[1])], ["anna#1", "anna#2", "bert#1"]),
     ],
 )
-def test_vectors_of_speakers(content: Any, ids: list[str], tmp_path: Path) -> None:
+def test_vectors_of_speakers(content, ids, tmp_path):
     found = read(pickled(tmp_path / "e.pkl", content))
     assert (found.ids.tolist(), found.speakers.tolist()) == (ids, ["anna", "anna", "bert"])
     assert found.vectors.tolist() == VECTORS[[0, 2, 1]].tolist()
@@ -114,7 +110,7 @@ def test_vectors_of_speakers(content: Any, ids: list[str], tmp_path: Path) -> No
         ({"a": VECTORS[0], "": VECTORS[1]}, "expected ids of utterances to be strings that are not empty"),
     ],
 )
-def test_dictionaries_of_other_things(content: Any, message: str, tmp_path: Path) -> None:
+def test_dictionaries_of_other_things(content, message, tmp_path):
     with pytest.raises(DataError, match=message) as caught:
         read(pickled(tmp_path / "e.pkl", content))
     assert str(tmp_path / "e.pkl") in str(caught.value)
@@ -125,19 +121,19 @@ def test_dictionaries_of_other_things(content: Any, message: str, tmp_path: Path
 BASE = (np.arange(24, dtype=np.float32) / 8).reshape(4, 6)
 
 
-def text_maps(folder: Path) -> None:
+def text_maps(folder):
     (folder / "id2idx").write_text("b 3\na 1\nc 0\n")
     (folder / "idx2spk").write_text("0 s3\n1 s1\n2 s0\n3 s2\n")
 
 
-def pickled_maps(folder: Path) -> None:
+def pickled_maps(folder):
     pickled(folder / "id2idx", {"b": 3, "a": 1, "c": 0})
     pickled(folder / "idx2spk", {0: "s3", 1: "s1", 2: "s0", 3: "s2"})
 
 
 @pytest.mark.parametrize("write", [text_maps, pickled_maps])
 @pytest.mark.parametrize("given", [".", "utt-level", "utt-level/speaker_vectors.pt"])
-def test_the_cache_of_voiceprivacy(tmp_path: Path, given: str, write: Callable[[Path], None]) -> None:
+def test_the_cache_of_voiceprivacy(tmp_path, given, write):
     """Rows go by their numbers, not by the order of lines."""
     folder = tmp_path / "utt-level"
     folder.mkdir()
@@ -159,7 +155,7 @@ def test_the_cache_of_voiceprivacy(tmp_path: Path, given: str, write: Callable[[
         ("a 0 1\n", "0 s\n", r"id2idx:1: "),
     ],
 )
-def test_damaged_caches(tmp_path: Path, index: str, speakers: str, message: str) -> None:
+def test_damaged_caches(tmp_path, index, speakers, message):
     (tmp_path / "speaker_vectors.pt").write_bytes((DATA / "matrix.pt").read_bytes())
     (tmp_path / "id2idx").write_text(index)
     (tmp_path / "idx2spk").write_text(speakers)
@@ -167,17 +163,17 @@ def test_damaged_caches(tmp_path: Path, index: str, speakers: str, message: str)
         read_embeddings(tmp_path)
 
 
-def safe(path: Path, head: Any, body: bytes) -> Path:
+def safe(path, head, body):
     text = head if isinstance(head, bytes) else json.dumps(head).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + body)
     return path
 
 
-def entry(kind: str, shape: list[int], start: int, stop: int) -> dict[str, Any]:
+def entry(kind, shape, start, stop):
     return {"dtype": kind, "shape": shape, "data_offsets": [start, stop]}
 
 
-def test_safetensors(tmp_path: Path) -> None:
+def test_safetensors(tmp_path):
     head = {name: entry("F32", [1, 3], 12 * row, 12 * row + 12) for row, name in enumerate(IDS)}
     path = safe(tmp_path / "e.safetensors", {"__metadata__": {"format": "pt"}} | head, VECTORS.tobytes())
     found = read_embeddings(path)
@@ -199,7 +195,7 @@ def test_safetensors(tmp_path: Path) -> None:
         (b'{"' + b"[" * 50, "cannot be read as safetensors"),
     ],
 )
-def test_damaged_safetensors(tmp_path: Path, head: Any, message: str) -> None:
+def test_damaged_safetensors(tmp_path, head, message):
     with pytest.raises(DataError, match=message):
         read_embeddings(safe(tmp_path / "e.safetensors", head, bytes(12)))
 
@@ -210,7 +206,7 @@ def test_damaged_safetensors(tmp_path: Path, head: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("vectors", "ids", "speakers"), [("embeddings", "utts", "spk"), ("xvectors", "segments", "speaker")]
 )
-def test_other_names_of_columns(tmp_path: Path, vectors: str, ids: str, speakers: str) -> None:
+def test_other_names_of_columns(tmp_path, vectors, ids, speakers):
     columns = {vectors: VECTORS, ids: np.array(IDS), speakers: np.array(SPEAKERS)}
     np.savez(tmp_path / "e.npz", **columns)
     with h5py.File(tmp_path / "e.h5", "w") as file:
@@ -228,7 +224,7 @@ def test_other_names_of_columns(tmp_path: Path, vectors: str, ids: str, speakers
 
 @pytest.mark.parametrize("companion", ["e.ids", "e.txt", "e.seg", "ids.txt", "ids.npy", "e_ids.npy"])
 @pytest.mark.parametrize("name", ["e.npy", "e.npz", "e.pt"])
-def test_ids_beside_an_array(tmp_path: Path, companion: str, name: str) -> None:
+def test_ids_beside_an_array(tmp_path, companion, name):
     vectors = BASE if name == "e.pt" else VECTORS
     if name == "e.npy":
         np.save(tmp_path / name, vectors)
@@ -249,13 +245,13 @@ def test_ids_beside_an_array(tmp_path: Path, companion: str, name: str) -> None:
             read_embeddings(tmp_path / name)
 
 
-def test_an_npz_of_an_array_for_each_utterance(tmp_path: Path) -> None:
+def test_an_npz_of_an_array_for_each_utterance(tmp_path):
     np.savez(tmp_path / "e.npz", **dict(zip(IDS, VECTORS, strict=True)))
     found = read_embeddings(tmp_path / "e.npz")
     assert (found.ids.tolist(), found.vectors.tolist()) == (IDS, VECTORS.tolist())
 
 
-def test_windows_that_slide_over_a_recording(tmp_path: Path) -> None:
+def test_windows_that_slide_over_a_recording(tmp_path):
     assert window_ids("call", 2, 0.1, 1.5, 0.75) == ["call-0000100-0001600", "call-0000850-0002350"]
     np.savez(tmp_path / "call.npz", data=VECTORS, start=0.0, duration=1.5, step=0.25)
     found = read_embeddings(tmp_path / "call.npz")
@@ -268,7 +264,7 @@ def test_windows_that_slide_over_a_recording(tmp_path: Path) -> None:
 # --- several files ---------------------------------------------------------------------------------------------------
 
 
-def test_an_archive_for_each_utterance(tmp_path: Path) -> None:
+def test_an_archive_for_each_utterance(tmp_path):
     folder = tmp_path / "xvectors"
     folder.mkdir()
     for name, row in zip(IDS, VECTORS, strict=True):
@@ -280,7 +276,7 @@ def test_an_archive_for_each_utterance(tmp_path: Path) -> None:
         assert found.vectors.tolist() == VECTORS.tolist()
 
 
-def test_parts_of_an_scp(tmp_path: Path) -> None:
+def test_parts_of_an_scp(tmp_path):
     """As Kaldi writes them: xvector.1.scp, xvector.2.scp and all of them in xvector.scp; means of speakers aside."""
     lines = []
     for part, rows in ((1, [0, 1]), (2, [2])):
@@ -300,14 +296,14 @@ def test_parts_of_an_scp(tmp_path: Path) -> None:
         read_embeddings(tmp_path)
 
 
-def test_a_file_for_each_utterance(tmp_path: Path) -> None:
+def test_a_file_for_each_utterance(tmp_path):
     for name, row in zip(IDS, VECTORS, strict=True):
         np.save(tmp_path / f"{name}.npy", row)
     found = read_embeddings(tmp_path)
     assert (found.ids.tolist(), found.vectors.tolist()) == (IDS, VECTORS.tolist())
 
 
-def test_files_that_do_not_fit_together(tmp_path: Path) -> None:
+def test_files_that_do_not_fit_together(tmp_path):
     np.savez(tmp_path / "a.npz", ids=np.array(IDS), vectors=VECTORS)
     np.savez(tmp_path / "b.npz", ids=np.array(["u4"]), vectors=np.ones((1, 4)))
     np.savez(tmp_path / "c.npz", ids=np.array(["u4"]), speakers=np.array(["x"]), vectors=VECTORS[:1])
@@ -344,7 +340,7 @@ TABLES = {
 
 @pytest.mark.parametrize("form", TABLES)
 @pytest.mark.parametrize("name", ["e.csv", "e.txt"])
-def test_tables(form: str, name: str, tmp_path: Path) -> None:
+def test_tables(form, name, tmp_path):
     header, rows, mark = TABLES[form]
     lines = ([header] if header else []) + [mark.join(row) for row in rows]
     (tmp_path / name).write_text("\n".join(lines) + "\n")
@@ -352,7 +348,7 @@ def test_tables(form: str, name: str, tmp_path: Path) -> None:
     assert (found.ids.tolist(), found.vectors.tolist()) == (IDS, VECTORS.tolist())
 
 
-def test_speakers_in_a_table(tmp_path: Path) -> None:
+def test_speakers_in_a_table(tmp_path):
     rows = [",".join([name, who, *row]) for name, who, row in zip(IDS, SPEAKERS, NUMBERS, strict=True)]
     (tmp_path / "e.csv").write_bytes(("\ufeffutt_id,spk_id,0,1,2\r\n" + "\r\n".join(rows)).encode())
     found = read_embeddings(tmp_path / "e.csv")
@@ -376,7 +372,7 @@ def test_speakers_in_a_table(tmp_path: Path) -> None:
         (" \n \n", "e.csv"),
     ],
 )
-def test_bad_tables(text: str, message: str, tmp_path: Path) -> None:
+def test_bad_tables(text, message, tmp_path):
     (tmp_path / "e.csv").write_text(text)
     with pytest.raises(DataError, match=message):
         read_embeddings(tmp_path / "e.csv")
@@ -385,17 +381,18 @@ def test_bad_tables(text: str, message: str, tmp_path: Path) -> None:
 # --- errors where vectors are used -----------------------------------------------------------------------------------
 
 
-def test_bad_values_are_told_with_their_file(tmp_path: Path) -> None:
+def test_bad_values_are_told_with_their_file(tmp_path):
     good, nan, zero = VECTORS, VECTORS.copy(), VECTORS.copy()
     nan[1, 2], zero[2] = np.nan, 0
-    for name, vectors in (("good", good), ("nan", nan), ("zero", zero)):
+    for name, vectors in (("good", good), ("nan", nan), ("zero", zero), ("wide", np.ones((3, 4)))):
         np.savez(tmp_path / f"{name}.npz", ids=np.array(IDS), vectors=vectors)
-    files = {name: read_embeddings(tmp_path / f"{name}.npz") for name in ("good", "nan", "zero")}
+    files = {name: read_embeddings(tmp_path / f"{name}.npz") for name in ("good", "nan", "zero", "wide")}
     trials = Trials.from_ids(["u1"], ["u1"])
     for enrol, trial, message in (
         ("good", "nan", r"nan\.npz: 1 vector is not finite .*: u2"),
         ("nan", "good", r"nan\.npz: 1 vector is not finite .*: u2"),
         ("good", "zero", r"zero\.npz: 1 vector is zero .*: u3"),
+        ("good", "wide", r"as many dimensions on both sides, got 3 of the enrolled and 4 of the tested \(.*wide\.npz"),
     ):
         with pytest.raises(DataError, match=message):
             cosine_scores(files[enrol], files[trial], trials)

@@ -1,14 +1,12 @@
 """The table of formats: what is made from it, and the example of docs/formats.md as a user would take it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes, refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +24,6 @@ from evaluation.formats import (
 from evaluation.trials.lists import Key, Scores
 from spkbase.errors import DataError
 from spkbase.plugins import load_plugin
-from spkver.evaluation_cli import main
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
 SCORES = Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.5, -0.25, 0.125, 3.0])
@@ -34,7 +31,7 @@ KEY = Key.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [True, False, Fal
 
 
 @pytest.fixture
-def nested(tmp_path: Path) -> str:
+def nested(tmp_path):
     """The example of the page, as a file of the user's."""
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) <= 20
@@ -42,13 +39,13 @@ def nested(tmp_path: Path) -> str:
     return f"{tmp_path / 'nested.py'}:NESTED"
 
 
-def same(scores: Scores) -> bool:
+def same(scores):
     return dict(zip(scores.pairs(), scores.values.tolist(), strict=True)) == dict(
         zip(SCORES.pairs(), SCORES.values.tolist(), strict=True)
     )
 
 
-def test_the_page_lists_the_formats_that_there_are() -> None:
+def test_the_page_lists_the_formats_that_there_are():
     rows = re.findall(r"^\| ([a-z0-9]+) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", PAGE.read_text(), re.MULTILINE)
     expected = [
         (
@@ -76,7 +73,7 @@ WHITE = {".txt": set(" \t\n\r\x0b\x0c\ufeff"), ".csv": set("\n\r"), ".tsv": set(
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("suffix", WHITE)
 @given(listed=st.lists(st.tuples(IDS, IDS), min_size=1, max_size=20, unique=True), draw=st.data())
-def test_lists_come_back_to_the_last_bit(tmp_path: Path, suffix: str, large: bool, listed, draw) -> None:
+def test_lists_come_back_to_the_last_bit(tmp_path, suffix, large, listed, draw):
     listed = [pair for pair in listed if not WHITE[suffix] & set("".join(pair))] or [("a", "b")]
     listed = sorted(listed) if suffix == ".h5" else listed  # in the order of its matrix
     size, path = {"min_size": len(listed), "max_size": len(listed)}, tmp_path / f"list{suffix}"
@@ -98,7 +95,7 @@ def test_lists_come_back_to_the_last_bit(tmp_path: Path, suffix: str, large: boo
         assert [key.type_names[code] for code in key.types] == types
 
 
-def test_a_format_of_ones_own_in_python(tmp_path: Path, nested: str) -> None:
+def test_a_format_of_ones_own_in_python(tmp_path, nested):
     mine = load_plugin(nested, "format")[0]
     path = tmp_path / "scores.json"
     write_scores(path, SCORES, formats=(mine,))
@@ -108,7 +105,7 @@ def test_a_format_of_ones_own_in_python(tmp_path: Path, nested: str) -> None:
     assert same(read_scores(tmp_path / "scores.txt", Choice(formats=(mine,))))
 
 
-def test_a_format_of_ones_own_holds_what_it_holds(tmp_path: Path, nested: str) -> None:
+def test_a_format_of_ones_own_holds_what_it_holds(tmp_path, nested):
     mine = load_plugin(nested, "format")[0]
     path = tmp_path / "scores.json"
     write_scores(path, SCORES, formats=(mine,))
@@ -123,28 +120,22 @@ def test_a_format_of_ones_own_holds_what_it_holds(tmp_path: Path, nested: str) -
         check_extension(path)
 
 
-def test_commands_take_a_format_of_ones_own(tmp_path: Path, nested: str) -> None:
+def test_commands_take_a_format_of_ones_own(tmp_path, nested):
     write_scores(tmp_path / "scores.txt", SCORES)
     write_key(tmp_path / "key.txt", KEY)
 
-    def run(*arguments: str | Path) -> str:
-        done = CliRunner().invoke(main, list(map(str, arguments)))
-        assert done.exit_code == 0, done.output
-        return done.output
-
-    run("convert", "scores", tmp_path / "scores.txt", tmp_path / "scores.json", "--format", nested)
-    run("convert", "scores", tmp_path / "scores.txt", tmp_path / "named.out.json", "--format", nested, "--to", "nested")
+    passes("convert", "scores", tmp_path / "scores.txt", tmp_path / "scores.json", "--format", nested)
+    to = "--format", nested, "--to", "nested"
+    passes("convert", "scores", tmp_path / "scores.txt", tmp_path / "named.out.json", *to)
     assert (tmp_path / "scores.json").read_bytes() == (tmp_path / "named.out.json").read_bytes()
     mine = ("-s", tmp_path / "scores.json", "-k", tmp_path / "key.txt", "--format", nested, "--json", "-")
     text = ("-s", tmp_path / "scores.txt", "-k", tmp_path / "key.txt", "--json", "-")
-    assert run("metrics", *mine) == run("metrics", *text)
-    run("convert", "scores", tmp_path / "scores.json", tmp_path / "back.h5", "--format", nested)
+    assert passes("metrics", *mine).output == passes("metrics", *text).output
+    passes("convert", "scores", tmp_path / "scores.json", tmp_path / "back.h5", "--format", nested)
     assert same(read_scores(tmp_path / "back.h5"))
 
 
-def test_what_is_brought_along_must_be_a_format(tmp_path: Path) -> None:
+def test_what_is_brought_along_must_be_a_format(tmp_path):
     write_scores(tmp_path / "scores.txt", SCORES)
-    arguments = ["convert", "scores", str(tmp_path / "scores.txt"), str(tmp_path / "a.npz"), "--format", "math:pi"]
-    done = CliRunner().invoke(main, arguments)
-    assert done.exit_code == 2
-    assert "the format 'math:pi' is a float, expected an evaluation.formats.Format" in done.output
+    message = refused("convert", "scores", tmp_path / "scores.txt", tmp_path / "a.npz", "--format", "math:pi")
+    assert "the format 'math:pi' is a float, expected an evaluation.formats.Format" in message

@@ -1,9 +1,6 @@
 """Lists as SIDEKIT and BOSARIS keep them in HDF5, and the golden samples of both forms."""
 
-from __future__ import annotations
-
 import logging
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -14,11 +11,11 @@ from evaluation.trials.lists import Key, Scores, Trials
 from spkbase.errors import DataError
 
 
-def as_dict(listed: Scores | Key) -> dict[tuple[str, str], float]:
+def as_dict(listed):
     return dict(zip(listed.pairs(), listed.values if isinstance(listed, Scores) else listed.is_target, strict=True))
 
 
-def test_the_layout_is_the_documented_one(tmp_path: Path) -> None:
+def test_the_layout_is_the_documented_one(tmp_path):
     formats.write_scores(tmp_path / "s.h5", Scores.from_ids(["m1", "m22"], ["s/1", "s/2"], [0.5, -1.0]))
     with h5py.File(tmp_path / "s.h5") as file:
         assert set(file) == {"modelset", "segset", "score_mask", "scores"}
@@ -43,7 +40,7 @@ def test_the_layout_is_the_documented_one(tmp_path: Path) -> None:
         assert file["trial_mask"].dtype == other["trial_mask"].dtype == np.int8
 
 
-def test_ids_beyond_ascii_are_marked_and_long_ones_are_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_ids_beyond_ascii_are_marked_and_long_ones_are_whole(tmp_path, caplog):
     names = ["é/" * 80, "漢字/1"]
     with caplog.at_level(logging.WARNING, "evaluation"):
         formats.write_trials(tmp_path / "t.h5", Trials.from_ids(names, ["s", "s"]))
@@ -56,13 +53,13 @@ def test_ids_beyond_ascii_are_marked_and_long_ones_are_whole(tmp_path: Path, cap
 
 
 @pytest.mark.parametrize("suffix", ["h5", "npz", "npz.gz"])
-def test_the_same_list_gives_the_same_bytes(tmp_path: Path, suffix: str) -> None:
+def test_the_same_list_gives_the_same_bytes(tmp_path, suffix):
     for name in "ab":
         formats.write_scores(tmp_path / f"{name}.{suffix}", Scores.from_ids(["a", "b"], ["s", "s"], [1.0, 2.0]))
     assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
 
 
-def test_variable_length_strings_are_read(tmp_path: Path) -> None:
+def test_variable_length_strings_are_read(tmp_path):
     with h5py.File(tmp_path / "t.h5", "w") as file:
         file["modelset"] = ["é", "b"]
         file["segset"] = ["s"]
@@ -70,7 +67,7 @@ def test_variable_length_strings_are_read(tmp_path: Path) -> None:
     assert list(formats.read_trials(tmp_path / "t.h5").pairs()) == [("é", "s"), ("b", "s")]
 
 
-def sample(path: Path, **changes: object) -> Path:
+def sample(path, **changes):
     """Write a small file of scores and key in one, with changes; None leaves a dataset out."""
     parts = {
         "modelset": np.array([b"a", b"b"]),
@@ -89,7 +86,7 @@ def sample(path: Path, **changes: object) -> Path:
     return path
 
 
-def test_nan_without_a_trial_does_not_matter(tmp_path: Path) -> None:
+def test_nan_without_a_trial_does_not_matter(tmp_path):
     values = np.array([[1.0, np.nan], [3.0, np.inf]])
     path = sample(tmp_path / "s.h5", scores=values, score_mask=np.array([[1, 0], [1, 1]], np.int8))
     assert as_dict(formats.read_scores(path)) == {("a", "s"): 1.0, ("b", "s"): 3.0, ("b", "t"): np.inf}
@@ -117,20 +114,20 @@ def test_nan_without_a_trial_does_not_matter(tmp_path: Path) -> None:
         ({"modelset": b"a"}, "column of strings"),
     ],
 )
-def test_malformed_files_are_refused(tmp_path: Path, changes: dict[str, object], words: str) -> None:
+def test_malformed_files_are_refused(tmp_path, changes, words):
     path = sample(tmp_path / "s.h5", **changes)
     with pytest.raises(DataError, match=words) as caught:
         formats.read_scores(path)
     assert str(path) in str(caught.value)
 
 
-def test_scores_are_not_taken_for_a_key(tmp_path: Path) -> None:
+def test_scores_are_not_taken_for_a_key(tmp_path):
     path = sample(tmp_path / "s.h5", trial_mask=None)
     with pytest.raises(DataError, match=r"trial_mask\), got only modelset, score_mask, scores, segset"):
         formats.read_key(path)
 
 
-def test_truncated_and_foreign_files_are_refused(tmp_path: Path) -> None:
+def test_truncated_and_foreign_files_are_refused(tmp_path):
     rng = np.random.default_rng(0)
     names = [f"m{number}" for number in range(500)]
     path = tmp_path / "s.h5"
@@ -150,7 +147,7 @@ def test_truncated_and_foreign_files_are_refused(tmp_path: Path) -> None:
         formats.read_scores(tmp_path)
 
 
-def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_what_cannot_be_written_leaves_nothing_behind(tmp_path):
     trials = Trials.from_ids(["a"], ["s"])
     with pytest.raises(DataError, match="zero byte"):
         formats.write_trials(tmp_path / "t.h5", Trials.from_ids(["a\0"], ["s"]))
@@ -166,7 +163,7 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["ndx_small", "key_small", "key_big", "scores_small", "scores_big", "scores_small_matlab"]
 )
-def test_sidekits_files_are_read_and_ours_equal_them(shared: Path, tmp_path: Path, name: str) -> None:
+def test_sidekits_files_are_read_and_ours_equal_them(shared, tmp_path, name):
     kind = name.split("_")[0].replace("ndx", "trials")
     read, write = getattr(formats, f"read_{kind}"), getattr(formats, f"write_{kind}")
     source = shared / "golden" / "sidekit" / "h5" / f"{name}.h5"

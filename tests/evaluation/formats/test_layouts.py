@@ -1,9 +1,6 @@
 """Orders of columns, tables with a header, npz; and scores that do not fit their key."""
 
-from __future__ import annotations
-
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -49,26 +46,26 @@ KEYS = {
 
 
 @pytest.mark.parametrize("text", ["1 1.5\n0 -2\n", "1.5 target\n-2 nontarget\n"])
-def test_scores_with_labels_need_no_ids(tmp_path: Path, text: str) -> None:
+def test_scores_with_labels_need_no_ids(tmp_path, text):
     target, nontarget = read_split(write(tmp_path / "s", text), tmp_path / "s")
     assert (target.tolist(), nontarget.tolist()) == ([1.5], [-2.0])
 
 
-def write(path: Path, text: str | bytes) -> Path:
+def write(path, text):
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
 
 
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("text", SCORES.values(), ids=SCORES)
-def test_the_order_of_scores_is_detected(tmp_path: Path, text: str, zipped: bool) -> None:
+def test_the_order_of_scores_is_detected(tmp_path, text, zipped):
     raw = gzip.compress(text.encode()) if zipped else text.encode()
     scores = formats.read_scores(write(tmp_path / "s", raw))
     assert list(zip(scores.pairs(), scores.values, strict=True)) == [(("a", "s"), 1.5), (("b", "s"), -2.0)]
 
 
 @pytest.mark.parametrize("text", KEYS.values(), ids=KEYS)
-def test_the_order_of_a_key_is_detected(tmp_path: Path, text: str) -> None:
+def test_the_order_of_a_key_is_detected(tmp_path, text):
     key = formats.read_key(write(tmp_path / "k", text))
     assert list(zip(key.pairs(), key.is_target, strict=True)) == [(("a", "s"), True), (("b", "s"), False)]
     if "label" in text or len(text.split("\n")[0].split()) in (2, 3) or "," in text:
@@ -84,18 +81,18 @@ def test_the_order_of_a_key_is_detected(tmp_path: Path, text: str) -> None:
         (("model", "segment", "score"), "a s 1.5\nb s -2\n"),
     ],
 )
-def test_the_order_can_be_forced(tmp_path: Path, layout: str, text: str) -> None:
+def test_the_order_can_be_forced(tmp_path, layout, text):
     scores = formats.read_scores(write(tmp_path / "s", text), Choice(layout))
     assert list(zip(scores.pairs(), scores.values, strict=True)) == [(("a", "s"), 1.5), (("b", "s"), -2.0)]
 
 
 @pytest.mark.parametrize("layout", ["kaldy", "model,score", "model,segment", "model,model,segment,score", ""])
-def test_a_wrong_order_is_refused(layout: str) -> None:
+def test_a_wrong_order_is_refused(layout):
     with pytest.raises(DataError, match=r"no order of the columns of scores.*kaldi"):
         forced_layout(layout, "scores")
 
 
-def test_speakers_that_are_numbers_stay_speakers(tmp_path: Path) -> None:
+def test_speakers_that_are_numbers_stay_speakers(tmp_path):
     scores = formats.read_scores(write(tmp_path / "s", "121 u1 0.5\n1089 u1 2\n"))
     assert scores.model_ids.tolist() == ["1089", "121"]
     with pytest.raises(DataError, match="s:2: expected a number as score, got 'high'"):
@@ -104,12 +101,12 @@ def test_speakers_that_are_numbers_stay_speakers(tmp_path: Path) -> None:
     assert key.model_ids.tolist() == ["0", "1"]
 
 
-def test_two_columns_that_could_be_the_score_are_refused(tmp_path: Path) -> None:
+def test_two_columns_that_could_be_the_score_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"two columns could be the score.*scores_columns=Choice"):
         formats.read_scores(write(tmp_path / "s", "a s 1 0\nb s 0 1\n"))
 
 
-def test_several_columns_form_an_id(tmp_path: Path) -> None:
+def test_several_columns_form_an_id(tmp_path):
     text = "model\ttest\tchan\tscore\ttarget\n1\tx\ta\t2\tTrue\n1\tx\tb\t-1\tFalse\n"
     path = write(tmp_path / "t.tsv", text)
     with pytest.raises(DataError, match=r"t.tsv:3: trial '1 x' is repeated; also in line 2 .*segment=test.chan"):
@@ -120,7 +117,7 @@ def test_several_columns_form_an_id(tmp_path: Path) -> None:
     assert (target.tolist(), nontarget.tolist()) == ([2.0], [-1.0])
 
 
-def test_columns_can_be_named(tmp_path: Path) -> None:
+def test_columns_can_be_named(tmp_path):
     path = write(tmp_path / "t.csv", "who,what,quality,truth\na,s,1,1\nb,s,2,0\n")
     choice = Choice(model=("who",), segment=("what",), score="quality")
     assert formats.read_scores(path, choice).values.tolist() == [1.0, 2.0]
@@ -148,9 +145,7 @@ BAD_TABLES = {
 
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize(("text", "line", "words"), BAD_TABLES.values(), ids=BAD_TABLES)
-def test_malformed_tables_are_refused_with_the_line(
-    tmp_path: Path, text, line: int | None, words: str, large: bool, monkeypatch
-) -> None:
+def test_malformed_tables_are_refused_with_the_line(tmp_path, text, line, words, large, monkeypatch):
     monkeypatch.setattr("evaluation.formats.text._LARGE", 0 if large else 1 << 40)
     path = write(tmp_path / "t.csv", text)
     with pytest.raises(DataError, match=words) as caught:
@@ -186,7 +181,7 @@ LINES_THAT_DO_NOT_FIT = {
 
 
 @pytest.mark.parametrize(("scores", "key", "place", "words"), LINES_THAT_DO_NOT_FIT.values(), ids=LINES_THAT_DO_NOT_FIT)
-def test_scores_and_key_that_do_not_fit_are_named_with_the_line(tmp_path, scores, key, place, words) -> None:
+def test_scores_and_key_that_do_not_fit_are_named_with_the_line(tmp_path, scores, key, place, words):
     from evaluation.metrics.sorted_scores import sort_scores
 
     with pytest.raises(DataError) as caught:
@@ -207,7 +202,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_join_is_never_shifted(tmp_path: Path, damage: str) -> None:
+def test_a_join_is_never_shifted(tmp_path, damage):
     """Lines of scores in any order, one of them damaged: each trial gets its own score, or the line is named."""
     pairs = [(f"m{number % 5}", f"s{number}") for number in range(40)]
     truth = [number % 3 == 0 for number in range(40)]
@@ -228,7 +223,7 @@ def test_a_join_is_never_shifted(tmp_path: Path, damage: str) -> None:
             assert caught.value.line is not None
 
 
-def test_npz_of_plain_ids_is_read(tmp_path: Path) -> None:
+def test_npz_of_plain_ids_is_read(tmp_path):
     np.savez(tmp_path / "s.npz", models=np.array(["b", "a"]), segments=np.array(["s", "s"]), scores=[1, 2])
     assert list(formats.read_scores(tmp_path / "s.npz").pairs()) == [("b", "s"), ("a", "s")]
     np.savez(tmp_path / "k.npz", models=np.array(["b", "a"]), segments=np.array(["s", "s"]), is_target=[1, 0])
@@ -252,7 +247,7 @@ CODES = {"model_ids": np.array(["a"]), "segment_ids": np.array(["s"]), "segments
         ({**CODES, "models": np.array([1]), "scores": np.zeros(1)}, "from 0 to 0"),
     ],
 )
-def test_malformed_npz_is_refused(tmp_path: Path, arrays: dict[str, np.ndarray], words: str) -> None:
+def test_malformed_npz_is_refused(tmp_path, arrays, words):
     np.savez(tmp_path / "s.npz", **arrays)
     with pytest.raises(DataError, match=words) as caught:
         formats.read_scores(tmp_path / "s.npz")
@@ -263,7 +258,7 @@ def test_malformed_npz_is_refused(tmp_path: Path, arrays: dict[str, np.ndarray],
 
 
 @pytest.mark.golden
-def test_the_examples_of_the_tools_are_read(shared: Path) -> None:
+def test_the_examples_of_the_tools_are_read(shared):
     lists = shared / "formats" / "trial_lists"
     assert formats.read_key(lists / "speechbrain_verification.txt").is_target.sum() == 1
     for name in ("veri_test.head200.txt", "kaldi_trials.head200"):

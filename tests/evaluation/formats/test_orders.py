@@ -1,18 +1,12 @@
 """Writing scores and keys in the orders of other tools: what is written reads back as it was."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_lines import passes, refused
 
-from evaluation.formats.reading import read_key, read_scores, write_key, write_scores
-from evaluation.formats.text import Choice
+from evaluation.formats import Choice, read_key, read_scores, write_key, write_scores
 from evaluation.trials import Key, Scores, align
-from spkver.evaluation_cli import main
 
 KEY = Key.from_ids(["anna", "anna", "bert", "bert"], ["s1", "s2", "s1", "s2"], [True, False, False, True])
 SCORES = Scores.from_ids(["bert", "anna", "anna", "bert"], ["s2", "s2", "s1", "s1"], [1.5, -0.25, 2.0, 1 / 3])
@@ -20,16 +14,16 @@ SPEAKERS = "s1 anna\ns2 bert\n"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     write_scores(tmp_path / "scores.txt", SCORES)
     write_key(tmp_path / "key.txt", KEY)
     (tmp_path / "utt2spk").write_text(SPEAKERS)
     return tmp_path
 
 
-def convert(folder: Path, *arguments: str) -> Result:
-    paths = [str(folder / one) if one.endswith((".txt", ".h5", ".gz", "utt2spk")) else one for one in arguments]
-    return CliRunner().invoke(main, ["convert", *paths])
+def converted(folder, *arguments):
+    ends = (".txt", ".h5", ".gz", "utt2spk")
+    return ["convert", *(str(folder / one) if one.endswith(ends) else one for one in arguments)]
 
 
 @pytest.mark.parametrize(
@@ -45,11 +39,9 @@ def convert(folder: Path, *arguments: str) -> Result:
     ],
 )
 @pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
-def test_scores_come_back(folder: Path, order: str, line: str, name: str) -> None:
-    result = convert(
-        folder, "scores", "scores.txt", name, "--to", order, "-k", "key.txt", "--segment-speakers", "utt2spk"
-    )
-    assert result.exit_code == 0, result.output
+def test_scores_come_back(folder, order, line, name):
+    arguments = ("scores", "scores.txt", name, "--to", order, "-k", "key.txt", "--segment-speakers", "utt2spk")
+    passes(*converted(folder, *arguments))
     if name == "out.txt":
         assert (folder / name).read_text().splitlines()[0] == line
     back = read_scores(folder / name, Choice(layout=order))
@@ -61,13 +53,13 @@ def test_scores_come_back(folder: Path, order: str, line: str, name: str) -> Non
         }
 
 
-def test_a_key_in_the_order_of_voxceleb(folder: Path) -> None:
-    assert convert(folder, "key", "key.txt", "out.txt", "--to", "voxceleb").exit_code == 0
+def test_a_key_in_the_order_of_voxceleb(folder):
+    passes(*converted(folder, "key", "key.txt", "out.txt", "--to", "voxceleb"))
     assert (folder / "out.txt").read_text().splitlines() == ["1 anna s1", "0 anna s2", "0 bert s1", "1 bert s2"]
 
 
-def test_the_matlab_form(folder: Path) -> None:
-    assert convert(folder, "scores", "scores.txt", "out.h5", "--to", "matlab").exit_code == 0
+def test_the_matlab_form(folder):
+    passes(*converted(folder, "scores", "scores.txt", "out.h5", "--to", "matlab"))
     with h5py.File(folder / "out.h5") as file:
         assert set(file) == {"ID", "score_mask", "scores"}
         assert file["ID/row_ids"][:].tolist() == [b"anna", b"bert"]
@@ -87,18 +79,15 @@ def test_the_matlab_form(folder: Path) -> None:
         (["trials", "key.txt", "out.txt", "--to", "kaldi"], "one order"),
     ],
 )
-def test_what_is_missing_is_said(folder: Path, arguments: list[str], words: str) -> None:
-    result = convert(folder, *arguments)
-    assert result.exit_code == 2
-    assert words in result.output
+def test_what_is_missing_is_said(folder, arguments, words):
+    assert words in refused(*converted(folder, *arguments))
     assert not (folder / "out.txt").exists()
 
 
-def test_speakers_must_fit_the_truth(folder: Path) -> None:
+def test_speakers_must_fit_the_truth(folder):
     (folder / "utt2spk").write_text("s1 bert\ns2 bert\n")
-    arguments = ["scores", "scores.txt", "out.txt", "--to", "bob", "-k", "key.txt", "--segment-speakers", "utt2spk"]
-    result = convert(folder, *arguments)
-    assert result.exit_code == 2
-    assert "'bert s1' is a nontarget trial" in result.output
+    of_scores = ("scores", "scores.txt", "out.txt", "--to", "bob", "-k", "key.txt", "--segment-speakers", "utt2spk")
+    arguments = converted(folder, *of_scores)
+    assert "'bert s1' is a nontarget trial" in refused(*arguments)
     (folder / "utt2spk").write_text("s2 bert\n")
-    assert "unknown are those of 1 segments: 's1'" in convert(folder, *arguments).output
+    assert "unknown are those of 1 segments: 's1'" in refused(*arguments)

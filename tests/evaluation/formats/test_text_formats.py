@@ -1,8 +1,5 @@
 """Lists as text."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -16,7 +13,7 @@ from evaluation.trials.lists import Key, Scores, Trials
 from spkbase.errors import DataError
 
 
-def test_the_form_is_kaldis(tmp_path: Path) -> None:
+def test_the_form_is_kaldis(tmp_path):
     scores = Scores.from_ids(["b", "é/1"], ["x" * 150, "s"], [0.1, -np.inf])
     formats.write_scores(tmp_path / "scores", scores)
     assert (tmp_path / "scores").read_text("utf-8") == f"b {'x' * 150} 0.1\né/1 s -inf\n"
@@ -36,7 +33,7 @@ def test_the_form_is_kaldis(tmp_path: Path) -> None:
         b"\n  a\ts   1 \n\n\nb s 2\n\n",
     ],
 )
-def test_line_ends_marks_and_blanks_do_not_matter(tmp_path: Path, raw: bytes) -> None:
+def test_line_ends_marks_and_blanks_do_not_matter(tmp_path, raw):
     (tmp_path / "s.txt").write_bytes(raw)
     scores = formats.read_scores(tmp_path / "s.txt")
     assert list(zip(scores.pairs(), scores.values, strict=True)) == [(("a", "s"), 1.0), (("b", "s"), 2.0)]
@@ -67,7 +64,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize(("kind", "raw", "line", "words"), MALFORMED.values(), ids=MALFORMED)
-def test_malformed_lists_are_refused_with_the_line(tmp_path: Path, monkeypatch, kind, raw, line, words, large) -> None:
+def test_malformed_lists_are_refused_with_the_line(tmp_path, monkeypatch, kind, raw, line, words, large):
     monkeypatch.setattr(text, "_LARGE", 0 if large else 1 << 40)
     path = tmp_path / "s.txt"
     path.write_bytes(raw)
@@ -76,7 +73,7 @@ def test_malformed_lists_are_refused_with_the_line(tmp_path: Path, monkeypatch, 
     assert (caught.value.file, caught.value.line) == (path, line)
 
 
-def read(path: Path, kind: str) -> object:
+def read(path, kind):
     """What a file holds, or why it is refused."""
     try:
         listed = getattr(formats, f"read_{kind}")(path)
@@ -88,7 +85,7 @@ def read(path: Path, kind: str) -> object:
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text("ab1 \t\n\r\x0b\"'#\\,é\x85\u2028", max_size=60).map(str.encode) | st.binary(max_size=30))
 @pytest.mark.parametrize("kind", ["scores", "key", "trials"])
-def test_large_texts_are_read_as_small_ones_and_end_in_nothing_but_a_data_error(tmp_path, kind: str, raw) -> None:
+def test_large_texts_are_read_as_small_ones_and_end_in_nothing_but_a_data_error(tmp_path, kind, raw):
     (tmp_path / "x").write_bytes(raw)
     expected = read(tmp_path / "x", kind)
     with mock.patch.object(text, "_LARGE", 0):
@@ -96,7 +93,7 @@ def test_large_texts_are_read_as_small_ones_and_end_in_nothing_but_a_data_error(
 
 
 @pytest.mark.parametrize("name", ["a b", "a\tb", "a\nb", "a\0b", "\ufeffa", "\udcff"])
-def test_an_id_that_would_break_its_line_is_not_written(tmp_path: Path, name: str) -> None:
+def test_an_id_that_would_break_its_line_is_not_written(tmp_path, name):
     with pytest.raises(DataError, match="cannot hold"):
         formats.write_trials(tmp_path / "t.txt", Trials.from_ids([name], ["s"]))
     assert not list(tmp_path.iterdir())

@@ -1,21 +1,17 @@
 """Easy and hard speakers: quarters with ties, overlaps against chance, comparisons over conditions."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterable
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes, refused
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.linkage import RULES, Ranks, disclosure_sets, write_ranks
 from evaluation.linkage.agreement import (
     PUBLISHED,
-    Levels,
     compare_conditions,
     condition_name,
     joint_agreement,
@@ -23,22 +19,19 @@ from evaluation.linkage.agreement import (
     pair_agreement,
     published,
 )
-from evaluation.linkage.quarters import RULES, disclosure_sets
-from evaluation.linkage.ranks import Ranks, write_ranks
 from spkbase.errors import DataError
-from spkver.evaluation_cli import main
 
 VALUES = st.lists(st.integers(0, 5), min_size=4, max_size=40)
 
 
-def named(values: list[float]) -> dict[str, float]:
+def named(values):
     return {f"s{place:02d}": value for place, value in enumerate(values)}
 
 
 # ---- quarters
 
 
-def test_rules_for_ties() -> None:
+def test_rules_for_ties():
     # of 12 speakers five are always first
     values = named([1.0] * 5 + [0.5, 0.4, 0.35, 0.3, 0.2, 0.1, 0.1])
     sizes = {rule: (len(one.easy), len(one.hard)) for rule in RULES for one in [disclosure_sets(values, rule=rule)]}
@@ -49,7 +42,7 @@ def test_rules_for_ties() -> None:
     assert frozenset().union(*drawn) == {f"s{place:02d}" for place in range(5)}
 
 
-def test_equal_speakers_are_neither_easy_nor_hard() -> None:
+def test_equal_speakers_are_neither_easy_nor_hard():
     for rule in RULES:
         found = disclosure_sets(named([0.3 + 1e-15, 0.3, 0.3, 0.3, 0.3]), rule=rule)
         assert not found.easy
@@ -58,16 +51,16 @@ def test_equal_speakers_are_neither_easy_nor_hard() -> None:
 
 
 @given(VALUES, st.sampled_from(RULES))
-def test_quarters_are_ends_of_the_order(values: list[int], rule: str) -> None:
+def test_quarters_are_ends_of_the_order(values, rule):
     speakers = named([float(value) for value in values])
-    found = disclosure_sets(speakers, rule=rule)  # type: ignore[arg-type]
+    found = disclosure_sets(speakers, rule=rule)
     inside = {name: speakers[name] for name in speakers}
     if found.easy:
         least = min(inside[name] for name in found.easy)
         assert found.easy >= {name for name, value in inside.items() if value > least}
         if rule != "random":
             assert found.easy >= {name for name, value in inside.items() if value == least}
-    mirrored = disclosure_sets({name: -value for name, value in speakers.items()}, rule=rule)  # type: ignore[arg-type]
+    mirrored = disclosure_sets({name: -value for name, value in speakers.items()}, rule=rule)
     assert mirrored.easy == found.hard
     if rule == "nearest" and len(set(values)) > 1:
         sizes = [sum(value >= one for value in values) for one in set(values)]
@@ -82,7 +75,7 @@ def test_quarters_are_ends_of_the_order(values: list[int], rule: str) -> None:
         ([1.0, 2.0, 3.0, 4.0], {"rule": "best"}, "expected a rule for ties among nearest, include, exclude, random"),
     ],
 )
-def test_bad_values_are_refused(values: list[float], options: dict, text: str) -> None:
+def test_bad_values_are_refused(values, options, text):
     with pytest.raises(DataError, match=text):
         disclosure_sets(named(values), **options)
 
@@ -90,12 +83,12 @@ def test_bad_values_are_refused(values: list[float], options: dict, text: str) -
 # ---- overlaps
 
 
-def set_of(members: Iterable[int], n: int) -> np.ndarray:
+def set_of(members, n):
     return np.isin(np.arange(n), list(members))
 
 
 @pytest.mark.parametrize(("n", "first", "second"), [(6, 2, 3), (7, 4, 4), (5, 5, 2)])
-def test_chance_is_that_of_all_permutations(n: int, first: int, second: int) -> None:
+def test_chance_is_that_of_all_permutations(n, first, second):
     left = frozenset(range(first))
     found = [(len(left & set(one)), len(left | set(one))) for one in combinations(range(n), second)]
     similarity = np.array([common / together for common, together in found])
@@ -106,7 +99,7 @@ def test_chance_is_that_of_all_permutations(n: int, first: int, second: int) -> 
         assert one.corrected == pytest.approx((one.jaccard - one.chance) / (1 - one.chance))
 
 
-def test_equal_sets_agree_wholly_and_disjoint_ones_less_than_by_chance() -> None:
+def test_equal_sets_agree_wholly_and_disjoint_ones_less_than_by_chance():
     none, one, other = (set_of(members, 10) for members in ((), (1, 2), (3, 4)))
     same, apart = pair_agreement(one, one), pair_agreement(one, other)
     assert (same.jaccard, same.corrected) == (1, 1)
@@ -120,7 +113,7 @@ def test_equal_sets_agree_wholly_and_disjoint_ones_less_than_by_chance() -> None
     assert joint_agreement(members, permutations=5).union == 2
 
 
-def test_permutations_agree_with_the_exact_chance() -> None:
+def test_permutations_agree_with_the_exact_chance():
     rng = np.random.default_rng(3)
     members = rng.random((2, 80)) < 0.3
     exact = pair_agreement(*members)
@@ -134,7 +127,7 @@ def test_permutations_agree_with_the_exact_chance() -> None:
         assert drawn.p_value == pytest.approx(exact.p_value, abs=0.04)
 
 
-def test_the_mean_over_pairs_counts_each_pair_once() -> None:
+def test_the_mean_over_pairs_counts_each_pair_once():
     members = np.array([[1, 1, 0, 0, 0, 0], [1, 0, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]], bool)
     found = mean_agreement(members, [(0, 1), (0, 2), (1, 3)], permutations=50)
     assert found.jaccard == pytest.approx((1 / 3 + 0) / 2)  # an empty set says nothing
@@ -143,7 +136,7 @@ def test_the_mean_over_pairs_counts_each_pair_once() -> None:
     assert joint_agreement(members[:2], permutations=5).jaccard == pytest.approx(1 / 3)
 
 
-def test_published_means() -> None:
+def test_published_means():
     found = published()
     assert found["anonymiser"]["easy"]["jaccard"] == pytest.approx(0.289, abs=5e-4)
     assert found["anonymiser"]["hard"]["jaccard"] == pytest.approx(0.344, abs=5e-4)
@@ -159,7 +152,7 @@ def test_published_means() -> None:
 # ---- conditions
 
 
-def conditions(n: int = 400, *, shared: float = 1.0) -> dict[Levels, dict[str, float]]:
+def conditions(n=400, *, shared=1.0):
     rng = np.random.default_rng(4)
     common = rng.normal(size=n)
     own = {name: rng.normal(size=n) for name in ("A", "B")}
@@ -173,7 +166,7 @@ def conditions(n: int = 400, *, shared: float = 1.0) -> dict[Levels, dict[str, f
     return found
 
 
-def test_pairs_differ_in_one_factor_alone() -> None:
+def test_pairs_differ_in_one_factor_alone():
     found = compare_conditions(conditions(), permutations=50)
     assert {factor: kinds["easy"].n_pairs for factor, kinds in found.factors.items()} == {
         "attacker": 6, "anonymiser": 6, "utterances": 12
@@ -203,7 +196,7 @@ def test_pairs_differ_in_one_factor_alone() -> None:
         assert found.factors["attacker"][kind].chance == pytest.approx(1 / 7, abs=0.01)
 
 
-def test_quarters_come_out_of_the_speakers_that_all_share() -> None:
+def test_quarters_come_out_of_the_speakers_that_all_share():
     two = dict(list(conditions().items())[:2])
     first, second = two
     two[first]["only here"] = 99.0
@@ -214,7 +207,7 @@ def test_quarters_come_out_of_the_speakers_that_all_share() -> None:
     assert found.sets[second].easy
 
 
-def test_bad_conditions_are_refused() -> None:
+def test_bad_conditions_are_refused():
     two = dict(list(conditions().items())[:2])
     with pytest.raises(DataError, match="expected at least 2 conditions to compare, got 1"):
         compare_conditions(dict(list(two.items())[:1]))
@@ -234,7 +227,7 @@ def test_bad_conditions_are_refused() -> None:
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Path:
+def runs(tmp_path):
     rng = np.random.default_rng(5)
     ease = rng.normal(size=60)
     for name in ("first", "second"):
@@ -248,15 +241,9 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(*arguments: str) -> tuple[int, str, str]:
-    done = CliRunner().invoke(main, ["linkability-compare", *arguments])
-    return done.exit_code, done.stdout, done.stderr
-
-
-def test_the_command_compares_runs(runs: Path) -> None:
+def test_the_command_compares_runs(runs):
     labelled = [f"ECAPA/{label}={runs / name}" for label, name in (("B3", "first"), ("B5", "second"))]
-    status, text, _ = run(*labelled, "--permutations", "50", "-o", str(runs / "out"))
-    assert status == 0
+    text = passes("linkability-compare", *labelled, "--permutations", 50, "-o", runs / "out").stdout
     assert "60 speakers, 4 conditions" in text
     assert "published" in text
     report = json.loads((runs / "out" / "comparison.json").read_text())
@@ -284,11 +271,9 @@ def test_the_command_compares_runs(runs: Path) -> None:
         (["{0}/broken/ranks.npz"], "cannot be read as npz"),
     ],
 )
-def test_bad_runs_end_in_one_message(runs: Path, arguments: list[str], text: str) -> None:
+def test_bad_runs_end_in_one_message(runs, arguments, text):
     (runs / "broken").mkdir()
     (runs / "broken" / "ranks.npz").write_text("no archive")
-    status, out, errors = run(*(one.format(runs) for one in arguments))
-    assert status == 2
-    assert out == ""
-    assert text in errors
-    assert errors.startswith("Error: ")
+    message = refused("linkability-compare", *(one.format(runs) for one in arguments))
+    assert text in message
+    assert message.startswith("Error: ")

@@ -1,13 +1,10 @@
 """Linkability: brute force over all draws, golden and closed-form values, ties, measures, intervals, rank measures."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from math import comb
-from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -36,13 +33,12 @@ from evaluation.linkage.disclosure import cumulative_match, fit_beta_binomial, s
 from evaluation.linkage.ranks import Ranks
 from evaluation.metrics.table import Method
 from evaluation.trials.lists import Key, Scores
-from evaluation.uncertainty import draw_variance, interval, widening
-from evaluation.uncertainty.resampling import Resampling
+from evaluation.uncertainty import Resampling, draw_variance, interval, widening
 from spkbase.errors import DataError
 from spkbase.work import Work
 
 
-def over_all_draws(beaters: int, ties: int, impostors: int, size: int, top: int, rule: str) -> Fraction:
+def over_all_draws(beaters, ties, impostors, size, top, rule):
     """Mean over every subset of impostors, by counting: 1 for beaters, 0 for ties, -1 for the others."""
     kinds = [1] * beaters + [0] * ties + [-1] * (impostors - beaters - ties)
     total, count = Fraction(0), 0
@@ -63,7 +59,7 @@ def over_all_draws(beaters: int, ties: int, impostors: int, size: int, top: int,
     rule=st.sampled_from(["shared", "strict", "lenient"]),
     top=st.integers(1, 4),
 )
-def test_equals_brute_force_over_all_subsets(counts, rule, top) -> None:
+def test_equals_brute_force_over_all_subsets(counts, rule, top):
     """Rows of three numbers: beaters, ties, and impostors that are neither (so that galleries differ too)."""
     counts = [one for one in counts if sum(one)] or [[1, 1, 1]]
     beaters, ties, rest = np.array(counts).T
@@ -79,12 +75,12 @@ def test_equals_brute_force_over_all_subsets(counts, rule, top) -> None:
 
 
 @pytest.mark.parametrize("impostors", [599, 22_023, 1_000_000])
-def test_against_exact_fractions_in_large_galleries(impostors: int) -> None:
+def test_against_exact_fractions_in_large_galleries(impostors):
     """Rounding stays below 1e-9 relative where factorials have millions of digits."""
     ranks = Ranks([0, 1, 7, 40], 0, impostors)
     sizes = np.array([2, 20, impostors // 50, impostors // 3, impostors - 50])
 
-    def exact(beaters: int, size: int) -> float:
+    def exact(beaters, size):
         value = Fraction(1)
         for step in range(beaters):  # C(M - n, k) / C(M, k), the same number
             value *= Fraction(impostors - (size - 1) - step, impostors - step)
@@ -96,7 +92,7 @@ def test_against_exact_fractions_in_large_galleries(impostors: int) -> None:
 
 @pytest.mark.golden
 @pytest.mark.parametrize("utterances", [1, 3, 5])
-def test_golden_curves_and_monte_carlo(shared: Path, utterances: int) -> None:
+def test_golden_curves_and_monte_carlo(shared, utterances):
     golden = json.loads((shared / "golden" / "evaluation" / "golden_link.json").read_text())[f"L{utterances}"]
     ranks = Ranks(golden["beaters_strict"], 0, 599)
     for name, top in (("exact_legal_eval", 1), ("exact_proto", 1), ("top5", 5)):
@@ -110,14 +106,14 @@ def test_golden_curves_and_monte_carlo(shared: Path, utterances: int) -> None:
         assert abs(np.mean(drawn) - each.mean()) <= max(4 * error, 1e-12)
 
 
-def test_monte_carlo_is_within_its_standard_error() -> None:
+def test_monte_carlo_is_within_its_standard_error():
     rng = np.random.default_rng(0)
     beaters = (200 * rng.random(300) ** 3).astype(int)
     ranks = Ranks(beaters, np.minimum(rng.integers(0, 4, 300), 299 - beaters), 299)
     sizes = [2, 5, 20, 100, 300]
     for rule in ("shared", "strict", "lenient"):
-        drawn = monte_carlo(ranks, sizes, runs=200, seed=1, ties=rule)  # type: ignore[arg-type]
-        expected = linkability_at_sizes(ranks, sizes, ties=rule)  # type: ignore[arg-type]
+        drawn = monte_carlo(ranks, sizes, runs=200, seed=1, ties=rule)
+        expected = linkability_at_sizes(ranks, sizes, ties=rule)
         error = drawn.std(axis=0, ddof=1) / np.sqrt(200)
         assert (np.abs(drawn.mean(axis=0) - expected) <= 4 * error + 1e-12).all()
     assert (monte_carlo(ranks, sizes, seed=1) == monte_carlo(ranks, sizes, seed=1)).all()
@@ -127,7 +123,7 @@ def test_monte_carlo_is_within_its_standard_error() -> None:
     assert abs(np.corrcoef(pairs.T)[0, 1]) < 0.2
 
 
-def test_exchangeable_scores_give_chance() -> None:
+def test_exchangeable_scores_give_chance():
     """Each number of beaters once, or everything tied: 1 / N, and r / N among the first r."""
     sizes = np.arange(2, 102)
     each = Ranks(np.arange(101), 0, 100)
@@ -140,7 +136,7 @@ def test_exchangeable_scores_give_chance() -> None:
 
 
 @pytest.mark.parametrize(("size", "published"), [(2, 0.92135), (20, 0.55799), (100, 0.32322), (1000, 0.12029)])
-def test_gaussian_closed_forms(size: int, published: float) -> None:
+def test_gaussian_closed_forms(size, published):
     """Scores of d' = 2: linkability is E[Phi(X)**(N - 1)] with X normal around 2."""
     density = NormalDist(2, 1).pdf
     integral = quad(lambda x: density(x) * ndtr(x) ** (size - 1), -8, 12, epsabs=1e-12)[0]
@@ -156,7 +152,7 @@ def test_gaussian_closed_forms(size: int, published: float) -> None:
 
 
 @pytest.mark.parametrize("rule", ["shared", "strict", "lenient"])
-def test_means_over_sizes_are_those_of_the_curve(rule) -> None:
+def test_means_over_sizes_are_those_of_the_curve(rule):
     rng = np.random.default_rng(0)
     beaters = rng.integers(0, 40, 50)
     ranks = Ranks(beaters, rng.integers(0, 10, 50), np.where(np.arange(50) < 25, 49, 80))
@@ -170,7 +166,7 @@ def test_means_over_sizes_are_those_of_the_curve(rule) -> None:
 
 
 @pytest.mark.parametrize("which", ["ek", "se", "ks", "kk", "ss"])
-def test_what_does_not_go_together_is_refused(which: str) -> None:
+def test_what_does_not_go_together_is_refused(which):
     key = Key.from_ids(["a", "a", "b"], ["x", "y", "x"], [True, False, False])
     scores = Scores(key.model_ids, key.segment_ids, key.models, key.segments, values=np.zeros(3))
     made = {"e": Embeddings(["a"], ["a"], np.ones((1, 2))), "s": scores, "k": key}
@@ -205,7 +201,7 @@ def test_what_does_not_go_together_is_refused(which: str) -> None:
         ),
     ],
 )
-def test_bad_arguments(call, message) -> None:
+def test_bad_arguments(call, message):
     with pytest.raises(DataError, match=message):
         call(Ranks([0, 2], 0, 5))
 
@@ -213,11 +209,11 @@ def test_bad_arguments(call, message) -> None:
 # intervals
 
 
-def binomtest_ends(count: float, total: int) -> tuple[float, float]:
+def binomtest_ends(count, total):
     return float(beta.ppf(0.025, count, total - count + 1)), float(beta.ppf(0.975, count + 1, total - count))
 
 
-def test_intervals_are_those_of_the_general_method() -> None:
+def test_intervals_are_those_of_the_general_method():
     """For rows of one speaker each: the method of `evaluation.uncertainty` on resampled means, size by size."""
     rng = np.random.default_rng(0)
     ranks = Ranks(rng.integers(0, 30, 40), 0, 60)
@@ -243,7 +239,7 @@ def test_intervals_are_those_of_the_general_method() -> None:
         assert curve.low[place] < value < curve.high[place]
 
 
-def test_rows_of_a_speaker_are_drawn_together() -> None:
+def test_rows_of_a_speaker_are_drawn_together():
     """Ten copies of each row tell no more than one."""
     rng = np.random.default_rng(0)
     beaters = rng.integers(0, 30, 40)
@@ -258,7 +254,7 @@ def test_rows_of_a_speaker_are_drawn_together() -> None:
     assert (apart.high - apart.low < 0.5 * (once.high - once.low)).all()
 
 
-def test_ends_where_all_speakers_are_alike() -> None:
+def test_ends_where_all_speakers_are_alike():
     """As Clopper and Pearson: with n of n successes the lower end is (0.025)**(1 / n)."""
     curve = linkability_curve(Ranks([0] * 10, 0, 9), [2, 10], resampling=Resampling(20))
     assert curve.low == pytest.approx(0.025**0.1)
@@ -274,7 +270,7 @@ def test_ends_where_all_speakers_are_alike() -> None:
 # rank measures
 
 
-def test_cumulative_match() -> None:
+def test_cumulative_match():
     ranks = Ranks([0, 0, 2], [0, 2, 0], 3)
     assert cumulative_match(ranks) == pytest.approx(np.array([4 / 3, 5 / 3, 3, 3]) / 3)
     assert cumulative_match(ranks, ties="strict") == pytest.approx(np.array([1, 1, 3, 3]) / 3)
@@ -283,7 +279,7 @@ def test_cumulative_match() -> None:
         assert cumulative_match(ranks)[place - 1] == pytest.approx(linkability_at_sizes(ranks, sizes, top=place)[0])
 
 
-def test_disclosure_of_uniform_and_of_perfect_ranks() -> None:
+def test_disclosure_of_uniform_and_of_perfect_ranks():
     uniform = similarity_rank_disclosure(Ranks(np.arange(64), 0, 63))
     assert (uniform["mean_bits"], uniform["worst_bits"]) == (pytest.approx(0, abs=1e-5), pytest.approx(0, abs=1e-3))
     assert (uniform["alpha"], uniform["beta"]) == pytest.approx((1, 1), rel=1e-3)
@@ -294,7 +290,7 @@ def test_disclosure_of_uniform_and_of_perfect_ranks() -> None:
         assert (perfect["histogram_mean_bits"], perfect["histogram_worst_bits"]) == pytest.approx((6, 6))
 
 
-def test_disclosure_of_a_known_distribution() -> None:
+def test_disclosure_of_a_known_distribution():
     """Of a beta-binomial sample: parameters near the true ones, bits near those of the true distribution."""
     alpha, beta, impostors = 0.3, 4.0, 255
     truth = betabinom(impostors, alpha, beta).pmf(np.arange(impostors + 1))
@@ -317,13 +313,13 @@ SIZES = np.array([2, 5, 12])
 RESAMPLING = Resampling(400, 0)
 
 
-def ranks(seed: int, best: int = 0) -> Ranks:
+def ranks(seed, best=0):
     rng = np.random.default_rng(seed)
     beaters = np.minimum(best + rng.poisson(1.5, 60), 11)
     return Ranks(beaters, np.zeros(60, int), 11, speakers=SPEAKERS)
 
 
-def test_values_are_means_of_draws() -> None:
+def test_values_are_means_of_draws():
     draws = [ranks(seed) for seed in range(3)]
     found = linkability_over_draws(draws, SIZES, resampling=RESAMPLING)
     assert_allclose(found.values, np.mean([linkability_at_sizes(one, SIZES) for one in draws], axis=0))
@@ -333,7 +329,7 @@ def test_values_are_means_of_draws() -> None:
     assert np.isnan(bare.low).all()
 
 
-def test_the_parts_of_the_variance_are_those_of_resamples() -> None:
+def test_the_parts_of_the_variance_are_those_of_resamples():
     """Oracle: the general formula, which needs resamples of speakers."""
     draws = [ranks(seed, best) for seed, best in ((0, 0), (1, 1), (2, 2))]
     weights = np.random.default_rng(0).multinomial(12, np.full(12, 1 / 12), 50_000)
@@ -363,7 +359,7 @@ NAMES = [f"s{number:02d}" for number in range(30)]
 
 
 @pytest.fixture(scope="module")
-def sides() -> tuple[Embeddings, Embeddings]:
+def sides():
     rng = np.random.default_rng(0)
     voices = rng.standard_normal((30, 8))
     utterances = voices[:, None] + 1.5 * rng.standard_normal((30, 3, 8))
@@ -371,7 +367,7 @@ def sides() -> tuple[Embeddings, Embeddings]:
     return Embeddings(NAMES, NAMES, voices), Embeddings(ids, np.repeat(NAMES, 3), utterances.reshape(90, 8))
 
 
-def counted(cosine: np.ndarray, owners: np.ndarray, size: int) -> float:
+def counted(cosine, owners, size):
     """Mean over trials of C(M - k, N - 1) / C(M, N - 1), with k and M counted in a matrix (trials, enrolled)."""
     mated = cosine[np.arange(len(owners)), owners]
     beaters = (cosine > mated[:, None]).sum(axis=1).tolist()
@@ -379,12 +375,12 @@ def counted(cosine: np.ndarray, owners: np.ndarray, size: int) -> float:
     return float(np.mean([comb(most - beater, size - 1) / comb(most, size - 1) for beater in beaters]))
 
 
-def cosines(enrolled: np.ndarray, tested: np.ndarray) -> np.ndarray:
+def cosines(enrolled, tested):
     return (tested / np.linalg.norm(tested, axis=1)[:, None]) @ (enrolled / np.linalg.norm(enrolled, axis=1)[:, None]).T
 
 
 @pytest.mark.parametrize("utterances", [None, 2, "all"])
-def test_from_embeddings(sides: tuple[Embeddings, Embeddings], utterances) -> None:
+def test_from_embeddings(sides, utterances):
     enrolled, tested = sides
     n_used = {None: 1, 2: 2, "all": 3}[utterances]
     trials = tested.vectors.reshape(30, 3, 8)[:, :n_used].mean(axis=1)
@@ -396,7 +392,7 @@ def test_from_embeddings(sides: tuple[Embeddings, Embeddings], utterances) -> No
     assert np.isnan(curve.low).all()
 
 
-def test_from_scores_with_their_key(sides: tuple[Embeddings, Embeddings]) -> None:
+def test_from_scores_with_their_key(sides):
     enrolled, tested = sides
     cosine = cosines(enrolled.vectors, tested.vectors)
     owners = np.repeat(np.arange(30), 3)

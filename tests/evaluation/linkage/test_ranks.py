@@ -1,11 +1,7 @@
 """Ranks: counts against a plain double loop, whatever the blocks and workers; ties; joins; the file; bad input."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,12 +26,12 @@ from spkbase.errors import DataError
 from spkbase.work import Work
 
 
-def embeddings(vectors: np.ndarray, speakers: list[str] | None = None, prefix: str = "s") -> Embeddings:
+def embeddings(vectors, speakers=None, prefix="s"):
     names = [f"{prefix}{row:04d}" for row in range(len(vectors))]
     return Embeddings(np.array([f"u-{name}" for name in names], object), speakers or names, vectors)
 
 
-def brute(gallery: np.ndarray, trials: np.ndarray, owners: list[int]) -> list[tuple[int, int]]:
+def brute(gallery, trials, owners):
     """Beaters and ties by integer arithmetic: cosines of integer vectors compare as exact fractions do."""
     found = []
     for trial, owner in zip(trials.tolist(), owners, strict=True):
@@ -46,7 +42,7 @@ def brute(gallery: np.ndarray, trials: np.ndarray, owners: list[int]) -> list[tu
             signed.append(((dot > 0) - (dot < 0), dot * dot, sum(a * a for a in vector)))
         own = signed[owner]
 
-        def side(one: tuple[int, int, int], own: tuple[int, int, int] = own) -> int:
+        def side(one, own=own):
             left, right = one[0] * one[1] * own[2], own[0] * own[1] * one[2]
             return (left > right) - (left < right)
 
@@ -56,7 +52,7 @@ def brute(gallery: np.ndarray, trials: np.ndarray, owners: list[int]) -> list[tu
 
 
 @given(st.data())
-def test_counts_are_those_of_exact_arithmetic(data: st.DataObject) -> None:
+def test_counts_are_those_of_exact_arithmetic(data):
     """Small integers give many exact ties, also between vectors of different lengths."""
     n_dimensions = data.draw(st.integers(1, 5))
     vector = st.lists(st.integers(-3, 3), min_size=n_dimensions, max_size=n_dimensions).filter(any)
@@ -73,7 +69,7 @@ def test_counts_are_those_of_exact_arithmetic(data: st.DataObject) -> None:
 
 
 @pytest.fixture(scope="module")
-def crowded() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def crowded():
     """A gallery in which thousands of comparisons are closer than float32 can tell."""
     rng = np.random.default_rng(3)
     gallery = rng.standard_normal((700, 48)).astype(np.float32)
@@ -86,7 +82,7 @@ def crowded() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("blocks", [(255, 2048), (250, 333), (200, 64), (13, 100)])
 @pytest.mark.parametrize(("jobs", "sent"), [(1, False), (3, False), (2, True)])
-def test_counts_do_not_depend_on_blocks_or_workers(crowded, blocks, jobs, sent, monkeypatch) -> None:
+def test_counts_do_not_depend_on_blocks_or_workers(crowded, blocks, jobs, sent, monkeypatch):
     monkeypatch.setattr(module, "ships_items", lambda: sent)  # other machines are sent several blocks at once
     gallery, trials, owners = crowded
     beaters, ties, mated = count_beaters(gallery, row_norms(gallery), trials, owners, work=Work(jobs), blocks=blocks)
@@ -102,7 +98,7 @@ def test_counts_do_not_depend_on_blocks_or_workers(crowded, blocks, jobs, sent, 
 
 @pytest.mark.golden
 @pytest.mark.parametrize("utterances", [1, 3, 5])
-def test_golden_beaters(shared: Path, utterances: int) -> None:
+def test_golden_beaters(shared, utterances):
     golden = json.loads((shared / "golden" / "evaluation" / "golden_link.json").read_text())[f"L{utterances}"]
     with np.load(shared / "golden" / "evaluation" / "inputs.npz") as file:
         enrol, trial = file["linkability/enrol"], file["linkability/trial_utts"]
@@ -117,7 +113,7 @@ def test_golden_beaters(shared: Path, utterances: int) -> None:
 # averaging
 
 
-def test_means_of_first_utterances_and_all() -> None:
+def test_means_of_first_utterances_and_all():
     vectors = np.array([[1.0, 0.0], [0.0, 3.0], [5.0, 5.0], [1.0, 1.0]])
     found = embeddings(vectors, ["b", "a", "b", "b"])
     one, two, every = (speaker_vectors(found, utterances=number) for number in (1, 2, None))
@@ -132,12 +128,12 @@ def test_means_of_first_utterances_and_all() -> None:
     assert normalised.vectors[1] == pytest.approx([(1 + 0.5**0.5) / 2, 0.5**0.5 / 2])
 
 
-def test_ranks_are_of_means_as_they_are_asked_for() -> None:
+def test_ranks_are_of_means_as_they_are_asked_for():
     vectors = np.random.default_rng(1).standard_normal((24, 3)) * np.geomspace(0.1, 10, 24)[:, None]
     enrol, trial = (embeddings(vectors[side::2], [f"s{row % 4}" for row in range(12)]) for side in (0, 1))
     found = {}
     for mean in ("plain", "normalised"):
-        averaging = Averaging(mean)  # type: ignore[arg-type]
+        averaging = Averaging(mean)
         found[mean] = ranks_from_embeddings(enrol, trial, utterances=None, averaging=averaging).mated
         sides = (speaker_vectors(side, averaging=averaging).vectors for side in (enrol, trial))
         first, second = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides)
@@ -145,7 +141,7 @@ def test_ranks_are_of_means_as_they_are_asked_for() -> None:
     assert found["plain"] != pytest.approx(found["normalised"], abs=0.01)
 
 
-def test_the_largest_impostor_cosines_are_those_of_all_pairs() -> None:
+def test_the_largest_impostor_cosines_are_those_of_all_pairs():
     rng = np.random.default_rng(2)
     sides = [rng.standard_normal((9, 4)) * rng.uniform(0.1, 10, (9, 1)) for _ in range(2)]
     gallery, trials = (speaker_vectors(embeddings(side)) for side in sides)
@@ -156,7 +152,7 @@ def test_the_largest_impostor_cosines_are_those_of_all_pairs() -> None:
     np.testing.assert_allclose(found, -np.sort(-cosine, axis=1)[:, :3], atol=1e-6)
 
 
-def test_random_choice_knows_no_order_and_is_nested() -> None:
+def test_random_choice_knows_no_order_and_is_nested():
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((60, 4))
     ids = np.array([f"u{row:02d}" for row in range(60)], object)
@@ -183,7 +179,7 @@ def test_random_choice_knows_no_order_and_is_nested() -> None:
 GOOD = np.eye(3, 4)
 
 
-def ranked(gallery: np.ndarray, trials: np.ndarray, speakers: list[str] | None = None, **options: int) -> Ranks:
+def ranked(gallery, trials, speakers=None, **options):
     return ranks_from_embeddings(embeddings(gallery), embeddings(trials, speakers), **options)
 
 
@@ -195,10 +191,7 @@ def ranked(gallery: np.ndarray, trials: np.ndarray, speakers: list[str] | None =
         (lambda: ranked(np.where(GOOD == 1, np.nan, GOOD), GOOD), "3 vectors are not finite (NaN, infinite or far too"),
         (lambda: ranked(GOOD, np.where(GOOD == 1, np.inf, GOOD)[:1]), "1 vector is not finite"),
         (lambda: ranked(np.vstack([GOOD, np.zeros(4)]), GOOD), "1 vector is zero (or far too small): no direction: u-"),
-        (
-            lambda: ranked(GOOD[:1], GOOD[:1]),
-            "expected at least 2 enrolled speakers, got 1",
-        ),
+        (lambda: ranked(GOOD[:1], GOOD[:1]), "expected at least 2 enrolled speakers, got 1"),
         (lambda: ranked(GOOD, GOOD, utterances=0), "expected at least 1 utterance, got 0"),
         (
             lambda: speaker_vectors(embeddings(np.vstack([GOOD, -GOOD]), ["a", "b", "c"] * 2)),
@@ -207,15 +200,15 @@ def ranked(gallery: np.ndarray, trials: np.ndarray, speakers: list[str] | None =
         (lambda: Embeddings(["u", "v", "u"], ["a", "b", "c"], GOOD), "ids of utterances: 'u' is repeated"),
         (lambda: Embeddings(["u"], ["a", "b", "c"], GOOD), "expected ids of 3 vectors, got shape (1,)"),
         (lambda: Embeddings(["u"], ["a"], np.array([1.0])), "expected vectors of floats, one row an utterance"),
-        (lambda: Averaging(mean="median"), "expected mean among plain, normalised, got 'median'"),  # type: ignore[arg-type]
+        (lambda: Averaging(mean="median"), "expected mean among plain, normalised, got 'median'"),
     ],
 )
-def test_bad_embeddings(make: Callable[[], object], message: str) -> None:
+def test_bad_embeddings(make, message):
     with pytest.raises(DataError, match=re.escape(message)):
         make()
 
 
-def test_strangers_can_be_dropped() -> None:
+def test_strangers_can_be_dropped():
     trial = embeddings(GOOD, ["s0002", "x", "s0000"])
     ranks = ranks_from_embeddings(embeddings(GOOD), trial, not_enrolled="drop")
     assert ranks.speakers.tolist() == ["s0000", "s0002"]
@@ -227,7 +220,7 @@ def test_strangers_can_be_dropped() -> None:
 # scores
 
 
-def table(values: np.ndarray, owners: list[int]) -> tuple[Scores, Key]:
+def table(values, owners):
     """Scores of each segment (row) with each model (column)."""
     segments, models = (one.ravel() for one in np.indices(values.shape))
     ids = [f"m{one:02d}" for one in models], [f"t{one:02d}" for one in segments]
@@ -235,7 +228,7 @@ def table(values: np.ndarray, owners: list[int]) -> tuple[Scores, Key]:
 
 
 @given(st.data())
-def test_scores_against_a_double_loop(data: st.DataObject) -> None:
+def test_scores_against_a_double_loop(data):
     n_models, n_segments = data.draw(st.integers(2, 6)), data.draw(st.integers(1, 8))
     row = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf]), min_size=n_models, max_size=n_models)
     values = np.array(data.draw(st.lists(row, min_size=n_segments, max_size=n_segments)))
@@ -261,7 +254,7 @@ def test_scores_against_a_double_loop(data: st.DataObject) -> None:
     assert len(ranks.notes) == bool(without)
 
 
-def test_the_largest_impostor_scores_of_each_row() -> None:
+def test_the_largest_impostor_scores_of_each_row():
     rng = np.random.default_rng(4)
     values = rng.normal(size=(12, 6))
     scores, key = table(values, [0, 0, 1, 2, 2, 2, 3, 3, 3, 4, 5, 5])
@@ -269,7 +262,6 @@ def test_the_largest_impostor_scores_of_each_row() -> None:
     owners = np.array([int(one[1:]) for one in single.speakers])
     others = np.array([np.delete(row, own) for row, own in zip(values, owners, strict=True)])
     assert largest == pytest.approx(-np.sort(-others, axis=1)[:, :4])
-    assert means is not None
     mean = np.array([values[owners == own].mean(axis=0) for own in range(6)])
     off = mean[~np.eye(6, dtype=bool)].reshape(6, 5)
     assert means == pytest.approx(-np.sort(-off, axis=1)[:, :4])
@@ -278,7 +270,7 @@ def test_the_largest_impostor_scores_of_each_row() -> None:
     assert rank_scores(*table(values, owners.tolist()), [None], largest=4)[0][1] is None
 
 
-def test_means_of_scores_over_segments() -> None:
+def test_means_of_scores_over_segments():
     values = np.array([[1.0, 4.0, 0.0], [3.0, 0.0, 1.0], [9.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
     scores, key = table(values, [0, 0, 0, 1])
     by_two = ranks_from_scores(scores, key, utterances=2)
@@ -301,7 +293,7 @@ def test_means_of_scores_over_segments() -> None:
         (["a", "b"], ["s", "s"], [False, False], "expected at least one trial of an enrolled speaker"),
     ],
 )
-def test_keys_that_make_no_ranks(models, segments, truth, message) -> None:
+def test_keys_that_make_no_ranks(models, segments, truth, message):
     key = Key.from_ids(models, segments, truth)
     with pytest.raises(DataError, match=message):
         ranks_from_scores(Scores.from_ids(models, segments, np.zeros(len(models))), key)
@@ -310,11 +302,8 @@ def test_keys_that_make_no_ranks(models, segments, truth, message) -> None:
 # the table and its file
 
 
-def test_file_gives_back_what_was_written(tmp_path: Path) -> None:
-    ranks = {
-        1: Ranks([0, 3], [2, 0], 9, speakers=["anna", "bert, \u00e9"], mated=[0.5, -0.25]),
-        0: Ranks([1], [0], 4),
-    }
+def test_file_gives_back_what_was_written(tmp_path):
+    ranks = {1: Ranks([0, 3], [2, 0], 9, speakers=["anna", "bert, \u00e9"], mated=[0.5, -0.25]), 0: Ranks([1], [0], 4)}
     noted = {3: Ranks(**{name: getattr(ranks[1], name) for name in FIELDS}, notes=("a note",))}
     write_ranks(tmp_path / "ranks.npz", ranks | noted)
     found = read_ranks(tmp_path / "ranks.npz")
@@ -328,7 +317,7 @@ def test_file_gives_back_what_was_written(tmp_path: Path) -> None:
 FIELDS = ("beaters", "ties", "impostors", "speakers", "mated")
 
 
-def test_broken_and_foreign_files_of_ranks(tmp_path: Path) -> None:
+def test_broken_and_foreign_files_of_ranks(tmp_path):
     (tmp_path / "text.npz").write_text("text")
     np.savez(tmp_path / "half.npz", **{"1/beaters": [1]})
     for name, words in (("text", "cannot be read as npz"), ("half", "is no file of ranks"), ("none", "cannot be read")):
@@ -336,7 +325,7 @@ def test_broken_and_foreign_files_of_ranks(tmp_path: Path) -> None:
             read_ranks(tmp_path / f"{name}.npz")
 
 
-def test_counts_that_cannot_be() -> None:
+def test_counts_that_cannot_be():
     for counts in (([-1], 0, 3), ([2], 2, 3), ([], 0, 3)):
         with pytest.raises(DataError, match="expected"):
             Ranks(*counts)
@@ -345,7 +334,7 @@ def test_counts_that_cannot_be() -> None:
 @pytest.mark.parametrize(
     ("models", "noted"), [(["m1_001", "m1_002", "m2_001"], True), (["anna", "berta", "carl"], False)]
 )
-def test_models_that_may_not_be_speakers_are_noted(models: list[str], noted: bool) -> None:
+def test_models_that_may_not_be_speakers_are_noted(models, noted):
     """Several models of a speaker look like several speakers, whose intervals are then too narrow."""
     segments = ["s", "t", "u"]
     key = Key.from_ids([*models] * 3, [name for name in segments for _ in models], np.eye(3, dtype=bool).ravel())

@@ -1,7 +1,5 @@
 """Singling out: chance for scores that say nothing, certainty for perfect ones, thresholds and crowds by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -13,14 +11,14 @@ from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
 
 
-def people(vectors: np.ndarray, prefix: str = "s") -> Embeddings:
+def people(vectors, prefix="s"):
     """Vectors (speakers, utterances, D)."""
     speakers = [f"{prefix}{one:03d}" for one in range(vectors.shape[0]) for _ in range(vectors.shape[1])]
     ids = [f"{one}-{row}" for row, one in enumerate(speakers)]
     return Embeddings(np.array(ids, object), np.array(speakers, object), vectors.reshape(-1, vectors.shape[2]))
 
 
-def brute(calibration: np.ndarray, tested: np.ndarray) -> list[bool]:
+def brute(calibration, tested):
     found = []
     for scores, own in zip(calibration, tested, strict=True):
         ranked = sorted(scores.ravel().tolist(), reverse=True)
@@ -31,13 +29,13 @@ def brute(calibration: np.ndarray, tested: np.ndarray) -> list[bool]:
 
 
 @pytest.mark.parametrize("n_calibration", [1, 2, 9])
-def test_isolations_against_a_loop(n_calibration: int) -> None:
+def test_isolations_against_a_loop(n_calibration):
     rng = np.random.default_rng(0)
     calibration, tested = rng.standard_normal((50, 12, n_calibration)), rng.standard_normal((50, 12))
     assert isolations(calibration, tested).tolist() == brute(calibration, tested)
 
 
-def test_chance_is_that_of_independent_scores() -> None:
+def test_chance_is_that_of_independent_scores():
     """A random predicate of weight 1 / N isolates with a probability near exp(-1)."""
     assert pytest.approx(math.exp(-1)) == CHANCE
     rng = np.random.default_rng(0)
@@ -45,7 +43,7 @@ def test_chance_is_that_of_independent_scores() -> None:
     assert successes.mean() == pytest.approx(CHANCE, abs=0.03)
 
 
-def test_embeddings_that_say_nothing_and_that_say_all() -> None:
+def test_embeddings_that_say_nothing_and_that_say_all():
     rng = np.random.default_rng(0)
     voices = rng.standard_normal((40, 1, 64))
     enrol = people(voices)
@@ -60,7 +58,7 @@ def test_embeddings_that_say_nothing_and_that_say_all() -> None:
     assert perfect.per_predicate.shape == (40,)
 
 
-def test_conversations_are_means_in_the_order_of_the_file() -> None:
+def test_conversations_are_means_in_the_order_of_the_file():
     """Two utterances that lie on either side of a voice make one conversation that is it."""
     rng = np.random.default_rng(0)
     voices, aside = rng.standard_normal((20, 1, 32)), 5 * rng.standard_normal((20, 3, 32))
@@ -69,7 +67,7 @@ def test_conversations_are_means_in_the_order_of_the_file() -> None:
     assert singling_out(people(voices), people(pairs), utterances=1).probability.value < 0.8
 
 
-def test_five_hundred_are_attacked_at_most_drawn_by_the_seed() -> None:
+def test_five_hundred_are_attacked_at_most_drawn_by_the_seed():
     rng = np.random.default_rng(0)
     enrol, trial = people(rng.standard_normal((520, 1, 4))), people(rng.standard_normal((30, 2, 4)))
     found, again, other = (singling_out(enrol, trial, resampling=Resampling(50, seed=seed)) for seed in (1, 1, 2))
@@ -78,7 +76,7 @@ def test_five_hundred_are_attacked_at_most_drawn_by_the_seed() -> None:
     assert other.speakers.tolist() != found.speakers.tolist()
 
 
-def test_speakers_with_too_few_conversations_are_left_out() -> None:
+def test_speakers_with_too_few_conversations_are_left_out():
     rng = np.random.default_rng(0)
     trial = people(rng.standard_normal((6, 4, 8)))
     kept = np.array([row for row in range(24) if row not in (1, 2, 3)])
@@ -95,7 +93,7 @@ def test_speakers_with_too_few_conversations_are_left_out() -> None:
         (0, "expected at least 1 utterance, got 0"),
     ],
 )
-def test_bad_numbers(utterances, message) -> None:
+def test_bad_numbers(utterances, message):
     rng = np.random.default_rng(0)
     sides = people(rng.standard_normal((6, 1, 8))), people(rng.standard_normal((6, 4, 8)))
     with pytest.raises(DataError, match=message):

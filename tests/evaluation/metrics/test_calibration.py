@@ -1,7 +1,5 @@
 """Calibration metrics against single sums, closed forms and search."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -22,7 +20,7 @@ scores = st.lists(st.floats(-50, 50), min_size=1, max_size=12) | st.lists(
 classes = st.tuples(scores, scores)
 
 
-def single_sum(target: list[float], nontarget: list[float], prior: float) -> float:
+def single_sum(target, nontarget, prior):
     log_odds = np.log(prior / (1 - prior))
     miss = [np.logaddexp(0, -score - log_odds) for score in target]
     false = [np.logaddexp(0, score + log_odds) for score in nontarget]
@@ -30,7 +28,7 @@ def single_sum(target: list[float], nontarget: list[float], prior: float) -> flo
 
 
 @given(classes, st.floats(1e-4, 1 - 1e-4))
-def test_cross_entropy_summed_up(both: tuple[list[float], list[float]], prior: float) -> None:
+def test_cross_entropy_summed_up(both, prior):
     assert ece(*both, prior=prior) == pytest.approx(single_sum(*both, prior), rel=1e-11)
     assert cllr(*both) == pytest.approx(single_sum(*both, 0.5), rel=1e-11)
     several = ece(*both, prior=np.array([prior, 0.5]))
@@ -38,7 +36,7 @@ def test_cross_entropy_summed_up(both: tuple[list[float], list[float]], prior: f
 
 
 @given(classes, st.floats(1e-3, 1 - 1e-3))
-def test_minimum_is_below_and_reached(both: tuple[list[float], list[float]], prior: float) -> None:
+def test_minimum_is_below_and_reached(both, prior):
     least = min_ece(*both, prior=prior)
     llrs = pav_llrs(*both)
     for of_class, ranked in zip(llrs, pav_llrs(sort_scores(*both)), strict=True):
@@ -52,7 +50,7 @@ def test_minimum_is_below_and_reached(both: tuple[list[float], list[float]], pri
     assert min_cllr(*both) <= cllr(*both) + 1e-12
 
 
-def test_infinite_llrs() -> None:
+def test_infinite_llrs():
     assert cllr([np.inf], [-np.inf]) == 0.0
     assert cllr([-np.inf], [0.0]) == np.inf
     assert cllr([0.0], [np.inf]) == np.inf
@@ -63,7 +61,7 @@ def test_infinite_llrs() -> None:
 
 
 @pytest.mark.parametrize("distance", ["0.2", "1", "2", "4"])
-def test_gaussian_scores_converge_at_the_rate_of_their_number(distance: str) -> None:
+def test_gaussian_scores_converge_at_the_rate_of_their_number(distance):
     """At quantiles the error of minCllr falls as n**(-2/3), that of isotonic regression, or quicker."""
     expected = json.loads((DATA / "closed_forms.json").read_text())[distance]["min_cllr"]
     shift = float(distance)
@@ -78,7 +76,7 @@ def test_gaussian_scores_converge_at_the_rate_of_their_number(distance: str) -> 
     assert np.log10(errors[0] / errors[2]) / 2 > 0.6
 
 
-def test_llrs_stay_with_their_trials() -> None:
+def test_llrs_stay_with_their_trials():
     target, nontarget = pav_llrs([3.0, 1.0], [2.0, 0.0], laplace=True)
     # above: one target and Laplace's pair; middle: 1 and 2 are out of order; below: one nontarget and Laplace's pair
     assert target == pytest.approx([np.log(2), 0.0])
@@ -86,7 +84,7 @@ def test_llrs_stay_with_their_trials() -> None:
 
 
 @pytest.mark.parametrize("prior", [0, 1, -0.1, np.nan, np.array([0.5, 1.0])])
-def test_priors_out_of_range_are_refused(prior) -> None:
+def test_priors_out_of_range_are_refused(prior):
     for metric in (ece, min_ece):
         with pytest.raises(DataError, match="expected target priors between 0 and 1"):
             metric([1.0], [0.0], prior=prior)

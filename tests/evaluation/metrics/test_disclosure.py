@@ -1,7 +1,5 @@
 """ZEBRA's metrics against their integral, closed forms and exact arithmetic."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import ndtri
 
-from evaluation.metrics.calibration import min_ece
+from evaluation.metrics import min_ece, sort_scores
 from evaluation.metrics.disclosure import (
     d_sys,
     d_sys_caveat,
@@ -26,19 +24,18 @@ from evaluation.metrics.disclosure import (
     tag,
     zebra,
 )
-from evaluation.metrics.sorted_scores import sort_scores
 from spkbase.errors import DataError
 from tests.score_strategies import classes
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 
 
-def entropy(prior: float) -> float:
+def entropy(prior):
     return float(-(prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior)))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_population_is_the_integral_over_priors(seed: int) -> None:
+def test_population_is_the_integral_over_priors(seed):
     rng = np.random.default_rng(seed)
     target, nontarget = rng.normal(seed, 1, 40).round(1), rng.normal(0, 1, 90).round(1)
     gained = quad(lambda prior: entropy(prior) - min_ece(target, nontarget, prior=prior), 0, 1, epsabs=1e-10)[0]
@@ -48,7 +45,7 @@ def test_population_is_the_integral_over_priors(seed: int) -> None:
 @pytest.mark.parametrize(
     "llr", [1e-300, 1e-12, -1e-12, 1e-6, 1.1e-6, -1e-5, 1e-3, -0.05, 0.0999999, 0.1, -0.1, 0.3, 5.0, -5.0, 40.0, -40.0]
 )
-def test_disclosure_to_its_last_digits(llr: float) -> None:
+def test_disclosure_to_its_last_digits(llr):
     """Exact arithmetic on a Taylor series of exp that is long enough; plain floats are 29 % off at 1e-5."""
     a = Fraction(llr)
     grown, term = Fraction(0), Fraction(1)
@@ -61,27 +58,24 @@ def test_disclosure_to_its_last_digits(llr: float) -> None:
     assert float(disclosure(np.array([llr]))[0]) == pytest.approx(expected, rel=1e-12, abs=0)
 
 
-def test_disclosure_at_the_ends() -> None:
+def test_disclosure_at_the_ends():
     found = disclosure(np.array([0.0, np.inf, -np.inf, 709.0, 1e5, -1e5]))
     assert found[:5].tolist() == [0.0, 0.25, -np.inf, 0.25, 0.25]
     assert found[5] == pytest.approx(-1e5 / 2 + 0.75)
 
 
 @given(classes)
-def test_bounds_and_invariance(both: tuple[list[float], list[float]]) -> None:
+def test_bounds_and_exchange_of_the_classes(both):
     found = zebra(*both)
     assert -1e-15 <= found.population <= 1 / np.log(4)
     assert 0 <= found.individual <= found.individual_ceiling + 1e-12
-    rank = {score: place for place, score in enumerate(sorted({*both[0], *both[1]}))}
-    assert zebra(*([rank[score] ** 3 - 5.0 for score in side][::-1] for side in both)) == found
-    assert population(*(side * 2 for side in both)) == pytest.approx(found.population, abs=1e-12)
     turned = zebra(*([-score for score in side] for side in both[::-1]))
     assert turned.population == pytest.approx(found.population, abs=1e-12)
     assert turned.individual == pytest.approx(found.individual, abs=1e-12)
 
 
 @pytest.mark.parametrize("distance", ["0.2", "1", "2", "4"])
-def test_gaussian_scores_converge_at_the_rate_of_their_number(distance: str) -> None:
+def test_gaussian_scores_converge_at_the_rate_of_their_number(distance):
     expected = json.loads((DATA / "closed_forms.json").read_text())[distance]["population"]
     errors = []
     for n in (1_000, 10_000, 100_000):
@@ -91,7 +85,7 @@ def test_gaussian_scores_converge_at_the_rate_of_their_number(distance: str) -> 
     assert np.log10(errors[0] / errors[2]) / 2 > 0.6
 
 
-def test_ceiling_against_published_values() -> None:
+def test_ceiling_against_published_values():
     assert individual_ceiling(500, 1000) == pytest.approx(3.0009, abs=5e-5)
     assert individual_ceiling(548, 11196) == pytest.approx(4.05, abs=5e-3)
     assert individual_ceiling(1, 1) == pytest.approx(np.log10(2))
@@ -107,16 +101,16 @@ def test_ceiling_against_published_values() -> None:
         *[(5.5, "E"), (6, "E"), (6.1, "F"), (np.inf, "F")],
     ],
 )
-def test_tags_are_closed_above(value: float, name: str) -> None:
+def test_tags_are_closed_above(value, name):
     assert tag(value) == name
 
 
-def test_printed_values() -> None:
+def test_printed_values():
     texts = {0.0: "0", 0.5: "0.500", 5e-4: "0.001", 4.99e-4: "5e-04", 3.1e-5: "3e-05", 12.3456: "12.346"}
     assert {value: format_value(value) for value in texts} == texts
 
 
-def test_a_scale_from_a_file(tmp_path: Path) -> None:
+def test_a_scale_from_a_file(tmp_path):
     path = tmp_path / "scale.yaml"
     path.write_text("none: 0\nlow: 1.5\nhigh: .inf\n")
     scale = read_scale(path)
@@ -126,10 +120,9 @@ def test_a_scale_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    ["", "- 1", "A: x", "A: 1", "A: 2\nB: 1\nC: .inf", "A: -1\nB: .inf", "A: 1\nB: 1\nC: .inf", "A: ["],
+    "content", ["", "- 1", "A: x", "A: 1", "A: 2\nB: 1\nC: .inf", "A: -1\nB: .inf", "A: 1\nB: 1\nC: .inf", "A: ["]
 )
-def test_malformed_scales_are_refused(tmp_path: Path, content: str) -> None:
+def test_malformed_scales_are_refused(tmp_path, content):
     path = tmp_path / "scale.yaml"
     path.write_text(content)
     with pytest.raises(DataError, match=r"scale\.yaml(:1: not YAML)?: expected"):
@@ -141,7 +134,7 @@ def test_malformed_scales_are_refused(tmp_path: Path, content: str) -> None:
 # linkability
 
 
-def by_histograms(mated: np.ndarray, other: np.ndarray, omega: float) -> float:
+def by_histograms(mated, other, omega):
     """The definition with numpy's own histograms."""
     bins = min(int(len(mated) / 10), 100)
     edges = np.linspace(min(mated.min(), other.min()), max(mated.max(), other.max()), bins + 1)
@@ -157,7 +150,7 @@ def by_histograms(mated: np.ndarray, other: np.ndarray, omega: float) -> float:
 
 
 @given(st.integers(0, 10_000), st.integers(10, 2000), st.sampled_from([0.1, 1.0, 3.0]), st.integers(0, 3))
-def test_binning_to_the_last_bit(seed: int, count: int, omega: float, digits: int) -> None:
+def test_binning_to_the_last_bit(seed, count, omega, digits):
     rng = np.random.default_rng(seed)
     mated, other = rng.normal(1, 1, count).round(digits), rng.normal(0, 1, 2 * count).round(digits)
     if np.ptp(np.concatenate([mated, other])) == 0:
@@ -166,7 +159,7 @@ def test_binning_to_the_last_bit(seed: int, count: int, omega: float, digits: in
 
 
 @pytest.mark.parametrize("distance", ["0.2", "1", "2", "4"])
-def test_both_estimates_meet_the_closed_form(distance: str) -> None:
+def test_both_estimates_meet_the_closed_form(distance):
     expected = json.loads((DATA / "closed_forms.json").read_text())[distance]["D_sys"]
     noise = ndtri((np.arange(100_000) + 0.5) / 100_000)
     target = noise + float(distance)
@@ -185,14 +178,13 @@ def test_both_estimates_meet_the_closed_form(distance: str) -> None:
         (np.arange(50.0), np.arange(50.0), "uncertain: 50 target trials give 5 bins only"),
     ],
 )
-def test_caveats(target: np.ndarray, nontarget: np.ndarray, words: str) -> None:
+def test_caveats(target, nontarget, words):
     caveat = d_sys_caveat(d_sys(target, nontarget), sort_scores(target, nontarget))
-    assert caveat is not None
     assert caveat.startswith(words)
 
 
 @pytest.mark.parametrize("omega", [0.0, -1.0, np.inf, np.nan])
-def test_omega_out_of_range_is_refused(omega: float) -> None:
+def test_omega_out_of_range_is_refused(omega):
     for metric in (d_sys, d_sys_pav):
         with pytest.raises(DataError, match="omega"):
             metric([1.0], [0.0], omega=omega)

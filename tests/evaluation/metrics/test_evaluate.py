@@ -1,7 +1,5 @@
 """All numbers at once: what a report holds, notes, properties that every metric shares."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import FrozenInstanceError
 
@@ -10,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics.conventions import CONVENTIONS
+from evaluation.metrics import CONVENTIONS, PRIORS, Metrics, evaluate, sort_scores
 from evaluation.metrics.detection import equal_error
-from evaluation.metrics.sorted_scores import sort_scores
-from evaluation.metrics.table import PRIORS, Metrics, evaluate
 from spkbase.errors import DataError
 from spkbase.files import to_json
 from tests.score_strategies import classes
@@ -30,12 +26,12 @@ NOT_OF_THE_ORDER = {"threshold_at_eer", "cllr", "calibration_loss", "d_sys", *AC
 
 
 @pytest.fixture(scope="module")
-def scores() -> tuple[np.ndarray, np.ndarray]:
+def scores():
     rng = np.random.default_rng(0)
     return rng.normal(2, 2, 500), rng.normal(-2, 2, 2000)
 
 
-def test_the_report_has_the_promised_keys(scores: tuple[np.ndarray, np.ndarray]) -> None:
+def test_the_report_has_the_promised_keys(scores):
     report = json.loads(to_json(evaluate(*scores, priors=("0.01", ".5", 0.25)).to_dict()))
     assert set(KEYS) | set(ADDED) == set(report)
     assert list(report["eer"]) == ["rocch", "interpolated", "kaldi", "speechbrain", "nearest"]
@@ -51,7 +47,7 @@ def test_the_report_has_the_promised_keys(scores: tuple[np.ndarray, np.ndarray])
     assert report["notes"]["tpr_at_fpr.0.0001"].startswith("not resolved: 2,000 nontarget trials, but at least 10,000")
 
 
-def test_infinite_and_undefined_numbers_have_a_reason() -> None:
+def test_infinite_and_undefined_numbers_have_a_reason():
     report = json.loads(to_json(evaluate([-np.inf, 1.0], [0.0, -np.inf]).to_dict()))
     assert report["cllr"] == report["calibration_loss"] == "inf"
     assert report["d_sys"] is None
@@ -63,16 +59,16 @@ def test_infinite_and_undefined_numbers_have_a_reason() -> None:
     assert "Infinity" not in everything
 
 
-def test_probabilities_are_no_log_likelihood_ratios_but_decisions_may_be() -> None:
+def test_probabilities_are_no_log_likelihood_ratios_but_decisions_may_be():
     assert "all scores are between 0 and 1" in evaluate([0.5, 1.0], [0.0, 0.5]).notes["cllr"]
     assert "cllr" not in evaluate([0.0, 1.0], [0.0, 1.0]).notes
     assert "cllr" not in evaluate([0.5, 2.0], [0.0, 0.5]).notes
 
 
-def test_the_result_is_frozen_and_has_flat_names(scores: tuple[np.ndarray, np.ndarray]) -> None:
+def test_the_result_is_frozen_and_has_flat_names(scores):
     result = evaluate(*scores)
     with pytest.raises(FrozenInstanceError):
-        result.cllr = 0.0  # type: ignore[misc]
+        result.cllr = 0.0
     values = result.values()
     assert values["eer.kaldi"] == result.eer["kaldi"]
     assert values["zebra.individual"] == result.zebra.individual
@@ -82,14 +78,14 @@ def test_the_result_is_frozen_and_has_flat_names(scores: tuple[np.ndarray, np.nd
 
 
 @given(classes, st.randoms(use_true_random=False))
-def test_order_of_the_trials_changes_nothing(both: tuple[list[float], list[float]], random) -> None:
+def test_order_of_the_trials_changes_nothing(both, random):
     values = evaluate(*both).values()
     again = evaluate(*(random.sample(side, len(side)) for side in both)).values()
     assert again == pytest.approx(values, rel=1e-12, nan_ok=True)
 
 
 @given(classes)
-def test_increasing_maps_change_no_metric_of_the_order(both: tuple[list[float], list[float]]) -> None:
+def test_increasing_maps_change_no_metric_of_the_order(both):
     values = evaluate(*both).values()
     rank = {score: place for place, score in enumerate(sorted({*both[0], *both[1]}))}
     mapped = evaluate(*([rank[score] ** 3 - 5.0 for score in side] for side in both)).values()
@@ -100,14 +96,14 @@ def test_increasing_maps_change_no_metric_of_the_order(both: tuple[list[float], 
 
 
 @given(classes, st.lists(st.integers(0, 3), min_size=12, max_size=12), st.sampled_from(sorted(CONVENTIONS)))
-def test_weights_are_repetition(both: tuple[list[float], list[float]], numbers: list[int], way: str) -> None:
+def test_weights_are_repetition(both, numbers, way):
     weights = [np.array([1, *numbers[1:]][: len(side)]) for side in both]
     weighted = evaluate(sort_scores(*both, target_weights=weights[0], nontarget_weights=weights[1]), convention=way)
     repeated = evaluate(*(np.repeat(side, one) for side, one in zip(both, weights, strict=True)), convention=way)
     assert weighted.values() == pytest.approx(repeated.values(), rel=1e-12, abs=1e-12, nan_ok=True)
 
 
-def test_the_threshold_is_that_of_the_reported_rate(scores: tuple[np.ndarray, np.ndarray]) -> None:
+def test_the_threshold_is_that_of_the_reported_rate(scores):
     methods = {"vpc2022": "kaldi", "vpc2024": "speechbrain"}
     for convention in CONVENTIONS:
         rounded = [side.astype(np.float32) for side in scores] if convention in methods else scores
@@ -115,7 +111,7 @@ def test_the_threshold_is_that_of_the_reported_rate(scores: tuple[np.ndarray, np
         assert evaluate(*scores, convention=convention).threshold_at_eer == expected
 
 
-def test_underflow_is_infinite_by_convention_alone() -> None:
+def test_underflow_is_infinite_by_convention_alone():
     target, nontarget = [-800.0, 3.0], [0.0]
     assert evaluate(target, nontarget).cllr == pytest.approx((800 / np.log(2) + np.log2(1 + np.exp(-3))) / 4 + 0.5)
     found = evaluate(target, nontarget, convention="vpc2024")
@@ -123,7 +119,7 @@ def test_underflow_is_infinite_by_convention_alone() -> None:
     assert "underflows" in found.notes["cllr"]
 
 
-def test_fractional_weights_need_the_default() -> None:
+def test_fractional_weights_need_the_default():
     scores = sort_scores([1.0, 2.0], [0.0], target_weights=[0.5, 1.0])
     assert evaluate(scores).n_target == 1.5
     with pytest.raises(DataError, match="whole numbers as weights"):
@@ -138,6 +134,6 @@ def test_fractional_weights_need_the_default() -> None:
         ({"priors": [1.5]}, "priors between 0 and 1, got 1.5"),
     ],
 )
-def test_options_out_of_range_are_refused(options: dict, words: str) -> None:
+def test_options_out_of_range_are_refused(options, words):
     with pytest.raises(DataError, match=words):
         evaluate([1.0], [0.0], **options)

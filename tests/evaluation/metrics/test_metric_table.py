@@ -1,7 +1,5 @@
 """The table of metrics, and a metric of one's own: in values, tables, intervals, groups and JSON without our files."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import re
@@ -10,49 +8,41 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes, refused
 
-from evaluation.metrics.sorted_scores import SortedScores, sort_scores
-from evaluation.metrics.table import (
-    METRICS,
-    RESERVED,
-    Metric,
-    Metrics,
-    Unit,
-    evaluate,
-)
+from evaluation.metrics.sorted_scores import sort_scores
+from evaluation.metrics.table import METRICS, RESERVED, Metric, Metrics, Unit, evaluate
 from spkbase.errors import DataError
 from spkbase.files import to_json
-from spkver.evaluation_cli import main
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
-def accepted(scores: SortedScores) -> float:
+def accepted(scores):
     """Return the share of target trials at 0 and above."""
     return 1 - float(scores.misses[np.searchsorted(scores.thresholds, 0.0)]) / scores.n_target
 
 
-def quantile(scores: SortedScores, share: str) -> float:
+def quantile(scores, share):
     """Return the score above which a share of the target trials lies."""
     return float(np.repeat(scores.thresholds, scores.target.astype(int))[int(float(share) * scores.n_target)])
 
 
-def warning(value: float, scores: SortedScores, convention: str, point: str) -> str | None:
+def warning(value, scores, convention, point):
     return f"below a half under {convention}" if value < 0.5 else None
 
 
 MINE = Metric("accepted", accepted, "accepted at 0", Unit("hertz", ".2f"), worse="low", caveat=warning)
 
 
-def table_of(*rows: Metric) -> tuple[Metric, ...]:
+def table_of(*rows):
     return (*METRICS, *rows)
 
 
 # a metric of one's own
 
 
-def test_a_metric_of_ones_own_is_in_values_json_and_tables() -> None:
+def test_a_metric_of_ones_own_is_in_values_json_and_tables():
     plain = evaluate([-1.0, 1.0, 2.0, 3.0], [-2.0, -1.0])
     found = evaluate([-1.0, 1.0, 2.0, 3.0], [-2.0, -1.0], metrics=table_of(MINE))
     assert found.accepted == 0.75
@@ -66,7 +56,7 @@ def test_a_metric_of_ones_own_is_in_values_json_and_tables() -> None:
     assert low.notes["accepted"] == "below a half under zebra-2020"
 
 
-def test_a_metric_with_points_and_one_made_of_others() -> None:
+def test_a_metric_with_points_and_one_made_of_others():
     shares = Metric("quantile", quantile, "score at {}", points=("0.25", "0.5"))
     ratio = Metric("ratio", lambda eer, cost: eer / cost, of=("eer.rocch", "min_dcf.0.5"))
     powers = Metric("power", lambda eer, point: eer ** float(point), of=("eer.rocch",), points=("1", "2"))
@@ -99,12 +89,12 @@ def test_a_metric_with_points_and_one_made_of_others() -> None:
         (table_of(Metric("nothing", lambda scores: None)), "a metric to give a number, or a record with a value"),
     ],
 )
-def test_a_table_that_cannot_be_is_refused(rows: tuple[Metric, ...], words: str) -> None:
+def test_a_table_that_cannot_be_is_refused(rows, words):
     with pytest.raises(DataError, match=re.escape(words)):
         evaluate([1.0, 2.0], [0.0], metrics=rows).values()
 
 
-def test_a_result_can_be_copied_and_stored() -> None:
+def test_a_result_can_be_copied_and_stored():
     found = evaluate([1.0, 2.0], [0.0, 1.5])
     for twin in (deepcopy(found), pickle.loads(pickle.dumps(found))):
         assert twin.values() == found.values()
@@ -113,29 +103,25 @@ def test_a_result_can_be_copied_and_stored() -> None:
     assert pickle.loads(pickle.dumps(Metrics()))(scores) == Metrics()(scores) == found.values()
 
 
-# what the rows say
-
-
 # the page
 
 
-def line_of(metric: Metric) -> str:
+def line_of(metric):
     """Return the line of the page's table that a row makes."""
     points = ".PRIOR" if metric.over_priors else f".{{{', '.join(metric.points)}}}" if metric.points else ""
     method = metric.method_at(metric.points[0] if metric.points else "")
     return f"| `{metric.name}{points}` | {metric.about} | {metric.unit.name} | {metric.worse} | {method.name} |"
 
 
-def test_the_page_has_the_table() -> None:
+def test_the_page_has_the_table():
     text = (DOCS / "metrics.md").read_text()
     _, table = text.split("| name | what it is | unit | worse | interval |\n|---|---|---|---|---|\n")
     assert table.partition("\n\n")[0].splitlines() == [line_of(metric) for metric in METRICS]
 
 
-def test_the_example_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_of_the_page_runs(capsys):
     page = DOCS / "own_metric.md"
     example = re.search(r"```python\n(.*?)```\n\nprints\n\n```\n(.*?)```", page.read_text(), re.S)
-    assert example is not None
     assert len([line for line in example[1].splitlines() if line]) <= 10
     exec(compile(example[1], str(page), "exec"), {})
     assert capsys.readouterr().out == example[2]
@@ -151,9 +137,7 @@ def test_a_metric_of_a_users_file_enters_the_command(tmp_path):
     )
     (tmp_path / "scores.txt").write_text("a x 1.0\na y 0.0\nb x -1.0\nb y 2.0\n")
     (tmp_path / "key.txt").write_text("a x target\na y nontarget\nb x nontarget\nb y nontarget\n")
-    command = ["metrics", "-s", str(tmp_path / "scores.txt"), "-k", str(tmp_path / "key.txt"), "--json", "-"]
-    done = CliRunner().invoke(main, [*command, "--metric", f"{tmp_path / 'mine.py'}:mine"])
-    assert json.loads(done.stdout)["target_share"] == 0.25
-    wrong = CliRunner().invoke(main, [*command, "--metric", f"{tmp_path / 'mine.py'}:other"])
-    assert wrong.exit_code == 2
-    assert "is a int, expected an evaluation.metrics.Metric" in wrong.stderr
+    command = ["metrics", "-s", tmp_path / "scores.txt", "-k", tmp_path / "key.txt", "--json", "-"]
+    assert json.loads(passes(*command, "--metric", f"{tmp_path / 'mine.py'}:mine").stdout)["target_share"] == 0.25
+    wrong = refused(*command, "--metric", f"{tmp_path / 'mine.py'}:other")
+    assert "is a int, expected an evaluation.metrics.Metric" in wrong

@@ -1,7 +1,5 @@
 """The page that maps the names of other tools to ours names what is there."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from pathlib import Path
@@ -11,25 +9,18 @@ import pytest
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "names.md"
 
 
-def ours() -> set[tuple[str, str]]:
+def ours():
     right = [line.split(" | ", 1)[1] for line in PAGE.read_text().splitlines() if line.startswith("| `")]
     modules = {path.stem for path in (PAGE.parents[1] / "evaluation").iterdir()}
     found = re.findall(r"`(?:evaluation\.)?(\w+)\.(\w+)", "\n".join(right))
     return {(module, name) for module, name in found if module in modules}
 
 
-def test_the_page_names_many() -> None:
+def test_the_page_names_many():
     assert len(ours()) >= 30
 
 
 @pytest.mark.parametrize(("module", "name"), sorted(ours()))
-def test_each_name_is_there(module: str, name: str) -> None:
+def test_each_name_is_there(module, name):
     found = importlib.import_module(f"evaluation.{module}")
     assert hasattr(found, name) or name.endswith("_")
-
-
-def test_commands_are_there() -> None:
-    from spkver.evaluation_cli import COMMANDS
-
-    named = set(re.findall(r"`spkver-eval (\w+)", PAGE.read_text()))
-    assert named <= set(COMMANDS)

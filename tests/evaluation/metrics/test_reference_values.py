@@ -1,26 +1,21 @@
 """Every reference's value on 17 score sets, and the tie-safe value where references fail."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from evaluation.formats.reading import read_split
-from evaluation.formats.text import Choice
-from evaluation.metrics.calibration import cllr, ece, min_cllr, min_ece
+from evaluation.formats import Choice, read_split
+from evaluation.metrics import cllr, ece, evaluate, min_cllr, min_ece
 from evaluation.metrics.detection import act_dcf, eer, effective_prior, equal_error, hull_min_dcf, prbep
 from evaluation.metrics.disclosure import d_sys, d_sys_pav, format_value
-from evaluation.metrics.sorted_scores import Hull, SortedScores, sort_scores
-from evaluation.metrics.table import Evaluation, evaluate
+from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
-GOLDEN: dict[str, Any] = json.loads((DATA / "golden.json").read_text())
-PRIORS: list[float] = GOLDEN["priors"]
+GOLDEN = json.loads((DATA / "golden.json").read_text())
+PRIORS = GOLDEN["priors"]
 SETS = [name for name, value in GOLDEN.items() if isinstance(value, dict) and "n_target" in value]
 RANKS = ("gauss_d0.2", "gauss_d1", "gauss_d4", "imbalanced_10k_1M", "llr_sigma2")  # kept as counts: their order alone
 WHOLE = [name for name in SETS if name not in RANKS]
@@ -29,7 +24,7 @@ TIED = ("all_ties", "quantised_0.5", "heavy_ties_int")
 
 
 @cache
-def sorted_scores(name: str) -> SortedScores:
+def sorted_scores(name):
     with np.load(DATA / "scores.npz") as file:
         if name in RANKS:
             target, nontarget = (file[f"{name}/runs_{side}"].astype(float) for side in ("target", "nontarget"))
@@ -38,19 +33,19 @@ def sorted_scores(name: str) -> SortedScores:
 
 
 @cache
-def result(name: str, convention: str) -> Evaluation:
+def result(name, convention):
     return evaluate(sorted_scores(name), convention=convention, priors=PRIORS)
 
 
-def known(tool: str, sets: list[str] = SETS) -> list[str]:
+def known(tool, sets=SETS):
     return [name for name in sets if GOLDEN[name].get(tool) is not None]
 
 
-def close(found: float, expected: float | str, within: float = 1e-9) -> None:
+def close(found, expected, within=1e-9):
     assert found == pytest.approx(float(expected), rel=0, abs=within, nan_ok=True)
 
 
-def rounding_of_population(name: str) -> float:
+def rounding_of_population(name):
     """How far the reference's closed form for an LLR a may be off where `exp` is off by its last bit, 2^-52.
 
     It has g = exp(a) - 1 and (a - g) / (2 g^2), of slope -1 / (2 a^2) in g for small a: 2^-53 / a^2 a trial. The last
@@ -66,7 +61,7 @@ def rounding_of_population(name: str) -> float:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_hull_costs_and_prbep_of_sidekit(name: str) -> None:
+def test_hull_costs_and_prbep_of_sidekit(name):
     expected, vertices = GOLDEN[name]["sidekit"], sorted_scores(name).hull
     close(result(name, "default").eer["rocch"], expected["rocch_eer"])
     close(prbep(sorted_scores(name)), expected["prbep"], 1e-9 * max(1.0, expected["prbep"]))
@@ -77,7 +72,7 @@ def test_hull_costs_and_prbep_of_sidekit(name: str) -> None:
         close(result(name, "bosaris").min_dcf[str(prior)], normalised)
 
 
-def _same_hull(vertices: Hull, p_miss: np.ndarray, p_fa: np.ndarray) -> None:
+def _same_hull(vertices, p_miss, p_fa):
     """Theirs may have points more, on the line between two of ours."""
     assert len(vertices.p_miss) <= len(p_miss) <= len(vertices.p_miss) + 2
     where = vertices.p_miss - vertices.p_fa  # rises along the hull
@@ -87,7 +82,7 @@ def _same_hull(vertices: Hull, p_miss: np.ndarray, p_fa: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_costs_of_pybosaris(name: str) -> None:
+def test_costs_of_pybosaris(name):
     expected, found = GOLDEN[name]["pybosaris"], result(name, "bosaris")
     close(found.eer["rocch"], expected["eer"])
     close(found.min_cllr, expected["min_cllr"])
@@ -98,7 +93,7 @@ def test_costs_of_pybosaris(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_actual_costs_of_pybosaris(name: str) -> None:
+def test_actual_costs_of_pybosaris(name):
     expected, found = GOLDEN[name]["pybosaris"], result(name, "bosaris")
     close(found.cllr, expected["cllr"])
     for prior, point in zip(PRIORS, expected["act_dcf_norm"], strict=True):
@@ -109,13 +104,13 @@ def test_actual_costs_of_pybosaris(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", known("kaldi_eer"))
-def test_eer_of_kaldi(name: str) -> None:
+def test_eer_of_kaldi(name):
     close(result(name, "vpc2022").eer["kaldi"], GOLDEN[name]["kaldi_eer"], 1e-15)
     close(result(name, "default").eer["kaldi"], GOLDEN[name]["kaldi_eer"], 1e-15)
 
 
 @pytest.mark.parametrize("name", known("speechbrain_eer_f32"))
-def test_eer_of_speechbrain(name: str) -> None:
+def test_eer_of_speechbrain(name):
     rate, threshold = GOLDEN[name]["speechbrain_eer_f32"]
     close(result(name, "vpc2024").eer["speechbrain"], rate, 1e-7)  # its rates are float32
     close(result(name, "default").eer["speechbrain"], rate, 1e-7)
@@ -124,12 +119,12 @@ def test_eer_of_speechbrain(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", known("sklearn_interp_eer"))
-def test_interpolated_eer_of_scikit_learn(name: str) -> None:
+def test_interpolated_eer_of_scikit_learn(name):
     close(result(name, "default").eer["interpolated"], GOLDEN[name]["sklearn_interp_eer"], 1e-11)  # brentq's tolerance
 
 
 @pytest.mark.parametrize("name", known("spkanon_eer"))
-def test_nearest_eer_of_spkanon_eval(name: str) -> None:
+def test_nearest_eer_of_spkanon_eval(name):
     false_alarms, mean = GOLDEN[name]["spkanon_eer"]
     point = equal_error(sorted_scores(name), method="nearest")
     close(point.p_fa, false_alarms, 1e-15)
@@ -140,7 +135,7 @@ def test_nearest_eer_of_spkanon_eval(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", known("zebra"))
-def test_zebra_to_the_last_digits_in_its_convention(name: str) -> None:
+def test_zebra_to_the_last_digits_in_its_convention(name):
     expected, found = GOLDEN[name]["zebra"], result(name, "zebra-2020")
     close(found.zebra.population, expected["population"], rounding_of_population(name))
     close(found.zebra.individual, expected["individual"], 1e-12)
@@ -155,7 +150,7 @@ def test_zebra_to_the_last_digits_in_its_convention(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", known("zebra", [name for name in SETS if name not in (*TIED, "reversed")]))
-def test_the_default_differs_from_zebra_by_its_rise_alone(name: str) -> None:
+def test_the_default_differs_from_zebra_by_its_rise_alone(name):
     """It adds up to 1e-6 nat to LLRs: 4.4e-7 in log10, less in the means."""
     expected, found = GOLDEN[name]["zebra"], result(name, "default")
     few = 1e-7 if name == "tiny_3v5" else 2e-9
@@ -167,14 +162,14 @@ def test_the_default_differs_from_zebra_by_its_rise_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", known("zebra", [name for name in WHOLE if name != "with_inf"]))
-def test_cross_entropy_of_zebra(name: str) -> None:
+def test_cross_entropy_of_zebra(name):
     found = ece(sorted_scores(name), prior=np.array(PRIORS))
     np.testing.assert_allclose(found, GOLDEN[name]["zebra"]["actECE"], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", known("vpc24_min_cllr_eer"))
 @pytest.mark.parametrize("convention", ["vpc2022", "vpc2024"])
-def test_challenge_values(name: str, convention: str) -> None:
+def test_challenge_values(name, convention):
     found = result(name, convention)
     least, rate = GOLDEN[name]["vpc24_min_cllr_eer"]
     close(found.min_cllr, least, 1e-13)
@@ -186,7 +181,7 @@ def test_challenge_values(name: str, convention: str) -> None:
 
 
 @pytest.mark.parametrize("name", known("D_sys", WHOLE))
-def test_linkability_to_the_last_bit(name: str) -> None:
+def test_linkability_to_the_last_bit(name):
     for tool, omega in (("D_sys", 1.0), ("audmetric_D_sys", 1.0), ("D_sys_omega0.5", 0.5)):
         found, expected = d_sys(sorted_scores(name), omega=omega), float(GOLDEN[name][tool])
         assert found == expected or (np.isnan(found) and np.isnan(expected))
@@ -204,9 +199,7 @@ def test_linkability_to_the_last_bit(name: str) -> None:
         ("separated", 0.0, 0.0, 1 / np.log(4), np.log10(1002), "C", 1.0),
     ],
 )
-def test_the_tie_safe_truth(
-    name: str, rocch: float, least: float, population: float, individual: float, tag: str, linkability: float
-) -> None:
+def test_the_tie_safe_truth(name, rocch, least, population, individual, tag, linkability):
     found = result(name, "default")
     assert found.eer["rocch"] == rocch
     assert found.min_cllr == least
@@ -216,7 +209,7 @@ def test_the_tie_safe_truth(
     assert found.d_sys_pav == linkability
 
 
-def test_three_against_five_by_hand() -> None:
+def test_three_against_five_by_hand():
     """In the order of scores n n n t n t n t: blocks of (targets, nontargets) are (0, 3), (2, 2), (1, 0)."""
     found, pooled = result("tiny_3v5", "default"), sorted_scores("tiny_3v5").blocks
     assert (pooled.target.tolist(), pooled.nontarget.tolist()) == ([0, 2, 1], [3, 2, 0])
@@ -227,13 +220,13 @@ def test_three_against_five_by_hand() -> None:
     assert found.eer["rocch"] == 0.25
 
 
-def test_quantised_scores_stay_what_they_are() -> None:
+def test_quantised_scores_stay_what_they_are():
     """Breaking the ties would give 11.0 % instead of 17.1 %."""
     close(result("quantised_0.5", "default").eer["rocch"], 0.171136638452237, 1e-13)
     close(result("quantised_0.5", "zebra-2020").eer["rocch"], 0.11007009345794393, 1e-13)
 
 
-def test_infinite_scores_are_legal() -> None:
+def test_infinite_scores_are_legal():
     found = result("with_inf", "default")
     close(found.eer["interpolated"], 0.154, 1e-13)
     assert found.cllr == np.inf
@@ -247,7 +240,7 @@ def test_infinite_scores_are_legal() -> None:
 
 
 @pytest.mark.parametrize("name", RANKS)
-def test_the_largest_sets_whole(name: str, shared: Path) -> None:
+def test_the_largest_sets_whole(name, shared):
     with np.load(shared / "golden" / "evaluation" / "inputs.npz") as file:
         found = evaluate(sort_scores(file[f"{name}/tar"], file[f"{name}/non"]), priors=PRIORS)
     close(found.cllr, GOLDEN[name]["zebra"]["cllr_act"], 1e-12)
@@ -262,7 +255,7 @@ def test_the_largest_sets_whole(name: str, shared: Path) -> None:
 
 @pytest.mark.golden
 @pytest.mark.parametrize(("system", "published"), [("cosine", "15.6"), ("lda", "7.937"), ("plda", "5.652")])
-def test_kaldi_systems_on_voxceleb(shared: Path, system: str, published: str) -> None:
+def test_kaldi_systems_on_voxceleb(shared, system, published):
     folder = shared / "scores" / "voxceleb1_ivector"
     target, nontarget = read_split(folder / f"{system}_scores.gz", folder / "voxceleb1_trials_sv.gz")
     assert (len(target), len(nontarget)) == (18860, 18860)
@@ -271,7 +264,7 @@ def test_kaldi_systems_on_voxceleb(shared: Path, system: str, published: str) ->
 
 
 @pytest.mark.golden
-def test_tno_in_sre_2008(shared: Path) -> None:
+def test_tno_in_sre_2008(shared):
     path = shared / "scores" / "sre2008_tno" / "tno.2008.tsv.gz"
     choice = Choice(segment=("test", "chan"))
     target, nontarget = read_split(path, path, scores_columns=choice, key_columns=choice)
@@ -285,7 +278,7 @@ def test_tno_in_sre_2008(shared: Path) -> None:
 
 
 @pytest.mark.golden
-def test_radboud_in_evalita_2009(shared: Path) -> None:
+def test_radboud_in_evalita_2009(shared):
     path = shared / "scores" / "evalita2009_ru" / "ru.2009.table.gz"
     choice = Choice(segment=("test", "mcond"))
     target, nontarget = read_split(path, path, scores_columns=choice, key_columns=choice)

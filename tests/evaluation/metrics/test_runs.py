@@ -1,7 +1,5 @@
 """The core: sorted scores and isotonic blocks against counting, search and sklearn-free pooling by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +10,7 @@ from spkbase.errors import DataError
 from tests.score_strategies import classes
 
 
-def pooled_by_hand(sequence: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def pooled_by_hand(sequence):
     """Pool neighbours of falling share of targets until there is none, one pair at a time."""
     blocks = list(sequence)
     place = 0
@@ -27,7 +25,7 @@ def pooled_by_hand(sequence: list[tuple[float, float]]) -> list[tuple[float, flo
 
 
 @given(classes)
-def test_scores_by_counting(both: tuple[list[float], list[float]]) -> None:
+def test_scores_by_counting(both):
     scores = sort_scores(*both)
     values = sorted({value + 0.0 for value in (*both[0], *both[1])})
     assert scores.thresholds.tolist() == values
@@ -38,7 +36,7 @@ def test_scores_by_counting(both: tuple[list[float], list[float]]) -> None:
 
 
 @given(classes)
-def test_blocks_by_hand(both: tuple[list[float], list[float]]) -> None:
+def test_blocks_by_hand(both):
     scores = sort_scores(*both)
     blocks = scores.blocks
     expected = pooled_by_hand(list(zip(scores.target.tolist(), scores.nontarget.tolist(), strict=True)))
@@ -55,7 +53,7 @@ def test_blocks_by_hand(both: tuple[list[float], list[float]]) -> None:
 
 
 @given(classes)
-def test_laplace_adds_a_trial_of_each_class_at_both_ends(both: tuple[list[float], list[float]]) -> None:
+def test_laplace_adds_a_trial_of_each_class_at_both_ends(both):
     """Its definition: single trials target, nontarget below and above all scores, pooled, then taken out again."""
     scores = sort_scores(*both)
     pairs = list(zip(scores.target.tolist(), scores.nontarget.tolist(), strict=True))
@@ -73,7 +71,7 @@ def test_laplace_adds_a_trial_of_each_class_at_both_ends(both: tuple[list[float]
     assert len(blocks.per_score()) == len(scores)
 
 
-def test_scores_without_weight_belong_to_a_block_and_change_nothing() -> None:
+def test_scores_without_weight_belong_to_a_block_and_change_nothing():
     thresholds = np.arange(6.0)
     target, nontarget = np.array([0.0, 0, 1, 0, 2, 0]), np.array([0.0, 2, 0, 0, 1, 0])
     kept = target + nontarget > 0
@@ -93,6 +91,6 @@ def test_scores_without_weight_belong_to_a_block_and_change_nothing() -> None:
         ({"nontarget_weights": [0.0]}, "weight above 0, got none"),
     ],
 )
-def test_malformed_weights_are_refused(options: dict[str, list[float]], words: str) -> None:
+def test_malformed_weights_are_refused(options, words):
     with pytest.raises(DataError, match=words):
         sort_scores([1.0, 2.0], [0.0], **options)

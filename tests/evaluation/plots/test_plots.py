@@ -5,17 +5,12 @@ matplotlib. After a wanted change write it anew with ``SPKVER_NEW_PICTURES=1 pyt
 tests/evaluation/plots``, and look at the pictures.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
 import subprocess
 import warnings
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -49,14 +44,14 @@ from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 
 
-def scores(name: str, distance: float, scale: float = 1.0, offset: float = 0.0) -> tuple[str, Any, Any]:
+def scores(name, distance, scale=1.0, offset=0.0):
     """LLRs of Gaussian scores, then miscalibrated, without a random number: their quantiles."""
     target, nontarget = (ndtri((np.arange(count) + 0.5) / count) for count in (300, 2000))
     half = distance**2 / 2
     return name, scale * (distance * target + half) + offset, scale * (distance * nontarget - half) + offset
 
 
-def system(name: str = "svm", distance: float = 3.0, n_target: int = 500, n_nontarget: int = 5000) -> Any:
+def system(name="svm", distance=3.0, n_target=500, n_nontarget=5000):
     rng = np.random.default_rng(7)
     return name, rng.normal(distance, 1, n_target), rng.normal(0, 1, n_nontarget)
 
@@ -68,7 +63,7 @@ POINTS = [
     TradeOff("original", Interval(0.04), Interval(0.01)),
     TradeOff("b", Interval(0.12, 0.11, 0.14), Interval(0.2, 0.1, 0.3)),
 ]
-KINDS: dict[str, Callable[..., Any]] = {
+KINDS = {
     "det": lambda systems, **where: plot_det(systems, window="big", **where),
     "roc": lambda systems, **where: plots.plot_roc(systems, lowest_fpr=0, **where),
     "roc_log": lambda systems, **where: plots.plot_roc(systems, lowest_fpr=1e-3, **where),
@@ -86,7 +81,7 @@ KINDS: dict[str, Callable[..., Any]] = {
         **where,
     ),
 }
-OTHERS: dict[str, Callable[..., Any]] = {
+OTHERS = {
     "privacy_utility": lambda _, **where: plot_privacy_utility(POINTS, **where),
     "exposure": lambda _, **where: plots.plot_exposure([(0.9, "f"), (0.5, "m")], **where),
     "linkability": lambda _, **where: plots.plot_linkability({"L = 3": CURVE}, **where),
@@ -97,36 +92,36 @@ IN_TEX = [kind for kind in DRAWN if kind != "likelihood"]
 BIG = {"font.size": 23.0, "axes.titlesize": "medium"}
 
 
-def labels(figure: Any) -> list[str]:
+def labels(figure):
     return [text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in figure.legends[0].get_texts()]
 
 
-def legend_title(figure: Any) -> str:
+def legend_title(figure):
     return str(figure.legends[0].get_title().get_text())
 
 
-def ticks(axis: Any) -> list[tuple[float, str]]:
+def ticks(axis):
     return [(place, text.get_text()) for place, text in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)]
 
 
-def without_markers(axes: Any) -> list[Any]:
+def without_markers(axes):
     return [line for line in axes.lines if line.get_linestyle() != "None"]
 
 
 # ---- what is shown
 
 
-def some(values: Any) -> list[float]:
+def some(values):
     """Some 40 values and the last, to seven digits."""
     return [float(f"{value:.7g}") for value in [*values[:: max(1, len(values) // 40)], values[-1]]]
 
 
-def shown_by(figure: Any) -> dict[str, Any]:
+def shown_by(figure):
     """What a figure shows, apart from where its layout puts it."""
     axes = figure.axes[0]
     legend = figure.legends[0] if figure.legends else axes.get_legend()
 
-    def look(line: Any) -> list[Any]:
+    def look(line):
         dashes = line._unscaled_dash_pattern[1]
         return [to_hex(line.get_color()), line.get_linewidth(), dashes and list(dashes), line.get_marker()]
 
@@ -143,7 +138,7 @@ def shown_by(figure: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def assert_alike(found: Any, expected: Any, where: str = "") -> None:
+def assert_alike(found, expected, where=""):
     """Compare two descriptions: words exactly, numbers to six digits, one fewer than are kept."""
     if isinstance(expected, dict):
         assert list(found) == list(expected), where
@@ -160,7 +155,7 @@ def assert_alike(found: Any, expected: Any, where: str = "") -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_plot_shows_what_it_showed_when_it_was_looked_at(data: Path, kind: str) -> None:
+def test_a_plot_shows_what_it_showed_when_it_was_looked_at(data, kind):
     wanted, now = data / "plots" / f"{kind}.json", json.loads(json.dumps(shown_by(KINDS[kind](SYSTEMS))))
     if os.environ.get("SPKVER_NEW_PICTURES"):
         lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in now.items()]
@@ -171,7 +166,7 @@ def test_a_plot_shows_what_it_showed_when_it_was_looked_at(data: Path, kind: str
 
 
 @pytest.mark.parametrize("kind", DRAWN)
-def test_a_plot_for_one_column_of_a_paper_without_title_and_notes(kind: str, tmp_path: Path) -> None:
+def test_a_plot_for_one_column_of_a_paper_without_title_and_notes(kind, tmp_path):
     usual, narrow = (
         DRAWN[kind](SYSTEMS),
         DRAWN[kind](SYSTEMS, title="", notes=False, width=3.4, path=tmp_path / "x.pdf"),
@@ -190,7 +185,7 @@ def test_a_plot_for_one_column_of_a_paper_without_title_and_notes(kind: str, tmp
     ("draw_kind", "order"),
     [("det", [2, 1, 0]), ("roc", [2, 1, 0]), ("ece", [0, 1, 2]), ("ape", [0, 1, 2]), ("reliability", [2, 0, 1])],
 )
-def test_the_legend_can_be_sorted(draw_kind: str, order: list[int]) -> None:
+def test_the_legend_can_be_sorted(draw_kind, order):
     names = [one[0] for one in SYSTEMS]
     for sort, expected in ((True, [names[place] for place in order]), (False, names)):
         texts = labels(getattr(plots, f"plot_{draw_kind}")(SYSTEMS, sort=sort))
@@ -198,12 +193,12 @@ def test_the_legend_can_be_sorted(draw_kind: str, order: list[int]) -> None:
 
 
 @pytest.mark.parametrize("plot", ["plot_det", "plot_roc", "plot_ece", "plot_ape", "plot_zebra", "plot_histogram"])
-def test_scores_and_a_key_and_sorted_scores_are_taken_in_place_of_two_arrays(plot: str) -> None:
+def test_scores_and_a_key_and_sorted_scores_are_taken_in_place_of_two_arrays(plot):
     values, is_target = np.array([2.0, -1.0, 0.5, 1.5]), np.array([True, False, False, True])
     ids = ["a"] * 4, ["1", "2", "3", "4"]
     listed, key = Scores.from_ids(*ids, values), Key.from_ids(*ids, is_target)
     arrays = values[is_target], values[~is_target]
-    given: list[Any] = [
+    given = [
         ("a", listed, key),
         ("a", *arrays),
         ("a", sort_scores(*arrays)),
@@ -213,7 +208,7 @@ def test_scores_and_a_key_and_sorted_scores_are_taken_in_place_of_two_arrays(plo
     assert all(other == first for other in others)
 
 
-def test_infinite_scores_can_be_plotted(tmp_path: Path) -> None:
+def test_infinite_scores_can_be_plotted(tmp_path):
     one = ("x", [np.inf, 2.0, -1.0], [-np.inf, 0.0, 1.0])
     for kind in KINDS.keys() & set(IN_TEX):
         KINDS[kind]([one, one, one], path=tmp_path / f"{kind}.tex")
@@ -225,7 +220,7 @@ def test_infinite_scores_can_be_plotted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("window", plots.WINDOWS)
-def test_every_window_is_drawn_without_a_warning_on_its_axes(tmp_path: Path, window: str) -> None:
+def test_every_window_is_drawn_without_a_warning_on_its_axes(tmp_path, window):
     systems = [system(f"system {number} $x_", 1.0 + number) for number in range(4)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -240,7 +235,7 @@ def test_every_window_is_drawn_without_a_warning_on_its_axes(tmp_path: Path, win
     assert len({line.get_color() for line in lines}) == len({str(line._dash_pattern) for line in lines}) == 4
 
 
-def test_windows_are_those_of_the_peer() -> None:
+def test_windows_are_those_of_the_peer():
     ends = {name: (window.p_fa, window.p_miss) for name, window in plots.WINDOWS.items()}
     assert ends == {
         "old": ((5e-4, 0.5), (5e-4, 0.5)),
@@ -251,7 +246,7 @@ def test_windows_are_those_of_the_peer() -> None:
 
 
 @pytest.mark.parametrize(("prior", "effective"), [(None, effective_prior(0.01, 10, 1)), (0.5, 0.5), (0.05, 0.05)])
-def test_the_min_dcf_point_stands_at_the_prior(prior: float | None, effective: float) -> None:
+def test_the_min_dcf_point_stands_at_the_prior(prior, effective):
     one = system(distance=2.0)
     figure = plot_det([one], prior=prior)
     cost, p_miss, p_fa = hull_min_dcf(*one[1:], prior=effective)
@@ -261,8 +256,8 @@ def test_the_min_dcf_point_stands_at_the_prior(prior: float | None, effective: f
     assert f"prior {effective:.3g}" in legend_title(figure)
 
 
-def test_the_rule_of_30_is_drawn_inside_the_window_alone() -> None:
-    def drawn(figure: Any) -> tuple[list[float], list[float]]:
+def test_the_rule_of_30_is_drawn_inside_the_window_alone():
+    def drawn(figure):
         dotted = [line for line in figure.axes[0].lines if line.get_linewidth() == 1.1]
         across = [float(ndtr(line.get_ydata()[0])) for line in dotted if np.ptp(line.get_ydata()) == 0]
         upright = [float(ndtr(line.get_xdata()[0])) for line in dotted if np.ptp(line.get_xdata()) == 0]
@@ -274,7 +269,7 @@ def test_the_rule_of_30_is_drawn_inside_the_window_alone() -> None:
     assert drawn(plot_det([system(n_target=20, n_nontarget=40)], window="sre10")) == ([], [])
 
 
-def test_a_curve_outside_the_window_is_said_to_be() -> None:
+def test_a_curve_outside_the_window_is_said_to_be():
     texts = labels(plot_det([("perfect", [2.0, 3.0], [0.0, 1.0]), ("none", [1.0], [1.0]), system()]))
     assert texts[0] == "perfect (EER 0.00 %, minDCF(0.092) 0.000)\ncurve outside this window"
     assert texts[1] == "none (EER 50.00 %, minDCF(0.092) 1.000)\nminDCF point outside this window"
@@ -282,7 +277,7 @@ def test_a_curve_outside_the_window_is_said_to_be() -> None:
 
 
 @pytest.mark.parametrize(("distance", "lowest", "highest"), [(3.0, 5e-4, 0.5), (0.35, 5e-4, 0.8), (6.6, 1e-4, 0.5)])
-def test_the_window_grows_with_what_must_be_seen(distance: float, lowest: float, highest: float) -> None:
+def test_the_window_grows_with_what_must_be_seen(distance, lowest, highest):
     figure = plot_det([system(distance=distance, n_target=5000)], prior=0.5)
     axes = figure.axes[0]
     assert ndtr(axes.get_xlim()) == pytest.approx((lowest, highest))
@@ -292,7 +287,7 @@ def test_the_window_grows_with_what_must_be_seen(distance: float, lowest: float,
     assert "outside" not in labels(figure)[0]
 
 
-def test_the_eer_stands_on_the_diagonal_and_the_curve_beside_its_hull() -> None:
+def test_the_eer_stands_on_the_diagonal_and_the_curve_beside_its_hull():
     one = system(distance=1.0)
     figure = plot_det([one])
     lines = figure.axes[0].lines
@@ -313,7 +308,7 @@ def test_the_eer_stands_on_the_diagonal_and_the_curve_beside_its_hull() -> None:
 # ---- other plots of scores
 
 
-def test_the_roc_runs_through_its_rates() -> None:
+def test_the_roc_runs_through_its_rates():
     _, target, nontarget = SYSTEMS[1]
     figures = [plots.plot_roc(SYSTEMS[1:2], lowest_fpr=lowest) for lowest in (0, 1e-2, None)]
     line, logarithmic = (figure.axes[0].lines[1] for figure in figures[:2])
@@ -328,7 +323,7 @@ def test_the_roc_runs_through_its_rates() -> None:
     assert [text for _, text in ticks(figures[2].axes[0].xaxis)] == ["0.001", "0.01", "0.1", "1"]
 
 
-def test_the_legend_of_zebra_is_that_of_the_reference() -> None:
+def test_the_legend_of_zebra_is_that_of_the_reference():
     expected = ["perfect privacy (0, 0, 0)", *(f"{name} ({zebra(a, b)})" for name, a, b in SYSTEMS)]
     assert labels(plots.plot_zebra(SYSTEMS)) == expected
     assert re.fullmatch(r"original \(0\.\d{3}, \d\.\d{3}, [A-F]\)", expected[1])
@@ -338,7 +333,7 @@ def test_the_legend_of_zebra_is_that_of_the_reference() -> None:
     assert looks[1] == plots.plot_zebra([("x", *SYSTEMS[0][1:])] * 6).axes[0].lines[6].get_color()
 
 
-def test_curves_over_the_prior_are_the_metrics() -> None:
+def test_curves_over_the_prior_are_the_metrics():
     _, target, nontarget = SYSTEMS[1]
     figures = [
         plots.plot_ece(SYSTEMS[1:2]),
@@ -353,7 +348,7 @@ def test_curves_over_the_prior_are_the_metrics() -> None:
         prior = float(1 / (1 + np.exp(-x[place])))
         entropy = -(prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior))
         bits = [entropy, ece(target, nontarget, prior=prior), min_ece(target, nontarget, prior=prior)]
-        options: dict[str, Any] = {"p_target": prior, "normalised": False}
+        options = {"p_target": prior, "normalised": False}
         errors = [min(prior, 1 - prior), act_dcf(target, nontarget, **options), min_dcf(target, nontarget, **options)]
         found = [[float(line.get_ydata()[place]) for line in figure.axes[0].lines] for figure in figures]
         assert found[0] == pytest.approx(bits, rel=1e-9)
@@ -365,7 +360,7 @@ def test_curves_over_the_prior_are_the_metrics() -> None:
     assert all(numbers in labels(figure)[1] for figure in figures[:4])
 
 
-def test_the_range_of_priors_and_the_eer() -> None:
+def test_the_range_of_priors_and_the_eer():
     """The EER is the highest least error rate over all priors: the dotted curve touches its line from below."""
     figure = plots.plot_ape(SYSTEMS[1:], log_odds=(-3, 2.5), with_eer=True)
     default, *drawn = figure.axes[0].lines
@@ -383,7 +378,7 @@ def test_the_range_of_priors_and_the_eer() -> None:
 @pytest.mark.parametrize(
     ("scale", "offset", "warned"), [(1.0, 0.0, False), (0.05, 0.0, True), (1.0, 6.0, True), (1.3, 0.1, False)]
 )
-def test_scores_that_are_no_llrs_are_warned_of(scale: float, offset: float, warned: bool, caplog: Any) -> None:
+def test_scores_that_are_no_llrs_are_warned_of(scale, offset, warned, caplog):
     one = scores("a", 3.0, scale, offset)
     for draw in (plots.plot_ece, plots.plot_ape):
         caplog.clear()
@@ -391,13 +386,13 @@ def test_scores_that_are_no_llrs_are_warned_of(scale: float, offset: float, warn
         assert ("plot of a: the scores are no calibrated LLRs" in caplog.text) == warned
 
 
-def test_reversed_scores_are_warned_of(caplog: Any) -> None:
+def test_reversed_scores_are_warned_of(caplog):
     name, target, nontarget = SYSTEMS[0]
     plot_det([(name, nontarget, target)])
     assert "plot of original: REVERSED? target trials score below" in caplog.text
 
 
-def test_a_histogram_is_a_density_and_names_infinite_scores() -> None:
+def test_a_histogram_is_a_density_and_names_infinite_scores():
     figure = plots.plot_histogram([("x", [1.0, 2.0, np.inf, 3.0], [0.0, -1.0])], bins=8)
     for line, area in zip(figure.axes[0].lines, (0.75, 1.0), strict=True):
         assert np.sum(np.diff(line.get_xdata()) * line.get_ydata()[:-1]) == pytest.approx(area)
@@ -405,7 +400,7 @@ def test_a_histogram_is_a_density_and_names_infinite_scores() -> None:
     plots.plot_histogram([("x", [1.0], [1.0])])
 
 
-def test_a_histogram_on_own_scales_gives_each_system_its_bins_and_height() -> None:
+def test_a_histogram_on_own_scales_gives_each_system_its_bins_and_height():
     target, nontarget = SYSTEMS[0][1:]
     both = [("wide", target, nontarget), ("narrow", 1 + target / 100, 1 + nontarget / 100)]
     axes = plots.plot_histogram(both, bins=20, own_scale=True).axes[0]
@@ -418,7 +413,7 @@ def test_a_histogram_on_own_scales_gives_each_system_its_bins_and_height() -> No
     ]
 
 
-def test_calibrated_scores_lie_on_the_diagonal() -> None:
+def test_calibrated_scores_lie_on_the_diagonal():
     _, target, nontarget = SYSTEMS[1]
     claimed, share = reliability(sort_scores(*pav_llrs(target, nontarget)), 0.2)
     assert claimed == pytest.approx(share, abs=1e-12)
@@ -428,7 +423,7 @@ def test_calibrated_scores_lie_on_the_diagonal() -> None:
 
 
 @pytest.mark.parametrize("lower_is_better", [True, False])
-def test_better_utility_is_to_the_right(lower_is_better: bool) -> None:
+def test_better_utility_is_to_the_right(lower_is_better):
     axes = plot_privacy_utility(POINTS, lower_is_better=lower_is_better).axes[0]
     assert axes.xaxis_inverted() == lower_is_better
     points = [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines if line.get_linestyle() == "None"]
@@ -442,7 +437,7 @@ def test_better_utility_is_to_the_right(lower_is_better: bool) -> None:
     ]
 
 
-def test_bands_end_at_the_targets() -> None:
+def test_bands_end_at_the_targets():
     axes = plot_privacy_utility(POINTS, targets=(0.15, 0.3)).axes[0]
     assert sorted(area.get_paths()[0].vertices[:, 1].max() for area in axes.collections) == [15.0, 30.0]
     assert sorted((text.get_text(), text.xy[1]) for text in axes.texts) == [("15 %", 0.3), ("30 %", 0.6)]
@@ -453,7 +448,7 @@ def test_bands_end_at_the_targets() -> None:
 
 
 @pytest.mark.parametrize("kind", ["det", "cmc"])
-def test_figures_follow_the_settings_of_the_user_and_files_the_house_style(kind: str, tmp_path: Path) -> None:
+def test_figures_follow_the_settings_of_the_user_and_files_the_house_style(kind, tmp_path):
     DRAWN[kind](SYSTEMS, path=tmp_path / "a.svg")
     with mpl.rc_context(BIG | {"axes.facecolor": "red", "svg.hashsalt": None, "lines.linewidth": 9}):
         before = dict(mpl.rcParams)
@@ -468,7 +463,7 @@ def test_figures_follow_the_settings_of_the_user_and_files_the_house_style(kind:
 
 
 @pytest.mark.parametrize("kind", DRAWN)
-def test_it_is_drawn_into_given_axes(kind: str, tmp_path: Path) -> None:
+def test_it_is_drawn_into_given_axes(kind, tmp_path):
     figure = Figure(figsize=(12, 6), layout="constrained")
     left, right = figure.subplots(1, 2)
     assert DRAWN[kind](SYSTEMS, ax=right, path=tmp_path / "x.png") is figure
@@ -480,7 +475,7 @@ def test_it_is_drawn_into_given_axes(kind: str, tmp_path: Path) -> None:
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_one_call_writes_all_formats_and_the_same_bytes_each_time(tmp_path: Path) -> None:
+def test_one_call_writes_all_formats_and_the_same_bytes_each_time(tmp_path):
     signatures = {"det.png": b"\x89PNG", "det.pdf": b"%PDF", "det.SVG": b"<?xml", "det.tex": b"% Compile"}
     written = []
     for folder in ("first", "second"):
@@ -514,7 +509,7 @@ def test_one_call_writes_all_formats_and_the_same_bytes_each_time(tmp_path: Path
         (lambda **where: plot_privacy_utility(POINTS, targets=(10, 20), **where), "target EERs that rise"),
     ],
 )
-def test_malformed_input_is_refused_and_nothing_written(tmp_path: Path, call: Any, words: str) -> None:
+def test_malformed_input_is_refused_and_nothing_written(tmp_path, call, words):
     with pytest.raises(DataError, match=words):
         call(path=tmp_path / "x.png")
     assert not list(tmp_path.iterdir())
@@ -524,7 +519,7 @@ def test_malformed_input_is_refused_and_nothing_written(tmp_path: Path, call: An
 
 
 @pytest.mark.parametrize("kind", IN_TEX)
-def test_tex_is_a_whole_document(tmp_path: Path, kind: str) -> None:
+def test_tex_is_a_whole_document(tmp_path, kind):
     DRAWN[kind](SYSTEMS, path=tmp_path / "x.tex")
     text = (tmp_path / "x.tex").read_text()
     body = re.sub(r"\\[{}\\#$%&_]", "", text)
@@ -539,7 +534,7 @@ def test_tex_is_a_whole_document(tmp_path: Path, kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 @pytest.mark.parametrize("kind", IN_TEX)
-def test_tex_compiles_alone(tmp_path: Path, kind: str) -> None:
+def test_tex_compiles_alone(tmp_path, kind):
     DRAWN[kind]([*SYSTEMS, scores('Łódź, 語 <|>"', 2.0)], path=tmp_path / "x.tex")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
@@ -547,7 +542,7 @@ def test_tex_compiles_alone(tmp_path: Path, kind: str) -> None:
     assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_thinned_curves_stay_within_a_step() -> None:
+def test_thinned_curves_stay_within_a_step():
     rng = np.random.default_rng(0)
     x = np.sort(rng.uniform(0, 1, 200_000))
     y = np.cumsum(rng.exponential(size=len(x)))

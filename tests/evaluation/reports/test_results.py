@@ -246,6 +246,8 @@ def test_the_table_for_a_glance(levels: dict[str, Any]) -> None:
     ]
     text = format_markdown(levels)
     assert text.index("## At a glance") < text.index("## Strongest attacker")
+    unknown = [row | {"gender": "children"} for row in levels["conditions"]]
+    assert "| libri_test, children |" in format_markdown(levels | {"conditions": unknown}).replace("\\", "")
     assert "At a glance" in format_latex(levels)
 
 

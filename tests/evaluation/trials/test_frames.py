@@ -1,15 +1,9 @@
 """Data frames and labels: pandas, polars and stand-ins that have no more than what is asked of them."""
 
-from __future__ import annotations
-
-import subprocess
-import sys
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike
 
 import evaluation as ev
 from spkbase.errors import DataError
@@ -82,7 +76,7 @@ def test_what_cannot_be_scores_may_stand_second():
 @pytest.mark.parametrize(
     "metric", [ev.eer, ev.cllr, ev.zebra, ev.d_sys, ev.evaluate, partial(ev.min_dcf, p_target=0.5)]
 )
-def test_labels_are_not_taken_for_scores(metric: Callable[..., object], labels: ArrayLike):
+def test_labels_are_not_taken_for_scores(metric, labels):
     """scikit-learn's order, ``metric(y_true, y_score)``, gave an EER of 0, or of 0.5 the other way round."""
     scores = np.linspace(-3.5, 3.5, 40)
     remedy = r"labels \((0|-1) and 1\).*give scores\[labels == 1\], scores\[labels == \1\]"
@@ -191,10 +185,3 @@ def test_frames_that_do_not_fit(change, text):
     columns = {name: column for name, column in (COLUMNS | change).items() if column is not None}
     with pytest.raises(DataError, match=text):
         ev.Scores.from_frame(Frame(columns))
-
-
-def test_no_library_of_data_frames_is_imported():
-    code = "import sys, evaluation as ev; ev.evaluate([1.0, 2.0], labels=[1, 0]); ev.Key; "
-    code += "print([name for name in ('pandas', 'polars', 'torch', 'torchmetrics') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"

@@ -1,9 +1,6 @@
 """Speakers of trials: maps, ids, the joins that target trials make, contradictions, and ids that are no speakers."""
 
-from __future__ import annotations
-
 import logging
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +14,7 @@ KEY = Key.from_ids(
 )
 
 
-def named(key: Key, **maps: dict[str, str]) -> list[tuple[str, str]]:
+def named(key, **maps):
     found = find_speakers(key, **maps)
     return list(zip(found.names[found.models], found.names[found.segments], strict=True))
 
@@ -36,12 +33,12 @@ def named(key: Key, **maps: dict[str, str]) -> list[tuple[str, str]]:
         ),
     ],
 )
-def test_speakers_of_both_sides(segments: dict[str, str] | None, expected: list[tuple[str, str]]) -> None:
+def test_speakers_of_both_sides(segments, expected):
     assert named(KEY, segment_speakers=segments) == expected
     assert find_speakers(KEY, segment_speakers=segments).names.tolist() == sorted({*sum(expected, ())})
 
 
-def test_several_models_of_a_speaker_are_joined() -> None:
+def test_several_models_of_a_speaker_are_joined():
     key = Key.from_ids(["m1", "m2", "m3"], ["s", "s", "t"], [True, True, True])
     found = find_speakers(key)
     assert found.models.tolist() == found.segments.tolist()
@@ -51,25 +48,25 @@ def test_several_models_of_a_speaker_are_joined() -> None:
     assert both == [("a", "a"), ("a", "a"), ("b", "b")]
 
 
-def test_nontarget_within_a_speaker_is_legal() -> None:
+def test_nontarget_within_a_speaker_is_legal():
     key = Key.from_ids(["a", "a", "b"], ["s1", "s2", "s3"], [True, False, True])
     assert named(key, segment_speakers={"s1": "a", "s2": "a", "s3": "b"})[1] == ("a", "a")
 
 
-def test_strangers_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_strangers_are_counted(caplog):
     with caplog.at_level(logging.WARNING, "evaluation"):
         find_speakers(KEY)
     assert "1 of 4 segments" in caplog.text
 
 
-def test_missing_id_is_named() -> None:
+def test_missing_id_is_named():
     with pytest.raises(DataError, match="2 of 4 segments without a speaker: 's3', 's4'"):
         find_speakers(KEY, segment_speakers={"s1": "anna", "s2": "anna"})
     with pytest.raises(DataError, match="1 of 2 models without a speaker: 'bert'"):
         find_speakers(KEY, model_speakers={"anna": "x"})
 
 
-def test_contradiction_is_named() -> None:
+def test_contradiction_is_named():
     with pytest.raises(DataError, match="'x' and 'y' are one"):
         find_speakers(KEY, segment_speakers={"s1": "x", "s2": "y", "s3": "z", "s4": "z"})
     maps = {"model_speakers": {"anna": "p", "bert": "q"}, "segment_speakers": dict.fromkeys(["s1", "s2"], "p")}
@@ -78,7 +75,7 @@ def test_contradiction_is_named() -> None:
         find_speakers(KEY, **maps)
 
 
-def test_read_speakers(tmp_path: Path) -> None:
+def test_read_speakers(tmp_path):
     path = tmp_path / "utt2spk"
     path.write_bytes("\ufeffu1 spk1\r\n\r\nu/2\tspkß\r\n".encode())
     assert read_speakers(path) == {"u1": "spk1", "u/2": "spkß"}
@@ -95,7 +92,7 @@ def test_read_speakers(tmp_path: Path) -> None:
         (b"u1\nu2\n", "2 problems"),
     ],
 )
-def test_bad_maps(tmp_path: Path, content: bytes, message: str) -> None:
+def test_bad_maps(tmp_path, content, message):
     path = tmp_path / "map"
     path.write_bytes(content)
     with pytest.raises(DataError, match=message):
@@ -114,23 +111,22 @@ def test_bad_maps(tmp_path: Path, content: bytes, message: str) -> None:
         ([], {}),
     ],
 )
-def test_prefixes(ids: list[str], groups: dict[str, int]) -> None:
+def test_prefixes(ids, groups):
     assert {prefix: len(names) for prefix, names in shared_prefixes(ids).items()} == groups
 
 
-def test_segments_without_a_target_trial_may_share_a_speaker() -> None:
+def test_segments_without_a_target_trial_may_share_a_speaker():
     rows = [("anna", "a-1", True), ("bert", "b-1", True), ("anna", "x-1", False), ("bert", "x-2", False)]
     models, segments, target = zip(*rows, strict=True)
     key = Key.from_ids([*models, "anna"], [*segments, "y-1"], is_target=[*target, False])
     doubt = doubt_speakers(key)
-    assert doubt is not None
     assert doubt.side == "segment"
     assert "2 of 3 segments that are in no target trial have ids that begin alike" in doubt.text
     names = dict.fromkeys(["x-1", "x-2"], "x") | {"a-1": "anna", "b-1": "bert", "y-1": "y"}
     assert doubt_speakers(key, segment_speakers=names) is None
 
 
-def test_models_have_the_speakers_of_their_target_segments() -> None:
+def test_models_have_the_speakers_of_their_target_segments():
     key = Key.from_ids(["m_1", "m_2", "n_1"], ["s", "t", "u"], is_target=[True, True, True])
     assert doubt_speakers(key) is not None
     assert doubt_speakers(key, segment_speakers={"s": "m", "t": "m", "u": "n"}) is None
@@ -138,7 +134,7 @@ def test_models_have_the_speakers_of_their_target_segments() -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), [("anna", "Anna"), ("Zo\xeb", "Zoe\u0308")])
-def test_speakers_whose_names_differ_in_case_or_unicode_form_alone_are_warned_of(tmp_path, caplog, one, other) -> None:
+def test_speakers_whose_names_differ_in_case_or_unicode_form_alone_are_warned_of(tmp_path, caplog, one, other):
     (tmp_path / "utt2spk").write_text(f"u1 {one}\nu2 {other}\nu3 bert\n", encoding="utf-8")
     assert len(set(read_speakers(tmp_path / "utt2spk").values())) == 3
     find_speakers(Key.from_ids([one, other, "bert"], ["s", "t", "u"], [True, True, False]))

@@ -1,7 +1,5 @@
 """Trials, keys and scores, and their join by id pair."""
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np
@@ -16,12 +14,12 @@ ids = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=3)
 pair_lists = st.lists(st.tuples(ids, ids), min_size=1, max_size=30, unique=True)
 
 
-def table(*names: str) -> np.ndarray:
+def table(*names):
     return np.array(names, dtype=object)
 
 
 @given(pair_lists)
-def test_from_ids_keeps_pairs_and_order_and_sorts_tables(listed: list[tuple[str, str]]) -> None:
+def test_from_ids_keeps_pairs_and_order_and_sorts_tables(listed):
     trials = Trials.from_ids(*zip(*listed, strict=True))
     assert list(trials.pairs()) == listed
     assert len(trials) == len(listed)
@@ -30,7 +28,7 @@ def test_from_ids_keeps_pairs_and_order_and_sorts_tables(listed: list[tuple[str,
     assert trials.models.dtype == trials.segments.dtype == np.int32
 
 
-def test_subset_keeps_tables_and_all_columns() -> None:
+def test_subset_keeps_tables_and_all_columns():
     key = Key.from_ids(["a", "a", "b"], ["s", "t", "s"], [True, False, False], types=["TC", "IC", "TW"])
     part = key.subset(np.array([False, True, True]))
     assert isinstance(part, Key)
@@ -43,7 +41,7 @@ def test_subset_keeps_tables_and_all_columns() -> None:
     assert list(key.trials().pairs()) == list(key.pairs())
 
 
-def test_lists_cannot_be_changed_and_leave_the_callers_arrays_writable() -> None:
+def test_lists_cannot_be_changed_and_leave_the_callers_arrays_writable():
     values = np.array([1.0, 2.0])
     scores = Scores.from_ids(["a", "b"], ["s", "s"], values)
     with pytest.raises(ValueError, match="read-only"):
@@ -75,13 +73,13 @@ def test_lists_cannot_be_changed_and_leave_the_callers_arrays_writable() -> None
         (lambda: Scores.from_ids(["a"], ["s"], [1.0, 2.0]), "values of shape"),
     ],
 )
-def test_malformed_lists_are_refused(build, words: str) -> None:
+def test_malformed_lists_are_refused(build, words):
     with pytest.raises(DataError, match=words):
         build()
 
 
 @given(pair_lists, pair_lists, st.integers(0, 2))
-def test_rows_are_those_of_the_pairs(some: list[tuple[str, str]], others: list[tuple[str, str]], every: int) -> None:
+def test_rows_are_those_of_the_pairs(some, others, every):
     """Also of lists without trials, of ids that the other list lacks, and of new pairs of ids that it has."""
     listed = some[:: every + 1] if every else []
     crossed = [(model, segment) for (model, _), (_, segment) in zip(some, some[::-1], strict=True)]
@@ -94,7 +92,7 @@ def test_rows_are_those_of_the_pairs(some: list[tuple[str, str]], others: list[t
 
 
 @given(pair_lists, st.randoms(use_true_random=False))
-def test_split_joins_by_pair_whatever_the_order(listed, random) -> None:
+def test_split_joins_by_pair_whatever_the_order(listed, random):
     """Against a dictionary."""
     truth = {pair: random.random() < 0.5 for pair in listed}
     value = {pair: random.gauss(0, 1) for pair in listed}
@@ -118,7 +116,7 @@ KEY = Key.from_ids(["a", "a", "b"], ["s", "t", "s"], [True, False, False])
         (["b", "a"], ["ss", "s"], "1 score with an id .*, such as the segment 'ss': 'b ss'", ([2.0], [])),
     ],
 )
-def test_lists_that_do_not_fit_are_an_error_or_dropped_and_counted(models, segments, words, kept, caplog) -> None:
+def test_lists_that_do_not_fit_are_an_error_or_dropped_and_counted(models, segments, words, kept, caplog):
     scores = Scores.from_ids(models, segments, [1.0, 2.0])
     with pytest.raises(DataError, match=words):
         split_scores(scores, KEY)
@@ -131,7 +129,7 @@ def test_lists_that_do_not_fit_are_an_error_or_dropped_and_counted(models, segme
         split_scores(scores, KEY, missing="ignore")
 
 
-def test_a_key_may_ask_for_some_of_the_scored_pairs(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_may_ask_for_some_of_the_scored_pairs(caplog):
     scores = Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.0, np.inf, -np.inf, 4.0])
     key = Key.from_ids(["b", "a"], ["s", "t"], [True, False])
     with caplog.at_level(logging.INFO, "evaluation"):

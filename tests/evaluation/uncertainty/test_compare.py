@@ -1,13 +1,10 @@
 """`compare`: p-values are those of Student's t on paired speakers, and agree with the intervals."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
 from evaluation import compare
-from evaluation.metrics import SortedScores
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Resampling, holm, paired_differences, sample_from
 from spkbase.errors import DataError
@@ -18,7 +15,7 @@ KEY = Key.from_ids(*zip(*PAIRS, strict=True), [segment.startswith(model) for mod
 MAP = {**{name: name for name in SPEAKERS}, **{segment: segment[:3] for _, segment in PAIRS}}
 
 
-def systems(gap: float) -> dict[str, Scores]:
+def systems(gap):
     """Two systems whose target scores differ by a gap on average, more for some speakers than for others."""
     rng = np.random.default_rng(1)
     own = dict(zip(SPEAKERS, rng.normal(gap, 0.5, len(SPEAKERS)), strict=True))
@@ -29,7 +26,7 @@ def systems(gap: float) -> dict[str, Scores]:
     return {name: Scores.from_ids(*zip(*PAIRS, strict=True), values) for name, values in (("a", first), ("b", second))}
 
 
-def mean_target(scores: SortedScores) -> dict[str, float]:
+def mean_target(scores):
     return {"mean": float(scores.thresholds @ scores.target / scores.n_target)}
 
 

@@ -1,30 +1,22 @@
 """Groups of trials: tables, sides, metrics of each group by themselves, extremes and their intervals."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from evaluation.metrics.detection import eer
-from evaluation.metrics.sorted_scores import SortedScores
-from evaluation.trials.lists import Key
-from evaluation.trials.speakers import TrialSpeakers, find_speakers, group_trials, read_metadata
-from evaluation.uncertainty import Resampling
-from evaluation.uncertainty.groups import Groups, evaluate_groups
-from evaluation.uncertainty.resampling import sample_of
+from evaluation.metrics import eer
+from evaluation.trials import Key, TrialSpeakers, find_speakers, group_trials, read_metadata
+from evaluation.uncertainty import Resampling, evaluate_groups, sample_of
 from spkbase.errors import DataError
 
 KEY = Key.from_ids(["a", "a", "b", "b", "c"], ["a1", "b1", "b1", "c1", "c1"], [True, False, True, False, True])
 
 
-def metrics(scores: SortedScores) -> dict[str, float]:
+def metrics(scores):
     spread = float((scores.thresholds * scores.target).sum() / scores.n_target)
     return {"eer.interpolated": eer(scores, method="interpolated"), "mean": spread}
 
 
-def evaluated(shifts: tuple[float, ...], *, n_speakers: int = 60, seed: int = 0, resamples: int = 0) -> Groups:
+def evaluated(shifts, *, n_speakers=60, seed=0, resamples=0):
     """Give groups of speakers that differ in the shift of their target scores, all trials within a group."""
     rng = np.random.default_rng(seed)
     models, segments = np.divmod(np.arange(n_speakers**2), n_speakers)
@@ -57,7 +49,7 @@ def evaluated(shifts: tuple[float, ...], *, n_speakers: int = 60, seed: int = 0,
         "id\tsex\taccent\na\tf\tnorth\nb\tm\t\n",
     ],
 )
-def test_read_metadata(tmp_path: Path, text: str) -> None:
+def test_read_metadata(tmp_path, text):
     path = tmp_path / "table"
     path.write_bytes(text.encode())
     assert read_metadata(path, "sex") == {"a": "f", "b": "m"}
@@ -75,7 +67,7 @@ def test_read_metadata(tmp_path: Path, text: str) -> None:
         (b"id,sex\n\xff,f\n", ":2: expected text in UTF-8"),
     ],
 )
-def test_bad_tables(tmp_path: Path, content: bytes, message: str) -> None:
+def test_bad_tables(tmp_path, content, message):
     path = tmp_path / "table"
     path.write_bytes(content)
     with pytest.raises(DataError, match=message):
@@ -85,24 +77,24 @@ def test_bad_tables(tmp_path: Path, content: bytes, message: str) -> None:
 # groups of trials
 
 
-def groups_of(metadata: dict[str, str], **options: object) -> list[str]:
-    codes, names = group_trials(KEY, metadata, **options)  # type: ignore[arg-type]
+def groups_of(metadata, **options):
+    codes, names = group_trials(KEY, metadata, **options)
     return [{-1: "across", -2: "blank"}.get(code) or names[code] for code in codes.tolist()]
 
 
-def test_groups_by_both_sides() -> None:
+def test_groups_by_both_sides():
     sides = {"a": "f", "b": "f", "c": "m", "a1": "f", "b1": "f", "c1": "m"}
     assert groups_of(sides) == ["f", "f", "f", "across", "m"]
 
 
-def test_groups_by_one_known_side_or_speakers() -> None:
+def test_groups_by_one_known_side_or_speakers():
     assert groups_of({"a1": "x", "b1": "y", "c1": "z", "other": "w"}) == ["x", "y", "y", "z", "z"]
     by_speaker = {"a": "f", "b": "f", "c": "m"}
     assert groups_of(by_speaker) == ["f", "f", "f", "f", "m"]
     assert groups_of(by_speaker, speakers=find_speakers(KEY)) == ["f", "f", "f", "across", "m"]
 
 
-def test_unknown_ids_are_named() -> None:
+def test_unknown_ids_are_named():
     with pytest.raises(DataError, match="1 of 3 models are not in the table: 'c'"):
         groups_of({"a": "f", "b": "f"})
     with pytest.raises(DataError, match="no model or segment of the key is in the table"):
@@ -112,7 +104,7 @@ def test_unknown_ids_are_named() -> None:
 # metrics of groups
 
 
-def test_extremes_without_resamples() -> None:
+def test_extremes_without_resamples():
     found = evaluated((0.0, 1.0, 2.0))
     extremes = found.extremes["eer.interpolated"]
     assert (extremes.highest, extremes.lowest, extremes.worst) == ("g0", "g2", "g0")
@@ -122,7 +114,7 @@ def test_extremes_without_resamples() -> None:
     assert not found.groups["g0"].intervals
 
 
-def test_gap_is_found_where_there_is_one() -> None:
+def test_gap_is_found_where_there_is_one():
     found = evaluated((0.0, 3.0), resamples=200)
     extremes = found.extremes["mean"]
     assert 0 < extremes.gap.low < 3 < extremes.gap.high
@@ -133,7 +125,7 @@ def test_gap_is_found_where_there_is_one() -> None:
     assert np.isfinite(evaluated((0.0, 3.0), resamples=2).extremes["mean"].gap.high)
 
 
-def test_gap_is_not_found_where_there_is_none() -> None:
+def test_gap_is_not_found_where_there_is_none():
     """Of four equal groups the largest difference looks large; the interval must hold 0 in 95 of 100 cases."""
     missed = sum(
         evaluated((0.0,) * 4, n_speakers=40, seed=seed, resamples=80).extremes["mean"].gap.low > 0 for seed in range(40)
@@ -141,7 +133,7 @@ def test_gap_is_not_found_where_there_is_none() -> None:
     assert missed <= 5  # of 40 at most 5 by chance, with a probability of 98.6 % at 5 %
 
 
-def test_groups_without_a_class_or_with_one_speaker() -> None:
+def test_groups_without_a_class_or_with_one_speaker():
     models, segments = np.divmod(np.arange(25), 5)
     is_target = models == segments
     rng = np.random.default_rng(0)

@@ -1,7 +1,5 @@
 """Intervals of error rates where errors are few: bounds by speakers, no jumps, the usual ones where they abound."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -36,7 +34,7 @@ KALDI = method_of("eer.kaldi")
 
 
 @pytest.mark.parametrize(("n_units", "n_trials"), [(5, 35), (23, 184), (100, 300)])
-def test_no_error_is_the_rate_at_which_none_is_seen_in_5_percent_of_the_cases(n_units: int, n_trials: int) -> None:
+def test_no_error_is_the_rate_at_which_none_is_seen_in_5_percent_of_the_cases(n_units, n_trials):
     found = interval(0.0, np.zeros(50), method=KALDI, n_units=n_units, n_trials=n_trials)
     assert found.low == 0
     rng = np.random.default_rng(n_units)
@@ -49,16 +47,14 @@ def test_no_error_is_the_rate_at_which_none_is_seen_in_5_percent_of_the_cases(n_
 
 @pytest.mark.parametrize("errors", [0, 1, 4])
 @pytest.mark.parametrize("n_units", [5, 23, 100])
-def test_with_one_trial_a_speaker_it_is_the_interval_of_clopper_and_pearson(n_units: int, errors: int) -> None:
+def test_with_one_trial_a_speaker_it_is_the_interval_of_clopper_and_pearson(n_units, errors):
     low, high = rate_interval(errors / n_units, n_units=n_units, n_trials=n_units)
     found = stats.binomtest(errors, n_units).proportion_ci(0.95 if errors else 0.9, method="exact")
     assert (low, high) == pytest.approx((found.low, found.high), abs=1e-5)
 
 
 @pytest.mark.parametrize(("n_units", "n_trials", "errors"), [(5, 35, 3), (10, 74, 9), (23, 184, 1)])
-def test_so_many_errors_or_fewer_are_seen_in_the_share_that_is_asked_for(
-    n_units: int, n_trials: int, errors: int
-) -> None:
+def test_so_many_errors_or_fewer_are_seen_in_the_share_that_is_asked_for(n_units, n_trials, errors):
     found = rate_where(errors, n_units, n_trials, 0.1)
     rng = np.random.default_rng(errors)
     limit = stats.norm.ppf(found) + np.sqrt(OF_SPEAKERS) * rng.standard_normal((40_000, n_units))
@@ -67,7 +63,7 @@ def test_so_many_errors_or_fewer_are_seen_in_the_share_that_is_asked_for(
     assert np.mean(seen <= errors) == pytest.approx(0.1, abs=0.006)
 
 
-def shares_of_errors(rng: np.random.Generator, shape: tuple[int, int, int], variances: tuple[float, ...], rate: float):
+def shares_of_errors(rng, shape, variances, rate):
     """Return each speaker's share of errors in each draw; variances of a score are of speaker, recording and draw."""
     n_draws, n_units, each = shape
     sizes = ((1, n_units, 1), (1, n_units, each), (n_draws, n_units, each))
@@ -77,24 +73,21 @@ def shares_of_errors(rng: np.random.Generator, shape: tuple[int, int, int], vari
 
 @pytest.mark.parametrize("errors_in", [0, 1, 5])
 @pytest.mark.parametrize("level", [0.95, 1 - 0.05 / 16])
-def test_copies_of_a_draw_change_nothing(errors_in: int, level: float) -> None:
+def test_copies_of_a_draw_change_nothing(errors_in, level):
     """The same sample given 1, 3 and 10 times had the upper ends 0.190, 0.121 and 0.076."""
     rng = np.random.default_rng(errors_in)
     shares = np.where(np.arange(10) < errors_in, 2 / 7, 0.0)
     resampled = rng.multinomial(10, np.full(10, 0.1), 400) @ shares / 10
     settings = {"method": KALDI, "n_units": 10, "n_trials": 70, "level": level}
     once, *again = (
-        interval_over_draws([shares.mean()] * count, [resampled] * count, **settings)  # type: ignore[arg-type]
-        for count in (1, 3, 10)
+        interval_over_draws([shares.mean()] * count, [resampled] * count, **settings) for count in (1, 3, 10)
     )
     assert all((one.low, one.high) == pytest.approx((once.low, once.high), rel=1e-12) for one in again)
 
 
 @pytest.mark.parametrize("variances", [(0.7, 0.3, 0.0), (0.7, 0.2, 0.1), (0.4, 0.1, 0.5)])
 @pytest.mark.parametrize(("n_units", "each", "rate"), [(10, 7, 0.1), (23, 40, 0.03)])
-def test_upper_ends_over_draws_hold_the_true_rate(
-    variances: tuple[float, float, float], n_units: int, each: int, rate: float
-) -> None:
+def test_upper_ends_over_draws_hold_the_true_rate(variances, n_units, each, rate):
     """Just above the bound without an error coverage is least: an end that claims 95 % holds in 93 % or more."""
     rng, above = np.random.default_rng(7), 0
     for _ in range(400):
@@ -109,7 +102,7 @@ def test_upper_ends_over_draws_hold_the_true_rate(
 @pytest.mark.parametrize(
     ("n_units", "each", "worth"), [(10, 7, 20), (10, 7, 70), (23, 40, 100), (23, 40, 920), (80, 8, 300)]
 )
-def test_no_interval_ends_below_the_bound_without_an_error(n_units: int, each: int, worth: int, level: float) -> None:
+def test_no_interval_ends_below_the_bound_without_an_error(n_units, each, worth, level):
     """Trials are worth as many throughout; of 920 by 23 speakers it was 12.2 % without an error and 0.8 % of one."""
     shares, sizes = (np.arange(400) + 0.5) / 400, {"n_units": n_units, "n_trials": n_units * each}
     least = interval(0.0, np.zeros(50), method=KALDI, level=level, **sizes).high
@@ -119,19 +112,19 @@ def test_no_interval_ends_below_the_bound_without_an_error(n_units: int, each: i
 
 
 @pytest.mark.parametrize("n_trials", [6, 34, 60])
-def test_the_exact_ends_rise_with_errors(n_trials: int) -> None:
+def test_the_exact_ends_rise_with_errors(n_trials):
     counts = np.linspace(0, n_trials, 25)
     ends = np.array([rate_interval(count / n_trials, n_units=10, n_trials=n_trials) for count in counts.tolist()])
     assert (np.diff(ends, axis=0) >= 0).all()
     assert ends[-1, 1] == 1
 
 
-def draws(rate: float, deviation: float) -> np.ndarray:
+def draws(rate, deviation):
     """Resampled rates around a rate, no two alike."""
     return np.clip(rate + deviation * stats.norm.ppf((np.arange(400) + 0.5) / 400), 0, 1)
 
 
-def test_where_errors_abound_the_interval_is_the_usual_one() -> None:
+def test_where_errors_abound_the_interval_is_the_usual_one():
     rate, deviation = 0.1, 0.02
     assert independent_errors(rate, deviation**2 * 50 / 49, 400) > PLENTY
     found = interval(rate, draws(rate, deviation), method=KALDI, n_units=50, n_trials=400)
@@ -139,7 +132,7 @@ def test_where_errors_abound_the_interval_is_the_usual_one() -> None:
     assert (found.low, found.high, found.note) == (usual.low, usual.high, "")
 
 
-def test_nothing_jumps() -> None:
+def test_nothing_jumps():
     """Ends move little when the rate does: from nearly no error to many, through all that is mixed."""
     rates = np.geomspace(1e-3, 0.2, 400)
     ends = []
@@ -158,7 +151,7 @@ def test_nothing_jumps() -> None:
 # means over draws
 
 
-def test_the_parts_of_the_variance_are_those_of_a_two_way_table() -> None:
+def test_the_parts_of_the_variance_are_those_of_a_two_way_table():
     """Oracle: mean squares of the table of speakers and draws, for the mean of its cells under all resamples."""
     rng = np.random.default_rng(1)
     n_speakers, n_draws = 6, 3
@@ -178,7 +171,7 @@ def test_the_parts_of_the_variance_are_those_of_a_two_way_table() -> None:
     assert_allclose(again[1], shifted.mean(axis=1).var(ddof=1) / n_draws - interaction, atol=0.003)
 
 
-def test_an_interval_becomes_as_much_wider_as_the_variance_and_the_degrees_of_freedom_say() -> None:
+def test_an_interval_becomes_as_much_wider_as_the_variance_and_the_degrees_of_freedom_say():
     ratio = float(widening(2.0, 6.0, n_units=11, n_draws=3, level=0.95))
     freedom = 8**2 / (2**2 / 10 + 6**2 / 2)
     assert_allclose(ratio, 2 * stats.t.ppf(0.975, freedom) / stats.t.ppf(0.975, 10))
@@ -186,23 +179,23 @@ def test_an_interval_becomes_as_much_wider_as_the_variance_and_the_degrees_of_fr
     assert found.tolist() == [1.0, 1.0, 1.0, 1.0]
 
 
-def test_two_draws_that_differ_are_not_few_errors() -> None:
+def test_two_draws_that_differ_are_not_few_errors():
     """13 of 70 trials fail, as 10.0 and 26.8 % of two draws; it was "few errors, worth 0.4 independent ones"."""
     rng = np.random.default_rng(0)
     resampled = np.clip(rng.normal(0.184, 0.05, 400) + np.array([[-0.084], [0.084]]), 0.01, 0.6)
     settings = {"method": method_of("eer.rocch"), "n_units": 10, "n_trials": 70}
-    found = interval_over_draws([0.1, 0.268], resampled, **settings)  # type: ignore[arg-type]
+    found = interval_over_draws([0.1, 0.268], resampled, **settings)
     assert "few errors" not in found.note
     assert "the 2 draws differ: the interval is" in found.note
-    alike = interval_over_draws([0.184, 0.184], resampled, **settings)  # type: ignore[arg-type]
+    alike = interval_over_draws([0.184, 0.184], resampled, **settings)
     assert alike.note == ""
     assert alike.high - alike.low < found.high - found.low
-    none = interval_over_draws([0.0, 0.0], np.zeros((2, 400)), **settings)  # type: ignore[arg-type]
+    none = interval_over_draws([0.0, 0.0], np.zeros((2, 400)), **settings)
     assert "draws differ" not in none.note
     assert "no error" in none.note
 
 
-def test_draws_of_other_trials_are_refused() -> None:
+def test_draws_of_other_trials_are_refused():
     one, other = (simulate(np.random.default_rng(0), count, 1, 1.6, 0.0)[0] for count in (5, 6))
     with pytest.raises(DataError, match=r"draw 1.*draw 2"):
         confidence_intervals([one, other], metrics, Resampling(10))
@@ -210,7 +203,7 @@ def test_draws_of_other_trials_are_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moved", [0.0, 0.25])
-def test_intervals_hold_the_true_value_in_nearly_the_share_asked_for(moved: float) -> None:
+def test_intervals_hold_the_true_value_in_nearly_the_share_asked_for(moved):
     """Of 80 repetitions 76 are expected; 69 or fewer are as good as impossible (2 in 1000)."""
     found = [repeat(12, 3, 1.6, moved, 100, seed)["eer.rocch"][0, :2] for seed in range(1000, 1080)]
     assert np.sum(found) <= 10
@@ -219,7 +212,7 @@ def test_intervals_hold_the_true_value_in_nearly_the_share_asked_for(moved: floa
 # the methods
 
 
-def test_normal_method_is_student() -> None:
+def test_normal_method_is_student():
     draws = np.random.default_rng(0).normal(3, 0.2, 500)
     found = interval(3.1, draws, method=Method("identity"), n_units=20)
     reach = stats.t.ppf(0.975, 19) * draws.std(ddof=1) * np.sqrt(20 / 19)
@@ -227,16 +220,16 @@ def test_normal_method_is_student() -> None:
 
 
 @pytest.mark.parametrize("n_units", [5, 100])
-def test_one_value_alone_has_the_same_interval_as_simultaneously(n_units: int) -> None:
+def test_one_value_alone_has_the_same_interval_as_simultaneously(n_units):
     values = 3 + 0.2 * stats.norm.ppf((np.arange(4000) + 0.5) / 4000)
     settings = {"method": Method("identity"), "n_units": n_units}
-    alone = interval(3.1, values, **settings)  # type: ignore[arg-type]
-    low, high = simultaneous(np.array([3.1]), values[:, None], **settings)  # type: ignore[arg-type]
+    alone = interval(3.1, values, **settings)
+    low, high = simultaneous(np.array([3.1]), values[:, None], **settings)
     assert (low[0], high[0]) == pytest.approx((alone.low, alone.high), abs=2e-3 * (alone.high - alone.low))
 
 
 @pytest.mark.parametrize(("times", "worth"), [(1.0, 54), (1.5, 24), (3.0, 6)])
-def test_what_draws_have_in_common_makes_trials_of_few_errors_worth_less(times: float, worth: int) -> None:
+def test_what_draws_have_in_common_makes_trials_of_few_errors_worth_less(times, worth):
     """Half an error is 0.01 here: resamples without an error have no interval of the usual kind to be mixed with."""
     found = interval(0.01, np.array([0.0, 0.01] * 20), method=KALDI, n_units=5, n_trials=54, widening=times)
     low, high = rate_interval(0.01, n_units=5, n_trials=worth)
@@ -244,7 +237,7 @@ def test_what_draws_have_in_common_makes_trials_of_few_errors_worth_less(times: 
 
 
 @pytest.mark.parametrize(("metric", "times"), [("min_cllr", 1.1), ("min_dcf.0.01", 1.1), ("eer.rocch", 1), ("cllr", 1)])
-def test_differences_of_what_is_chosen_on_the_trials_are_wider(metric: str, times: float) -> None:
+def test_differences_of_what_is_chosen_on_the_trials_are_wider(metric, times):
     """At the width of the resamples a test at 5 % called 6 to 9 % significant by chance."""
     resampled = np.random.default_rng(0).normal(0.1, 0.02, 400)
     found = interval(0.1, resampled, method=method_of(metric, difference=True), n_units=20)
@@ -262,21 +255,21 @@ def test_differences_of_what_is_chosen_on_the_trials_are_wider(metric: str, time
     ],
 )
 @pytest.mark.parametrize("factor", [0.0, HULL_FACTOR])
-def test_scales(scale: str, upper: float, forth: object, back: object, factor: float) -> None:
+def test_scales(scale, upper, forth, back, factor):
     draws = np.random.default_rng(0).uniform(0.2, 0.4, 300)
-    method = Method(scale, factor=factor, upper=upper)  # type: ignore[arg-type]
+    method = Method(scale, factor=factor, upper=upper)
     found = interval(0.25, draws, method=method, n_units=8, level=0.9)
-    values, centre = forth(draws), forth(0.25)  # type: ignore[operator]
+    values, centre = forth(draws), forth(0.25)
     if factor:
         centre = centre - factor * (values.mean() - centre)
     reach = stats.t.ppf(0.95, 7) * values.std(ddof=1) * np.sqrt(8 / 7)
-    expected = (back(centre - reach), back(centre + reach))  # type: ignore[operator]
+    expected = (back(centre - reach), back(centre + reach))
     assert (found.low, found.high) == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("name", ["eer.rocch", "min_dcf.0.01", "min_cllr", "zebra.population", "d_sys_pav", "prbep"])
 @pytest.mark.parametrize("shift", [-0.2, 0.2])
-def test_an_interval_holds_its_value(name: str, shift: float) -> None:
+def test_an_interval_holds_its_value(name, shift):
     """With the bias of the hull removed that of 40.4 % was 40.8 to 50.0 %."""
     method = method_of(name)
     value = 0.6 * min(method.upper, 1.0)
@@ -285,13 +278,13 @@ def test_an_interval_holds_its_value(name: str, shift: float) -> None:
     assert found.low <= value <= found.high
 
 
-def test_the_worst_case_of_a_sample_has_no_interval() -> None:
+def test_the_worst_case_of_a_sample_has_no_interval():
     found = interval(2.725, np.linspace(2.63, 2.72, 50), method=method_of("zebra.individual"), n_units=20)
     assert (found.value, found.has_interval) == (2.725, False)
     assert "no true value" in found.note
 
 
-def test_intervals_stay_in_range() -> None:
+def test_intervals_stay_in_range():
     draws = np.random.default_rng(0).uniform(0, 0.1, 300)
     draws[:100] = 0  # no error at all in a third of the resamples
     for name in ("eer.rocch", "eer.kaldi", "min_dcf.0.01", "cllr", "min_cllr", "zebra.population", "d_sys"):
@@ -300,7 +293,7 @@ def test_intervals_stay_in_range() -> None:
         assert 0 <= found.low < found.high <= method_of(name).upper
 
 
-def test_too_few_errors_are_said() -> None:
+def test_too_few_errors_are_said():
     draws = np.array([0.0, 0.01] * 20)
     found = interval(0.01, draws, method=method_of("tpr_at_fpr.0.01"), n_units=5, n_trials=50)
     assert np.isnan([found.low, found.high]).all()
@@ -312,7 +305,7 @@ def test_too_few_errors_are_said() -> None:
     assert interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=500).low < 0.01
 
 
-def test_infinite_undefined_and_constant_draws() -> None:
+def test_infinite_undefined_and_constant_draws():
     method = method_of("cllr")
     draws = np.array([0.1, 0.2, 0.3, np.inf] * 10)
     found = interval(0.2, draws, method=method, n_units=5)
@@ -326,7 +319,7 @@ def test_infinite_undefined_and_constant_draws() -> None:
     assert with_gaps == interval(0.2, draws[:3], method=method, n_units=5)
 
 
-def test_methods_by_name() -> None:
+def test_methods_by_name():
     assert method_of("min_dcf_unnormalised.0.01").upper == 0.01
     assert method_of("min_dcf_unnormalised.0.9").upper == pytest.approx(0.1)
     assert method_of("min_dcf_unnormalised").upper == np.inf

@@ -1,9 +1,6 @@
 """The interval of the minimum over attackers: no end rises with another attacker, coverage, a perfect anonymiser."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +11,7 @@ from benchmarks.minimum_over_attackers import of_perfect, repeat
 from evaluation.metrics import eer, method_of
 from evaluation.uncertainty import (
     Interval,
-    Minimum,
     Resampling,
-    Sample,
     bootstrap,
     interval_over_draws,
     minima_over_attackers,
@@ -26,28 +21,28 @@ from evaluation.uncertainty.confidence import AT_ONCE, METHOD
 from spkbase.errors import DataError
 
 
-def minimum_over_attackers(given: dict[str, list[Sample]], **settings: Any) -> Minimum:
+def minimum_over_attackers(given, **settings):
     return minima_over_attackers(given, {"all": given}, **settings)["all"]
 
 
-def ends(found: Minimum) -> tuple[float, float]:
+def ends(found):
     return found.interval.low, found.interval.high
 
 
-def samples(*rates: float, seed: int = 0, n_speakers: int = 12, draws: int = 1) -> dict[str, list[Sample]]:
+def samples(*rates, seed=0, n_speakers=12, draws=1):
     """Attackers of these true equal error rates on the same trials."""
     distances = tuple((-2 * ndtri(np.repeat(rates, draws))).tolist())
     drawn = simulate(np.random.default_rng(seed), n_speakers, distances, most_nontarget=600)
     return {f"attacker-{place}": drawn[place * draws : (place + 1) * draws] for place in range(len(rates))}
 
 
-def minima(given: dict[str, list[Sample]], groups: dict[str, Any], seed: int = 0) -> dict[str, Minimum]:
+def minima(given, groups, seed=0):
     return minima_over_attackers(given, groups, resampling=Resampling(40, seed), permutations=0)
 
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("n_speakers", [5, 12])
-def test_another_attacker_never_raises_an_end(seed: int, n_speakers: int) -> None:
+def test_another_attacker_never_raises_an_end(seed, n_speakers):
     """Of any strength, in any order, within one call and from one call to the next."""
     rng = np.random.default_rng(seed)
     given = samples(*rng.uniform(0.001, 0.45, 5), seed=seed, n_speakers=n_speakers)
@@ -63,14 +58,14 @@ def test_another_attacker_never_raises_an_end(seed: int, n_speakers: int) -> Non
         assert ends(apart) == tuple(np.min([alone[name] for name in members], axis=0))
 
 
-def test_each_end_is_that_of_an_attacker_at_its_level() -> None:
+def test_each_end_is_that_of_an_attacker_at_its_level():
     given = samples(0.1, 0.12, 0.3, draws=2)
     found = minimum_over_attackers(given, resampling=Resampling(80, 3, 0.9))
     apart = []
     for drawn in given.values():
         rates = [eer(sample.runs()) for sample in drawn]
         resampled = [one["eer"] for one in bootstrap(drawn, lambda runs: {"eer": eer(runs)}, Resampling(80, 3))]
-        sizes: dict[str, Any] = {"n_units": drawn[0].n_effective, "n_trials": drawn[0].n_least}
+        sizes = {"n_units": drawn[0].n_effective, "n_trials": drawn[0].n_least}
         apart.append(
             [
                 interval_over_draws(rates, resampled, method=method_of("eer.rocch"), level=level, **sizes)
@@ -88,7 +83,7 @@ def test_each_end_is_that_of_an_attacker_at_its_level() -> None:
     assert (ends(again), again.perfect) == (ends(found), found.perfect), "the order of attackers does not matter"
 
 
-def test_a_minimum_of_minima_is_that_of_all() -> None:
+def test_a_minimum_of_minima_is_that_of_all():
     """Scenarios of one set, and sets of other speakers, are joined by their ends."""
     given = samples(0.1, 0.2, 0.15, 0.12)
     names = list(given)
@@ -103,7 +98,7 @@ def test_a_minimum_of_minima_is_that_of_all() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rate", "ratio"), [(0.1, 1.0), (0.1, 1.15), (0.02, 1.0)])
-def test_it_holds_the_smallest_true_rate(rate: float, ratio: float) -> None:
+def test_it_holds_the_smallest_true_rate(rate, ratio):
     """Of 60 repetitions 57 are expected or more; 53 or fewer are as good as impossible (6 in 1000)."""
     rates = tuple((rate * ratio ** np.arange(16)).tolist())
     found = np.array([repeat(20, rates, 100, seed)[:, 1] for seed in range(60)])
@@ -111,7 +106,7 @@ def test_it_holds_the_smallest_true_rate(rate: float, ratio: float) -> None:
         assert np.sum((low <= rate) & (rate <= high)) >= 54
 
 
-def test_what_is_told_of_a_perfect_anonymiser_is_what_its_attackers_print() -> None:
+def test_what_is_told_of_a_perfect_anonymiser_is_what_its_attackers_print():
     """A review had 42.3 % on average of 16 attackers of 50 % with 10 speakers of 7 segments."""
     printed, told, low = np.array([of_perfect(10, 8, seed) for seed in range(12)]).T
     assert told.mean() == pytest.approx(printed.mean(), abs=0.01)
@@ -120,7 +115,7 @@ def test_what_is_told_of_a_perfect_anonymiser_is_what_its_attackers_print() -> N
     assert of_perfect(10, 1, 0)[1] > told[0]
 
 
-def test_bad_input() -> None:
+def test_bad_input():
     for nothing in ({}, {"a": []}):
         with pytest.raises(DataError, match="at least one attacker"):
             minimum_over_attackers(nothing)

@@ -1,23 +1,16 @@
 """The bootstrap against explicit repetition of trials, its weights, its errors, and intervals against closed forms."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
-from evaluation.metrics.detection import eer, min_dcf
-from evaluation.metrics.sorted_scores import SortedScores, sort_scores
-from evaluation.trials.lists import Key, Scores
-from evaluation.trials.speakers import TrialSpeakers
-from evaluation.uncertainty import Resampling
-from evaluation.uncertainty.confidence import confidence_intervals, paired_differences, sample_from
-from evaluation.uncertainty.resampling import Sample, bootstrap, draw, sample_of
+from evaluation.metrics import eer, min_dcf, sort_scores
+from evaluation.trials import Key, Scores, TrialSpeakers
+from evaluation.uncertainty import Resampling, confidence_intervals, paired_differences, sample_from
+from evaluation.uncertainty.resampling import bootstrap, draw, sample_of
 from spkbase.errors import DataError
 
 
-def means(scores: SortedScores) -> dict[str, float]:
+def means(scores):
     """Linear metrics, of which everything is known."""
     return {
         "target": float(scores.thresholds @ scores.target / scores.n_target),
@@ -26,7 +19,7 @@ def means(scores: SortedScores) -> dict[str, float]:
     }
 
 
-def simulated(n_speakers: int = 12, n_segments: int = 3, *, seed: int = 0, digits: int = 1) -> tuple[np.ndarray, ...]:
+def simulated(n_speakers=12, n_segments=3, *, seed=0, digits=1):
     """Give scores with ties, truth, and codes of the speakers of models and segments, in a random order."""
     rng = np.random.default_rng(seed)
     models, segments = np.divmod(rng.permutation(n_speakers * n_speakers * n_segments), n_speakers * n_segments)
@@ -35,11 +28,11 @@ def simulated(n_speakers: int = 12, n_segments: int = 3, *, seed: int = 0, digit
     return np.round(scores, digits), models == speakers, models, speakers
 
 
-def table(n_speakers: int, models: np.ndarray, segments: np.ndarray) -> TrialSpeakers:
+def table(n_speakers, models, segments):
     return TrialSpeakers(np.array([f"s{n:03d}" for n in range(n_speakers)], object), models, segments)
 
 
-def sampled(**options: int) -> Sample:
+def sampled(**options):
     scores, is_target, models, speakers = simulated(**options)
     return sample_of(scores, is_target, table(int(models.max()) + 1, models, speakers))
 
@@ -47,7 +40,7 @@ def sampled(**options: int) -> Sample:
 # draws and weights
 
 
-def test_weights_are_repetitions_of_trials() -> None:
+def test_weights_are_repetitions_of_trials():
     scores, is_target, models, speakers = simulated()
     sample = sample_of(scores, is_target, table(12, models, speakers))
     for weights in draw(sample, seed=3, block=0, size=5):
@@ -58,15 +51,7 @@ def test_weights_are_repetitions_of_trials() -> None:
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
-def test_nontarget_within_a_speaker_counts_once_for_each_copy() -> None:
-    speakers = table(2, np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]))
-    sample = sample_of([3.0, 2.0, 1.0, 0.0], [True, False, False, True], speakers)
-    runs = sample.runs(np.array([3.0, 2.0, 1.0]))
-    np.testing.assert_array_equal(runs.target, [2, 0, 0, 3])
-    np.testing.assert_array_equal(runs.nontarget, [0, 6, 3, 0])
-
-
-def test_draws_are_multinomial() -> None:
+def test_draws_are_multinomial():
     sample = sampled()
     weights = np.concatenate([draw(sample, seed=1, block=block, size=50) for block in range(80)])
     assert (weights[:, :-1].sum(axis=1) == 12).all()
@@ -77,7 +62,7 @@ def test_draws_are_multinomial() -> None:
     assert len(np.unique(weights, axis=0)) > 3900  # 12 out of 12 repeat themselves now and then
 
 
-def test_draws_by_trial() -> None:
+def test_draws_by_trial():
     scores, is_target, _, _ = simulated()
     sample = sample_of(scores, is_target)
     weights = draw(sample, seed=1, block=0, size=400)
@@ -92,7 +77,7 @@ def test_draws_by_trial() -> None:
     assert values.std() == pytest.approx(expected, rel=0.15)
 
 
-def test_spread_of_target_mean_is_that_of_speakers() -> None:
+def test_spread_of_target_mean_is_that_of_speakers():
     """The mean of means of speakers has the textbook bootstrap error, whatever trials of a speaker have in common."""
     scores, is_target, models, speakers = simulated(n_speakers=40, n_segments=5)
     sample = sample_of(scores, is_target, table(40, models, speakers))
@@ -103,7 +88,7 @@ def test_spread_of_target_mean_is_that_of_speakers() -> None:
     assert by_trial.std() < 0.65 * values.std()
 
 
-def test_seed_and_workers() -> None:
+def test_seed_and_workers():
     sample = sampled()
     one = bootstrap(sample, means, Resampling(60, 7))[0]["eer.interpolated"]
     np.testing.assert_array_equal(one, bootstrap(sample, means, Resampling(60, 7), jobs=2)[0]["eer.interpolated"])
@@ -113,7 +98,7 @@ def test_seed_and_workers() -> None:
 # paired
 
 
-def test_pairs_are_sharper_than_systems_apart() -> None:
+def test_pairs_are_sharper_than_systems_apart():
     scores, is_target, models, speakers = simulated(n_speakers=30)
     rng = np.random.default_rng(1)
     samples = {
@@ -127,7 +112,7 @@ def test_pairs_are_sharper_than_systems_apart() -> None:
     assert gap.high - gap.low < 0.5 * min(one.high - one.low for one in apart)
 
 
-def test_other_trials_are_refused() -> None:
+def test_other_trials_are_refused():
     scores, is_target, models, speakers = simulated()
     base = sample_of(scores, is_target, table(12, models, speakers))
     less = sample_of(scores[1:], is_target[1:], table(12, models[1:], speakers[1:]))
@@ -140,7 +125,7 @@ def test_other_trials_are_refused() -> None:
 # intervals
 
 
-def test_unresolved_costs_are_said() -> None:
+def test_unresolved_costs_are_said():
     sample = sampled()  # 396 nontarget trials
     found = confidence_intervals(
         sample,
@@ -155,7 +140,7 @@ def test_unresolved_costs_are_said() -> None:
 # bad input
 
 
-def test_classes_that_vanish() -> None:
+def test_classes_that_vanish():
     # one speaker of 30 has target trials with another: most draws leave the class empty
     models, segments = np.arange(30), np.roll(np.arange(30), 1)
     is_target = np.arange(30) == 0
@@ -167,7 +152,7 @@ def test_classes_that_vanish() -> None:
 # from scores and keys
 
 
-def test_sample_from_joins_by_id() -> None:
+def test_sample_from_joins_by_id():
     scores, is_target, models, speakers = simulated(n_speakers=5, n_segments=1)
     ids = [f"spk{n}" for n in models], [f"spk{n}-u" for n in speakers]
     key = Key.from_ids(*ids, is_target)
@@ -205,6 +190,6 @@ ONE = table(2, np.array([0, 0]), np.array([0, 1]))
         (lambda: paired_differences({"a": sampled()}, means), "two systems"),
     ],
 )
-def test_misuse_is_refused(call: Callable[[], object], words: str) -> None:
+def test_misuse_is_refused(call, words):
     with pytest.raises(DataError, match=words):
         call()

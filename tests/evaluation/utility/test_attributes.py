@@ -1,27 +1,20 @@
 """What vectors tell of an attribute: recalls that can be known beforehand, and input that cannot be used."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes, refused
 
-from evaluation.embeddings.files import write_embeddings
-from evaluation.embeddings.sets import Embeddings
+from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.uncertainty import Resampling
-from evaluation.utility.recalls import Leakage, Sides, attribute_leakage, predict_labels
+from evaluation.utility.recalls import Sides, attribute_leakage, predict_labels
 from spkbase.errors import DataError
-from spkver.evaluation_cli import main
 
 NONE = Resampling(0)
 
 
-def people(
-    count: int, *, shift: float, seed: int = 0, utterances: int = 4, prefix: str = "s"
-) -> tuple[Embeddings, dict[str, str]]:
+def people(count, *, shift, seed=0, utterances=4, prefix="s"):
     """Speakers of two sexes in turn, whose vectors differ by `shift` in one dimension, in deviations."""
     rng = np.random.default_rng(seed)
     names = [f"{prefix}{number:02d}" for number in range(count)]
@@ -33,18 +26,18 @@ def people(
     return Embeddings(np.array(ids, object), np.array(owners, object), vectors), labels
 
 
-def turned(vectors: Embeddings) -> Embeddings:
+def turned(vectors):
     """Vectors of `people` 12 deviations apart, each on the other one's side."""
     values = np.array(vectors.vectors)
     values[:, 2] = 12 - values[:, 2]
     return Embeddings(vectors.ids, vectors.speakers, values)
 
 
-def uars(found: Leakage) -> dict[str, float]:
+def uars(found):
     return {scenario: recall.interval.value for scenario, recall in found.recalls.items()}
 
 
-def test_prediction_is_that_of_a_logistic_regression_on_standardised_vectors() -> None:
+def test_prediction_is_that_of_a_logistic_regression_on_standardised_vectors():
     """Against the gradient of its loss, which must be 0 where the regression has ended."""
     rng = np.random.default_rng(1)
     vectors, labels = rng.standard_normal((60, 3)) * [1, 5, 0.1], np.repeat(["a", "b"], [20, 40])
@@ -54,7 +47,7 @@ def test_prediction_is_that_of_a_logistic_regression_on_standardised_vectors() -
     scaled = (vectors - vectors.mean(axis=0)) / vectors.std(axis=0)
     signs, weights = np.where(labels == "b", 1, -1), np.where(labels == "b", 60 / 80, 60 / 40)
 
-    def loss(parameters: np.ndarray) -> float:
+    def loss(parameters):
         margins = signs * (scaled @ parameters[:3] + parameters[3])
         return 0.1 * (weights * np.logaddexp(0, -margins)).sum() + parameters[:3] @ parameters[:3] / 2
 
@@ -66,7 +59,7 @@ def test_prediction_is_that_of_a_logistic_regression_on_standardised_vectors() -
     assert np.array_equal(np.array(predict_labels(vectors, list(labels), tested))[clear], expected)
 
 
-def test_what_is_far_apart_is_read_and_what_is_the_same_is_chance() -> None:
+def test_what_is_far_apart_is_read_and_what_is_the_same_is_chance():
     apart, labels = people(20, shift=12)
     same, _ = people(20, shift=0)
     assert uars(attribute_leakage(Sides(apart), labels, resampling=NONE)) == {"original": 1}
@@ -75,7 +68,7 @@ def test_what_is_far_apart_is_read_and_what_is_the_same_is_chance() -> None:
     assert uars(attribute_leakage(Sides(flat), labels, resampling=NONE)) == {"original": 0.5}
 
 
-def test_recall_is_that_of_two_gaussians() -> None:
+def test_recall_is_that_of_two_gaussians():
     """2 deviations apart the best rule is right in 84 % of the cases."""
     from scipy.stats import norm
 
@@ -87,7 +80,7 @@ def test_recall_is_that_of_two_gaussians() -> None:
     assert found.recalls["original"].chance == 0.5
 
 
-def test_scenarios_learn_from_their_own_side() -> None:
+def test_scenarios_learn_from_their_own_side():
     """Anonymisation turns the attribute round: who knows reads it, who does not reads the opposite."""
     original, labels = people(20, shift=12)
     found = attribute_leakage(Sides(original, turned(original)), labels, resampling=NONE)
@@ -96,7 +89,7 @@ def test_scenarios_learn_from_their_own_side() -> None:
     assert found.differences["informed"].value == 0
 
 
-def test_training_set_of_other_speakers_is_learnt_from() -> None:
+def test_training_set_of_other_speakers_is_learnt_from():
     tested, labels = people(4, shift=12)
     others, more = people(30, shift=12, seed=1, prefix="t")
     found = attribute_leakage(Sides(tested), labels | more, training=Sides(others), resampling=NONE)
@@ -110,7 +103,7 @@ def test_training_set_of_other_speakers_is_learnt_from() -> None:
     assert uars(found) == {"original": 1, "ignorant": 1, "informed": pytest.approx(0, abs=0.1)}
 
 
-def test_tested_speakers_are_never_learnt_from() -> None:
+def test_tested_speakers_are_never_learnt_from():
     """Vectors that hold nothing but who speaks tell no attribute of other speakers, whatever is in the training set."""
     rng = np.random.default_rng(0)
     means = rng.standard_normal((16, 40)) * 20
@@ -123,7 +116,7 @@ def test_tested_speakers_are_never_learnt_from() -> None:
         attribute_leakage(Sides(given), labels, training=Sides(given), resampling=NONE)
 
 
-def test_labels_may_be_of_utterances_and_of_many_classes() -> None:
+def test_labels_may_be_of_utterances_and_of_many_classes():
     vectors, _ = people(12, shift=0, utterances=6)
     moods = {name: ["sad", "glad", "calm"][number % 3] for number, name in enumerate(vectors.ids)}
     places = np.array([[mood == "sad", mood == "glad", 0, 0, 0, 0] for mood in moods.values()])
@@ -133,7 +126,7 @@ def test_labels_may_be_of_utterances_and_of_many_classes() -> None:
     assert found.recalls["original"].chance == pytest.approx(1 / 3)
 
 
-def test_rare_classes_and_missing_labels_are_left_out_and_noted() -> None:
+def test_rare_classes_and_missing_labels_are_left_out_and_noted():
     vectors, labels = people(20, shift=12)
     labels["s00"] = "x"
     del labels["s01"]
@@ -148,7 +141,7 @@ def test_rare_classes_and_missing_labels_are_left_out_and_noted() -> None:
     assert found.recalls["original"].n_speakers == 17
 
 
-def test_input_that_cannot_be_used_is_told() -> None:
+def test_input_that_cannot_be_used_is_told():
     vectors, labels = people(8, shift=2)
     with pytest.raises(DataError, match="at least two classes with two speakers each, got 'f' with 8"):
         attribute_leakage(Sides(vectors), dict.fromkeys(labels, "f"))
@@ -169,7 +162,7 @@ def test_input_that_cannot_be_used_is_told() -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     original, labels = people(20, shift=3)
     anonymised, _ = people(20, shift=0.5, seed=3)
     write_embeddings(tmp_path / "a.npz", original)
@@ -180,25 +173,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(main, ["attributes", *map(str, arguments)])
-    return result.exit_code, result.output
-
-
-def test_command_says_what_the_function_says(folder) -> None:
-    status, output = run(
-        "--original", folder / "a.npz", "--anonymised", folder / "b.npz", "--labels", folder / "spk2gender"
-    )
-    assert status == 0, output
+def test_command_says_what_the_function_says(folder):
+    given = "attributes", "--original", folder / "a.npz"
+    output = passes(*given, "--anonymised", folder / "b.npz", "--labels", folder / "spk2gender").output
     assert [line.split()[:2] for line in output.splitlines()[2:5]] == [
         ["spk2gender", name] for name in ("original", "ignorant", "informed")
     ]
-    table = folder / "people.csv"
-    status, output = run(
-        "--original", folder / "a.npz", "--labels", table, "--column", "sex", "--column", "age", "--json", "-"
-    )
-    assert status == 0, output
-    report = json.loads(output)
+    table = "--labels", folder / "people.csv", "--column", "sex", "--column", "age"
+    report = json.loads(passes(*given, *table, "--json", "-").stdout)
     original, labels = people(20, shift=3)
     assert report["sex"] == json.loads(json.dumps(attribute_leakage(Sides(original), labels).to_dict()))
     assert report["age"]["original"]["value"] < 0.8
@@ -213,15 +195,12 @@ def test_command_says_what_the_function_says(folder) -> None:
         (["--labels", "spk2gender", "--train-original", "a.npz"], "at least two classes"),
     ],
 )
-def test_command_ends_with_one_error(arguments: list[str], says: str, folder) -> None:
+def test_command_ends_with_one_error(arguments, says, folder):
     located = [str(folder / name) if (folder / name).exists() or name == "missing" else name for name in arguments]
-    status, output = run("--original", folder / "a.npz", *located)
-    assert status == 2, output
-    assert says in output
-    assert "Traceback" not in output
+    assert says in refused("attributes", "--original", folder / "a.npz", *located)
 
 
-def test_utterances_of_one_voice_in_several_folds_are_told(tmp_path: Path) -> None:
+def test_utterances_of_one_voice_in_several_folds_are_told(tmp_path):
     """Vectors that tell the voice and not the attribute: without speakers the voice is learnt and tested."""
     rng = np.random.default_rng(0)
     voices = np.repeat(np.arange(12), 5)
@@ -230,18 +209,10 @@ def test_utterances_of_one_voice_in_several_folds_are_told(tmp_path: Path) -> No
     np.savez(tmp_path / "e.npz", ids=ids, vectors=vectors)
     (tmp_path / "labels").write_text("".join(f"{name} {'fm'[v % 2]}\n" for name, v in zip(ids, voices, strict=True)))
     (tmp_path / "utt2spk").write_text("".join(f"{name} s{voice}\n" for name, voice in zip(ids, voices, strict=True)))
-    call = [
-        "attributes",
-        "--original",
-        str(tmp_path / "e.npz"),
-        "--labels",
-        str(tmp_path / "labels"),
-        "--bootstrap",
-        "0",
-    ]
+    call = "attributes", "--original", tmp_path / "e.npz", "--labels", tmp_path / "labels", "--bootstrap", 0
     alone, known = (
-        json.loads(CliRunner().invoke(main, [*call, *more, "--json", "-"]).stdout)["labels"]
-        for more in ((), ("--segment-speakers", str(tmp_path / "utt2spk")))
+        json.loads(passes(*call, *more, "--json", "-").stdout)["labels"]
+        for more in ((), ("--segment-speakers", tmp_path / "utt2spk"))
     )
     assert alone["original"]["value"] > known["original"]["value"] + 0.3
     assert "one voice may be in training and in test, and recalls are too high" in alone["notes"][0]

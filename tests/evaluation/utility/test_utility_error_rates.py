@@ -1,9 +1,6 @@
 """Word and character error rates, against edit distances by brute force and resamples by copying."""
 
-from __future__ import annotations
-
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,11 +13,11 @@ from evaluation.utility.lists import read_labels, read_recordings, read_transcri
 from spkbase.errors import DataError
 
 
-def fewest_edits(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+def fewest_edits(one, other):
     """Levenshtein's distance straight from its definition."""
 
     @cache
-    def distance(i: int, j: int) -> int:
+    def distance(i, j):
         if i == 0 or j == 0:
             return i + j
         return min(
@@ -35,7 +32,7 @@ WORDS = st.lists(st.sampled_from(["a", "b", "ab", "c"]), max_size=6)
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=4))
-def test_edits_are_the_fewest_and_their_kinds_add_up(pairs: list[tuple[list[str], list[str]]]) -> None:
+def test_edits_are_the_fewest_and_their_kinds_add_up(pairs):
     reference = {f"u{n}": " ".join(one) for n, (one, _) in enumerate(pairs)} | {"x": "a"}
     hypothesis = {f"u{n}": " ".join(other) for n, (_, other) in enumerate(pairs)} | {"x": "a"}
     for unit, split in (
@@ -43,7 +40,7 @@ def test_edits_are_the_fewest_and_their_kinds_add_up(pairs: list[tuple[list[str]
         ("characters", tuple),
         ("characters without blanks", lambda text: tuple(text.replace(" ", ""))),
     ):
-        found = count_errors(reference, hypothesis, unit=unit)  # type: ignore[arg-type]
+        found = count_errors(reference, hypothesis, unit=unit)
         for row, utterance in enumerate(found.utterances):
             one, other = tuple(split(reference[utterance])), tuple(split(hypothesis[utterance]))
             hits, substitutions, deletions, insertions = found.counts[row].tolist()
@@ -52,7 +49,7 @@ def test_edits_are_the_fewest_and_their_kinds_add_up(pairs: list[tuple[list[str]
             assert hits + substitutions + insertions == len(other)
 
 
-def test_counts_and_rate_of_a_case_done_by_hand() -> None:
+def test_counts_and_rate_of_a_case_done_by_hand():
     reference = {"s1-a": "the cat sat on the mat", "s2-a": "yes", "s2-b": "no no"}
     hypothesis = {"s1-a": "the bat sat the mat too", "s2-a": "yes", "s2-b": ""}
     found = count_errors(reference, hypothesis)
@@ -66,7 +63,7 @@ def test_counts_and_rate_of_a_case_done_by_hand() -> None:
     assert (report["unit"], report["normaliser"]) == ("words", "none")
 
 
-def test_a_reference_without_words_adds_its_insertions_and_a_rate_may_pass_one() -> None:
+def test_a_reference_without_words_adds_its_insertions_and_a_rate_may_pass_one():
     found = count_errors({"a": "", "b": "one"}, {"a": "two three", "b": "one"})
     assert found.rate == 2.0
     assert error_rate(found, {"a": "s", "b": "t"}).speakers["t"] == 0.0
@@ -87,14 +84,14 @@ def test_a_reference_without_words_adds_its_insertions_and_a_rate_may_pass_one()
         ("basic", "50 % & more\u2026", "50 more"),
     ],
 )
-def test_normalisers(name: str, text: str, words: str) -> None:
+def test_normalisers(name, text, words):
     assert NORMALISERS[name](text) == words
     assert NORMALISERS[name](words) == words
     found = count_errors({"a": text}, {"a": words}, normaliser=name)
     assert (found.rate, found.normaliser) == (0.0, name)
 
 
-def test_missing_hypotheses() -> None:
+def test_missing_hypotheses():
     reference, hypothesis = {"a": "x y", "b": "x"}, {"a": "x y"}
     with pytest.raises(DataError, match=r"hyp: 1 utterances missing: 'b'"):
         count_errors(reference, hypothesis, file="hyp")
@@ -110,7 +107,7 @@ def test_missing_hypotheses() -> None:
         error_rate(count_errors(reference, reference), {"a": "s"})
 
 
-def random_counts(seed: int, n_speakers: int = 8, n_each: int = 5) -> tuple[ErrorCounts, dict[str, str]]:
+def random_counts(seed, n_speakers=8, n_each=5):
     rng = np.random.default_rng(seed)
     utterances = [f"s{speaker}-{number}" for speaker in range(n_speakers) for number in range(n_each)]
     counts = rng.integers(0, 9, (len(utterances), 4))
@@ -118,7 +115,7 @@ def random_counts(seed: int, n_speakers: int = 8, n_each: int = 5) -> tuple[Erro
     return ErrorCounts(utterances, counts, "words", "none"), {one: one.split("-")[0] for one in utterances}
 
 
-def test_resamples_are_those_of_copied_speakers() -> None:
+def test_resamples_are_those_of_copied_speakers():
     counts, speakers = random_counts(0)
     resampling = Resampling(resamples=40, seed=3)
     names = sorted(set(speakers.values()))
@@ -142,11 +139,11 @@ def test_resamples_are_those_of_copied_speakers() -> None:
     assert found.high == pytest.approx(counts.rate * np.exp(reach))
 
 
-def rows_of(counts: ErrorCounts, speaker: str) -> list[int]:
+def rows_of(counts, speaker):
     return [row for row, one in enumerate(counts.utterances) if one.startswith(f"{speaker}-")]
 
 
-def test_differences_share_their_draws() -> None:
+def test_differences_share_their_draws():
     counts, speakers = random_counts(1)
     same, worse = error_rate_differences(
         [counts, counts, ErrorCounts(counts.utterances, counts.counts + np.array([0, 5, 0, 0]), "words", "none")],
@@ -160,7 +157,7 @@ def test_differences_share_their_draws() -> None:
         error_rate_differences([counts, ErrorCounts(other.utterances[1:], other.counts[1:], "words", "none")], speakers)
 
 
-def test_no_interval_without_draws_or_with_one_speaker() -> None:
+def test_no_interval_without_draws_or_with_one_speaker():
     counts, speakers = random_counts(3)
     assert error_rate(counts, speakers, Resampling(0)).interval.note == "no resamples were drawn"
     alone = error_rate(counts, dict.fromkeys(speakers, "s"), Resampling(20)).interval
@@ -168,7 +165,7 @@ def test_no_interval_without_draws_or_with_one_speaker() -> None:
     assert "one speaker" in alone.note
 
 
-def test_transcripts_are_read_in_every_usual_form(tmp_path: Path) -> None:
+def test_transcripts_are_read_in_every_usual_form(tmp_path):
     (tmp_path / "text").write_bytes("\ufeffb  two  words \r\n\r\na\r\nc\tvieil \u0153uvre\u2028x\n".encode())
     assert read_transcripts(tmp_path / "text") == {"b": "two  words", "a": "", "c": "vieil \u0153uvre\u2028x"}
     (tmp_path / "utt2emo").write_text("a sad\nb\na angry\n")
@@ -176,7 +173,7 @@ def test_transcripts_are_read_in_every_usual_form(tmp_path: Path) -> None:
         read_labels(tmp_path / "utt2emo")
 
 
-def test_recordings_are_found_beside_the_list_and_never_run(tmp_path: Path) -> None:
+def test_recordings_are_found_beside_the_list_and_never_run(tmp_path):
     folder = tmp_path / "set"
     (folder / "wav").mkdir(parents=True)
     (folder / "wav" / "a b.wav").write_bytes(b"")

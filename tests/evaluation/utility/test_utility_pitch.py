@@ -1,9 +1,5 @@
 """Pitch correlation, against definitions written out and synthetic voices whose pitch is known."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 import soundfile
@@ -16,7 +12,7 @@ from spkbase.errors import DataError
 from spkver.features import pitch_track
 
 
-def contour(seed: int, length: int = 120) -> np.ndarray:
+def contour(seed, length=120):
     """A track that wanders, with gaps without voice."""
     rng = np.random.default_rng(seed)
     track = 150 + np.cumsum(rng.normal(0, 2, length))
@@ -25,7 +21,7 @@ def contour(seed: int, length: int = 120) -> np.ndarray:
     return np.maximum(track, 0)
 
 
-def circular(one: np.ndarray, other: np.ndarray) -> tuple[float, int]:
+def circular(one, other):
     """The rule of 2022 written out: sums of products at each lag, then a circular shift, then Pearson on all frames."""
     count = len(one)
     sums = {
@@ -40,7 +36,7 @@ def circular(one: np.ndarray, other: np.ndarray) -> tuple[float, int]:
 
 @settings(max_examples=20)
 @given(st.integers(0, 999), st.integers(0, 999))
-def test_the_rule_of_2022_is_what_it_says(first: int, second: int) -> None:
+def test_the_rule_of_2022_is_what_it_says(first, second):
     one, other = contour(first, 60), contour(second, 60)
     found = compare_tracks(one, other, convention="vpc2022")
     expected, lag = circular(one, other)
@@ -50,7 +46,7 @@ def test_the_rule_of_2022_is_what_it_says(first: int, second: int) -> None:
 
 @settings(max_examples=20)
 @given(st.integers(0, 999), st.integers(0, 999), st.floats(0.5, 2))
-def test_neither_scale_nor_order_matters(first: int, second: int, factor: float) -> None:
+def test_neither_scale_nor_order_matters(first, second, factor):
     one, other = contour(first), contour(second)
     found, turned = compare_tracks(one, other), compare_tracks(factor * other, one)
     assert turned.lag == -found.lag
@@ -58,7 +54,7 @@ def test_neither_scale_nor_order_matters(first: int, second: int, factor: float)
     assert turned.voicing_agreement == found.voicing_agreement
 
 
-def test_a_delay_is_found_and_nothing_wraps_around() -> None:
+def test_a_delay_is_found_and_nothing_wraps_around():
     track = contour(1, 200)
     late = np.concatenate([np.zeros(15), track[:-15]])
     found = compare_tracks(track, late)
@@ -69,7 +65,7 @@ def test_a_delay_is_found_and_nothing_wraps_around() -> None:
     assert compare_tracks(track, np.roll(track, 15), convention="vpc2022").correlation == pytest.approx(1)
 
 
-def test_voicing_alone_is_no_intonation() -> None:
+def test_voicing_alone_is_no_intonation():
     """Where the pitch itself is unrelated, the rule of 2022 still sees a high correlation, made by the gaps."""
     rng = np.random.default_rng(4)
     voiced = np.tile(np.repeat([True, False], [25, 25]), 8)
@@ -78,7 +74,7 @@ def test_voicing_alone_is_no_intonation() -> None:
     assert abs(compare_tracks(one, other).correlation) < 0.3
 
 
-def test_the_default_is_pearson_over_frames_with_voice_in_both() -> None:
+def test_the_default_is_pearson_over_frames_with_voice_in_both():
     one, other = contour(2), contour(3)
     found = compare_tracks(one, other)
     lag = found.lag
@@ -99,12 +95,12 @@ def test_the_default_is_pearson_over_frames_with_voice_in_both() -> None:
     ],
     ids=["no voice", "monotone", "never together", "one frame"],
 )
-def test_what_is_undefined(one: np.ndarray, other: np.ndarray) -> None:
+def test_what_is_undefined(one, other):
     assert np.isnan(compare_tracks(one, other).correlation)
     assert not np.isnan(compare_tracks(one, other, convention="vpc2022").correlation)
 
 
-def test_tracks_of_different_length_are_stretched_within_voice_only() -> None:
+def test_tracks_of_different_length_are_stretched_within_voice_only():
     track = np.r_[np.zeros(20), np.linspace(100, 200, 60), np.zeros(20)]
     longer = np.r_[np.zeros(40), np.linspace(100, 200, 120), np.zeros(40)]
     found = compare_tracks(track, longer)
@@ -117,12 +113,12 @@ def test_tracks_of_different_length_are_stretched_within_voice_only() -> None:
 
 
 @pytest.mark.parametrize("track", [np.zeros(0), np.array([-1.0]), np.array([np.nan]), np.zeros((2, 2))])
-def test_bad_tracks(track: np.ndarray) -> None:
+def test_bad_tracks(track):
     with pytest.raises(DataError, match="expected a track"):
         compare_tracks(track, np.ones(3))
 
 
-def test_the_mean_leaves_out_and_counts_what_is_undefined() -> None:
+def test_the_mean_leaves_out_and_counts_what_is_undefined():
     compared = {
         "a1": TrackComparison(0.9, 0, 1.0),
         "a2": TrackComparison(0.5, 0, 0.8),
@@ -140,13 +136,13 @@ def test_the_mean_leaves_out_and_counts_what_is_undefined() -> None:
         mean_correlation({"b2": compared["b2"]}, speakers)
 
 
-def voice(pitch: np.ndarray, rate: int) -> np.ndarray:
+def voice(pitch, rate):
     """Harmonics of a pitch in Hz, one value each sample; silence where it is 0."""
     phase = 2 * np.pi * np.cumsum(pitch) / rate
     return 0.1 * sum(np.sin(k * phase) / k for k in range(1, 8)) * (pitch > 0)
 
 
-def test_recordings_are_compared_and_bad_files_named(tmp_path: Path) -> None:
+def test_recordings_are_compared_and_bad_files_named(tmp_path):
     rate = 16000
     pitch = 150 + 40 * np.sin(np.linspace(0, 9, rate))
     files = {}

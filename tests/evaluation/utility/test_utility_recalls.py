@@ -1,7 +1,5 @@
 """Unweighted average recall, against scikit-learn's `recall_score` and resamples by copying."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -17,7 +15,7 @@ from spkbase.errors import DataError
 CLASSES = ["ang", "hap", "neu", "sad"]
 
 
-def example(seed: int, n_speakers: int = 6, n_each: int = 9) -> tuple[dict, dict, dict]:
+def example(seed, n_speakers=6, n_each=9):
     rng = np.random.default_rng(seed)
     truth, predicted, speakers = {}, {}, {}
     for speaker in range(n_speakers):
@@ -28,7 +26,7 @@ def example(seed: int, n_speakers: int = 6, n_each: int = 9) -> tuple[dict, dict
     return truth, predicted, speakers
 
 
-def sklearn_uar(truth: dict, predicted: dict, fold_of: dict, *, only_true: bool) -> float:
+def sklearn_uar(truth, predicted, fold_of, *, only_true):
     values = []
     for fold in sorted(set(fold_of.values())):
         mine = [one for one in truth if fold_of[one] == fold]
@@ -44,14 +42,14 @@ def sklearn_uar(truth: dict, predicted: dict, fold_of: dict, *, only_true: bool)
 
 @settings(max_examples=8)
 @given(st.integers(0, 10_000))
-def test_every_convention_is_that_of_scikit_learn(seed: int) -> None:
+def test_every_convention_is_that_of_scikit_learn(seed):
     truth, predicted, speakers = example(seed)
     folds = {f"s{n}": f"f{n % 3}" for n in range(6)}
     for by in (None, folds):
         of = speakers if by is None else {one: by[speaker] for one, speaker in speakers.items()}
         for convention, only_true in (("default", True), ("vpc2024", False)):
             found = average_recall(
-                confusions(truth, predicted, speakers, folds=by, convention=convention),  # type: ignore[arg-type]
+                confusions(truth, predicted, speakers, folds=by, convention=convention),
                 Resampling(0),
             )
             assert found.interval.value == pytest.approx(sklearn_uar(truth, predicted, of, only_true=only_true))
@@ -61,7 +59,7 @@ def test_every_convention_is_that_of_scikit_learn(seed: int) -> None:
     assert pooled.interval.value == pytest.approx(expected)
 
 
-def test_conventions_differ_where_a_fold_lacks_a_class() -> None:
+def test_conventions_differ_where_a_fold_lacks_a_class():
     truth = {"a1": "sad", "a2": "hap", "b1": "sad", "b2": "sad"}
     heard = {"a1": "sad", "a2": "hap", "b1": "sad", "b2": "hap"}
     speakers = {one: one[0] for one in truth}
@@ -77,7 +75,7 @@ def test_conventions_differ_where_a_fold_lacks_a_class() -> None:
     assert values["default"].chance == 0.5
 
 
-def test_the_challenge_rounds_each_fold() -> None:
+def test_the_challenge_rounds_each_fold():
     truth = {f"a{n}": "sad" for n in range(3)}
     heard = {"a0": "sad", "a1": "sad", "a2": "sad"} | {"a2": "hap"}
     found = average_recall(confusions(truth, heard, dict.fromkeys(truth, "a"), convention="vpc2024"), Resampling(0))
@@ -86,13 +84,13 @@ def test_the_challenge_rounds_each_fold() -> None:
 
 @pytest.mark.parametrize("convention", ["default", "pooled"])
 @pytest.mark.parametrize("with_folds", [False, True])
-def test_resamples_are_those_of_copied_speakers(convention: str, with_folds: bool) -> None:
+def test_resamples_are_those_of_copied_speakers(convention, with_folds):
     truth, predicted, speakers = example(7)
     folds = {f"s{n}": f"f{n % 3}" for n in range(6)} if with_folds else None
-    counted = confusions(truth, predicted, speakers, folds=folds, convention=convention)  # type: ignore[arg-type]
+    counted = confusions(truth, predicted, speakers, folds=folds, convention=convention)
     for weights in Resampling(20, 1).weights(6):
-        rows: dict[str, list[tuple[str, str]]] = {}
-        share: dict[str, float] = {}
+        rows = {}
+        share = {}
         for place, times in enumerate(weights.astype(int)):
             speaker = f"s{place}"
             fold = "all" if convention == "pooled" else folds[speaker] if folds else speaker
@@ -109,7 +107,7 @@ def test_resamples_are_those_of_copied_speakers(convention: str, with_folds: boo
         assert uar(counted, weights[None])[0] == pytest.approx(expected)
 
 
-def test_differences() -> None:
+def test_differences():
     truth, predicted, speakers = example(3)
     first, best = (confusions(truth, heard, speakers) for heard in (predicted, truth))
     found = recall_differences([first, best])[0]
@@ -132,7 +130,7 @@ def test_differences() -> None:
         ({"convention": "vpc2025"}, "expected one of"),
     ],
 )
-def test_what_does_not_fit_is_told(change: dict, message: str) -> None:
+def test_what_does_not_fit_is_told(change, message):
     truth = dict.fromkeys(("a1", "a2", "b1", "b2"), "sad")
     arguments = {"truth": truth, "predicted": truth, "speakers": {one: one[0] for one in truth}} | change
     with pytest.raises(DataError) as caught:

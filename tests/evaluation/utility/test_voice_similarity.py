@@ -1,16 +1,12 @@
 """Voice similarity matrices, DeID and G_VD: hand-made matrices, brute force, limits, and the command."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_lines import passes, refused
 
 from evaluation import formats
 from evaluation.calibration import cross_validate_affine
@@ -27,12 +23,11 @@ from evaluation.utility import (
     similarity_matrix,
 )
 from spkbase.errors import DataError
-from spkver.evaluation_cli import main
 
 NAMES = ("ann", "bob", "cat", "dan", "eve", "fay")
 
 
-def voices(distance: float, *, seed: int = 0, per_speaker: int = 5) -> tuple[Scores, Key, dict[str, str]]:
+def voices(distance, *, seed=0, per_speaker=5):
     """Each of six speakers is enrolled once and tried with some recordings; LLRs of a distance, scaled and moved."""
     rng = np.random.default_rng(seed)
     models, segments, truth = [], [], []
@@ -48,7 +43,7 @@ def voices(distance: float, *, seed: int = 0, per_speaker: int = 5) -> tuple[Sco
     return Scores.from_ids(models, segments, 0.3 * llr + 2), key, {name: name.split("-")[0] for name in segments}
 
 
-def test_the_matrix_by_brute_force() -> None:
+def test_the_matrix_by_brute_force():
     rng = np.random.default_rng(1)
     llr, first, second = rng.normal(size=60), rng.integers(0, 4, 60), rng.integers(0, 4, 60)
     matrix = similarity_matrix(llr, first, second, 4)
@@ -60,7 +55,7 @@ def test_the_matrix_by_brute_force() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 10])
-def test_distinctiveness_of_hand_made_matrices(count: int) -> None:
+def test_distinctiveness_of_hand_made_matrices(count):
     assert distinctiveness(np.eye(count)) == 1
     assert distinctiveness(np.full((count, count), 0.7)) == pytest.approx(0)
     assert distinctiveness(1 - np.eye(count)) == 1, "it is an absolute value"
@@ -70,7 +65,7 @@ def test_distinctiveness_of_hand_made_matrices(count: int) -> None:
     assert distinctiveness(cells) == pytest.approx(abs(diagonal - rest))
 
 
-def test_cells_without_trials_and_weights_of_speakers() -> None:
+def test_cells_without_trials_and_weights_of_speakers():
     cells = np.array([[0.9, 0.1, np.nan], [0.2, 0.8, 0.4], [np.nan, 0.3, 0.7]])
     assert distinctiveness(cells) == pytest.approx(0.8 - np.mean([0.1, 0.2, 0.4, 0.3]))
     # a speaker that counts twice is two copies that do not meet each other
@@ -79,7 +74,7 @@ def test_cells_without_trials_and_weights_of_speakers() -> None:
     assert distinctiveness(cells, [2, 1, 1]) == pytest.approx(distinctiveness(double))
 
 
-def test_limits_of_deid_and_gain() -> None:
+def test_limits_of_deid_and_gain():
     assert de_identification(0.8, 0.8) == 0
     assert de_identification(0.8, 0.0) == 1
     assert gain_of_distinctiveness(0.8, 0.8) == 0
@@ -90,7 +85,7 @@ def test_limits_of_deid_and_gain() -> None:
     assert np.isnan(de_identification(0.0, 0.5))
 
 
-def test_scores_become_matrices_by_three_calibrations() -> None:
+def test_scores_become_matrices_by_three_calibrations():
     scores, key, owners = voices(2.0)
     speakers = find_speakers(key, segment_speakers=owners)
     llrs = {
@@ -102,7 +97,7 @@ def test_scores_become_matrices_by_three_calibrations() -> None:
         scores.values[key.is_target], scores.values[~key.is_target], laplace=True
     )
     for calibration, llr in llrs.items():
-        matrix, notes = matrix_of_voices(scores, key, calibration=calibration, segment_speakers=owners)  # type: ignore[arg-type]
+        matrix, notes = matrix_of_voices(scores, key, calibration=calibration, segment_speakers=owners)
         expected = similarity_matrix(llr, speakers.models, speakers.segments, 6)
         assert matrix.values == pytest.approx(expected)
         assert (matrix.speakers, matrix.n_trials, notes) == (NAMES, 180, [])
@@ -111,7 +106,7 @@ def test_scores_become_matrices_by_three_calibrations() -> None:
     assert matrices[0] == pytest.approx(matrices[1]), "calibrated, the scale of scores does not count"
 
 
-def test_a_list_of_pairs_is_counted_both_ways_where_asked() -> None:
+def test_a_list_of_pairs_is_counted_both_ways_where_asked():
     """The upper triangle of a list of recordings; a recording with itself does not count."""
     owner = {f"{name}{take}": name for name in NAMES for take in range(3)}
     recordings = list(owner)
@@ -119,7 +114,7 @@ def test_a_list_of_pairs_is_counted_both_ways_where_asked() -> None:
     rng = np.random.default_rng(2)
     key = Key.from_ids(*zip(*pairs, strict=True), [owner[a] == owner[b] for a, b in pairs])
     scores = Scores.from_ids(*zip(*pairs, strict=True), rng.standard_normal(len(pairs)))
-    how: dict[str, Any] = {"calibration": "none", "model_speakers": owner, "segment_speakers": owner}
+    how = {"calibration": "none", "model_speakers": owner, "segment_speakers": owner}
     matrix, notes = matrix_of_voices(scores, key, **how, symmetric=True)
     assert notes == ["18 trials of a recording with itself were left out"]
     assert np.array_equal(matrix.values, matrix.values.T)
@@ -131,7 +126,7 @@ def test_a_list_of_pairs_is_counted_both_ways_where_asked() -> None:
     assert one_way[0, 5] == matrix.values[0, 5]
 
 
-def test_deid_and_gain_of_three_matrices_with_intervals() -> None:
+def test_deid_and_gain_of_three_matrices_with_intervals():
     three = {}
     for name, distance in (("oo", 4.0), ("oa", 0.5), ("aa", 2.0)):
         scores, key, owners = voices(distance, seed=len(name) + int(10 * distance))
@@ -148,7 +143,7 @@ def test_deid_and_gain_of_three_matrices_with_intervals() -> None:
     assert found.to_columns()["measure"] == ["D(oo)", "D(oa)", "D(aa)", "DeID", "G_VD [dB]"]
 
 
-def test_speakers_that_are_not_in_all_matrices_are_left_out() -> None:
+def test_speakers_that_are_not_in_all_matrices_are_left_out():
     full, part = SimilarityMatrix(("a", "b", "c"), np.eye(3)), 0.9 * np.eye(3)
     part[1, 1] = np.nan
     found = compare_voices({"oo": full, "aa": SimilarityMatrix(("a", "b", "c"), part)})
@@ -158,7 +153,7 @@ def test_speakers_that_are_not_in_all_matrices_are_left_out() -> None:
     assert "no original against anonymised" in found.deid.note
 
 
-def test_swapped_and_repeated_files_and_undefined_measures_are_noted() -> None:
+def test_swapped_and_repeated_files_and_undefined_measures_are_noted():
     clear, blurred = (SimilarityMatrix(("a", "b"), np.array([[high, 0.1], [0.1, high]])) for high in (0.9, 0.5))
     assert compare_voices({"oo": clear, "oa": blurred, "aa": blurred}).notes == ()
     notes = compare_voices({"oo": blurred, "oa": clear, "aa": clear}).notes
@@ -184,12 +179,12 @@ def test_swapped_and_repeated_files_and_undefined_measures_are_noted() -> None:
         (lambda: distinctiveness(np.array([[1.0, np.nan], [np.nan, 1.0]])), "between two speakers"),
     ],
 )
-def test_bad_trials_and_matrices(call: Callable[[], object], text: str) -> None:
+def test_bad_trials_and_matrices(call, text):
     with pytest.raises(DataError, match=text):
         call()
 
 
-def test_bad_lists() -> None:
+def test_bad_lists():
     scores, key, owners = voices(1.0)
     one = np.flatnonzero((key.models == 0) & np.isin(key.segments, key.segments[(key.models == 0) & key.is_target]))
     with pytest.raises(DataError, match="two speakers or more"):
@@ -208,7 +203,7 @@ def test_bad_lists() -> None:
 
 
 @pytest.fixture
-def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def three(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, distance in (("oo", 3.0), ("oa", 0.3), ("aa", 1.5)):
         scores, key, owners = voices(distance, seed=int(10 * distance))
@@ -219,17 +214,12 @@ def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["similarity", *arguments])
-
-
 ALL = ("--original", "oo.txt", "--original-anonymised", "oa.txt", "--anonymised", "aa.txt")
 
 
-def test_the_command(three: Path) -> None:
-    result = run(*ALL, "-k", "key.txt", "--segment-speakers", "utt2spk", "--json", "-", "--plot", "voices.png")
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
+def test_the_command(three):
+    by_key = "-k", "key.txt", "--segment-speakers", "utt2spk", "--plot", "voices.png"
+    report = json.loads(passes("similarity", *ALL, *by_key, "--json", "-").stdout)
     d = report["distinctiveness"]
     assert report["deid"]["value"] == pytest.approx(1 - d["oa"]["value"] / d["oo"]["value"])
     assert report["gain_of_voice_distinctiveness"]["value"] == pytest.approx(
@@ -239,9 +229,9 @@ def test_the_command(three: Path) -> None:
     for name, matrix in report["matrices"].items():
         assert distinctiveness(matrix["values"]) == pytest.approx(d[name]["value"], abs=2e-6)
     assert (three / "voices.png").stat().st_size > 10_000
-    by_maps = run(*ALL, "--model-speakers", "spk2spk", "--segment-speakers", "utt2spk", "--json", "-")
+    by_maps = passes("similarity", *ALL, "--model-speakers", "spk2spk", "--segment-speakers", "utt2spk", "--json", "-")
     assert json.loads(by_maps.stdout) == report
-    table = run(*ALL, "-k", "key.txt", "--calibrate", "pav", "--bootstrap", "50").stdout
+    table = passes("similarity", *ALL, "-k", "key.txt", "--calibrate", "pav", "--bootstrap", 50).stdout
     assert all(word in table for word in ("DeID", "G_VD [dB]", "low", "isotonic regression on the same trials"))
 
 
@@ -255,10 +245,7 @@ def test_the_command(three: Path) -> None:
         (("--original", "oo.txt", "--anonymised", "nan.txt", "-k", "key.txt"), "nan.txt"),
     ],
 )
-def test_bad_input_of_the_command(three: Path, arguments: tuple[str, ...], text: str) -> None:
+def test_bad_input_of_the_command(three, arguments, text):
     lines = (three / "aa.txt").read_text().splitlines()
     (three / "nan.txt").write_text("\n".join([*lines[:-1], lines[-1].rsplit(" ", 1)[0] + " nan"]) + "\n")
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output
-    assert text in result.output
-    assert "Traceback" not in result.output
+    assert text in refused("similarity", *arguments)

@@ -1,31 +1,26 @@
 """Data directories anonymised: complete, resumable, the same for any number of workers; and the command."""
 
-from __future__ import annotations
-
 import json
 import os
 
 import numpy as np
 import pytest
 import soundfile
-from click.testing import CliRunner
+from command_lines import passes, refused
 
 from spkbase.errors import ConfigError, DataError
 from spkver.anonymization import directories
 from spkver.anonymization.anonymizers import AnonymizerConfig, make_anonymizer, named_stream, stream_name
 from spkver.anonymization.directories import JOURNAL, anonymize_datadir, progress
 from spkver.audio import read_audio, write_audio
-from spkver.cli import main
-from spkver.datadir.directory import DataDir, write_datadir
-from spkver.datadir.reading import read_datadir
-from spkver.datadir.twins import check_twin
+from spkver.datadir import DataDir, check_twin, read_datadir, write_datadir
 
 RATE = 16000
 NAMES = ("a-1", "a-2", "b-1")
 
 
 @pytest.fixture
-def source(tmp_path) -> DataDir:
+def source(tmp_path):
     """Three utterances of two speakers, FLAC, with lists of all kinds."""
     folder = tmp_path / "set"
     for number, name in enumerate(NAMES):
@@ -42,11 +37,11 @@ def source(tmp_path) -> DataDir:
     return read_datadir(folder)
 
 
-def outputs(data: DataDir) -> dict[str, bytes]:
+def outputs(data):
     return {name: path.read_bytes() for name, path in data.recordings.items()}
 
 
-def times(data: DataDir) -> dict[str, int]:
+def times(data):
     return {name: path.stat().st_mtime_ns for name, path in data.recordings.items()}
 
 
@@ -58,7 +53,6 @@ def test_the_twin_is_a_complete_data_directory(source, tmp_path):
         assert one.speakers == source.speakers
         assert one.sexes == source.sexes
         assert one.enrolls == source.enrolls
-        assert one.trials is not None
         assert list(one.trials.pairs()) == [("a", "a-2"), ("b", "a-2")]
     check_twin(source, again)
     copied = {path.name for path in (tmp_path / "set_x").iterdir()}
@@ -306,15 +300,9 @@ def test_configurations_that_make_no_sense(values, message):
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-def run(*arguments: object):
-    return CliRunner().invoke(main, ["anonymize", *map(str, arguments)])
-
-
 def test_command_line(source):
-    result = run(
-        "mcadams", source.path, "--suffix", "_x", "--set", "alpha=[0.6, 0.7]", "--level", "speaker", "--jobs", 1
-    )
-    assert result.exit_code == 0, result.output
+    options = "--suffix", "_x", "--set", "alpha=[0.6, 0.7]", "--level", "speaker", "--jobs", 1
+    result = passes("anonymize", "mcadams", source.path, *options)
     assert f"{source.path}_x: 3 utterances" in result.output
     record = json.loads((source.path.with_name("set_x") / "anonymization.json").read_text())
     assert record["anonymizer"]["alpha"] == [0.6, 0.7]
@@ -333,10 +321,7 @@ def test_command_line(source):
     ],
 )
 def test_command_line_errors(source, arguments, message):
-    result = run(arguments[0], source.path, *arguments[1:], "--jobs", 1)
-    assert result.exit_code == 2
-    assert message in result.output
-    assert "Traceback" not in result.output
+    assert message in refused("anonymize", arguments[0], source.path, *arguments[1:], "--jobs", 1)
 
 
 # --- what works, and is hardly meant ----------------------------------------------------------------------------------
@@ -351,12 +336,11 @@ def test_one_output_for_all_recordings_is_told(source, tmp_path, caplog):
     assert "set_y: 3 different recordings became 1: does the anonymiser write the same speech" in caplog.text
 
 
-@pytest.mark.parametrize(("name", "key", "usual", "odd"), [("mcadams", "alpha", (0.5, 1.2), (5, 9))])
-def test_ranges_that_leave_no_speech_are_told(source, tmp_path, caplog, name, key, usual, odd):
-    anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(name, **{key: usual}), jobs=1)
+def test_ranges_that_leave_no_speech_are_told(source, tmp_path, caplog):
+    anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(alpha=(0.5, 1.2)), jobs=1)
     assert "hardly any speech" not in caplog.text
-    anonymize_datadir(source, tmp_path / "set_y", AnonymizerConfig(name, **{key: odd}), jobs=1)
-    assert f"anonymizer.{key} is {odd[0]} to {odd[1]}: outside of 0.2 to 2 hardly any speech is left" in caplog.text
+    anonymize_datadir(source, tmp_path / "set_y", AnonymizerConfig(alpha=(5, 9)), jobs=1)
+    assert "anonymizer.alpha is 5 to 9: outside of 0.2 to 2 hardly any speech is left" in caplog.text
 
 
 def test_a_twin_does_not_replace_the_recordings_that_it_is_made_of(source, tmp_path):

@@ -1,7 +1,5 @@
 """The simple anonymisers: what they move, by closed forms, and what they leave."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np
@@ -14,11 +12,11 @@ from spkver.anonymization.anonymizers import AnonymizerConfig, import_world, mak
 RATE = 16000
 
 
-def changed(samples: np.ndarray, name: str, seed: int = 4, **bounds: tuple[float, float]) -> np.ndarray:
+def changed(samples, name, seed=4, **bounds):
     return make_anonymizer(AnonymizerConfig(name, **bounds))(samples, RATE, "u", np.random.default_rng(seed))
 
 
-def buzz(pitch: float, formant: float, seconds: float = 1.0) -> np.ndarray:
+def buzz(pitch, formant, seconds=1.0):
     """Pulses through one resonance."""
     n = round(seconds * RATE)
     source = np.diff(np.floor(np.arange(n + 1) * pitch / RATE))
@@ -27,14 +25,14 @@ def buzz(pitch: float, formant: float, seconds: float = 1.0) -> np.ndarray:
     return 0.5 * shaped / np.abs(shaped).max()
 
 
-def peak_of(samples: np.ndarray, low: float, high: float) -> float:
+def peak_of(samples, low, high):
     power = np.abs(np.fft.rfft(samples * np.hanning(len(samples)), 1 << 16)) ** 2
     frequencies = np.arange(len(power)) * RATE / (1 << 16)
     inside = (frequencies >= low) & (frequencies < high)
     return float(frequencies[inside][np.argmax(power[inside])])
 
 
-def envelope_peak(samples: np.ndarray) -> float:
+def envelope_peak(samples):
     """Peak of the spectrum of short frames, too short to show the pitch."""
     frames = samples[: len(samples) // 80 * 80].reshape(-1, 80) * np.hanning(80)
     return float(np.argmax(np.mean(np.abs(np.fft.rfft(frames, 2048)) ** 2, 0)) * RATE / 2048)

@@ -1,7 +1,5 @@
 """The McAdams coefficient: golden output, a plain oracle, closed forms, and bits that do not depend on the company."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import soundfile
@@ -17,7 +15,7 @@ from spkver.anonymization.mcadams_coefficient import turn_poles
 EPS = np.finfo(np.float32).eps
 
 
-def vowel(seconds: float = 0.4, rate: int = 16000, seed: int = 0) -> np.ndarray:
+def vowel(seconds=0.4, rate=16000, seed=0):
     """Pulses and noise through three formants, float32 in [-0.5, 0.5]."""
     rng = np.random.default_rng(seed)
     n = round(seconds * rate)
@@ -29,7 +27,7 @@ def vowel(seconds: float = 0.4, rate: int = 16000, seed: int = 0) -> np.ndarray:
     return (0.5 * source / np.abs(source).max()).astype(np.float32)
 
 
-def oracle(samples: np.ndarray, rate: int, alpha: float) -> np.ndarray:
+def oracle(samples, rate, alpha):
     """The definition, a frame at a time: plain Burg, LAPACK's roots, SciPy's filters."""
     samples = samples.astype(np.float32) + EPS
     length, shift = int(rate * 0.02), int(rate * 0.01)
@@ -48,13 +46,13 @@ def oracle(samples: np.ndarray, rate: int, alpha: float) -> np.ndarray:
     return np.trunc(output / np.abs(output).max() * 32766)
 
 
-def to_integers(samples: np.ndarray) -> np.ndarray:
+def to_integers(samples):
     values = np.asarray(samples) * 32768
     assert np.array_equal(values, np.rint(values))
     return values
 
 
-def turned(samples: np.ndarray, rate: int, alpha: float) -> np.ndarray:
+def turned(samples, rate, alpha):
     output = turn_poles([samples], [rate], [alpha])[0]
     assert isinstance(output, np.ndarray)
     return output
@@ -85,36 +83,7 @@ def test_agrees_with_the_definition_on_digital_silence_and_tones():
     assert np.abs(to_integers(turned(samples, rate, 0.8)) - oracle(samples, rate, 0.8)).max() <= 2
 
 
-def test_coefficient_one_leaves_the_speech_where_frames_overlap():
-    samples = vowel()
-    found = turned(samples, 16000, 1.0)
-    # the squared windows of neighbouring frames add up to this
-    hann = np.hanning(320)
-    gain = (hann[:160] + hann[160:]) / (hann.sum() / 160)
-    inner = slice(160, len(samples) // 160 * 160 - 160)
-    expected = (samples + EPS)[inner] * np.tile(gain, len(samples) // 160)[: inner.stop - inner.start]
-    scale = np.abs(found).max() / np.abs(expected).max()
-    assert np.abs(found[inner] - scale * expected).max() < 2 / 32768
-
-
-def test_formants_move_as_the_power_of_their_angle():
-    """One resonance at angle phi: the spectral peak goes to phi ** alpha."""
-    rate, frequency, alpha = 16000, 1500.0, 0.8
-    radius = np.exp(-np.pi * 60 / rate)
-    phi = 2 * np.pi * frequency / rate
-    noise = np.random.default_rng(1).standard_normal(16000)
-    samples = lfilter([1], [1, -2 * radius * np.cos(phi), radius**2], noise)
-    found = turned((0.5 * samples / np.abs(samples).max()).astype(np.float32), rate, alpha)
-    power = np.mean(np.abs(np.fft.rfft(found[: 16000 // 320 * 320].reshape(-1, 320) * np.hanning(320), 1024)) ** 2, 0)
-    peak = np.argmax(power) * rate / 1024
-    assert abs(peak - phi**alpha * rate / (2 * np.pi)) < 60
-
-
-@given(
-    seeds=st.lists(st.integers(0, 50), min_size=1, max_size=4),
-    frames=st.sampled_from([3, 17, 64]),
-    data=st.data(),
-)
+@given(seeds=st.lists(st.integers(0, 50), min_size=1, max_size=4), frames=st.sampled_from([3, 17, 64]), data=st.data())
 @settings(max_examples=8)
 def test_output_does_not_depend_on_the_company(seeds, frames, data):
     signals = [vowel(data.draw(st.sampled_from([0.02, 0.15, 0.31])), seed=seed) for seed in seeds]

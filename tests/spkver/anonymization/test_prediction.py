@@ -1,7 +1,5 @@
 """Linear prediction of many frames against its definition, SciPy's filters and NumPy's roots, one at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +11,7 @@ from spkver.anonymization.linear_prediction import burg, pole_zero
 from spkver.anonymization.polynomials import product, quadratic_factors
 
 
-def noise(n: int, n_frames: int, seed: int = 0) -> np.ndarray:
+def noise(n, n_frames, seed=0):
     rng = np.random.default_rng(seed)
     return np.cumsum(rng.standard_normal((n, n_frames)), axis=0) + rng.standard_normal((n, n_frames))
 
@@ -25,7 +23,7 @@ def test_burg_is_its_definition(order):
         np.testing.assert_allclose(found, plain_burg(frames[:, frame], order), rtol=1e-9, atol=1e-12)
 
 
-def tones(n: int, level: float) -> np.ndarray:
+def tones(n, level):
     """A tone with some noise, which prediction takes down to about the square of its level."""
     time = np.arange(n)
     return np.sin(0.3 * time) + np.sin(1.1 * time) + level * np.random.default_rng(1).standard_normal(n)
@@ -51,7 +49,7 @@ def test_pole_zero_is_that_of_scipy_and_undoes_itself():
     np.testing.assert_allclose(filtered, frames, rtol=1e-6, atol=1e-7)
 
 
-def roots_of(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+def roots_of(p, q):
     """Roots of factors (m,) each, sorted."""
     return np.sort_complex(np.concatenate([np.roots([1, one, two]) for one, two in zip(p, q, strict=True)]))
 

@@ -1,30 +1,24 @@
 """Pseudo-speakers in vector space: which voices are chosen, by counting, and that nothing hangs on orders."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.embeddings import Embeddings, read_embeddings, write_embeddings
 from spkbase.errors import ConfigError, DataError
 from spkbase.seeding import stream
-from spkver.anonymization import (
-    PseudoSpeakerRules,
-    anonymize_embeddings,
-)
+from spkver.anonymization import PseudoSpeakerRules, anonymize_embeddings
 from spkver.backend import parse_chain, train_chain, write_backend
-from spkver.cli import main
 
 D = 6
 
 
-def vectors(prefix: str, n_speakers: int, n_utterances: int, seed: int = 0) -> Embeddings:
+def vectors(prefix, n_speakers, n_utterances, seed=0):
     """Speakers at random places, utterances around them; every second speaker is a woman (see `sexes_of`)."""
     rng = np.random.default_rng([seed, ord(prefix[0])])
     places = 2 * rng.standard_normal((n_speakers, 1, D)) + 0.3
@@ -34,7 +28,7 @@ def vectors(prefix: str, n_speakers: int, n_utterances: int, seed: int = 0) -> E
     return Embeddings(np.array(ids, object), np.array(speakers, object), rows.astype(np.float32))
 
 
-def sexes_of(*sets: Embeddings) -> dict[str, str]:
+def sexes_of(*sets):
     return {speaker: "fm"[int(speaker[1:]) % 2] for of in sets for speaker in of.speakers}
 
 
@@ -43,7 +37,7 @@ SEXES = sexes_of(SOURCE, POOL)
 SMALL = PseudoSpeakerRules(farthest=6, mean_of=3)
 
 
-def counted(source: Embeddings, pool: Embeddings, rules: PseudoSpeakerRules, affinity) -> np.ndarray:  # type: ignore[no-untyped-def]
+def counted(source, pool, rules, affinity):
     """The same by loops: for each utterance all voices in order, those of the sex, the first few, a draw, a mean."""
     voices = {
         speaker: np.mean([np.float64(pool.vectors[row]) for row in np.flatnonzero(pool.speakers == speaker)], axis=0)
@@ -62,7 +56,7 @@ def counted(source: Embeddings, pool: Embeddings, rules: PseudoSpeakerRules, aff
         wanted = {"same": SEXES[speaker], "other": "fm"[SEXES[speaker] == "f"], "any": "fm"}.get(rules.sex)
         if rules.sex == "random":
             wanted = "f" if generator.integers(2) else "m"
-        allowed = [other for other in voices if SEXES[other] in wanted]  # type: ignore[operator]
+        allowed = [other for other in voices if SEXES[other] in wanted]
         far = sorted(allowed, key=lambda other: affinity(vector, voices[other]))[: rules.farthest]
         numbers = {other: number for number, other in enumerate(voices)}
         rows = generator.choice(np.array([numbers[other] for other in far]), rules.mean_of, replace=False)
@@ -73,7 +67,7 @@ def counted(source: Embeddings, pool: Embeddings, rules: PseudoSpeakerRules, aff
 
 @pytest.mark.parametrize("level", ["speaker", "utterance"])
 @pytest.mark.parametrize("sex", ["same", "other", "random", "any"])
-def test_voices_are_those_that_counting_chooses(level: str, sex: str) -> None:
+def test_voices_are_those_that_counting_chooses(level, sex):
     rules = PseudoSpeakerRules("cosine", sex, level, farthest=6, mean_of=3, seed=4)
     made = anonymize_embeddings(SOURCE, POOL, rules, sexes=SEXES)
     expected = counted(SOURCE, POOL, rules, lambda a, b: a @ b / np.sqrt((a @ a) * (b @ b)))
@@ -85,7 +79,7 @@ def test_voices_are_those_that_counting_chooses(level: str, sex: str) -> None:
     assert n_voices == 5 if level == "speaker" else n_voices > 10
 
 
-def test_the_affinity_of_the_plda_is_its_log_likelihood_ratio() -> None:
+def test_the_affinity_of_the_plda_is_its_log_likelihood_ratio():
     """That of the joint normal distribution of both vectors against that of two speakers, after the chain's maps."""
     from scipy.stats import multivariate_normal
 
@@ -96,7 +90,7 @@ def test_the_affinity_of_the_plda_is_its_log_likelihood_ratio() -> None:
     total = plda.between + plda.within
     joint = np.block([[total, plda.between], [plda.between, total]])
 
-    def ratio(first: np.ndarray, second: np.ndarray) -> float:
+    def ratio(first, second):
         pair = backend.transform(np.array([first, second]))
         alone = sum(multivariate_normal.logpdf(row, plda.mean, total) for row in pair)
         return float(multivariate_normal.logpdf(pair.ravel(), np.tile(plda.mean, 2), joint) - alone)
@@ -114,8 +108,8 @@ def test_the_affinity_of_the_plda_is_its_log_likelihood_ratio() -> None:
 @given(
     st.randoms(use_true_random=False), st.sampled_from(["speaker", "utterance"]), st.sampled_from(["plda", "cosine"])
 )
-def test_nothing_hangs_on_the_order_of_source_or_pool(random, level: str, distance: str) -> None:  # type: ignore[no-untyped-def]
-    def shuffled(of: Embeddings) -> Embeddings:
+def test_nothing_hangs_on_the_order_of_source_or_pool(random, level, distance):
+    def shuffled(of):
         order = list(range(len(of)))
         random.shuffle(order)
         return Embeddings(of.ids[order], of.speakers[order], of.vectors[order])
@@ -128,7 +122,7 @@ def test_nothing_hangs_on_the_order_of_source_or_pool(random, level: str, distan
     np.testing.assert_array_equal(np.array([by_id[name] for name in expected.ids.tolist()]), expected.vectors)
 
 
-def test_an_utterance_does_not_hang_on_the_others_and_draws_and_seeds_differ() -> None:
+def test_an_utterance_does_not_hang_on_the_others_and_draws_and_seeds_differ():
     rules = PseudoSpeakerRules("cosine", "same", "utterance", 6, 3)
     whole = anonymize_embeddings(SOURCE, POOL, rules, sexes=SEXES)
     some = Embeddings(SOURCE.ids[7:9], SOURCE.speakers[7:9], SOURCE.vectors[7:9])
@@ -146,7 +140,7 @@ def test_an_utterance_does_not_hang_on_the_others_and_draws_and_seeds_differ() -
     assert "mean of 3 drawn from the 6 farthest of 24 voices of the same sex (cosine)" in whole.notes[-1]
 
 
-def with_number(of: Embeddings, number: float) -> Embeddings:
+def with_number(of, number):
     rows = of.vectors.copy()
     rows[1] = number
     return replace(of, vectors=rows)
@@ -169,7 +163,7 @@ def with_number(of: Embeddings, number: float) -> Embeddings:
         (with_number(SOURCE, np.inf), POOL, SMALL, {}, ["2 problems", "not finite", "unknown sex"]),
     ],
 )  # fmt: skip
-def test_bad_input(source, pool, rules, sexes, messages) -> None:  # type: ignore[no-untyped-def]
+def test_bad_input(source, pool, rules, sexes, messages):
     with pytest.raises(DataError) as caught:
         anonymize_embeddings(source, pool, rules, sexes=sexes)
     for message in messages:
@@ -185,7 +179,7 @@ def test_bad_input(source, pool, rules, sexes, messages) -> None:  # type: ignor
         ({"seed": -1}, "seed -1"),
     ],
 )
-def test_bad_rules(settings_of: dict, message: str) -> None:
+def test_bad_rules(settings_of, message):
     with pytest.raises(ConfigError, match=message):
         PseudoSpeakerRules(**settings_of)
     with pytest.raises(ConfigError, match="a backend is given"):
@@ -196,7 +190,7 @@ def test_bad_rules(settings_of: dict, message: str) -> None:
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_embeddings("source.npz", SOURCE)
     write_embeddings("pool.h5", POOL)
@@ -204,21 +198,16 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str) -> tuple[int, str]:
-    options = ["--farthest", "6", "--mean-of", "3"] if "--farthest" not in arguments else []
-    outcome = CliRunner().invoke(main, ["anonymize-vectors", *arguments, "--pool", "pool.h5", *options])
-    assert outcome.exception is None or isinstance(outcome.exception, SystemExit), outcome.exception
-    return outcome.exit_code, outcome.output
+SIZES = ("--pool", "pool.h5", "--farthest", 6, "--mean-of", 3)
 
 
-def test_the_command_writes_what_the_function_makes(files: Path) -> None:
-    status, text = run("source.npz", "--sexes", "sexes", "--output", "made.h5")
-    assert status == 0, text
-    assert "made.h5: 15 vectors of 6 dimensions" in text
+def test_the_command_writes_what_the_function_makes(files):
+    command = "anonymize-vectors", "source.npz", "--sexes", "sexes", *SIZES
+    assert "made.h5: 15 vectors of 6 dimensions" in passes(*command, "--output", "made.h5").output
     expected = anonymize_embeddings(SOURCE, POOL, SMALL, sexes=SEXES)
     np.testing.assert_array_equal(read_embeddings("made.h5").vectors, expected.vectors)
     write_backend("trained.h5", train_chain(POOL, parse_chain("centre,length,plda")))
-    assert run("source.npz", "--sexes", "sexes", "--output", "again.npz", "--backend", "trained.h5")[0] == 0
+    passes(*command, "--output", "again.npz", "--backend", "trained.h5")
     np.testing.assert_array_equal(read_embeddings("again.npz").vectors, expected.vectors)
 
 
@@ -231,9 +220,7 @@ def test_the_command_writes_what_the_function_makes(files: Path) -> None:
         (["source.npz", "--output", "made.h5", "--sexes", "sexes", "--backend", "sexes"], "sexes"),
     ],
 )
-def test_what_is_wrong_with_files_is_told_and_nothing_is_written(files: Path, arguments, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_wrong_with_files_is_told_and_nothing_is_written(files, arguments, message):
     Path("others").write_text("s00 m\n")
-    status, text = run(*arguments)
-    assert status == 2
-    assert message in text
+    assert message in refused("anonymize-vectors", *arguments, *SIZES)
     assert not Path("made.h5").exists()

@@ -1,7 +1,5 @@
 """Random numbers of the anonymisers."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 
 import numpy as np
@@ -10,7 +8,7 @@ import pytest
 from spkver.anonymization.anonymizers import named_stream, stream_name
 
 
-def draw(utterance="u", speaker="s", position=0, *, level="utterance", seeding="utterance", seed=0) -> float:
+def draw(utterance="u", speaker="s", position=0, *, level="utterance", seeding="utterance", seed=0):
     return named_stream(stream_name(utterance, speaker, position, level=level, seeding=seeding), seed).uniform(0.5, 0.9)
 
 
@@ -37,7 +35,7 @@ def test_draws_by_id():
 
 
 def test_on_speaker_level_a_side_has_draws_of_its_own_and_else_none_has():
-    def drawn(side: str, level: str, seeding: str = "utterance") -> float:
+    def drawn(side, level, seeding="utterance"):
         return named_stream(stream_name("u", "s", 3, level=level, seeding=seeding, side=side), 5).uniform()
 
     sides = ("", "training", "enrolment", "trials")

@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.trials.lists import Scores, Trials, align
 from spkbase.errors import DataError
-from spkver.attackers.fusion import MOST_SPEAKERS, MOST_TESTED, Fusion, fold_attacks, fuse, highest_level, learn_weights
+from spkver.attackers.fusion import MOST_SPEAKERS, MOST_TESTED, Fusion, fold_attacks, fuse, learn_weights
 from spkver.attackers.lists import as_scores
 from spkver.attackers.protocol import Attack, TrainingSet
 from spkver.datadir.directory import DataDir
@@ -83,7 +83,6 @@ def test_fusions_take_attackers_up_to_their_level_of_knowledge(background):
         "fusion-inverted": ["strict", "whole", "inverted"],
     }
     assert fusion.variants(["trial-by-trial"]) == [fusion]
-    assert highest_level([*levels.values()]) == "inverting"
     inverted = Fusion("fusion-inverted", "inverting")
     anonymised = replace(background, on_anonymised=True)
     kinds = [one.kind(training) for one in (fusion, inverted) for training in (background, anonymised)]

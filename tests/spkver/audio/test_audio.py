@@ -1,17 +1,13 @@
 """Audio: exact samples from every container, and one clear error for every broken file."""
 
-from __future__ import annotations
-
 import io
 import logging
 import struct
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 from spkver.audio import audio_header, doubtful_recordings, read_audio, write_audio
@@ -20,19 +16,19 @@ from tests.shorten_bits import shorten_sphere, sphere
 RATE = 16000
 
 
-def noise(n: int = 4000, channels: int = 1, seed: int = 0) -> NDArray[np.int16]:
+def noise(n=4000, channels=1, seed=0):
     values = np.random.default_rng(seed).normal(0, 3000, (n, channels)).astype(np.int16)
     values[0], values[1] = -32768, 32767
     return values if channels > 1 else values[:, 0]
 
 
-def encoded(samples: NDArray, container: str, subtype: str = "PCM_16", rate: int = RATE) -> bytes:
+def encoded(samples, container, subtype="PCM_16", rate=RATE):
     buffer = io.BytesIO()
     soundfile.write(buffer, samples, rate, format=container, subtype=subtype)
     return buffer.getvalue()
 
 
-def put(folder: Path, name: str, content: bytes | bytearray) -> Path:
+def put(folder, name, content):
     path = folder / name
     path.write_bytes(content)
     return path
@@ -43,7 +39,7 @@ def put(folder: Path, name: str, content: bytes | bytearray) -> Path:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("container", ["WAV", "WAVEX", "RF64", "FLAC", "NIST"])
-def test_sixteen_bits_become_multiples_of_one_32768th(tmp_path: Path, container: str, dtype: str) -> None:
+def test_sixteen_bits_become_multiples_of_one_32768th(tmp_path, container, dtype):
     samples = noise()
     path = put(tmp_path, "a.bin", encoded(samples, container))
     audio = read_audio(path, dtype=dtype)
@@ -53,7 +49,7 @@ def test_sixteen_bits_become_multiples_of_one_32768th(tmp_path: Path, container:
 
 
 @pytest.mark.parametrize(("container", "subtype"), [("OGG", "VORBIS"), ("OGG", "OPUS"), ("MP3", "MPEG_LAYER_III")])
-def test_lossy_formats(tmp_path: Path, container: str, subtype: str) -> None:
+def test_lossy_formats(tmp_path, container, subtype):
     tone = 0.5 * np.sin(2 * np.pi * 440 / RATE * np.arange(2 * RATE))
     path = put(tmp_path, "a.bin", encoded(tone, container, subtype))
     read = read_audio(path)
@@ -61,7 +57,7 @@ def test_lossy_formats(tmp_path: Path, container: str, subtype: str) -> None:
     assert np.corrcoef(read.samples, tone)[0, 1] > 0.99
 
 
-def test_doubtful_recordings_are_named(tmp_path: Path) -> None:
+def test_doubtful_recordings_are_named(tmp_path):
     good = noise(RATE).astype(np.float32) / 65536
     sounds = {"loud": np.clip(good * 40, -0.7, 0.7), "quiet": good * 1e-3, "short": good[:5000], "zero": good * 0}
     paths = {}
@@ -79,21 +75,21 @@ def test_doubtful_recordings_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("subtype", ["PCM_24", "PCM_32"])
 @pytest.mark.parametrize("container", ["WAV", "NIST"])
-def test_more_bits(tmp_path: Path, container: str, subtype: str) -> None:
+def test_more_bits(tmp_path, container, subtype):
     integers = np.random.default_rng(1).integers(-(1 << 31), 1 << 31, 1000).astype(np.int32)
     integers &= ~0xFF if subtype == "PCM_24" else ~0
     path = put(tmp_path, "a", encoded(integers, container, subtype))
     assert np.array_equal(read_audio(path, dtype="float64").samples, integers / 2.0**31)
 
 
-def mu_law(code: int) -> int:
+def mu_law(code):
     """ITU-T G.711: 14 bits, here shifted to 16."""
     code = ~code & 0xFF
     magnitude = ((((code & 0x0F) << 3) + 0x84) << ((code & 0x70) >> 4)) - 0x84
     return -magnitude if code & 0x80 else magnitude
 
 
-def a_law(code: int) -> int:
+def a_law(code):
     """ITU-T G.711: 13 bits, here shifted to 16."""
     code ^= 0x55
     exponent, mantissa = (code & 0x70) >> 4, (code & 0x0F) << 4
@@ -102,35 +98,35 @@ def a_law(code: int) -> int:
 
 
 @pytest.mark.parametrize(("coding", "decode"), [("ulaw", mu_law), ("mu-law", mu_law), ("alaw", a_law)])
-def test_sphere_with_eight_bits_follows_g711(tmp_path: Path, coding: str, decode: object) -> None:
+def test_sphere_with_eight_bits_follows_g711(tmp_path, coding, decode):
     raw = bytes(range(256))
     path = put(tmp_path, "a.sph", sphere(raw, sample_n_bytes=1, sample_coding=coding, sample_count=256))
-    expected = np.array([decode(code) for code in raw]) / 32768  # type: ignore[operator]
+    expected = np.array([decode(code) for code in raw]) / 32768
     assert np.array_equal(read_audio(path).samples, expected.astype(np.float32))
 
 
 @pytest.mark.parametrize(("order", "letter"), [("01", "<"), ("10", ">")])
-def test_sphere_by_hand_in_both_byte_orders(tmp_path: Path, order: str, letter: str) -> None:
+def test_sphere_by_hand_in_both_byte_orders(tmp_path, order, letter):
     samples = noise()
     raw = samples.astype(f"{letter}i2").tobytes()
     path = put(tmp_path, "a.sph", sphere(raw, sample_byte_format=order, sample_count=len(samples)))
     assert np.array_equal(read_audio(path).samples, samples / np.float32(32768))
 
 
-def test_wav_from_a_pipe_has_no_size_and_is_read_to_its_end(tmp_path: Path) -> None:
+def test_wav_from_a_pipe_has_no_size_and_is_read_to_its_end(tmp_path):
     content = bytearray(encoded(noise(), "WAV"))
     place = content.index(b"data")
     content[place + 4 : place + 8] = content[4:8] = b"\xff" * 4
     assert np.array_equal(read_audio(put(tmp_path, "a.wav", content)).samples, noise() / np.float32(32768))
 
 
-def test_float_wav_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_float_wav_is_taken_as_it_is(tmp_path):
     samples = np.array([0.0, -1.5, 1e-9, 0.25], dtype=np.float32)
     assert np.array_equal(read_audio(put(tmp_path, "a.wav", encoded(samples, "WAV", "FLOAT"))).samples, samples)
 
 
 @pytest.mark.parametrize("container", ["WAV", "FLAC", "NIST"])
-def test_channels(tmp_path: Path, container: str) -> None:
+def test_channels(tmp_path, container):
     samples = noise(channels=3)
     path = put(tmp_path, "a", encoded(samples, container))
     for channel in range(3):
@@ -147,12 +143,12 @@ def test_channels(tmp_path: Path, container: str) -> None:
 # --- sampling rate ---------------------------------------------------------------------------------------------------
 
 
-def tone(rate: int, frequency: float = 440.0) -> NDArray[np.float64]:
+def tone(rate, frequency=440.0):
     return 0.5 * np.sin(2 * np.pi * frequency * np.arange(rate) / rate)
 
 
 @pytest.mark.parametrize(("from_rate", "to_rate"), [(16000, 8000), (8000, 16000), (22050, 16000)])
-def test_resampling_keeps_a_tone(tmp_path: Path, from_rate: int, to_rate: int) -> None:
+def test_resampling_keeps_a_tone(tmp_path, from_rate, to_rate):
     path = tmp_path / "a.wav"
     soundfile.write(path, tone(from_rate), from_rate, subtype="PCM_24")
     audio = read_audio(path, rate=to_rate, resample=True, dtype="float64")
@@ -162,7 +158,7 @@ def test_resampling_keeps_a_tone(tmp_path: Path, from_rate: int, to_rate: int) -
     assert np.abs(audio.samples - tone(to_rate))[middle].max() < 1e-4
 
 
-def test_another_rate_is_an_error_unless_resampling_was_asked_for(tmp_path: Path) -> None:
+def test_another_rate_is_an_error_unless_resampling_was_asked_for(tmp_path):
     path = put(tmp_path, "a.wav", encoded(noise(), "WAV"))
     with pytest.raises(DataError, match=r"a.wav: sampling rate is 16000 Hz, expected 8000 Hz \(.*resample=True"):
         read_audio(path, rate=8000)
@@ -173,7 +169,7 @@ def test_another_rate_is_an_error_unless_resampling_was_asked_for(tmp_path: Path
 
 @pytest.mark.parametrize("channels", [1, 2])
 @pytest.mark.parametrize("n", [1, 256, 1000])
-def test_shorten_is_decoded_to_the_bit(tmp_path: Path, n: int, channels: int) -> None:
+def test_shorten_is_decoded_to_the_bit(tmp_path, n, channels):
     pytest.importorskip("av")
     samples = np.cumsum(np.random.default_rng(n).normal(0, 40, (n, channels)), axis=0).astype(np.int16)
     samples[: n // 2] = 0  # blocks of silence have a code of their own
@@ -188,7 +184,7 @@ def test_shorten_is_decoded_to_the_bit(tmp_path: Path, n: int, channels: int) ->
         assert np.array_equal(got.samples, np.atleast_2d(samples.T)[channel] / np.float32(32768))
 
 
-def test_shorten_without_pyav_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shorten_without_pyav_names_the_extra(tmp_path, monkeypatch):
     path = put(tmp_path, "a.sph", shorten_sphere(noise(300)))
     monkeypatch.setitem(sys.modules, "av", None)
     for read in (read_audio, audio_header):
@@ -199,14 +195,14 @@ def test_shorten_without_pyav_names_the_extra(tmp_path: Path, monkeypatch: pytes
 # --- broken files ----------------------------------------------------------------------------------------------------
 
 
-def sized_wav(data_bytes: int, samples: np.ndarray | None = None) -> bytes:
+def sized_wav(data_bytes, samples=None):
     content = bytearray(encoded(noise(100) if samples is None else samples, "WAV"))
     place = content.index(b"data")
     content[place + 4 : place + 8] = struct.pack("<I", data_bytes)
     return bytes(content)
 
 
-def unknown_length_flac() -> bytes:
+def unknown_length_flac():
     content = bytearray(encoded(noise(), "FLAC"))
     content[21] &= 0xF0
     content[22:26] = bytes(4)
@@ -234,7 +230,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_file_is_one_error_with_its_name_and_a_remedy(tmp_path: Path, name: str) -> None:
+def test_broken_file_is_one_error_with_its_name_and_a_remedy(tmp_path, name):
     content, message = BROKEN[name]
     path = put(tmp_path, name, content)
     # the header does not give away how much of a compressed stream is there, nor how loud the samples are
@@ -246,7 +242,7 @@ def test_broken_file_is_one_error_with_its_name_and_a_remedy(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("cut", [0.02, 0.99])
-def test_truncated_flac(tmp_path: Path, cut: float) -> None:
+def test_truncated_flac(tmp_path, cut):
     content = encoded(noise(20000), "FLAC")
     path = put(tmp_path, "a.flac", content[: int(cut * len(content))])
     with pytest.raises(DataError, match=r"a\.flac: (cut off or damaged|not readable)"):
@@ -263,7 +259,7 @@ def test_truncated_flac(tmp_path: Path, cut: float) -> None:
         (shorten_sphere(noise(9000))[:6000], "the header promises 9000 samples|cannot be decoded"),
     ],
 )
-def test_broken_shorten(tmp_path: Path, content: bytes, message: str) -> None:
+def test_broken_shorten(tmp_path, content, message):
     pytest.importorskip("av")
     path = put(tmp_path, "a.sph", content)
     with pytest.raises(DataError, match=message) as caught:
@@ -276,7 +272,7 @@ def test_broken_shorten(tmp_path: Path, content: bytes, message: str) -> None:
 
 
 @pytest.mark.parametrize("extension", [".wav", ".FLAC", ".sph"])
-def test_written_is_what_was_read_to_the_bit(tmp_path: Path, extension: str) -> None:
+def test_written_is_what_was_read_to_the_bit(tmp_path, extension):
     samples = noise() / 32768
     path = tmp_path / f"a{extension}"
     write_audio(path, samples, RATE)
@@ -285,7 +281,7 @@ def test_written_is_what_was_read_to_the_bit(tmp_path: Path, extension: str) -> 
     assert np.array_equal(audio.samples, samples)
 
 
-def test_clipping_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_clipping_is_reported(tmp_path, caplog):
     samples = np.array([0.5, 1.0, 1.2, -1.0, -3.0])
     with caplog.at_level(logging.WARNING):
         write_audio(tmp_path / "a.wav", samples, RATE)
@@ -295,7 +291,7 @@ def test_clipping_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
 
 
 @pytest.mark.parametrize("bad", [np.array([0.0, np.nan]), np.array([np.inf]), np.zeros(0)])
-def test_bad_samples_are_not_written(tmp_path: Path, bad: NDArray) -> None:
+def test_bad_samples_are_not_written(tmp_path, bad):
     with pytest.raises(DataError, match=r"NaN or infinite samples|no samples"):
         write_audio(tmp_path / "a.wav", bad, RATE)
     assert not list(tmp_path.iterdir())

@@ -1,26 +1,20 @@
 """``spkver backend``: what a user meets, good and bad; one message, status 2, nothing half-written."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
+import command_lines
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 from evaluation.embeddings import read_embeddings
 from evaluation.formats import read_scores, read_trials
 from spkver.backend import train_chain
-from spkver.cli import main
 from spkver.sidekit import read_idmap
 
 
-def run(*arguments: Any) -> Result:
-    return CliRunner().invoke(main, ["backend", *map(str, arguments)])
+def run(*arguments):
+    return command_lines.run("backend", *arguments)
 
 
-def refused(result: Result, text: str, *absent: Path) -> None:
+def refused(result, text, *absent):
     assert result.exit_code == 2, result.output
     assert text in result.stderr
     assert "Traceback" not in result.output
@@ -29,7 +23,7 @@ def refused(result: Result, text: str, *absent: Path) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Vectors for training (train.npz), enrolment and test (both.npz), without speakers too (bare.npz), and trials."""
     draw = np.random.default_rng(0)
     for name, n_speakers in (("train", 12), ("both", 4)):
@@ -46,14 +40,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def score(
-    folder: Path, backend: Path, output: Path, *more: Any, test: str = "both.npz", enroll: str = "both.npz"
-) -> Result:
+def score(folder, backend, output, *more, test="both.npz", enroll="both.npz"):
     sides = ("--enroll", folder / enroll, "--test", folder / test)
     return run("score", backend, *sides, "--trials", folder / "trials", "--output", output, *more)
 
 
-def test_train_score_show(folder: Path) -> None:
+def test_train_score_show(folder):
     backend, output = folder / "backend.h5", folder / "scores.txt"
     done = run("train", folder / "train.npz", "--chain", "whiten,length,lda:5,plda:3,snorm", "--output", backend)
     assert (done.exit_code, done.stderr) == (0, "")
@@ -73,7 +65,7 @@ def test_train_score_show(folder: Path) -> None:
     assert "cohort:      12 vectors" in shown
 
 
-def test_who_was_trained_on_and_who_is_scored_against_itself_is_told(folder: Path) -> None:
+def test_who_was_trained_on_and_who_is_scored_against_itself_is_told(folder):
     """Each makes errors too few, and nothing in the scores shows it."""
     trials = "".join(f"both-s{row // 5} both{row}\n" for row in range(20) if row % 5 > 1)
     (folder / "trials").write_text(trials)
@@ -93,7 +85,7 @@ def test_who_was_trained_on_and_who_is_scored_against_itself_is_told(folder: Pat
     assert told.count("\n") == 1
 
 
-def test_scores_that_are_adapted_to_their_list_say_so(folder: Path) -> None:
+def test_scores_that_are_adapted_to_their_list_say_so(folder):
     """A part of the list gives other scores, which somebody who shares the work out would not see."""
     backend, output = folder / "backend.h5", folder / "scores.txt"
     run("train", folder / "train.npz", "--chain", "adapted_cosine", "--output", backend)
@@ -113,7 +105,7 @@ def test_scores_that_are_adapted_to_their_list_say_so(folder: Path) -> None:
     refused(score(folder, backend, alone), "the mean of the other models, and there is one", alone)
 
 
-def test_speakers_from_a_map(folder: Path) -> None:
+def test_speakers_from_a_map(folder):
     """The same backend, to the byte, and the same scores, as with speakers in the file."""
     chain = ("--chain", "lda:3,calibrate", "--output")
     for name, more in (("train", ()), ("bare_train", ("--segment-speakers", folder / "utt2spk_train"))):
@@ -130,7 +122,7 @@ def test_speakers_from_a_map(folder: Path) -> None:
     )
     assert mapped.exit_code == 0
     assert (folder / "a.txt").read_bytes() == (folder / "b.txt").read_bytes()
-    utterances: dict[str, list[str]] = {}
+    utterances = {}
     for line in (folder / "utt2spk_both").read_text().splitlines():
         utterances.setdefault(line.split()[1], []).append(line.split()[0])
     (folder / "spk2utt").write_text("".join(f"{model} {' '.join(ids)}\n" for model, ids in utterances.items()))
@@ -154,12 +146,12 @@ def test_speakers_from_a_map(folder: Path) -> None:
         ("no.yaml", "no.yaml: cannot be read"),
     ],
 )
-def test_chains_that_are_none(folder: Path, chain: str, text: str) -> None:
+def test_chains_that_are_none(folder, chain, text):
     output = folder / "b.h5"
     refused(run("train", folder / "train.npz", "--chain", chain, "--output", output), text, output)
 
 
-def test_scores_that_cannot_be(folder: Path) -> None:
+def test_scores_that_cannot_be(folder):
     backend, output = folder / "b.h5", folder / "scores.txt"
     assert run("train", folder / "train.npz", "--chain", "lda:3", "--output", backend).exit_code == 0
     refused(score(folder, folder / "train.npz", output), "HDF5", output)

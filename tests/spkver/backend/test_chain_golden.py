@@ -1,40 +1,30 @@
 """Whole chains against the golden scores of SIDEKIT 1.3.2 and of the textbook (golden/backend/README.md)."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from evaluation.calibration import t_norm, z_norm
 from evaluation.embeddings import Embeddings
 from evaluation.trials import Scores, Trials
-from spkver.backend import Backend, train_chain
-from spkver.backend.transforms import AffineMap
+from spkver.backend import train_chain
 
 pytestmark = pytest.mark.golden
-Arrays = dict[str, NDArray]
 
 
 @pytest.fixture(scope="module")
-def golden(shared: Path) -> Arrays:
-    arrays: Arrays = {}
+def golden(shared):
+    arrays = {}
     for name in ("inputs", "tv", "scores", "normalisation", "plda"):
         with np.load(shared / "golden" / "backend" / f"{name}.npz") as file:
             arrays.update(file)
-    with np.load(shared / "golden" / "backend" / "backend.npz") as file:
-        arrays["lda_10"] = file["lda_10"]
     return arrays
 
 
-def texts(array: NDArray) -> list[str]:
+def texts(array):
     return [name.decode() for name in array.tolist()]
 
 
-def embeddings(golden: Arrays, part: str) -> Embeddings:
+def embeddings(golden, part):
     segments = golden.get(f"{part}_segments")
     vectors = golden[f"iv_{part}"]
     ids = texts(segments)
@@ -42,22 +32,7 @@ def embeddings(golden: Arrays, part: str) -> Embeddings:
     return Embeddings(ids, texts(golden[f"{part}_models"]) if part != "test" else ids, vectors)
 
 
-def trained(golden: Arrays, *chain: Any) -> Backend:
-    return train_chain(embeddings(golden, "train"), list(chain))
-
-
-def scored(golden: Arrays, backend: Backend, *, first: bool = False) -> NDArray:
-    """All 60 x 120 scores, in the order of the golden arrays; of the first session of each model alone if asked."""
-    enrolled = embeddings(golden, "enroll")
-    if first:
-        rows = np.sort(np.unique(golden["enroll_models"], return_index=True)[1])
-        enrolled = Embeddings(enrolled.ids[rows], enrolled.speakers[rows], enrolled.vectors[rows])
-    models, segments = texts(golden["trial_models"]), texts(golden["trial_segments"])
-    trials = Trials.from_ids(np.repeat(models, len(segments)).tolist(), segments * len(models))
-    return backend.score(enrolled, embeddings(golden, "test"), trials).values.reshape(len(models), -1)
-
-
-def same(ours: NDArray, theirs: NDArray) -> None:
+def same(ours, theirs):
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
 
 
@@ -84,36 +59,23 @@ LDA = {"lda": {"rank": 10, "convention": "sidekit"}}
         (["snorm: 30"], "adaptive_s_norm_top30"),
     ],
 )
-def test_scores(golden: Arrays, chain: list[Any], name: str) -> None:
-    same(scored(golden, trained(golden, *chain)), golden[name])
+def test_scores(golden, chain, name):
+    """All 60 x 120 scores, in the order of the golden arrays."""
+    backend = train_chain(embeddings(golden, "train"), chain)
+    models, segments = texts(golden["trial_models"]), texts(golden["trial_segments"])
+    trials = Trials.from_ids(np.repeat(models, len(segments)).tolist(), segments * len(models))
+    scores = backend.score(embeddings(golden, "enroll"), embeddings(golden, "test"), trials).values
+    same(scores.reshape(len(models), -1), golden[name])
 
 
-def test_first_session_alone_as_sidekit_takes_it(golden: Arrays) -> None:
-    same(scored(golden, trained(golden, "cosine"), first=True), golden["cosine_multisession"])
-
-
-def test_wccn_after_lda(golden: Arrays) -> None:
-    lda, wccn = trained(golden, LDA, "wccn").maps
-    assert isinstance(lda, AffineMap)
-    assert isinstance(wccn, AffineMap)
-    # the signs of the directions are free, and go through the factor to its rows and columns
-    signs = np.sign((lda.matrix * golden["lda_10"]).sum(axis=0))
-    same(wccn.matrix * np.outer(signs, signs), golden["lda10_wccn_cholesky"])
-
-
-def test_centring_changes_no_ratio_of_the_two_covariance_model(golden: Arrays) -> None:
-    backend = trained(golden, "centre", {"two_covariance": {"sessions": "mean", "convention": "sidekit"}})
-    same(scored(golden, backend), golden["right_two_covariance_llr"])
-
-
-def square(models: list[str], segments: list[str], values: NDArray, mask: NDArray | None = None) -> Scores:
+def square(models, segments, values, mask=None):
     rows, columns = np.nonzero(np.ones(values.shape, bool) if mask is None else mask)
     return Scores.from_ids(
         [models[row] for row in rows], [segments[column] for column in columns], values[rows, columns]
     )
 
 
-def test_z_t_and_zt_norm(golden: Arrays) -> None:
+def test_z_t_and_zt_norm(golden):
     models, segments, cohort = (
         texts(golden["trial_models"]),
         texts(golden["trial_segments"]),

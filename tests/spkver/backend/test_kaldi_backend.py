@@ -1,15 +1,11 @@
 """Kaldi's PLDA: its formulas from their definitions, its files byte by byte, a real one, and broken ones."""
 
-from __future__ import annotations
-
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from spkbase.errors import ConfigError, DataError
@@ -26,30 +22,30 @@ from spkver.backend.kaldi import (
 from spkver.backend.plda import Plda, Sessions, plda_scores
 
 
-def drawn(seed: int = 0, dimension: int = 4) -> KaldiPlda:
+def drawn(seed=0, dimension=4):
     rng = np.random.default_rng(seed)
     psi = np.sort(rng.uniform(0.1, 4, dimension))[::-1]
     return KaldiPlda(rng.normal(size=dimension), rng.normal(size=(dimension, dimension)), psi)
 
 
-def every_pair(n_models: int, n_segments: int) -> tuple[NDArray, NDArray]:
+def every_pair(n_models, n_segments):
     return np.divmod(np.arange(n_models * n_segments), n_segments)
 
 
-def same(one: KaldiPlda, other: KaldiPlda) -> bool:
+def same(one, other):
     return all(getattr(one, name).tolist() == getattr(other, name).tolist() for name in ("mean", "transform", "psi"))
 
 
 # --- formulas --------------------------------------------------------------------------------------------------------
 
 
-def normal(values: NDArray, mean: NDArray, variance: NDArray) -> float:
+def normal(values, mean, variance):
     """Log-density of independent Gaussians."""
     return float(-0.5 * (np.log(2 * np.pi * variance) + (values - mean) ** 2 / variance).sum())
 
 
 @pytest.mark.parametrize("length", ["kaldi", "simple", "none"])
-def test_scores_are_those_of_the_definition(length: str) -> None:
+def test_scores_are_those_of_the_definition(length):
     """p(test | u of n) / p(test), where the speaker is N(n psi u / (n psi + 1), psi / (n psi + 1)) given u."""
     plda, rng = drawn(), np.random.default_rng(1)
     models = np.array([2, 0, 1, 1, 2, 2])
@@ -74,7 +70,7 @@ def test_scores_are_those_of_the_definition(length: str) -> None:
 
 
 @given(st.integers(0, 1000), st.integers(1, 5), st.integers(0, 5), st.integers(0, 2))
-def test_the_two_forms_are_one_model(seed: int, dimension: int, rank: int, channels: int) -> None:
+def test_the_two_forms_are_one_model(seed, dimension, rank, channels):
     """Scores of ours, of Kaldi's form of it, and of ours made of that; both covariances come back."""
     rng = np.random.default_rng(seed)
     spread = rng.normal(size=(dimension, dimension))
@@ -96,7 +92,7 @@ def test_the_two_forms_are_one_model(seed: int, dimension: int, rank: int, chann
         np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
 
 
-def test_adaptation_by_generalised_eigenvectors() -> None:
+def test_adaptation_by_generalised_eigenvectors():
     """Where V v = s T v with v' T v = 1 and s > 1, W gains .3 (s - 1) T v v' T and B .7 (s - 1) T v v' T."""
     plda, rng = drawn(3), np.random.default_rng(2)
     vectors = rng.normal(size=(50, 4)) * [3, 0.1, 1, 2] + 1
@@ -113,7 +109,7 @@ def test_adaptation_by_generalised_eigenvectors() -> None:
     np.testing.assert_allclose(found.between, ours.between + 0.6 * gained, rtol=1e-10, atol=1e-10)
 
 
-def test_options_out_of_range_are_told() -> None:
+def test_options_out_of_range_are_told():
     zero = np.array([0])
     with pytest.raises(ConfigError, match="length is 'long': expected one of kaldi, simple, none"):
         kaldi_plda_scores(drawn(), Sessions(np.ones((1, 4)), zero), np.ones((1, 4)), zero, zero, length="long")
@@ -129,7 +125,7 @@ def test_options_out_of_range_are_told() -> None:
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def packed(array: NDArray, kind: str = "D") -> bytes:
+def packed(array, kind="D"):
     """A vector or matrix in Kaldi's binary form, written out by hand."""
     sizes = b"".join(b"\4" + struct.pack("<i", size) for size in array.shape)
     return (
@@ -139,7 +135,7 @@ def packed(array: NDArray, kind: str = "D") -> bytes:
     )
 
 
-def test_binary_pldas_byte_by_byte(tmp_path: Path) -> None:
+def test_binary_pldas_byte_by_byte(tmp_path):
     plda = drawn()
     parts = packed(plda.mean) + packed(plda.transform) + packed(plda.psi)
     (tmp_path / "plda").write_bytes(b"\0B<Plda> " + parts + b"</Plda> ")
@@ -148,7 +144,7 @@ def test_binary_pldas_byte_by_byte(tmp_path: Path) -> None:
     assert (tmp_path / "again").read_bytes() == (tmp_path / "plda").read_bytes()
 
 
-def test_text_as_kaldi_prints_it(tmp_path: Path) -> None:
+def test_text_as_kaldi_prints_it(tmp_path):
     text = "<Plda>  [ 1 -2.5 ]\n [\n  2 0 \n  0 1e-1 ]\n [ 3 0 ]\n</Plda> "
     (tmp_path / "plda").write_text(text)
     expected = KaldiPlda(np.array([1, -2.5]), np.array([[2, 0], [0, 0.1]]), np.array([3.0, 0]))
@@ -157,7 +153,7 @@ def test_text_as_kaldi_prints_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dimension", [1, 4])
 @pytest.mark.parametrize("binary", [True, False])
-def test_pldas_come_back_to_the_bit(tmp_path: Path, binary: bool, dimension: int) -> None:
+def test_pldas_come_back_to_the_bit(tmp_path, binary, dimension):
     plda = drawn(dimension=dimension)
     write_kaldi_plda(tmp_path / "plda", plda, binary=binary)
     assert same(read_kaldi_plda(tmp_path / "plda"), plda)
@@ -165,7 +161,7 @@ def test_pldas_come_back_to_the_bit(tmp_path: Path, binary: bool, dimension: int
 
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (1, 3), (3, 1)])
-def test_matrices_of_kaldiio(tmp_path: Path, shape: tuple[int, ...], text: bool) -> None:
+def test_matrices_of_kaldiio(tmp_path, shape, text):
     """What another's code writes, and text as Kaldi prints it."""
     matrix, path = np.random.default_rng(0).normal(size=shape), tmp_path / "m.mat"
     if text:
@@ -192,7 +188,7 @@ PLDA = b"\0B<Plda> " + packed(np.zeros(2)) + packed(np.eye(2)) + packed(np.ones(
         (b"<Plda> [ 1 2 ]\n [\n 1 0\n 1 ]\n [ 1 1 ]\n</Plda> ", "rows differ in length"),
     ],
 )
-def test_broken_pldas_are_one_error(tmp_path: Path, raw: bytes, message: str) -> None:
+def test_broken_pldas_are_one_error(tmp_path, raw, message):
     path = tmp_path / "plda"
     path.write_bytes(raw)
     with pytest.raises(DataError, match=message) as error:
@@ -203,7 +199,7 @@ def test_broken_pldas_are_one_error(tmp_path: Path, raw: bytes, message: str) ->
 # --- a real one ------------------------------------------------------------------------------------------------------
 
 
-def test_a_real_plda_is_written_back_byte_by_byte(shared: Path, tmp_path: Path) -> None:
+def test_a_real_plda_is_written_back_byte_by_byte(shared, tmp_path):
     path = shared / "formats" / "kaldi_plda" / "plda"
     write_kaldi_plda(tmp_path / "plda", read_kaldi_plda(path))
     assert (tmp_path / "plda").read_bytes() == path.read_bytes()

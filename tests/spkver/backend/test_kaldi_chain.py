@@ -1,20 +1,14 @@
 """Kaldi's and VBx's models as backends: scores of the parts one by one, real vectors, files of all kinds."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from numpy.typing import NDArray
+from command_lines import run
 
 from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.metrics import eer
 from evaluation.trials import Trials
 from spkbase.hdf5 import write_arrays
 from spkver import backend as backends
-from spkver.cli import main
 
 DRAW = np.random.default_rng(0)
 PLDA = backends.KaldiPlda(DRAW.normal(size=3), DRAW.normal(size=(3, 3)), np.array([3.0, 1.0, 0.2]))
@@ -26,23 +20,23 @@ EMBEDDINGS = Embeddings([f"u{row:02d}" for row in range(12)], SPEAKERS, VECTORS)
 TRIALS = Trials.from_ids(np.repeat(["s0", "s1", "s2", "s3"], 12).tolist(), EMBEDDINGS.ids.tolist() * 4)
 
 
-def by_hand(vectors: NDArray, length: str) -> NDArray:
+def by_hand(vectors, length):
     sessions = backends.Sessions(vectors, np.arange(12) // 3)
     return backends.kaldi_plda_scores(
         PLDA, sessions, vectors, np.repeat(np.arange(4), 12), np.tile(np.arange(12), 4), length=length
     )
 
 
-def of_vbx(transform: backends.VbxTransform, vectors: NDArray) -> NDArray:
+def of_vbx(transform, vectors):
     return unit(unit(vectors - transform.mean1) @ transform.lda - transform.mean2)
 
 
-def unit(vectors: NDArray) -> NDArray:
+def unit(vectors):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("length", ["kaldi", "simple", "none"])
-def test_scores_of_the_parts_one_by_one(length: str, tmp_path: Path) -> None:
+def test_scores_of_the_parts_one_by_one(length, tmp_path):
     offset = np.sqrt(3) * unit((VECTORS - MEAN) @ MATRIX[:, :5].T + MATRIX[:, 5])
     plain = np.sqrt(3) * unit((VECTORS - MEAN) @ MATRIX[:, :5].T)
     cases = [
@@ -61,16 +55,12 @@ def test_scores_of_the_parts_one_by_one(length: str, tmp_path: Path) -> None:
         assert np.array_equal(again.score(EMBEDDINGS, EMBEDDINGS, TRIALS).values, scores)
 
 
-def test_our_own_plda_goes_to_kaldi_and_back(tmp_path: Path) -> None:
+def test_our_own_plda_with_the_lengths_of_kaldi():
     training = Embeddings(
         [f"t{row}" for row in range(90)], [f"s{row // 6}" for row in range(90)],
         DRAW.normal(size=(15, 5))[np.arange(90) // 6] + DRAW.normal(size=(90, 5)),
     )  # fmt: skip
     backend = backends.train_chain(training, "plda:4")
-    backends.write_kaldi_plda(tmp_path / "plda", backends.plda_to_kaldi(backend.model))
-    again = backends.backend_from_kaldi(backends.read_kaldi_plda(tmp_path / "plda"), length="none")
-    ours, theirs = (one.score(EMBEDDINGS, EMBEDDINGS, TRIALS).values for one in (backend, again))
-    np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
     kaldi = backends.train_chain(training, [{"plda": {"rank": 4, "length": "kaldi"}}])
     np.testing.assert_allclose(
         kaldi.score(EMBEDDINGS, EMBEDDINGS, TRIALS).values,
@@ -79,18 +69,16 @@ def test_our_own_plda_goes_to_kaldi_and_back(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path):
     backends.write_kaldi_plda(tmp_path / "plda", PLDA)
     (tmp_path / "mean.vec").write_text(f" [ {' '.join(map(repr, MEAN.tolist()))} ]\n")
     rows = "".join(f"\n  {' '.join(map(repr, row))}" for row in MATRIX.tolist())
     (tmp_path / "transform.mat").write_text(f" [{rows} ]\n")
     write_arrays(tmp_path / "transform.h5", VBX._asdict())
 
-    def imported(*options: str) -> str:
+    def imported(*options):
         files = [option if option.startswith("--") else str(tmp_path / option) for option in options]
-        result = CliRunner().invoke(
-            main, ["backend", "import", "--plda", str(tmp_path / "plda"), *files, "--output", str(tmp_path / "b.h5")]
-        )
+        result = run("backend", "import", "--plda", tmp_path / "plda", *files, "--output", tmp_path / "b.h5")
         assert result.exit_code == (2 if result.stderr else 0), result.output
         return result.stderr
 
@@ -101,7 +89,7 @@ def test_the_command(tmp_path: Path) -> None:
     scores = backends.read_backend(tmp_path / "b.h5").score(EMBEDDINGS, EMBEDDINGS, TRIALS).values
     np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
     assert not imported("--transform", "transform.h5")
-    assert "models of Kaldi" in CliRunner().invoke(main, ["backend", "show", str(tmp_path / "b.h5")]).stdout
+    assert "models of Kaldi" in run("backend", "show", tmp_path / "b.h5").stdout
     assert "PLDA of 5 dimensions" in imported("--mean", "mean.vec")
     assert "nothing" in imported("--transform", "nothing.h5")
     (tmp_path / "plda").write_bytes((tmp_path / "plda").read_bytes()[:60])
@@ -109,7 +97,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.golden
-def test_vectors_of_a_meeting(shared: Path) -> None:
+def test_vectors_of_a_meeting(shared):
     """Pairs of segments of one speaker against pairs of two; segments in which one speaker is active alone.
 
     The errors fall with the transform and again with the PLDA, as formats/kaldi_plda/README.md says (13.4, 9.2, 9.2 %);

@@ -1,25 +1,17 @@
 """Scores of vectors: PLDA and two-covariance against joint Gaussian densities, cosine, Mahalanobis; bad input."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from evaluation.metrics import cllr
 from spkbase.errors import DataError
-from spkver.backend import scoring
+from spkver.backend import cosine_of_sessions, mahalanobis_scores, pair_products, scoring
 from spkver.backend.plda import Plda, Sessions, TwoCovariance, fit_two_covariance, plda_scores
-from spkver.backend.scoring import pair_products
-from spkver.backend.steps import cosine_of_sessions, mahalanobis_scores
 
 
-def model(rng: np.random.Generator, *, dimension: int = 5, rank: int = 3, channels: int = 0) -> Plda:
+def model(rng, *, dimension=5, rank=3, channels=0):
     spread = rng.normal(size=(dimension, dimension))
     channel = rng.normal(size=(dimension, channels)) if channels else None
     return Plda(
@@ -27,7 +19,7 @@ def model(rng: np.random.Generator, *, dimension: int = 5, rank: int = 3, channe
     )
 
 
-def log_density(vectors: NDArray, plda: Plda) -> float:
+def log_density(vectors, plda):
     """Of all vectors as those of one speaker: one Gaussian of all their numbers."""
     count = len(vectors)
     covariance = np.kron(np.ones((count, count)), plda.between) + np.kron(np.eye(count), plda.within)
@@ -35,19 +27,19 @@ def log_density(vectors: NDArray, plda: Plda) -> float:
     return float(-0.5 * (np.linalg.slogdet(2 * np.pi * covariance)[1] + away @ np.linalg.solve(covariance, away)))
 
 
-def by_brute_force(plda: Plda, enrolled: NDArray, tested: NDArray) -> float:
+def by_brute_force(plda, enrolled, tested):
     """One speaker against two."""
     together = np.vstack([enrolled, tested[None]])
     return log_density(together, plda) - log_density(enrolled, plda) - log_density(tested[None], plda)
 
 
-def every_pair(n_models: int, n_segments: int) -> tuple[NDArray, NDArray]:
+def every_pair(n_models, n_segments):
     return np.divmod(np.arange(n_models * n_segments), n_segments)
 
 
 @pytest.mark.parametrize("channels", [0, 2])
 @pytest.mark.parametrize(("dimension", "rank"), [(1, 1), (5, 3), (5, 5), (4, 6)])
-def test_ratios_are_those_of_joint_densities(dimension: int, rank: int, channels: int) -> None:
+def test_ratios_are_those_of_joint_densities(dimension, rank, channels):
     """One to five enrolled vectors, at 1e-10."""
     rng = np.random.default_rng(dimension + rank)
     plda = model(rng, dimension=dimension, rank=rank, channels=channels)
@@ -64,7 +56,7 @@ def test_ratios_are_those_of_joint_densities(dimension: int, rank: int, channels
     np.testing.assert_allclose(found, means, rtol=1e-10, atol=1e-10)
 
 
-def test_closed_form_in_two_dimensions() -> None:
+def test_closed_form_in_two_dimensions():
     """B = diag(b, 0), W = I: the second dimension says nothing; the first is the ratio of two bivariate densities.
 
     With r = b / (1 + b) and v = 1 + b, s = -log(1 - r^2) / 2 - (r^2 (x^2 + y^2) - 2 r x y) / (2 v (1 - r^2)).
@@ -78,7 +70,7 @@ def test_closed_form_in_two_dimensions() -> None:
 
 
 @given(st.integers(0, 1000), st.integers(1, 6), st.integers(1, 6))
-def test_ratios_do_not_depend_on_the_basis(seed: int, dimension: int, rank: int) -> None:
+def test_ratios_do_not_depend_on_the_basis(seed, dimension, rank):
     """A regular map of the vectors changes no ratio, nor does a rotation of F; two single vectors are symmetric."""
     rng = np.random.default_rng(seed)
     plda = model(rng, dimension=dimension, rank=rank)
@@ -97,7 +89,7 @@ def test_ratios_do_not_depend_on_the_basis(seed: int, dimension: int, rank: int)
     np.testing.assert_allclose(square, square.T, rtol=1e-11, atol=1e-11)
 
 
-def test_true_parameters_give_calibrated_ratios() -> None:
+def test_true_parameters_give_calibrated_ratios():
     """E[exp(-s)] of targets and E[exp(s)] of non-targets are 1, whatever the model: mean over 20,000 trials."""
     rng = np.random.default_rng(0)
     plda = Plda(np.ones(3), 0.8 * np.eye(3), np.eye(3))
@@ -117,7 +109,7 @@ def test_true_parameters_give_calibrated_ratios() -> None:
 
 
 @pytest.mark.parametrize("rank", [4, 2])
-def test_two_covariances_are_a_plda(rank: int) -> None:
+def test_two_covariances_are_a_plda(rank):
     rng = np.random.default_rng(rank)
     plda = model(rng, dimension=4, rank=rank)
     two = TwoCovariance(plda.mean, plda.between, plda.within)
@@ -129,7 +121,7 @@ def test_two_covariances_are_a_plda(rank: int) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
-def test_moments_of_two_sessions_are_those_of_the_model() -> None:
+def test_moments_of_two_sessions_are_those_of_the_model():
     """Data drawn from the model: W and B are found, and ratios lose next to nothing against those of the true ones."""
     rng = np.random.default_rng(0)
     roots = rng.normal(size=(2, 6, 6)) / np.sqrt(6) + 0.5 * np.eye(6)
@@ -158,7 +150,7 @@ def test_moments_of_two_sessions_are_those_of_the_model() -> None:
 # --- cosine and Mahalanobis ------------------------------------------------------------------------------------------
 
 
-def test_cosines_of_means() -> None:
+def test_cosines_of_means():
     rng = np.random.default_rng(0)
     sessions, tests = Sessions(rng.normal(size=(5, 3)), np.array([0, 1, 0, 1, 1])), rng.normal(size=(4, 3))
     left = np.stack([sessions.vectors[[0, 2]].mean(axis=0), sessions.vectors[[1, 3, 4]].mean(axis=0)])
@@ -170,7 +162,7 @@ def test_cosines_of_means() -> None:
     assert same.max() <= 1
 
 
-def test_distances_to_means() -> None:
+def test_distances_to_means():
     rng = np.random.default_rng(0)
     spread = rng.normal(size=(3, 3))
     matrix = spread @ spread.T + np.eye(3)
@@ -186,7 +178,7 @@ def test_distances_to_means() -> None:
 
 # --- bad input, of every scorer --------------------------------------------------------------------------------------
 
-SCORERS: dict[str, Callable[..., NDArray]] = {
+SCORERS = {
     "plda": lambda *rest: plda_scores(Plda(np.zeros(3), np.eye(3), np.eye(3)), *rest),
     "two covariances": lambda *rest: plda_scores(TwoCovariance(np.zeros(3), np.eye(3), np.eye(3)).plda, *rest),
     "mahalanobis": lambda *rest: mahalanobis_scores(np.eye(3), *rest),
@@ -207,7 +199,7 @@ GOOD = Sessions(np.eye(3), np.array([0, 1, 1]))
         (np.eye(3), [0, 1], [0], "a model and a segment for each trial"),
     ],
 )
-def test_bad_input_is_told(scorer: Any, tests: NDArray, models: list, segments: list, message: str) -> None:
+def test_bad_input_is_told(scorer, tests, models, segments, message):
     with pytest.raises(DataError, match=message):
         scorer(GOOD, tests, np.array(models, np.int64), np.array(segments, np.int64))
 
@@ -216,7 +208,7 @@ def test_bad_input_is_told(scorer: Any, tests: NDArray, models: list, segments: 
 
 
 @pytest.mark.parametrize("names", [["b", "a", "b"], np.array(["b", "a", "b"]), np.array([7, -3, 7])])
-def test_models_by_names(names: Any) -> None:
+def test_models_by_names(names):
     sessions, distinct = Sessions.named(np.eye(3), names)
     assert distinct.tolist() == sorted(set(np.asarray(names).tolist()))
     assert sessions.models.tolist() == [1, 0, 1]
@@ -231,13 +223,13 @@ def test_models_by_names(names: Any) -> None:
         (np.eye(3), [0, 0, 2], "expected codes of models from 0 without gaps, got 0 to 2 for 3 vectors"),
     ],
 )
-def test_what_no_sessions_are_is_told(vectors: Any, models: list, message: str) -> None:
+def test_what_no_sessions_are_is_told(vectors, models, message):
     with pytest.raises(DataError, match=message):
         Sessions(vectors, np.array(models) if models else np.zeros(0, np.int64))
 
 
 @given(st.data())
-def test_products_of_any_list_are_those_of_its_pairs(data: st.DataObject) -> None:
+def test_products_of_any_list_are_those_of_its_pairs(data):
     """Full lists, lists cut into blocks, blocks in them, single pairs, repeated ones and none."""
     rng = np.random.default_rng(data.draw(st.integers(0, 100)))
     n_left, n_right = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 40))
@@ -260,6 +252,6 @@ def test_products_of_any_list_are_those_of_its_pairs(data: st.DataObject) -> Non
     np.testing.assert_allclose(found, (left[models] * right[segments]).sum(axis=1), rtol=1e-12, atol=1e-13)
 
 
-def test_scores_that_overflow_are_an_error() -> None:
+def test_scores_that_overflow_are_an_error():
     with pytest.raises(DataError, match="1 of 2 scores are not finite: vectors or parameters are far too large"):
         pair_products(np.array([[1e200], [1.0]]), np.array([[1e200]]), np.array([0, 1]), np.array([0, 0]))

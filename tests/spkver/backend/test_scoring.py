@@ -1,7 +1,5 @@
 """Scores against brute force, for trials in blocks and scattered, in any order and with any workers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -12,9 +10,7 @@ from stored_vectors import named, stored
 from evaluation.trials.lists import Trials
 from spkbase.errors import DataError
 from spkbase.work import Work
-from spkver.backend.nap import fit_nap
-from spkver.backend.scoring import score_gmm_ubm, score_trials
-from spkver.backend.svm import SvmModels
+from spkver.backend import SvmModels, fit_nap, score_gmm_ubm, score_trials
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
 
@@ -22,18 +18,18 @@ MODELS = [f"m{number:02d}_{sentence}" for number in range(6) for sentence in "ab
 SEGMENTS = [f"s{number:02d}" for number in range(20)]
 
 
-def machines(dtype: type = np.float64) -> tuple[SvmModels, np.ndarray]:
+def machines(dtype=np.float64):
     rng = np.random.default_rng(0)
     weights = rng.standard_normal((len(MODELS), 50)).astype(dtype)
     ids = np.array(MODELS, object)
     return SvmModels(ids, weights, rng.standard_normal(len(MODELS))), rng.standard_normal((20, 50)).astype(dtype)
 
 
-def blocks() -> list[tuple[str, str]]:
+def blocks():
     return [(m, s) for m in MODELS for place, s in enumerate(SEGMENTS) if (place % 2 == 0) == m.endswith("a")]
 
 
-def scattered(seed: int = 0, n: int = 60) -> list[tuple[str, str]]:
+def scattered(seed=0, n=60):
     everything = [(m, s) for m in MODELS for s in SEGMENTS]
     return [everything[place] for place in np.random.default_rng(seed).permutation(len(everything))[:n]]
 
@@ -79,7 +75,7 @@ def test_missing_ids(pairs, words):
 # --- GMM-UBM ---------------------------------------------------------------------------------------------------------
 
 
-def gmm_case(dtype: type = np.float64) -> tuple[GaussianMixture, np.ndarray, Frames]:
+def gmm_case(dtype=np.float64):
     rng = np.random.default_rng(0)
     weights = rng.uniform(0.5, 1.5, 5)
     ubm = GaussianMixture(weights / weights.sum(), rng.standard_normal((5, 3)), rng.uniform(0.3, 2, (5, 3)))
@@ -91,7 +87,7 @@ def gmm_case(dtype: type = np.float64) -> tuple[GaussianMixture, np.ndarray, Fra
     return ubm, means, Frames(np.array(SEGMENTS, object), offsets, values)
 
 
-def mean_log_density(ubm: GaussianMixture, means: np.ndarray, frames: np.ndarray) -> float:
+def mean_log_density(ubm, means, frames):
     densities = sum(
         w * multivariate_normal(m, np.diag(v)).pdf(frames)
         for w, m, v in zip(ubm.weights, means.reshape(5, 3), ubm.variances, strict=True)

@@ -1,9 +1,5 @@
 """One-against-background machines against scikit-learn's on the raw kernel."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pytest
@@ -13,15 +9,13 @@ from stored_vectors import named, stored
 from spkbase.arrays import StoredArray
 from spkbase.errors import ConfigError
 from spkbase.work import Work
-from spkver.backend import svm
-from spkver.backend.nap import fit_nap
-from spkver.backend.svm import SvmConfig, open_svms, train_svms, write_svms
+from spkver.backend import SvmConfig, fit_nap, open_svms, svm, train_svms, write_svms
 
 EXACT = SvmConfig(tolerance=1e-9)
 SESSIONS = {"anna": 1, "bert": 3, "ü/ç": 2, "d" * 150: 7}
 
 
-def data(dtype: type = np.float64) -> tuple[list[str], np.ndarray, np.ndarray]:
+def data(dtype=np.float64):
     rng = np.random.default_rng(0)
     models = [name for name, count in SESSIONS.items() for _ in range(count)]
     centres = {name: rng.standard_normal(30) for name in SESSIONS}
@@ -29,7 +23,7 @@ def data(dtype: type = np.float64) -> tuple[list[str], np.ndarray, np.ndarray]:
     return models, vectors.astype(dtype), rng.standard_normal((40, 30)).astype(dtype)
 
 
-def reference(own: np.ndarray, background: np.ndarray, cost: float | None, tests: np.ndarray) -> np.ndarray:
+def reference(own, background, cost, tests):
     stacked = np.concatenate([background, own]).astype(np.float64)
     cost = cost or len(stacked) / (stacked**2).sum()
     labels = [0] * len(background) + [1] * len(own)
@@ -69,7 +63,7 @@ def test_options_out_of_range_are_refused(name, value):
 # --- in files --------------------------------------------------------------------------------------------------------
 
 
-def many(folder: Path | None = None):
+def many(folder=None):
     """Machines in three chunks; models with 1 to 3 sessions in mixed rows."""
     rng = np.random.default_rng(5)
     models = [f"m{number:02d}" for number in [*rng.permutation(40), *rng.integers(0, 40, 30)]]
@@ -86,13 +80,7 @@ def test_streamed_machines_are_the_same(tmp_path, projected, jobs, sent, monkeyp
     here, there = many(), many(tmp_path)
     projection = fit_nap(here[2], rank=5) if projected else None
     expected = train_svms(named(*here[:2]), here[2], projection=projection)
-    train_svms(
-        named(*there[:2]),
-        there[2],
-        projection=projection,
-        work=Work(jobs=jobs),
-        destination=tmp_path / "a.h5",
-    )
+    train_svms(named(*there[:2]), there[2], projection=projection, work=Work(jobs=jobs), destination=tmp_path / "a.h5")
     found = open_svms(tmp_path / "a.h5")
     assert isinstance(found.weights, StoredArray)
     for name in ("models", "weights", "biases"):

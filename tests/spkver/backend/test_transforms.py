@@ -1,9 +1,5 @@
 """Moments and maps of vectors: closed forms, scikit-learn, properties, shrinkage; no reference material."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,7 +17,7 @@ CODES = np.repeat(np.arange(15), [2, 9, 3, 4, 4, 5, 2, 7, 6, 3, 3, 4, 5, 2, 1])
 VECTORS = DRAW.normal(size=(15, 6))[CODES] + DRAW.normal(size=(len(CODES), 6)) @ DRAW.normal(size=(6, 6)) + 2
 
 
-def test_covariances_add_up_and_are_those_of_numpy() -> None:
+def test_covariances_add_up_and_are_those_of_numpy():
     within, between = transforms.within_covariance(VECTORS, CODES), transforms.between_covariance(VECTORS, CODES)
     np.testing.assert_allclose(within + between, np.cov(VECTORS.T, bias=True), atol=1e-12)
     np.testing.assert_allclose(transforms.total_covariance(VECTORS), np.cov(VECTORS.T, bias=True), atol=1e-12)
@@ -32,7 +28,7 @@ def test_covariances_add_up_and_are_those_of_numpy() -> None:
     assert transforms.class_sums(VECTORS, CODES)[0].tolist() == np.bincount(CODES).tolist()
 
 
-def test_blocks_and_files_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_and_files_change_nothing(tmp_path, monkeypatch):
     VECTORS.tofile(tmp_path / "v")
     stored = StoredArray(tmp_path / "v", 0, VECTORS.shape, VECTORS.dtype)
     whole = transforms.within_covariance(VECTORS, CODES), transforms.apply_maps(transforms.fit_efr(VECTORS), VECTORS)
@@ -44,7 +40,7 @@ def test_blocks_and_files_change_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("kind", transforms.WHITENINGS)
-def test_whitening(kind: str) -> None:
+def test_whitening(kind):
     white = transforms.fit_whitening(VECTORS, kind=kind)(VECTORS)
     covariance = np.cov(white.T, bias=True)
     np.testing.assert_allclose(white.mean(axis=0), 0, atol=1e-12)
@@ -59,7 +55,7 @@ def test_whitening(kind: str) -> None:
         assert (np.diag(matrix) > 0).all()
 
 
-def test_length_norm_names_what_has_no_length() -> None:
+def test_length_norm_names_what_has_no_length():
     lengths = np.linalg.norm(transforms.LengthNorm()(VECTORS), axis=1)
     np.testing.assert_allclose(lengths, 1, atol=1e-15)
     with pytest.raises(DataError, match=r"1 vector is zero .*: 1 "):
@@ -68,7 +64,7 @@ def test_length_norm_names_what_has_no_length() -> None:
         transforms.apply_maps([transforms.LengthNorm()], np.array([[1.0], [0.0]]), names=np.array(["a", "b"], object))
 
 
-def test_spherical_norms_repeat_their_round() -> None:
+def test_spherical_norms_repeat_their_round():
     for name, maps in (
         ("efr", transforms.fit_efr(VECTORS, rounds=2)),
         ("sphnorm", transforms.fit_sphnorm(VECTORS, CODES, rounds=2)),
@@ -79,19 +75,19 @@ def test_spherical_norms_repeat_their_round() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Only one sample")
-def test_lda_is_that_of_scikit_learn() -> None:
+def test_lda_is_that_of_scikit_learn():
     theirs = LinearDiscriminantAnalysis(solver="eigen").fit(VECTORS, CODES)
     ours = transforms.fit_lda(VECTORS, CODES, rank=4).matrix
     np.testing.assert_allclose(ours, transforms.signed(theirs.scalings_[:, :4]), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(ours.T @ transforms.within_covariance(VECTORS, CODES) @ ours, np.eye(4), atol=1e-10)
 
 
-def test_wccn_makes_the_covariance_within_speakers_the_identity() -> None:
+def test_wccn_makes_the_covariance_within_speakers_the_identity():
     mapped = transforms.fit_wccn(VECTORS, CODES)(VECTORS)
     np.testing.assert_allclose(transforms.within_covariance(mapped, CODES, weighting="classes"), np.eye(6), atol=1e-10)
 
 
-def test_coral_gives_mean_and_covariance_of_the_other_domain() -> None:
+def test_coral_gives_mean_and_covariance_of_the_other_domain():
     other = DRAW.normal(size=(70, 6)) @ DRAW.normal(size=(6, 6)) - 4
     mapped = transforms.fit_coral(VECTORS, other)(VECTORS)
     np.testing.assert_allclose(mapped.mean(axis=0), other.mean(axis=0), atol=1e-9)
@@ -110,13 +106,13 @@ def test_coral_gives_mean_and_covariance_of_the_other_domain() -> None:
 # --- shrinkage -------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_regular_stays_as_it_is() -> None:
+def test_what_is_regular_stays_as_it_is():
     covariance = transforms.total_covariance(VECTORS)
     assert transforms.regularised(covariance, len(VECTORS)) is covariance
 
 
 @given(st.integers(1, 8), st.integers(2, 10), st.integers(0, 1 << 16))
-def test_shrinkage_keeps_trace_and_directions(n_free: int, size: int, seed: int) -> None:
+def test_shrinkage_keeps_trace_and_directions(n_free, size, seed):
     """(1 - a) S + a t I, a as Chen et al. have it; and the bound on the condition number."""
     rows = np.random.default_rng(seed).normal(size=(min(n_free, size - 1), size))
     covariance = rows.T @ rows / n_free
@@ -130,7 +126,7 @@ def test_shrinkage_keeps_trace_and_directions(n_free: int, size: int, seed: int)
     np.testing.assert_allclose(shrunk, (1 - share) * covariance + share * trace / size * np.eye(size), atol=1e-12)
 
 
-def test_duplicates_and_constants() -> None:
+def test_duplicates_and_constants():
     same = np.ones((9, 3)) * [0.1, 1e6, -3]
     assert not transforms.total_covariance(same).any(), "rounding of the mean is no variance"
     with pytest.raises(DataError, match="the 9 vectors are all the same"):

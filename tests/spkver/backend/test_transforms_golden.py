@@ -1,24 +1,17 @@
 """Moments and transforms against the golden numbers of SIDEKIT 1.3.2 and the textbook (golden/backend/README.md)."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from spkver.backend import transforms
-from spkver.backend.nap import fit_nap
+from spkver.backend import fit_nap, transforms
 from spkver.backend.transforms import within_covariance as within
 
 pytestmark = pytest.mark.golden
-Arrays = dict[str, NDArray]
 
 
 @pytest.fixture(scope="module")
-def golden(shared: Path) -> Arrays:
-    arrays: Arrays = {}
+def golden(shared):
+    arrays = {}
     for name in ("backend", "inputs", "tv"):
         with np.load(shared / "golden" / "backend" / f"{name}.npz") as file:
             arrays.update(file)
@@ -26,24 +19,24 @@ def golden(shared: Path) -> Arrays:
 
 
 @pytest.fixture(scope="module")
-def vectors(golden: Arrays) -> NDArray:
+def vectors(golden):
     return golden["iv_train"]
 
 
 @pytest.fixture(scope="module")
-def codes(golden: Arrays) -> NDArray:
+def codes(golden):
     return np.unique(golden["train_models"], return_inverse=True)[1]
 
 
-def same(ours: NDArray, theirs: NDArray) -> None:
+def same(ours, theirs):
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
 
 
-def same_gram(ours: NDArray, theirs: NDArray) -> None:
+def same_gram(ours, theirs):
     same(ours @ ours.T, theirs @ theirs.T)
 
 
-def test_moments(golden: Arrays, vectors: NDArray, codes: NDArray) -> None:
+def test_moments(golden, vectors, codes):
     same(transforms.mean(vectors), golden["mean"])
     same(transforms.total_covariance(vectors), golden["total_covariance"])
     same(within(vectors, codes), golden["within_covariance"])
@@ -51,7 +44,7 @@ def test_moments(golden: Arrays, vectors: NDArray, codes: NDArray) -> None:
     same(np.linalg.inv(within(vectors, codes)), golden["mahalanobis"])
 
 
-def test_sums_and_means_of_models(golden: Arrays) -> None:
+def test_sums_and_means_of_models(golden):
     names, codes = np.unique(golden["enroll_models"], return_inverse=True)
     assert names.tolist() == golden["sum_models"].tolist()
     counts, sums = transforms.class_sums(golden["iv_enroll"], codes)
@@ -62,7 +55,7 @@ def test_sums_and_means_of_models(golden: Arrays) -> None:
     same(transforms.class_means(golden["enroll_stat0"], codes), golden["mean_stat0"])
 
 
-def test_centring_length_and_whitening(golden: Arrays, vectors: NDArray) -> None:
+def test_centring_length_and_whitening(golden, vectors):
     same(transforms.fit_centring(vectors)(vectors), golden["center"])
     same(transforms.LengthNorm()(vectors), golden["norm"])
     same_gram(transforms.fit_whitening(vectors)(vectors), golden["whiten_full"])
@@ -73,7 +66,7 @@ def test_centring_length_and_whitening(golden: Arrays, vectors: NDArray) -> None
 
 @pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize("name", ["efr", "sphNorm"])
-def test_spherical_norms(golden: Arrays, vectors: NDArray, codes: NDArray, name: str, rounds: int) -> None:
+def test_spherical_norms(golden, vectors, codes, name, rounds):
     maps = (
         transforms.fit_efr(vectors, rounds=rounds)
         if name == "efr"
@@ -97,7 +90,7 @@ def test_spherical_norms(golden: Arrays, vectors: NDArray, codes: NDArray, name:
     same(tested[0] @ both[1][0].T, tested[1] @ both[1][1].T)
 
 
-def test_lda_wccn_nap(golden: Arrays, vectors: NDArray, codes: NDArray) -> None:
+def test_lda_wccn_nap(golden, vectors, codes):
     signs = lambda ours, theirs: np.sign((ours * theirs).sum(axis=0))  # noqa: E731
     for convention, name in (("book", "right_lda_10"), ("sidekit", "lda_10")):
         directions = transforms.fit_lda(vectors, codes, rank=10, convention=convention).matrix

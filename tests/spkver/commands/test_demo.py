@@ -1,15 +1,12 @@
 """The command ``spkver demo``."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 
-def demo(folder: Path, code: str = "") -> subprocess.CompletedProcess[str]:
+def demo(folder, code=""):
     call = f"{code}\nfrom spkver.cli import main\nmain(['demo', '--output', {str(folder / 'out')!r}], 'spkver')"
     return subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=False, cwd=folder)
 

@@ -1,21 +1,14 @@
 """Sets of the challenges from synthetic trees of the shape of LibriSpeech and IEMOCAP."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from click.testing import CliRunner
+from command_lines import passes, refused
 
 from spkbase.errors import DataError
-from spkver.cli import main
-from spkver.corpora import (
-    make_iemocap_sets,
-    read_iemocap,
-)
+from spkver.corpora import make_iemocap_sets, read_iemocap
 from spkver.datadir import read_datadir
 from spkver.recognition import read_emotions, read_folds
 
@@ -23,13 +16,7 @@ RATE = 16000
 SUBSETS = ("dev-clean", "test-clean", "train-clean-360")
 
 
-def run(*arguments: object) -> tuple[int, str]:
-    outcome = CliRunner().invoke(main, ["prepare", *map(str, arguments)])
-    assert outcome.exception is None or isinstance(outcome.exception, SystemExit), outcome.exception
-    return outcome.exit_code, outcome.output
-
-
-def audio(path: Path) -> None:
+def audio(path):
     path.parent.mkdir(parents=True, exist_ok=True)
     soundfile.write(path, np.zeros(160), RATE, subtype="PCM_16")
 
@@ -37,7 +24,7 @@ def audio(path: Path) -> None:
 # --- LibriSpeech ----------------------------------------------------------------------------------
 
 
-def write_librispeech(root: Path) -> Path:
+def write_librispeech(root):
     """Eight speakers a subset, four of each sex, with two chapters of three utterances."""
     lines = ["; a comment", ";ID  |SEX| SUBSET           |MINUTES| NAME", ""]
     for number, subset in enumerate(SUBSETS):
@@ -57,19 +44,18 @@ def write_librispeech(root: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tree(tmp_path_factory):
     """Read only."""
     return write_librispeech(tmp_path_factory.mktemp("corpus") / "LibriSpeech")
 
 
 @pytest.fixture
-def own_tree(tmp_path: Path) -> Path:
+def own_tree(tmp_path):
     return write_librispeech(tmp_path / "LibriSpeech")
 
 
-def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree: Path, tmp_path: Path) -> None:
-    status, text = run("librispeech", tree.parent, tmp_path / "data")  # the folder above is taken too
-    assert status == 0, text
+def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree, tmp_path):
+    text = passes("prepare", "librispeech", tree.parent, tmp_path / "data").output  # the folder above is taken too
     data = tmp_path / "data"
     names = [f"libri_{part}_{what}" for part in ("dev", "test") for what in ("enrolls", "trials_f", "trials_m")]
     assert sorted(path.name for path in data.iterdir()) == sorted([*names, "train-clean-360", "librispeech.json"])
@@ -78,11 +64,9 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree: Path, 
     assert training.recordings["3000-2200-0001"] == tree / "train-clean-360/3000/2200/3000-2200-0001.flac"
     for part in ("dev", "test"):
         enrolls = read_datadir(data / f"libri_{part}_enrolls")
-        assert enrolls.enrolls is not None
         assert len(enrolls.enrolls) == len(enrolls) == 6 * 2  # three of four speakers a sex, a third of six utterances
         for sex in "fm":
             trials = read_datadir(data / f"libri_{part}_trials_{sex}")
-            assert trials.trials is not None
             assert set(trials.sexes.values()) == {sex}
             assert len(trials) == 3 * 4 + 6  # what does not enrol, and a stranger
             assert len(trials.trials) == 3 * 18
@@ -98,22 +82,21 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree: Path, 
     assert json.loads((data / "librispeech.json").read_text())["lists"] == "drawn"
 
 
-def test_trials_of_2026_are_across_the_sexes(tree: Path, tmp_path: Path) -> None:
-    assert run("librispeech", tree, tmp_path / "data", "--year", "2026", "--subset", "test-clean")[0] == 0
+def test_trials_of_2026_are_across_the_sexes(tree, tmp_path):
+    passes("prepare", "librispeech", tree, tmp_path / "data", "--year", "2026", "--subset", "test-clean")
     trials = read_datadir(tmp_path / "data/libri_test_trials_mixed")
-    assert trials.trials is not None
     assert len(trials.trials) == 6 * 36
     sexes = {(trials.sexes[model], trials.sexes[trials.speakers[segment]]) for model, segment in trials.trials.pairs()}
     assert sexes == {("f", "f"), ("f", "m"), ("m", "f"), ("m", "m")}
     assert int(trials.trials.is_target.sum()) == 24
 
 
-def write_lists(folder: Path) -> Path:
+def write_lists(folder):
     """The challenge's own lists of a part of the utterances."""
     for name, lines in {
         "enrolls/enrolls": ["2000-2200-0000", "2002-2200-0000", "2001-2200-0001"],
         "trials_f/trials": [
-            *("2000 2000-128104-0001 target", "2002 2000-128104-0001 nontarget", "2000 2004-2200-0000 nontarget"),
+            *("2000 2000-128104-0001 target", "2002 2000-128104-0001 nontarget", "2000 2004-2200-0000 nontarget")
         ],
         "trials_m/trials": ["2001 2001-128104-0002 target", "2001 2003-128104-0000 nontarget"],
     }.items():
@@ -123,29 +106,27 @@ def write_lists(folder: Path) -> Path:
     return folder
 
 
-def test_the_challenges_own_lists_are_taken(tree: Path, tmp_path: Path) -> None:
+def test_the_challenges_own_lists_are_taken(tree, tmp_path):
     lists = write_lists(tmp_path / "challenge")
     options = ("--subset", "test-clean", "--lists", lists)
-    assert run("librispeech", tree, tmp_path / "data", *options)[0] == 0
+    passes("prepare", "librispeech", tree, tmp_path / "data", *options)
     data = tmp_path / "data"
     assert (data / "libri_test_enrolls/enrolls").read_text().split() == [
         "2000-2200-0000",
         "2001-2200-0001",
         "2002-2200-0000",
     ]
-    trials = read_datadir(data / "libri_test_trials_f").trials
-    assert trials is not None
+    assert read_datadir(data / "libri_test_trials_f").trials is not None
     written = (data / "libri_test_trials_f/trials").read_text().splitlines()
     assert sorted(written) == sorted((lists / "libri_test_trials_f/trials").read_text().splitlines())
     # lists across the sexes are made of both
-    assert run("librispeech", tree, tmp_path / "mixed", *options, "--year", "2026")[0] == 0
+    passes("prepare", "librispeech", tree, tmp_path / "mixed", *options, "--year", "2026")
     mixed = read_datadir(tmp_path / "mixed/libri_test_trials_mixed").trials
-    assert mixed is not None
     assert len(mixed) == 3 * 4
     # and taken as they are where they are there
     (lists / "libri_test_trials_mixed").mkdir()
     (lists / "libri_test_trials_mixed/trials").write_text("2000 2001-2200-0000 nontarget\n2000 2000-2200-0001 target\n")
-    assert run("librispeech", tree, tmp_path / "taken", *options, "--year", "2026")[0] == 0
+    passes("prepare", "librispeech", tree, tmp_path / "taken", *options, "--year", "2026")
     assert len((tmp_path / "taken/libri_test_trials_mixed/trials").read_text().splitlines()) == 2
 
 
@@ -159,20 +140,17 @@ def test_the_challenges_own_lists_are_taken(tree: Path, tmp_path: Path) -> None:
         ("trials_f/trials", "2000 x", ["libri_test_trials_f/trials:4"]),
     ],
 )
-def test_lists_that_do_not_fit_are_refused(
-    tree: Path, tmp_path: Path, file: str, line: str, messages: list[str]
-) -> None:
+def test_lists_that_do_not_fit_are_refused(tree, tmp_path, file, line, messages):
     lists = write_lists(tmp_path / "challenge")
     with (lists / f"libri_test_{file}").open("a") as handle:
         handle.write(line + "\n")
-    status, text = run("librispeech", tree, tmp_path / "data", "--subset", "test-clean", "--lists", lists)
-    assert status == 2
+    text = refused("prepare", "librispeech", tree, tmp_path / "data", "--subset", "test-clean", "--lists", lists)
     for message in messages:
         assert message in text
     assert not (tmp_path / "data").exists()
 
 
-def test_everything_wrong_with_a_tree_is_told_at_once_and_nothing_is_written(own_tree: Path, tmp_path: Path) -> None:
+def test_everything_wrong_with_a_tree_is_told_at_once_and_nothing_is_written(own_tree, tmp_path):
     speakers = own_tree / "SPEAKERS.TXT"
     kept = [line for line in speakers.read_text().splitlines() if not line.startswith("1000")]
     speakers.write_text("\n".join([*kept, "77 | x | dev-clean", "1001 | F | again"]) + "\n")
@@ -187,8 +165,7 @@ def test_everything_wrong_with_a_tree_is_told_at_once_and_nothing_is_written(own
     (own_tree / "test-clean/2002/2200/2002-2200.trans.txt").write_bytes(b"\xff\xfe")
     with (own_tree / "dev-clean/1004/2200/1004-2200.trans.txt").open("a") as handle:
         handle.write("no id at all\n1004-2200-0000 TWICE\n\n  \n")
-    status, text = run("librispeech", own_tree, tmp_path / "data")
-    assert status == 2
+    text = refused("prepare", "librispeech", own_tree, tmp_path / "data")
     for message in (
         "SPEAKERS.TXT: 1 speakers of dev-clean are not in it: '1000'",
         "expected 'id | F or M | ...', got '77 | x | dev-clean'",
@@ -208,23 +185,21 @@ def test_everything_wrong_with_a_tree_is_told_at_once_and_nothing_is_written(own
     assert not (tmp_path / "data").exists()
 
 
-def test_folders_that_are_not_there(tree: Path, tmp_path: Path) -> None:
+def test_folders_that_are_not_there(tree, tmp_path):
     for arguments, message in (
         ([tmp_path / "nowhere"], "SPEAKERS.TXT"),
         ([tree, "--subset", "dev-other"], "no subset dev-other"),
         ([tree, "--subset", "../dev-clean"], "subset '../dev-clean' "),
         ([tree, "--subset", "test-clean", "--lists", "nowhere"], "nowhere"),
     ):
-        status, text = run("librispeech", arguments[0], tmp_path / "data", *arguments[1:])
-        assert status == 2
+        text = refused("prepare", "librispeech", arguments[0], tmp_path / "data", *arguments[1:])
         assert message in text
     assert not (tmp_path / "data").exists()
 
 
-def test_what_is_there_is_not_overwritten(tree: Path, tmp_path: Path) -> None:
+def test_what_is_there_is_not_overwritten(tree, tmp_path):
     (tmp_path / "data/libri_dev_enrolls").mkdir(parents=True)
-    status, text = run("librispeech", tree, tmp_path / "data")
-    assert (status, "libri_dev_enrolls: already exists" in text) == (2, True)
+    assert "libri_dev_enrolls: already exists" in refused("prepare", "librispeech", tree, tmp_path / "data")
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["libri_dev_enrolls"]
 
 
@@ -234,7 +209,7 @@ LABELS = ("neu", "hap", "exc", "sad", "ang", "fru", "xxx")
 HEAD = "% [START_TIME - END_TIME] TURN_NAME EMOTION [V, A, D]\n\n"
 
 
-def write_iemocap(root: Path) -> Path:
+def write_iemocap(root):
     for session in "12345":
         for dialog in (f"Ses0{session}F_impro01", f"Ses0{session}M_script01_1"):
             text = HEAD
@@ -259,14 +234,13 @@ def write_iemocap(root: Path) -> Path:
 
 
 @pytest.fixture
-def emotional(tmp_path: Path) -> Path:
+def emotional(tmp_path):
     return write_iemocap(tmp_path / "IEMOCAP_full_release")
 
 
-def test_sets_of_iemocap_are_read_by_the_recogniser_of_emotions(emotional: Path, tmp_path: Path) -> None:
-    status, text = run("iemocap", emotional.parent, tmp_path / "data")
-    assert status == 0, text
-    speakers: dict[str, set[str]] = {}
+def test_sets_of_iemocap_are_read_by_the_recogniser_of_emotions(emotional, tmp_path):
+    text = passes("prepare", "iemocap", emotional.parent, tmp_path / "data").output
+    speakers = {}
     for name in ("IEMOCAP_dev", "IEMOCAP_test"):
         directory = read_datadir(tmp_path / "data" / name)
         emotions, folds = read_emotions(directory), read_folds(directory)
@@ -289,7 +263,7 @@ def test_sets_of_iemocap_are_read_by_the_recogniser_of_emotions(emotional: Path,
     assert json.loads((tmp_path / "data/iemocap.json").read_text())["left_out"] == {"fru": 10, "xxx": 10}
 
 
-def test_the_challenges_own_parts_are_taken(emotional: Path, tmp_path: Path) -> None:
+def test_the_challenges_own_parts_are_taken(emotional, tmp_path):
     chosen = {"IEMOCAP_dev": ["Ses01F_impro01_F000", "Ses01F_impro01_M001"], "IEMOCAP_test": ["Ses02F_impro01_F000"]}
     for name, utterances in chosen.items():
         (tmp_path / "challenge" / name).mkdir(parents=True)
@@ -305,7 +279,7 @@ def test_the_challenges_own_parts_are_taken(emotional: Path, tmp_path: Path) -> 
         make_iemocap_sets(read_iemocap(emotional), tmp_path, lists=tmp_path / "challenge")
 
 
-def test_everything_wrong_with_the_labels_is_told_at_once(emotional: Path, tmp_path: Path) -> None:
+def test_everything_wrong_with_the_labels_is_told_at_once(emotional, tmp_path):
     folder = emotional / "Session1/dialog/EmoEvaluation"
     with (folder / "Ses01F_impro01.txt").open("a") as handle:
         handle.write("[1.0 - 2.0]\tSes01F_impro01_F000\tneu\t[2, 2, 2]\n")
@@ -318,8 +292,7 @@ def test_everything_wrong_with_the_labels_is_told_at_once(emotional: Path, tmp_p
     for path in (emotional / "Session3/dialog/EmoEvaluation").iterdir():
         path.unlink()
     (emotional / "Session4/dialog/EmoEvaluation/Ses04F_impro01.txt").write_text(HEAD)
-    status, text = run("iemocap", emotional, tmp_path / "data")
-    assert status == 2
+    text = refused("prepare", "iemocap", emotional, tmp_path / "data")
     for message in (
         "'Ses01F_impro01_F000' is labelled twice",
         "label 'bored': expected one of neu, sad",

@@ -1,13 +1,9 @@
 """RSR2015's lists: a small tree made by hand, every way in which it can be wrong, and the size of the real lists."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,11 +20,11 @@ ENROL, TEST = (1, 4, 7), (2, 3)
 TYPES = ("TC", "TW", "IC", "IW")
 
 
-def segment(speaker: str, session: int, sentence: str) -> str:
+def segment(speaker, session, sentence):
     return f"{speaker}/{speaker}_{session:02d}_{sentence}"
 
 
-def trial_lines() -> list[str]:
+def trial_lines():
     lines = []
     for target, text, speaker, said, session in itertools.product(TARGETS, SENTENCES, TARGETS, SENTENCES, TEST):
         kind = "TI"[target != speaker] + "CW"[text != said]
@@ -37,7 +33,7 @@ def trial_lines() -> list[str]:
     return lines
 
 
-def enrol_lines() -> list[str]:
+def enrol_lines():
     return [
         f"{target}_{text} " + ",".join(f"male/{segment(target, session, text)}.sph" for session in ENROL)
         for target, text in itertools.product(TARGETS, SENTENCES)
@@ -45,7 +41,7 @@ def enrol_lines() -> list[str]:
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Path:
+def corpus(tmp_path):
     """Make a tree with 2 background speakers and 3 others, 2 sentences of part 1 and one of another part."""
     root = tmp_path / "rsr"
     for speaker, session, text in itertools.product((*BACKGROUND, *TARGETS), SESSIONS, (*SENTENCES, "031")):
@@ -59,14 +55,14 @@ def corpus(tmp_path: Path) -> Path:
     return root
 
 
-def read(root: Path, **options: object) -> object:
-    return read_rsr2015(root, ListOptions(**{"background_size": 5, **options}))  # type: ignore[arg-type]
+def read(root, **options):
+    return read_rsr2015(root, ListOptions(**{"background_size": 5, **options}))
 
 
 # --- what is read ----------------------------------------------------------------------------------------------------
 
 
-def test_lists_of_a_small_corpus(corpus: Path) -> None:
+def test_lists_of_a_small_corpus(corpus):
     lists = read_rsr2015(corpus, ListOptions(background_size=5, nap_step=7))
     background = [segment(s, n, t) for s, n, t in itertools.product(BACKGROUND, SESSIONS, SENTENCES)]
     assert list(lists.ubm) == sorted(background)
@@ -83,21 +79,7 @@ def test_lists_of_a_small_corpus(corpus: Path) -> None:
     assert all(path.is_file() and path.stem == one.split("/")[1] for one, path in lists.recordings.items())
 
 
-def test_trials_are_those_of_the_list(corpus: Path) -> None:
-    key = read_rsr2015(corpus, ListOptions(background_size=5)).key
-    expected = {}
-    for model, one, *flags in (line.split(",") for line in trial_lines()):
-        if flags[0] == "Y" or flags[2] == "Y":
-            expected[model, one.removesuffix(".sph")] = flags[0] == "Y"
-    assert dict(zip(key.pairs(), key.is_target.tolist(), strict=True)) == expected
-    assert len(key) == len(expected) == 6 * 2 + 6 * 4
-    assert key.type_names == ("TC", "IC")
-    assert len(key.of_types("TC")) == 12
-    assert key.of_types("TC").is_target.all()
-    assert not key.of_types("IC").is_target.any()
-
-
-def test_the_draw_depends_on_the_seed_alone(corpus: Path) -> None:
+def test_the_draw_depends_on_the_seed_alone(corpus):
     first, again, other = (read_rsr2015(corpus, ListOptions(background_size=9, seed=seed)) for seed in (3, 3, 4))
     assert first.background == again.background
     assert first.background != other.background
@@ -109,13 +91,13 @@ def test_the_draw_depends_on_the_seed_alone(corpus: Path) -> None:
     assert first.background.segments.tolist() == [first.ubm[place] for place in places]
 
 
-def test_the_corpuss_own_division_of_speakers() -> None:
+def test_the_corpuss_own_division_of_speakers():
     ranges = SpeakerRanges()
     numbers = [(of[0], of[-1]) for of in (ranges.of(p, g) for g in "mf" for p in ("background", "dev", "eval"))]
     assert numbers == [(1, 50), (51, 100), (101, 157), (1, 47), (48, 94), (95, 143)]
 
 
-def test_women_and_dev(corpus: Path) -> None:
+def test_women_and_dev(corpus):
     (corpus / "sph/male").rename(corpus / "sph/female")
     for folder in (corpus / "sph/female").iterdir():
         for path in folder.iterdir():
@@ -125,12 +107,8 @@ def test_women_and_dev(corpus: Path) -> None:
         new.write_text(old.read_text().replace("male/", "female/").replace("m1", "f1"))
     assert [path.name for path in key_files(corpus, "f", "dev")] == ["3sesspwd_dev_f.trn", "3sess-pwd_dev_f.ndx"]
     lists = read_rsr2015(corpus, ListOptions(gender="f", partition="dev", background_size=5))
-    assert (lists.gender, lists.partition, len(lists.key), len(lists.ubm)) == (
-        "f",
-        "dev",
-        36,
-        18,
-    )  # f050 is no background
+    assert (lists.gender, lists.partition) == ("f", "dev")
+    assert (len(lists.key), len(lists.ubm)) == (36, 18)  # f050 is no background
     assert write_lists(lists, corpus / "task")[0].name == "3sesspwd_dev_f_trn.h5"
 
 
@@ -144,7 +122,7 @@ def test_women_and_dev(corpus: Path) -> None:
         lambda text: text.replace("male/", "").replace(".sph", ""),
     ],
 )
-def test_key_files_in_other_dress(corpus: Path, rewrite: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_files_in_other_dress(corpus, rewrite, monkeypatch):
     expected = read_rsr2015(corpus, ListOptions(background_size=5))
     monkeypatch.setattr(rsr2015, "_BLOCK_BYTES", 100)
     for path in key_files(corpus, "m", "eval"):
@@ -157,18 +135,18 @@ def test_key_files_in_other_dress(corpus: Path, rewrite: Callable[[str], str], m
 # --- what is wrong ---------------------------------------------------------------------------------------------------
 
 
-def edit(path: Path, old: str, new: str) -> None:
+def edit(path, old, new):
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
 
 
-def both(corpus: Path) -> tuple[Path, Path]:
+def both(corpus):
     return key_files(corpus, "m", "eval")
 
 
 FIRST = "m101_001,m101/m101_02_001.sph,Y,N,N,N"
-BREAKAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+BREAKAGES = {
     "no trn": (lambda c: both(c)[0].unlink(), r"3sesspwd_eval_m\.trn: no such file \(check"),
     "empty trn": (lambda c: both(c)[0].write_text("\n"), r"trn: holds no models"),
     "no files": (lambda c: edit(both(c)[0], enrol_lines()[1], "m101_030"), r"trn:2: model 'm101_030' without files"),
@@ -223,7 +201,7 @@ BREAKAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("name", BREAKAGES)
-def test_breakage(corpus: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_breakage(corpus, name, monkeypatch):
     breakage, message = BREAKAGES[name]
     monkeypatch.setattr(rsr2015, "_BLOCK_BYTES", 64)
     breakage(corpus)
@@ -231,7 +209,7 @@ def test_breakage(corpus: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> N
         read(corpus)
 
 
-def test_all_problems_at_once(corpus: Path) -> None:
+def test_all_problems_at_once(corpus):
     for name in ("two types", "file twice", "test without recording"):
         BREAKAGES[name][0](corpus)
     (corpus / "sph/male/m157/m157_07_001.flac").touch()
@@ -259,7 +237,7 @@ def test_all_problems_at_once(corpus: Path) -> None:
         ({"background_size": 37}, r"background.size is 37, but there are only 36 .*set background.size to 36 or less"),
     ],
 )
-def test_wrong_options(corpus: Path, options: dict[str, object], message: str) -> None:
+def test_wrong_options(corpus, options, message):
     with pytest.raises(ConfigError, match=message):
         read(corpus, **options)
 
@@ -267,7 +245,7 @@ def test_wrong_options(corpus: Path, options: dict[str, object], message: str) -
 # --- what is written -------------------------------------------------------------------------------------------------
 
 
-def test_lists_are_written_under_the_tutorials_names(corpus: Path, tmp_path: Path) -> None:
+def test_lists_are_written_under_the_tutorials_names(corpus, tmp_path):
     lists = read_rsr2015(corpus, ListOptions(background_size=5, nontarget=("IC", "IW")))
     written = write_lists(lists, tmp_path / "task")
     stems = ["3sesspwd_eval_m_trn", *(f"3sess-pwd_eval_m_{name}" for name in ("test", "back", "nap", "key", "ndx"))]
@@ -291,7 +269,7 @@ def test_lists_are_written_under_the_tutorials_names(corpus: Path, tmp_path: Pat
     assert data == {segment.split("/")[1]: str(path) for segment, path in lists.recordings.items()}
 
 
-def test_hashes_are_those_of_the_documented_text(corpus: Path) -> None:
+def test_hashes_are_those_of_the_documented_text(corpus):
     lists = read_rsr2015(corpus, ListOptions(background_size=5))
     rows = [
         f"{model} {one.removesuffix('.sph')} " + ("target TC" if flags[0] == "Y" else "nontarget IC")
@@ -309,7 +287,7 @@ def test_hashes_are_those_of_the_documented_text(corpus: Path) -> None:
         assert hashes[name] == hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
-def test_the_layout_of_real_speech(shared: Path, tmp_path: Path) -> None:
+def test_the_layout_of_real_speech(shared, tmp_path):
     root = tmp_path / "dsp"
     subprocess.run(
         [sys.executable, shared / "tools/make_layouts.py", "rsr2015", root, "--format", "flac"],

@@ -1,10 +1,6 @@
 """The simulated corpus: its tree, its keys, reproducible to the byte, and what goes wrong goes wrong cleanly."""
 
-from __future__ import annotations
-
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +9,6 @@ from spkbase.errors import DataError
 from spkver.corpora import voices
 from spkver.corpora.simulated import (
     CorpusSize,
-    Simulated,
     enrolment_lines,
     simulate_rsr2015,
     split_speakers,
@@ -22,22 +17,22 @@ from spkver.corpora.simulated import (
 
 pytest.importorskip("espeakng_loader")
 
-SMALL: dict[str, Any] = {"n_speakers": 4, "n_sentences": 2, "n_sessions": 4, "seed": 3, "gender": "both"}
+SMALL = {"n_speakers": 4, "n_sentences": 2, "n_sessions": 4, "seed": 3, "gender": "both"}
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
+def corpus(tmp_path_factory):
     return simulate_rsr2015(tmp_path_factory.mktemp("corpus") / "small", CorpusSize(**SMALL), jobs=1)
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # --- the tree -------------------------------------------------------------------------------------
 
 
-def test_tree_has_the_files_of_rsr2015(corpus: Simulated) -> None:
+def test_tree_has_the_files_of_rsr2015(corpus):
     speakers = {"male": ("m001", "m002", "m101", "m102"), "female": ("f001", "f002", "f095", "f096")}
     audio = {
         f"sph/{folder}/{speaker}/{speaker}_0{session}_00{sentence}.wav"
@@ -54,11 +49,11 @@ def test_tree_has_the_files_of_rsr2015(corpus: Simulated) -> None:
     assert "4 background, 0 development and 4 evaluation speakers, 64 recordings" in str(corpus)
 
 
-def test_key_of_full_size_has_the_trials_of_the_protocol() -> None:
+def test_key_of_full_size_has_the_trials_of_the_protocol():
     """57 speakers, 30 sentences, 6 test sessions: 10,260 target trials and 56 times as many impostors'."""
     speakers = split_speakers("m", 157).evaluation
     assert split_speakers("m", 107, 50).evaluation == speakers
-    kinds: Counter[str] = Counter()
+    kinds = Counter()
     seen = 0
     for lines in trial_lines(speakers, n_sentences=30, n_sessions=9):
         kinds.update(line[-8:-1] for line in lines)
@@ -80,7 +75,7 @@ def test_key_of_full_size_has_the_trials_of_the_protocol() -> None:
         ("f", 157, (47, 47, 63), "f157"),
     ],
 )
-def test_split(gender: str, n_speakers: int, sizes: tuple[int, int, int], last: str) -> None:
+def test_split(gender, n_speakers, sizes, last):
     split = split_speakers(gender, n_speakers)
     assert (len(split.background), len(split.development), len(split.evaluation)) == sizes
     assert len(set(sum(split, ()))) == n_speakers
@@ -93,7 +88,7 @@ def test_split(gender: str, n_speakers: int, sizes: tuple[int, int, int], last: 
 # --- reproducible ---------------------------------------------------------------------------------
 
 
-def test_a_larger_corpus_by_more_workers_holds_the_smaller_one(corpus: Simulated, tmp_path: Path) -> None:
+def test_a_larger_corpus_by_more_workers_holds_the_smaller_one(corpus, tmp_path):
     larger = simulate_rsr2015(
         tmp_path / "larger", CorpusSize(n_speakers=5, n_sentences=3, n_sessions=5, seed=3, gender="m"), jobs=2
     )
@@ -105,7 +100,7 @@ def test_a_larger_corpus_by_more_workers_holds_the_smaller_one(corpus: Simulated
 
 # --- errors ---------------------------------------------------------------------------------------
 
-TINY: dict[str, Any] = {"n_speakers": 3, "n_sentences": 1, "n_sessions": 2}
+TINY = {"n_speakers": 3, "n_sentences": 1, "n_sessions": 2}
 
 
 @pytest.mark.parametrize(
@@ -121,14 +116,14 @@ TINY: dict[str, Any] = {"n_speakers": 3, "n_sentences": 1, "n_sessions": 2}
         ({"audio_format": "mp3"}, "wav, sph, flac, not 'mp3'"),
     ],
 )
-def test_arguments_out_of_range(tmp_path: Path, change: dict[str, object], text: str) -> None:
+def test_arguments_out_of_range(tmp_path, change, text):
     with pytest.raises(DataError, match=text):
         simulate_rsr2015(tmp_path / "new", CorpusSize(**{**TINY, **change}))
     assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("record", [None, "{}"])
-def test_a_folder_with_something_else_is_not_touched(tmp_path: Path, record: str | None) -> None:
+def test_a_folder_with_something_else_is_not_touched(tmp_path, record):
     (tmp_path / "thesis.txt").write_text("ten years of work")
     if record is not None:
         (tmp_path / "simulation.json").write_text(record)
@@ -139,12 +134,10 @@ def test_a_folder_with_something_else_is_not_touched(tmp_path: Path, record: str
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), OSError(28, "disk full")], ids=["Ctrl-C", "disk full"])
-def test_a_run_that_ends_early_leaves_no_corpus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
-) -> None:
+def test_a_run_that_ends_early_leaves_no_corpus(tmp_path, monkeypatch, failure):
     calls = []
 
-    def synthesise(*arguments: object, **options: object) -> np.ndarray:
+    def synthesise(*arguments, **options):
         calls.append(arguments)
         if len(calls) == 4:
             raise failure

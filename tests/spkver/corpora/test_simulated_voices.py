@@ -1,7 +1,5 @@
 """Simulated speakers: told apart, the same to the bit in any order and process, with the channel that was asked for."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 
@@ -41,7 +39,7 @@ STUDIO = Session(
 )
 
 
-def fingerprint(samples: np.ndarray) -> str:
+def fingerprint(samples):
     return hashlib.sha256(samples.tobytes()).hexdigest()
 
 
@@ -50,7 +48,7 @@ def fingerprint(samples: np.ndarray) -> str:
 UTTERANCES = [(gender, number, take) for gender in "mf" for number in (1, 2) for take in (1, 2)]
 
 
-def fingerprints(utterances: list[tuple[str, int, int]]) -> dict[tuple[str, int, int], str]:
+def fingerprints(utterances):
     return {
         (gender, number, take): fingerprint(
             synthesise_utterance(
@@ -61,19 +59,19 @@ def fingerprints(utterances: list[tuple[str, int, int]]) -> dict[tuple[str, int,
     }
 
 
-def test_utterances_are_the_same_in_any_order() -> None:
+def test_utterances_are_the_same_in_any_order():
     forward = fingerprints(UTTERANCES)
     assert forward == fingerprints(UTTERANCES[::-1])
     assert len(set(forward.values())) == len(UTTERANCES)
 
 
 @pytest.mark.slow
-def test_all_accents_and_sentences_are_the_same_in_any_order() -> None:
+def test_all_accents_and_sentences_are_the_same_in_any_order():
     """The engine carries state between calls for some phonemes; none of ours may be among them."""
     jobs = [(accent, sentence) for accent in voices.ACCENTS for sentence in SENTENCES]
     voice = make_voice("m", 1)
 
-    def speak(accent: str, sentence: str) -> str:
+    def speak(accent, sentence):
         text = voice_file(replace(voice, accent=accent), STUDIO)
         return fingerprint(voices.synthesise(sentence, text, words_per_minute=160)[0])
 
@@ -86,7 +84,7 @@ def test_all_accents_and_sentences_are_the_same_in_any_order() -> None:
 # --- told apart -----------------------------------------------------------------------------------
 
 
-def description(samples: np.ndarray) -> np.ndarray:
+def description(samples):
     """Mean and spread of 13 mel cepstra and log pitch: a plain description of a voice, shape (27,)."""
     windows = np.lib.stride_tricks.sliding_window_view(samples.astype(float), 512)[::160] * np.hanning(512)
     energy = np.log(np.sum(windows**2, axis=1) + 1e-12)
@@ -104,7 +102,7 @@ def description(samples: np.ndarray) -> np.ndarray:
     return np.concatenate([cepstra.mean(axis=0), cepstra.std(axis=0), [np.log(SAMPLE_RATE / lag)]])
 
 
-def share_recognised(gender: str, n_speakers: int, seed: int = 0) -> float:
+def share_recognised(gender, n_speakers, seed=0):
     """How many speakers' second sentence is nearest to their own first one."""
     first, second = (
         np.array(
@@ -121,7 +119,7 @@ def share_recognised(gender: str, n_speakers: int, seed: int = 0) -> float:
     return float(np.mean(np.argmin(distances, axis=1) == np.arange(n_speakers)))
 
 
-def test_24_speakers_are_told_apart() -> None:
+def test_24_speakers_are_told_apart():
     assert share_recognised("f", 24) >= 0.9
 
 
@@ -129,7 +127,7 @@ def test_24_speakers_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("factor", [0.9, 1.1])
-def test_tract_scales_formants_and_leaves_pitch(factor: float) -> None:
+def test_tract_scales_formants_and_leaves_pitch(factor):
     voice = replace(make_voice("m", 1), breath=-60.0)
     plain, scaled = (synthesise_utterance(voice, SENTENCES[0], replace(STUDIO, tract=tract)) for tract in (1.0, factor))
     assert description(scaled)[-1] == pytest.approx(description(plain)[-1], abs=0.05)
@@ -143,7 +141,7 @@ def test_tract_scales_formants_and_leaves_pitch(factor: float) -> None:
     assert factors[np.argmax(likeness)] == pytest.approx(factor, abs=0.03)
 
 
-def test_levels_silence_and_noise_are_what_the_session_says() -> None:
+def test_levels_silence_and_noise_are_what_the_session_says():
     random = np.random.default_rng(0)
     speech = (0.3 * np.sin(2 * np.pi * 440 * np.arange(SAMPLE_RATE) / SAMPLE_RATE)).astype(np.float32)
     session = replace(STUDIO, signal_to_noise=20.0, level=-30.0, silence=(0.25, 0.25))

@@ -1,18 +1,14 @@
 """The SIMULATED set in the challenge's layout: whole data directories, a full cross of trials, the same bytes again."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 import soundfile
-from click.testing import CliRunner
+from command_lines import passes, refused
 
 from spkbase.errors import ConfigError
-from spkver.cli import main
-from spkver.corpora.simulated import Simulated, Sizes, is_simulated, simulate_voiceprivacy, utterance_text
-from spkver.datadir.directory import DataDir, enrolment
-from spkver.datadir.reading import read_datadir
+from spkver.corpora.simulated import Sizes, is_simulated, simulate_voiceprivacy, utterance_text
+from spkver.datadir import enrolment, read_datadir
 
 pytest.importorskip("espeakng_loader")
 
@@ -24,16 +20,16 @@ DIRECTORIES = ("simulated_test_enrolls", "simulated_test_trials_f", "simulated_t
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
+def made(tmp_path_factory):
     return simulate_voiceprivacy(tmp_path_factory.mktemp("simulated") / "set", SMALL, jobs=1)
 
 
 @pytest.fixture(scope="module")
-def directories(made: Simulated) -> dict[str, DataDir]:
+def directories(made):
     return {name: read_datadir(made.folder / name) for name in DIRECTORIES}
 
 
-def test_directories_are_there_and_whole(made: Simulated, directories: dict[str, DataDir]) -> None:
+def test_directories_are_there_and_whole(made, directories):
     assert {path.name for path in made.folder.iterdir()} == {*DIRECTORIES, "simulation.json", "README.txt"}
     assert is_simulated(made.folder)
     assert "SIMULATED" in json.loads((made.folder / "simulation.json").read_text())["about"]
@@ -45,17 +41,16 @@ def test_directories_are_there_and_whole(made: Simulated, directories: dict[str,
         assert all(soundfile.info(path).samplerate == 16000 for path in one.recordings.values())
 
 
-def test_trials_are_a_full_cross_of_a_sex(directories: dict[str, DataDir]) -> None:
+def test_trials_are_a_full_cross_of_a_sex(directories):
     enrolled = enrolment(directories["simulated_test_enrolls"])
     for sex, n_models in (("f", 3), ("m", 2)):
         trials = directories[f"simulated_test_trials_{sex}"]
-        assert trials.trials is not None
         wanted = {(model, one) for model in set(enrolled.models) if model[0] == sex for one in trials.recordings}
         assert set(trials.trials.pairs()) == wanted
         assert int(trials.trials.is_target.sum()) == 2 * n_models
 
 
-def test_counts_are_those_of_the_lists(made: Simulated) -> None:
+def test_counts_are_those_of_the_lists(made):
     speakers = {"n_enrolled": 5, "n_trial_speakers": 7, "n_training": 4}
     trials = {"n_targets": 10, "n_nontargets": 3 * 8 + 2 * 6 - 10}
     assert made.counts == {"n_files": 28, "seconds": made.counts["seconds"], **speakers, **trials}
@@ -64,7 +59,7 @@ def test_counts_are_those_of_the_lists(made: Simulated) -> None:
     assert made.counts["seconds"] == pytest.approx(length, abs=0.001)
 
 
-def test_text_says_what_is_spoken(made: Simulated) -> None:
+def test_text_says_what_is_spoken(made):
     lines = (made.folder / "simulated_test_trials_f/text").read_text().splitlines()
     texts = dict(line.split(" ", 1) for line in lines)
     assert texts["f002-03"] == utterance_text(2, 3, 1).upper().rstrip(".").replace(",", "")
@@ -76,15 +71,13 @@ def test_text_says_what_is_spoken(made: Simulated) -> None:
     [("enrolled_f", 1, "2 to 497"), ("strangers", -1, "0 to 499"), ("training", 500, "2 to 499"),
      ("sentences", 31, "1 to 30"), ("seed", -1, "0 to"), ("trial_utterances", 0, "1 to 499")],
 )  # fmt: skip
-def test_sizes_out_of_range_are_told(name: str, value: int, text: str) -> None:
+def test_sizes_out_of_range_are_told(name, value, text):
     with pytest.raises(ConfigError, match=f"^{name} is {text}"):
         Sizes(**{name: value})
 
 
-def test_command_takes_each_size(made: Simulated) -> None:
+def test_command_takes_each_size(made):
     options = [part for name, value in vars(SMALL).items() for part in ("--set", f"{name}={value}")]
-    result = CliRunner().invoke(main, ["simulate", "voiceprivacy", str(made.folder), *options])
-    assert result.exit_code == 0, result.output
-    assert "exists already: SIMULATED speech of 5 enrolled" in result.stdout
-    result = CliRunner().invoke(main, ["simulate", "voiceprivacy", str(made.folder), "--set", "training=1"])
-    assert (result.exit_code, "training is 2 to 499, not 1" in result.stderr) == (2, True)
+    command = "simulate", "voiceprivacy", made.folder
+    assert "exists already: SIMULATED speech of 5 enrolled" in passes(*command, *options).stdout
+    assert "training is 2 to 499, not 1" in refused(*command, "--set", "training=1")

@@ -1,7 +1,5 @@
 """Kaldi data directories: reading with all problems at once, writing, shell commands, comparison with the twin."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from spkver.datadir.twins import check_twin
 RATE = 16000
 
 
-def speech(seed: int, n_samples: int = 4000) -> np.ndarray:
+def speech(seed, n_samples=4000):
     return np.random.default_rng(seed).uniform(-0.5, 0.5, n_samples)
 
 
@@ -78,20 +76,12 @@ WRONG = {
     "an unknown sex": ("spk2gender", b"a f\n", "spk2gender: 1 speakers of unknown sex: 'b'"),
     "unknown trials": ("trials", b"a z-9 target\n", "trials: 1 unknown utterances: 'z-9'"),
     "a label that is none": ("trials", b"a a-1 maybe\n", "trials:1: expected target or nontarget, got 'maybe'"),
-    "a repeated trial": (
-        "trials",
-        b"a a-1 target\na a-1 target\n",
-        "trials:2: trial 'a a-1' is repeated; also in",
-    ),
+    "a repeated trial": ("trials", b"a a-1 target\na a-1 target\n", "trials:2: trial 'a a-1' is repeated; also in"),
     "a false label": ("trials", b"b a-1 target\n", "trial 'b a-1' is marked target, but 'a-1' is spoken by 'a'"),
     "lists that disagree": ("spk2utt", b"a a-1\nb a-2 b-1\n", "speaker of 'a-2': a in utt2spk, b in spk2utt"),
     "two speakers": ("spk2utt", b"a a-1 a-2 b-1\nb b-1\n", "utterance 'b-1' has two speakers, 'a' and 'b'"),
     "an id with a separator": ("utt2spk", b"../x a\n", "utt2spk: id '../x' holds a path separator"),
-    "a file that is not there": (
-        "wav.scp",
-        b"a-1 /no/x.wav\n",
-        "wav.scp: utterance 'a-1': no such file, tried /no/x",
-    ),
+    "a file that is not there": ("wav.scp", b"a-1 /no/x.wav\n", "wav.scp: utterance 'a-1': no such file, tried /no/x"),
     "audio without a speaker": (
         "utt2spk",
         b"a-1 a\nb-1 b\n",
@@ -196,7 +186,6 @@ def test_lists_of_any_ids_survive_and_are_sorted_as_by_bytes(tmp_path_factory, i
     assert again.recordings == data.recordings
     assert again.speakers == data.speakers
     assert set(again.enrolls or ()) == set(ids)
-    assert again.trials is not None
     assert list(again.trials.pairs()) == [("s0", one) for one in ids]
     lines = (folder / "set" / "utt2spk").read_bytes().splitlines()
     assert [line.split()[0] for line in lines] == sorted(one.encode() for one in ids)

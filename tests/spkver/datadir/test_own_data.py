@@ -1,7 +1,5 @@
 """Data of one's own: data directories of folders of recordings, and their split into the sets of an evaluation."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -10,18 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from click.testing import CliRunner
+from command_lines import passes, refused
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spkbase.errors import DataError
-from spkver.cli import main
 from spkver.datadir.directory import DataDir
 from spkver.datadir.reading import datadir_of_folder, read_datadir
 from spkver.datadir.splitting import SplitRules, full_cross, split_datadir, twin_of_split
 
 
-def touch(folder: Path, *names: str, channels: int = 1) -> Path:
+def touch(folder, *names, channels=1):
     noise = 0.1 * np.random.default_rng(0).standard_normal((8000, channels))
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -29,7 +26,7 @@ def touch(folder: Path, *names: str, channels: int = 1) -> Path:
     return folder
 
 
-def people(n_women: int, n_men: int, n_utterances: int = 6) -> DataDir:
+def people(n_women, n_men, n_utterances=6):
     speakers = [f"f{number:02d}" for number in range(n_women)] + [f"m{number:02d}" for number in range(n_men)]
     utterances = {f"{speaker}-{number}": speaker for speaker in speakers for number in range(n_utterances)}
     recordings = {utterance: Path(f"/audio/{utterance}.wav") for utterance in utterances}
@@ -70,15 +67,11 @@ def test_folders_that_cannot_be_read_are_explained(tmp_path, names, message):
     ("names", "message"),
     [
         (("Anna/1.wav", "anna/2.wav"), "differ from another in case or Unicode form alone, such as 'Anna' and 'anna'"),
-        (
-            ("a/1.wav", "a/2.m4a", "notes.txt", "a/.5.mp3"),
-            "2 other files are left out: 'a/2.m4a', 'notes.txt'",
-        ),
+        (("a/1.wav", "a/2.m4a", "notes.txt", "a/.5.mp3"), "2 other files are left out: 'a/2.m4a', 'notes.txt'"),
     ],
 )
 def test_what_a_folder_holds_besides_is_told(tmp_path, names, message):
-    done = CliRunner().invoke(main, ["datadir", str(touch(tmp_path / "in", *names)), "-o", str(tmp_path / "out")])
-    assert done.exit_code == 0
+    done = passes("datadir", touch(tmp_path / "in", *names), "-o", tmp_path / "out")
     assert done.stderr.startswith("Warning: ")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
@@ -86,7 +79,7 @@ def test_what_a_folder_holds_besides_is_told(tmp_path, names, message):
 
 def test_blanks_and_unicode_of_names_are_made_ids(tmp_path):
     folder = touch(tmp_path / "my recordings", "Zoe\u0308/take 1.wav", "b c/ 2.wav")
-    invoke("datadir", folder, "-o", tmp_path / "d")
+    passes("datadir", folder, "-o", tmp_path / "d")
     made = read_datadir(tmp_path / "d")
     assert made.speakers == {"Zo\u00eb-take_1": "Zo\u00eb", "b_c-_2": "b_c"}
     assert made.recordings["b_c-_2"] == folder / "b c/ 2.wav"
@@ -94,12 +87,11 @@ def test_blanks_and_unicode_of_names_are_made_ids(tmp_path):
 
 def test_recordings_that_are_not_fit_are_named_at_once(tmp_path):
     folder = touch(tmp_path / "in", "a/1.wav", "a/2.wav", channels=2)
-    done = CliRunner().invoke(main, ["datadir", str(folder), "-o", str(tmp_path / "d")])
-    assert done.exit_code == 2
-    assert "2 channels, expected one" in done.output
-    assert "ffmpeg" in done.output
+    said = refused("datadir", folder, "-o", tmp_path / "d")
+    assert "2 channels, expected one" in said
+    assert "ffmpeg" in said
     soundfile.write(touch(folder, "a/1.wav") / "a/2.wav", np.zeros(8000), 16000)
-    assert "1 of 2 recordings are silent" in invoke("datadir", folder, "-o", tmp_path / "d")
+    assert "1 of 2 recordings are silent" in passes("datadir", folder, "-o", tmp_path / "d").output
 
 
 @given(st.integers(3, 9), st.integers(3, 9), st.integers(2, 5), st.integers(0, 9))
@@ -114,7 +106,6 @@ def test_every_utterance_has_one_use_and_every_speaker_one_part(n_women, n_men, 
     assert len(trained) == max(1, round(n_women / 3)) + max(1, round(n_men / 3))
     for sex, part in split.trials.items():
         assert {source.sexes[speaker] for speaker in part.speakers.values()} == {sex}
-        assert part.trials is not None
         models = {speaker for speaker in enrolled if source.sexes[speaker] == sex}
         assert len(part.trials) == len(models) * len(part)  # the full cross
         assert part.trials.is_target.sum() == len(part)
@@ -146,15 +137,8 @@ def test_without_sexes_all_are_one_pool():
     assert len(tested) == 8
     assert len(split.training.sexes) == 0
     key = split.trials["mixed"].trials
-    assert key is not None
     assert len(key) == 8 * len(split.trials["mixed"]) == 8 * 8 * 3
     assert any(model[0] != segment[0] for model, segment in key.pairs())  # across the sexes
-
-
-def invoke(*arguments: object) -> str:
-    done = CliRunner().invoke(main, list(map(str, arguments)))
-    assert done.exit_code == 0, done.output
-    return done.output
 
 
 @pytest.fixture
@@ -170,15 +154,12 @@ def recordings(tmp_path):
 def test_from_two_folders_to_sets(recordings):
     data, sets = recordings / "data", recordings / "sets"
     table = recordings / "speakers.tsv"
-    assert "45 utterances of 4 women and 5 men" in invoke(
-        "datadir", recordings / "original", "-o", data / "mine", "--sexes", table
-    )
-    assert "speakers of unknown sex" in invoke("datadir", recordings / "anonymised", "-o", data / "mine_x")
-    again = CliRunner().invoke(main, ["datadir", str(recordings / "original"), "-o", str(data / "mine")])
-    assert again.exit_code == 2
-    assert "a data directory is there already" in again.output
+    made = passes("datadir", recordings / "original", "-o", data / "mine", "--sexes", table).output
+    assert "45 utterances of 4 women and 5 men" in made
+    assert "speakers of unknown sex" in passes("datadir", recordings / "anonymised", "-o", data / "mine_x").output
+    assert "a data directory is there already" in refused("datadir", recordings / "original", "-o", data / "mine")
     command = ("split", data / "mine", "--twin", data / "mine_x", "--suffix", "_x", "-o", sets)
-    out = invoke(*command)
+    out = passes(*command).output
     assert f"spkver voiceprivacy --data {sets} --suffix _x" in out
     for name in ("train", "test_enrolls", "test_trials_f", "test_trials_m"):
         original, twin = read_datadir(sets / f"mine_{name}"), read_datadir(sets / f"mine_{name}_x")
@@ -188,17 +169,13 @@ def test_from_two_folders_to_sets(recordings):
     trials = read_datadir(sets / "mine_test_trials_m")
     men = sorted({speaker for speaker in enrolls.speakers.values() if speaker[0] == "m"})
     expected = full_cross(men, trials)
-    assert trials.trials is not None
     assert list(trials.trials.pairs()) == list(expected.pairs())
     record = json.loads((sets / "split.json").read_text())
     assert record["rules"] == {"training_share": 1 / 3, "enrolment_utterances": 3, "seed": 0}
-    assert invoke(*command) == out  # again, the same
-    done = CliRunner().invoke(main, [*map(str, command), "--seed", "1"])
-    assert done.exit_code == 2
-    assert "another split, or other data, is there already" in done.output
-    other = CliRunner().invoke(main, [*map(str, command[:3]), str(data / "mine"), *map(str, command[4:])])
-    assert other.exit_code == 2
-    assert "lists other recordings, such as those of another twin" in other.output
+    assert passes(*command).output == out  # again, the same
+    assert "another split, or other data, is there already" in refused(*command, "--seed", 1)
+    said = refused(*command[:3], data / "mine", *command[4:])
+    assert "lists other recordings, such as those of another twin" in said
 
 
 def test_names_of_anonymised_recordings_may_have_an_ending():
@@ -231,34 +208,31 @@ def test_names_of_anonymised_recordings_may_have_an_ending():
     ],
 )
 def test_wrong_options_of_split_are_one_message(recordings, arguments, message):
-    invoke("datadir", recordings / "original", "-o", recordings / "d", "--sexes", recordings / "speakers.tsv")
-    done = CliRunner().invoke(main, ["split", str(recordings / "d"), "-o", str(recordings / "s"), *arguments])
-    assert done.exit_code == 2
-    assert message in done.output
+    passes("datadir", recordings / "original", "-o", recordings / "d", "--sexes", recordings / "speakers.tsv")
+    assert message in refused("split", recordings / "d", "-o", recordings / "s", *arguments)
     assert not (recordings / "s").exists()
 
 
 def test_a_twin_with_more_utterances_and_exchanged_sides_are_told(recordings):
     data, sets = recordings / "data", recordings / "sets"
-    invoke("datadir", recordings / "original", "-o", data / "mine", "--sexes", recordings / "speakers.tsv")
-    invoke("anonymize", "none", data / "mine", "--suffix", "_x", "--jobs", 1)
+    passes("datadir", recordings / "original", "-o", data / "mine", "--sexes", recordings / "speakers.tsv")
+    passes("anonymize", "none", data / "mine", "--suffix", "_x", "--jobs", 1)
     rules = ("--suffix", "_x")
-    out = invoke("split", data / "mine", "--twin", data / "mine_x", *rules, "-o", sets)
+    out = passes("split", data / "mine", "--twin", data / "mine_x", *rules, "-o", sets).output
     assert "exchanged" not in out
     assert "left out" not in out
-    out = invoke("split", data / "mine_x", "--twin", data / "mine", *rules, "-o", recordings / "exchanged")
+    out = passes("split", data / "mine_x", "--twin", data / "mine", *rules, "-o", recordings / "exchanged").output
     assert f"{data / 'mine_x'}: holds anonymised speech, by its anonymization.json, and --twin does not" in out
     touch(recordings / "anonymised", "f00/6.wav", "m00/6.wav")
-    invoke("datadir", recordings / "anonymised", "-o", data / "mine_y")
-    out = invoke("split", data / "mine", "--twin", data / "mine_y", "--suffix", "_y", "-o", recordings / "more")
+    passes("datadir", recordings / "anonymised", "-o", data / "mine_y")
+    out = passes("split", data / "mine", "--twin", data / "mine_y", "--suffix", "_y", "-o", recordings / "more").output
     assert "2 of 47 utterances of the twin are left out: the original has none" in out
 
 
 @pytest.mark.parametrize("output", ["original", "original/f00", "link"])
 def test_lists_are_not_written_among_the_recordings(recordings, output):
     (recordings / "link").symlink_to(recordings / "original" / "f01")
-    done = CliRunner().invoke(main, ["datadir", str(recordings / "original"), "-o", str(recordings / output)])
-    assert done.exit_code == 2
-    assert "holds recordings of FOLDER (choose another --output)" in done.output
+    said = refused("datadir", recordings / "original", "-o", recordings / output)
+    assert "holds recordings of FOLDER (choose another --output)" in said
     assert not list((recordings / output).glob("*spk*"))
-    invoke("datadir", recordings / "original", "-o", recordings / "original" / "lists")
+    passes("datadir", recordings / "original", "-o", recordings / "original" / "lists")

@@ -1,29 +1,19 @@
 """Prosody and session: what they hear, what they must not hear, and what happens where there is nothing to hear."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from known_pitch import voice
 
 from spkbase.errors import ConfigError
-from spkver.extractors.cues import (
-    N_BANDS,
-    PROSODY,
-    energy_contour,
-    prosody_statistics,
-    prosody_vector,
-    session_vector,
-)
-from spkver.extractors.protocol import ExtractorSettings
-from spkver.extractors.registry import open_extractor
+from spkver.extractors import ExtractorSettings, open_extractor
+from spkver.extractors.cues import N_BANDS, PROSODY, energy_contour, prosody_statistics, prosody_vector, session_vector
 from spkver.features import PitchTrack, rapt_track
 
 RATE = 16000
 VECTORS = {"prosody": prosody_vector, "session": session_vector}
 
 
-def syllables(gaps: list[float], *, pitch: float = 150.0, noise: float = 1e-4) -> np.ndarray:
+def syllables(gaps, *, pitch=150.0, noise=1e-4):
     """Bursts of voice of 0.15 s with these times in seconds between their starts, over quiet noise."""
     buzz, _ = voice(pitch, seconds=0.15)
     starts = np.cumsum([0.2, *gaps])
@@ -33,11 +23,11 @@ def syllables(gaps: list[float], *, pitch: float = 150.0, noise: float = 1e-4) -
     return samples + noise * np.random.default_rng(0).standard_normal(len(samples))
 
 
-def statistics(samples: np.ndarray) -> dict[str, float]:
+def statistics(samples):
     return prosody_statistics(rapt_track(samples, RATE), energy_contour(samples, RATE))
 
 
-def test_pitch_statistics_are_those_of_the_contour() -> None:
+def test_pitch_statistics_are_those_of_the_contour():
     samples, contour = voice(180)
     found = statistics(samples)
     semitones = 12 * np.log2(contour / 100)
@@ -49,7 +39,7 @@ def test_pitch_statistics_are_those_of_the_contour() -> None:
     assert found["pause share"] == 0
 
 
-def test_statistics_of_a_track_by_hand() -> None:
+def test_statistics_of_a_track_by_hand():
     """Ten frames of voice that rise by 1 semitone a frame, twenty of silence, ten that stay."""
     semitones = np.r_[np.arange(10.0), np.zeros(20), np.full(10, 4.0)]
     voiced = np.r_[np.ones(10, bool), np.zeros(20, bool), np.ones(10, bool)]
@@ -69,14 +59,14 @@ def test_statistics_of_a_track_by_hand() -> None:
 
 
 @pytest.mark.parametrize("gap", [0.2, 0.4])
-def test_syllables_are_counted(gap: float) -> None:
+def test_syllables_are_counted(gap):
     found = statistics(syllables([gap] * 8))
     assert found["syllables"] == pytest.approx(1 / gap, rel=0.12)
     assert found["syllable gap"] == pytest.approx(np.log(gap), abs=0.08)
     assert found["syllable gap deviation"] < 0.1
 
 
-def test_session_does_not_hear_the_voice() -> None:
+def test_session_does_not_hear_the_voice():
     """Other voices over the same noise give nearly the same vector, other noise over the same voice does not."""
     gaps = [0.6, 0.7, 0.5]
     same = [session_vector(syllables(gaps, pitch=pitch, noise=1e-3), RATE) for pitch in (100, 220)]
@@ -85,7 +75,7 @@ def test_session_does_not_hear_the_voice() -> None:
     assert np.abs(other - same[0])[:N_BANDS] == pytest.approx(np.full(N_BANDS, 20 * np.log10(4) / 14), abs=0.15)
 
 
-def test_bandwidth_and_offset_are_heard() -> None:
+def test_bandwidth_and_offset_are_heard():
     from scipy.signal import butter, sosfilt
 
     samples = 0.01 * np.random.default_rng(0).standard_normal(2 * RATE)
@@ -97,7 +87,7 @@ def test_bandwidth_and_offset_are_heard() -> None:
 
 @pytest.mark.parametrize("name", VECTORS)
 @pytest.mark.parametrize("kind", ["offset", "click", "tiny", "short", "huge"])
-def test_strange_signals_give_finite_vectors_of_one_length(name: str, kind: str) -> None:
+def test_strange_signals_give_finite_vectors_of_one_length(name, kind):
     signals = {
         "offset": np.full(RATE, 0.25),
         "click": np.eye(1, RATE, 8000)[0],
@@ -113,7 +103,7 @@ def test_strange_signals_give_finite_vectors_of_one_length(name: str, kind: str)
 
 
 @pytest.mark.parametrize("name", VECTORS)
-def test_settings_that_do_not_fit_are_refused(name: str) -> None:
+def test_settings_that_do_not_fit_are_refused(name):
     with pytest.raises(ConfigError, match="takes no argument after a colon"):
         open_extractor(f"{name}:file")
     with pytest.raises(ConfigError, match="needs 16000 Hz"):

@@ -1,14 +1,12 @@
 """Front ends against kaldi-native-fbank, librosa and the definition, and in blocks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra, slaney_filters
 
 
-def noise(n: int, seed: int = 0) -> np.ndarray:
+def noise(n, seed=0):
     samples = np.random.default_rng(seed).standard_normal(n) * np.linspace(0.02, 0.2, n)
     return samples.astype(np.float32)
 

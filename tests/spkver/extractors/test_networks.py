@@ -1,10 +1,7 @@
 """Networks: CAM++ and GE2E against their definitions and PyTorch's numbers; ONNX files of every form that is taken."""
 
-from __future__ import annotations
-
 import os
 import sys
-from pathlib import Path
 
 import network_oracle as oracle
 import numpy as np
@@ -13,8 +10,7 @@ import soundfile
 
 from spkbase.errors import ConfigError, DataError
 from spkver.audio import read_audio
-from spkver.extractors import networks
-from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra
+from spkver.extractors import kaldi_filterbanks, mel_spectra, networks, open_extractor
 from spkver.extractors.networks import (
     CAMPPLUS,
     GE2E,
@@ -26,7 +22,6 @@ from spkver.extractors.networks import (
     read_network,
     window_starts,
 )
-from spkver.extractors.registry import open_extractor
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -78,7 +73,7 @@ def test_weights_of_something_else_are_named(change, words):
 
 
 @pytest.fixture(scope="module")
-def golden(shared: Path) -> dict[str, np.ndarray]:
+def golden(shared):
     with np.load(shared / "golden/networks/networks.npz") as file:
         return dict(file)
 
@@ -115,7 +110,7 @@ def test_vectors_equal_those_of_pytorch(golden, shared):
         np.testing.assert_allclose(embed_windows(samples, 16000, ge2e), golden[f"ge2e_{number}"], atol=1e-5)
 
 
-def write(path: Path, *, inputs: list, outputs: list, mels: int = 80) -> Path:
+def write(path, *, inputs, outputs, mels=80):
     """Write a network that gives the means over the frames of its first input, times a matrix of (mels, 3)."""
     matrix = np.linspace(-1, 1, mels * 3).reshape(mels, 3).astype(np.float32)
     helper = onnx.helper
@@ -124,10 +119,7 @@ def write(path: Path, *, inputs: list, outputs: list, mels: int = 80) -> Path:
         helper.make_node("MatMul", ["mean", "matrix"], [outputs[0][0]]),
         *(helper.make_node("Identity", [outputs[0][0]], [name]) for name, *_ in outputs[1:]),
     ]
-    initial = [
-        onnx.numpy_helper.from_array(np.array([1]), "axes"),
-        onnx.numpy_helper.from_array(matrix, "matrix"),
-    ]
+    initial = [onnx.numpy_helper.from_array(np.array([1]), "axes"), onnx.numpy_helper.from_array(matrix, "matrix")]
     ends = [[helper.make_tensor_value_info(*each) for each in side] for side in (inputs, outputs)]
     graph = helper.make_graph(nodes, "tiny", *ends, initial)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
@@ -136,12 +128,12 @@ def write(path: Path, *, inputs: list, outputs: list, mels: int = 80) -> Path:
     return path
 
 
-def tiny(path: Path, *, name: str = "feats", mels: object = 80, output: str = "embs", size: int = 80) -> Path:
+def tiny(path, *, name="feats", mels=80, output="embs", size=80):
     return write(path, inputs=[(name, FLOAT, ["B", "T", mels])], outputs=[(output, FLOAT, ["B", 3])], mels=size)
 
 
 @pytest.fixture
-def samples() -> np.ndarray:
+def samples():
     rng = np.random.default_rng(0)
     return (0.1 * rng.standard_normal(12000) * np.linspace(0.1, 1, 12000)).astype(np.float32)
 
@@ -193,21 +185,3 @@ def test_a_network_that_fails_on_a_recording_names_it(tmp_path, samples):
     path = tiny(tmp_path / "n.onnx", name="x", mels="mels", size=30)  # says nothing of mels, and takes 30
     (error,) = open_extractor(f"onnx:{path}")([("a", tmp_path / "a.wav")])
     assert "a: onnxruntime could not run the network on" in str(error)
-
-
-def test_a_network_without_end_is_stopped_and_named(tmp_path, samples, monkeypatch):
-    helper, info = onnx.helper, onnx.helper.make_tensor_value_info
-    kept = [helper.make_node("Identity", [name], [f"{name}_out"]) for name in ("on", "x")]
-    state = [("on", onnx.TensorProto.BOOL, []), ("x", FLOAT, ["B", 80])]
-    given, made = [info("i", INT, []), *(info(*one) for one in state)], [info(f"{n}_out", *rest) for n, *rest in state]
-    loop = helper.make_node("Loop", ["", "true", "mean"], ["embs"], body=helper.make_graph(kept, "body", given, made))
-    mean = helper.make_node("ReduceMean", ["feats", "axes"], ["mean"], keepdims=0)
-    fixed = [onnx.numpy_helper.from_array(np.array(value), name) for name, value in (("true", True), ("axes", [1]))]
-    ends = [info("feats", FLOAT, ["B", "T", 80])], [info("embs", FLOAT, ["B", 80])]
-    graph = helper.make_graph([mean, loop], "endless", *ends, fixed)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), tmp_path / "n.onnx")
-    soundfile.write(tmp_path / "a.wav", samples, 16000)
-    monkeypatch.setattr(networks, "_PATIENCE", 0.2)
-    monkeypatch.setattr(networks, "_SECONDS_A_SECOND", 0.0)
-    (error,) = open_extractor(f"onnx:{tmp_path / 'n.onnx'}")([("a", tmp_path / "a.wav")])
-    assert "a: the network did not finish 73 frames in 0 s" in str(error)

@@ -1,18 +1,13 @@
 """SIDEKIT's feature files in place of ours, and ours for SIDEKIT."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes
 
 from spkbase.errors import DataError
-from spkver.cli import main
-from spkver.features.config import FeatureConfig
-from spkver.features.extraction import extract_features, import_sidekit
-from spkver.features.frames import load_frames, read_feature_table
+from spkver.features import FeatureConfig, extract_features, import_sidekit, load_frames, read_feature_table
 from spkver.sidekit.features import SidekitFeatures, write_feature_file
 
 CONFIG = FeatureConfig()
@@ -38,8 +33,7 @@ def test_there_and_back(tmp_path):
     for row, name in enumerate(table.ids):
         for ours, key in zip(table.of(row), ("cep", "energy", "vad"), strict=True):
             np.testing.assert_array_equal(ours, arrays[name][key])
-    result = CliRunner().invoke(main, ["features", "export", str(tmp_path / "store.h5"), str(tmp_path / "out")])
-    assert result.exit_code == 0, result.output
+    passes("features", "export", tmp_path / "store.h5", tmp_path / "out")
     import_sidekit(tmp_path / "out", arrays, CONFIG, tmp_path / "again.h5")
     again = read_feature_table(tmp_path / "again.h5")
     np.testing.assert_array_equal(again.cepstra, table.cepstra)

@@ -1,9 +1,6 @@
 """From audio files to frames: bits that depend on the recording alone, and options that do what they say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import h5py
 import librosa
@@ -14,15 +11,14 @@ import soundfile
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError, Problems
 from spkbase.work import Work, one_blas_thread
-from spkver.features.config import PRESETS, FeatureConfig
+from spkver.features import PRESETS, FeatureConfig, load_frames
 from spkver.features.extraction import check_recordings, extract_features, features_of_signals, recording_generator
-from spkver.features.frames import load_frames
 
 CONFIG = FeatureConfig()
-LIBROSA = FeatureConfig(**{**PRESETS["librosa"], "preset": "librosa"})  # type: ignore[arg-type]
+LIBROSA = FeatureConfig(**{**PRESETS["librosa"], "preset": "librosa"})
 
 
-def speech(seed: int, n: int, rate: int = 16000) -> np.ndarray:
+def speech(seed, n, rate=16000):
     """Harmonics under an envelope, with pauses and a little noise."""
     rng = np.random.default_rng(seed)
     time = np.arange(n) / rate
@@ -34,7 +30,7 @@ def speech(seed: int, n: int, rate: int = 16000) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def recordings(tmp_path_factory) -> dict[str, Path]:
+def recordings(tmp_path_factory):
     folder = tmp_path_factory.mktemp("audio")
     found = {}
     for seed in range(40):
@@ -44,11 +40,11 @@ def recordings(tmp_path_factory) -> dict[str, Path]:
     return found
 
 
-def extract(recordings: dict[str, Path], path: Path, config: FeatureConfig = CONFIG, **options):
+def extract(recordings, path, config=CONFIG, **options):
     return extract_features(recordings, config, path, **{"work": Work(jobs=1), **options})
 
 
-def arrays(path: Path) -> dict[str, bytes]:
+def arrays(path):
     with h5py.File(path) as file:
         return {
             name: str(file[name][()].tolist()).encode() if name == "ids" else file[name][()].tobytes() for name in file
@@ -105,7 +101,7 @@ def test_bits_do_not_depend_on_jobs(recordings, tmp_path):
     assert arrays(tmp_path / "one.h5") == arrays(tmp_path / "two.h5")
 
 
-def one(config: FeatureConfig, *, seed: int = 0, signal: np.ndarray | None = None):
+def one(config, *, seed=0, signal=None):
     signal = speech(3, 16000).astype(config.dtype) if signal is None else signal
     found = features_of_signals([signal], [recording_generator("a", seed)], config, names=["a"])[0]
     return found.cepstra, found.log_energy, found.speech

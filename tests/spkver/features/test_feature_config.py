@@ -1,7 +1,5 @@
 """The configuration of the features: ranges, derived numbers, and what each key may change."""
 
-from __future__ import annotations
-
 import pytest
 
 from spkbase.configuration import load_config
@@ -61,12 +59,12 @@ def test_defaults_are_the_tutorials():
         ({"rate": "high"}, [8000], {}),  # refused where it is read
     ],
 )
-def test_values_for_rates(values: dict[str, object], rates: list[int], expected: dict[str, object]) -> None:
+def test_values_for_rates(values, rates, expected):
     assert values_for_rates(values, rates) == expected
 
 
 @pytest.mark.parametrize(("preset", "share"), [("sidekit", 6955.4976 / 16000), ("wideband", 0.475), ("librosa", 0.5)])
-def test_filters_follow_a_rate_that_is_set(preset: str, share: float) -> None:
+def test_filters_follow_a_rate_that_is_set(preset, share):
     config = load_config(FeatureConfig, settings=[f"preset={preset}", "rate=8000"])
     assert config.high_frequency == pytest.approx(8000 * share, abs=1e-9)
     # where they fit, or are set, they are as before

@@ -1,7 +1,5 @@
 """Every step of the features against SIDEKIT's own numbers for two synthetic recordings."""
 
-from __future__ import annotations
-
 import golden_numbers
 import numpy as np
 import pytest
@@ -19,11 +17,11 @@ SETTINGS = FeatureConfig()
 
 
 @pytest.fixture(scope="module")
-def golden() -> dict[str, np.ndarray]:
+def golden():
     return golden_numbers.load("features")
 
 
-def peer_noise(n_samples: int) -> np.ndarray:
+def peer_noise(n_samples):
     """The peer's masking noise: the draws after the dither's, from a generator that starts at seed 0 for each file."""
     generator = np.random.RandomState(0)  # the peer's generator is the point
     generator.randn(n_samples)

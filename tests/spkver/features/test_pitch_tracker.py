@@ -1,24 +1,22 @@
 """The pitch tracker against harmonic signals whose pitch is known, and against pYIN on real speech."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from known_pitch import voice
 
-from spkver.features.pitch import FRAME_SHIFT, best_path, correlations, rapt_track
+from spkver.features.pitch import FRAME_SHIFT, rapt_track
 
 GROSS = 0.2  # share by which a pitch is off that counts as a gross error
 
 
-def noisy(samples: np.ndarray, decibels: float) -> np.ndarray:
+def noisy(samples, decibels):
     noise = np.random.default_rng(0).standard_normal(len(samples))
     return samples + noise * np.sqrt((samples**2).mean() / 10 ** (decibels / 10))
 
 
 @pytest.mark.parametrize("decibels", [40, 0])
 @pytest.mark.parametrize("pitch", [75, 180, 400])
-def test_known_pitch_is_found_without_a_gross_error(pitch: float, decibels: float) -> None:
+def test_known_pitch_is_found_without_a_gross_error(pitch, decibels):
     samples, contour = voice(pitch)
     hertz, _ = rapt_track(noisy(samples, decibels), 16000)
     true = np.interp(np.arange(len(hertz)) * FRAME_SHIFT, np.arange(len(contour)) / 16000, contour)
@@ -29,7 +27,7 @@ def test_known_pitch_is_found_without_a_gross_error(pitch: float, decibels: floa
 
 
 @pytest.mark.parametrize("rate", [8000, 44100])
-def test_other_rates_give_the_same_pitch(rate: int) -> None:
+def test_other_rates_give_the_same_pitch(rate):
     samples, contour = voice(150, rate=rate, seconds=1.0)
     hertz, _ = rapt_track(samples, rate)
     true = np.interp(np.arange(len(hertz)) * FRAME_SHIFT, np.arange(len(contour)) / rate, contour)
@@ -39,7 +37,7 @@ def test_other_rates_give_the_same_pitch(rate: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["noise", "silence", "offset", "click"])
-def test_what_has_no_pitch_has_no_voice(kind: str) -> None:
+def test_what_has_no_pitch_has_no_voice(kind):
     samples = {
         "noise": np.random.default_rng(1).standard_normal(32000),
         "silence": np.zeros(16000),
@@ -53,43 +51,9 @@ def test_what_has_no_pitch_has_no_voice(kind: str) -> None:
     assert strength.max() <= 1
 
 
-def test_correlation_is_the_sum_of_products_over_the_energies() -> None:
-    frames = np.random.default_rng(2).standard_normal((3, 50))
-    found = correlations(frames, 20, 0.5)
-    assert found.shape == (3, 31)
-    for row, frame in enumerate(frames):
-        for lag in (0, 7, 30):
-            first, second = frame[:20], frame[lag : lag + 20]
-            expected = first @ second / np.sqrt((first @ first + 0.5) * (second @ second + 0.5))
-            assert found[row, lag] == pytest.approx(expected, abs=1e-12)
-
-
-def test_best_path_is_the_best_of_all_paths() -> None:
-    """Against all paths of five frames, by the costs of the docstring."""
-    from itertools import product
-
-    rng = np.random.default_rng(3)
-    gains, octaves = rng.uniform(0, 1, (5, 2)), rng.uniform(0, 3, (5, 2))
-    gains[2, 1] = -np.inf
-
-    def value(path: tuple[int, ...]) -> float:
-        total = 0.0
-        for frame, state in enumerate(path):
-            total += 0.5 if state == 0 else gains[frame, state - 1]
-            if frame:
-                before = path[frame - 1]
-                if (before == 0) != (state == 0):
-                    total -= 0.14
-                elif state:
-                    total -= 0.35 * abs(octaves[frame, state - 1] - octaves[frame - 1, before - 1])
-        return total
-
-    assert tuple(best_path(gains, octaves)) == max(product(range(3), repeat=5), key=value)
-
-
 @pytest.mark.slow
 @pytest.mark.golden
-def test_pitch_of_real_speech_agrees_with_pyin(shared) -> None:
+def test_pitch_of_real_speech_agrees_with_pyin(shared):
     """Where both hear voice in 12 recordings of LibriSpeech; what is left over are pYIN's errors too."""
     import librosa
     import soundfile

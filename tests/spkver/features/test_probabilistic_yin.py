@@ -1,56 +1,40 @@
-"""Probabilistic YIN against its definition in loops, all paths of small models, and tracks by librosa.
+"""Probabilistic YIN against tracks by librosa.
 
 `tests/data/features/pyin_tracks.npz` holds what `librosa.pyin` 0.11 makes of the signals below, so that the quick
 tests need no numba; the slow ones ask librosa itself, for more signals and real speech.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from itertools import product
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
-from scipy.stats import beta, boltzmann
 
 from spkbase.errors import DataError
-from spkver.features.pitch import (
-    dip_probabilities,
-    dips,
-    likeliest_path,
-    normalised_differences,
-    pitch_track,
-    pyin_track,
-)
+from spkver.features.pitch import pitch_track, pyin_track
 
-Settings = dict[str, Any]
 RATES = (8000, 16000, 44100)
 
 
-def of_evaluation(rate: int) -> Settings:
+def of_evaluation(rate):
     """How `pitch_track` asks for a track."""
     frame = 1 << int(np.ceil(np.log2(4 * rate / 75)))
     return {"pitch_range": (75.0, 500.0), "frame": frame, "shift": rate // 100, "resolution": 0.1, "centred": True}
 
 
-def of_emotions(rate: int) -> Settings:
+def of_emotions(rate):
     """How `functionals` asks for one."""
     frame = 1 << int(np.ceil(np.log2(3 * rate / 60)))
     return {"pitch_range": (60.0, 600.0), "frame": frame, "shift": rate // 100, "resolution": 0.2, "centred": False}
 
 
-CALLERS: dict[str, Callable[[int], Settings]] = {"evaluation": of_evaluation, "emotions": of_emotions}
+CALLERS = {"evaluation": of_evaluation, "emotions": of_emotions}
 
 
-def buzz(pitch: np.ndarray, rate: int) -> np.ndarray:
+def buzz(pitch, rate):
     """Seven harmonics of a pitch in Hz, one value a sample."""
     phase = 2 * np.pi * np.cumsum(pitch) / rate
     return sum(np.sin(number * phase) / number for number in range(1, 8))
 
 
-def sounds(rate: int, seconds: float = 0.6) -> dict[str, np.ndarray]:
+def sounds(rate, seconds=0.6):
     """What a tracker meets: a glide, jumps of an octave and more, bursts, noise, whole steps, a clipped voice."""
     rng = np.random.default_rng(1)
     times = np.arange(int(seconds * rate)) / rate
@@ -69,7 +53,7 @@ def sounds(rate: int, seconds: float = 0.6) -> dict[str, np.ndarray]:
     }
 
 
-def awkward(rate: int) -> dict[str, np.ndarray]:
+def awkward(rate):
     """Where rounding decides, or there is little to hear."""
     n_samples = int(0.6 * rate)
     times = np.arange(n_samples) / rate
@@ -90,12 +74,12 @@ def awkward(rate: int) -> dict[str, np.ndarray]:
     }
 
 
-def whole(samples: np.ndarray, settings: Settings) -> np.ndarray:
+def whole(samples, settings):
     """At least a frame, for settings that do not pad."""
     return samples if settings["centred"] else np.pad(samples, settings["frame"] // 2)
 
 
-def by_librosa(samples: np.ndarray, rate: int, settings: Settings) -> np.ndarray:
+def by_librosa(samples, rate, settings):
     import librosa
 
     lowest, highest = settings["pitch_range"]
@@ -104,76 +88,15 @@ def by_librosa(samples: np.ndarray, rate: int, settings: Settings) -> np.ndarray
     return np.nan_to_num(librosa.pyin(samples, sr=rate, fmin=lowest, fmax=highest, **given)[0], nan=0.0)
 
 
-def same(found: np.ndarray, expected: np.ndarray) -> None:
+def same(found, expected):
     assert found.shape == expected.shape
     np.testing.assert_array_equal(found > 0, expected > 0)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-def test_differences_are_those_of_the_definition() -> None:
-    frames = np.random.default_rng(0).standard_normal((3, 40))
-    longest = 25
-    for frame, found in zip(frames, normalised_differences(frames, longest), strict=True):
-        beyond = np.append(frame, np.zeros(longest))
-        total = frame[0] ** 2
-        for lag in range(1, longest + 1):
-            difference = sum((frame[j] - beyond[j + lag]) ** 2 for j in range(len(frame)))
-            total += difference
-            assert found[lag - 1] == pytest.approx(difference * lag / total, rel=1e-12)
-    assert not normalised_differences(np.zeros((2, 40)), longest).any()
-
-
-def test_dips_are_local_minima() -> None:
-    rows, columns = dips(np.array([[3.0, 1, 1, 2, 0, 5], [0, 1, 2, 3, 3, 2], [1, 1, 1, 1, 1, 1]]))
-    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == [(0, 1), (0, 4), (1, 0), (1, 5)]
-
-
-def test_dips_have_the_probability_that_thresholds_select_them() -> None:
-    rng = np.random.default_rng(3)
-    rows = np.array([0, 0, 0, 2, 3, 3, 3, 3])
-    heights = np.append(rng.uniform(0, 0.3, 4), [0.12, 0.12, 1.4, 0.055])
-    edges = np.linspace(0, 1, 101)
-    weights = np.diff(beta.cdf(edges, 2, 18))
-    expected = np.zeros(len(rows))
-    for frame in range(5):
-        inside = np.flatnonzero(rows == frame)
-        for threshold, weight in zip(edges[1:], weights, strict=True):
-            below = [dip for dip in inside if heights[dip] < threshold]
-            for place, dip in enumerate(below):
-                expected[dip] += weight * boltzmann.pmf(place, 2, len(below))
-            if len(inside) and not below:
-                expected[inside[heights[inside].argmin()]] += 0.01 * weight
-    np.testing.assert_allclose(dip_probabilities(heights, rows, 5), expected, rtol=1e-12)
-
-
-def test_the_path_is_the_best_of_all() -> None:
-    """Three bins, four frames: 1296 paths, by products of probabilities."""
-    n_bins, n_frames, reach = 3, 4, 1
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        seen = rng.uniform(0, 0.33, (n_frames, n_bins)) * (rng.random((n_frames, n_bins)) < 0.7)
-        steps = np.maximum(reach + 1 - np.abs(np.subtract.outer(range(n_bins), range(n_bins))), 0)
-        steps = steps / steps.sum(axis=1, keepdims=True)
-
-        def likelihood(path: tuple[int, ...], seen: np.ndarray = seen, steps: np.ndarray = steps) -> float:
-            value = 1.0
-            for frame, state in enumerate(path):
-                kind, place = divmod(state, n_bins)
-                value *= (1 - seen[frame].sum()) / n_bins if kind else seen[frame, place]
-                if frame:
-                    before, from_place = divmod(path[frame - 1], n_bins)
-                    value *= steps[from_place, place] * (0.99 if kind == before else 0.01)
-            return value
-
-        best = max(product(range(2 * n_bins), repeat=n_frames), key=likelihood)
-        rows, bins = np.nonzero(seen)
-        found = likeliest_path(rows, bins, seen[rows, bins], n_frames=n_frames, n_bins=n_bins, reach=reach)
-        assert found.tolist() == [state if state < n_bins else -1 for state in best]
-
-
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("rate", RATES)
-def test_tracks_are_those_of_librosa(rate: int, caller: str, data: Path) -> None:
+def test_tracks_are_those_of_librosa(rate, caller, data):
     settings = CALLERS[caller](rate)
     with np.load(data / "features" / "pyin_tracks.npz") as expected:
         for name, samples in sounds(rate).items():
@@ -184,7 +107,7 @@ def test_tracks_are_those_of_librosa(rate: int, caller: str, data: Path) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("rate", [1200, *RATES])
-def test_tracks_are_those_that_librosa_makes_now(rate: int, caller: str) -> None:
+def test_tracks_are_those_that_librosa_makes_now(rate, caller):
     settings = CALLERS[caller](rate)
     voices = sounds(rate, seconds=2.0) | awkward(rate)
     for name in voices if rate > 1200 else ("glide", "bursts"):
@@ -196,7 +119,7 @@ def test_tracks_are_those_that_librosa_makes_now(rate: int, caller: str) -> None
 @pytest.mark.slow
 @pytest.mark.golden
 @pytest.mark.parametrize("caller", CALLERS)
-def test_tracks_of_real_speech_are_those_of_librosa(caller: str, shared: Path) -> None:
+def test_tracks_of_real_speech_are_those_of_librosa(caller, shared):
     import soundfile
 
     voiced = 0
@@ -211,7 +134,7 @@ def test_tracks_of_real_speech_are_those_of_librosa(caller: str, shared: Path) -
     assert voiced > 2000
 
 
-def test_a_track_follows_a_known_pitch() -> None:
+def test_a_track_follows_a_known_pitch():
     rate = 16000
     pitch = np.r_[np.zeros(rate // 4), np.linspace(110, 220, rate // 2), np.zeros(rate // 4)]
     found = pitch_track(0.1 * buzz(pitch, rate) * (pitch > 0), rate)
@@ -225,7 +148,7 @@ def test_a_track_follows_a_known_pitch() -> None:
 
 
 @pytest.mark.parametrize("rate", RATES)
-def test_little_to_hear(rate: int) -> None:
+def test_little_to_hear(rate):
     settings = of_evaluation(rate)
     centred = {n_samples: pyin_track(np.zeros(n_samples), rate, **settings) for n_samples in (0, 1, rate)}
     assert {n_samples: len(found) for n_samples, found in centred.items()} == {0: 1, 1: 1, rate: 101}
@@ -236,7 +159,7 @@ def test_little_to_hear(rate: int) -> None:
     np.testing.assert_array_equal(loud, faint)
 
 
-def test_bad_input_is_refused() -> None:
+def test_bad_input_is_refused():
     settings = of_evaluation(16000)
     for bad in (np.nan, np.inf):
         with pytest.raises(DataError, match="expected one channel of finite samples"):

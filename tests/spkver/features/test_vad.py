@@ -1,7 +1,5 @@
 """Voice activity detectors on signals whose answer is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +11,7 @@ from spkver.features.vad import energy_vad, percentile_vad, read_labels, snr_vad
 WINDOW, SHIFT = 400, 160
 
 
-def burst(level: float, *, n: int = 16000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def burst(level, *, n=16000, seed=0):
     """Noise that is loud in its middle half, in the detector's unit, and the masking noise."""
     rng = np.random.default_rng(seed)
     signal = 0.05 * rng.standard_normal(n)
@@ -21,12 +19,12 @@ def burst(level: float, *, n: int = 16000, seed: int = 0) -> tuple[np.ndarray, n
     return signal, rng.standard_normal(n)
 
 
-def frame_is_inside(n_frames: int, n: int) -> np.ndarray:
+def frame_is_inside(n_frames, n):
     starts = np.arange(n_frames) * SHIFT
     return (starts >= n // 4) & (starts + WINDOW <= 3 * n // 4)
 
 
-def frame_is_outside(n_frames: int, n: int) -> np.ndarray:
+def frame_is_outside(n_frames, n):
     starts = np.arange(n_frames) * SHIFT
     return (starts + 2 * WINDOW < n // 4) | (starts > 3 * n // 4 + WINDOW)
 
@@ -82,15 +80,7 @@ def test_labels(tmp_path):
     assert read_labels(path, 100, shift_seconds=0.01, speech="noise").sum() == 1
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "0.1 speech",
-        "a 0.2 speech",
-        "0.3 0.2 speech",
-        "0 inf speech",
-    ],
-)
+@pytest.mark.parametrize("line", ["0.1 speech", "a 0.2 speech", "0.3 0.2 speech", "0 inf speech"])
 def test_bad_labels(tmp_path, line):
     path = tmp_path / "a.lbl"
     path.write_text(f"0 1 speech\n{line}\n")

@@ -1,23 +1,18 @@
 """The recogniser of emotions: functionals with known answers, folds that keep speakers apart, bad input."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_lines import passes, refused
 
 from evaluation.utility.lists import read_labels
 from spkver.audio import write_audio
-from spkver.cli import main
 from spkver.datadir.reading import read_datadir
 from spkver.recognition.emotions import check_folds, choose_cost, functionals, read_emotions
 
 RATE = 16000
 
 
-def voice(pitch: np.ndarray, loudness: np.ndarray | float = 0.1, seed: int = 0) -> np.ndarray:
+def voice(pitch, loudness=0.1, seed=0):
     """Harmonics of a pitch in Hz over a faint hiss, between silences of a quarter of a second."""
     phase = 2 * np.pi * np.cumsum(pitch) / RATE
     samples = loudness * sum(np.sin(k * phase) / k for k in range(1, 9))
@@ -27,11 +22,11 @@ def voice(pitch: np.ndarray, loudness: np.ndarray | float = 0.1, seed: int = 0) 
 
 
 @pytest.fixture(scope="module")
-def rising() -> dict[str, float]:
+def rising():
     return functionals(voice(np.linspace(110, 220, RATE)))
 
 
-def test_functionals_of_a_rising_voice(rising: dict[str, float]) -> None:
+def test_functionals_of_a_rising_voice(rising):
     semitones = 12 * np.log2(np.linspace(110, 220, 100) / 55)
     assert len(rising) == 221
     assert rising["pitch.mean"] == pytest.approx(semitones.mean(), abs=0.3)
@@ -44,14 +39,14 @@ def test_functionals_of_a_rising_voice(rising: dict[str, float]) -> None:
     assert all(np.isfinite(list(rising.values())))
 
 
-def test_a_falling_voice_is_its_mirror(rising: dict[str, float]) -> None:
+def test_a_falling_voice_is_its_mirror(rising):
     falling = functionals(voice(np.linspace(220, 110, RATE)))
     assert falling["pitch.slope"] == pytest.approx(-rising["pitch.slope"], rel=0.1)
     assert falling["pitch.mean"] == pytest.approx(rising["pitch.mean"], abs=0.3)
     assert falling["pitch.fall"] < 0
 
 
-def test_gain_and_silence_around_say_nothing() -> None:
+def test_gain_and_silence_around_say_nothing():
     samples = voice(np.linspace(110, 180, RATE))
     found = functionals(samples)
     louder = functionals(4 * samples)
@@ -62,18 +57,18 @@ def test_gain_and_silence_around_say_nothing() -> None:
             assert longer[name] == pytest.approx(value, abs=0.35), name
 
 
-def test_noise_has_no_pitch() -> None:
+def test_noise_has_no_pitch():
     found = functionals(0.1 * np.random.default_rng(0).standard_normal(RATE))
     assert found["pitch.voiced_share"] < 0.1
 
 
 @pytest.mark.parametrize("samples", [np.zeros(RATE), np.zeros(100), np.r_[np.zeros(8000), 1.0, np.zeros(8000)]])
-def test_too_little_sound(samples: np.ndarray) -> None:
+def test_too_little_sound(samples):
     with pytest.raises(ValueError, match="at least 20"):
         functionals(samples)
 
 
-def test_the_penalty_is_that_of_scikit_learns_own_folds() -> None:
+def test_the_penalty_is_that_of_scikit_learns_own_folds():
     from sklearn.metrics import balanced_accuracy_score
     from sklearn.model_selection import PredefinedSplit, cross_val_predict
     from sklearn.pipeline import make_pipeline
@@ -101,10 +96,10 @@ def test_the_penalty_is_that_of_scikit_learns_own_folds() -> None:
 PITCH = {"calm": (0.96, 1.04), "lively": (0.75, 1.35)}
 
 
-def make_set(folder: Path, speakers: int = 4, seed: int = 0, factor: float = 1.0) -> Path:
+def make_set(folder, speakers=4, seed=0, factor=1.0):
     """A data directory whose emotions differ by how far the pitch moves."""
     rng = np.random.default_rng(seed)
-    lists: dict[str, list[str]] = {"wav.scp": [], "utt2spk": [], "utt2emo": []}
+    lists = {"wav.scp": [], "utt2spk": [], "utt2emo": []}
     (folder / "wav").mkdir(parents=True)
     for speaker in range(speakers):
         for emotion, (low, high) in PITCH.items():
@@ -121,38 +116,32 @@ def make_set(folder: Path, speakers: int = 4, seed: int = 0, factor: float = 1.0
     return folder
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments], catch_exceptions=False)
-
-
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus(tmp_path_factory):
     return make_set(tmp_path_factory.mktemp("emotion") / "set")
 
 
-def test_emotions_are_recognised_kept_and_resumed(corpus: Path, tmp_path: Path) -> None:
-    done = run("emotion", corpus, "-o", tmp_path / "out", "--jobs", 1)
-    assert done.exit_code == 0, done.output
+def test_emotions_are_recognised_kept_and_resumed(corpus, tmp_path):
+    passes("emotion", corpus, "-o", tmp_path / "out", "--jobs", 1)
     predicted, truth = read_labels(tmp_path / "out" / "predictions"), read_labels(corpus / "utt2emo")
     assert list(predicted) == sorted(truth)
     assert np.mean([predicted[one] == truth[one] for one in truth]) >= 0.9
     first = (tmp_path / "out" / "predictions").read_bytes()
-    again = run("emotion", corpus, "-o", tmp_path / "out", "--jobs", 2)
+    again = passes("emotion", corpus, "-o", tmp_path / "out", "--jobs", 2)
     assert "functionals 0: up to date" in again.output
     assert (tmp_path / "out" / "predictions").read_bytes() == first
 
 
-def test_folds_and_another_set_to_learn_from(corpus: Path, tmp_path: Path) -> None:
+def test_folds_and_another_set_to_learn_from(corpus, tmp_path):
     other = make_set(tmp_path / "other", seed=5, factor=1.1)
     (other / "spk2fold").write_text("s0 a\ns1 a\ns2 b\ns3 b\n")
     (other / "utt2emo").unlink()  # what is tested needs no labels
-    done = run("emotion", other, "--train", corpus, "-o", tmp_path / "out", "--jobs", 1)
-    assert done.exit_code == 0, done.output
+    passes("emotion", other, "--train", corpus, "-o", tmp_path / "out", "--jobs", 1)
     predicted, truth = read_labels(tmp_path / "out" / "predictions"), read_labels(corpus / "utt2emo")
     assert np.mean([predicted[one] == truth[one] for one in truth]) >= 0.9
 
 
-def test_a_speaker_that_is_tested_is_not_learnt(corpus: Path) -> None:
+def test_a_speaker_that_is_tested_is_not_learnt(corpus):
     data = read_datadir(corpus)
     folds = check_folds(data, data, read_emotions(data), folds={f"s{n}": str(n % 2) for n in range(4)})
     assert len(folds) == 2
@@ -172,7 +161,7 @@ def test_a_speaker_that_is_tested_is_not_learnt(corpus: Path) -> None:
         ("wav.scp", "{first} {folder}/short.wav\n", "short.wav"),
     ],
 )
-def test_bad_sets(corpus: Path, tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_bad_sets(corpus, tmp_path, name, text, message):
     lists = {one: (corpus / one).read_text() for one in ("wav.scp", "utt2spk", "utt2emo")}
     (tmp_path / "short.wav").write_bytes(b"RIFF")
     if name == "wav.scp":  # one recording is no audio
@@ -180,7 +169,5 @@ def test_bad_sets(corpus: Path, tmp_path: Path, name: str, text: str, message: s
         text = text.format(first=first.split()[0], folder=tmp_path) + rest
     for one, content in {**lists, name: text}.items():
         (tmp_path / one).write_text(content)
-    done = run("emotion", tmp_path, "-o", tmp_path / "out", "--jobs", 1)
-    assert done.exit_code == 2
-    assert message in done.output
+    assert message in refused("emotion", tmp_path, "-o", tmp_path / "out", "--jobs", 1)
     assert not list(tmp_path.glob("out/*/*.json"))

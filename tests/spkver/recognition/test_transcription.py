@@ -1,28 +1,20 @@
 """Transcription by PocketSphinx, and the chunks that keep its results."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_lines import passes, refused
 
 from evaluation.utility.lists import read_transcripts
 from spkbase.errors import DataError
 from spkbase.runs import start_run
 from spkver.audio import write_audio
-from spkver.cli import main
 from spkver.recognition.recordings import map_recordings
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments], catch_exceptions=False)
-
-
-def length_of(path: Path, log: Path) -> int:
+def length_of(path, log):
     """Tell how long a file is, and that it was asked."""
     with log.open("a") as file:
         file.write(f"{path.name}\n")
@@ -31,7 +23,7 @@ def length_of(path: Path, log: Path) -> int:
     return path.stat().st_size
 
 
-def test_results_are_kept_in_chunks_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_kept_in_chunks_and_resumed(tmp_path, monkeypatch):
     monkeypatch.setattr("spkver.recognition.recordings._CHUNK", 3)
     files = {}
     for number in range(8):
@@ -41,7 +33,7 @@ def test_results_are_kept_in_chunks_and_resumed(tmp_path: Path, monkeypatch: pyt
     log = tmp_path / "log"
     work = partial(length_of, log=log)
 
-    def call(settings: str = "one") -> dict[str, int]:
+    def call(settings="one"):
         log.write_text("")
         with start_run(tmp_path / "out", {}, jobs=1) as started:
             return map_recordings(started, "lengths", work, files, settings=settings)
@@ -63,7 +55,7 @@ def test_results_are_kept_in_chunks_and_resumed(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.fixture(scope="module")
-def spoken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def spoken(tmp_path_factory):
     """Two utterances of synthetic speech."""
     pytest.importorskip("pocketsphinx")
     folder = tmp_path_factory.mktemp("spoken")
@@ -79,9 +71,8 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_text_does_not_depend_on_what_came_before(spoken: Path, tmp_path: Path) -> None:
-    done = run("transcribe", spoken, "-o", tmp_path / "one", "--jobs", 1)
-    assert done.exit_code == 0, done.output
+def test_text_does_not_depend_on_what_came_before(spoken, tmp_path):
+    passes("transcribe", spoken, "-o", tmp_path / "one", "--jobs", 1)
     found = read_transcripts(tmp_path / "one" / "text")
     assert list(found) == ["a", "b"]
     assert all(text == text.upper() for text in found.values())
@@ -89,17 +80,17 @@ def test_text_does_not_depend_on_what_came_before(spoken: Path, tmp_path: Path) 
     swapped.mkdir()
     (swapped / "wav.scp").write_text(f"a {spoken}/1.wav\nb {spoken}/0.wav\n")
     (swapped / "utt2spk").write_text("a s\nb s\n")
-    run("transcribe", swapped, "-o", tmp_path / "two", "--jobs", 1)
+    passes("transcribe", swapped, "-o", tmp_path / "two", "--jobs", 1)
     again = read_transcripts(tmp_path / "two" / "text")
     assert (again["a"], again["b"]) == (found["b"], found["a"])
     kept = json.loads((tmp_path / "one" / "transcripts" / "00000.json").read_text())
     assert kept["results"] == found
-    assert "transcripts 0: up to date" in run("transcribe", spoken, "-o", tmp_path / "one").output
+    assert "transcripts 0: up to date" in passes("transcribe", spoken, "-o", tmp_path / "one").output
 
 
 @pytest.mark.slow
 @pytest.mark.golden
-def test_real_speech_is_understood_whatever_came_before(shared: Path) -> None:
+def test_real_speech_is_understood_whatever_came_before(shared):
     """An actress says a known sentence; as the model sees it, to the last bit, after any other recording."""
     pytest.importorskip("pocketsphinx")
     from spkver.recognition.words import _decoder, recognise_file
@@ -118,10 +109,8 @@ def test_real_speech_is_understood_whatever_came_before(shared: Path) -> None:
     assert len({"KIDS", "ARE", "TALKING", "BY", "THE", "DOOR"} & set(found[0][0][0].split())) >= 4
 
 
-def test_without_the_recogniser_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_recogniser_the_remedy_is_told(tmp_path, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "pocketsphinx", None)
-    done = run("transcribe", tmp_path, "-o", tmp_path / "out")
-    assert done.exit_code == 2
-    assert "pip install pocketsphinx" in done.output
+    assert "pip install pocketsphinx" in refused("transcribe", tmp_path, "-o", tmp_path / "out")

@@ -1,22 +1,17 @@
 """The figures of privacy that a recipe ends with: of speakers, not of their models."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from evaluation.metrics.detection import eer
-from evaluation.metrics.disclosure import d_sys, zebra
+from evaluation.metrics import d_sys, eer, zebra
 from evaluation.trials.lists import Key, Scores
-from evaluation.uncertainty import Resampling
-from evaluation.uncertainty.confidence import confidence_intervals, sample_from
-from evaluation.uncertainty.resampling import sample_of
+from evaluation.uncertainty import Resampling, confidence_intervals, sample_from, sample_of
 from spkver.rsr2015.results import Speakers, curve_figures, linkability, privacy_figures
 
 N_SPEAKERS, N_SENTENCES = 12, 4
 
 
-def trials(seed: int = 0) -> tuple[Scores, Key, Speakers]:
+def trials(seed=0):
     """Each speaker enrols a model a sentence and says it once more; scores of one speaker are alike."""
     rng = np.random.default_rng(seed)
     easiness = rng.standard_normal(N_SPEAKERS)
@@ -28,7 +23,7 @@ def trials(seed: int = 0) -> tuple[Scores, Key, Speakers]:
     return Scores.from_ids(models, segments, values), Key.from_ids(models, segments, is_target), speakers
 
 
-def test_figures_are_those_of_the_evaluation() -> None:
+def test_figures_are_those_of_the_evaluation():
     scores, key, speakers = trials()
     figures = privacy_figures(scores, key, speakers)
     target, nontarget = scores.values[key.is_target], scores.values[~key.is_target]
@@ -41,7 +36,7 @@ def test_figures_are_those_of_the_evaluation() -> None:
     assert 0 <= low < eer(target, nontarget) < high <= 0.5
 
 
-def test_speakers_are_drawn_not_models() -> None:
+def test_speakers_are_drawn_not_models():
     """Twelve speakers say four sentences each: those who take the models for speakers are far too sure."""
     scores, key, speakers = trials()
     intervals = privacy_figures(scores, key, speakers)["intervals"]
@@ -64,14 +59,14 @@ def test_speakers_are_drawn_not_models() -> None:
         assert np.diff(intervals[name]) > 1.2 * np.diff(sure[name]), name
 
 
-def test_nothing_is_drawn_without_resamples() -> None:
+def test_nothing_is_drawn_without_resamples():
     scores, key, speakers = trials()
     none = Speakers(speakers.of_model, speakers.of_segment, 0)
     assert set(privacy_figures(scores, key, none)["intervals"]) == {"level", "resamples", "seed", "resampled"}
     assert curve_figures(linkability(scores, key, none))["interval"] == [None, None]
 
 
-def test_linkability_counts_the_speakers_who_enrolled_the_sentence() -> None:
+def test_linkability_counts_the_speakers_who_enrolled_the_sentence():
     scores, key, speakers = trials()
     curve = linkability(scores, key, speakers)
     figures = curve_figures(curve)

@@ -1,37 +1,29 @@
 """SIDEKIT's FactorAnalyser and .svm written and read, vectors of a StatServer as embeddings and back."""
 
-from __future__ import annotations
-
 import gzip
 import pickle
 import pickletools
-from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, read_embeddings
 from spkbase.errors import DataError
-from spkver.backend import Plda, plda_from_sidekit, plda_scores, plda_to_sidekit
-from spkver.backend.plda import Sessions
+from spkver.backend import Plda, Sessions, plda_from_sidekit, plda_scores, plda_to_sidekit
 from spkver.sidekit.models import FactorAnalyser, read_factor_analyser, read_svm, write_factor_analyser, write_svm
-from spkver.sidekit.tables import (
-    StatServer,
-    write_stat_server,
-)
+from spkver.sidekit.tables import StatServer, write_stat_server
 
 PARTS = ("mean", "loadings", "channel", "diagonal", "residual")
 
 
-def matrices(*names: str) -> FactorAnalyser:
+def matrices(*names):
     rng = np.random.default_rng(0)
     shapes = {"mean": 4, "loadings": (4, 2), "channel": (4, 1), "diagonal": 4, "residual": (4, 4)}
     return FactorAnalyser(**{name: rng.normal(size=shapes[name]) for name in names})
 
 
-def test_layout_is_that_of_sidekit(tmp_path: Path) -> None:
+def test_layout_is_that_of_sidekit(tmp_path):
     """What its reader asks for: a flag for each of mean, F, G, H and Sigma, and those that are there."""
     write_factor_analyser(tmp_path / "fa.h5", matrices("mean", "loadings", "residual"))
     with h5py.File(tmp_path / "fa.h5") as file:
@@ -42,7 +34,7 @@ def test_layout_is_that_of_sidekit(tmp_path: Path) -> None:
         assert {file[f"fa/{name}"].fletcher32 for name in file["fa"]} == {True}
 
 
-def test_a_plda_of_sidekit_scores(tmp_path: Path) -> None:
+def test_a_plda_of_sidekit_scores(tmp_path):
     rng = np.random.default_rng(0)
     plda = Plda(rng.normal(size=3), rng.normal(size=(3, 2)), np.eye(3), rng.normal(size=(3, 1)))
     write_factor_analyser(tmp_path / "plda.h5", plda_to_sidekit(plda))
@@ -56,7 +48,7 @@ def test_a_plda_of_sidekit_scores(tmp_path: Path) -> None:
     ("names", "there"),
     [(("mean", "loadings"), "mean, loadings"), (PARTS, "mean, loadings, channel, diagonal, residual")],
 )
-def test_other_models_are_no_plda(names: tuple[str, ...], there: str) -> None:
+def test_other_models_are_no_plda(names, there):
     with pytest.raises(DataError, match=f"the full covariance Sigma of a PLDA, got {there} "):
         plda_from_sidekit(matrices(*names))
 
@@ -71,7 +63,7 @@ def test_other_models_are_no_plda(names: tuple[str, ...], there: str) -> None:
         ({"mean": np.array([b"a"] * 4)}, "should hold numbers"),
     ],
 )
-def test_broken_matrices_are_one_error(tmp_path: Path, change: dict[str, NDArray | None], message: str) -> None:
+def test_broken_matrices_are_one_error(tmp_path, change, message):
     path = tmp_path / "fa.h5"
     write_factor_analyser(path, matrices("mean", "loadings", "residual"))
     with h5py.File(path, "a") as file:
@@ -87,7 +79,7 @@ def test_broken_matrices_are_one_error(tmp_path: Path, change: dict[str, NDArray
 # --- .svm ------------------------------------------------------------------------------------------------------------
 
 
-def test_svms_come_back_and_name_nothing_but_arrays(tmp_path: Path) -> None:
+def test_svms_come_back_and_name_nothing_but_arrays(tmp_path):
     """SIDEKIT unpickles (w of shape (D, 1), b) under NumPy 1, whose core has no underscore."""
     weights = np.random.default_rng(0).normal(size=1000)
     write_svm(tmp_path / "m.svm", weights, -0.25)
@@ -105,7 +97,7 @@ def test_svms_come_back_and_name_nothing_but_arrays(tmp_path: Path) -> None:
 # --- vectors ---------------------------------------------------------------------------------------------------------
 
 
-def test_vectors_of_a_stat_server_are_embeddings(tmp_path: Path) -> None:
+def test_vectors_of_a_stat_server_are_embeddings(tmp_path):
     vectors = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
     embeddings = Embeddings(["u1", "u2", "ü"], ["a", "a", "b"], vectors)
     write_stat_server(tmp_path / "iv.h5", StatServer(embeddings.speakers, embeddings.ids, np.ones((3, 1)), vectors))

@@ -1,17 +1,12 @@
 """SIDEKIT's i-vectors, joint factor analysis and MAP of several sessions, and the right values where it is wrong."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from evaluation.trials import Trials
 from spkver.backend import score_gmm_ubm, score_joint_factors
 from spkver.features import Frames
-from spkver.mixture import GaussianMixture, Statistics, unwhiten
-from spkver.mixture.ubm import with_full_covariances
+from spkver.mixture import GaussianMixture, Statistics, unwhiten, with_full_covariances
 from spkver.vectors import (
     JointFactorConfig,
     JointFactors,
@@ -25,54 +20,52 @@ from spkver.vectors import (
     train_total_variability,
 )
 from spkver.vectors.joint_factors import unwhitened
-from spkver.vectors.supervectors import sum_by_model
 from spkver.vectors.total_variability import e_step
 
 RELATIVE = 1e-9
-Arrays = dict[str, np.ndarray]
 
 
 @pytest.fixture(scope="module")
-def inputs(backend: Path) -> Arrays:
+def inputs(backend):
     return load(backend / "inputs.npz")
 
 
 @pytest.fixture(scope="module")
-def golden(backend: Path) -> Arrays:
+def golden(backend):
     return load(backend / "jfa_gmm.npz")
 
 
-def load(path: Path) -> Arrays:
+def load(path):
     with np.load(path) as file:
         return {name: file[name] for name in file.files}
 
 
 @pytest.fixture(scope="module")
-def backend(shared: Path) -> Path:
+def backend(shared):
     return shared / "golden" / "backend"
 
 
-def mixture_of(inputs: Arrays) -> GaussianMixture:
+def mixture_of(inputs):
     return GaussianMixture(inputs["w"] / inputs["w"].sum(), inputs["mu"], 1 / inputs["invcov"])
 
 
-def strings(array: np.ndarray) -> np.ndarray:
+def strings(array):
     return np.array([name.decode() for name in array.tolist()], object)
 
 
-def statistics_of(inputs: Arrays, name: str) -> Statistics:
+def statistics_of(inputs, name):
     segments = strings(inputs[f"{name}_segments"])
     models = segments if name == "test" else strings(inputs[f"{name}_models"])
     zeroth, first = (inputs[f"{name}_stat{order}"].astype(np.float64) for order in (0, 1))
     return Statistics(models, segments, zeroth, first)
 
 
-def check(ours: np.ndarray, expected: np.ndarray) -> None:
+def check(ours, expected):
     assert ours.shape == expected.shape
     assert np.abs(ours - expected).max() <= RELATIVE * np.abs(expected).max()
 
 
-def start_of(inputs: Arrays) -> tuple:
+def start_of(inputs):
     deviations = 1 / np.sqrt(inputs["invcov"])
     matrices = [
         inputs[f"jfa_{name}0"].astype(np.float64).reshape(*deviations.shape, -1) / deviations[:, :, None]
@@ -81,8 +74,8 @@ def start_of(inputs: Arrays) -> tuple:
     return (*matrices, inputs["jfa_D0"].reshape(deviations.shape) / deviations)
 
 
-def trained(inputs: Arrays, n_rounds: int, convention: str) -> JointFactors:
-    config = JointFactorConfig(10, 5, rounds=n_rounds, minimum_divergence=convention)  # type: ignore[arg-type]
+def trained(inputs, n_rounds, convention):
+    config = JointFactorConfig(10, 5, rounds=n_rounds, minimum_divergence=convention)
     return train_joint_factors(mixture_of(inputs), statistics_of(inputs, "train"), config, start=start_of(inputs))
 
 
@@ -98,7 +91,7 @@ def test_matrices(inputs, golden, name, n_rounds, convention):
 
 
 @pytest.fixture(scope="module")
-def sidekits(inputs: Arrays, golden: Arrays) -> JointFactors:
+def sidekits(inputs, golden):
     """SIDEKIT's own V, U and D, with which its hidden variables and scores were computed."""
     mixture = mixture_of(inputs)
     deviations = np.sqrt(mixture.variances)
@@ -127,37 +120,6 @@ def test_scores(inputs, golden, sidekits):
     ).values.reshape(len(models), -1)
     mask = inputs["trial_mask"]
     check(scores[mask], golden["right_jfa_scores"][mask])
-
-
-def test_scores_under_diagonal_matrices_given_as_full(inputs, golden, sidekits):
-    full = with_full_covariances(mixture_of(inputs))
-    factors = np.linalg.cholesky(full.variances)
-    model = JointFactors(
-        sidekits.speaker, sidekits.channel, sidekits.residual, sidekits.means, factors, sidekits.weights
-    )
-    _, y, _, z = hidden_variables(model, statistics_of(inputs, "enroll"))
-    check(y, golden["hidden_y"])
-    check(z.reshape(60, -1)[:12], golden["right_hidden_z"])
-
-
-@pytest.mark.parametrize(("name", "convention"), [("F_nomindiv", "none"), ("right_F_mindiv", "right")])
-def test_total_variability_under_diagonal_matrices_given_as_full(inputs, backend, name, convention):
-    """SIDEKIT's own training under full covariances works in memory alone, and gives what the diagonal one gives."""
-    full = with_full_covariances(mixture_of(inputs))
-    config = TotalVariabilityConfig(rank=30, rounds=1, minimum_divergence=convention)
-    start = inputs["tv_init"].astype(np.float64)
-    model = train_total_variability(full, statistics_of(inputs, "train"), config, start=start)
-    check(model.loadings.reshape(1920, -1), load(backend / "tv.npz")[f"{name}_it1"])
-
-
-def test_sums_of_models(inputs, backend):
-    expected = load(backend / "backend.npz")
-    sums = sum_by_model(statistics_of(inputs, "enroll"))
-    assert sums.models.tolist() == strings(expected["sum_models"]).tolist()
-    check(np.asarray(sums.zeroth), expected["sum_stat0"])
-    numbers = np.bincount(np.unique(inputs["enroll_models"], return_inverse=True)[1])
-    np.testing.assert_array_equal(numbers, expected["sum_sessions"])
-    check(np.asarray(sums.zeroth) / numbers[:, None], expected["mean_stat0"])
 
 
 def test_map_of_several_sessions(inputs, backend):
@@ -195,11 +157,11 @@ CONVENTIONS = {
 
 
 @pytest.fixture(scope="module")
-def subspace(backend: Path) -> Arrays:
+def subspace(backend):
     return load(backend / "tv.npz")
 
 
-def trained_matrix(inputs, convention: str, rounds: int) -> TotalVariability:
+def trained_matrix(inputs, convention, rounds):
     config = TotalVariabilityConfig(rank=30, rounds=rounds, minimum_divergence=convention)
     return train_total_variability(mixture_of(inputs), statistics_of(inputs, "train"), config, start=inputs["tv_init"])
 
@@ -219,7 +181,7 @@ def test_the_default_is_the_right_one():
     assert TotalVariabilityConfig().minimum_divergence == "right"
 
 
-def model_of(inputs, subspace) -> TotalVariability:
+def model_of(inputs, subspace):
     mixture = mixture_of(inputs)
     loadings = subspace["F_mindiv_it5"].reshape(*mixture.means.shape, 30)
     return TotalVariability(loadings, mixture.means, np.sqrt(mixture.variances), mixture.weights)

@@ -1,7 +1,5 @@
 """i-vectors: the posterior of each segment, its approximations, files, engines, devices, bad input."""
 
-from __future__ import annotations
-
 import doctest
 from functools import partial
 from pathlib import Path
@@ -13,9 +11,7 @@ from stored_vectors import stored
 from evaluation.embeddings.files import read_embeddings
 from spkbase.work import Work, stop_workers
 from spkver.mixture.statistics import Statistics
-from spkver.vectors import posteriors
-from spkver.vectors.ivectors import IVectors, extract_ivectors, fast_posterior, fast_terms, open_ivectors
-from spkver.vectors.total_variability import TotalVariability
+from spkver.vectors import TotalVariability, extract_ivectors, open_ivectors, posteriors
 
 SHAPE = 5, 4  # components, dimensions
 METHODS = ["exact", "weights", "eigen"]
@@ -27,7 +23,7 @@ def no_worker_outlives():
     stop_workers()
 
 
-def random_model(seed: int = 0, *, rank: int = 3, full: bool = False) -> TotalVariability:
+def random_model(seed=0, *, rank=3, full=False):
     rng = np.random.default_rng(seed)
     factors = rng.uniform(0.5, 2, SHAPE)
     if full:
@@ -38,40 +34,13 @@ def random_model(seed: int = 0, *, rank: int = 3, full: bool = False) -> TotalVa
     return TotalVariability(loadings, rng.standard_normal(SHAPE), factors, weights / weights.sum())
 
 
-def random_statistics(n_segments: int = 30, seed: int = 1) -> Statistics:
+def random_statistics(n_segments=30, seed=1):
     rng = np.random.default_rng(seed)
     zeroth = rng.exponential(5, (n_segments, SHAPE[0]))
     first = zeroth[..., None] * rng.standard_normal((n_segments, *SHAPE))
     segments = np.array([f"s{row}" for row in range(n_segments)], object)
     models = np.array([f"m{row % 4}" for row in range(n_segments)], object)
     return Statistics(models, segments, zeroth, first.reshape(n_segments, -1))
-
-
-def dense(model: TotalVariability, zeroth: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance by one dense product and one dense inverse over the whole supervector."""
-    factors = model.factors if model.factors.ndim == 3 else np.stack([np.diag(row) for row in model.factors])
-    width = zeroth.size * SHAPE[1]
-    precision = np.zeros((width, width))
-    for c, factor in enumerate(factors):
-        rows = slice(c * SHAPE[1], (c + 1) * SHAPE[1])
-        precision[rows, rows] = np.linalg.inv(factor @ factor.T)
-    raw = np.concatenate([factor @ rows for factor, rows in zip(factors, model.loadings, strict=True)])
-    counts = np.repeat(zeroth, SHAPE[1])
-    covariance = np.linalg.inv(np.eye(model.rank) + raw.T @ (counts[:, None] * precision) @ raw)
-    return covariance @ raw.T @ precision @ (first - counts * model.means.reshape(-1)), covariance
-
-
-@pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_each_row_is_the_posterior_of_its_segment(full, dtype):
-    model, statistics = random_model(full=full), random_statistics()
-    rows = statistics.zeroth.astype(dtype), statistics.first.astype(dtype)
-    found = extract_ivectors(model, Statistics(statistics.models, statistics.segments, *rows), variances=True)
-    assert found.segments.tolist() == statistics.segments.tolist()
-    for row in range(30):
-        mean, covariance = dense(model, rows[0][row].astype(float), rows[1][row].astype(float))
-        np.testing.assert_allclose(found.vectors[row], mean, rtol=1e-9, atol=1e-11)
-        np.testing.assert_allclose(found.variances[row], np.diag(covariance), rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -103,18 +72,7 @@ def test_approximations_are_exact_where_they_assume_what_is():
     assert not np.allclose(extract_ivectors(model, statistics, method="weights").vectors, exact.vectors, rtol=1e-3)
 
 
-def test_the_formula_of_the_approximations():
-    model, zeroth, projected = random_model(), np.array([[1.0, 2, 0, 4, 5]]), np.array([[1.0, -2, 3]])
-    basis, precisions = fast_terms(model, "eigen")
-    squares = model.loadings.swapaxes(1, 2) @ model.loadings
-    diagonal = sum(n * np.diag(np.diag(basis.T @ a @ basis)) for n, a in zip(zeroth[0], squares, strict=True))
-    precision = np.eye(3) + basis @ diagonal @ basis.T
-    means, variances = fast_posterior(zeroth, projected, basis, precisions)
-    np.testing.assert_allclose(means[0], np.linalg.solve(precision, projected[0]), rtol=1e-10)
-    np.testing.assert_allclose(variances[0], np.diag(np.linalg.inv(precision)), rtol=1e-10)
-
-
-def contents(vectors: IVectors) -> bytes:
+def contents(vectors):
     return np.asarray(vectors.vectors).tobytes() + np.asarray(vectors.variances).tobytes()
 
 

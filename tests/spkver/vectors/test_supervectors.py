@@ -1,9 +1,5 @@
 """MAP adaptation: its limits, and supervectors of sessions and of models."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,8 +8,7 @@ from stored_vectors import stored
 
 from spkbase.errors import ConfigError
 from spkbase.work import Work
-from spkver.mixture.gmm import GaussianMixture
-from spkver.mixture.statistics import Statistics
+from spkver.mixture import GaussianMixture, Statistics
 from spkver.vectors.supervectors import (
     MapConfig,
     adapt_multisession,
@@ -25,14 +20,12 @@ from spkver.vectors.supervectors import (
 PLAIN = {"normalise": False}
 
 
-def random_mixture(rng: np.random.Generator) -> GaussianMixture:
+def random_mixture(rng):
     weights = rng.uniform(0.5, 1.5, 4)
     return GaussianMixture(weights / weights.sum(), rng.standard_normal((4, 3)), rng.uniform(0.3, 2, (4, 3)))
 
 
-def random_statistics(
-    rng: np.random.Generator, models: list[str], dtype: type = np.float64, empty: tuple[int, ...] = ()
-) -> Statistics:
+def random_statistics(rng, models, dtype=np.float64, empty=()):
     zeroth = rng.uniform(0.5, 20, (len(models), 4))
     zeroth[:, list(empty)] = 0
     first = (zeroth[..., None] * rng.standard_normal((len(models), 4, 3))).reshape(len(models), -1)
@@ -41,7 +34,7 @@ def random_statistics(
 
 
 @pytest.fixture
-def rng() -> np.random.Generator:
+def rng():
     return np.random.default_rng(0)
 
 
@@ -87,7 +80,7 @@ def test_bad_relevance(relevance):
 # --- in files --------------------------------------------------------------------------------------------------------
 
 
-def many_statistics(folder: Path | None = None) -> tuple[GaussianMixture, Statistics]:
+def many_statistics(folder=None):
     """70 rows of 40 models, most of several rows; of one model more rows than are read at once."""
     rng = np.random.default_rng(3)
     models = [f"m{number:02d}" for number in [*rng.permutation(40), *rng.integers(0, 40, 30), *[7] * 40]]
