@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import voiceprivacy_runs as vp
 from click.testing import CliRunner
-from recipe_runs import Outcome, results_of
+from recipe_runs import results_of
 from voiceprivacy_runs import rows
 
 from evaluation.challenges.rank_files import ASV, ASV_ANON, PROTOCOL, read_rank_file, records
@@ -33,13 +33,13 @@ FOLDERS = {
 }
 
 
-def run(data: Path, folder: Path, *arguments: str, **settings: object) -> Outcome:
+def run(data, folder, *arguments, **settings):
     """Run the recipe with two attackers."""
     return vp.run_recipe(data, folder, *arguments, **{"attackers": f"[{', '.join(ATTACKERS)}]", **settings})
 
 
 @pytest.fixture(scope="module")
-def output(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def output(layout, tmp_path_factory):
     """What the recipe makes of it; read only."""
     folder = tmp_path_factory.mktemp("voiceprivacy")
     outcome = run(layout, folder, page=True)
@@ -48,12 +48,12 @@ def output(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def results(output: Path) -> dict:
+def results(output):
     """Its results.json."""
     return results_of(output)
 
 
-def scores_of(output: Path, one: dict) -> np.ndarray:
+def scores_of(output, one):
     return align(read_scores(output / one["scores"]), read_key(output / one["key"]))
 
 
@@ -234,7 +234,7 @@ def test_the_page_shows_them(results, output):
 # --- the challenge's own files --------------------------------------------------------------------
 
 
-def named(name: str) -> dict[str, str]:
+def named(name):
     """What has an attacker's results written under the challenge's name."""
     return {"challenge__attacker": name, "challenge__targets": "[10, 20, 30, 40]"}
 
@@ -292,7 +292,7 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
     with (folder / f"results{vp.SUFFIX}.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
     assert {(row["attacker"], row["strongest_of"]) for row in table} == {(weak, "1")}
-    eers: dict[str, list[float]] = {}
+    eers = {}
     for title, scenario, kind in ((ASV, "original", "original"), (ASV_ANON, "semi-informed", "anon")):
         for sex in "fm":
             eer = round(100 * vp.condition(results, sex, scenario, weak)["eer"]["speechbrain"], 3)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 import soxr
-from recipe_runs import Outcome, refused, results_of
+from recipe_runs import refused, results_of
 from voiceprivacy_runs import SUFFIX, findings, lines_of, run_recipe, write, write_layout
 
 from spkbase.configuration import load_config
@@ -26,7 +25,7 @@ NOTE = re.compile("sampling rates: (.*)")
 
 
 @pytest.fixture(scope="module")
-def layout_8k(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def layout_8k(tmp_path_factory):
     """The tiny set, all of it at 8 kHz."""
     root = write_layout(tmp_path_factory.mktemp("eight") / "sets")
     at_rate(root, 8000)
@@ -34,7 +33,7 @@ def layout_8k(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def two_rates(layout_8k: Path, tmp_path: Path) -> Path:
+def two_rates(layout_8k, tmp_path):
     """``tiny`` at 16 kHz and ``low``, of other speakers, at 8 kHz."""
     root = write_layout(tmp_path / "two")
     for directory in sorted(layout_8k.iterdir()):
@@ -43,7 +42,7 @@ def two_rates(layout_8k: Path, tmp_path: Path) -> Path:
     return root
 
 
-def at_rate(root: Path, rate: int, pattern: str = "*") -> None:
+def at_rate(root, rate, pattern="*"):
     """Resample the recordings of some data directories."""
     for path in sorted(root.glob(f"{pattern}/wav/*.wav")):
         samples, found = soundfile.read(path)
@@ -51,7 +50,7 @@ def at_rate(root: Path, rate: int, pattern: str = "*") -> None:
         soundfile.write(path, np.rint(moved * 32767).astype(np.int16), rate)
 
 
-def features_of(data: Path, output: Path, training: str, attacker: str = "gmm-ubm") -> tuple[int, float, bool]:
+def features_of(data, output, training, attacker="gmm-ubm"):
     """Rate, upper edge and resampling of the features of an attacker."""
     config = load_config(Config, file=output / "config.yaml")
     suffix = "_low" if (output / "results_low.json").exists() else SUFFIX
@@ -61,7 +60,7 @@ def features_of(data: Path, output: Path, training: str, attacker: str = "gmm-ub
     return features.rate, features.high_frequency, features.resample
 
 
-def note_of(outcome: Outcome, output: Path) -> str:
+def note_of(outcome, output):
     """The one note on sampling rates: on standard error and, where there are results, among their notes."""
     assert outcome.status == 0, outcome.err
     told = NOTE.findall(outcome.err)
@@ -72,7 +71,7 @@ def note_of(outcome: Outcome, output: Path) -> str:
     return told[0] if told else ""
 
 
-def test_two_sets_of_different_rates_share_a_run(layout_8k: Path, two_rates: Path, tmp_path: Path) -> None:
+def test_two_sets_of_different_rates_share_a_run(layout_8k, two_rates, tmp_path):
     outcome = run_recipe(two_rates, tmp_path / "both", *SCORES, **ONE)
     note = note_of(outcome, tmp_path / "both")
     assert note.startswith("low_test, with low_train: 100 recordings at 8000 Hz; features at 8000 Hz, up to 3800 Hz")
@@ -88,7 +87,7 @@ def test_two_sets_of_different_rates_share_a_run(layout_8k: Path, two_rates: Pat
         assert path.read_bytes() == (tmp_path / "both" / path.relative_to(tmp_path / "alone")).read_bytes()
 
 
-def test_training_at_16_and_trials_at_8_khz_are_compared_at_8(tmp_path: Path) -> None:
+def test_training_at_16_and_trials_at_8_khz_are_compared_at_8(tmp_path):
     root = write_layout(tmp_path / "sets")
     at_rate(root, 8000, "tiny_test_*")
     outcome = run_recipe(root, tmp_path / "out", *SCORES, **ONE)
@@ -100,7 +99,7 @@ def test_training_at_16_and_trials_at_8_khz_are_compared_at_8(tmp_path: Path) ->
     refused(outcome, "set features.resample=true")
 
 
-def test_a_twin_at_another_rate_brings_its_set_to_that_rate(layout_8k: Path, tmp_path: Path) -> None:
+def test_a_twin_at_another_rate_brings_its_set_to_that_rate(layout_8k, tmp_path):
     """What the anonymiser left of the band is all that enrolment, trials and training can be compared by."""
     root = write_layout(tmp_path / "sets")
     usual = run_recipe(root, tmp_path / "out", **ONE)
@@ -134,7 +133,7 @@ EIGHT = 8000, 3800.0, False
         ),
     ],
 )
-def test_sets_at_8_khz_need_no_setting_and_settings_hold(layout_8k: Path, tmp_path: Path, options, expected, note):
+def test_sets_at_8_khz_need_no_setting_and_settings_hold(layout_8k, tmp_path, options, expected, note):
     """A setting of one attacker is its own; resampling without a rate is to that of the preset."""
     names = ("gmm-ubm", "gmm-svm", "ivector")
     arguments = [part for option in options for part in ("--set", option)]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from scipy.signal import lfilter
 
 from evaluation.formats.reading import read_scores, write_trials
@@ -28,11 +26,7 @@ from spkver.mixture.ubm import UbmConfig
 
 RATE = 8000
 FEATURES = {"preset": "telephone", "vad": "none", "rasta": False, "deltas": 0}
-SMALL = {
-    "features": FEATURES,
-    "ubm": {"components": 8, "iterations": [1, 1, 2]},
-    "training": {"session_seconds": 0.4},
-}
+SMALL = {"features": FEATURES, "ubm": {"components": 8, "iterations": [1, 1, 2]}, "training": {"session_seconds": 0.4}}
 CHAINS = {
     "gmm-ubm": [],
     "gmm-svm": ["[centre, nap: 4, length, svm: {balanced: true, most: 30}, snorm: 5]"],
@@ -44,7 +38,7 @@ SETTINGS = (
 )
 
 
-def voice(speaker: int, seed: int, seconds: float) -> np.ndarray:
+def voice(speaker, seed, seconds):
     """Noise through three resonances that belong to the speaker."""
     rng = np.random.default_rng([speaker, seed])
     places = np.random.default_rng(speaker).uniform([300, 1200, 2300], [900, 2000, 3300])
@@ -54,7 +48,7 @@ def voice(speaker: int, seed: int, seconds: float) -> np.ndarray:
     return 0.3 * samples / np.abs(samples).max()
 
 
-def write_set(folder: Path, speakers: range, utterances: range, *, trials: bool = False, enrolls: bool = False) -> Path:
+def write_set(folder, speakers, utterances, *, trials=False, enrolls=False):
     folder.mkdir(parents=True)
     names = {f"s{one:02d}-{number}": f"s{one:02d}" for one in speakers for number in utterances}
     for name in names:
@@ -83,7 +77,7 @@ def sets(tmp_path_factory):
     return folder
 
 
-def three() -> list:
+def three():
     return [attacker_config(name, values={**SMALL, "chains": chains}) for name, chains in CHAINS.items()]
 
 
@@ -98,7 +92,7 @@ def trained(sets, tmp_path_factory):
     return folder, train_attackers(read_datadir(sets / "train"), three(), folder, seed=1, jobs=2)
 
 
-def files_of(name: str) -> list[str]:
+def files_of(name):
     return ["attacker.h5", "backend.h5"] if CHAINS[name] else ["attacker.h5"]
 
 
@@ -233,13 +227,13 @@ def test_unknown_models_and_segments_are_told_together(sets, trained, tmp_path):
     assert not (tmp_path / "work").exists()
 
 
-def _edit(folder: Path, change: Callable[[dict], object]) -> None:
+def _edit(folder, change):
     description = yaml.safe_load((folder / "attacker.yaml").read_text())
     change(description)
     (folder / "attacker.yaml").write_text(yaml.safe_dump(description))
 
 
-def _flip(file: Path, where: float) -> None:
+def _flip(file, where):
     raw = bytearray(file.read_bytes())
     raw[int(where * len(raw))] ^= 1
     file.write_bytes(raw)
@@ -250,14 +244,8 @@ def _flip(file: Path, where: float) -> None:
     [
         (lambda folder: (folder / "attacker.yaml").unlink(), "no attacker there: attacker.yaml is missing"),
         (lambda folder: (folder / "backend.h5").unlink(), "missing, or not as it was written"),
-        (
-            lambda folder: (folder / "attacker.yaml").write_text("a: 1\n"),
-            "not the description of an attacker in",
-        ),
-        (
-            lambda folder: _edit(folder, lambda known: known.update(format=1)),
-            "not the description of an attacker in",
-        ),
+        (lambda folder: (folder / "attacker.yaml").write_text("a: 1\n"), "not the description of an attacker in"),
+        (lambda folder: _edit(folder, lambda known: known.update(format=1)), "not the description of an attacker in"),
         (
             lambda folder: _edit(folder, lambda known: known["config"]["map"].update(relevance=1.0)),
             "attacker.yaml: not as it was written",
@@ -274,7 +262,7 @@ def test_folders_that_are_no_attackers(trained, tmp_path, damage, message):
     assert str(tmp_path / "a") in str(caught.value)
 
 
-def call(*command: object) -> Result:
+def call(*command):
     return CliRunner().invoke(main, [str(one) for one in command])
 
 
@@ -348,7 +336,7 @@ SCORE = "score UBM --enroll SETS/enrol --output OUT/s --test"
 def test_commands_that_are_refused(sets, trained, tmp_path, command, message):
     places = {"SETS": sets, "OUT": tmp_path / "out", "UBM": trained[0] / "gmm-ubm"}
 
-    def place(text: str) -> str:
+    def place(text):
         head, separator, tail = text.partition("/")
         return f"{places.get(head, head)}{separator}{tail}"
 
