@@ -10,7 +10,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes
 from recipe_runs import datasets, leftovers, made, refused, results_of
 from tiny_corpus import write_tiny_corpus
 
@@ -20,7 +20,6 @@ from evaluation.trials import split_scores
 from evaluation.trials.speakers import read_speakers
 from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals, sample_from
-from spkver.cli import main
 
 FLOAT32 = ("stat_enroll", "stat_back", "stat_test", "sv_enroll", "sv_back", "sv_test")
 SVM_STAGES = {"models of svm-gmm", "scores of svm-gmm"}
@@ -220,9 +219,7 @@ def test_privacy_stands_in_results_and_table(recipe, tiny, output):
 
 def status(output):
     """What `spkver status` gives: state of each stage."""
-    result = CliRunner().invoke(main, ["status", "--json", str(output)])
-    assert result.exit_code == 0, result.output
-    (record,) = json.loads(result.output)
+    (record,) = json.loads(passes("status", "--json", output).output)
     return {stage["stage"]: stage["state"] for stage in record["stages"]}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import voiceprivacy_runs as vp
-from click.testing import CliRunner
+from command_lines import passes
 from recipe_runs import results_of
 from voiceprivacy_runs import rows
 
@@ -21,8 +21,6 @@ from evaluation.formats.reading import read_key, read_scores
 from evaluation.linkage import worst_case_from
 from evaluation.trials import align, read_speakers
 from evaluation.uncertainty import Resampling, minima_over_attackers, sample_from
-from spkver.cli import main as spkver
-from spkver.evaluation_cli import main as spkver_eval
 
 ATTACKERS = ("gmm-ubm", "supervector-cosine")
 FOLDERS = {
@@ -92,9 +90,7 @@ def test_spkver_eval_finds_the_same_metrics_and_intervals_in_the_written_files(r
         files = ["-s", output / one["scores"], "-k", output / one["key"]]
         speakers = ["--segment-speakers", output / one["segment_speakers"]]
         options = ["--bootstrap", vp.RESAMPLES, "--seed", 0, "--jobs", 1, "--json", "-"]
-        ran = CliRunner().invoke(spkver_eval, ["metrics", *map(str, [*files, *speakers, *options])])
-        assert ran.exit_code == 0, ran.output
-        found = json.loads(ran.stdout)
+        found = json.loads(passes("metrics", *files, *speakers, *options).stdout)
         intervals = {name: {"low": low, "high": high} for name, (low, high) in found.pop("intervals").items()}
         assert intervals == one["intervals"]
         notes = found.pop("notes")
@@ -117,8 +113,7 @@ def test_each_scenario_attacks_the_speech_it_names(layout, output, results, tmp_
     score = f"score {tmp_path}/attacker --enroll {layout}/tiny_test_enrolls{enrolled} --output {tmp_path}/scores"
     lists = f"--test {layout}/tiny_test_trials_f{tried} --trials {layout}/tiny_test_trials_f/trials"
     for command in (f"{train} --set ubm.components=4", f"{score} {lists}"):
-        ran = CliRunner().invoke(spkver, [*command.split(), "--jobs", "1"])
-        assert ran.exit_code == 0, ran.output
+        passes(*command.split(), "--jobs", 1)
     one = vp.condition(results, "f", scenario, "supervector-cosine")
     by_hand = align(read_scores(tmp_path / "scores"), read_key(layout / "tiny_test_trials_f/trials"))
     np.testing.assert_array_equal(by_hand, scores_of(output, one))
@@ -207,14 +202,11 @@ def test_similarity_is_what_the_command_makes_of_the_written_scores(results, out
             vp.condition(results, entry["gender"], scenario, entry["attacker"])
             for scenario in ("original", "ignorant", entry["scenario"])
         ]
-        files = [str(output / part["scores"]) for part in parts]
         names = ("--original", "--original-anonymised", "--anonymised")
-        arguments = [text for pair in zip(names, files, strict=True) for text in pair]
-        arguments += ["-k", str(output / parts[0]["key"]), "--calibrate", entry["calibration"]]
-        arguments += ["--segment-speakers", str(output / parts[0]["segment_speakers"]), "--json", "-"]
-        told = CliRunner().invoke(spkver_eval, ["similarity", *arguments])
-        assert told.exit_code == 0, told.output
-        report = json.loads(told.stdout)
+        arguments = [text for name, part in zip(names, parts, strict=True) for text in (name, output / part["scores"])]
+        arguments += ["-k", output / parts[0]["key"], "--calibrate", entry["calibration"]]
+        arguments += ["--segment-speakers", output / parts[0]["segment_speakers"], "--json", "-"]
+        report = json.loads(passes("similarity", *arguments).stdout)
         assert report["deid"]["value"] == pytest.approx(entry["deid"]["value"])
         assert report["matrices"] == entry["matrices"]
 
@@ -309,8 +301,7 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
     assert mean["eer_percent"] == pytest.approx(sum(eers["semi-informed"]) / 2, abs=1e-3)
     assert mean["targets_reached"] == [target for target in (10, 20, 30, 40) if target <= mean["eer_percent"]]
     # one system is one number in both of its files
-    found = CliRunner().invoke(spkver_eval, ["rank", str(folder), str(path), "-l", "a", "-l", "b", "--json", "-"])
-    assert found.exit_code == 0, found.output
+    found = passes("rank", folder, path, "-l", "a", "-l", "b", "--json", "-")
     assert "Warning" not in found.stderr
     systems = json.loads(found.stdout)["systems"]
     assert [system["attacker"] for system in systems] == [f"{weak} (speechbrain)"] * 2

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes
 from numpy.testing import assert_allclose
 from recipe_runs import results_of
 from voiceprivacy_runs import SUFFIX, condition, evaluated, rows, run_recipe, stamps, write
 
-from spkver.cli import main as spkver_main
-from spkver.evaluation_cli import main as evaluation_main
 from spkver.voiceprivacy.assessment import Table
 from spkver.voiceprivacy.checks import Evaluated, shared_draws
 from spkver.voiceprivacy.sets import read_sets
@@ -68,12 +66,8 @@ def test_each_draw_of_the_trials_is_scored_against_all_draws_of_the_enrolment(ou
 def test_each_draw_and_the_mean_come_out_of_the_written_scores(output, tmp_path):
     """Oracle: ``spkver-eval metrics`` on the files; of the closed set after ``spkver-eval normalise``."""
 
-    def command(*arguments):
-        outcome = CliRunner().invoke(evaluation_main, [*map(str, arguments)])
-        assert outcome.exit_code == 0, outcome.output
-
     def metrics(scores, key):
-        command("metrics", "-s", scores, "-k", output / key, "--json", tmp_path / "m.json")
+        passes("metrics", "-s", scores, "-k", output / key, "--json", tmp_path / "m.json")
         return dict(json.loads((tmp_path / "m.json").read_text()))
 
     for found in results_of(output)["conditions"]:
@@ -81,7 +75,7 @@ def test_each_draw_and_the_mean_come_out_of_the_written_scores(output, tmp_path)
         for of_draw in found["draws"]:
             recomputed.append(metrics(output / of_draw["scores"], found["key"]))
             assert of_draw["eer"] == recomputed[-1]["eer"]
-            command("normalise", "-s", output / of_draw["scores"], "-o", tmp_path / "centred", "-m", "closed-set")
+            passes("normalise", "-s", output / of_draw["scores"], "-o", tmp_path / "centred", "-m", "closed-set")
             closed.append(metrics(tmp_path / "centred", found["key"])["eer"]["rocch"])
             assert_allclose(of_draw["closed_set"]["eer"], closed[-1], atol=1e-12)
         assert_allclose(found["eer"]["rocch"], np.mean([one["eer"]["rocch"] for one in recomputed]), rtol=1e-12)
@@ -144,9 +138,7 @@ def test_a_speaker_has_draws_of_its_own_on_each_side_unless_they_are_shared(orig
 def test_user_supplied_twins_of_one_seed_are_noticed(originals, tmp_path, options, told):
     data = Path(shutil.copytree(originals, tmp_path / "data"))
     for name, more in (("enrolls", []), ("trials_f", options), ("trials_m", options)):
-        arguments = ["anonymize", "mcadams", str(data / f"tiny_test_{name}"), "--level", "speaker", *more]
-        outcome = CliRunner().invoke(spkver_main, arguments)
-        assert outcome.exit_code == 0, outcome.output
+        passes("anonymize", "mcadams", data / f"tiny_test_{name}", "--level", "speaker", *more)
     sets = read_sets(data, tmp_path / "out", "_mcadams", Config(), can_make=True)
     sets = replace(sets, versions={name: (of,) for name, of in {**sets.original, **sets.twins}.items()})
     assert [found.level for found in shared_draws(Evaluated(Table(), sets, Config()))] == ["warning"] * told

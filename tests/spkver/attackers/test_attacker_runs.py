@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 import yaml
-from click.testing import CliRunner
+from command_lines import passes, refused
 from scipy.signal import lfilter
 
 from evaluation.formats.reading import read_scores, write_trials
@@ -19,7 +19,6 @@ from spkbase.errors import DataError
 from spkver.attackers import attacker_config, check_training, classic, load_attacker, score, train_attacker
 from spkver.attackers.classic import check_trials, save_attacker
 from spkver.attackers.lists import match_trials, merge_versions
-from spkver.cli import main
 from spkver.datadir import with_versions
 from spkver.datadir.reading import read_datadir
 from spkver.mixture.ubm import UbmConfig
@@ -262,59 +261,50 @@ def test_folders_that_are_no_attackers(trained, tmp_path, damage, message):
     assert str(tmp_path / "a") in str(caught.value)
 
 
-def call(*command):
-    return CliRunner().invoke(main, [str(one) for one in command])
-
-
 def test_the_commands_train_and_score(sets, tmp_path):
     attacker, scores = tmp_path / "attacker", tmp_path / "scores" / "scores"
-    result = call("train", sets / "train", "--attacker", "supervector-cosine", "--output", attacker, *SETTINGS)
-    assert result.exit_code == 0, result.output
+    result = passes("train", sets / "train", "--attacker", "supervector-cosine", "--output", attacker, *SETTINGS)
     assert result.output.endswith("supervector-cosine, trained on 24 utterances of 8 speakers\n")
     shutil.rmtree(attacker / "work")
-    result = call("score", attacker, "--enroll", sets / "enrol", "--test", sets / "test", "--output", scores)
-    assert result.exit_code == 0, result.output
+    passes("score", attacker, "--enroll", sets / "enrol", "--test", sets / "test", "--output", scores)
     found = read_scores(scores)
     direct = scores_of({"x": load_attacker(attacker)}, sets, tmp_path / "work")["x"]
     assert scores.read_text().split("\n")[0].split()[:2] == ["s10", "s10-3"]
     assert list(found.pairs()) == list(direct.pairs())
     np.testing.assert_array_equal(found.values, direct.values)
     write_trials(tmp_path / "few.txt", Trials.from_ids(["s11", "s10"], ["s10-4", "s10-3"]))
-    result = call(
-        "score", attacker, "--enroll", sets / "enrol", "--test", sets / "test", "--output", tmp_path / "few.csv",
-        "--trials", tmp_path / "few.txt",
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
+    places = ("--output", tmp_path / "few.csv", "--trials", tmp_path / "few.txt")
+    passes("score", attacker, "--enroll", sets / "enrol", "--test", sets / "test", *places)
     assert list(read_scores(tmp_path / "few.csv").pairs()) == [("s11", "s10-4"), ("s10", "s10-3")]
 
 
 def test_an_attacker_trained_on_those_that_it_scores_is_told(sets, tmp_path):
     attacker, scores = tmp_path / "attacker", tmp_path / "scores"
     command = ("score", attacker, "--enroll", sets / "enrol", "--test", sets / "test", "--output", scores)
-    call("train", sets / "enrol", "--attacker", "gmm-ubm", "--output", attacker, *SETTINGS)
-    done = call(*command)
-    assert done.exit_code == 0, done.output
-    assert "Warning: 4 of 4 speakers of the trials were trained on (s10, s11, s12, ...)" in done.output
-    call("train", sets / "train", "--attacker", "gmm-ubm", "--output", attacker, "--force", *SETTINGS)
-    assert "Warning" not in call(*command).output
+    passes("train", sets / "enrol", "--attacker", "gmm-ubm", "--output", attacker, *SETTINGS)
+    told = "Warning: 4 of 4 speakers of the trials were trained on (s10, s11, s12, ...)"
+    assert told in passes(*command).output
+    passes("train", sets / "train", "--attacker", "gmm-ubm", "--output", attacker, "--force", *SETTINGS)
+    assert "Warning" not in passes(*command).output
 
 
 def test_a_finished_attacker_is_not_replaced_unasked(sets, trained, tmp_path):
-    def train(folder, *more):
-        return call("train", sets / "train", "--attacker", "gmm-ubm", "--output", folder, *SETTINGS, *more)
-
-    attacker, other = tmp_path / "attacker", tmp_path / "copy"
-    assert train(attacker).exit_code == train(attacker).exit_code == 0  # the same again
+    train, attacker, other = (
+        ("train", sets / "train", "--attacker", "gmm-ubm", *SETTINGS),
+        tmp_path / "a",
+        tmp_path / "b",
+    )
+    for _ in range(2):  # the same again
+        passes(*train, "--output", attacker)
     other.mkdir()
     for name in ("attacker.yaml", "attacker.h5"):  # without the run's records nobody knows what it was made of
         shutil.copy(attacker / name, other / name)
     for folder, more in ((attacker, ("--seed", 3)), (other, ())):
         before = (folder / "attacker.yaml").read_bytes()
-        refused = train(folder, *more)
-        assert refused.exit_code == 2
-        assert "an attacker of other data, settings or library versions is there already" in refused.output
+        told = refused(*train, "--output", folder, *more)
+        assert "an attacker of other data, settings or library versions is there already" in told
         assert (folder / "attacker.yaml").read_bytes() == before
-        assert train(folder, "--force", *more).exit_code == 0
+        passes(*train, "--output", folder, "--force", *more)
 
 
 TRAIN = "train SETS/train --output OUT --attacker"
@@ -340,8 +330,7 @@ def test_commands_that_are_refused(sets, trained, tmp_path, command, message):
         head, separator, tail = text.partition("/")
         return f"{places.get(head, head)}{separator}{tail}"
 
-    result = call(*map(place, command.split()))
-    assert result.exit_code == 2
-    assert result.output.startswith("Error: ")
-    assert place(message) in result.output
+    told = refused(*map(place, command.split()))
+    assert told.startswith("Error: ")
+    assert place(message) in told
     assert not (tmp_path / "out").exists()
