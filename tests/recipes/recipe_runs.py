@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -28,7 +27,7 @@ class Outcome:
     err: str
 
     @property
-    def error(self) -> str:
+    def error(self):
         """The error message, from its first line to the end."""
         lines = self.err.splitlines()
         starts = [place for place, line in enumerate(lines) if line.startswith("Error: ")]
@@ -39,7 +38,7 @@ class Outcome:
 Recipe = Callable[..., Outcome]
 
 
-def refused(outcome: Outcome, *words: str) -> None:
+def refused(outcome, *words):
     """One clear error with these words (regular expressions), and status 2."""
     assert outcome.status == 2, outcome.err
     assert "Traceback" not in outcome.err
@@ -47,7 +46,7 @@ def refused(outcome: Outcome, *words: str) -> None:
         assert re.search(word, outcome.error), f"{word!r} is not in: {outcome.error}"
 
 
-def options(corpus: Path | str, output: Path, *arguments: str, **settings: object) -> list[str]:
+def options(corpus, output, *arguments, **settings):
     """Arguments of a recipe: settings have two underscores for the dot, `nap__rank=3`."""
     chosen = {**tiny_corpus.SETTINGS, "report.formats": "[png]"}
     chosen.update({key.replace("__", "."): value for key, value in settings.items()})
@@ -56,18 +55,18 @@ def options(corpus: Path | str, output: Path, *arguments: str, **settings: objec
     return ["--corpus", str(corpus), "--output", str(output), *jobs, *sets, *arguments]
 
 
-def results_of(output: Path) -> dict[str, Any]:
+def results_of(output):
     """What stands in results.json."""
     return dict(json.loads((output / "results.json").read_text()))
 
 
-def datasets(output: Path) -> dict[tuple[str, str], tuple[str, bytes]]:
+def datasets(output):
     """Every dataset of every HDF5 file in a folder: dtype and bytes."""
-    found: dict[tuple[str, str], tuple[str, bytes]] = {}
+    found = {}
     for path in sorted(output.rglob("*.h5")):
         with h5py.File(path) as file:
 
-            def note(name: str, item: object, path: Path = path) -> None:
+            def note(name, item, path=path):
                 if isinstance(item, h5py.Dataset):
                     values = item[()]
                     raw = str(values.tolist()).encode() if values.dtype.kind == "O" else np.asarray(values).tobytes()
@@ -77,12 +76,12 @@ def datasets(output: Path) -> dict[tuple[str, str], tuple[str, bytes]]:
     return found
 
 
-def leftovers(folder: Path) -> list[Path]:
+def leftovers(folder):
     """Temporary files, which nobody should find."""
     return [path for path in folder.rglob("*") if path.name.startswith(".") or "-tmp" in path.name]
 
 
-def made(err: str) -> set[str]:
+def made(err):
     """Stages that a run made, from its log lines: those that are not up to date."""
     lines = [line.partition(": ") for line in err.splitlines()]
     taken = {name for name, _, rest in lines if rest.startswith("up to date")}

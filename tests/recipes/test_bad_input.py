@@ -6,13 +6,11 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from recipe_runs import RECIPES, Outcome, Recipe, leftovers, options, refused
+from recipe_runs import RECIPES, Outcome, leftovers, options, refused
 
 BAD, WORSE = "sph/male/m101/m101_01_001", "sph/male/m004/m004_04_002"
 NDX = "key/part1/ndx/3sess-pwd_eval_m.ndx"
@@ -21,15 +19,15 @@ NOISE = 0.1 * RNG.standard_normal(9600)
 FLAC_HALF = 0.5  # of the file is left
 
 
-def audio(samples: np.ndarray, rate: int = 16000, **options: str) -> Callable[[Path], None]:
+def audio(samples, rate=16000, **options):
     """Replace one recording by another."""
     return lambda corpus: soundfile.write(corpus / f"{BAD}.wav", samples, rate, **options)
 
 
-def replaced(extension: str, content: bytes | None = None, *, keep: float = 1.0) -> Callable[[Path], None]:
+def replaced(extension, content=None, *, keep=1.0):
     """Replace one recording by a file in another container, cut off or with other content."""
 
-    def damage(corpus: Path) -> None:
+    def damage(corpus):
         old, new = corpus / f"{BAD}.wav", corpus / f"{BAD}.{extension}"
         samples, rate = soundfile.read(old)
         old.unlink()
@@ -42,17 +40,17 @@ def replaced(extension: str, content: bytes | None = None, *, keep: float = 1.0)
     return damage
 
 
-def line(name: str, text: str) -> Callable[[Path], None]:
+def line(name, text):
     """Add a line to a key file."""
 
-    def damage(corpus: Path) -> None:
+    def damage(corpus):
         with (corpus / name).open("a") as file:
             file.write(text + "\n")
 
     return damage
 
 
-def check(outcome: Outcome, output: Path, *words: str) -> None:
+def check(outcome, output, *words):
     """One clear error with these words, status 2, and nothing half-written."""
     refused(outcome, *words)
     assert not leftovers(output)
@@ -76,61 +74,46 @@ SAMPLES_SHOW = {
 }
 
 
-@pytest.mark.parametrize("case", [*HEADER_SHOWS, *SAMPLES_SHOW])
-def test_bad_recording(recipe: Recipe, own_corpus, tmp_path, case):
-    damage, words = {**HEADER_SHOWS, **SAMPLES_SHOW}[case]
-    damage(own_corpus)
+BAD_SETTINGS = (
+    ({"ubm__component": 8}, ["unknown configuration key 'ubm.component'", r"ubm\.components\?"]),
+    ({"ubm__components": 100}, ["power of two", "64 and 128"]),
+    ({"ubm__components": 4096}, ["ubm.components is 4096", "at most 1920 frames", "lower it"]),
+    ({"nap__rank": 25}, ["nap.rank is 25", "24 sessions", "lower it"]),
+    ({"nap__rank": 21, "nap__scatter": "within"}, ["nap.rank is 21", "only 20 directions within speakers"]),
+    ({"background__size": 33}, ["background.size is 33", "only 32", "32 or less"]),
+    ({"background__sentences": "[5, 6]"}, ["no recordings of background speakers"]),
+    ({"trials__target": "[XX]"}, ["TC, TW, IC, IW"]),
+    ({"features__preset": "mine"}, ["sidekit, telephone, wideband, librosa"]),
+    ({"features__vad": "labels", "features__labels_dir": "/none"}, ["in 64 files", "label file"]),
+    ({"features__channel": 1}, ["in 64 files", "no channel 1"]),
+)
+CASES = {name: (damage, {}, words) for name, (damage, words) in {**HEADER_SHOWS, **SAMPLES_SHOW}.items()}
+CASES |= {str(settings): (None, settings, words) for settings, words in BAD_SETTINGS}
+CASES["unknown model"] = (
+    line(NDX, "m999_001,m101/m101_02_001.sph,Y,N,N,N"), {}, [r"\.ndx:129: model 'm999_001'", "enrolment"],
+)  # fmt: skip
+CASES["no corpus"] = shutil.rmtree, {}, ["no such folder", "holds sph and key"]
+CASES["several"] = (
+    lambda corpus: [audio(NOISE, 8000)(corpus), (corpus / f"{WORSE}.wav").write_bytes(b"")], {"nap__rank": 25},
+    ["3 problems", "8000 Hz", "is empty", "nap.rank is 25"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_is_told_before_the_first_step_that_it_concerns(recipe, own_corpus, tmp_path, case):
+    damage, settings, words = CASES[case]
+    if damage is not None:
+        damage(own_corpus)
     output = tmp_path / "out"
-    outcome = recipe(own_corpus, output)
+    outcome = recipe(own_corpus, output, **settings)
     check(outcome, output, *words)
     assert not (output / "features.h5").exists()
-    if case in HEADER_SHOWS:
+    if case not in SAMPLES_SHOW:
         assert not (output / "task").exists(), "lists are checked before they are written"
         assert "\nfeatures:" not in outcome.err
 
 
-def test_all_problems_before_the_first_step(recipe: Recipe, own_corpus, tmp_path):
-    audio(NOISE, 8000)(own_corpus)
-    (own_corpus / f"{WORSE}.wav").write_bytes(b"")
-    outcome = recipe(own_corpus, tmp_path / "out", nap__rank=25)
-    check(outcome, tmp_path / "out", "3 problems", "8000 Hz", "is empty", "nap.rank is 25")
-
-
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (line(NDX, "m999_001,m101/m101_02_001.sph,Y,N,N,N"), [r"\.ndx:129: model 'm999_001'", "enrolment"]),
-        (lambda corpus: shutil.rmtree(corpus), ["no such folder", "holds sph and key"]),
-    ],
-)
-def test_bad_lists(recipe: Recipe, own_corpus, tmp_path, damage, words):
-    damage(own_corpus)
-    check(recipe(own_corpus, tmp_path / "out"), tmp_path / "out", *words)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"ubm__component": 8}, ["unknown configuration key 'ubm.component'", r"ubm\.components\?"]),
-        ({"ubm__components": 100}, ["power of two", "64 and 128"]),
-        ({"ubm__components": 4096}, ["ubm.components is 4096", "at most 1920 frames", "lower it"]),
-        ({"nap__rank": 25}, ["nap.rank is 25", "24 sessions", "lower it"]),
-        ({"nap__rank": 21, "nap__scatter": "within"}, ["nap.rank is 21", "only 20 directions within speakers"]),
-        ({"background__size": 33}, ["background.size is 33", "only 32", "32 or less"]),
-        ({"background__sentences": "[5, 6]"}, ["no recordings of background speakers"]),
-        ({"trials__target": "[XX]"}, ["TC, TW, IC, IW"]),
-        ({"features__preset": "mine"}, ["sidekit, telephone, wideband, librosa"]),
-        ({"features__vad": "labels", "features__labels_dir": "/none"}, ["in 64 files", "label file"]),
-        ({"features__channel": 1}, ["in 64 files", "no channel 1"]),
-    ],
-)
-def test_bad_settings(recipe: Recipe, tiny, tmp_path, settings, words):
-    output = tmp_path / "out"
-    check(recipe(tiny, output, **settings), output, *words)
-    assert not (output / "features.h5").exists()
-
-
-def test_more_gaussians_than_speech_frames(recipe: Recipe, tiny, tmp_path):
+def test_more_gaussians_than_speech_frames(recipe, tiny, tmp_path):
     """Only the detector knows how many frames are speech, so this one comes after the features."""
     settings = {"ubm__components": 1024, "features__vad": "percentile", "features__vad_percentile": 60}
     outcome = recipe(tiny, tmp_path, **settings)
@@ -149,7 +132,7 @@ def test_more_gaussians_than_speech_frames(recipe: Recipe, tiny, tmp_path):
         (b"seed: 1\nmap:\n  relevance: -1\n", [r":3: map\.relevance is -1"]),
     ],
 )
-def test_bad_configuration_file(recipe: Recipe, tiny, tmp_path, content, words):
+def test_bad_configuration_file(recipe, tiny, tmp_path, content, words):
     config = tmp_path / "my.yaml"
     if content is not None:
         config.write_bytes(content)
@@ -158,11 +141,11 @@ def test_bad_configuration_file(recipe: Recipe, tiny, tmp_path, content, words):
     assert not output.exists()
 
 
-def test_disk_full(recipe: Recipe, tiny, tmp_path):
+def test_disk_full(recipe, tiny, tmp_path):
     """A file may have so many bytes, as on a disk that is full; with space, the same command gets there."""
     import resource
 
-    def full() -> None:
+    def full():
         resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, 120_000))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import voiceprivacy_runs as vp
@@ -13,7 +12,7 @@ from voiceprivacy_runs import rows
 ATTACKERS = ["prosody", "session", "content"]
 
 
-def write_texts(data: Path) -> None:
+def write_texts(data):
     """Everybody says words of their own, the same in the twins."""
     for directory in data.iterdir():
         speakers = [line.split() for line in (directory / "utt2spk").read_text().splitlines()]
@@ -21,14 +20,14 @@ def write_texts(data: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(tmp_path_factory):
     folder = vp.write_layout(tmp_path_factory.mktemp("cues") / "vp")
     write_texts(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def results(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
+def results(data, tmp_path_factory):
     output = tmp_path_factory.mktemp("run") / "out"
     found = vp.evaluated(data, output, attackers=f"[{','.join(ATTACKERS)}]", evaluation__resamples=0)
     for training in ("tiny_train", f"tiny_train{vp.SUFFIX}"):
@@ -37,20 +36,20 @@ def results(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
     return found
 
 
-def test_all_scenarios_are_served_and_words_tell_everybody(results: dict) -> None:
+def test_all_scenarios_are_served_and_words_tell_everybody(results):
     for attacker in ATTACKERS:
         served = {row["scenario"] for row in rows(results["conditions"], attacker=attacker)}
         assert served == set(vp.SCENARIOS)
     assert {row["eer"]["rocch"] for row in rows(results["conditions"], attacker="content")} == {0}
 
 
-def test_recognition_without_speech_stands_among_the_checks(results: dict) -> None:
+def test_recognition_without_speech_stands_among_the_checks(results):
     (found,) = vp.findings(results, "recognition without speech")
     rate = vp.condition(results, "all", "original", "session")["eer"]["rocch"]
     assert f"an EER of {100 * rate:.1f} %" in found["text"]
 
 
-def test_without_transcripts_content_says_so_and_the_others_finish(layout: Path, tmp_path: Path) -> None:
+def test_without_transcripts_content_says_so_and_the_others_finish(layout, tmp_path):
     settings = {"evaluation__resamples": 0}
     outcome = vp.run_recipe(layout, tmp_path / "out", attackers="[gmm-ubm,content]", **settings)
     assert "content is left out" in outcome.err

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from spkver.recipes.rsr2015 import dspspeech20
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
+def source(tmp_path):
     """All file names of DSPSpeech-20, each recording a few samples."""
     for number in range(1, 35):
         folder = tmp_path / "source" / "speech_data" / f"1630{number:03d}"
@@ -31,7 +30,7 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "source"
 
 
-def run(*arguments: Path):
+def run(*arguments):
     return CliRunner().invoke(dspspeech20.main, [str(argument) for argument in arguments])
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import voiceprivacy_runs as vp
-from recipe_runs import Outcome, refused, results_of
+from recipe_runs import refused, results_of
 from test_interrupts import hear, processes, wait_for
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
@@ -55,9 +55,9 @@ COMMANDS = {
 QUICK = ("raises", "dies", "com-others", "com-hangs")
 
 
-def zoo(folder: Path, *names: str) -> dict[str, object]:
+def zoo(folder, *names):
     """Settings of a run with these attackers and two sane ones."""
-    settings: dict[str, object] = {"attackers": json.dumps(["gmm-ubm", *names, "own"])}
+    settings = {"attackers": json.dumps(["gmm-ubm", *names, "own"])}
     settings["attacker_settings.own.preset"] = f"{folder}/own.py:attack"
     (folder / "own.py").write_text(OWN)
     for name in names:
@@ -70,11 +70,11 @@ def zoo(folder: Path, *names: str) -> dict[str, object]:
     return settings
 
 
-def run(layout: Path, output: Path, settings: dict[str, object], *, page: bool = False) -> Outcome:
+def run(layout, output, settings, *, page=False):
     return vp.run_recipe(layout, output, page=page, evaluation__resamples=0, attackers_time_limit=LIMIT, **settings)
 
 
-def check_told(output: Path, outcome: Outcome, names: tuple[str, ...]) -> None:
+def check_told(output, outcome, names):
     """The sane ones have everything, the others are named with their reasons, in every place where one looks."""
     refused(outcome)
     results = results_of(output)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,14 +32,14 @@ ATTACKERS = ["gmm-ubm", "knows", "guesses", "fusion"]
 
 
 @pytest.fixture(scope="module")
-def oracles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def oracles(tmp_path_factory):
     """A module of attackers, one of which knows and one guesses; read only."""
     folder = tmp_path_factory.mktemp("oracles")
     (folder / "oracles.py").write_text(ORACLE)
     return folder
 
 
-def run(layout: Path, output: Path, oracles: Path, *more: str, **others: object) -> dict[str, Any]:
+def run(layout, output, oracles, *more, **others):
     """Run the recipe on the women's lists."""
     settings = {
         "attackers": json.dumps([*ATTACKERS, *more]),
@@ -54,7 +52,7 @@ def run(layout: Path, output: Path, oracles: Path, *more: str, **others: object)
 
 
 @pytest.fixture(scope="module")
-def output(layout: Path, oracles: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def output(layout, oracles, tmp_path_factory):
     """What the recipe makes of it; read only."""
     folder = tmp_path_factory.mktemp("output") / "out"
     run(layout, folder, oracles)
@@ -62,7 +60,7 @@ def output(layout: Path, oracles: Path, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture(scope="module")
-def results(output: Path) -> dict:
+def results(output):
     return results_of(output)
 
 
@@ -110,7 +108,7 @@ def test_weights_come_from_background_speakers_alone(output):
     tested = {name for path in output.glob("lists/*/utt2spk") for name in path.read_text().split()}
     folds = list(output.glob("attackers/*/folds-*/*/*/scores"))
     assert len(folds) == 2 * 2 * 3
-    seen: dict[str, list[set[str]]] = {}
+    seen = {}
     for path in folds:
         scores = read_scores(path)
         used = {*scores.model_ids[scores.models], *(name[:4] for name in scores.segment_ids[scores.segments])}

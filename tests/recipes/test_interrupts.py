@@ -19,12 +19,12 @@ from tiny_corpus import write_tiny_corpus
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 
 
-def hear() -> None:
+def hear():
     """Let Ctrl-C be heard, which background jobs of a shell ignore."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def processes(session: int | None = None) -> dict[int, str]:
+def processes(session=None):
     """Running processes of a session (what the recipe started is in its own), or all, and their command lines."""
     found = {}
     for entry in Path("/proc").iterdir():
@@ -38,7 +38,7 @@ def processes(session: int | None = None) -> dict[int, str]:
     return found
 
 
-def wait_for(condition, *, seconds: float = 30.0) -> None:
+def wait_for(condition, *, seconds=30.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
@@ -80,7 +80,7 @@ SETTINGS = {
 }
 
 
-def killed(page: str, corpus: Path, output: Path, seconds: float) -> bool:
+def killed(page, corpus, output, seconds):
     """Start a recipe and kill it with its workers so long after its first line; returns whether it was at work."""
     chosen = options(corpus, output, "--jobs", "2", **SETTINGS)
     errors = output.with_suffix(".err")
@@ -98,7 +98,7 @@ def killed(page: str, corpus: Path, output: Path, seconds: float) -> bool:
     return run.returncode != 0
 
 
-def check_same(output: Path, undisturbed: Path) -> None:
+def check_same(output, undisturbed):
     assert datasets(output) == datasets(undisturbed)
     results = [json.loads((folder / "results.json").read_text()) for folder in (output, undisturbed)]
     assert all(results[0][name] == results[1][name] for name in ("systems", "lists", "config"))

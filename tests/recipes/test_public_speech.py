@@ -7,14 +7,13 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from spkbase.configuration import load_config
 from spkver.datadir.reading import read_datadir
@@ -35,7 +34,7 @@ TRAIN_SPEAKERS, TEST_SPEAKERS = (
 
 
 @pytest.fixture(scope="module")
-def fewer() -> Iterator[None]:
+def fewer():
     """Fewer training speakers and one word."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(public_speech, "TRAIN_CLEAN_100", {"f": "103 1069", "m": "1034"})
@@ -44,12 +43,12 @@ def fewer() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpora(tmp_path_factory):
     """Clones of both corpora with fewer files; each recording starts with a sample of its own. Read only."""
     root = tmp_path_factory.mktemp("corpora")
     starts = count(1)
 
-    def write(name: str, length: int = SHORT) -> None:
+    def write(name, length=SHORT):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         start = next(starts)
         soundfile.write(root / name, (np.arange(start, start + length) % 30000).astype(np.int16), RATE)
@@ -68,7 +67,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def layout(fewer: None, corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def layout(fewer, corpora, tmp_path_factory):
     """The layout of both, and what was said about it; read only."""
     output = tmp_path_factory.mktemp("layout") / "new" / "with space"
     result = run(corpora, output)
@@ -77,17 +76,17 @@ def layout(fewer: None, corpora: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture
-def own(corpora: Path, tmp_path: Path) -> Path:
+def own(corpora, tmp_path):
     """A copy for a test to damage."""
     return Path(shutil.copytree(corpora, tmp_path / "corpora"))
 
 
-def run(corpora: Path, output: Path) -> Result:
+def run(corpora, output):
     arguments = ["--librispeech", str(corpora / "Resemblyzer"), "--dspspeech", str(corpora / "DSPSpeech-20")]
     return CliRunner().invoke(public_speech.main, [str(output), *arguments])
 
 
-def samples_of(path: Path) -> np.ndarray:
+def samples_of(path):
     return soundfile.read(path, dtype="int16")[0]
 
 
@@ -186,7 +185,7 @@ FIRST_FLAC = f"{TRAIN}/103-1240-0000.flac"
 MISSING = (f"{DSP}/1630004/1630004-19-13.wav", f"{DSP}/1630006/1630006-19-03.wav")
 MISSING = (*MISSING, FIRST_FLAC, f"{TEST}/367/367-77-0004.flac")
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"
-BAD: dict[str, tuple[Callable[[Path], object], list[str]]] = {
+BAD = {
     "missing files are all named": (
         lambda root: [(root / name).unlink() for name in MISSING],
         [

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 import pytest
-from recipe_runs import COMMANDS, RECIPES, Recipe, datasets, made, options, refused, results_of
+from recipe_runs import COMMANDS, RECIPES, datasets, made, options, refused, results_of
 
 from evaluation.formats.reading import read_scores
 from spkbase.configuration import read_yaml
@@ -29,7 +28,7 @@ STATISTICS = {f"statistics of {name}" for name in LISTS}
 
 
 @pytest.fixture(scope="module")
-def finished(tiny, tmp_path_factory) -> Path:
+def finished(tiny, tmp_path_factory):
     """Output of the recipe; read only."""
     output = tmp_path_factory.mktemp("finished") / "out"
     with pytest.raises(SystemExit) as end:
@@ -39,20 +38,20 @@ def finished(tiny, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def output(finished, tmp_path) -> Path:
+def output(finished, tmp_path):
     """A copy of that output for a test to go on from."""
     return Path(shutil.copytree(finished, tmp_path / "out"))
 
 
-def run(recipe: Recipe, corpus: Path, output: Path, *arguments: str, **settings: object) -> Any:
+def run(recipe, corpus, output, *arguments, **settings):
     return recipe(corpus, output, *arguments, name="ivector", **{**SETTINGS, **settings})
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
+def unit(vectors):
     return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
 
 
-def vectors_of(path: Path) -> tuple[list[str], list[str], np.ndarray]:
+def vectors_of(path):
     with h5py.File(path) as file:
         names = [[name.decode() for name in file[column][()]] for column in ("speakers", "ids")]
         return names[0], names[1], file["vectors"][()]
@@ -96,7 +95,7 @@ def test_the_background_speakers_train_matrix_and_chains(finished):
         ({"ubm__components": 4}, {"ubm", "total variability"} | STATISTICS | VECTORS | BACKENDS),
     ],
 )
-def test_changed_key_makes_again_what_depends_on_it(recipe: Recipe, tiny, output, settings, expected):
+def test_changed_key_makes_again_what_depends_on_it(recipe, tiny, output, settings, expected):
     outcome = run(recipe, tiny, output, **settings)
     assert outcome.status == 0, outcome.err
     assert made(outcome.err) == expected
@@ -104,7 +103,7 @@ def test_changed_key_makes_again_what_depends_on_it(recipe: Recipe, tiny, output
     assert ("plda-efr" in systems) == ("systems__plda-efr" not in settings)
 
 
-def test_classes_may_be_speakers_with_a_sentence_each(recipe: Recipe, tiny, output):
+def test_classes_may_be_speakers_with_a_sentence_each(recipe, tiny, output):
     outcome = run(recipe, tiny, output, ivectors__classes="sentence")
     assert outcome.status == 0, outcome.err
     speakers = vectors_of(output / "data/iv_training.h5")[0]
@@ -112,7 +111,7 @@ def test_classes_may_be_speakers_with_a_sentence_each(recipe: Recipe, tiny, outp
     assert len(set(speakers)) == 8  # four speakers, two sentences
 
 
-def test_bits_do_not_depend_on_jobs(recipe: Recipe, tiny, finished, tmp_path):
+def test_bits_do_not_depend_on_jobs(recipe, tiny, finished, tmp_path):
     assert run(recipe, tiny, tmp_path / "out", "--jobs", "2").status == 0
     assert datasets(tmp_path / "out") == datasets(finished)
 
@@ -121,7 +120,7 @@ def test_bits_do_not_depend_on_jobs(recipe: Recipe, tiny, finished, tmp_path):
 
 
 @pytest.fixture
-def ready(finished: Path, tmp_path: Path) -> Path:
+def ready(finished, tmp_path):
     """Vectors of all recordings as `spkver embed` writes them for `task/data`."""
     names = [line.split()[0] for line in (finished / "task/data/wav.scp").read_text().splitlines()]
     path = tmp_path / "vectors.npz"
@@ -130,7 +129,7 @@ def ready(finished: Path, tmp_path: Path) -> Path:
     return path
 
 
-def test_ready_vectors_take_the_place_of_ivectors(recipe: Recipe, tiny, ready, tmp_path):
+def test_ready_vectors_take_the_place_of_ivectors(recipe, tiny, ready, tmp_path):
     outcome = run(recipe, tiny, tmp_path / "out", given__vectors=ready)
     assert outcome.status == 0, outcome.err
     assert made(outcome.err) == VECTORS | BACKENDS
@@ -153,7 +152,7 @@ def test_ready_vectors_take_the_place_of_ivectors(recipe: Recipe, tiny, ready, t
         (lambda arrays: {**arrays, "vectors": arrays["vectors"] * np.nan}, "not finite"),
     ],
 )
-def test_bad_ready_vectors(recipe: Recipe, tiny, ready, tmp_path, spoil, expected):
+def test_bad_ready_vectors(recipe, tiny, ready, tmp_path, spoil, expected):
     with np.load(ready) as file:
         arrays = {name: file[name] for name in file}
     np.savez(ready, **spoil(arrays))
@@ -178,7 +177,7 @@ def test_bad_ready_vectors(recipe: Recipe, tiny, ready, tmp_path, spoil, expecte
         ({"ivectors__list": "nap", "nap__step": 16}, "rank is 12, but there are only 2 segments"),
     ],
 )
-def test_bad_settings_are_told_before_any_work(recipe: Recipe, tiny, tmp_path, settings, expected):
+def test_bad_settings_are_told_before_any_work(recipe, tiny, tmp_path, settings, expected):
     outcome = run(recipe, tiny, tmp_path / "out", **settings)
     refused(outcome, re.escape(expected))
     assert not (tmp_path / "out/features.h5").exists()
@@ -189,7 +188,7 @@ def test_bad_settings_are_told_before_any_work(recipe: Recipe, tiny, tmp_path, s
 JOINT = {"joint_factors__speaker_rank": 3, "joint_factors__channel_rank": 2, "joint_factors__rounds": 2, "nap__rank": 0}
 
 
-def test_joint_factors(recipe: Recipe, tiny, tmp_path):
+def test_joint_factors(recipe, tiny, tmp_path):
     """The stages are the public functions of the packages, in a row."""
     outcome = recipe(tiny, tmp_path / "out", name="jfa", **JOINT)
     assert outcome.status == 0, outcome.err

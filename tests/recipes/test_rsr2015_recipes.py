@@ -10,8 +10,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from recipe_runs import Recipe, datasets, leftovers, made, refused, results_of
+from command_lines import passes
+from recipe_runs import datasets, leftovers, made, refused, results_of
 from tiny_corpus import write_tiny_corpus
 
 from evaluation.formats.reading import read_key, read_scores
@@ -20,7 +20,6 @@ from evaluation.trials import split_scores
 from evaluation.trials.speakers import read_speakers
 from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals, sample_from
-from spkver.cli import main
 
 FLOAT32 = ("stat_enroll", "stat_back", "stat_test", "sv_enroll", "sv_back", "sv_test")
 SVM_STAGES = {"models of svm-gmm", "scores of svm-gmm"}
@@ -33,7 +32,7 @@ EVERYTHING = {"features", "ubm"} | AFTER_UBM
 
 
 @pytest.fixture
-def output(finished, tmp_path) -> Path:
+def output(finished, tmp_path):
     """A copy of that output for a test to go on from."""
     return Path(shutil.copytree(finished, tmp_path / "out"))
 
@@ -88,7 +87,7 @@ def test_text_and_hdf5_scores_are_the_same(finished):
     assert target.mean() > nontarget.mean()
 
 
-def test_plots_are_drawn_when_what_they_show_has_changed(recipe: Recipe, tiny, finished, output):
+def test_plots_are_drawn_when_what_they_show_has_changed(recipe, tiny, finished, output):
     drawn = {path: path.stat().st_mtime_ns for form in ("png", "pdf", "svg") for path in output.rglob(f"*.{form}")}
     assert {path.stem for path in drawn} == {"det", "zebra", "histogram", "linkability", "ubm"}
     settings = {"plots": True, "report__formats": ["png", "pdf", "svg"]}
@@ -103,7 +102,7 @@ def test_plots_are_drawn_when_what_they_show_has_changed(recipe: Recipe, tiny, f
     assert "report: up to date" not in recipe(tiny, output, **settings, report__p_target=0.05).err
 
 
-def test_bits_do_not_depend_on_jobs(recipe: Recipe, tiny, finished, tmp_path):
+def test_bits_do_not_depend_on_jobs(recipe, tiny, finished, tmp_path):
     assert recipe(tiny, tmp_path, "--jobs", "2").status == 0
     assert datasets(tmp_path) == datasets(finished)
 
@@ -118,13 +117,10 @@ def test_bits_do_not_depend_on_jobs(recipe: Recipe, tiny, finished, tmp_path):
         ({"features__memory_gb": 1e-9}, set()),
         ({"seed": 5}, EVERYTHING),
         ({"trials__nontarget": "[IW]"}, {"scores of svm-gmm", "scores of svm-gmm-nap"}),
-        (
-            {"background__size": 20},
-            {"statistics of back", "supervectors of back"} | SVM_STAGES | NAP_STAGES,
-        ),
+        ({"background__size": 20}, {"statistics of back", "supervectors of back"} | SVM_STAGES | NAP_STAGES),
     ],
 )
-def test_changed_key_makes_again_what_depends_on_it(recipe: Recipe, tiny, output, settings, expected):
+def test_changed_key_makes_again_what_depends_on_it(recipe, tiny, output, settings, expected):
     if "nap__list" in settings:
         settings = {**settings, "nap__rank": 2, "nap__step": 3}
     outcome = recipe(tiny, output, **settings)
@@ -132,7 +128,7 @@ def test_changed_key_makes_again_what_depends_on_it(recipe: Recipe, tiny, output
     assert made(outcome.err) == expected
 
 
-def test_gmm_ubm(recipe: Recipe, tiny, tmp_path):
+def test_gmm_ubm(recipe, tiny, tmp_path):
     assert recipe(tiny, tmp_path, name="gmm_ubm", nap__rank=0).status == 0
     results = results_of(tmp_path)
     assert results["recipe"] == "rsr2015/gmm_ubm"
@@ -146,7 +142,7 @@ def test_gmm_ubm(recipe: Recipe, tiny, tmp_path):
     assert made(recipe(tiny, tmp_path, name="gmm_ubm", nap__rank=0).err) == set()
 
 
-def test_trial_types_are_reported_one_by_one(recipe: Recipe, tiny, tmp_path):
+def test_trial_types_are_reported_one_by_one(recipe, tiny, tmp_path):
     outcome = recipe(tiny, tmp_path, trials__target="[TC, TW]", trials__nontarget="[IC, IW]", nap__rank=0)
     assert outcome.status == 0
     system = results_of(tmp_path)["systems"]["svm-gmm"]
@@ -162,7 +158,7 @@ def test_trial_types_are_reported_one_by_one(recipe: Recipe, tiny, tmp_path):
     ("gender", "partition", "background", "evaluation"),
     [("f", "eval", (1, 2, 3, 47), (95, 96, 143)), ("m", "dev", (1, 2, 3, 50), (51, 52, 100))],
 )
-def test_other_sex_and_partition(recipe: Recipe, tmp_path, gender, partition, background, evaluation):
+def test_other_sex_and_partition(recipe, tmp_path, gender, partition, background, evaluation):
     corpus = write_tiny_corpus(
         tmp_path / "corpus", gender=gender, partition=partition, background=background, evaluation=evaluation
     )
@@ -173,7 +169,7 @@ def test_other_sex_and_partition(recipe: Recipe, tmp_path, gender, partition, ba
     assert (tmp_path / f"out/task/3sess-pwd_{partition}_{gender}_key.h5").is_file()
 
 
-def test_sidekits_ubm(recipe: Recipe, tiny, shared, tmp_path):
+def test_sidekits_ubm(recipe, tiny, shared, tmp_path):
     path = shared / "golden" / "sidekit" / "h5" / "ubm64.h5"
     outcome = recipe(tiny, tmp_path, ubm__file=path)
     assert outcome.status == 0, outcome.err
@@ -182,7 +178,7 @@ def test_sidekits_ubm(recipe: Recipe, tiny, shared, tmp_path):
     assert made(recipe(tiny, tmp_path, ubm__file=path).err) == set()
 
 
-def test_a_configuration_file_changes_what_it_names_and_nothing_else(recipe: Recipe, tiny, tmp_path):
+def test_a_configuration_file_changes_what_it_names_and_nothing_else(recipe, tiny, tmp_path):
     """The order is recipe, file, --set: the GMM-UBM recipe goes on without normalisation and NAP."""
     config = tmp_path / "my.yaml"
     config.write_text("seed: 7\nubm:\n  components: 8\n")
@@ -194,7 +190,7 @@ def test_a_configuration_file_changes_what_it_names_and_nothing_else(recipe: Rec
 # --- privacy ---------------------------------------------------------------------------------------------------------
 
 
-def test_privacy_stands_in_results_and_table(recipe: Recipe, tiny, output):
+def test_privacy_stands_in_results_and_table(recipe, tiny, output):
     """Speakers are those of the maps in `task/`, which `spkver-eval` takes too."""
     outcome = recipe(tiny, output, report__resamples=50)
     assert outcome.status == 0
@@ -221,11 +217,9 @@ def test_privacy_stands_in_results_and_table(recipe: Recipe, tiny, output):
 # --- some stages alone, and what `spkver status` says ---------------------------------------------------------------
 
 
-def status(output: Path) -> dict[str, str]:
+def status(output):
     """What `spkver status` gives: state of each stage."""
-    result = CliRunner().invoke(main, ["status", "--json", str(output)])
-    assert result.exit_code == 0, result.output
-    (record,) = json.loads(result.output)
+    (record,) = json.loads(passes("status", "--json", output).output)
     return {stage["stage"]: stage["state"] for stage in record["stages"]}
 
 
@@ -233,7 +227,7 @@ def test_status_of_a_finished_run(finished):
     assert status(finished) == dict.fromkeys(EVERYTHING | {"report"}, "done")
 
 
-def test_until_then_only_then_all(recipe: Recipe, tiny, finished, tmp_path):
+def test_until_then_only_then_all(recipe, tiny, finished, tmp_path):
     output = tmp_path / "out"
     outcome = recipe(tiny, output, "--until", "ubm")
     assert outcome.status == 0
@@ -252,7 +246,7 @@ def test_until_then_only_then_all(recipe: Recipe, tiny, finished, tmp_path):
     assert (output / "results.json").is_file()
 
 
-def test_only_the_report(recipe: Recipe, tiny, output):
+def test_only_the_report(recipe, tiny, output):
     (output / "results.json").unlink()
     outcome = recipe(tiny, output, "--only", "report")
     assert outcome.status == 0
@@ -262,7 +256,7 @@ def test_only_the_report(recipe: Recipe, tiny, output):
     refused(outcome, "needs stage 'scores of svm-gmm', which is missing")
 
 
-def test_until_the_last_stage_that_begins_so(recipe: Recipe, tiny, output):
+def test_until_the_last_stage_that_begins_so(recipe, tiny, output):
     (output / "results.json").unlink()
     (output / "scores/svm-gmm-nap.h5").unlink()
     outcome = recipe(tiny, output, "--until", "scores")
@@ -272,14 +266,14 @@ def test_until_the_last_stage_that_begins_so(recipe: Recipe, tiny, output):
 
 
 @pytest.mark.parametrize("limit", ["--only", "--until"])
-def test_unknown_stage(recipe: Recipe, tiny, tmp_path, limit):
+def test_unknown_stage(recipe, tiny, tmp_path, limit):
     outcome = recipe(tiny, tmp_path, limit, "training", nap__rank=0)
     refused(outcome, f"{limit} training is no stage: expected one of features, ubm, statistics of enroll(.|\n)*report$")
     assert made(outcome.err) == set()
     assert not leftovers(tmp_path)
 
 
-def test_flipped_bit_is_damaged_then_mended(recipe: Recipe, tiny, finished, output):
+def test_flipped_bit_is_damaged_then_mended(recipe, tiny, finished, output):
     path = output / "data/sv_test.h5"
     data = bytearray(path.read_bytes())
     data[-100] ^= 1

@@ -6,13 +6,12 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import voiceprivacy_runs as vp
-from recipe_runs import Outcome, refused, results_of
+from recipe_runs import refused, results_of
 
 from evaluation.embeddings.files import write_embeddings
 from evaluation.embeddings.sets import Embeddings
@@ -64,7 +63,7 @@ with open(scores, "w") as file:
 
 
 @pytest.fixture(scope="module")
-def outside(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def outside(layout, tmp_path_factory):
     """What every kind of user-supplied attacker needs; read only."""
     folder = tmp_path_factory.mktemp("outside")
     for scenario in SCENARIOS:
@@ -76,7 +75,7 @@ def outside(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def output(layout: Path, outside: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def output(layout, outside, tmp_path_factory):
     """What the recipe makes of a built-in attacker and one of each user-supplied kind; read only."""
     folder = tmp_path_factory.mktemp("output")
     outcome = run(layout, folder, *entries(outside), page=True)
@@ -85,11 +84,11 @@ def output(layout: Path, outside: Path, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture(scope="module")
-def results(output: Path) -> dict:
+def results(output):
     return results_of(output)
 
 
-def entries(outside: Path) -> list[str]:
+def entries(outside):
     places = " ".join(f"{{{name}}}" for name in ("training", "enrolment", "tested", "trials", "scores", "work", "seed"))
     return [
         "gmm-ubm",
@@ -103,12 +102,12 @@ def entries(outside: Path) -> list[str]:
 NAMES = ["gmm-ubm", "lengths-attack", "command-command", "scores-oracle", "vectors-xvectors"]
 
 
-def run(layout: Path, output: Path, *attackers: str, page: bool = False, **settings: object) -> Outcome:
+def run(layout, output, *attackers, page=False, **settings):
     chosen = {"attackers": json.dumps(attackers), "evaluation__resamples": 0, "seed": 3, **settings}
     return vp.run_recipe(layout, output, page=page, **chosen)
 
 
-def trial_files(scenario: str) -> list[tuple[str, str, str]]:
+def trial_files(scenario):
     """Folder of the scores below exp, list of trials and sex."""
     enrol, trials, learnt = SCENARIOS[scenario]
     return [
@@ -117,7 +116,7 @@ def trial_files(scenario: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def write_oracle(layout: Path, exp: Path, scenario: str) -> None:
+def write_oracle(layout, exp, scenario):
     """Scores that know the key, with one trial too many."""
     for folder, name, _ in trial_files(scenario):
         key = read_key(layout / name / "trials")
@@ -129,14 +128,14 @@ def write_oracle(layout: Path, exp: Path, scenario: str) -> None:
         vp.write(exp / folder / "scores", [*reversed(lines), "somebody else 7"])
 
 
-def vector(utterance: str, name: str) -> np.ndarray:
+def vector(utterance, name):
     """The speaker's place, further away in anonymised speech, and something of the utterance's own."""
     speaker = sorted(sum(vp.ENROLLED.values(), ())).index(utterance[:4]) if utterance[:4] in str(vp.ENROLLED) else 7
     own = np.random.default_rng(list(f"{utterance}{name}".encode())).normal(0, 0.4, 8)
     return own + (0.5 if name.endswith(vp.SUFFIX) else 2.0) * np.eye(8)[speaker]
 
 
-def write_vectors(layout: Path, folder: Path) -> None:
+def write_vectors(layout, folder):
     """In two formats; those of semi-informed attackers for the women alone."""
     (folder / f"asv_anon{vp.SUFFIX}").mkdir(parents=True)
     for number, directory in enumerate(sorted(layout.glob("tiny_test_*"))):
@@ -277,7 +276,7 @@ def test_scores_in_a_folder_of_an_attacker_are_taken_by_its_name_or_as_the_only_
         assert "of mine, third none is called other" in outcome.err
 
 
-def a_score_too_few(folder: Path) -> str:
+def a_score_too_few(folder):
     """Scores of women on original speech, without the first."""
     path = folder / "mine" / trial_files("original")[0][0] / "scores"
     path.parent.mkdir(parents=True)
@@ -286,8 +285,8 @@ def a_score_too_few(folder: Path) -> str:
     return f"scores:{folder}/mine"
 
 
-def vectors(ids: list[str], name: str = "tiny_test_trials_f") -> Callable[[Path], str]:
-    def write_it(folder: Path) -> str:
+def vectors(ids, name="tiny_test_trials_f"):
+    def write_it(folder):
         (folder / "mine").mkdir()
         everybody = [f"{one}-{take}" for sex in "fm" for one in vp.ENROLLED[sex] for take in (1, 2)]
         for directory, names in (("tiny_test_enrolls", everybody), (name, ids)):

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from recipe_runs import Outcome, leftovers, refused
+from recipe_runs import leftovers, refused
 from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write
 
 TWIN = f"tiny_test_trials_f{SUFFIX}"
 FIRST = "f001-3"
 
 
-def check(outcome: Outcome, output: Path, *words: str) -> None:
+def check(outcome, output, *words):
     """One clear error with these words, status 2, and nothing long started."""
     refused(outcome, *words)
     for name in ("attackers", "work", "exp", "results.json", "data"):
@@ -28,39 +28,39 @@ def check(outcome: Outcome, output: Path, *words: str) -> None:
 Damage = Callable[[Path], None]
 
 
-def edited(name: str, change: Callable[[list[str]], list[str]]) -> Damage:
+def edited(name, change):
     """Change the lines of a list."""
     return lambda data: write(data / name, change(lines_of(data / name)))
 
 
-def without(name: str, start: str) -> Damage:
+def without(name, start):
     """Take away the lines of a list that start so."""
     return edited(name, lambda lines: [line for line in lines if not line.startswith(start)])
 
 
-def cut(name: str, word: str) -> Damage:
+def cut(name, word):
     """Take away the lines of a list that hold a word."""
     return edited(name, lambda lines: [line for line in lines if word not in line.split()])
 
 
-def changed(name: str, old: str, new: str) -> Damage:
+def changed(name, old, new):
     """Change every line of a list."""
     return edited(name, lambda lines: [line.replace(old, new) for line in lines])
 
 
-def all_of(*damages: Damage) -> Damage:
+def all_of(*damages):
     """Do several damages."""
     return lambda data: [damage(data) for damage in damages] and None
 
 
-def longer(data: Path) -> None:
+def longer(data):
     """Make an anonymised utterance half as long again."""
     path = data / TWIN / "wav" / f"{FIRST}.wav"
     samples, rate = soundfile.read(path, dtype="int16")
     soundfile.write(path, np.concatenate([samples, samples[: len(samples) // 2]]), rate)
 
 
-def original_left(data: Path) -> None:
+def original_left(data):
     """Put an original recording under the name of another anonymised utterance."""
     shutil.copy(data / "tiny_test_trials_f/wav/f002-3.wav", data / TWIN / "wav" / f"{FIRST}.wav")
 

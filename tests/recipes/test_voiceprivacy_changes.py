@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import soundfile
@@ -18,14 +17,14 @@ ONE = {"attackers": "[supervector-cosine]", "evaluation__resamples": 0}
 
 
 @pytest.fixture(scope="module")
-def output(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def output(layout, tmp_path_factory):
     """What the recipe makes of it; read only."""
     folder = tmp_path_factory.mktemp("output")
     run(layout, folder)
     return folder
 
 
-def run(data: Path, output: Path, **settings: object) -> dict:
+def run(data, output, **settings):
     """Run the recipe with one attacker; returns the results."""
     return vp.evaluated(data, output, **{**ONE, **settings})
 
@@ -33,14 +32,14 @@ def run(data: Path, output: Path, **settings: object) -> dict:
 # --- changed inputs -------------------------------------------------------------------------------
 
 
-def another_twin(data: Path) -> None:
+def another_twin(data):
     """An anonymised utterance becomes another one, of the same length."""
     path = data / f"tiny_test_trials_f{vp.SUFFIX}/wav/f001-3.wav"
     samples, rate = soundfile.read(path, dtype="int16")
     soundfile.write(path, samples[::-1], rate)
 
 
-def fewer_enrolments(data: Path) -> None:
+def fewer_enrolments(data):
     path = data / "tiny_test_enrolls/enrolls"
     vp.write(path, [line for line in vp.lines_of(path) if line != "f002-2"])
 
@@ -99,7 +98,7 @@ def test_a_twin_that_is_made_here_has_nothing_that_was_recognised(own, tmp_path,
     assert not (tmp_path / "out/data").exists()
 
 
-def with_emotions(data: Path, *, wrong: int = 0) -> Path:
+def with_emotions(data, *, wrong=0):
     """The women's trials as a set with emotions; in the twin so many predictions are wrong."""
     for end in ("", vp.SUFFIX):
         shutil.copytree(data / f"tiny_test_trials_f{end}", data / f"moods_test{end}")
@@ -179,7 +178,7 @@ def test_original_audio_of_another_directory_is_found_in_a_twin(own, tmp_path):
 def test_results_are_json_that_every_tool_reads(output):
     """JSON that other tools read: no bare NaN or Infinity."""
 
-    def refuse(name: str) -> None:
+    def refuse(name):
         raise AssertionError(f"{name} in results.json")
 
     assert json.loads((output / "results.json").read_text(), parse_constant=refuse)["format"] == 1

@@ -6,17 +6,14 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_lines import passes
 from numpy.testing import assert_allclose
 from recipe_runs import results_of
 from voiceprivacy_runs import SUFFIX, condition, evaluated, rows, run_recipe, stamps, write
 
-from spkver.cli import main as spkver_main
-from spkver.evaluation_cli import main as evaluation_main
 from spkver.voiceprivacy.assessment import Table
 from spkver.voiceprivacy.checks import Evaluated, shared_draws
 from spkver.voiceprivacy.sets import read_sets
@@ -32,18 +29,18 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def output(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def output(originals, tmp_path_factory):
     """Three draws of the trials; read only."""
     folder = tmp_path_factory.mktemp("output") / "out"
     evaluated(originals, folder, **SETTINGS)
     return folder
 
 
-def of_all(results: dict[str, Any], scenario: str, gender: str = "all") -> dict[str, Any]:
+def of_all(results, scenario, gender="all"):
     return condition(results, gender, scenario, "supervector-cosine")
 
 
-def test_every_directory_of_enrolment_and_trials_is_drawn_and_each_draw_sounds_otherwise(output: Path) -> None:
+def test_every_directory_of_enrolment_and_trials_is_drawn_and_each_draw_sounds_otherwise(output):
     made = sorted(path.name for path in (output / "data").iterdir())
     tested = ["tiny_test_enrolls", "tiny_test_trials_f", "tiny_test_trials_m"]
     drawn = [f"{name}{SUFFIX}{end}" for name in tested for end in ("", "-draw2", "-draw3")]
@@ -55,7 +52,7 @@ def test_every_directory_of_enrolment_and_trials_is_drawn_and_each_draw_sounds_o
     assert (described["trial_draws"], described["enrolment_draws"]) == ({"tiny_test": 3}, {"tiny_test": 2})
 
 
-def test_each_draw_of_the_trials_is_scored_against_all_draws_of_the_enrolment(output: Path) -> None:
+def test_each_draw_of_the_trials_is_scored_against_all_draws_of_the_enrolment(output):
     found = of_all(results_of(output), "lazy-informed", "f")
     folder = f"exp/asv_orig/tiny_test_enrolls{SUFFIX}-tiny_test_trials_f{SUFFIX}{{}}/supervector-cosine/scores"
     ends = ("", "-draw2", "-draw3")
@@ -66,15 +63,11 @@ def test_each_draw_of_the_trials_is_scored_against_all_draws_of_the_enrolment(ou
     assert of_all(results_of(output), "lazy-informed")["scores"] == found["scores"].replace("_f_", "_all_")
 
 
-def test_each_draw_and_the_mean_come_out_of_the_written_scores(output: Path, tmp_path: Path) -> None:
+def test_each_draw_and_the_mean_come_out_of_the_written_scores(output, tmp_path):
     """Oracle: ``spkver-eval metrics`` on the files; of the closed set after ``spkver-eval normalise``."""
 
-    def command(*arguments: object) -> None:
-        outcome = CliRunner().invoke(evaluation_main, [*map(str, arguments)])
-        assert outcome.exit_code == 0, outcome.output
-
-    def metrics(scores: Path, key: str) -> dict[str, Any]:
-        command("metrics", "-s", scores, "-k", output / key, "--json", tmp_path / "m.json")
+    def metrics(scores, key):
+        passes("metrics", "-s", scores, "-k", output / key, "--json", tmp_path / "m.json")
         return dict(json.loads((tmp_path / "m.json").read_text()))
 
     for found in results_of(output)["conditions"]:
@@ -82,7 +75,7 @@ def test_each_draw_and_the_mean_come_out_of_the_written_scores(output: Path, tmp
         for of_draw in found["draws"]:
             recomputed.append(metrics(output / of_draw["scores"], found["key"]))
             assert of_draw["eer"] == recomputed[-1]["eer"]
-            command("normalise", "-s", output / of_draw["scores"], "-o", tmp_path / "centred", "-m", "closed-set")
+            passes("normalise", "-s", output / of_draw["scores"], "-o", tmp_path / "centred", "-m", "closed-set")
             closed.append(metrics(tmp_path / "centred", found["key"])["eer"]["rocch"])
             assert_allclose(of_draw["closed_set"]["eer"], closed[-1], atol=1e-12)
         assert_allclose(found["eer"]["rocch"], np.mean([one["eer"]["rocch"] for one in recomputed]), rtol=1e-12)
@@ -92,7 +85,7 @@ def test_each_draw_and_the_mean_come_out_of_the_written_scores(output: Path, tmp
             assert_allclose(found["closed_set"]["identification"]["value"], found["linkability"]["linkability"][-1])
 
 
-def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(originals, output, tmp_path) -> None:
+def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(originals, output, tmp_path):
     theirs = tmp_path / "theirs"
     for path in (output / "exp").glob("asv_*/*/supervector-cosine/scores"):
         folder = path.parents[1]
@@ -108,7 +101,7 @@ def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(origina
     assert any("lack draws" in line["text"] for line in found["sanity"])
 
 
-def test_one_draw_first_and_more_later_give_the_same(originals: Path, output: Path, tmp_path: Path) -> None:
+def test_one_draw_first_and_more_later_give_the_same(originals, output, tmp_path):
     """What was done of the first draw stays as it is; a new attacker adds its own numbers alone."""
     folder, whole = tmp_path / "out", results_of(output)
     for found in evaluated(originals, folder, **{**SETTINGS, "anonymizer__trial_draws": 1})["conditions"]:
@@ -119,7 +112,7 @@ def test_one_draw_first_and_more_later_give_the_same(originals: Path, output: Pa
     assert rows(again["conditions"], attacker="supervector-cosine") == whole["conditions"]
 
 
-def anonymised(originals: Path, output: Path, *arguments: str, **settings: object) -> str:
+def anonymised(originals, output, *arguments, **settings):
     """Anonymise only; returns the log."""
     options = {**SETTINGS, "anonymizer__trial_draws": 2, "anonymizer__enrolment_draws": 2, **settings}
     outcome = run_recipe(originals, output, "--until", "anonymisation", *arguments, **options)
@@ -131,9 +124,7 @@ def anonymised(originals: Path, output: Path, *arguments: str, **settings: objec
     ("option", "are_shared"),
     [({}, False), ({"anonymizer__shared_draws": True}, True), ({"anonymizer__seeding": "vpc2024"}, True)],
 )
-def test_a_speaker_has_draws_of_its_own_on_each_side_unless_they_are_shared(
-    originals: Path, tmp_path: Path, option: dict[str, object], are_shared: bool
-) -> None:
+def test_a_speaker_has_draws_of_its_own_on_each_side_unless_they_are_shared(originals, tmp_path, option, are_shared):
     anonymised(originals, tmp_path, anonymizer__level="speaker", **option)
     for end in (SUFFIX, f"{SUFFIX}-draw2"):
         records = [tmp_path / f"data/tiny_test_{name}{end}/anonymization.json" for name in ("enrolls", "trials_f")]
@@ -144,20 +135,16 @@ def test_a_speaker_has_draws_of_its_own_on_each_side_unless_they_are_shared(
 
 
 @pytest.mark.parametrize(("options", "told"), [([], 1), (["--seed", "1"], 0), (["--side", "trials"], 0)])
-def test_user_supplied_twins_of_one_seed_are_noticed(
-    originals: Path, tmp_path: Path, options: list[str], told: int
-) -> None:
+def test_user_supplied_twins_of_one_seed_are_noticed(originals, tmp_path, options, told):
     data = Path(shutil.copytree(originals, tmp_path / "data"))
     for name, more in (("enrolls", []), ("trials_f", options), ("trials_m", options)):
-        arguments = ["anonymize", "mcadams", str(data / f"tiny_test_{name}"), "--level", "speaker", *more]
-        outcome = CliRunner().invoke(spkver_main, arguments)
-        assert outcome.exit_code == 0, outcome.output
+        passes("anonymize", "mcadams", data / f"tiny_test_{name}", "--level", "speaker", *more)
     sets = read_sets(data, tmp_path / "out", "_mcadams", Config(), can_make=True)
     sets = replace(sets, versions={name: (of,) for name, of in {**sets.original, **sets.twins}.items()})
     assert [found.level for found in shared_draws(Evaluated(Table(), sets, Config()))] == ["warning"] * told
 
 
-def test_what_draws_nothing_has_one_draw(originals: Path, tmp_path: Path) -> None:
+def test_what_draws_nothing_has_one_draw(originals, tmp_path):
     assert "these parameters uses no random numbers" in anonymised(
         originals, tmp_path / "fixed", anonymizer__alpha="[0.8, 0.8]"
     )
@@ -171,7 +158,7 @@ def test_what_draws_nothing_has_one_draw(originals: Path, tmp_path: Path) -> Non
         assert f"tiny_test_trials_f{SUFFIX}-draw2" not in twins or name == "same"
 
 
-def test_twins_of_unknown_origin_have_one_draw(originals: Path, tmp_path: Path) -> None:
+def test_twins_of_unknown_origin_have_one_draw(originals, tmp_path):
     """One standing directory that nobody knows the origin of leaves the whole set with one."""
     data = Path(shutil.copytree(originals, tmp_path / "data"))
     anonymised(originals, tmp_path / "first", "--suffix", "_mcadams", anonymizer__trial_draws=1)

@@ -38,7 +38,7 @@ ONE = "[gmm-ubm,gmm-ubm-inverted]"
 
 
 @pytest.fixture(scope="module")
-def background(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingSet:
+def background(layout, tmp_path_factory):
     original, folder = read_datadir(layout / "tiny_train"), tmp_path_factory.mktemp("inverted")
     draws = [
         anonymize_datadir(original, folder / f"train{seed}", AnonymizerConfig(), seed=seed, jobs=1) for seed in (1, 2)
@@ -46,17 +46,17 @@ def background(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Traini
     return TrainingSet(original, tuple(draws))
 
 
-def inversion_of(background: TrainingSet, output: Path, *, jobs: int = 1) -> Inversion:
+def inversion_of(background, output, *, jobs=1):
     return Inversion(background, Run(output, jobs, quiet=True), 0)
 
 
-def drawn(directory: DataDir, seed: int) -> dict[str, float]:
+def drawn(directory, seed):
     """The numbers that the record of a directory tells."""
     files = json.loads((directory.path / RECORD).read_text())["files"]
     return {name: float(named_stream(entry["stream"], seed).uniform(0.5, 0.9)) for name, entry in files.items()}
 
 
-def wavs(folder: Path) -> dict[str, bytes]:
+def wavs(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.wav"))}
 
 
@@ -103,11 +103,11 @@ def shifted(samples, factor, length=512, hop=128):
     return 0.5 * made / np.abs(made).max()
 
 
-def error_of(found: dict[str, float], truth: dict[str, float]) -> float:
+def error_of(found, truth):
     return float(np.sqrt(np.mean([(found[name] - truth[name]) ** 2 for name in truth])))
 
 
-def by_speaker(background: TrainingSet, folder: Path, seed: int) -> DataDir:
+def by_speaker(background, folder, seed):
     return anonymize_datadir(background.original, folder, AnonymizerConfig(level="speaker"), seed=seed, jobs=1)
 
 
@@ -127,7 +127,7 @@ def test_numbers_are_estimated_and_shared_by_a_speaker_who_has_one(background, t
 
 
 def test_inverted_speech_does_not_depend_on_workers_and_is_taken_up(background, tmp_path):
-    def made(jobs: int) -> dict[str, bytes]:
+    def made(jobs):
         inversion = inversion_of(background, tmp_path / str(jobs), jobs=jobs)
         inversion.make(inversion.planned(background.anonymised[0]).path)
         return wavs(tmp_path / str(jobs))
@@ -263,7 +263,7 @@ class Turned:
 def test_an_aligned_attacker_learns_from_the_background_alone(tmp_path):
     """It does not see the dimensions that background speakers lack, and nothing tells it who speaks in the tests."""
 
-    def directory(name: str, prefix: str, takes: range) -> DataDir:
+    def directory(name, prefix, takes):
         speakers = {f"{prefix}{number:02d}-{take}": f"{prefix}{number:02d}" for number in range(12) for take in takes}
         (tmp_path / name).mkdir(exist_ok=True)
         recordings = {utterance: tmp_path / name / utterance for utterance in speakers}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from shutil import copytree
 
@@ -16,11 +15,10 @@ from spkver.datadir import read_datadir
 
 FAST = ("gmm-ubm", "gmm-svm-cms", "ivector-adapted", "gmm-ubm-inverted")
 EVERY = tuple(CATALOGUE)
-Written = dict[str, dict[tuple[str, str, str], float]]
 
 
 @pytest.fixture(scope="module")
-def sets(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def sets(tmp_path_factory):
     """The tiny set, anonymised by speaker; with other speakers' names, or with other ids, at the tested recordings."""
     folder = tmp_path_factory.mktemp("labels")
     data = write_originals(folder / "true")
@@ -53,7 +51,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [data, *others]
 
 
-def scores(sets: list[Path], folder: Path, attackers: Sequence[str]) -> list[Written]:
+def scores(sets, folder, attackers):
     """The scores of each set by file, model and recording; renamed recordings have their first names again."""
     lists = [[lines_of(root / f"tiny_test_trials_{sex}/trials") for sex in "fm"] for root in sets]
     names = [[line.split()[1] for lines in of_set for line in lines] for of_set in lists]
@@ -63,7 +61,7 @@ def scores(sets: list[Path], folder: Path, attackers: Sequence[str]) -> list[Wri
         settings = {"attackers": f"[{','.join(attackers)}]", "attacker_settings__all__ubm__components": 2}
         outcome = run_recipe(data, output, "--suffix", "_mcadams", "--until", "scores", **settings)
         assert outcome.status == 0, outcome.err
-        written: Written = {}
+        written = {}
         for path in output.glob("exp/*/*/*/scores"):
             of_attacker, file = written.setdefault(path.parent.name, {}), str(path.relative_to(output))
             for model, name, value in map(str.split, lines_of(path)):
@@ -72,7 +70,7 @@ def scores(sets: list[Path], folder: Path, attackers: Sequence[str]) -> list[Wri
     return found
 
 
-def check_same(attacker: str, written: list[Written]) -> None:
+def check_same(attacker, written):
     """To the bit; but sums over all tested recordings are rounded in the order of their names."""
     true, permuted, renamed = (one[attacker] for one in written)
     assert true == permuted
@@ -81,14 +79,14 @@ def check_same(attacker: str, written: list[Written]) -> None:
     assert true == renamed
 
 
-def test_neither_labels_nor_names_of_tested_recordings_change_a_score(sets: list[Path], tmp_path: Path) -> None:
+def test_neither_labels_nor_names_of_tested_recordings_change_a_score(sets, tmp_path):
     written = scores(sets, tmp_path, FAST)
     for attacker in FAST:
         check_same(attacker, written)
 
 
 @pytest.fixture(scope="module")
-def every(sets: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[Written]:
+def every(sets, tmp_path_factory):
     """Scores of all attackers by name that can run here."""
     folder = tmp_path_factory.mktemp("every")
     names = [name for name in EVERY if name not in ("onnx", "extractor") and not is_absent(name)]
@@ -98,7 +96,7 @@ def every(sets: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[Wr
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # the first one runs all attackers
 @pytest.mark.parametrize("attacker", EVERY)
-def test_they_change_no_score_of_any_attacker_by_name(every: list[Written], attacker: str) -> None:
+def test_they_change_no_score_of_any_attacker_by_name(every, attacker):
     if attacker == "onnx" or is_absent(attacker):
         pytest.skip("no weights here; what scores its vectors is tested by extractor:")
     check_same("extractor-own" if attacker == "extractor" else attacker, every)

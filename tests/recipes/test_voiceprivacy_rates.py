@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 import soxr
-from recipe_runs import Outcome, refused, results_of
+from recipe_runs import refused, results_of
 from voiceprivacy_runs import SUFFIX, findings, lines_of, run_recipe, write, write_layout
 
 from spkbase.configuration import load_config
@@ -26,7 +25,7 @@ NOTE = re.compile("sampling rates: (.*)")
 
 
 @pytest.fixture(scope="module")
-def layout_8k(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def layout_8k(tmp_path_factory):
     """The tiny set, all of it at 8 kHz."""
     root = write_layout(tmp_path_factory.mktemp("eight") / "sets")
     at_rate(root, 8000)
@@ -34,7 +33,7 @@ def layout_8k(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def two_rates(layout_8k: Path, tmp_path: Path) -> Path:
+def two_rates(layout_8k, tmp_path):
     """``tiny`` at 16 kHz and ``low``, of other speakers, at 8 kHz."""
     root = write_layout(tmp_path / "two")
     for directory in sorted(layout_8k.iterdir()):
@@ -43,7 +42,7 @@ def two_rates(layout_8k: Path, tmp_path: Path) -> Path:
     return root
 
 
-def at_rate(root: Path, rate: int, pattern: str = "*") -> None:
+def at_rate(root, rate, pattern="*"):
     """Resample the recordings of some data directories."""
     for path in sorted(root.glob(f"{pattern}/wav/*.wav")):
         samples, found = soundfile.read(path)
@@ -51,7 +50,7 @@ def at_rate(root: Path, rate: int, pattern: str = "*") -> None:
         soundfile.write(path, np.rint(moved * 32767).astype(np.int16), rate)
 
 
-def features_of(data: Path, output: Path, training: str, attacker: str = "gmm-ubm") -> tuple[int, float, bool]:
+def features_of(data, output, training, attacker="gmm-ubm"):
     """Rate, upper edge and resampling of the features of an attacker."""
     config = load_config(Config, file=output / "config.yaml")
     suffix = "_low" if (output / "results_low.json").exists() else SUFFIX
@@ -61,7 +60,7 @@ def features_of(data: Path, output: Path, training: str, attacker: str = "gmm-ub
     return features.rate, features.high_frequency, features.resample
 
 
-def note_of(outcome: Outcome, output: Path) -> str:
+def note_of(outcome, output):
     """The one note on sampling rates: on standard error and, where there are results, among their notes."""
     assert outcome.status == 0, outcome.err
     told = NOTE.findall(outcome.err)
@@ -72,20 +71,7 @@ def note_of(outcome: Outcome, output: Path) -> str:
     return told[0] if told else ""
 
 
-def test_all_sets_at_8_khz_need_no_setting(layout_8k: Path, tmp_path: Path) -> None:
-    chosen = {**ONE, "attackers": "[gmm-ubm,ivector]"}
-    chosen["attacker_settings.ivector.total_variability.rounds"] = 1
-    outcome = run_recipe(layout_8k, tmp_path / "out", **chosen)
-    assert note_of(outcome, tmp_path / "out") == (
-        "tiny_test, with tiny_train: 100 recordings at 8000 Hz; features at 8000 Hz, up to 3800 Hz: gmm-ubm, ivector."
-    )
-    assert features_of(layout_8k, tmp_path / "out", "tiny_train") == (8000, 3800.0, False)
-    results = results_of(tmp_path / "out")
-    assert {one["attacker"] for one in results["conditions"]} == {"gmm-ubm", "ivector"}
-    assert results["config"]["attacker_settings"]["all"] == {"ubm": {"components": 4}}  # as it was asked for
-
-
-def test_two_sets_of_different_rates_share_a_run(layout_8k: Path, two_rates: Path, tmp_path: Path) -> None:
+def test_two_sets_of_different_rates_share_a_run(layout_8k, two_rates, tmp_path):
     outcome = run_recipe(two_rates, tmp_path / "both", *SCORES, **ONE)
     note = note_of(outcome, tmp_path / "both")
     assert note.startswith("low_test, with low_train: 100 recordings at 8000 Hz; features at 8000 Hz, up to 3800 Hz")
@@ -101,7 +87,7 @@ def test_two_sets_of_different_rates_share_a_run(layout_8k: Path, two_rates: Pat
         assert path.read_bytes() == (tmp_path / "both" / path.relative_to(tmp_path / "alone")).read_bytes()
 
 
-def test_training_at_16_and_trials_at_8_khz_are_compared_at_8(tmp_path: Path) -> None:
+def test_training_at_16_and_trials_at_8_khz_are_compared_at_8(tmp_path):
     root = write_layout(tmp_path / "sets")
     at_rate(root, 8000, "tiny_test_*")
     outcome = run_recipe(root, tmp_path / "out", *SCORES, **ONE)
@@ -113,7 +99,7 @@ def test_training_at_16_and_trials_at_8_khz_are_compared_at_8(tmp_path: Path) ->
     refused(outcome, "set features.resample=true")
 
 
-def test_a_twin_at_another_rate_brings_its_set_to_that_rate(layout_8k: Path, tmp_path: Path) -> None:
+def test_a_twin_at_another_rate_brings_its_set_to_that_rate(layout_8k, tmp_path):
     """What the anonymiser left of the band is all that enrolment, trials and training can be compared by."""
     root = write_layout(tmp_path / "sets")
     usual = run_recipe(root, tmp_path / "out", **ONE)
@@ -132,25 +118,25 @@ def test_a_twin_at_another_rate_brings_its_set_to_that_rate(layout_8k: Path, tmp
     assert not findings(results_of(tmp_path / "out"), "independence of the anonymiser")
 
 
+EIGHT = 8000, 3800.0, False
+
+
 @pytest.mark.parametrize(
-    ("option", "expected", "note"),
+    ("options", "expected", "note"),
     [
-        (f"{ALL}.resample=true", (16000, 7600.0, True), "features at 16000 Hz, up to 7600 Hz: gmm-ubm, gmm-svm"),
+        ((), [EIGHT] * 3, "100 recordings at 8000 Hz; features at 8000 Hz, up to 3800 Hz: gmm-ubm, gmm-svm, ivector."),
+        ((f"{ALL}.resample=true",), [(16000, 7600.0, True)] * 3, "features at 16000 Hz, up to 7600 Hz: gmm-ubm, gmm"),
         (
-            "attacker_settings.gmm-ubm.features.high_frequency=3000",
-            (8000, 3000.0, False),
-            "up to 3000 Hz: gmm-ubm; ",
+            ("attacker_settings.gmm-ubm.features.high_frequency=3000",),
+            [(8000, 3000.0, False), EIGHT, EIGHT],
+            "3000 Hz: ",
         ),
     ],
 )
-def test_what_is_set_holds(
-    layout_8k: Path, tmp_path: Path, option: str, expected: tuple[int, float, bool], note: str
-) -> None:
-    """What is set for one attacker is its own; resampling without a rate is to that of the preset."""
-    chosen = {**ONE, "attackers": "[gmm-ubm,gmm-svm]"}
-    outcome = run_recipe(layout_8k, tmp_path / "out", *SCORES, "--set", option, **chosen)
-    assert features_of(layout_8k, tmp_path / "out", "tiny_train") == expected
-    assert features_of(layout_8k, tmp_path / "out", "tiny_train", "gmm-svm") == (
-        expected if ALL in option else (8000, 3800.0, False)
-    )
+def test_sets_at_8_khz_need_no_setting_and_settings_hold(layout_8k, tmp_path, options, expected, note):
+    """A setting of one attacker is its own; resampling without a rate is to that of the preset."""
+    names = ("gmm-ubm", "gmm-svm", "ivector")
+    arguments = [part for option in options for part in ("--set", option)]
+    outcome = run_recipe(layout_8k, tmp_path / "out", "--until", "checks", *arguments, attackers=f"[{','.join(names)}]")
+    assert [features_of(layout_8k, tmp_path / "out", "tiny_train", name) for name in names] == expected
     assert note in note_of(outcome, tmp_path / "out")

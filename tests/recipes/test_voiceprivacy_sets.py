@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 import pytest
 from recipe_runs import refused, results_of
@@ -23,12 +21,12 @@ from spkver.voiceprivacy.sets import read_sets
 from spkver.voiceprivacy.settings import Config
 
 
-def only(attacker: str) -> dict[str, str]:
+def only(attacker):
     """Settings of one attacker, whose results go under the challenge's name."""
     return {"attackers": f"[{attacker}]", "challenge__attacker": attacker}
 
 
-def sets_of(data: Path, output: Path) -> Any:
+def sets_of(data, output):
     return read_sets(data, output, SUFFIX, Config(), jobs=1)
 
 

@@ -18,13 +18,12 @@ from unittest.mock import patch
 
 import pytest
 import soundfile
-from click.testing import CliRunner
-from recipe_runs import Outcome, datasets, leftovers, results_of
+from command_lines import passes
+from recipe_runs import datasets, leftovers, results_of
 from sklearn.svm import SVC, LinearSVC
 from voiceprivacy_runs import noting_extractor, recipe_options, run_recipe, stamps
 
 from spkver import voiceprivacy
-from spkver.cli import main
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
 ANONYMISER = ("--suffix", "_mcadams")
@@ -37,7 +36,7 @@ CONDITIONS = "numbers/tiny_test_mcadams/gmm-svm.json"
 _KEY = re.compile(r"-?[0-9a-f]{16}")
 
 
-def outputs(output: Path) -> dict[str, object]:
+def outputs(output):
     """Everything but logs, timings, dates, plots and the records of what was made from what."""
     arrays = {(_KEY.sub("", name), dataset, *value) for (name, dataset), value in datasets(output).items()}
     results = json.loads((output / "results.json").read_text())
@@ -54,7 +53,7 @@ def outputs(output: Path) -> dict[str, object]:
     }
 
 
-def _content(path: Path) -> object:
+def _content(path):
     if path.name == "anonymization.json":
         record = json.loads(path.read_text())
         for entry in record["files"].values():
@@ -65,7 +64,7 @@ def _content(path: Path) -> object:
     return path.read_bytes()
 
 
-def check_same(output: Path, undisturbed: dict[str, object]) -> None:
+def check_same(output, undisturbed):
     """The same to the last bit, and nothing unfinished beside it."""
     found = outputs(output)
     assert found.keys() == undisturbed.keys()
@@ -75,12 +74,12 @@ def check_same(output: Path, undisturbed: dict[str, object]) -> None:
     assert not unfinished
 
 
-def run(data: Path, output: Path, *arguments: str, **settings: object) -> Outcome:
+def run(data, output, *arguments, **settings):
     return run_recipe(data, output, *ANONYMISER, *arguments, **{**SETTINGS, **settings})
 
 
 @pytest.fixture(scope="module")
-def finished(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(originals, tmp_path_factory):
     """A copy of what the recipe makes of it; read only."""
     folder = tmp_path_factory.mktemp("finished")
     outcome = run(originals, folder / "out")
@@ -89,7 +88,7 @@ def finished(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def output(finished: Path) -> Path:
+def output(finished):
     """The same in its own place, times of change included, for a test to go on from: paths are part of stages."""
     place = finished.with_name("out")
     shutil.rmtree(place)
@@ -153,7 +152,7 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
         "lists": "[f]",
     }
 
-    def ended(output: Path, *arguments: str) -> Outcome:
+    def ended(output, *arguments):
         outcome = run(originals, output, *arguments, **settings)
         assert outcome.status == 0, outcome.err
         return outcome
@@ -166,6 +165,7 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
     calls.unlink()
     ended(output, "--until", "extraction")
     read, heard = stamps(output.glob("work/**/*.h5")), calls.read_text()
+    assert len(heard) == 2 * (18 + 14 + 10)  # of training, enrolment and tests, original and anonymised
     for step in ("fit", "score"):
         place = f"spkver.voiceprivacy.{step}"
         monkeypatch.setattr(place, patch("soundfile.SoundFile", refuse)(resolve_name(place)))
@@ -215,12 +215,10 @@ def test_exchanged_recordings_are_told_before_anything_is_trained(own, tmp_path)
 
 
 def test_status_shows_what_is_done(originals, output):
-    def states() -> dict[str, str]:
-        result = CliRunner().invoke(main, ["status", "--json", str(output)])
-        assert result.exit_code == 0, result.output
+    def states():
         return {
             (Path(record["folder"]).name if stage["stage"] == "anonymisation" else stage["stage"]): stage["state"]
-            for record in json.loads(result.output)
+            for record in json.loads(passes("status", "--json", output).output)
             for stage in record["stages"]
         }
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import numpy as np
 import soundfile
 from scipy.signal import lfilter
@@ -18,9 +15,7 @@ FOLDERS = {"m": "male", "f": "female"}
 SETTINGS = {"ubm.components": 8, "nap.rank": 4, "background.size": 24, "report.resamples": 0}
 
 
-def vowel(
-    rng: np.random.Generator, *, pitch: float, formants: Sequence[float], seconds: float, rate: int = RATE
-) -> np.ndarray:
+def vowel(rng, *, pitch, formants, seconds, rate=RATE):
     """A pulse train through resonances between two pauses, with a little noise, in [-1, 1]."""
     n = round(seconds * rate)
     pulses = np.zeros(n)
@@ -34,7 +29,7 @@ def vowel(
     return sound + 1e-3 * rng.standard_normal(n)
 
 
-def speaker_sound(speaker: str, session: int, sentence: int, *, seconds: float = 0.6) -> np.ndarray:
+def speaker_sound(speaker, session, sentence, *, seconds=0.6):
     """What a speaker says: formants of the speaker, pitch and a third formant of the sentence, both a little off."""
     voice = np.random.default_rng([ord(speaker[0]), int(speaker[1:])])
     formants = voice.uniform([300, 1200], [800, 2200])
@@ -46,14 +41,8 @@ def speaker_sound(speaker: str, session: int, sentence: int, *, seconds: float =
 
 
 def write_tiny_corpus(
-    root: Path,
-    *,
-    gender: str = "m",
-    partition: str = "eval",
-    background: Sequence[int] = (1, 2, 3, 4),
-    evaluation: Sequence[int] = (101, 102, 103, 104),
-    extensions: Sequence[str] = ("wav",),
-) -> Path:
+    root, *, gender="m", partition="eval", background=(1, 2, 3, 4), evaluation=(101, 102, 103, 104), extensions=("wav",)
+):
     """Write recordings and key files; the containers of `extensions` take turns. Returns `root`."""
     folder = FOLDERS[gender]
     speakers = [f"{gender}{number:03d}" for number in (*background, *evaluation)]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 from zlib import crc32
 
@@ -47,7 +44,7 @@ def embed(samples, rate):
 """
 
 
-def write_layout(root: Path) -> Path:
+def write_layout(root):
     """Write ``tiny_test`` and ``tiny_train`` with their twins; returns `root`."""
     everybody = [speaker for sex in "fm" for speaker in ENROLLED[sex]]
     write_directory(root / "tiny_train", [(one, take) for one in TRAINING for take in (1, 2, 3)])
@@ -60,21 +57,19 @@ def write_layout(root: Path) -> Path:
     return root
 
 
-def write_originals(root: Path) -> Path:
+def write_originals(root):
     """The tiny set without twins."""
     return without_twins(write_layout(root))
 
 
-def without_twins(root: Path) -> Path:
+def without_twins(root):
     """Remove the anonymised twins."""
     for twin in root.glob(f"*{SUFFIX}"):
         shutil.rmtree(twin)
     return root
 
 
-def write_directory(
-    path: Path, utterances: Sequence[tuple[str, int]], *, models: Sequence[str] = (), enrols: bool = False
-) -> None:
+def write_directory(path, utterances, *, models=(), enrols=False):
     """Write a data directory of (speaker, take)."""
     (path / "wav").mkdir(parents=True)
     names = {f"{speaker}-{take}": speaker for speaker, take in utterances}
@@ -95,7 +90,7 @@ def write_directory(
         write(path / "trials", [" ".join(pair) for pair in pairs])
 
 
-def write_twin(directory: Path) -> None:
+def write_twin(directory):
     """An anonymised copy: each utterance through a filter of its own."""
     twin = directory.parent / f"{directory.name}{SUFFIX}"
     (twin / "wav").mkdir(parents=True)
@@ -112,17 +107,17 @@ def write_twin(directory: Path) -> None:
     write(twin / "wav.scp", [f"{path.stem} {twin.name}/wav/{path.name}" for path in sorted((twin / "wav").iterdir())])
 
 
-def write(path: Path, lines: Sequence[str], *, end: str = "\n") -> None:
+def write(path, lines, *, end="\n"):
     """Write lines."""
     path.write_bytes("".join(f"{line}{end}" for line in lines).encode())
 
 
-def lines_of(path: Path) -> list[str]:
+def lines_of(path):
     """Lines of a list."""
     return path.read_text().splitlines()
 
 
-def recipe_options(data: Path | str, output: Path, *arguments: str, **settings: object) -> list[str]:
+def recipe_options(data, output, *arguments, **settings):
     """Arguments of the recipe; settings have two underscores for the dot."""
     chosen = {**SETTINGS, **{key.replace("__", "."): value for key, value in settings.items()}}
     sets = [part for key, value in chosen.items() for part in ("--set", f"{key}={value}")]
@@ -131,10 +126,10 @@ def recipe_options(data: Path | str, output: Path, *arguments: str, **settings: 
     return ["--data", str(data), "--output", str(output), *suffix, *jobs, *sets, *arguments]
 
 
-def run_recipe(data: Path | str, output: Path, *arguments: str, page: bool = False, **settings: object) -> Outcome:
+def run_recipe(data, output, *arguments, page=False, **settings):
     """Run the recipe in this process. The page takes its time: only when asked."""
 
-    def leave_out(results: object, path: Path, *, folder: Path) -> None:
+    def leave_out(results, path, *, folder):
         write_text(path, "left out\n")
 
     options = recipe_options(data, output, *arguments, **settings)
@@ -145,35 +140,35 @@ def run_recipe(data: Path | str, output: Path, *arguments: str, page: bool = Fal
     return Outcome(result.exit_code, result.stdout, result.stderr)
 
 
-def evaluated(data: Path | str, output: Path, *arguments: str, **settings: Any) -> dict[str, Any]:
+def evaluated(data, output, *arguments, **settings):
     """Run the recipe, which ends well; what stands in results.json."""
     outcome = run_recipe(data, output, *arguments, **settings)
     assert outcome.status == 0, outcome.err
     return results_of(output)
 
 
-def rows(table: Iterable[dict[str, Any]], **where: object) -> list[dict[str, Any]]:
+def rows(table, **where):
     """Rows of a table of results with these values."""
     return [row for row in table if where.items() <= row.items()]
 
 
-def condition(results: dict[str, Any], gender: str, scenario: str, attacker: str) -> dict[str, Any]:
+def condition(results, gender, scenario, attacker):
     """The one row of the tiny set, sex, scenario and attacker."""
     (found,) = rows(results["conditions"], dataset="tiny_test", gender=gender, scenario=scenario, attacker=attacker)
     return found
 
 
-def findings(results: dict[str, Any], check: str) -> list[dict[str, Any]]:
+def findings(results, check):
     """What a check has to say."""
     return rows(results["sanity"], check=check)
 
 
-def stamps(paths: Iterable[Path]) -> dict[Path, int]:
+def stamps(paths):
     """Times of change."""
     return {path: path.stat().st_mtime_ns for path in paths}
 
 
-def noting_extractor(folder: Path) -> str:
+def noting_extractor(folder):
     """Write an extractor of one's own, which notes each recording that it hears in the file ``calls``; its spec."""
     (folder / "own.py").write_text(EMBED.format(calls=str(folder / "calls")))
     return f"extractor:{folder}/own.py:embed"

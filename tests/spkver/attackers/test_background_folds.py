@@ -17,7 +17,7 @@ from spkver.datadir import DataDir, read_datadir
 SPEAKERS = {f"{sex}{number:02}": sex for sex in "fm" for number in range(9)}
 
 
-def directory(takes: int, *, name: str = "train") -> DataDir:
+def directory(takes, *, name="train"):
     """A data directory without audio."""
     speakers = {f"{speaker}-{take}": speaker for speaker in SPEAKERS for take in range(takes)}
     return DataDir(
@@ -26,7 +26,7 @@ def directory(takes: int, *, name: str = "train") -> DataDir:
 
 
 @pytest.fixture
-def spoken(tmp_path) -> DataDir:
+def spoken(tmp_path):
     """A data directory with one recording a speaker, of 3 s or, of the last, 1 s."""
     draw, recordings = np.random.default_rng(0), {}
     for speaker in SPEAKERS:

@@ -18,7 +18,7 @@ DIMENSION = 12
 CHAINS = ["cosine", "centre", "[centre, length, wccn: 0.1]", "centre,length,lda:6,length"]
 
 
-def vectors(n_speakers: int, takes: int, *, first: int, spread: float, draw: np.random.Generator) -> Embeddings:
+def vectors(n_speakers, takes, *, first, spread, draw):
     """Speakers in all dimensions; sessions differ in the first three, by `spread`."""
     speakers = np.repeat(np.arange(first, first + n_speakers), takes)
     means = draw.normal(size=(n_speakers, DIMENSION))[speakers - first]
@@ -27,7 +27,7 @@ def vectors(n_speakers: int, takes: int, *, first: int, spread: float, draw: np.
     return Embeddings(np.array(names, object), np.array([f"s{code}" for code in speakers], object), means + noise)
 
 
-def fold_of(seed: int, spread: float) -> FoldVectors:
+def fold_of(seed, spread):
     draw = np.random.default_rng(seed)
     training = vectors(30, 6, first=100, spread=spread, draw=draw)
     tested = vectors(8, 6, first=200 + 8 * seed, spread=spread, draw=draw)
@@ -40,7 +40,7 @@ def fold_of(seed: int, spread: float) -> FoldVectors:
 
 
 @pytest.fixture(scope="module")
-def folds() -> list[FoldVectors]:
+def folds():
     return [fold_of(seed, 4.0) for seed in range(3)]
 
 
@@ -95,7 +95,7 @@ def test_folds_that_share_speakers_are_worth_their_distinct_speakers(folds):
     assert again["standard_error"] == pytest.approx(np.std(2 * differences(folds), ddof=1) / 3**0.5)
 
 
-def differences(folds) -> list[float]:
+def differences(folds):
     """How much worse the cosine is than the best chain, by fold."""
     first, *_ = rows = choose(folds)["chains"]
     best = min(rows, key=lambda row: row["mean_eer"])

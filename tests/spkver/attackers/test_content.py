@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ from spkver.datadir.directory import DataDir
 COMMON = ["the", "of", "and", "to", "a", "in", "that", "it", "is", "was", "for", "on", "with", "as"]
 
 
-def sentences(speaker: int, count: int, *, rng: np.random.Generator) -> list[str]:
+def sentences(speaker, count, *, rng):
     """Sentences of common words, and one in four of the speaker's own."""
     own = [f"topic{speaker}x{number}" for number in range(8)]
     return [
@@ -38,7 +37,7 @@ def sentences(speaker: int, count: int, *, rng: np.random.Generator) -> list[str
     ]
 
 
-def directory(folder: Path, texts: dict[str, list[str]] | None, speakers: list[str], count: int) -> DataDir:
+def directory(folder, texts, speakers, count):
     """Speakers with some utterances each, and their transcripts where there are any."""
     folder.mkdir(parents=True)
     owners = {f"{speaker}-{number}": speaker for speaker in speakers for number in range(count)}
@@ -48,7 +47,7 @@ def directory(folder: Path, texts: dict[str, list[str]] | None, speakers: list[s
     return DataDir(folder, {name: folder / f"{name}.wav" for name in owners}, owners)
 
 
-def make_attack(folder: Path, *, training_texts: bool = True) -> Attack:
+def make_attack(folder, *, training_texts=True):
     rng = np.random.default_rng(0)
     people = [f"s{number}" for number in range(6)]
     others = [f"b{number}" for number in range(8)]
@@ -66,19 +65,19 @@ def make_attack(folder: Path, *, training_texts: bool = True) -> Attack:
     return Attack(TrainingSet(training), (enrolment,), trials, Trials.from_ids(*map(list, zip(*pairs, strict=True))))
 
 
-def values_of(attack: Attack, **settings: str) -> np.ndarray:
+def values_of(attack, **settings):
     attacker, run = ContentAttacker(ContentConfig(**settings)), Run(attack.tested.path.parent / "out")
     assert attacker.obstacle(attack) == ""
     extracted = Extracted(run, run)
     return attacker.score(extracted, attacker.fit(extracted, attack.training), attack).values
 
 
-def roc_area(targets: np.ndarray, nontargets: np.ndarray) -> float:
+def roc_area(targets, nontargets):
     """The share of pairs in which the target scores higher."""
     return float(np.mean((targets[:, None] > nontargets) + (targets[:, None] == nontargets) / 2))
 
 
-def test_words_and_characters_are_split_from_hostile_text() -> None:
+def test_words_and_characters_are_split_from_hostile_text():
     expected = ["a", "b", "\u0107", "d'e", "f", "12", "5", "script"]
     assert words("A\x00b c\u0301 \u202e\ufeffD'e 'f' 12,5 __ <script>") == expected
     assert words("\x00\x01 ... \u200b") == []
@@ -86,7 +85,7 @@ def test_words_and_characters_are_split_from_hostile_text() -> None:
     assert characters("\u6c34") == [" \u6c34 "]
 
 
-def test_term_vectors_by_hand() -> None:
+def test_term_vectors_by_hand():
     background = [["a", "b"], ["a"], ["a", "c"]]
     vectors = term_vectors(background, [["a", "b", "b"], [], ["d"]], [["b", "d"]])[0].toarray()
     first = np.array([1.0, (1 + math.log(2)) * (math.log(4 / 2) + 1), 0])  # a is in all: log(4 / 4) + 1
@@ -95,7 +94,7 @@ def test_term_vectors_by_hand() -> None:
     assert term_vectors([], [[]])[0].nnz == 0
 
 
-def test_method_is_chosen_on_background_speakers() -> None:
+def test_method_is_chosen_on_background_speakers():
     """Speakers who share words but spell with endings of their own: sequences of characters win."""
     rng = np.random.default_rng(4)
     texts = {
@@ -109,7 +108,7 @@ def test_method_is_chosen_on_background_speakers() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_speakers_with_topics_are_distinguished_and_scores_do_not_depend_on_other_trials(tmp_path, method) -> None:
+def test_speakers_with_topics_are_distinguished_and_scores_do_not_depend_on_other_trials(tmp_path, method):
     attack, settings = make_attack(tmp_path), method._asdict()
     whole = values_of(attack, **settings)
     is_target = np.array([segment.startswith(f"t{model}-") for model, segment in attack.trials.pairs()])
@@ -138,7 +137,7 @@ def test_speakers_with_topics_are_distinguished_and_scores_do_not_depend_on_othe
         ("".join(f"ts{s}-{n} ...\n" for s in range(6) for n in range(4)).encode(), "no transcript holds a word"),
     ],
 )
-def test_texts_that_cannot_be_used_are_what_it_lacks(content: bytes | None, says: str, tmp_path) -> None:
+def test_texts_that_cannot_be_used_are_what_it_lacks(content, says, tmp_path):
     attack = make_attack(tmp_path)
     file = attack.tested.path / "text"
     file.unlink()
@@ -147,7 +146,7 @@ def test_texts_that_cannot_be_used_are_what_it_lacks(content: bytes | None, says
     assert re.search(says, ContentAttacker(ContentConfig()).obstacle(attack))
 
 
-def test_settings_are_checked() -> None:
+def test_settings_are_checked():
     made = make_attacker(parse_spec("content"), {"content": {"units": "words"}}, hypotheses="text_asr")
     assert made.config == ContentConfig(text="text_asr", units="words")
     for settings, says in (

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from evaluation.trials.lists import Scores, Trials, align
+from evaluation.trials.lists import Trials, align
 from spkbase.errors import DataError
 from spkver.attackers.fusion import MOST_SPEAKERS, MOST_TESTED, Fusion, fold_attacks, fuse, learn_weights
 from spkver.attackers.lists import as_scores
-from spkver.attackers.protocol import Attack, TrainingSet
+from spkver.attackers.protocol import TrainingSet
 from spkver.datadir.directory import DataDir
 
 KINDS = {  # kind: enrolment and tested set, and whether attackers learn from anonymised speech
@@ -22,19 +21,19 @@ KINDS = {  # kind: enrolment and tested set, and whether attackers learn from an
 }
 
 
-def training_set(path: Path, *, speakers: int = 24, takes: int = 6) -> DataDir:
+def training_set(path, *, speakers=24, takes=6):
     speech = {f"s{speaker:03d}-{take}": f"s{speaker:03d}" for speaker in range(speakers) for take in range(takes)}
     sexes = {f"s{speaker:03d}": "fm"[speaker % 2] for speaker in range(speakers)}
     return DataDir(path, {name: path / f"{name}.wav" for name in speech}, speech, sexes)
 
 
 @pytest.fixture
-def background(tmp_path: Path) -> TrainingSet:
+def background(tmp_path):
     draws = tuple(training_set(tmp_path / f"train_anon{number}") for number in ("", "-draw2"))
     return TrainingSet(training_set(tmp_path / "train"), draws)
 
 
-def fake_scores(attack: Attack, name: str, strength: float) -> Scores:
+def fake_scores(attack, name, strength):
     """Scores that tell speakers apart as well as an attacker is strong."""
     rng = np.random.default_rng([*map(ord, name + attack.training.name)])
     same = [model == attack.tested.speakers[segment] for model, segment in attack.trials.pairs()]

@@ -6,7 +6,6 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,31 +22,31 @@ from spkver.datadir import DataDir
 
 TENSOR = Path(__file__).resolve().parents[2] / "data" / "torch_files" / "matrix.pt"
 ROWS = (np.arange(24, dtype=np.float32) / 8).reshape(4, 6)
-DIRECTORY: Any = SimpleNamespace(path=Path("data/test_enrolls"))
-TRAINING: Any = SimpleNamespace(name="asv_anon_x")
+DIRECTORY = SimpleNamespace(path=Path("data/test_enrolls"))
+TRAINING = SimpleNamespace(name="asv_anon_x")
 
 
-def cache(folder: Path) -> None:
+def cache(folder):
     (folder / "utt-level").mkdir(parents=True)
     (folder / "utt-level" / "speaker_vectors.pt").write_bytes(TENSOR.read_bytes())
     (folder / "utt-level" / "id2idx").write_text("a 0\nb 1\nc 2\nd 3\n")
     (folder / "utt-level" / "idx2spk").write_text("0 s\n1 s\n2 t\n3 t\n")
 
 
-def kaldi(folder: Path) -> None:
+def kaldi(folder):
     folder.mkdir(parents=True)
     for name, row in zip("abcd", ROWS, strict=True):
         (folder / f"{name}.ark").write_bytes(name.encode() + b" \0BFV \4" + struct.pack("<i", 6) + row.tobytes())
 
 
-def table(folder: Path) -> None:
+def table(folder):
     folder.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"{name},{','.join(map(str, row.tolist()))}\n" for name, row in zip("abcd", ROWS, strict=True)]
     folder.with_suffix(".csv").write_text("".join(lines))
 
 
 @pytest.mark.parametrize("write", [cache, kaldi, table])
-def test_folders_and_tables_of_others(tmp_path: Path, write: Any) -> None:
+def test_folders_and_tables_of_others(tmp_path, write):
     write(tmp_path / "test_enrolls")
     vectors = ReadyVectors("mine", tmp_path)
     assert vectors.file(TRAINING, DIRECTORY) is not None
@@ -56,7 +55,7 @@ def test_folders_and_tables_of_others(tmp_path: Path, write: Any) -> None:
 
 
 @pytest.mark.parametrize("below", ["asv_anon_x/emb_xvect", "emb_xvect", "asv_orig/emb_xvect"])
-def test_what_the_toolkits_of_voiceprivacy_keep_is_taken_as_it_lies(tmp_path: Path, below: str) -> None:
+def test_what_the_toolkits_of_voiceprivacy_keep_is_taken_as_it_lies(tmp_path, below):
     """Below ``exp``; an attacker that learnt from anonymised speech has its own vectors, else those of ASV_eval."""
     cache(tmp_path / below / "test_enrolls")
     vectors = ReadyVectors("mine", tmp_path)
@@ -67,7 +66,7 @@ def test_what_the_toolkits_of_voiceprivacy_keep_is_taken_as_it_lies(tmp_path: Pa
         assert vectors.file(TRAINING, DIRECTORY) == tmp_path / "asv_anon_x/emb_xvect/test_enrolls"
 
 
-def test_ready_vectors_adapt_to_the_trials(tmp_path: Path) -> None:
+def test_ready_vectors_adapt_to_the_trials(tmp_path):
     """Scores are those of the formula, with no training set; a list with one model is left out."""
     draw, names = np.random.default_rng(0), np.array([f"{speaker}-{take}" for speaker in "abc" for take in range(4)])
     vectors, sides = draw.normal(size=(12, 5)) + 3, []
@@ -91,7 +90,7 @@ def test_ready_vectors_adapt_to_the_trials(tmp_path: Path) -> None:
     assert "one speaker is enrolled" in adapted.obstacle(replace(attack, trials=alone))
 
 
-def test_what_a_function_prints_is_no_score(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_a_function_prints_is_no_score(tmp_path, caplog):
     """Nor what its programs print; both go to the log."""
     (tmp_path / "talks.py").write_text(
         "import os\n"

@@ -37,7 +37,7 @@ def embed(samples, rate):
 """
 
 
-def write_speech(folder: Path, speakers: list[str], takes: int, *, channel: int = 0) -> DataDir:
+def write_speech(folder, speakers, takes, *, channel=0):
     """Noise through a filter of each speaker, and through one of each take."""
     recordings, owners = {}, {}
     (folder / "wav").mkdir(parents=True)
@@ -54,7 +54,7 @@ def write_speech(folder: Path, speakers: list[str], takes: int, *, channel: int 
 
 
 @pytest.fixture(scope="module")
-def speech(tmp_path_factory) -> dict[str, DataDir]:
+def speech(tmp_path_factory):
     root = tmp_path_factory.mktemp("speech")
     training = [f"{sex}{number:02}" for sex in "fm" for number in range(6)]
     targets = [f"{sex}{number:02}" for sex in "fm" for number in range(20, 23)]
@@ -71,7 +71,7 @@ def extractor(tmp_path):
     return open_extractor(f"{tmp_path}/own.py:embed")
 
 
-def attack_on(speech: dict[str, DataDir]) -> Attack:
+def attack_on(speech):
     pairs = [(model, name) for model in sorted(set(speech["enrolment"].speakers.values())) for name in
              sorted(speech["tested"].recordings)]  # fmt: skip
     trials = Trials.from_ids(*map(list, zip(*pairs, strict=True)))
@@ -83,11 +83,11 @@ def attacker_of(extractor, **settings):
     return extractor_attacker("mine", extractor.spec, {"chains": chains, **settings})
 
 
-def place(output: Path, *, jobs: int = 1) -> Extracted:
+def place(output, *, jobs=1):
     return Extracted(Run(output, jobs, quiet=True), Run(output / "work", jobs, quiet=True), 1)
 
 
-def scores_of(attacker, attack: Attack, output: Path, *, jobs: int = 1) -> np.ndarray:
+def scores_of(attacker, attack, output, *, jobs=1):
     """Extract, fit and score, as a run that was ended after each."""
     attacker.extract(place(output, jobs=jobs), attack)
     attacker.fit(place(output, jobs=jobs), attack.training)
@@ -97,12 +97,12 @@ def scores_of(attacker, attack: Attack, output: Path, *, jobs: int = 1) -> np.nd
     return scores.values
 
 
-def vectors_of(extractor, folder: Path):
+def vectors_of(extractor, folder):
     """The function from a data directory to its vectors."""
     return ExtractorSource(extractor).fit(place(folder), None, "")
 
 
-def targets_are_higher(values: np.ndarray, attack: Attack) -> bool:
+def targets_are_higher(values, attack):
     is_target = np.array([model == name.split("-")[0] for model, name in attack.trials.pairs()])
     return values[is_target].mean() > values[~is_target].mean()
 

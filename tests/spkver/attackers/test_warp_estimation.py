@@ -18,7 +18,7 @@ from spkver.datadir import DataDir
 RATE = 16000
 
 
-def speech(speaker: int, take: int, seconds: float = 0.6) -> np.ndarray:
+def speech(speaker, take, seconds=0.6):
     """Vowels of a voice: pulses and noise through resonances that are longer or shorter for each speaker."""
     rng = np.random.default_rng([speaker, take])
     length = 1 + 0.06 * np.random.default_rng(speaker).standard_normal()
@@ -36,7 +36,7 @@ def speech(speaker: int, take: int, seconds: float = 0.6) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def drawn() -> tuple[np.ndarray, np.ndarray, list[str]]:
+def drawn():
     """Cues of own draws, their numbers and speakers."""
     rng, cues, values, speakers = np.random.default_rng(0), [], [], []
     for speaker in range(14):
@@ -49,7 +49,7 @@ def drawn() -> tuple[np.ndarray, np.ndarray, list[str]]:
     return np.stack(cues), np.array(values), speakers
 
 
-def some_speech(name: str, n_speakers: int, each: int) -> DataDir:
+def some_speech(name, n_speakers, each):
     owners = {f"s{speaker}-{take}": f"s{speaker}" for speaker in range(n_speakers) for take in range(each)}
     return DataDir(Path(name), {one: Path(f"{one}.wav") for one in owners}, owners)
 
