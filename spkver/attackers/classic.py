@@ -416,7 +416,7 @@ def train_attacker(
 def check_training(
     datadir: DataDir, attackers: Sequence[GmmUbmAttacker | VectorAttacker], *, seed: int, jobs: int | None = None
 ) -> None:
-    """Check all headers and settings of a training of attackers by mixtures before anything long starts.
+    """Check all headers and settings for the training of GMM-based attackers before anything long starts.
 
     Raises
     ------
