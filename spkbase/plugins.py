@@ -206,6 +206,9 @@ def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen:
     environment = {name: value for name, value in os.environ.items() if (name, value) not in SAFE_PATH.items()}
     process = subprocess.Popen(command, env=environment, start_new_session=True, **options)
     _RUNNING.add(process)
+    if interrupted.is_set():  # `end_commands` may have missed a process that was starting
+        end_process(process)
+        raise DataError("interrupted")
     return process
 
 
