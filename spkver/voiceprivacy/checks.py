@@ -282,8 +282,6 @@ def independence(run: Evaluated) -> Iterator[Finding]:
 def draws(run: Evaluated) -> Iterator[Finding]:
     """Check the number of anonymised versions of the training sets and of the trials."""
     sets, rows = run.sets, run.table.conditions
-    if run.config.anonymizer.name == "none":
-        return
     for name in sets.training_sets if any(row.scenario == "semi-informed" for row in rows) else ():
         count = len(sets.versions[name])
         text = f"Semi-informed attackers learnt from {count} anonymised version{'s' if count > 1 else ''} of {name}"
@@ -434,7 +432,7 @@ def reasons(run: Evaluated) -> Iterator[str]:
         if count < FEW_TRAINING_SPEAKERS:
             yield f"attackers learn from few speakers ({name}: {count})"
         several = len(run.sets.versions[name]) > 1 or run.sets.is_fixed(name)
-        if informed and not several and run.config.anonymizer.name != "none":
+        if informed and not several:
             yield f"semi-informed attackers learn from one anonymised version alone ({name})"
     scored = {row.attacker for row in run.table.conditions}
     specs = {name: spec for name, spec in attacker_specs(run.config).items() if name in scored}

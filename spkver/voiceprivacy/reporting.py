@@ -160,7 +160,7 @@ def verdict(results: Json) -> tuple[str, str]:
     text += f" on {where}, {worst.n_enrolled} enrolled speakers"
     text += f"; without anonymisation it is {percent(original.value)}" if original.known else ""
     knows, draws = _KNOWS[worst.scenario], results["anonymiser"]["training_draws"]
-    if worst.scenario == "semi-informed" and results["config"]["anonymizer"]["name"] != "none":
+    if worst.scenario == "semi-informed":
         knows += f", trained on {draws} version{'s' if draws > 1 else ''} of it"
     details = f"The strongest attacker is {worst.strongest} ({worst.scenario}, {knows})"
     if len(worst.draws) > 1:

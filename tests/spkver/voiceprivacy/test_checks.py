@@ -25,7 +25,7 @@ from spkver.voiceprivacy.choosing import attackers_run, chosen_attackers, descri
 from spkver.voiceprivacy.recording_checks import broken_recordings, equal_files, file_tags, resemblance
 from spkver.voiceprivacy.reporting import averages, challenge_rows, verdict
 from spkver.voiceprivacy.sets import Sets, find_datasets
-from spkver.voiceprivacy.settings import ChallengeConfig, Config
+from spkver.voiceprivacy.settings import ChallengeConfig, Config, TwinConfig
 
 CONFIGS = Path(__file__).resolve().parents[3] / "recipes" / "voiceprivacy" / "config"
 SCENARIOS = {"o": "original", "i": "ignorant", "l": "lazy-informed", "s": "semi-informed"}
@@ -198,8 +198,8 @@ VOICES = ("campplus-adapted", "gmm-svm")
 CONFIG = Config(attackers=("campplus-adapted", "campplus", "gmm-svm", "gmm-ubm"))
 
 
-def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = ()) -> str:
-    run = evaluated(table, given, CONFIG, failures=[{"attacker": name} for name in failed])
+def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = (), config: Config = CONFIG) -> str:
+    run = evaluated(table, given, config, failures=[{"attacker": name} for name in failed])
     return "".join(finding.text for finding in checks.overestimated(run))
 
 
@@ -224,7 +224,9 @@ def test_reasons_of_the_rates(rates: dict[str, float], attackers: tuple[str, ...
 def test_reasons_of_training_and_failures() -> None:
     table = rows(VOICES, 0.005, **GOOD)
     assert "few speakers (train: 99)" in alarm(table, sets(FEW_TRAINING_SPEAKERS - 1))
-    assert "one anonymised version alone (train)" in alarm(table, sets(draws=0))
+    for name in ("", "none"):
+        config = replace(CONFIG, anonymizer=TwinConfig(name=name))
+        assert "one anonymised version alone (train)" in alarm(table, sets(draws=0), config=config)
     told = alarm(table, sets(1, 0), failed=("ge2e", "ge2e"))
     assert told.endswith("; and attackers failed (ge2e).")
     assert told.count("; ") == 2
@@ -302,7 +304,8 @@ def test_files_under_wrong_names_or_without_speech_forbid_a_verdict(
             path = paths[kind][f"u{number:02d}"] = tmp_path / f"{kind}{number:02d}.wav"
             soundfile.write(path, np.clip(samples, -1, 1), 8000)
     sides = [DataDir(tmp_path / kind, paths[kind], dict.fromkeys(paths[kind], "s")) for kind in "oa"]
-    (found,) = resemblance(Sets((), {"x": sides[0]}, {"x": (sides[1],)}), Config(), 1)
+    named = Config(anonymizer=TwinConfig(name="none"))  # a setting exempts nothing
+    (found,) = resemblance(Sets((), {"x": sides[0]}, {"x": (sides[1],)}), named, 1)
     assert found.level == level, found.text
 
 
