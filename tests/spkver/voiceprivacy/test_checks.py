@@ -289,7 +289,8 @@ TRANSFORMATIONS = {
     [
         *((name, 0, "error" if name == "noise alone" else "ok") for name in TRANSFORMATIONS),
         ("nothing", 1, "error"),  # every file has another's name
-        ("nothing", 3, "warning"),  # every third one
+        ("nothing", 3, "error"),  # every third one
+        ("nothing", 8, "warning"),
     ],
 )
 def test_files_under_wrong_names_or_without_speech_forbid_a_verdict(
