@@ -24,7 +24,7 @@ from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few
 from spkbase.files import load_json
 from spkver.anonymization import RECORD
-from spkver.attackers import attacker_name
+from spkver.attackers import attacker_name, default_attackers
 from spkver.datadir import SEXES_POOLED, enrolment
 from spkver.voiceprivacy import recording_checks
 from spkver.voiceprivacy.assessment import AttackerOrder, Table
@@ -383,6 +383,7 @@ CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
     recording_checks.equal_audio,
     recording_checks.broken_recordings,
     recording_checks.file_tags,
+    recording_checks.hidden_speech,
     missing_lists,
     few_speakers,
     independence,
@@ -407,7 +408,9 @@ def reasons(run: Evaluated) -> Iterator[str]:
     - On original speech no attacker has an EER of ``weak_attacker_eer`` or below.
     - Attackers with more knowledge (semi-informed) are significantly weaker than attackers with less.
     - Training sets have few speakers, or one anonymised version.
-    - No attacker uses a neural network, none adapts to the trials, or one failed.
+    - No attacker uses a neural network, no network has seen anonymised speech, no attacker adapts to the trials, or one
+      failed.
+    - Default attackers that can run here were left out.
     """
     for outcome in run.main("original"):
         if (rate := outcome.eer.value) > run.config.weak_attacker_eer:
@@ -439,8 +442,13 @@ def reasons(run: Evaluated) -> Iterator[str]:
     adapted = {attacker_name(one) for one, theirs in run.config.attacker_settings.items() if theirs.get("adapted")}
     if not any(spec.is_network for spec in specs.values()):
         yield "no attacker uses a neural network"
+    elif not any(":" in spec.preset for spec in specs.values()):  # how plug-ins were trained is not known
+        yield "no attacker's network has seen anonymised speech"
     if not any(spec.adapts or name in adapted for name, spec in specs.items()):
         yield "no attacker adapts to the trials"
+    usual = default_attackers()
+    if left := [name for name in usual if name not in run.config.attackers]:
+        yield f"{len(left)} of the {len(usual)} default attackers were not run ({few(left, most=6)})"
     if run.failures:
         yield f"attackers failed ({', '.join(failures_by_attacker(run.failures))})"
 

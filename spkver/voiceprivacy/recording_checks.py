@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 _PART = 4096  # bytes
 _FEWEST = 10
+_BITS = {"PCM_24": 24, "PCM_32": 32, "FLOAT": 32, "DOUBLE": 64}  # other files: 16
 _MANY = 0.2  # share of recordings that are not nearer to their own originals; each adds half a point to the EER
 _MISSED, _SEVERAL = 2, 3  # recordings further than half of the others: one may be by chance, three in 30 are not
 
@@ -148,6 +149,21 @@ def file_tags(sets: Sets, config: Config, jobs: int | None) -> Iterator[Finding]
         yield Finding("warning", "tags of files", text)
 
 
+def hidden_speech(sets: Sets, config: Config, jobs: int | None) -> Iterator[Finding]:
+    """Note anonymised files with more bits or a higher sampling rate than the originals, where speech may be hidden."""
+    found = []
+    for name, twin in sets.twins.items():
+        for utterance in spaced(sorted(twin.recordings)):
+            with suppress(soundfile.LibsndfileError, OSError):
+                before, after = (soundfile.info(side.recordings[utterance]) for side in (sets.original[name], twin))
+                if after.samplerate > before.samplerate or _BITS.get(after.subtype, 16) > _BITS.get(before.subtype, 16):
+                    found.append(f"{twin.name}/{utterance}, {after.subtype} at {after.samplerate} Hz")
+    if found:
+        text = f"{len(found)} anonymised files have more bits or a higher sampling rate than their originals"
+        text += f" ({few(found)}). Attackers do not look for original speech there: convert the files."
+        yield Finding("note", "hidden speech", text)
+
+
 def resemblance(sets: Sets, config: Config, jobs: int | None) -> Iterator[Finding]:
     """Check that anonymised recordings are nearer to their own originals than to other originals.
 
@@ -214,5 +230,6 @@ RECORDING_CHECKS: tuple[Callable[[Sets, Config, int | None], Iterator[Finding]],
     equal_audio,
     broken_recordings,
     file_tags,
+    hidden_speech,
 )
 """All checks of recordings."""

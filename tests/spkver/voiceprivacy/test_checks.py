@@ -22,7 +22,7 @@ from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.assessment import AttackerOrder, Table, compare_scenarios
 from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, Evaluated
 from spkver.voiceprivacy.choosing import attackers_run, chosen_attackers, describe_absent, describe_unwatched
-from spkver.voiceprivacy.recording_checks import broken_recordings, equal_files, file_tags, resemblance
+from spkver.voiceprivacy.recording_checks import broken_recordings, equal_files, file_tags, hidden_speech, resemblance
 from spkver.voiceprivacy.reporting import averages, challenge_rows, verdict
 from spkver.voiceprivacy.sets import Sets, find_datasets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config, TwinConfig
@@ -194,8 +194,9 @@ def test_lists_whose_pooled_rate_is_far_above_both_are_named(pooled: float, told
 
 # --- privacy that is probably overestimated ---------------------------------------------------------------------------
 
-VOICES = ("campplus-adapted", "gmm-svm")
-CONFIG = Config(attackers=("campplus-adapted", "campplus", "gmm-svm", "gmm-ubm"))
+VOICES = ("campplus-adapted", "onnx-net", "gmm-svm")
+NAMED = ("campplus-adapted", "campplus", "gmm-svm", "gmm-ubm", "onnx:net.onnx")
+CONFIG = Config(attackers=tuple(dict.fromkeys((*default_attackers(), *NAMED))))
 
 
 def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = (), config: Config = CONFIG) -> str:
@@ -212,6 +213,7 @@ def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = (),
         (GOOD, VOICES, 0.05, "(x_test ignorant: campplus-adapted alone is ahead, beyond both intervals)"),
         (GOOD, ("gmm-svm", "gmm-ubm"), 0.005, "no attacker uses a neural network"),
         (GOOD, ("campplus", "gmm-svm"), 0.005, "no attacker adapts to the trials"),
+        (GOOD, ("campplus-adapted", "gmm-svm"), 0.005, "because no attacker's network has seen anonymised speech."),
     ],
 )
 def test_reasons_of_the_rates(rates: dict[str, float], attackers: tuple[str, ...], behind: float, text: str) -> None:
@@ -231,6 +233,13 @@ def test_reasons_of_training_and_failures() -> None:
     assert told.endswith("; and attackers failed (ge2e).")
     assert told.count("; ") == 2
     assert alarm(rows(VOICES, o=0.4), sets(1, 0)) == ""  # original speech alone
+
+
+def test_default_attackers_that_were_left_out_by_hand_are_a_reason() -> None:
+    left, usual = ("gmm-svm", "session"), default_attackers()
+    config = replace(CONFIG, attackers=tuple(name for name in CONFIG.attackers if name not in left))
+    told = alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)
+    assert told.endswith(f"because 2 of the {len(usual)} default attackers were not run (gmm-svm, session).")
 
 
 def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None:
@@ -335,6 +344,20 @@ def test_tags_that_name_the_speaker_are_a_warning(tmp_path: Path) -> None:
     (found,) = file_tags(Sets((), {"x": twin}, {"x": (twin,)}), Config(), 1)
     assert f"{tmp_path.name}/a, artist" in found.text
     assert "/b" not in found.text
+
+
+def test_files_that_have_room_for_original_speech_are_noted(tmp_path: Path) -> None:
+    sides = dict[str, dict[str, Path]](o={}, a={})
+    kinds = {"same": ("PCM_16", 8000), "bits": ("PCM_24", 8000), "rate": ("PCM_16", 16000)}
+    for name, (subtype, rate) in kinds.items():
+        for side, (kind, at) in {"o": ("PCM_16", 8000), "a": (subtype, rate)}.items():
+            path = sides[side][name] = tmp_path / f"{side}-{name}.wav"
+            soundfile.write(path, np.zeros(80), at, subtype=kind)
+    original, twin = (DataDir(tmp_path / side, paths, dict.fromkeys(paths, "s")) for side, paths in sides.items())
+    (found,) = hidden_speech(Sets((), {"x": original}, {"x": (twin,)}), Config(), 1)
+    assert found.level == "note"
+    assert "(a/bits, PCM_24 at 8000 Hz, a/rate, PCM_16 at 16000 Hz)" in found.text
+    assert not list(hidden_speech(Sets((), {"x": original}, {"x": (original,)}), Config(), 1))
 
 
 # --- summary and averages ---------------------------------------------------------------------------------------------
