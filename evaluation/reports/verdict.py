@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +44,7 @@ class Headline:
     @property
     def word(self) -> str:
         """Amount of protection in words; see `word_of`."""
-        return word_of(self.judged)[0]
+        return word_of(self.judged, self.worst.n_enrolled)[0]
 
     @property
     def level(self) -> int | None:
@@ -68,13 +69,18 @@ def level_of(eer: float, targets: Sequence[float] = TARGETS) -> int:
     return bisect_right(targets, eer + 1e-12)
 
 
-def word_of(eer: Interval) -> tuple[str, int | None]:
-    """Return the protection that an EER shows in words, and its level (None if the interval spans more than two).
+def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]:
+    """Return the protection that an EER of so many speakers shows in words, and its level.
+
+    If the interval spans more than two levels, the word is of its upper end and the level is of the value; both say
+    nothing (the level is None) if the upper end is at the highest level.
 
     Examples
     --------
-    >>> [word_of(Interval(0.12, *ends))[0] for ends in ((0.11, 0.19), (0.08, 0.19), (0.08, 0.21))]
+    >>> [word_of(Interval(0.12, *ends))[0] for ends in ((0.11, 0.19), (0.08, 0.19), (0.08, 0.41))]
     ['Weak protection', 'Between very weak and weak protection', 'Too few speakers or draws to say']
+    >>> word_of(Interval(0.045, 0.008, 0.254), 16)
+    ('At best moderate protection (16 speakers: too few to say how little)', 0)
     >>> word_of(Interval(0.0, 0.0, 0.36))  # no error seen: certain for these speakers only
     ('No protection of these speakers, too few to say of others', 0)
     """
@@ -83,8 +89,11 @@ def word_of(eer: Interval) -> tuple[str, int | None]:
     low, high = level_of(eer.low), level_of(eer.high)
     if high - low > 1 and round(eer.value, 3) == 0:
         return "No protection of these speakers, too few to say of others", 0
-    if high - low > 1:
+    if high - low > 1 and high == len(TARGETS):
         return "Too few speakers or draws to say", None
+    if high - low > 1:
+        of = f"{speakers:.0f} speakers: too few" if speakers > 0 else "too few speakers or draws"
+        return f"At best {WORDS[high].lower()} protection ({of} to say how little)", min(level_of(eer.value), high)
     word = f"Between {WORDS[low].lower()} and {WORDS[high].lower()}" if high > low else WORDS[low]
     return f"{word} protection", low
 
@@ -113,14 +122,21 @@ def headlines(results: Results) -> list[Headline]:
 
 
 def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]:
-    """Return the verdict in a few words and its level, from the interval of the smallest rate over all data sets."""
+    """Return the verdict in a few words and its level, from the interval of the smallest rate over all data sets.
+
+    If a check forbids a verdict, the upper end of this interval still holds: an attacker recognised people.
+    """
+    judged = _smallest([headline.judged for headline in found if headline.anonymised] or [Interval()])
     if refused := [check["check"] for check in results.sanity if check["level"] == "error"]:
-        return f"No verdict: {', '.join(dict.fromkeys(refused))}", None
+        forbidden = ", ".join(dict.fromkeys(refused))
+        if judged.has_interval and (high := level_of(judged.high)) < len(TARGETS):
+            return f"No verdict of protection ({forbidden}); at most {WORDS[high].lower()}", high
+        return f"No verdict: {forbidden}", None
     if not found:
         return "No result", None
     if not found[0].anonymised:
         return "Not anonymised", None
-    word, level = word_of(_smallest([headline.judged for headline in found if headline.anonymised]))
+    word, level = word_of(judged, found[0].worst.n_enrolled)
     no_network = (results.raw.get("attackers_run") or {}).get("networks") == []
     return f"{word}{', no neural attacker was run' if no_network else ''}", level
 

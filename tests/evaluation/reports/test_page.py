@@ -184,7 +184,14 @@ def test_the_verdict_of_the_recipe_is_shown(results: dict[str, Any]) -> None:
         (0.05, 0.01, 0.09, "Very weak protection", ""),
         (0.099, 0.05, 0.15, "Between very weak and weak protection", "from very weak to weak"),
         (0.1, 0.1, 0.19, "Weak protection", ""),
-        (0.25, 0.15, 0.35, "Too few speakers or draws to say", "from weak to good"),
+        (
+            0.25,
+            0.15,
+            0.35,
+            "At best good protection (too few speakers or draws to say how little)",
+            "from weak to good",
+        ),
+        (0.25, 0.15, 0.41, "Too few speakers or draws to say", "from weak to strong"),
         (0.39, 0.3, 0.5, "Between good and strong protection", "from good to strong"),
         (0.5, 0.45, 0.5, "Strong protection", ""),
         (0.3, None, None, "Good protection by the point estimate", "No interval is given"),
@@ -220,8 +227,9 @@ def test_the_interval_of_the_word_counts_in_scenarios_and_data_sets() -> None:
     assert "the true level may lie anywhere from weak to moderate" in text
     assert "would reach 43.2 % on these trials by chance, and less than 39.5 % in 1 of 20 cases" in text
     rows[1]["intervals"]["eer.rocch"] = {"low": 0.09, "high": 0.28}
+    rows[1]["n_enrolled"] = rows[2]["n_enrolled"] = 16
     text = read(render_page({"format": 1, "conditions": rows}, folder=".")).text
-    assert " Too few speakers or draws to say " in text
+    assert " At best moderate protection (16 speakers: too few to say how little) " in text
     assert "a perfect anonymiser, and" not in text
 
 
@@ -266,6 +274,10 @@ def test_a_check_can_forbid_a_verdict_and_no_network_stands_in_the_badge() -> No
     text = read(render_page(results, folder=".")).text
     assert " No verdict: resemblance " in text
     assert "Strong protection" not in text
+    # what an attacker recognised, it recognised whatever the files hold
+    results["conditions"][0] |= {"eer": {"rocch": 0.02}, "intervals": {"eer.rocch": {"low": 0.0, "high": 0.06}}}
+    text = read(render_page(results, folder=".")).text
+    assert " No verdict of protection (resemblance); at most very weak " in text
 
 
 def test_the_worst_data_set_decides_and_original_speech_is_not_judged() -> None:
