@@ -52,6 +52,16 @@ class Headline:
         return word_of(self.judged)[1] if self.anonymised else None
 
     @property
+    def asked(self) -> str:
+        """What the attacker was asked, and how often it errs, in a sentence."""
+        both = "two anonymised recordings" if self.anonymised else "two recordings"
+        both = "an original and an anonymised recording" if self.worst.scenario == "ignorant" else both
+        text = (
+            f"Asked whether {both} are of the same person, the strongest attacker {errs(self.eer, self.worst.n_target)}"
+        )
+        return f"{text}; by chance it would err 1 in 2 times."
+
+    @property
     def reach(self) -> tuple[str, str]:
         """The lowest and the highest level that the interval reaches."""
         low, high = (WORDS[level_of(end)].lower() for end in (self.judged.low, self.judged.high))
@@ -139,6 +149,21 @@ def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]
     word, level = word_of(judged, found[0].worst.n_enrolled)
     no_network = (results.raw.get("attackers_run") or {}).get("networks") == []
     return f"{word}{', no neural attacker was run' if no_network else ''}", level
+
+
+def errs(eer: Interval, n_target: float = math.nan) -> str:
+    """Return how often an attacker errs in words, by the upper end if the rate is below one of the target trials.
+
+    Examples
+    --------
+    >>> errs(Interval(0.006, 0.0, 0.13), 32), errs(Interval(0.006, 0.0, 0.13), 320), errs(Interval(0.0), 32)
+    ('errs at most 1 in 8 times', 'errs 1 in 167 times', 'does not err on these trials')
+    """
+    if eer.value <= 0:
+        return "does not err on these trials"
+    if eer.has_interval and eer.value * n_target < 1:
+        return f"errs at most {one_in(eer.high)} times"
+    return f"errs {one_in(eer.value)} times"
 
 
 def one_in(share: float) -> str:

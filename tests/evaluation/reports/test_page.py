@@ -630,7 +630,7 @@ def test_two_plain_sentences_then_the_figure_what_speaks_against_it_and_the_name
         render_page(bare(results), folder=".").partition("</header>")[0] + "</header></main></div></body></html>"
     )
     places = [head.text.index(part) for part in (
-        "Asked whether two anonymised recordings are of the same person, the strongest attacker errs 1 in ",
+        "Asked whether two anonymised recordings are of the same person, the strongest attacker errs at most 1 in ",
         "by chance it would err 1 in 2 times. Without anonymisation it",
         "Equal error rate ",
         "Nobody measured words. Nor 1.9 points.",

@@ -386,6 +386,12 @@ def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
     assert verdict_on(rows(o=0.02, s=0.1), simulated=True)[0].startswith("SIMULATED speech")
     assert "trained on 4 versions of it" in verdict_on(rows(o=0.02, s=0.1))[1]
     assert "nothing can be said of its privacy" in verdict_on(rows(o=0.02))[0]
+    # one side is original, and none of 200 target trials can tell 1 in 1,000
+    said = verdict_on(rows(o=0.02, i=0.001, s=0.2))[0]
+    assert said.startswith(
+        "Asked whether an original and an anonymised recording are of the same person, the strongest"
+    )
+    assert "errs at most 1 in 48 times; by chance" in said  # the upper end is 2.1 %
 
 
 def test_averages_weigh_corpora_and_report_the_targets_reached() -> None:
