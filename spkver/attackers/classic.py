@@ -212,7 +212,7 @@ class GmmUbmAttacker:
             enrolled = lists.select(enrolment, set(models.segments))
             statistics = source.averaged(extracted, model, enrolled, sessions)
             adapted = adapt_multisession(model, statistics, replace(source.map, normalise=False), work=work)
-            frames, ids = source.feature_set(extracted, attack.tested).frames, source.by_name(extracted, attack.tested)
+            frames, ids = source.extract(extracted, attack.tested).frames, source.by_name(extracted, attack.tested)
             contents, rows = np.unique([ids[name] for name in trials.segment_ids.tolist()], return_inverse=True)
             asked = Trials(trials.model_ids, contents.astype(object), trials.models, rows[trials.segments])
             return lists.as_scores(trials, score_gmm_ubm(model, adapted, frames.value, asked, work=work).values)
@@ -416,7 +416,7 @@ def train_attacker(
 def check_training(
     datadir: DataDir, attackers: Sequence[GmmUbmAttacker | VectorAttacker], *, seed: int, jobs: int | None = None
 ) -> None:
-    """Check all headers and settings of a training of attackers by mixtures before anything long starts.
+    """Check all headers and settings for the training of GMM-based attackers before anything long starts.
 
     Raises
     ------

@@ -61,7 +61,7 @@ class VectorSource(Protocol):
     def record(self) -> Any:
         """All that the vectors depend on besides the recordings."""
 
-    def extract(self, extracted: Extracted, directory: DataDir) -> None:
+    def extract(self, extracted: Extracted, directory: DataDir) -> Any:
         """Read the recordings of a data directory that have not been read before."""
 
     def fit(self, extracted: Extracted, training: DataDir, folder: str) -> Vectors:
@@ -150,12 +150,8 @@ class MixtureSource:
         mixture = None if self.ubm.file is None else file_digest(self.ubm.file)
         return [self.features, self.ubm, self.total_variability or self.map, self.session_seconds, mixture]
 
-    def extract(self, extracted: Extracted, directory: DataDir) -> None:
-        """Extract features."""
-        self.feature_set(extracted, directory)
-
-    def feature_set(self, extracted: Extracted, directory: DataDir) -> FeatureSet:
-        """Return the features of the recordings of a directory, which may be some of a larger set."""
+    def extract(self, extracted: Extracted, directory: DataDir) -> FeatureSet:
+        """Extract features, or return those of a larger set that holds the recordings of the directory."""
         known, paths = extracted.features.setdefault(fingerprint(self.features), []), set(directory.recordings.values())
         for found in known:
             if found.ids.keys() >= paths:
@@ -177,7 +173,7 @@ class MixtureSource:
 
     def universal_model(self, extracted: Extracted, training: DataDir, folder: str) -> Stage[TrainedUbm]:
         """Train the mixture, or reuse the one from an earlier run."""
-        found = self.feature_set(extracted, training)
+        found = self.extract(extracted, training)
         names = tuple(sorted({found.ids[path] for path in training.recordings.values()}))
         key = fingerprint(found.frames.fingerprint, names, self.record[-1], self.ubm)[:_KEY]
         run = Run(make_folder(extracted.run.path(f"{folder}/mixture-{key}")), jobs=extracted.run.jobs, quiet=True)
@@ -187,7 +183,7 @@ class MixtureSource:
         self, extracted: Extracted, ubm: GaussianMixture, directory: DataDir, *, sessions: bool = False
     ) -> Statistics:
         """Return the statistics of each recording, or of sessions of it with their speakers as models."""
-        found = self.feature_set(extracted, directory)
+        found = self.extract(extracted, directory)
         frames: Any = found.frames
         owners = {found.ids[path]: directory.speakers[name] for name, path in directory.recordings.items()}
         if sessions:
@@ -221,7 +217,7 @@ class MixtureSource:
 
     def by_name(self, extracted: Extracted, directory: DataDir) -> dict[str, str]:
         """Return the id in features and statistics of each utterance."""
-        ids = self.feature_set(extracted, directory).ids
+        ids = self.extract(extracted, directory).ids
         return {name: ids[path] for name, path in directory.recordings.items()}
 
     def fit(self, extracted: Extracted, training: DataDir, folder: str) -> MixtureVectors:

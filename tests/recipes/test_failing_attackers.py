@@ -42,7 +42,10 @@ FUNCTIONS = {
     "exits": ("os._exit(7)", "ended with status 7"),
     "forks": ("subprocess.Popen(['sleep', '3600']); time.sleep(3600)", "the time limit"),
     "deaf": ("signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)", "the time limit"),
-    "half": ("if 'm001-3' in tested: 1 / 0\n    return [1.0] * len(trials)", "ZeroDivisionError"),
+    "half": (
+        "if 'm001-3' in str([path.resolve() for path in tested.values()]): 1 / 0\n    return [1.0] * len(trials)",
+        "ZeroDivisionError",
+    ),
 }
 COMMANDS = {
     "com-fails": ("echo no luck >&2; exit 3", "ended with status 3: no luck"),

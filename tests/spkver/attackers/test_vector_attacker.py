@@ -15,7 +15,7 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.runs import Run
 from spkver.attackers import make_attacker, parse_spec, registry
 from spkver.attackers.chain_choice import check_chains
-from spkver.attackers.lists import enrolled_speech, limited, match_trials
+from spkver.attackers.lists import enrolled_speech, limited, match_trials, select
 from spkver.attackers.protocol import Attack, Extracted, TrainingSet
 from spkver.attackers.sources import ExtractorSource
 from spkver.attackers.vector_attacker import extractor_attacker, ivector_attacker, score_vectors
@@ -134,6 +134,13 @@ def test_each_recording_is_heard_once(speech, extractor, tmp_path):
     file.unlink()
     np.testing.assert_array_equal(scores_of(attacker_of(extractor), attack, tmp_path / "out"), values)
     assert len(calls.read_text()) == total + len(speech["tested"])
+    # sides of a fold bear the name of the training set, and have files of their own
+    names = sorted(speech["training"].recordings)
+    for _ in range(2):
+        extracted = place(tmp_path / "folds")
+        for side in (names[::2], names[1::2]):
+            ExtractorSource(extractor).extract(extracted, select(speech["training"], side))
+    assert len(calls.read_text()) == total + len(speech["tested"]) + len(names)
 
 
 def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extractor, tmp_path):
