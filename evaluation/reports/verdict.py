@@ -11,6 +11,9 @@ from evaluation.plots import TARGETS
 from evaluation.reports.results import Outcome, Results
 from evaluation.uncertainty import Interval, minimum_of
 
+_CLOSED = "knows that the speaker is one of the enrolled (closed set)"
+_CENTRED = "subtracts from the scores of each model their mean (whole-list)"
+
 WORDS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
 
 
@@ -27,14 +30,18 @@ class Headline:
     original : Interval
         EER without anonymisation.
     judged : Interval
-        Basis of the verdict: the smallest rate over lists (each sex and pooled trials), scenarios, and open and closed
-        sets of speakers.
+        Basis of the verdict: the smallest rate over lists (each sex and pooled trials), scenarios, open and closed
+        sets of speakers, and scores without the mean of each model. If its level is below that of `eer`, both are this
+        rate, and `worst` is its outcome, with its attacker.
+    how : str
+        What the attacker does besides for this rate; empty if nothing.
     """
 
     worst: Outcome
     eer: Interval
     original: Interval
     judged: Interval
+    how: str = ""
 
     @property
     def anonymised(self) -> bool:
@@ -119,15 +126,25 @@ def headlines(results: Results) -> list[Headline]:
         worst = min(anonymised or every, key=lambda outcome: (outcome.eer.value, outcome.gender != "all"))
         same = [outcome for outcome in every if outcome.gender == worst.gender]
         original = next((outcome.rate for outcome in same if not outcome.anonymised), Interval())
-        eer = judged = worst.rate
+        eer, how = (judged := worst.rate), ""
         if anonymised:
             eer = _smallest([outcome.rate for outcome in same if outcome.anonymised])
             over = worst.minimum_over_scenarios
             if over and over.interval.has_interval and eer.has_interval:
                 eer = replace(eer, low=over.interval.low, high=over.interval.high)
-            closed = [outcome.closed_set.eer for outcome in anonymised if outcome.closed_set]
-            judged = _smallest([*(outcome.rate for outcome in anonymised), *closed])
-        found.append(Headline(worst, eer, original, judged))
+            others = [
+                (one.eer, how, replace(outcome, strongest=one.attacker, draws=()))
+                for outcome in anonymised
+                for how, one in ((_CLOSED, outcome.closed_set), (_CENTRED, outcome.centred))
+                if one
+            ]
+            judged = _smallest([*(outcome.rate for outcome in anonymised), *(rate for rate, *_ in others)])
+            how = next((how for rate, how, _ in others if rate.value == judged.value < worst.eer.value), "")
+            if how and level_of(judged.value) < level_of(eer.value):
+                eer, worst = judged, next(outcome for rate, _, outcome in others if rate.value == judged.value)
+                originals = (one for one in every if one.gender == worst.gender and not one.anonymised)
+                original = next((outcome.rate for outcome in originals), Interval())
+        found.append(Headline(worst, eer, original, judged, how))
     return sorted(found, key=lambda headline: (not headline.anonymised, headline.judged.value))
 
 

@@ -155,6 +155,7 @@ def verdict(results: Json) -> tuple[str, str]:
         text += f" ({100 * results['config']['evaluation']['level']:g} % interval of the smallest over attackers and"
         text += f" scenarios: {percent(eer.low)} to {percent(eer.high)})"
     where = worst.dataset + {"f": " (women)", "m": " (men)"}.get(worst.gender, "")
+    text += f", where it {found[0].how}," if found[0].how and eer == found[0].judged else ""
     text += f" on {where}, {worst.n_enrolled} enrolled speakers"
     text += f"; without anonymisation it is {percent(original.value)}" if original.known else ""
     knows, draws = _KNOWS[worst.scenario], results["anonymiser"]["training_draws"]

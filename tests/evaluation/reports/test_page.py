@@ -236,11 +236,12 @@ def test_the_interval_of_the_word_counts_in_scenarios_and_data_sets() -> None:
 def test_the_word_is_by_the_worst_list_and_by_the_worst_of_open_and_closed_sets() -> None:
     """Pooled scores of lists with other offsets look private, and so do those with an offset for each utterance."""
 
-    def page(closed: float, **rates: float) -> str:
+    def page(closed: float, centred: float | None = None, **rates: float) -> str:
         rows = [
             {"dataset": "d", "gender": gender, "scenario": "ignorant", "attacker": "a", "eer": {"rocch": rate}}
             | {"intervals": {"eer.rocch": {"low": rate, "high": rate}}}
             | {"closed_set": {"eer": {"value": closed, "low": closed, "high": closed}, "identification": {"value": 1}}}
+            | {"centred": centred and {"value": centred, "low": centred, "high": centred}}
             for gender, rate in rates.items()
         ]
         return read(render_page({"format": 1, "conditions": rows}, folder=".")).text
@@ -251,7 +252,16 @@ def test_the_word_is_by_the_worst_list_and_by_the_worst_of_open_and_closed_sets(
     text = page(0.016, f=0.35, m=0.35, all=0.336)
     assert " Very weak protection " in text
     assert "is one of the enrolled (closed set)" in text.replace("\N{NO-BREAK SPACE}", " ")
+    assert " d 1.6 % equal error rate" in text.replace(
+        "\N{NO-BREAK SPACE}", " "
+    )  # the card and the sentence say the same
+    assert "33.6" not in text[: text.index("Original against")] if "Original against" in text else text
+    assert "the strongest attacker errs 1 in 62 times" in text
     assert "enrolled (closed set)" not in page(0.5, f=0.35, m=0.35, all=0.336)
+    text = page(0.5, centred=0.001, f=0.35, m=0.35, all=0.404)
+    assert " Very weak protection " in text
+    assert "the strongest attacker errs 1 in 1,000 times" in text
+    assert "there the attacker subtracts from the scores of each model their mean (whole-list)" in text
 
 
 @pytest.mark.parametrize(("individual", "told"), [(0.87506, True), (0.5, False)])

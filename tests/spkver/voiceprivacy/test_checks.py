@@ -386,6 +386,12 @@ def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
     assert verdict_on(rows(o=0.02, s=0.1), simulated=True)[0].startswith("SIMULATED speech")
     assert "trained on 4 versions of it" in verdict_on(rows(o=0.02, s=0.1))[1]
     assert "nothing can be said of its privacy" in verdict_on(rows(o=0.02))[0]
+    offsets = [row | {"centred": {"value": 0.01, "low": 0.0, "high": 0.02}} for row in rows(o=0.02, s=0.4)]
+    said = verdict_on(offsets)[0]
+    assert "errs 1 in 100 times" in said
+    assert (
+        "0.0 % to 2.0 %), where it subtracts from the scores of each model their mean (whole-list), on x_test" in said
+    )
     # one side is original, and none of 200 target trials can tell 1 in 1,000
     said = verdict_on(rows(o=0.02, i=0.001, s=0.2))[0]
     assert said.startswith(
