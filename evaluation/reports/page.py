@@ -32,7 +32,7 @@ from evaluation.reports.results import (
     parse_results,
 )
 from evaluation.reports.tables import FIGURES, MISSING, table_rows
-from evaluation.reports.verdict import TARGETS, badge, headlines, one_in, word_of
+from evaluation.reports.verdict import TARGETS, badge, errs, headlines, word_of
 from evaluation.trials import SCENARIO_ORDER
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
@@ -412,7 +412,7 @@ def _environment() -> Any:
         lstrip_blocks=True,
         extensions=["jinja2.ext.do"],
     )
-    shown: tuple[Any, ...] = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, one_in)
+    shown: tuple[Any, ...] = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, errs)
     shown += (level_class, on_ruler, supported, pictures.short)
     filters: dict[str, Any] = {function.__name__: function for function in shown}
     environment.filters |= filters | {

@@ -183,6 +183,8 @@ class Condition(Row):
     tested : tuple of int
         Numbers of test recordings in each trial list, to which whole-list attackers adapt; empty if unknown.
     closed_set : ClosedSet, optional
+    centred : Interval, optional
+        Equal error rate after the mean of each model is subtracted from its scores, where it is clearly lower.
     draws : tuple of Draw
         Results of each anonymised version of the trials.
     worst_case : WorstCase, optional
@@ -211,6 +213,7 @@ class Condition(Row):
     content: str = ""
     tested: tuple[int, ...] = ()
     closed_set: ClosedSet | None = None
+    centred: Interval | None = None
     draws: tuple[Draw, ...] = ()
     worst_case: WorstCase | None = None
     cmc: tuple[float, ...] | None = None
@@ -336,6 +339,8 @@ class Outcome(WithMinimum):
         The strongest attacker that does not use the words spoken; None if all or none of the attackers do.
     closed_set : AttackerRate, optional
         Smallest error rate in a closed set, with the interval of the minimum over attackers.
+    centred : AttackerRate, optional
+        Smallest error rate after the mean of each model is subtracted, which takes the whole list.
     identification : Identification, optional
         Largest share of identified speakers, with the interval of the maximum.
     minimum, minimum_over_scenarios : Minimum, optional
@@ -367,6 +372,7 @@ class Outcome(WithMinimum):
     levels: dict[str, SmallestRate]
     without_content: SmallestRate | None
     closed_set: AttackerRate | None
+    centred: AttackerRate | None
     identification: Identification | None
     minimum: Minimum | None
     minimum_over_scenarios: Minimum | None
@@ -629,7 +635,8 @@ def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
     named = [
         Identification(who, found.identification, found.candidates) for who, found in sets if found.identification.known
     ]
-    lowest = min(closed, key=lambda one: one.eer.value, default=None)
+    by_model = [AttackerRate(one.attacker, one.centred) for one in part if one.centred]
+    lowest, without = (min(them, key=lambda one: one.eer.value, default=None) for them in (closed, by_model))
     highest = max(named, key=lambda one: one.share.value, default=None)
     # the worst ZEBRA and linkability over attackers, and these attackers
     disclosed = {
@@ -666,6 +673,7 @@ def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
         levels={level: least([one for one in part if one.level == level], level) for level in levels},
         without_content=least(voices, "without_content") if 0 < len(voices) < len(part) else None,
         closed_set=lowest and replace(lowest, eer=minimum_of(one.eer for one in closed)),
+        centred=without and replace(without, eer=minimum_of(one.eer for one in by_model)),
         identification=highest and replace(highest, share=maximum_of(one.share for one in named)),
         minimum=smallest.get("minimum"),
         minimum_over_scenarios=over.get("minimum"),

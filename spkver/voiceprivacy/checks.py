@@ -24,7 +24,7 @@ from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few
 from spkbase.files import load_json
 from spkver.anonymization import RECORD
-from spkver.attackers import attacker_name
+from spkver.attackers import attacker_name, default_attackers
 from spkver.datadir import SEXES_POOLED, enrolment
 from spkver.voiceprivacy import recording_checks
 from spkver.voiceprivacy.assessment import AttackerOrder, Table
@@ -282,8 +282,6 @@ def independence(run: Evaluated) -> Iterator[Finding]:
 def draws(run: Evaluated) -> Iterator[Finding]:
     """Check the number of anonymised versions of the training sets and of the trials."""
     sets, rows = run.sets, run.table.conditions
-    if run.config.anonymizer.name == "none":
-        return
     for name in sets.training_sets if any(row.scenario == "semi-informed" for row in rows) else ():
         count = len(sets.versions[name])
         text = f"Semi-informed attackers learnt from {count} anonymised version{'s' if count > 1 else ''} of {name}"
@@ -385,6 +383,7 @@ CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
     recording_checks.equal_audio,
     recording_checks.broken_recordings,
     recording_checks.file_tags,
+    recording_checks.hidden_speech,
     missing_lists,
     few_speakers,
     independence,
@@ -409,7 +408,9 @@ def reasons(run: Evaluated) -> Iterator[str]:
     - On original speech no attacker has an EER of ``weak_attacker_eer`` or below.
     - Attackers with more knowledge (semi-informed) are significantly weaker than attackers with less.
     - Training sets have few speakers, or one anonymised version.
-    - No attacker uses a neural network, none adapts to the trials, or one failed.
+    - No attacker uses a neural network, no network has seen anonymised speech, no attacker adapts to the trials, or one
+      failed.
+    - Default attackers that can run here were left out.
     """
     for outcome in run.main("original"):
         if (rate := outcome.eer.value) > run.config.weak_attacker_eer:
@@ -434,15 +435,20 @@ def reasons(run: Evaluated) -> Iterator[str]:
         if count < FEW_TRAINING_SPEAKERS:
             yield f"attackers learn from few speakers ({name}: {count})"
         several = len(run.sets.versions[name]) > 1 or run.sets.is_fixed(name)
-        if informed and not several and run.config.anonymizer.name != "none":
+        if informed and not several:
             yield f"semi-informed attackers learn from one anonymised version alone ({name})"
     scored = {row.attacker for row in run.table.conditions}
     specs = {name: spec for name, spec in attacker_specs(run.config).items() if name in scored}
     adapted = {attacker_name(one) for one, theirs in run.config.attacker_settings.items() if theirs.get("adapted")}
     if not any(spec.is_network for spec in specs.values()):
         yield "no attacker uses a neural network"
+    elif not any(":" in spec.preset for spec in specs.values()):  # how plug-ins were trained is not known
+        yield "no attacker's network has seen anonymised speech"
     if not any(spec.adapts or name in adapted for name, spec in specs.items()):
         yield "no attacker adapts to the trials"
+    usual = default_attackers()
+    if left := [name for name in usual if name not in run.config.attackers]:
+        yield f"{len(left)} of the {len(usual)} default attackers were not run ({few(left, most=6)})"
     if run.failures:
         yield f"attackers failed ({', '.join(failures_by_attacker(run.failures))})"
 

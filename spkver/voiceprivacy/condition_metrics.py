@@ -7,11 +7,15 @@ any trial is the maximum over the draws.
 In a closed set the attacker knows that the speaker is enrolled. Its equal error rate is computed from scores centred
 over the enrolled speakers (`evaluation.calibration.closed_set_scores`); identification is the share of utterances whose
 speaker ranks first among all enrolled. Both need a trial list that is a full cross.
+
+Whoever has the list can also centre the scores of each model over its trials. That error rate is given where it is
+clearly lower: then scores have an offset for each model, as raw log-likelihoods have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +43,7 @@ from spkver.voiceprivacy.settings import EvaluationConfig
 Json = dict[str, Any]
 
 _MOST_RESAMPLES = 300  # for the interval of a closed set's EER: its standard error is then known within some 4 %
+_CLEARLY = 0.02  # smaller gains may be chance, and change no word
 _TOPS = (2, 5, 10)  # ranks up to which a target speaker counts as found
 _ALL_SIZES = 500  # with more enrolled speakers the curve has fewer points
 _OF_A_DRAW = ("eer", "cllr", "min_cllr", "zebra")  # metrics that are given for each draw
@@ -73,6 +78,7 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     closed, closed_of_draws, closed_notes = closed_set_of(
         draws, key, speakers, tables if is_ranked else None, resampling
     )
+    centred = centred_by_model(draws, key, speakers, resampling, metrics["eer"]["rocch"])
     of_speakers, worst = [], []
     for scores, (ranks, why) in zip(draws, ranked, strict=True):
         notes |= why if is_ranked or ranks is None else {}
@@ -104,6 +110,7 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
         content=condition.content,
         tested=condition.tested,
         closed_set=closed,
+        centred=centred,
         draws=tuple(
             Draw(number, path, {name: found[name] for name in _OF_A_DRAW}, rates)
             for (number, path), found, rates in zip(condition.scores.items(), of_draws, closed_of_draws, strict=True)
@@ -225,17 +232,8 @@ def closed_set_of(
         centred = [closed_set_scores(scores.subset(find_rows(key, scores))) for scores in draws]
     except DataError as error:
         return None, none, {"closed_set": f"not given: {error.text}"}
-    samples = [sample_from(scores, key, segment_speakers=speakers, bootstrap_by="trial")[0] for scores in centred]
-    rates = [eer(sample.runs()) for sample in samples]
-    rate = Interval(sum(rates) / len(rates))
-    if resampling.resamples:
-        fewer = replace(resampling, resamples=min(resampling.resamples, _MOST_RESAMPLES))
-        try:
-            drawn = [sample_from(one, key, segment_speakers=speakers, bootstrap_by="id")[0] for one in centred]
-            least = minima_over_attackers({"": drawn}, {"": [""]}, resampling=fewer, permutations=0)[""].interval
-            rate = replace(rate, low=least.low, high=least.high)
-        except DataError:  # fewer than two speakers
-            pass
+    rates = _rates(centred, key)
+    rate = _with_ends(sum(rates) / len(rates), centred, key, speakers, resampling)
     # only the first rank matters here, so galleries of all sizes may be treated as the largest
     largest = int(linkage.all_draws(tables).impostors.max())
     candidates = tables[0].impostors + 1
@@ -252,6 +250,40 @@ def closed_set_of(
         float(np.mean(1 / candidates)),
     )
     return closed, [{"eer": rate, "identification": share} for rate, share in zip(rates, shares, strict=True)], {}
+
+
+def centred_by_model(
+    draws: Sequence[Scores], key: Key, speakers: Mapping[str, str], resampling: Resampling, raw: float
+) -> Interval | None:
+    """Return the equal error rate of scores centred over the trials of each model, averaged over draws.
+
+    None if it is not clearly below the rate of the scores as they are (`raw`), or if scores are infinite.
+    """
+    centred = []
+    for scores in (scores.subset(find_rows(key, scores)) for scores in draws):
+        if not np.isfinite(scores.values).all():
+            return None
+        means = np.bincount(scores.models, scores.values) / np.maximum(np.bincount(scores.models), 1)
+        centred.append(replace(scores, values=scores.values - means[scores.models]))
+    value = float(np.mean(_rates(centred, key)))
+    return _with_ends(value, centred, key, speakers, resampling) if raw > value + _CLEARLY else None
+
+
+def _rates(draws: Sequence[Scores], key: Key) -> list[float]:
+    return [eer(*split_scores(scores, key)) for scores in draws]
+
+
+def _with_ends(
+    value: float, draws: Sequence[Scores], key: Key, speakers: Mapping[str, str], resampling: Resampling
+) -> Interval:
+    """Return the mean rate of draws with its interval, whose high end holds for the worst of several attackers."""
+    if resampling.resamples:
+        fewer = replace(resampling, resamples=min(resampling.resamples, _MOST_RESAMPLES))
+        with suppress(DataError):  # fewer than two speakers
+            drawn = [sample_from(one, key, segment_speakers=speakers, bootstrap_by="id")[0] for one in draws]
+            least = minima_over_attackers({"": drawn}, {"": [""]}, resampling=fewer, permutations=0)[""].interval
+            return Interval(value, least.low, least.high)
+    return Interval(value)
 
 
 def worst_of(draws: Sequence[WorstCase]) -> WorstCase:

@@ -461,7 +461,11 @@ class _Planner:
         self, fusion: Fusion | None, members: Sequence[PlanRow], file: str, origin: Stamp, gender: str
     ) -> PlanRow:
         """Return a row whose scores are those of others, fused or joined."""
-        name, level = (members[0].name, members[0].level) if fusion is None else (fusion.name, _highest(members))
+        name, level = (
+            (members[0].name, members[0].level)
+            if fusion is None
+            else (fusion.name, highest(one.level for one in members))
+        )
         content = members[0].content if fusion is None else ""
         more: dict[str, Any] = {"content": content, "gender": gender, "members": tuple(members)}
         row = replace(members[0], name=name, attacker=fusion, file=file, origin=origin, level=level, **more)
@@ -497,5 +501,6 @@ class _Planner:
         self.made.folds[kind], self.made.left_out[kind], self.made.whole[kind] = folds, left_out, whole
 
 
-def _highest(members: Sequence[PlanRow]) -> str:
-    return max((row.level for row in members), key=list(LEVELS).index)
+def highest(levels: Iterable[str]) -> str:
+    """Return the highest of some levels of knowledge."""
+    return max(levels, key=list(LEVELS).index)

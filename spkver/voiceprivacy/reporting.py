@@ -150,17 +150,16 @@ def verdict(results: Json) -> tuple[str, str]:
     if not found:  # user-supplied attackers may serve original speech alone
         return f"{start}On anonymised speech no attacker has scores: nothing can be said of its privacy.", ""
     worst, eer, original = found[0].worst, found[0].eer, found[0].original
-    errs = f"errs {reports.one_in(eer.value)} times" if eer.value > 0 else "does not err on these trials"
-    text = f"{start}Asked whether two anonymised recordings are of the same person, the strongest attacker {errs};"
-    text += f" by chance it would err 1 in 2 times. That is an equal error rate of {percent(eer.value)}"
+    text = f"{start}{found[0].asked} That is an equal error rate of {percent(eer.value)}"
     if eer.has_interval:
         text += f" ({100 * results['config']['evaluation']['level']:g} % interval of the smallest over attackers and"
         text += f" scenarios: {percent(eer.low)} to {percent(eer.high)})"
     where = worst.dataset + {"f": " (women)", "m": " (men)"}.get(worst.gender, "")
+    text += f", where it {found[0].how}," if found[0].how and eer == found[0].judged else ""
     text += f" on {where}, {worst.n_enrolled} enrolled speakers"
     text += f"; without anonymisation it is {percent(original.value)}" if original.known else ""
     knows, draws = _KNOWS[worst.scenario], results["anonymiser"]["training_draws"]
-    if worst.scenario == "semi-informed" and results["config"]["anonymizer"]["name"] != "none":
+    if worst.scenario == "semi-informed":
         knows += f", trained on {draws} version{'s' if draws > 1 else ''} of it"
     details = f"The strongest attacker is {worst.strongest} ({worst.scenario}, {knows})"
     if len(worst.draws) > 1:

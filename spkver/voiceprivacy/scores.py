@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from evaluation.formats import read_scores, write_scores
-from evaluation.trials import TRIAL_BY_TRIAL, Scores
+from evaluation.trials import INVERTING, TRIAL_BY_TRIAL, Scores
 from spkbase.errors import DataError, Problems, SpkverError
 from spkbase.files import load_json, make_folder, write_json
 from spkbase.plugins import TimeLimitError
@@ -33,7 +33,7 @@ from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
 from spkver.attackers import ENDING, Extracted, Fusion, cut, fuse, learn_weights
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.plan import Plan, PlanRow, trial_name
+from spkver.voiceprivacy.plan import Plan, PlanRow, highest, trial_name
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 
 logger = logging.getLogger(__name__)
@@ -204,6 +204,12 @@ def score(
             return
         if row.attacker is None and len(members) < len(row.members):
             return
+        if (
+            isinstance(row.attacker, Fusion)
+            and row.attacker.inverts
+            and INVERTING not in {one.level for one in members}
+        ):
+            return
         if len(members) < len(row.members):
             origin = run.origin(origin.name, inputs=[one.name for one in members], after=[origin])
 
@@ -240,7 +246,7 @@ def score(
                 if error := failures.of_rows.get(row.file):
                     _note(experiment, row, error)
             assert dataset is not None
-            found = list(_conditions(sets, dataset, rows, plan, stages))
+            found = list(_conditions(run, sets, dataset, rows, plan, stages))
             seconds = time.perf_counter() - started
             where = dataset.name, scenario.name if scenario else ""
             logger.info("%s, %s: %d lists of trials scored in %.1f s", *where, len(found), seconds)
@@ -352,9 +358,23 @@ def _note(experiment: Experiment, row: PlanRow, error: Exception) -> None:
 
 
 def _conditions(
-    sets: Sets, dataset: Dataset, rows: Sequence[PlanRow], plan: Plan, stages: Mapping[str, Stage[Any]]
+    run: Run, sets: Sets, dataset: Dataset, rows: Sequence[PlanRow], plan: Plan, stages: Mapping[str, Stage[Any]]
 ) -> Iterator[Scored]:
-    """Yield the conditions of a scenario that have scores of the first draw; pooled sexes come last."""
+    """Yield the conditions of a scenario that have scores of the first draw; pooled sexes come last.
+
+    The level of a fusion is the highest of its members with weight.
+    """
+
+    def weights_file(row: PlanRow) -> str:
+        return plan.weights_file(row, [one for one in row.members if one.file in stages])
+
+    def level(row: PlanRow) -> str:
+        members = row.members
+        if isinstance(row.attacker, Fusion):
+            weights = load_json(run.path(weights_file(row)))["weights"]["weights"]
+            members = tuple(one for one in members if weights.get(one.name))
+        return highest(map(level, members)) if members else row.level
+
     scenario = rows[0].scenario
     assert scenario is not None
     draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
@@ -368,7 +388,7 @@ def _conditions(
         if 1 not in scored:
             continue
         tested = [row.attack.trials for row in scored[1].members] if gender == POOLED and scored[1].members else []
-        weights = [plan.weights_file(row, row.members) for row in scored.values() if isinstance(row.attacker, Fusion)]
+        weights = [weights_file(row) for row in scored.values() if isinstance(row.attacker, Fusion)]
         yield Scored(
             dataset=dataset.name,
             gender=gender,
@@ -377,7 +397,7 @@ def _conditions(
             lists=f"lists/{trial_name(dataset, gender)}",
             scores={draw: row.file for draw, row in scored.items()},
             made_from=tuple(stages[row.file].fingerprint for row in scored.values()),
-            level=scored[1].level,
+            level=level(scored[1]),
             content=scored[1].content,
             tested=tuple(len(np.unique(trials.segments)) for trials in tested or [scored[1].attack.trials]),
             lacking=tuple(draw for draw in draws if draw not in scored),

@@ -82,14 +82,13 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
             for name in sets.missing:
                 versions[name] = (make(name, "", anonymizer.of(sides.get(name, "")), seed),)
             for name, side in sides.items():
-                if max(map(anonymizer.draws, ("training",) if side == "training" else ("enrolment", "trials"))) > 1:
-                    config = anonymizer.of(side)
-                    if is_fixed(config):
-                        once[name] = f"since {config.name} with these parameters uses no random numbers"
-                    elif name not in sets.missing and (
-                        why := another_anonymizer(versions[name][0], config, is_named=is_named)
-                    ):
-                        once[name] = why
+                config, beside = anonymizer.of(side), ("training",) if side == "training" else ("enrolment", "trials")
+                found = None if name in sets.missing else versions[name][0]
+                why = another_anonymizer(found, config, is_named=is_named) if found else ""
+                if not why and is_fixed(config):
+                    once[name] = f"since {config.name} with these parameters uses no random numbers"
+                elif why and max(map(anonymizer.draws, beside)) > 1:
+                    once[name] = why
             whole = [name for one in sets.datasets if not set(one.tested) & once.keys() for name in one.tested]
             for name in dict.fromkeys([*sets.training_sets, *whole]):
                 # the challenge's own random numbers do not depend on the seed: a second version would equal the first
@@ -121,8 +120,11 @@ def another_anonymizer(twin: DataDir, config: AnonymizerConfig, *, is_named: boo
     """Return the reason why an existing twin gets no further versions by an anonymiser, or an empty text.
 
     A suffix does not prove which system made the twin: the challenge uses ``_mcadams``, too. The settings in the record
-    must equal the configuration; without a record the configuration must name the anonymiser (`is_named`).
+    must equal the configuration; without a record the configuration must name the anonymiser (`is_named`). No existing
+    twin was made by ``none``, since `check_twin` refuses original audio.
     """
+    if config.name == "none":
+        return "since its recordings differ from the originals: anonymizer.name=none did not make them"
     record = _record(twin)
     if record is None:
         unknown = "since its folder has no record of how it was made; if you know, set anonymizer.name"

@@ -29,6 +29,9 @@ def knows(training, seed):
 
 def guesses(training, seed):
     return lambda enrolment, tested, trials: [noise(m, s, "guess") for m, s in trials]
+
+def fails(training, seed):
+    raise RuntimeError("no inversion")
 """
 ATTACKERS = ["gmm-ubm", "knows", "guesses", "fusion"]
 
@@ -41,16 +44,20 @@ def oracles(tmp_path_factory):
     return folder
 
 
-def run(layout, output, oracles, *more, **others):
-    """Run the recipe on the women's lists."""
-    settings = {
+def settings(oracles, *more):
+    """Settings for the women's lists."""
+    return {
         "attackers": json.dumps([*ATTACKERS, *more]),
         "attacker_settings.knows.preset": f"{oracles}/oracles.py:knows",
         "attacker_settings.guesses.preset": f"{oracles}/oracles.py:guesses",
         "evaluation__resamples": 0,
         "lists": "[f]",
     }
-    return evaluated(layout, output, **{**settings, **others})
+
+
+def run(layout, output, oracles, *more, **others):
+    """Run the recipe on the women's lists."""
+    return evaluated(layout, output, **{**settings(oracles, *more), **others})
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +150,18 @@ def test_who_has_no_scores_for_the_background_is_left_out_and_told(layout, oracl
         assert "ready" not in fusion["weights"]["weights"]
         assert "there is no" in fusion["left_out"]["ready"]
     assert any("ready" in one["text"] for one in findings(results, "fusion"))
+
+
+def test_members_without_weight_or_scores_give_a_fusion_no_knowledge(layout, oracles, tmp_path):
+    knowledge = {"attacker_settings.guesses.level": "whole-list", "attacker_settings.fails.level": "inverting"}
+    fails = {"attacker_settings.fails.preset": f"{oracles}/oracles.py:fails"}
+    outcome = run_recipe(layout, tmp_path / "out", **settings(oracles, "fails"), **knowledge, **fails)
+    assert "1 attacker failed" in outcome.err
+    results = results_of(tmp_path / "out")
+    levels = {one["attacker"]: one["level"] for one in results["conditions"]}
+    assert levels == dict.fromkeys(("gmm-ubm", "knows", "fusion", "fusion-trial-by-trial"), "trial-by-trial") | {
+        "guesses": "whole-list"
+    }
 
 
 def test_a_fusion_of_nobody_says_so(layout, tmp_path, output):

@@ -184,7 +184,14 @@ def test_the_verdict_of_the_recipe_is_shown(results: dict[str, Any]) -> None:
         (0.05, 0.01, 0.09, "Very weak protection", ""),
         (0.099, 0.05, 0.15, "Between very weak and weak protection", "from very weak to weak"),
         (0.1, 0.1, 0.19, "Weak protection", ""),
-        (0.25, 0.15, 0.35, "Too few speakers or draws to say", "from weak to good"),
+        (
+            0.25,
+            0.15,
+            0.35,
+            "At best good protection (too few speakers or draws to say how little)",
+            "from weak to good",
+        ),
+        (0.25, 0.15, 0.41, "Too few speakers or draws to say", "from weak to strong"),
         (0.39, 0.3, 0.5, "Between good and strong protection", "from good to strong"),
         (0.5, 0.45, 0.5, "Strong protection", ""),
         (0.3, None, None, "Good protection by the point estimate", "No interval is given"),
@@ -220,19 +227,21 @@ def test_the_interval_of_the_word_counts_in_scenarios_and_data_sets() -> None:
     assert "the true level may lie anywhere from weak to moderate" in text
     assert "would reach 43.2 % on these trials by chance, and less than 39.5 % in 1 of 20 cases" in text
     rows[1]["intervals"]["eer.rocch"] = {"low": 0.09, "high": 0.28}
+    rows[1]["n_enrolled"] = rows[2]["n_enrolled"] = 16
     text = read(render_page({"format": 1, "conditions": rows}, folder=".")).text
-    assert " Too few speakers or draws to say " in text
+    assert " At best moderate protection (16 speakers: too few to say how little) " in text
     assert "a perfect anonymiser, and" not in text
 
 
 def test_the_word_is_by_the_worst_list_and_by_the_worst_of_open_and_closed_sets() -> None:
     """Pooled scores of lists with other offsets look private, and so do those with an offset for each utterance."""
 
-    def page(closed: float, **rates: float) -> str:
+    def page(closed: float, centred: float | None = None, **rates: float) -> str:
         rows = [
             {"dataset": "d", "gender": gender, "scenario": "ignorant", "attacker": "a", "eer": {"rocch": rate}}
             | {"intervals": {"eer.rocch": {"low": rate, "high": rate}}}
             | {"closed_set": {"eer": {"value": closed, "low": closed, "high": closed}, "identification": {"value": 1}}}
+            | {"centred": centred and {"value": centred, "low": centred, "high": centred}}
             for gender, rate in rates.items()
         ]
         return read(render_page({"format": 1, "conditions": rows}, folder=".")).text
@@ -243,7 +252,16 @@ def test_the_word_is_by_the_worst_list_and_by_the_worst_of_open_and_closed_sets(
     text = page(0.016, f=0.35, m=0.35, all=0.336)
     assert " Very weak protection " in text
     assert "is one of the enrolled (closed set)" in text.replace("\N{NO-BREAK SPACE}", " ")
+    assert " d 1.6 % equal error rate" in text.replace(
+        "\N{NO-BREAK SPACE}", " "
+    )  # the card and the sentence say the same
+    assert "33.6" not in text[: text.index("Original against")] if "Original against" in text else text
+    assert "the strongest attacker errs 1 in 62 times" in text
     assert "enrolled (closed set)" not in page(0.5, f=0.35, m=0.35, all=0.336)
+    text = page(0.5, centred=0.001, f=0.35, m=0.35, all=0.404)
+    assert " Very weak protection " in text
+    assert "the strongest attacker errs 1 in 1,000 times" in text
+    assert "there the attacker subtracts from the scores of each model their mean (whole-list)" in text
 
 
 @pytest.mark.parametrize(("individual", "told"), [(0.87506, True), (0.5, False)])
@@ -266,6 +284,10 @@ def test_a_check_can_forbid_a_verdict_and_no_network_stands_in_the_badge() -> No
     text = read(render_page(results, folder=".")).text
     assert " No verdict: resemblance " in text
     assert "Strong protection" not in text
+    # what an attacker recognised, it recognised whatever the files hold
+    results["conditions"][0] |= {"eer": {"rocch": 0.02}, "intervals": {"eer.rocch": {"low": 0.0, "high": 0.06}}}
+    text = read(render_page(results, folder=".")).text
+    assert " No verdict of protection (resemblance); at most very weak " in text
 
 
 def test_the_worst_data_set_decides_and_original_speech_is_not_judged() -> None:
@@ -618,7 +640,7 @@ def test_two_plain_sentences_then_the_figure_what_speaks_against_it_and_the_name
         render_page(bare(results), folder=".").partition("</header>")[0] + "</header></main></div></body></html>"
     )
     places = [head.text.index(part) for part in (
-        "Asked whether two anonymised recordings are of the same person, the strongest attacker errs 1 in ",
+        "Asked whether two anonymised recordings are of the same person, the strongest attacker errs at most 1 in ",
         "by chance it would err 1 in 2 times. Without anonymisation it",
         "Equal error rate ",
         "Nobody measured words. Nor 1.9 points.",

@@ -22,10 +22,10 @@ from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.assessment import AttackerOrder, Table, compare_scenarios
 from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, Evaluated
 from spkver.voiceprivacy.choosing import attackers_run, chosen_attackers, describe_absent, describe_unwatched
-from spkver.voiceprivacy.recording_checks import broken_recordings, equal_files, file_tags, resemblance
+from spkver.voiceprivacy.recording_checks import broken_recordings, equal_files, file_tags, hidden_speech, resemblance
 from spkver.voiceprivacy.reporting import averages, challenge_rows, verdict
 from spkver.voiceprivacy.sets import Sets, find_datasets
-from spkver.voiceprivacy.settings import ChallengeConfig, Config
+from spkver.voiceprivacy.settings import ChallengeConfig, Config, TwinConfig
 
 CONFIGS = Path(__file__).resolve().parents[3] / "recipes" / "voiceprivacy" / "config"
 SCENARIOS = {"o": "original", "i": "ignorant", "l": "lazy-informed", "s": "semi-informed"}
@@ -194,12 +194,13 @@ def test_lists_whose_pooled_rate_is_far_above_both_are_named(pooled: float, told
 
 # --- privacy that is probably overestimated ---------------------------------------------------------------------------
 
-VOICES = ("campplus-adapted", "gmm-svm")
-CONFIG = Config(attackers=("campplus-adapted", "campplus", "gmm-svm", "gmm-ubm"))
+VOICES = ("campplus-adapted", "onnx-net", "gmm-svm")
+NAMED = ("campplus-adapted", "campplus", "gmm-svm", "gmm-ubm", "onnx:net.onnx")
+CONFIG = Config(attackers=tuple(dict.fromkeys((*default_attackers(), *NAMED))))
 
 
-def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = ()) -> str:
-    run = evaluated(table, given, CONFIG, failures=[{"attacker": name} for name in failed])
+def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = (), config: Config = CONFIG) -> str:
+    run = evaluated(table, given, config, failures=[{"attacker": name} for name in failed])
     return "".join(finding.text for finding in checks.overestimated(run))
 
 
@@ -212,6 +213,7 @@ def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = ())
         (GOOD, VOICES, 0.05, "(x_test ignorant: campplus-adapted alone is ahead, beyond both intervals)"),
         (GOOD, ("gmm-svm", "gmm-ubm"), 0.005, "no attacker uses a neural network"),
         (GOOD, ("campplus", "gmm-svm"), 0.005, "no attacker adapts to the trials"),
+        (GOOD, ("campplus-adapted", "gmm-svm"), 0.005, "because no attacker's network has seen anonymised speech."),
     ],
 )
 def test_reasons_of_the_rates(rates: dict[str, float], attackers: tuple[str, ...], behind: float, text: str) -> None:
@@ -224,11 +226,20 @@ def test_reasons_of_the_rates(rates: dict[str, float], attackers: tuple[str, ...
 def test_reasons_of_training_and_failures() -> None:
     table = rows(VOICES, 0.005, **GOOD)
     assert "few speakers (train: 99)" in alarm(table, sets(FEW_TRAINING_SPEAKERS - 1))
-    assert "one anonymised version alone (train)" in alarm(table, sets(draws=0))
+    for name in ("", "none"):
+        config = replace(CONFIG, anonymizer=TwinConfig(name=name))
+        assert "one anonymised version alone (train)" in alarm(table, sets(draws=0), config=config)
     told = alarm(table, sets(1, 0), failed=("ge2e", "ge2e"))
     assert told.endswith("; and attackers failed (ge2e).")
     assert told.count("; ") == 2
     assert alarm(rows(VOICES, o=0.4), sets(1, 0)) == ""  # original speech alone
+
+
+def test_default_attackers_that_were_left_out_by_hand_are_a_reason() -> None:
+    left, usual = ("gmm-svm", "session"), default_attackers()
+    config = replace(CONFIG, attackers=tuple(name for name in CONFIG.attackers if name not in left))
+    told = alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)
+    assert told.endswith(f"because 2 of the {len(usual)} default attackers were not run (gmm-svm, session).")
 
 
 def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None:
@@ -287,7 +298,8 @@ TRANSFORMATIONS = {
     [
         *((name, 0, "error" if name == "noise alone" else "ok") for name in TRANSFORMATIONS),
         ("nothing", 1, "error"),  # every file has another's name
-        ("nothing", 3, "warning"),  # every third one
+        ("nothing", 3, "error"),  # every third one
+        ("nothing", 8, "warning"),
     ],
 )
 def test_files_under_wrong_names_or_without_speech_forbid_a_verdict(
@@ -302,7 +314,8 @@ def test_files_under_wrong_names_or_without_speech_forbid_a_verdict(
             path = paths[kind][f"u{number:02d}"] = tmp_path / f"{kind}{number:02d}.wav"
             soundfile.write(path, np.clip(samples, -1, 1), 8000)
     sides = [DataDir(tmp_path / kind, paths[kind], dict.fromkeys(paths[kind], "s")) for kind in "oa"]
-    (found,) = resemblance(Sets((), {"x": sides[0]}, {"x": (sides[1],)}), Config(), 1)
+    named = Config(anonymizer=TwinConfig(name="none"))  # a setting exempts nothing
+    (found,) = resemblance(Sets((), {"x": sides[0]}, {"x": (sides[1],)}), named, 1)
     assert found.level == level, found.text
 
 
@@ -333,6 +346,20 @@ def test_tags_that_name_the_speaker_are_a_warning(tmp_path: Path) -> None:
     assert "/b" not in found.text
 
 
+def test_files_that_have_room_for_original_speech_are_noted(tmp_path: Path) -> None:
+    sides = dict[str, dict[str, Path]](o={}, a={})
+    kinds = {"same": ("PCM_16", 8000), "bits": ("PCM_24", 8000), "rate": ("PCM_16", 16000)}
+    for name, (subtype, rate) in kinds.items():
+        for side, (kind, at) in {"o": ("PCM_16", 8000), "a": (subtype, rate)}.items():
+            path = sides[side][name] = tmp_path / f"{side}-{name}.wav"
+            soundfile.write(path, np.zeros(80), at, subtype=kind)
+    original, twin = (DataDir(tmp_path / side, paths, dict.fromkeys(paths, "s")) for side, paths in sides.items())
+    (found,) = hidden_speech(Sets((), {"x": original}, {"x": (twin,)}), Config(), 1)
+    assert found.level == "note"
+    assert "(a/bits, PCM_24 at 8000 Hz, a/rate, PCM_16 at 16000 Hz)" in found.text
+    assert not list(hidden_speech(Sets((), {"x": original}, {"x": (original,)}), Config(), 1))
+
+
 # --- summary and averages ---------------------------------------------------------------------------------------------
 
 
@@ -359,6 +386,18 @@ def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
     assert verdict_on(rows(o=0.02, s=0.1), simulated=True)[0].startswith("SIMULATED speech")
     assert "trained on 4 versions of it" in verdict_on(rows(o=0.02, s=0.1))[1]
     assert "nothing can be said of its privacy" in verdict_on(rows(o=0.02))[0]
+    offsets = [row | {"centred": {"value": 0.01, "low": 0.0, "high": 0.02}} for row in rows(o=0.02, s=0.4)]
+    said = verdict_on(offsets)[0]
+    assert "errs 1 in 100 times" in said
+    assert (
+        "0.0 % to 2.0 %), where it subtracts from the scores of each model their mean (whole-list), on x_test" in said
+    )
+    # one side is original, and none of 200 target trials can tell 1 in 1,000
+    said = verdict_on(rows(o=0.02, i=0.001, s=0.2))[0]
+    assert said.startswith(
+        "Asked whether an original and an anonymised recording are of the same person, the strongest"
+    )
+    assert "errs at most 1 in 48 times; by chance" in said  # the upper end is 2.1 %
 
 
 def test_averages_weigh_corpora_and_report_the_targets_reached() -> None:

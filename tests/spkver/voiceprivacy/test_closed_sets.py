@@ -12,7 +12,7 @@ from evaluation.linkage import Ranks, linkability_over_draws
 from evaluation.metrics import eer, worst_case
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Resampling
-from spkver.voiceprivacy.condition_metrics import closed_set_of, match_by_rank, rank_owners, worst_of
+from spkver.voiceprivacy.condition_metrics import centred_by_model, closed_set_of, match_by_rank, rank_owners, worst_of
 
 WOMEN, MEN = ["f1", "f2", "f3", "f4"], ["m1", "m2", "m3"]
 RESAMPLING = Resampling(50, 0)
@@ -71,6 +71,23 @@ def test_the_mean_over_draws_of_what_centred_scores_give_by_hand() -> None:
     whole = [replace(ranks, impostors=np.full(len(ranks), 3)) for ranks in tables_of(draws, key)]
     alone = linkability_over_draws(whole, np.array([4]), resampling=RESAMPLING)
     assert found.identification.low < alone.low[0]  # made for the largest of several attackers
+
+
+def test_offsets_of_models_hide_nothing_from_who_has_the_list() -> None:
+    """As raw log-likelihoods have them: they look like privacy."""
+    scores, key, speakers = trials(0)
+    offsets = 50 * np.random.default_rng(9).standard_normal(len(scores.model_ids))
+    shifted = replace(scores, values=scores.values + offsets[scores.models])
+    raw, shown = (eer(one.values[key.is_target], one.values[~key.is_target]) for one in (scores, shifted))
+    assert centred_by_model([scores], key, speakers, RESAMPLING, raw) is None
+    found = centred_by_model([shifted, shifted], key, speakers, RESAMPLING, shown)
+    assert found is not None
+    by_hand = scores.values.copy()
+    for model in range(len(scores.model_ids)):
+        by_hand[scores.models == model] -= scores.values[scores.models == model].mean()
+    assert_allclose(found.value, eer(by_hand[key.is_target], by_hand[~key.is_target]))
+    assert found.low <= found.value < shown - 0.1
+    assert found.has_interval
 
 
 def test_a_list_that_is_no_full_cross_has_none_and_the_reason(caplog: pytest.LogCaptureFixture) -> None:

@@ -64,6 +64,8 @@ def test_a_standing_twin_is_drawn_again_by_what_made_it_alone(tmp_path: Path) ->
     (tmp_path / RECORD).write_text(json.dumps({"anonymizer": record, "seed": 0}))
     assert not another_anonymizer(twin, config.of("trials"), is_named=False)  # by speaker, as is configured
     assert "another level" in another_anonymizer(twin, config.of("training"), is_named=False)  # by utterance
+    none = TwinConfig(name="none").of("trials")  # original audio was refused before
+    assert "recordings differ" in another_anonymizer(twin, none, is_named=True)
     (tmp_path / RECORD).write_text('{"anonymizer": [')  # a damaged one says nothing
     assert another_anonymizer(twin, config.of("trials"), is_named=False)
 
