@@ -1,7 +1,7 @@
 """Audio files: WAV, FLAC, NIST SPHERE, Ogg and MP3 in, one channel at a time, samples in [-1, 1] out.
 
 `read_audio` returns an `Audio`: samples and rate; `audio_header` rate, channels and length, without decoding.
-`doubtful_recordings` names recordings that are clipped, far too quiet, too short or silent.
+`usable_recordings` finds those that no attacker can use, `doubtful_recordings` those that are likely broken.
 
 Conventions
 -----------
@@ -22,6 +22,7 @@ import re
 import stat
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -56,6 +57,7 @@ _LEAST_RATE = 1000  # Hz; a header with less is damaged, and to resample from it
 _HIGHEST, _CLIPPED, _LOUD = 0.999, 0.001, 0.1  # of the peak; the share of samples above that clipping makes; its level
 _QUIET = 10 ** (-50 / 20)  # highest sample of a recording that is far too quiet
 _SHORT = 0.5  # s
+_SHORTEST, _PART = 0.1, 2048  # s that vectors need; samples from the middle that are mostly not silent
 _TAG = 1024  # bytes after the last chunk of a WAV file that may be anything, such as an ID3 tag
 
 
@@ -146,6 +148,26 @@ def check_headers(
     if problems is None:
         noted.raise_if_any()
     return headers
+
+
+def usable_recordings(
+    recordings: Mapping[str, Path], problems: Problems, *, jobs: int | None = None
+) -> dict[str, Path]:
+    """Return the recordings that attackers can use: readable, at least 0.1 s long and not silent.
+
+    Of most files the header and 2048 samples are read.
+
+    Parameters
+    ----------
+    recordings : mapping of str to Path
+        Id to audio file.
+    problems : Problems
+        Takes the errors of the others.
+    jobs : int, optional
+        Worker threads; all cores by default.
+    """
+    checked = Work(jobs).map(partial(caught, function=_usable), recordings.values(), description="checking recordings")
+    return problems.sift(zip(recordings, checked, strict=True))
 
 
 def doubtful_recordings(recordings: Mapping[str, Path], *, jobs: int | None = None) -> list[str]:
@@ -301,6 +323,22 @@ def _sound_header(path: Path, shortest: float) -> AudioHeader:
         text = f"{header.seconds:.3f} s are too short: at least {shortest:g} s are needed"
         raise DataError(text, file=path, remedy="remove it from the lists")
     return header
+
+
+def _usable(path: Path) -> Path:
+    remedy = (
+        "replace it, or leave it out on both sides: spkver datadir --drop-unusable, then spkver split --missing drop"
+    )
+    header = audio_header(path)
+    if header.seconds < _SHORTEST:
+        raise DataError(f"shorter than {_SHORTEST:g} s: {header.seconds:.3f} s", file=path, remedy=remedy)
+    with suppress(DataError, soundfile.LibsndfileError, OSError), _open(path) as file:  # else it is read whole
+        file.seek(max(0, header.n_samples // 2 - _PART // 2))
+        if file.read(_PART).any():
+            return path
+    if not read_audio(path, channel=0).samples.any():
+        raise DataError("silent: all samples are 0", file=path, remedy=remedy)
+    return path
 
 
 def _doubt(path: Path) -> str:

@@ -58,7 +58,7 @@ def challenge(results: Path, keys: Path, output: Path, extensions: tuple[str, ..
 def page(results: tuple[Path, ...], output: Path | None) -> None:
     """Write the HTML report of RESULTS.json and the score files that it names.
 
-    Several RESULTS, which have the same attackers, make one page that compares their anonymisers, with paired
+    Several RESULTS make one page that compares their anonymisers by the attackers that all have, with paired
     differences from the first; by default comparison.html in the current folder. The page is self-contained: it
     needs no network and no JavaScript, and can be printed.
 

@@ -12,7 +12,7 @@ import numpy as np
 from evaluation.formats import read_key, read_scores
 from evaluation.metrics import SortedScores, eer
 from evaluation.reports.pictures import short
-from evaluation.reports.results import GENDERS, Condition, Results
+from evaluation.reports.results import GENDERS, Condition, Results, parse_results, strongest
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling, Sample, holm, paired_differences, sample_from
 from spkbase.errors import DataError, few
@@ -20,24 +20,44 @@ from spkbase.errors import DataError, few
 _RESAMPLES = 200  # for paired differences
 
 
-def check_attackers(systems: Mapping[str, Results]) -> None:
-    """Refuse to compare anonymisers with different attackers, as the strongest of more attackers is stronger.
+def in_common(systems: Mapping[str, Results]) -> tuple[dict[str, Results], list[str]]:
+    """Keep the attackers that all anonymisers have, as the strongest of more attackers is stronger.
+
+    Returns
+    -------
+    results : dict of str to Results
+        The same results if the attackers are the same. Else the other attackers are left out, and the intervals are
+        those of single attackers, as the stated minima are over all attackers.
+    notes : list of str
+        The attackers that are left out of the results of each anonymiser, and the smallest EER that they reach.
 
     Raises
     ------
     DataError
-        If the attackers on a data set and scenario differ between anonymisers.
+        If anonymisers have no attacker in common on a list of trials.
     """
-    run: dict[str, dict[str, set[str]]] = {}
+    run: dict[tuple[str, ...], dict[str, set[str]]] = {}
     for name, results in systems.items():
         for row in results.conditions:
-            run.setdefault(f"{row.dataset}, {row.scenario}", {}).setdefault(name, set()).add(row.attacker)
+            run.setdefault(row.identity[:3], {}).setdefault(name, set()).add(row.attacker)
+    common = {where: set.intersection(*attackers.values()) for where, attackers in run.items()}
     for where, attackers in run.items():
-        every = set().union(*attackers.values())
-        for name, known in attackers.items():
-            if every - known:
-                text = f"expected the same attackers in all results, but on {where} {name} has no {few(every - known)}"
-                raise DataError(text, remedy="evaluate all anonymisers with the same setting 'attackers'")
+        if not common[where]:
+            each = "; ".join(f"{name} has {few(known)}" for name, known in attackers.items())
+            text = f"expected an attacker that all results have, but on {', '.join(where)} {each}"
+            raise DataError(text, remedy="evaluate all anonymisers with the same setting 'attackers'")
+    found, notes = dict[str, Results](), []
+    for name, results in systems.items():
+        is_kept = [row.attacker in common[row.identity[:3]] for row in results.conditions]
+        left = [row for row, kept in zip(results.conditions, is_kept, strict=True) if not kept]
+        rows = [row for row, kept in zip(results.raw["conditions"], is_kept, strict=True) if kept]
+        found[name] = parse_results({**results.raw, "conditions": rows, "summary": []})
+        if left:
+            best = strongest([row for row in left if row.scenario != "original"] or left)
+            names = few(dict.fromkeys(row.attacker for row in left))
+            text = f"{name} was also attacked by {names}: the smallest equal error rate is {100 * best.eer.value:.1f} %"
+            notes.append(f"{text} ({best.attacker}, {name_list(best.dataset, best.gender)}, {best.scenario}).")
+    return (found, notes) if notes else (dict(systems), notes)
 
 
 def paired_rates(

@@ -19,7 +19,7 @@ from typing import Any
 from evaluation.metrics import SCALE, ceiling_note, meaning_of
 from evaluation.plots import TradeOff, plot_privacy_utility
 from evaluation.reports import pictures
-from evaluation.reports.comparison import check_attackers, name_list, paired_rates, unlike_in
+from evaluation.reports.comparison import in_common, name_list, paired_rates, unlike_in
 from evaluation.reports.results import (
     GENDERS,
     Condition,
@@ -125,10 +125,10 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
     folders = {name: Path(folder) for name, (_, folder) in zip(names, sources, strict=True)}
     lists = list(dict.fromkeys(one for results in parsed for one in results.main_lists()))
     with one_error():
-        check_attackers(systems)
+        compared, left_out = in_common(systems)
         curves = []
         for count, trials in enumerate(lists, 1):
-            worst = {name: outcome for name, results in systems.items() if (outcome := results.worst(*trials))}
+            worst = {name: outcome for name, results in compared.items() if (outcome := results.worst(*trials))}
             drawn = {
                 name: (f"{pictures.short(name)}: {pictures.label_of(outcome)}", outcome, folders[name])
                 for name, outcome in worst.items()
@@ -137,14 +137,16 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
             curves.append((where, pictures.score_pictures(drawn, where, f"together-{count}")))
         side_by_side = []
         for dataset in dict.fromkeys(dataset for dataset, _ in lists):
-            rows = [
-                (name, next((found for found in headlines(results) if found.worst.dataset == dataset), None))
-                for name, results in systems.items()
-            ]
+            of_all, of_common = (
+                [next((one for one in headlines(results) if one.worst.dataset == dataset), None) for results in kind]
+                for kind in (systems.values(), compared.values())
+            )
+            rows = list(zip(systems, of_common, of_all, strict=True))
             rows.sort(key=lambda row: 1.0 if row[1] is None else -row[1].judged.value)
             side_by_side.append((dataset, rows))
-        values = {"systems": systems, "curves": curves, "side_by_side": side_by_side, "unlike": unlike_in(systems)}
-        return _render("comparison.html.j2", values | {"paired": paired_rates(systems, folders)})
+        values: dict[str, Any] = {"systems": systems, "curves": curves, "side_by_side": side_by_side}
+        values |= {"left_out": left_out, "unlike": unlike_in(systems), "paired": paired_rates(compared, folders)}
+        return _render("comparison.html.j2", values)
 
 
 def utility_values(results: Results) -> list[tuple[str, tuple[str, ...], Interval]]:

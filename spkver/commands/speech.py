@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spkbase import console
-from spkbase.errors import DataError
+from spkbase.errors import DataError, Problems, few
 from spkver.commands.options import datadir_argument
 
 if TYPE_CHECKING:
@@ -28,17 +28,19 @@ _LISTS = console.path_option("--lists", metavar="FOLDER", help="Folder with the 
 @console.path_option("-o", "--output", required=True, help="Folder to write the data directory to; it holds lists.")
 @console.path_option("--sexes", help="Lines 'speaker f|m', or a table with a column sex or gender.")
 @click.option("--separator", default="-", help="Separator after the speaker's name in file names.")
-def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> None:
+@click.option("--drop-unusable", is_flag=True, help="Leave out recordings that are unreadable, too short or silent.")
+def datadir(folder: Path, output: Path, sexes: Path | None, separator: str, drop_unusable: bool) -> None:
     """Make a data directory of FOLDER, which holds .wav, .flac, .sph, .ogg or .mp3 files of one channel each.
 
     The first sub-folder names the speaker: anna/01.wav is the utterance anna-01 of anna. Without sub-folders the
     file name begins with the speaker: anna-01.wav. Blanks in names become _ in ids. Recordings are not copied. The
-    command names recordings that are clipped, far too quiet, too short or silent.
+    command names recordings that are clipped, far too quiet or short, and refuses those that are silent, shorter than
+    0.1 s or unreadable.
 
     Example:
       spkver datadir recordings --output data/mine --sexes speakers.tsv
     """
-    from spkver.audio import check_headers, doubtful_recordings
+    from spkver.audio import check_headers, doubtful_recordings, usable_recordings
     from spkver.datadir import datadir_of_folder, match_sexes, write_datadir
 
     if (output / "wav.scp").exists():
@@ -48,7 +50,18 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
         made = datadir_of_folder(folder, output, separator=separator)
         if output.resolve() in {above.resolve() for path in made.recordings.values() for above in path.parents}:
             raise DataError("holds recordings of FOLDER", file=output, remedy="choose another --output")
-        check_headers(made.recordings)
+        problems = Problems()
+        usable = usable_recordings(made.recordings, problems)
+        usable = {name: usable[name] for name in check_headers(usable, problems=problems)}
+        try:
+            problems.raise_if_any()
+        except DataError as error:
+            text = f"{len(made) - len(usable)} of {len(made)} recordings"
+            if not drop_unusable:
+                remedy = "correct them, or leave them out: drop_unusable=True"
+                raise DataError(f"{text} cannot be used: {error}", file=folder, remedy=remedy) from error
+            logger.warning("%s: %s are left out: %s", folder, text, error)
+        made = replace(made, recordings=usable, speakers={name: made.speakers[name] for name in usable})
         for doubt in doubtful_recordings(made.recordings):
             logger.warning("%s: %s", folder, doubt)
     speakers = set(made.speakers.values())
@@ -69,31 +82,48 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
 )
 @click.option("--enrolment-utterances", type=int, default=3, help="Enrolment utterances of each test speaker.")
 @console.number_option("--seed", help="Seed of all draws.")
-def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, name: str | None, **rules: Any) -> None:
+@console.choice_option("--missing", of=["error", "drop"], help="Utterances that --twin lacks: an error, or left out.")
+def split(
+    datadir: Path, output: Path, twin: Path | None, suffix: str | None, name: str | None, missing: str, **rules: Any
+) -> None:
     """Split DATADIR into the sets of an evaluation: training, enrolment and trials.
 
     The seed draws the training speakers, a share of each sex, and the enrolment utterances of each other speaker.
     Trials compare all other utterances with every enrolled speaker of the same sex. Speakers with too few utterances
-    become training speakers. Without spk2gender women and men are pooled. Recordings are not copied.
+    become training speakers. Without spk2gender women and men are pooled. Recordings are not copied. Utterances that
+    the twin lacks are an error, or left out on both sides, and counted in split.json, by --missing drop.
 
     Example:
       spkver split data/mine --twin data/mine_anon --suffix _anon --output sets
     """
     from spkbase.files import load_json, read_id_list, write_json
     from spkver.anonymization import recorded_anonymizer
-    from spkver.datadir import SplitRules, check_suffix, read_datadir, split_datadir, twin_of_split, write_datadir
+    from spkver.datadir import (
+        SplitRules,
+        check_suffix,
+        drop_missing,
+        read_datadir,
+        split_datadir,
+        twin_of_split,
+        write_datadir,
+    )
 
     if (twin is None) != (suffix is None):
         raise click.UsageError("--twin and --suffix go together: the anonymised data directory, and a name for it")
+    if missing == "drop" and twin is None:
+        raise click.UsageError("--missing drop needs --twin, whose missing utterances are left out")
     if suffix is not None:
         check_suffix(suffix)
     source, chosen = read_datadir(datadir), SplitRules(**rules)
+    anonymised, left_out = None if twin is None else read_datadir(twin), list[str]()
+    if anonymised is not None and missing == "drop":
+        source, left_out = drop_missing(source, anonymised)
     with console.echo_log(logging.WARNING):
         made = split_datadir(source, output, name or source.name, chosen)
     copies = [made]
-    if twin is not None and suffix is not None:
-        copies.append(twin_of_split(made, read_datadir(twin), suffix))
-        if recorded_anonymizer(datadir) and not recorded_anonymizer(twin):
+    if anonymised is not None and suffix is not None:
+        copies.append(twin_of_split(made, anonymised, suffix))
+        if recorded_anonymizer(datadir) and not recorded_anonymizer(anonymised.path):
             about = "holds anonymised speech, by its anonymization.json, and --twin does not: are the two exchanged?"
             click.echo(f"Warning: {datadir}: {about}", err=True)
     record = {
@@ -103,6 +133,7 @@ def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, na
         "training": sorted(set(made.training.speakers.values())),
         "enrolment": list(made.enrolls.enrolls or ()),
         "trials": {sex: sorted(part.speakers) for sex, part in made.trials.items()},
+        **({"left_out": left_out} if left_out else {}),
     }
     # another split in the same folder would leave parts of itself among the sets
     before, there = output / RECORD, [part.path for part in made.parts() if part.path.exists()]
@@ -119,6 +150,8 @@ def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, na
             write_datadir(part)
     write_json(output / RECORD, record)
     notes = [f"Note: {note}." for parts in copies for note in parts.notes]
+    if left_out:
+        notes.append(f"Note: {len(left_out)} utterances that the twin lacks are left out: {few(left_out, repr)}.")
     click.echo("\n".join([_counts(made.parts()), *notes]))
     start = "" if twin is None else "The anonymised twin is split in the same way. "
     suffix = suffix or "_mcadams"

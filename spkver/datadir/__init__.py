@@ -17,6 +17,7 @@ from spkver.datadir.splitting import (
     SplitRules,
     check_suffix,
     draw_order,
+    drop_missing,
     full_cross,
     part_of,
     split_datadir,

@@ -171,6 +171,17 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     )
 
 
+def drop_missing(datadir: DataDir, twin: DataDir) -> tuple[DataDir, list[str]]:
+    """Return a data directory, without lists, of the utterances that its anonymised twin has, and the others' ids.
+
+    If the twin has fewer than half of them, nothing is left out: then its names are others.
+    """
+    ending = _ending(datadir.speakers, twin)
+    kept = [utterance for utterance in datadir.recordings if utterance + ending in twin.recordings]
+    part = part_of(datadir, datadir.path, kept if 2 * len(kept) > len(datadir) else datadir.recordings)
+    return part, sorted(datadir.recordings.keys() - part.recordings.keys())
+
+
 def check_suffix(suffix: str) -> None:
     """Check that a suffix can end the names of anonymised sets, and that no set of the layout has it already.
 
@@ -229,7 +240,8 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
         others = {folded(name): name for name in twin.recordings.keys() - speakers.keys()}
         if other := others.get(folded(lacking[0])):
             text += f"; {lacking[0]!a} and {other!a} differ only in case or Unicode form"
-        problems.add(text, remedy="add them, or name them as in the original; one ending of all, as _anon, is allowed")
+        remedy = "add them, or name them as in the original; one ending of all, as _anon, is allowed; or leave them out"
+        problems.add(text, remedy=f"{remedy} on both sides: drop_missing(), or spkver split --missing drop")
     shared = [utterance for utterance in speakers if utterance + ending in twin.speakers]
     if moved := [utterance for utterance in shared if twin.speakers[utterance + ending] != speakers[utterance]]:
         problems.add(f"{len(moved)} utterances of other speakers than in the original: {few(moved, repr)}")

@@ -6,11 +6,12 @@ import logging
 import os
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import click
 
-from spkbase.errors import Problems
-from spkbase.files import fingerprint
+from spkbase.errors import Problems, few
+from spkbase.files import fingerprint, load_json
 from spkver.attackers import (
     GmmUbmAttacker,
     MixtureSource,
@@ -19,8 +20,9 @@ from spkver.attackers import (
     default_attackers,
     named_only,
 )
-from spkver.audio import check_headers
+from spkver.audio import check_headers, usable_recordings
 from spkver.corpora import is_simulated
+from spkver.datadir import DataDir
 from spkver.features import check_recordings
 from spkver.voiceprivacy.choosing import (
     describe_absent,
@@ -65,6 +67,9 @@ def check(experiment: Experiment) -> Sets:
         headers = read_headers(sets, jobs=run.jobs)
         groups = fit_attackers(sets, headers, config, attackers)
         sets = replace(sets, rates=describe_rates(groups, attackers), rate_groups=groups)
+        record = experiment.data / "split.json"
+        if left := load_json(record).get("left_out") if record.is_file() else None:
+            logger.warning("%s: %d utterances were left out on both sides: %s", record, len(left), few(left))
         _check_speech(experiment, sets)
         check_attackers(attackers, sets, experiment.suffix)
     if not sets.missing:
@@ -92,6 +97,14 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
     """Check recordings and options of all existing directories; all problems are reported at once."""
     config, jobs = experiment.config, experiment.run.jobs
     problems = Problems()
+    directories = [*sets.original.values(), *sets.twins.values()]
+    listed = {str(path): path for directory in directories for path in directory.recordings.values()}
+    if any(spec.row for spec, _ in experiment.attackers):  # they read the recordings
+        listed = usable_recordings(listed, problems, jobs=jobs)
+
+    def usable(directory: DataDir) -> dict[str, Path]:
+        return {name: path for name, path in directory.recordings.items() if str(path) in listed}
+
     by_mixture: dict[str, list[GmmUbmAttacker | VectorAttacker]] = {}
     for group in sets.rate_groups:
         attackers = [one for _, one in group.attackers if isinstance(getattr(one, "source", None), MixtureSource)]
@@ -99,10 +112,10 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
         names = {name for one in sets.datasets if one.training in group.training for name in one.directories}
         kinds = {fingerprint(one.source.features.extraction()): one.source.features for one in attackers}
         for features, side in product(kinds.values(), (sets.original, sets.twins)):
-            for recordings in [directory.recordings for name, directory in side.items() if name in names]:
+            for recordings in [usable(directory) for name, directory in side.items() if name in names]:
                 check_recordings(recordings, features, work=experiment.run.work, problems=problems)
     for name in sets.missing:  # recordings that will be anonymised
-        check_headers(sets.original[name].recordings, problems=problems)
+        check_headers(usable(sets.original[name]), problems=problems)
     check_utility(sets, config, problems, jobs=jobs)
     if not problems.errors:
         for name in sets.training_sets:

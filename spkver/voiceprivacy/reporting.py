@@ -4,7 +4,9 @@ results.json, results<suffix>.json             everything; the first holds the l
 results<suffix>.csv                            the challenge's columns, then scenario, attacker and intervals
 exp/results_summary/result_for_rank<suffix>    the challenge's ranking file, for the attacker `challenge.attacker`
 exp/results_summary/eval_orig<suffix>/results_orig.txt, eval_anon<suffix>/results_anon.txt    its two parts
-exp/results_summary/result_for_submission<suffix>.zip    these files, and this attacker's scores on anonymised speech
+exp/asv_orig/<pair>/scores, EER, exp/asv_anon<suffix>/...     its scores and EER of each list of trials of a sex
+exp/{asv_orig,asv_anon<suffix>,asr,ser}/results<suffix>.csv    tables of these, of words and of emotions
+exp/results_summary/result_for_submission<suffix>.zip          all of these files
 tables<suffix>.md, tables<suffix>.tex, report.html
 """
 
@@ -205,7 +207,8 @@ def challenge_rows(table: Table, config: Config) -> list[Json]:
     """Return each outcome in the challenge's columns, with the challenge's EER in per cent, for the named attacker.
 
     If no attacker is named, rows are for the strongest of ``strongest_of`` attackers, with the interval of the minimum.
-    Conditions without scores of the named attacker are left out.
+    Conditions without scores of the named attacker are left out. ``rate`` is the same EER as a fraction, ``scores`` the
+    file.
     """
     named, outcomes = attacker_name(config.challenge.attacker), table.outcomes
     if named:
@@ -214,9 +217,10 @@ def challenge_rows(table: Table, config: Config) -> list[Json]:
     sides = {one.name: (kinds[one.enrolment], kinds[one.trials]) for one in SCENARIOS}
     rows = []
     for outcome, more in zip(outcomes, reports.table_rows(reports.CSV, outcomes), strict=True):
-        eer = round(100 * outcome.condition.metric(f"eer.{config.challenge.eer}").value, 3)
-        first = *challenges.split_of(outcome.dataset), outcome.gender, *sides[outcome.scenario], eer
-        rows.append({**dict(zip(_COLUMNS, first, strict=True)), **more})
+        rate = outcome.condition.metric(f"eer.{config.challenge.eer}").value
+        first = *challenges.split_of(outcome.dataset), outcome.gender, *sides[outcome.scenario], round(100 * rate, 3)
+        about = {"rate": rate, "scores": outcome.condition.scores}
+        rows.append({**dict(zip(_COLUMNS, first, strict=True)), **more, **about})
     return rows
 
 
@@ -255,8 +259,9 @@ def averages(rows: Sequence[Json], config: Config) -> list[Json]:
 def write_challenge_files(
     output: Path, rows: Sequence[Json], utility: Json, *, suffix: str, protocol: dict[str, str]
 ) -> None:
-    """Write the table of `challenge_rows`, and the challenge's ranking file if the protocol names an attacker.
+    """Write the table of `challenge_rows`, and the challenge's files if the protocol names an attacker.
 
+    These are the ranking file, the tables of each part, scores and EER of each list of trials, and an archive of all.
     Results of cross-sex lists are called ``mixed``, as in VoicePrivacy 2026; so are pooled results without lists by
     sex.
     """
@@ -267,7 +272,12 @@ def write_challenge_files(
     path = output / f"exp/results_summary/result_for_rank{suffix}"
     parts = {ending: path.parent / f"eval_{ending}{suffix}/results_{ending}.txt" for ending in ("orig", "anon")}
     archive = path.with_name(f"result_for_submission{suffix}.zip")
-    for file in (path, *parts.values(), archive):
+    folders = {challenges.SER: "ser", challenges.ASR: "asr", "asv_orig": "asv_orig"}
+    folders[f"asv_anon{suffix}"] = f"asv_anon{suffix}"
+    tables = {title: output / f"exp/{folder}/results{suffix}.csv" for title, folder in folders.items()}
+    pairs = {output / Path(row["scores"]).parents[1]: row for row in rows if row["gender"] != POOLED}
+    of_pairs = [pair / name for pair in pairs for name in ("scores", "EER")]
+    for file in (path, *parts.values(), *tables.values(), *of_pairs, archive):
         file.unlink(missing_ok=True)  # left by an earlier run with another attacker
     if not protocol:
         text = "%s is not written: challenge.attacker names no attacker"
@@ -277,10 +287,16 @@ def write_challenge_files(
         for ending, file in parts.items():
             if part := [one for one in sections if (one.title == challenges.ASV_ANON) == (ending == "anon")]:
                 challenges.write_rank_file(file, part)
-        scores = [*output.glob(f"exp/asv_orig/*{suffix}/{protocol['attacker']}/scores")]
-        scores += output.glob(f"exp/asv_anon{suffix}/*/{protocol['attacker']}/scores")
+        for pair, row in pairs.items():
+            write_text(pair / "scores", (output / row["scores"]).read_text("utf-8"))
+            write_text(pair / "EER", f"{row['rate']!r}\n")
+        found = {one.title: one.rows for one in sections}
+        for title, file in tables.items():
+            if of := found.get(title) or [row for pair, row in pairs.items() if pair.parent.name == title]:
+                write_text(file, format_csv([*of[0]] if title in found else _COLUMNS, of))
+        listed = filter(Path.is_file, (*parts.values(), *tables.values()))
         with atomic_path(archive) as temporary, zipfile.ZipFile(temporary, "w") as zipped:
-            for file in sorted([path, *filter(Path.is_file, parts.values()), *scores]):
+            for file in sorted([path, *listed, *of_pairs]):
                 entry = zipfile.ZipInfo(file.relative_to(output).as_posix())  # without the time
                 zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
 

@@ -19,7 +19,7 @@ from spkbase.errors import Problems, few
 from spkbase.files import load_json
 from spkbase.work import Work
 from spkver.anonymization import BUILT_IN, RECORD, AnonymizerConfig, anonymize_datadir, recorded_anonymizer
-from spkver.audio import read_audio
+from spkver.audio import read_audio, usable_recordings
 from spkver.datadir import DataDir, check_twin
 from spkver.voiceprivacy.sets import Sets, noted_each
 from spkver.voiceprivacy.settings import TwinConfig
@@ -74,6 +74,7 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
             change = {"duration_change": float("inf")} if config.changes_duration else {}
             with noted_each(problems):
                 check_twin(original, made, jobs=run.jobs, **change)
+        usable_recordings(made.recordings, problems, jobs=run.jobs)
         return made
 
     experiment.begin("anonymisation")

@@ -21,6 +21,7 @@ from evaluation.formats.reading import read_key, read_scores
 from evaluation.linkage import worst_case_from
 from evaluation.trials import align, read_speakers
 from evaluation.uncertainty import Resampling, minima_over_attackers, sample_from
+from spkver.voiceprivacy.reporting import write_challenge_files
 
 ATTACKERS = ("gmm-ubm", "supervector-cosine")
 FOLDERS = {
@@ -271,13 +272,20 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
         held = {name: zipped.read(name) for name in zipped.namelist()}
     assert all(content == (folder / name).read_bytes() for name, content in held.items())
     assert {str(one.relative_to(folder)) for one in (path, *parts)} < set(held)
-    anonymised = (
-        f"tiny_test_enrolls{vp.SUFFIX}-tiny_test_trials_m{vp.SUFFIX}",
-        f"tiny_test_enrolls-tiny_test_trials_f{vp.SUFFIX}",
-    )
-    assert f"exp/asv_anon{vp.SUFFIX}/{anonymised[0]}/{weak}/scores" in held
-    assert f"exp/asv_orig/{anonymised[1]}/{weak}/scores" in held
-    assert not [name for name in held if "supervector" in name]
+    # as the challenge's toolkit lays them out: no folders of attackers, no lists of both sexes
+    tables = {f"exp/{name}/results{vp.SUFFIX}.csv" for name in ("asv_orig", f"asv_anon{vp.SUFFIX}")}
+    pairs = {FOLDERS[scenario].format(sex): (sex, scenario) for scenario in vp.SCENARIOS for sex in "fm"}
+    of_pairs = {f"{pair}/{name}" for pair in pairs for name in ("scores", "EER")}
+    assert set(held) == {str(one.relative_to(folder)) for one in (path, *parts)} | tables | of_pairs
+    for pair, (sex, scenario) in pairs.items():
+        own = vp.condition(results, sex, scenario, weak)
+        assert held[f"{pair}/scores"] == (folder / own["scores"]).read_bytes()
+        assert float(held[f"{pair}/EER"]) == own["eer"]["speechbrain"]
+    of_tables = [row for name in sorted(tables) for row in csv.DictReader(held[name].decode().splitlines())]
+    assert [(row["gender"], row["enrollment"], row["trial"]) for row in of_tables] == [
+        *(("f", "anon", "anon"), ("m", "anon", "anon")),
+        *((sex, *sides) for sides in (("original",) * 2, ("original", "anon"), ("anon",) * 2) for sex in "fm"),
+    ]
     told = {"attacker": weak, "level": "trial-by-trial", "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
     assert results["protocol"] == told
     assert records(ranked, PROTOCOL) == [told | {"draws": 1.0}]
@@ -309,7 +317,21 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
     # and of the next run without a name there is none: it would be taken for that run's
     outcome = run(layout, folder)
     assert outcome.status == 0, outcome.err
-    assert not [one for one in (path, *parts, archive) if one.exists()]
+    assert not [name for name in (*held, archive) if (folder / name).exists()]
+
+
+def test_tables_of_words_and_emotions_are_in_the_archive(tmp_path):
+    recalls = {kind: {"value": 0.5, "recalls": {"sad": 0.25}} for kind in ("original", "anonymised")}
+    wer = {"libri_test": {"original": {"value": 0.02}, "anonymised": {"value": 0.03125}}}
+    told = {"attacker": "a", "level": "trial-by-trial", "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
+    write_challenge_files(tmp_path, [], {"wer": wer, "uar": {"IEMOCAP_dev": recalls}}, suffix="_x", protocol=told)
+    with zipfile.ZipFile(tmp_path / "exp/results_summary/result_for_submission_x.zip") as zipped:
+        held = {name: zipped.read(name).decode() for name in zipped.namelist() if name.endswith(".csv")}
+    assert held == {
+        "exp/asr/results_x.csv": "dataset,split,asr,WER\nlibri,test,original,2.0\nlibri,test,anon,3.125\n",
+        "exp/ser/results_x.csv": "dataset,split,ser,UAR,ACC_sad\nIEMOCAP,dev,anon,50.0,25.0\n"
+        "IEMOCAP,dev,original,50.0,25.0\n",
+    }
 
 
 def test_csv_has_the_columns_of_the_challenge(results, output):

@@ -65,7 +65,22 @@ def original_left(data):
     shutil.copy(data / "tiny_test_trials_f/wav/f002-3.wav", data / TWIN / "wav" / f"{FIRST}.wav")
 
 
+def silent_and_short(data):
+    """Silence an anonymised utterance, and cut a training utterance on both sides."""
+    path = data / TWIN / "wav" / f"{FIRST}.wav"
+    samples, rate = soundfile.read(path, dtype="int16")
+    soundfile.write(path, 0 * samples, rate)
+    for folder in ("tiny_train", f"tiny_train{SUFFIX}"):
+        path = min((data / folder / "wav").glob("*.wav"))
+        samples, rate = soundfile.read(path, dtype="int16")
+        soundfile.write(path, samples[: rate // 20], rate)
+
+
 BAD = {
+    "silent and too short recordings": (
+        silent_and_short,
+        [rf"3 problems:\n(  .*shorter than 0.1 s: 0.050 s.*\n)*  .*{FIRST}.wav: silent.*--missing drop"],
+    ),
     "twin lacks an utterance": (
         all_of(without(f"{TWIN}/wav.scp", FIRST), without(f"{TWIN}/utt2spk", FIRST), cut(f"{TWIN}/trials", FIRST)),
         [rf"{TWIN}.*1 missing utterance.*{FIRST}", "anonymise"],
@@ -200,3 +215,14 @@ def test_training_sets_of_sets_that_are_left_out(layout, tmp_path):
     assert outcome.status == 0, outcome.err
     outcome = run_recipe(layout, tmp_path / "out2", *given, datasets="[tiny_test]", training_sets__far_dve="x")
     check(outcome, tmp_path / "out2", "training_sets.far_dve: no such set")
+
+
+def test_a_failure_of_the_anonymiser_ends_the_run_before_training(originals, tmp_path):
+    """Utterances that a split left out are counted; silence of the anonymiser is found as soon as it is made."""
+    data, own = Path(shutil.copytree(originals, tmp_path / "data")), tmp_path / "own.py"
+    (data / "split.json").write_text('{"left_out": ["f009-1", "f009-2"]}')
+    own.write_text(f"def near(samples, rate, utterance, rng):\n    return 0.9 * samples * (utterance != {FIRST!r})\n")
+    outcome = run_recipe(data, tmp_path / "out", anonymizer__name=f"{own}:near")
+    refused(outcome, rf"{FIRST}.wav: silent: all samples are 0 \(replace it")
+    assert "2 utterances were left out on both sides: f009-1, f009-2" in outcome.err
+    assert not (tmp_path / "out/attackers").exists()

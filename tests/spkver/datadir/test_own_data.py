@@ -90,8 +90,28 @@ def test_recordings_that_are_not_fit_are_named_at_once(tmp_path):
     said = refused("datadir", folder, "-o", tmp_path / "d")
     assert "2 channels, expected one" in said
     assert "ffmpeg" in said
-    soundfile.write(touch(folder, "a/1.wav") / "a/2.wav", np.zeros(8000), 16000)
-    assert "1 of 2 recordings are silent" in passes("datadir", folder, "-o", tmp_path / "d").output
+
+
+def test_unusable_recordings_are_refused_or_left_out(tmp_path):
+    """Silent, shorter than 0.1 s, unreadable: each once, before anything is written."""
+    folder = touch(tmp_path / "in", "a/1.wav", "a/2.wav", "b/1.wav")
+    click = np.zeros(8000)
+    click[1] = 0.1  # the middle alone is silent
+    soundfile.write(folder / "b/2.wav", click, 16000)
+    for name, samples in (("silent", click * 0), ("short", np.ones(1599) / 9)):
+        soundfile.write(folder / f"a/{name}.wav", samples, 16000)
+    (folder / "b/text.wav").write_text("text")
+    unusable = ("a/silent.wav: silent: all samples are 0", "a/short.wav: shorter than 0.1 s: 0.100 s", "b/text.wav: ")
+    said = refused("datadir", folder, "-o", tmp_path / "d")
+    assert "3 of 7 recordings cannot be used: 3 problems:" in said
+    assert said.rstrip().endswith("(correct them, or leave them out: --drop-unusable)")
+    assert not (tmp_path / "d").exists()
+    done = passes("datadir", folder, "-o", tmp_path / "d", "--drop-unusable")
+    assert "3 of 7 recordings are left out: 3 problems:" in done.stderr
+    for text in (said, done.stderr):
+        assert [text.count(one) for one in unusable] == [1, 1, 1]
+    made = read_datadir(tmp_path / "d")
+    assert sorted(made.recordings) == sorted(made.speakers) == ["a-1", "a-2", "b-1", "b-2"]
 
 
 @given(st.integers(3, 9), st.integers(3, 9), st.integers(2, 5), st.integers(0, 9))
@@ -178,6 +198,30 @@ def test_from_two_folders_to_sets(recordings):
     assert "lists other recordings, such as those of another twin" in said
 
 
+def test_utterances_that_the_twin_lacks_are_left_out_on_both_sides(recordings):
+    data, sets = recordings / "data", recordings / "sets"
+    soundfile.write(recordings / "anonymised/m00/3.wav", np.zeros(8000), 16000)
+    passes("datadir", recordings / "original", "-o", data / "mine", "--sexes", recordings / "speakers.tsv")
+    passes("datadir", recordings / "anonymised", "-o", data / "mine_x", "--drop-unusable")
+    command = ("split", data / "mine", "--twin", data / "mine_x", "--suffix", "_x", "-o", sets)
+    said = refused(*command)
+    assert "1 utterances of the original are missing: 'm00-3'" in said
+    assert "spkver split --missing drop" in said
+    assert "1 utterances that the twin lacks are left out: 'm00-3'" in passes(*command, "--missing", "drop").output
+    assert json.loads((sets / "split.json").read_text())["left_out"] == ["m00-3"]
+    parts = ("train", "test_enrolls", "test_trials_f", "test_trials_m")
+    for ending in ("", "_x"):
+        of_parts = [read_datadir(sets / f"mine_{name}{ending}") for name in parts]
+        assert sum(map(len, of_parts)) == 44
+        assert not [one for part in of_parts for one in part.recordings if one == "m00-3"]
+    # names of another folder are no missing utterances
+    for utterance in (recordings / "anonymised").glob("*/*.wav"):
+        utterance.rename(utterance.with_name(f"{utterance.stem}{utterance.stem}x.wav"))
+    passes("datadir", recordings / "anonymised", "-o", data / "mine_y", "--drop-unusable")
+    command = (*command[:3], data / "mine_y", "--suffix", "_y", "-o", recordings / "y", "--missing", "drop")
+    assert "utterances of the original are missing" in refused(*command)
+
+
 def test_names_of_anonymised_recordings_may_have_an_ending():
     original = people(4, 4)
     split = split_datadir(original, "out", "mine")
@@ -198,6 +242,7 @@ def test_names_of_anonymised_recordings_may_have_an_ending():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--missing", "drop"), "--missing drop needs --twin"),
         (("--twin", "x"), "--twin and --suffix go together"),
         (("--twin", "x", "--suffix", "x"), "expected an underscore and a name"),
         (("--twin", "x", "--suffix", "_../../x"), "expected an underscore and a name"),
