@@ -264,8 +264,8 @@ class Inversion:
     def _label(self, directory: DataDir) -> str:
         """Return the name of a directory, with a digest of its ids if it is a side of a fold, named as the
         background."""
-        name = directory.path.resolve().name
-        is_side = name in {version.path.resolve().name for version in self.versions} and directory not in self.versions
+        name, known = directory.path.resolve().name, {version.path.resolve().name for version in self.versions}
+        is_side = name.removesuffix("-pieces") in known and directory not in self.versions
         return f"{name}-{fingerprint(sorted(directory.recordings))[:_KEY]}" if is_side else name
 
 

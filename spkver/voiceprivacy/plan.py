@@ -388,11 +388,15 @@ class _Planner:
         """Return an attack with inverted speech on all anonymised sides."""
         training = attack.training
         if training.on_anonymised:
-            anonymised = inversion.versions
-            if training.anonymised != inversion.background.anonymised:  # of a fold
-                pairs = zip(training.anonymised, inversion.versions, strict=True)
-                anonymised = tuple(select(version, whole.recordings) for version, whole in pairs)
-            training = replace(training, anonymised=tuple(map(inversion.planned, anonymised)))
+            inverted = replace(training, anonymised=tuple(map(inversion.planned, inversion.versions)))
+            if training.anonymised != inversion.background.anonymised:  # of a fold, in pieces if the whole is cut
+                whole = self.cut(replace(inverted, original=inversion.background.original))
+                parts = tuple(
+                    replace(select(version, part.recordings), path=part.path.with_name(f"{part.name}-inverted"))
+                    for version, part in zip(whole.anonymised, training.anonymised, strict=True)
+                )
+                inverted = replace(inverted, anonymised=parts)
+            training = inverted
         enrolled = tuple(map(inversion.planned, attack.enrolment))
         return replace(
             attack, training=training, enrolment=enrolled, tested=inversion.planned(attack.tested, is_tested=True)

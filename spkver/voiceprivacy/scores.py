@@ -139,7 +139,8 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
         done: set[Path] = set()
 
         def read(row: PlanRow) -> None:
-            for directory in (*row.attack.directories, row.attack.training.original):
+            training = row.attack.training
+            for directory in dict.fromkeys((*row.attack.directories, training.original, *training.anonymised)):
                 _derive(directory.recordings, plan=plan, run=run, done=done)
             row.attacker.extract(extracted, row.attack)
 

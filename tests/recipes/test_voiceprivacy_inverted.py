@@ -161,12 +161,14 @@ def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
     inversion.make(whole.path)
     before = wavs(tmp_path)
     sides = []
-    for number, some in enumerate((names[:3], names[3:6])):
+    for number, some in enumerate((names[:3], names[3:6], names[6:9])):
+        number = min(number, 1)
         recordings = {f"{name}-piece{number}": background.original.recordings[name] for name in some}
         speakers = {f"{name}-piece{number}": version.speakers[name] for name in some}
-        sides.append(inversion.planned(replace(version, recordings=recordings, speakers=speakers)))
+        path = version.path.with_name(f"{version.name}{'-pieces' * number}")
+        sides.append(inversion.planned(replace(version, path=path, recordings=recordings, speakers=speakers)))
         inversion.make(sides[-1].path)
-    assert len({whole.path, *(side.path for side in sides)}) == 3
+    assert len({whole.path, *(side.path for side in sides)}) == 4
     assert before.items() < wavs(tmp_path).items()
     assert all(path.is_file() for side in (whole, *sides) for path in side.recordings.values())
     part = inversion.planned(select(version, names[:4]))
@@ -292,3 +294,18 @@ def test_an_aligned_attacker_learns_from_the_background_alone(tmp_path):
     original = replace(enrols, path=tmp_path / "enrols")
     error = np.abs(alignment.apply(Turned().vectors(enrols).vectors) - Turned().vectors(original).vectors).mean(axis=0)
     assert error[:3].max() < 0.3 < error[3:].min()
+
+
+def test_folds_of_speakers_with_one_recording_are_inverted_too(originals, tmp_path, monkeypatch):
+    """Pieces of the background, of its inverted versions and of the sides of folds lie in folders of their own."""
+    monkeypatch.setattr("spkver.attackers.inversion.LEAST", 2)
+    monkeypatch.setattr("spkver.attackers.pieces.SHORTEST", 0.1)
+    data = Path(shutil.copytree(originals, tmp_path / "data"))
+    for name in ("wav.scp", "utt2spk"):
+        lines = (data / "tiny_train" / name).read_text().splitlines()
+        (data / "tiny_train" / name).write_text("".join(f"{line}\n" for line in lines if "-1" in line.split()[0]))
+    options = {"attackers": "[gmm-ubm,gmm-ubm-inverted,supervector-adapted-inverted,fusion]", "lists": "[f]"}
+    options |= {"anonymizer__training_draws": 2, "evaluation__resamples": 0}
+    results = evaluated(data, tmp_path / "out", "--suffix", "_mcadams", **options)
+    assert {fusion["attacker"] for fusion in results["fusions"]} >= {"fusion", "fusion-inverted"}
+    assert [fusion["left_out"] for fusion in results["fusions"]] == [{}] * len(results["fusions"])
