@@ -45,7 +45,7 @@ _ALIGNMENT = ("source_mean", "target_mean", "matrix")
 def choose_map(
     anonymised: NDArray[np.floating], original: NDArray[np.floating], speakers: NDArray[np.object_], *, seed: int = 0
 ) -> tuple[str, dict[str, float]]:
-    """Choose how a map is fitted, by cross-validation: how well it links speakers that it was not trained on.
+    """Choose the kind of map that links unseen speakers best, by cross-validation over speakers.
 
     Parameters
     ----------

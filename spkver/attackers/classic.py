@@ -148,7 +148,7 @@ def attacker_config(
     Raises
     ------
     ConfigError
-        If there is no such preset, or with all problems of the values.
+        If there is no such preset, or if values are wrong; all problems are listed.
 
     Examples
     --------

@@ -343,7 +343,7 @@ class ContentAttacker:
 def content_attacker(name: str, settings: Mapping[str, Any], hypotheses: str | None) -> ContentAttacker:
     """Create the content attacker; it reads hypotheses of a recogniser if the configuration names them.
 
-    Its `obstacle` is asked when the anonymised versions and their lists exist.
+    `obstacle` reads the transcripts of the anonymised versions, so these must exist.
     """
     text = {"text": hypotheses} if hypotheses else {}
     with naming(name):

@@ -31,7 +31,7 @@ def as_embeddings(directory: DataDir, vectors: Sequence[NDArray[np.floating]] | 
 
 
 def select(directory: DataDir, utterances: Collection[str]) -> DataDir:
-    """Return some utterances of a data directory, in its order, without its trials; itself if it has no others."""
+    """Return a data directory with some of its utterances, without its trials; the same object if it has no others."""
     if directory.recordings.keys() <= set(utterances):
         return directory
     recordings = {name: path for name, path in directory.recordings.items() if name in utterances}

@@ -281,7 +281,7 @@ def parse_spec(entry: str, settings: Settings | None = None) -> Spec:
     if row is None and not is_outside(preset):
         remedy = f"give attacker_settings.{entry}.preset, or correct it; for others see docs/own_attackers.md"
         presets = ", ".join(row.form for row in CATALOGUE.values())
-        raise ConfigError(f"attackers: {entry!r} is no preset ({presets})", remedy=remedy)
+        raise ConfigError(f"attackers: {preset!r} is no preset ({presets})", remedy=remedy)
     return Spec(attacker_name(entry), entry, preset, row, argument)
 
 

@@ -169,7 +169,7 @@ def resemblance(sets: Sets, config: Config, jobs: int | None) -> Iterator[Findin
 
     This holds for transformations that preserve words or rhythm, and also for time reversal, spectral inversion,
     permuted frames and noise at -10 dB SNR. It fails if files are exchanged, or if noise or silence replaces speech:
-    from a fifth of the recordings on there is no verdict.
+    if this holds for a fifth of the recordings or more, there is no verdict.
     """
     found: dict[str, list[str]] = {}
     for name, twin in sets.twins.items():

@@ -56,7 +56,7 @@ class Scored:
     lists : str
         Folder that holds the key (``trials``), ``utt2spk`` and ``spk2gender``.
     scores : dict of int to str
-        Number of each draw that the attacker scored to the file of its scores; the first draw is always included.
+        File of the scores of each draw, by the number of the draw; the first draw is always included.
     made_from : tuple of str
         Fingerprints of these scores.
     level : str
@@ -178,7 +178,7 @@ def score(
     models: Mapping[tuple[str, str], Any],
     failures: Failures,
 ) -> list[Scored]:
-    """Compute all scores that are not up to date: of folds, of single attackers, of fusions, of both sexes together.
+    """Compute all scores that are not up to date: those of folds, attackers and fusions, then pooled over the sexes.
 
     An attacker that fails is left out and named in `Experiment.failures`. Failed rows have no scores, so the next run
     tries them again.

@@ -12,7 +12,7 @@ from spkver.anonymization import BUILT_IN, AnonymizerConfig, make_anonymizer
 from spkver.attackers import CATALOGUE, attacker_name, default_attackers
 from spkver.corpora import Sizes
 
-ALL = "all"  # key of `attacker_settings` that applies to every attacker
+ALL = "all"  # key of `attacker_settings` that applies to every GMM-based attacker
 
 
 @dataclass(frozen=True)
