@@ -20,6 +20,7 @@ from spkbase.files import make_folder, write_json
 from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.runs import Run
 from spkver.attackers import lists
+from spkver.attackers.pieces import whole_name
 from spkver.attackers.protocol import Extracted, TrainingSet
 from spkver.attackers.sources import Vectors
 
@@ -92,7 +93,7 @@ def train_alignment(extracted: Extracted, name: str, vectors: Vectors, record: A
         What the vectors depend on besides the recordings.
     training : TrainingSet
     """
-    folder = make_folder(extracted.run.path(f"attackers/{training.anonymised[0].path.name}/{name}"))
+    folder = make_folder(extracted.run.path(f"attackers/{whole_name(training.anonymised[0])}/{name}"))
     run = Run(folder, extracted.run.jobs, extracted.run.force, quiet=True)
     sides = training.original, *training.anonymised
     shared = sorted(set(sides[0].recordings).intersection(*(side.recordings for side in sides)))

@@ -30,6 +30,7 @@ from spkbase.showing import one_line
 from spkbase.work import Work, one_blas_thread
 from spkver.attackers import lists
 from spkver.attackers.folds import ENROLLED, FOLDS, TESTED, Fold, background_folds
+from spkver.attackers.pieces import whole_name
 from spkver.attackers.protocol import Extracted
 from spkver.backend import Backend, Chain, format_chain, parse_chain, train_chain, write_backend
 from spkver.datadir import DataDir
@@ -420,7 +421,7 @@ def backend_stage(
     def make(path: Path) -> None:
         backend, found = train()
         write_backend(run.path("backend.h5"), backend)
-        write_json(path, {"attacker": choice.name, "training": training[0].name, **found})
+        write_json(path, {"attacker": choice.name, "training": whole_name(training[0]), **found})
 
     speakers = [sorted(version.speakers.items()) for version in training]
     return run.stage(

@@ -28,6 +28,7 @@ from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkver.anonymization import INVERSES, AnonymizerConfig, Inverse, recorded_anonymizer, undo_datadir
 from spkver.attackers import lists, warping
+from spkver.attackers.pieces import whole_name
 from spkver.attackers.protocol import TrainingSet
 from spkver.audio import read_audio
 from spkver.datadir import DataDir
@@ -264,8 +265,8 @@ class Inversion:
     def _label(self, directory: DataDir) -> str:
         """Return the name of a directory, with a digest of its ids if it is a side of a fold, named as the
         background."""
-        name, known = directory.path.resolve().name, {version.path.resolve().name for version in self.versions}
-        is_side = name.removesuffix("-pieces") in known and directory not in self.versions
+        name, known = directory.path.resolve().name, set(map(whole_name, self.versions))
+        is_side = whole_name(directory) in known and directory not in self.versions
         return f"{name}-{fingerprint(sorted(directory.recordings))[:_KEY]}" if is_side else name
 
 

@@ -24,6 +24,9 @@ from spkver.audio import audio_header, read_audio, write_audio
 from spkver.datadir import DataDir, write_datadir
 
 PIECES = 2
+ENDING = "-pieces"
+"""Ending of the names of data directories with pieces."""
+
 SHORTEST = 1.0
 """Shortest piece in seconds; a recording that gives only shorter ones stays whole."""
 
@@ -40,6 +43,11 @@ def needs_pieces(training: DataDir) -> bool:
     """
     counts = Counter(training.speakers.values())
     return 2 * sum(count > 1 for count in counts.values()) < len(counts)
+
+
+def whole_name(directory: DataDir) -> str:
+    """Return the name of a data directory, or of the one whose recordings it holds in pieces."""
+    return directory.path.resolve().name.removesuffix(ENDING)
 
 
 def count_pieces(training: DataDir) -> dict[str, int]:

@@ -19,6 +19,7 @@ from evaluation.trials import Scores, Trials
 from spkbase.errors import ConfigError, DataError, WorkerError
 from spkbase.runs import Run
 from spkbase.showing import one_line
+from spkver.attackers.pieces import whole_name
 from spkver.datadir import DataDir
 
 ENDING = (MemoryError, WorkerError, ConfigError)
@@ -55,7 +56,7 @@ class TrainingSet:
     @property
     def folder(self) -> str:
         """Folder of the attackers that learn from it, below the output folder."""
-        return f"attackers/{self.versions[0].path.name}"
+        return f"attackers/{whole_name(self.versions[0])}"
 
 
 @one_line

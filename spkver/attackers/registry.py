@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -331,8 +331,8 @@ def make_attacker(
             below = settings.get(f"{row.base}-{row.adapted}", {})
             values = merged(values, {key: value for key, value in below.items() if key != "preset"})
     values = merged(values, own)
-    if row.is_inverted and not own:  # in lazy-informed attacks its model is that of its base
-        name = row.name.removesuffix("-inverted")
+    if not own:  # in lazy-informed attacks its backend is that of its base
+        name = name.removesuffix("-inverted").removesuffix("-aligned")
     if row.base == "fusion":
         if values:
             raise ConfigError(f"attacker_settings of {name}: {', '.join(values)}: a fusion has none")
@@ -344,11 +344,13 @@ def make_attacker(
     if row.base == "content":
         return content_attacker(name, values, hypotheses)
     if row.base == "ivector":
-        return ivector_attacker(name, merged(mixture, values), is_aligned=row.is_aligned)
-    if row.base == "supervector":
-        return supervector_attacker(name, merged(mixture, values), is_aligned=row.is_aligned)
-    extractor = spec.argument if row.base == "extractor" else f"{row.base}:{spec.argument}".rstrip(":")
-    return extractor_attacker(name, extractor, values, is_aligned=row.is_aligned)
+        made = ivector_attacker(name, merged(mixture, values))
+    elif row.base == "supervector":
+        made = supervector_attacker(name, merged(mixture, values))
+    else:
+        extractor = spec.argument if row.base == "extractor" else f"{row.base}:{spec.argument}".rstrip(":")
+        made = extractor_attacker(name, extractor, values)
+    return replace(made, name=spec.name, is_aligned=True) if row.is_aligned else made
 
 
 def is_absent(name: str) -> str:

@@ -41,7 +41,6 @@ from spkver.attackers.sources import (
     VectorSource,
 )
 from spkver.backend import Backend, format_chain, read_backend, train_chain
-from spkver.datadir import DataDir
 from spkver.extractors import ExtractorSettings, find_weights, open_extractor
 from spkver.features import FeatureConfig
 from spkver.mixture import UbmConfig
@@ -96,9 +95,10 @@ class VectorAttacker:
 
     def extract(self, extracted: Extracted, attack: Attack) -> None:
         """Read the training set, the enrolment and the tested recordings."""
+        versions = lists.limited(attack.training.versions, self.choice.utterances, seed=extracted.seed)
         with naming(self.name):
             for directory in (
-                self._merged(extracted, attack.training),
+                lists.merge_versions(versions),
                 lists.enrolled_speech(attack.enrolment),
                 attack.tested,
             ):
@@ -152,9 +152,6 @@ class VectorAttacker:
                 by_statistics=self.is_fitted,
                 alignment=model.alignment,
             )
-
-    def _merged(self, extracted: Extracted, training: TrainingSet) -> DataDir:
-        return lists.merge_versions(lists.limited(training.versions, self.choice.utterances, seed=extracted.seed))
 
 
 def few_models(attack: Attack) -> str:
@@ -237,30 +234,30 @@ class IVectorChoice(BackendChoice):
     total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig)
 
 
-def extractor_attacker(name: str, extractor: str, settings: Mapping[str, Any], **also: Any) -> VectorAttacker:
+def extractor_attacker(name: str, extractor: str, settings: Mapping[str, Any]) -> VectorAttacker:
     """Create a vector attacker from an extractor, named as `spkver embed` takes it."""
     with naming(name):
         choice = load_config(ExtractorChoice, defaults=merged({"extractor": extractor}, settings, {"name": name}))
         opened = open_extractor(choice.extractor, ExtractorSettings(choice.window, choice.hop))
-    return VectorAttacker(name, choice, ExtractorSource(opened), **also)
+    return VectorAttacker(name, choice, ExtractorSource(opened))
 
 
-def ivector_attacker(name: str, settings: Mapping[str, Any], **also: Any) -> VectorAttacker:
+def ivector_attacker(name: str, settings: Mapping[str, Any]) -> VectorAttacker:
     """Create the i-vector attacker."""
     defaults = merged(SMALL_MIXTURE, {"total_variability": {"rank": 100, "rounds": 10}}, settings, {"name": name})
     with naming(name):
         config = load_config(IVectorChoice, defaults=defaults)
     source = MixtureSource(config.features, config.ubm, total_variability=config.total_variability)
-    return VectorAttacker(name, config, source, **also)
+    return VectorAttacker(name, config, source)
 
 
-def supervector_attacker(name: str, settings: Mapping[str, Any], **also: Any) -> VectorAttacker:
+def supervector_attacker(name: str, settings: Mapping[str, Any]) -> VectorAttacker:
     """Create the supervector attacker, by default with the features and mixture of supervector-cosine."""
     # no other chain is tried: maps of thousands of dimensions take minutes, and need a background of many speakers
     chains = {"chains": [settings.get("adapted") or "cosine"]}
     with naming(name):
         config = load_config(MixtureChoice, defaults=merged(SMALL_MIXTURE, chains, settings, {"name": name}))
-    return VectorAttacker(name, config, MixtureSource(config.features, config.ubm, config.map), **also)
+    return VectorAttacker(name, config, MixtureSource(config.features, config.ubm, config.map))
 
 
 def network_is_absent(preset: str) -> str:

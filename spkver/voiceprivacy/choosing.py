@@ -16,6 +16,7 @@ from typing import Any
 from evaluation.trials import TRIAL_BY_TRIAL
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError, DataError, few
+from spkbase.files import fingerprint
 from spkbase.work import Work, chunks
 from spkver.anonymization import BUILT_IN
 from spkver.attackers import (
@@ -75,13 +76,20 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen
         If a preset is unknown, a user-supplied attacker cannot be opened, two attackers have one name, or a setting is
         wrong.
     """
-    chosen = []
+    chosen, folders = [], dict[str, tuple[Spec, str]]()
     for spec in attacker_specs(config).values():
         shared = config.attacker_settings.get(ALL, {})
         if fitting := fitting_features(config, spec, rates):
             shared = merged({"features": fitting}, shared)
         how: Json = {"hypotheses": config.utility.hypotheses, "time_limit": config.attackers_time_limit}
-        chosen.append((spec, make_attacker(spec, config.attacker_settings, shared=shared, seed=config.seed, **how)))
+        made = make_attacker(spec, config.attacker_settings, shared=shared, seed=config.seed, **how)
+        if source := getattr(made, "source", None):
+            settings = spec, fingerprint(getattr(made, "choice", None), source.record)
+            other, same = folders.setdefault(getattr(made, "choice", made).name, settings)
+            if same != settings[1]:
+                text = f"attackers: {other.entry!r} and {spec.entry!r} with other settings would share a folder"
+                raise ConfigError(text, remedy=f"repeat the settings under attacker_settings.{spec.entry}")
+        chosen.append((spec, made))
     return chosen
 
 
@@ -152,7 +160,7 @@ def describe_estimate(config: Config, sets: Sets, hours: float, n_workers: int, 
     total = sum(seconds.values())
     cores = f"{n_workers} core{'s' if n_workers > 1 else ''}"
     text = f"about {_duration(total + evaluation)} on {cores} if all is new: attackers on {hours:.1f} h of speech"
-    text += f" {_duration(total)} ({parts}), metrics and intervals {_duration(evaluation)}"
+    text += f" {_duration(total)}{f' ({parts})' if parts else ''}, metrics and intervals {_duration(evaluation)}"
     return text + (f"; not known: {', '.join(unknown)}" if unknown else "")
 
 

@@ -40,6 +40,7 @@ from spkver.attackers import (
     LEAST_SPEAKERS,
     METHOD,
     OF_THE_RECORDING,
+    PIECES_ENDING,
     Attack,
     Attacker,
     Fold,
@@ -413,7 +414,7 @@ class _Planner:
 
         def pieces(source: DataDir) -> DataDir:
             if source not in self.in_pieces:
-                folder = self.run.path(f"data/{source.path.name}-pieces")
+                folder = self.run.path(f"data/{source.path.name}{PIECES_ENDING}")
                 self.in_pieces[source] = pieces_of(source, counts, folder)
                 self.made.pieces[folder] = source, counts
             return self.in_pieces[source]
@@ -481,9 +482,8 @@ class _Planner:
         names, is_due = {row.name for one in fused for row in one.members}, any(row.is_due for row in fused)
         versions = self.sets.versions[training]
         whole = TrainingSet(self.sets.original[training], versions, on_anonymised=name == "semi-informed")
-        folds: list[tuple[Fold, list[PlanRow]]] = []
         attacks, left_out = fold_attacks(self.cut(whole), name, seed=self.seed), dict[str, str]()
-        folds += [(fold, []) for fold, _ in attacks]
+        folds: list[tuple[Fold, list[PlanRow]]] = [(fold, []) for fold, _ in attacks]
         for spec, attacker in chosen:
             if spec.name not in names:
                 continue

@@ -205,14 +205,14 @@ def score(
             return
         if row.attacker is None and len(members) < len(row.members):
             return
-        if (
-            isinstance(row.attacker, Fusion)
-            and row.attacker.inverts
-            and INVERTING not in {one.level for one in members}
-        ):
-            return
-        if len(members) < len(row.members):
-            origin = run.origin(origin.name, inputs=[one.name for one in members], after=[origin])
+        if isinstance(row.attacker, Fusion):
+            if row.attacker.inverts and INVERTING not in {one.level for one in members}:
+                return
+            folds = [one for _, of_fold in plan.folds[plan.kind(row)] for one in of_fold]
+            lost = {one.name for one in folds if one.file in failures.of_rows}
+            if lost or len(members) < len(row.members):  # the next run, with the usual origin, tries all members again
+                names = sorted({one.name for one in members} - lost)
+                origin = run.origin(origin.name, inputs=names, after=[origin])
 
         def make(path: Path) -> None:
             found = {one.file: read_scores(run.path(one.file)) for one in members}
@@ -281,7 +281,6 @@ def reason_of(error: Exception) -> str:
 def _derive(recordings: Mapping[str, Path], *, plan: Plan, run: Run, done: set[Path]) -> None:
     """Make the inverted speech and the pieces among some recordings, and first what these are made of."""
     for folder in sorted({path.parent.parent for path in recordings.values()} - done):
-        done.add(folder)
         if folder in plan.pieces:
             source, counts = plan.pieces[folder]
             _derive(source.recordings, plan=plan, run=run, done=done)
@@ -290,6 +289,7 @@ def _derive(recordings: Mapping[str, Path], *, plan: Plan, run: Run, done: set[P
             if (source_of := inversion.source(folder)) is not None:
                 _derive(source_of.recordings, plan=plan, run=run, done=done)
                 inversion.make(folder)
+        done.add(folder)
 
 
 def _weights(

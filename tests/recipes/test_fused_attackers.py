@@ -168,3 +168,23 @@ def test_a_fusion_of_nobody_says_so(layout, tmp_path, output):
     chosen = {"attackers": "[knows,fusion]", "attacker_settings__knows__preset": f"scores:{output}/exp"}
     refused(run_recipe(layout, tmp_path / "out", **chosen, evaluation__resamples=0), "has no attacker to fuse")
     assert (tmp_path / "out/results.json").exists()
+
+
+def test_a_member_that_failed_on_the_background_is_tried_again_by_the_same_command(layout, tmp_path):
+    """And then fused; a command that changes nothing makes nothing again."""
+    (tmp_path / "own.py").write_text(f"{ORACLE}\nfrom pathlib import Path\n\n" + (
+        "def late(training, seed):\n"
+        f"    if len(training) < 6 and Path({str(tmp_path / 'broken')!r}).exists():\n"  # a fold has fewer speakers
+        "        raise RuntimeError('not yet')\n"
+        "    return knows(training, seed)\n"
+    ))  # fmt: skip
+    preset = {"attacker_settings.late.preset": f"{tmp_path}/own.py:late", "attackers": "[gmm-ubm,late,fusion]"}
+    how = {**preset, "evaluation__resamples": 0, "lists": "[f]"}
+    (tmp_path / "broken").touch()
+    for left_out in (["late"], ["late"], [], []):
+        if not left_out:
+            (tmp_path / "broken").unlink(missing_ok=True)
+        before = stamps(tmp_path.glob("out/exp/*/*/fusion/scores"))
+        results = evaluated(layout, tmp_path / "out", **how)
+        assert [list(fusion["left_out"]) for fusion in results["fusions"]] == [left_out] * 2
+    assert stamps(before) == before

@@ -332,11 +332,15 @@ def test_where_no_attacker_can_learn_the_error_names_attacker_and_data(layout, t
         ("['command:cat {trials}']", "attacker 'command-cat': the command 'cat {trials}' has no {enrolment}"),
         ("['json:dumps', 'json:dumps ']", "would both be called json-dumps"),
         ("[plda]", "'plda' is no preset"),
+        (
+            "[ivector,ivector-aligned]\nattacker_settings.ivector.preset=supervector-adapted",
+            "'ivector' and 'ivector-aligned' with other settings would share a folder",
+        ),
     ],
 )
 def test_supplied_attackers_that_cannot_be_used_are_told_before_anything_else(attackers, message):
     with pytest.raises(ConfigError) as caught:
-        chosen_attackers(load_config(Config, settings=[f"attackers={attackers}"]))
+        chosen_attackers(load_config(Config, settings=f"attackers={attackers}".split("\n")))
     assert message in str(caught.value)
 
 

@@ -304,8 +304,11 @@ def test_folds_of_speakers_with_one_recording_are_inverted_too(originals, tmp_pa
     for name in ("wav.scp", "utt2spk"):
         lines = (data / "tiny_train" / name).read_text().splitlines()
         (data / "tiny_train" / name).write_text("".join(f"{line}\n" for line in lines if "-1" in line.split()[0]))
-    options = {"attackers": "[gmm-ubm,gmm-ubm-inverted,supervector-adapted-inverted,fusion]", "lists": "[f]"}
+    names = "gmm-ubm,gmm-ubm-inverted,supervector-adapted,supervector-adapted-inverted,fusion"
+    options = {"attackers": f"[{names}]", "lists": "[f]"}
     options |= {"anonymizer__training_draws": 2, "evaluation__resamples": 0}
     results = evaluated(data, tmp_path / "out", "--suffix", "_mcadams", **options)
     assert {fusion["attacker"] for fusion in results["fusions"]} >= {"fusion", "fusion-inverted"}
     assert [fusion["left_out"] for fusion in results["fusions"]] == [{}] * len(results["fusions"])
+    chosen = [(choice["training"], choice["attacker"]) for choice in results["choices"]]
+    assert chosen == [(f"tiny_train{end}", "supervector-adapted") for end in ("", "_mcadams")]  # the pieces' set
