@@ -73,7 +73,7 @@ def check(experiment: Experiment) -> Sets:
         _check_speech(experiment, sets)
         check_attackers(attackers, sets, experiment.suffix)
     if not sets.missing:
-        check_audio(run, sets, config, experiment.suffix)
+        check_audio(run, sets, experiment.suffix)
     if sets.rates:
         logger.info("sampling rates: %s", sets.rates)
     if experiment.until != "checks":  # estimated time, and attackers that cannot run here

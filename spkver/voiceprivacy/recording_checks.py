@@ -2,14 +2,14 @@
 
     checks<suffix>.json    their findings, which the report shows
 
-A check is a function that takes the sets, the configuration and the number of workers, and yields `Finding`s.
+A check is a function that takes the sets and the number of workers, and yields `Finding`s.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import chain
@@ -23,15 +23,17 @@ from numpy.typing import NDArray
 from spkbase.errors import few
 from spkbase.files import load_json, write_json
 from spkbase.runs import Run
-from spkver.audio import doubtful_recordings
+from spkbase.work import Work
+from spkver.audio import doubtful_recordings, read_audio
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.sets import Sets
-from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.versions import described, spaced, standardised
 
 logger = logging.getLogger(__name__)
 
 _PART = 4096  # bytes
+_COMPARED = 100  # recordings of a directory that are compared with their originals
+_PLACES, _BANDS = 200, 32
+_LEAST = 1e-20
 _FEWEST = 10
 _BITS = {"PCM_24": 24, "PCM_32": 32, "FLOAT": 32, "DOUBLE": 64}  # other files: 16
 _MANY = 0.2  # share of recordings that are not nearer to their own originals; each adds half a point to the EER
@@ -46,12 +48,12 @@ class Finding(NamedTuple):
     text: str
 
 
-def check_audio(run: Run, sets: Sets, config: Config, suffix: str) -> None:
+def check_audio(run: Run, sets: Sets, suffix: str) -> None:
     """Check the recordings of all directories, keep the findings of each check, and log what forbids a verdict."""
     directories = {one.path: one for one in (*sets.original.values(), *sets.twins.values())}
 
     def make(path: Path) -> None:
-        write_json(path, {check.__name__: list(check(sets, config, run.jobs)) for check in RECORDING_CHECKS})
+        write_json(path, {check.__name__: list(check(sets, run.jobs)) for check in RECORDING_CHECKS})
 
     run.stage(
         "recordings",
@@ -76,7 +78,7 @@ def read_findings(run: Run, suffix: str) -> dict[str, list[Finding]]:
     return {check: [Finding(*row) for row in rows] for check, rows in found.items()}
 
 
-def equal_audio(sets: Sets, config: Config, jobs: int | None) -> Iterator[Finding]:
+def equal_audio(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     """Check that no recording has two names, and that no anonymised recording is the original of another utterance.
 
     A trial would be trivial, or a training speaker would be tested. `check_twin` compares each recording with its own
@@ -127,7 +129,7 @@ def equal_files(directories: Iterable[DataDir]) -> list[list[str]]:
     return sorted([files[file] for file in group] for group in alike)
 
 
-def broken_recordings(sets: Sets, config: Config, jobs: int | None) -> Iterator[Finding]:
+def broken_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     """Warn of anonymised recordings that are clipped, far too quiet, too short or silent; training sets are sampled."""
     training = sets.training_sets
     for name, twin in sets.twins.items():
@@ -136,7 +138,7 @@ def broken_recordings(sets: Sets, config: Config, jobs: int | None) -> Iterator[
             yield Finding("warning", "broken recordings", f"{twin.name}: {text}.")
 
 
-def file_tags(sets: Sets, config: Config, jobs: int | None) -> Iterator[Finding]:
+def file_tags(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     """Warn if a tag of an anonymised file (artist, title, comment) contains the name of its speaker."""
     found = []
     for twin in sets.twins.values():
@@ -149,7 +151,7 @@ def file_tags(sets: Sets, config: Config, jobs: int | None) -> Iterator[Finding]
         yield Finding("warning", "tags of files", text)
 
 
-def hidden_speech(sets: Sets, config: Config, jobs: int | None) -> Iterator[Finding]:
+def hidden_speech(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     """Note anonymised files with more bits or a higher sampling rate than the originals, where speech may be hidden."""
     found = []
     for name, twin in sets.twins.items():
@@ -164,7 +166,7 @@ def hidden_speech(sets: Sets, config: Config, jobs: int | None) -> Iterator[Find
         yield Finding("note", "hidden speech", text)
 
 
-def resemblance(sets: Sets, config: Config, jobs: int | None) -> Iterator[Finding]:
+def resemblance(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     """Check that anonymised recordings are nearer to their own originals than to other originals.
 
     This holds for transformations that preserve words or rhythm, and also for time reversal, spectral inversion,
@@ -225,7 +227,32 @@ def nearer_than_others(
     return max(found, key=np.mean)
 
 
-RECORDING_CHECKS: tuple[Callable[[Sets, Config, int | None], Iterator[Finding]], ...] = (
+def described(paths: Sequence[Path], jobs: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the level contours of recordings, and their long-term spectra.
+
+    Returns
+    -------
+    levels : ndarray of float64 of shape (n, 200)
+        Levels in dB of frames of 20 ms, at 200 points from start to end; at least the loudest level minus 60 dB.
+    spectra : ndarray of float64 of shape (n, 32)
+        Mean power in dB in 32 bands of equal width.
+    """
+    found = list(Work(jobs).map(_described, paths))
+    return np.array([levels for levels, _ in found]), np.array([spectrum for _, spectrum in found])
+
+
+def standardised(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Centre rows and scale them to norm 1, so that inner products are correlations."""
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _LEAST)
+
+
+def spaced(names: Sequence[str]) -> Sequence[str]:
+    """Return at most `_COMPARED` names, evenly spaced."""
+    return names[:: max(1, -(-len(names) // _COMPARED))]
+
+
+RECORDING_CHECKS: tuple[Callable[[Sets, int | None], Iterator[Finding]], ...] = (
     resemblance,
     equal_audio,
     broken_recordings,
@@ -233,3 +260,17 @@ RECORDING_CHECKS: tuple[Callable[[Sets, Config, int | None], Iterator[Finding]],
     hidden_speech,
 )
 """All checks of recordings."""
+
+
+def _described(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    audio = read_audio(path, channel=0, dtype="float64")
+    size = audio.rate // 50
+    padded = np.pad(audio.samples, (0, max(0, size - len(audio.samples))))
+    frames = np.lib.stride_tricks.sliding_window_view(padded, size)[:: size // 2]
+    power = np.abs(np.fft.rfft(frames * np.hanning(size), axis=1)) ** 2
+    levels = 10 * np.log10(power.sum(axis=1) + _LEAST)
+    levels = np.maximum(levels, levels.max() - 60)
+    bands = [band.mean() for band in np.array_split(power.mean(axis=0), _BANDS)]
+    return np.interp(np.linspace(0, 1, _PLACES), np.linspace(0, 1, len(levels)), levels), 10 * np.log10(
+        np.array(bands) + _LEAST
+    )

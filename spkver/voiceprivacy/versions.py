@@ -1,38 +1,25 @@
-"""Anonymised versions of data directories: missing ones are made below OUTPUT/data, others are used as found.
-
-The similarity of recordings and their anonymised versions is measured here, too.
-"""
+"""Anonymised versions of data directories: missing ones are made below OUTPUT/data, others are used as found."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from spkbase.configuration import to_dict
 from spkbase.errors import Problems, few
 from spkbase.files import load_json
-from spkbase.work import Work
 from spkver.anonymization import BUILT_IN, RECORD, AnonymizerConfig, anonymize_datadir, recorded_anonymizer
-from spkver.audio import read_audio, usable_recordings
+from spkver.audio import usable_recordings
 from spkver.datadir import DataDir, check_twin
+from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.recording_checks import check_audio, spaced
 from spkver.voiceprivacy.sets import Sets, noted_each
 from spkver.voiceprivacy.settings import TwinConfig
-
-if TYPE_CHECKING:
-    from spkver.voiceprivacy.experiment import Experiment
 
 logger = logging.getLogger(__name__)
 
 FOLDER = "data"
-_COMPARED = 100  # recordings of a directory that are compared with their originals
-_PLACES, _BANDS = 200, 32
-_LEAST = 1e-20
 
 
 def is_fixed(config: AnonymizerConfig) -> bool:
@@ -110,9 +97,7 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
             problems.raise_if_any()
     whole_sets = replace(sets, versions=versions, once=once)
     if sets.missing:
-        from spkver.voiceprivacy.recording_checks import check_audio  # late: it compares recordings with `described`
-
-        check_audio(run, whole_sets, experiment.config, suffix)
+        check_audio(run, whole_sets, suffix)
     experiment.end("anonymisation", f"{len(sets.missing)} directories below {run.path(FOLDER)}")
     return whole_sets
 
@@ -160,48 +145,9 @@ def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: in
     return {"name": suffix.removeprefix("_"), **entry}
 
 
-def spaced(names: Sequence[str]) -> Sequence[str]:
-    """Return at most `_COMPARED` names, evenly spaced."""
-    return names[:: max(1, -(-len(names) // _COMPARED))]
-
-
-def described(paths: Sequence[Path], jobs: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the level contours of recordings, and their long-term spectra.
-
-    Returns
-    -------
-    levels : ndarray of float64 of shape (n, 200)
-        Levels in dB of frames of 20 ms, at 200 points from start to end; at least the loudest level minus 60 dB.
-    spectra : ndarray of float64 of shape (n, 32)
-        Mean power in dB in 32 bands of equal width.
-    """
-    found = list(Work(jobs).map(_described, paths))
-    return np.array([levels for levels, _ in found]), np.array([spectrum for _, spectrum in found])
-
-
-def standardised(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Centre rows and scale them to norm 1, so that inner products are correlations."""
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _LEAST)
-
-
 def _record(twin: DataDir) -> dict[str, Any] | None:
     """Return the record that `spkver anonymize` left in a folder."""
     config = recorded_anonymizer(twin.path)
     if config is None:
         return None
     return {**to_dict(config.record()), "seed": load_json(twin.path / RECORD).get("seed")}
-
-
-def _described(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    audio = read_audio(path, channel=0, dtype="float64")
-    size = audio.rate // 50
-    padded = np.pad(audio.samples, (0, max(0, size - len(audio.samples))))
-    frames = np.lib.stride_tricks.sliding_window_view(padded, size)[:: size // 2]
-    power = np.abs(np.fft.rfft(frames * np.hanning(size), axis=1)) ** 2
-    levels = 10 * np.log10(power.sum(axis=1) + _LEAST)
-    levels = np.maximum(levels, levels.max() - 60)
-    bands = [band.mean() for band in np.array_split(power.mean(axis=0), _BANDS)]
-    return np.interp(np.linspace(0, 1, _PLACES), np.linspace(0, 1, len(levels)), levels), 10 * np.log10(
-        np.array(bands) + _LEAST
-    )

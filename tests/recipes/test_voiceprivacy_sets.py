@@ -61,7 +61,7 @@ def test_one_file_under_two_ids_is_a_duplicate(own, tmp_path):
     first = lines_of(enrolls / "wav.scp")[0].split()[1]
     name = lines_of(trials / "wav.scp")[0].split()[0]
     write(trials / "wav.scp", [f"{name} {first}", *lines_of(trials / "wav.scp")[1:]])
-    found = next(equal_audio(sets_of(own, tmp_path / "out"), Config(), 1))
+    found = next(equal_audio(sets_of(own, tmp_path / "out"), 1))
     assert (found.level, name in found.text) == ("warning", True)
 
 

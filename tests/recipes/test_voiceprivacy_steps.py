@@ -208,7 +208,8 @@ def test_exchanged_recordings_are_told_before_anything_is_trained(own, tmp_path)
     lists = own / "tiny_train_anon" / "wav.scp"
     names, paths = zip(*map(str.split, lists.read_text().splitlines()), strict=True)
     lists.write_text("".join(f"{name} {path}\n" for name, path in zip(names, paths[1:] + paths[:1], strict=True)))
-    outcome = run_recipe(own, tmp_path / "out", "--until", "checks", **SETTINGS)
+    exempt = {**SETTINGS, "anonymizer__name": "none"}  # a setting exempts nothing
+    outcome = run_recipe(own, tmp_path / "out", "--until", "checks", **exempt)
     assert outcome.status == 0, outcome.err
     assert "no verdict will be given: Recordings are nearer to their own originals" in outcome.err
     assert "files are exchanged" in (tmp_path / "out/checks_anon.json").read_text()

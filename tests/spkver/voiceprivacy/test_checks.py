@@ -314,8 +314,7 @@ def test_files_under_wrong_names_or_without_speech_forbid_a_verdict(
             path = paths[kind][f"u{number:02d}"] = tmp_path / f"{kind}{number:02d}.wav"
             soundfile.write(path, np.clip(samples, -1, 1), 8000)
     sides = [DataDir(tmp_path / kind, paths[kind], dict.fromkeys(paths[kind], "s")) for kind in "oa"]
-    named = Config(anonymizer=TwinConfig(name="none"))  # a setting exempts nothing
-    (found,) = resemblance(Sets((), {"x": sides[0]}, {"x": (sides[1],)}), named, 1)
+    (found,) = resemblance(Sets((), {"x": sides[0]}, {"x": (sides[1],)}), 1)
     assert found.level == level, found.text
 
 
@@ -329,7 +328,7 @@ def test_clipped_quiet_and_short_recordings_are_named(tmp_path: Path) -> None:
     for name, samples in signals.items():
         soundfile.write(tmp_path / f"{name}.wav", samples, 8000)
     twin = DataDir(tmp_path, {name: tmp_path / f"{name}.wav" for name in signals}, dict.fromkeys(signals, "s"))
-    found = [one.text for one in broken_recordings(Sets((), {"x": twin}, {"x": (twin,)}), Config(), 1)]
+    found = [one.text for one in broken_recordings(Sets((), {"x": twin}, {"x": (twin,)}), 1)]
     for word, name in (("clipped", "loud"), ("quiet", "faint"), ("shorter", "cut")):
         assert any(word in text and repr(name) in text for text in found)
     assert not any("'good'" in text for text in found)
@@ -341,7 +340,7 @@ def test_tags_that_name_the_speaker_are_a_warning(tmp_path: Path) -> None:
             file.artist = artist
             file.write(np.zeros(80))
     twin = DataDir(tmp_path, {name: tmp_path / f"{name}.wav" for name in "ab"}, {"a": "anna", "b": "berta"})
-    (found,) = file_tags(Sets((), {"x": twin}, {"x": (twin,)}), Config(), 1)
+    (found,) = file_tags(Sets((), {"x": twin}, {"x": (twin,)}), 1)
     assert f"{tmp_path.name}/a, artist" in found.text
     assert "/b" not in found.text
 
@@ -354,10 +353,10 @@ def test_files_that_have_room_for_original_speech_are_noted(tmp_path: Path) -> N
             path = sides[side][name] = tmp_path / f"{side}-{name}.wav"
             soundfile.write(path, np.zeros(80), at, subtype=kind)
     original, twin = (DataDir(tmp_path / side, paths, dict.fromkeys(paths, "s")) for side, paths in sides.items())
-    (found,) = hidden_speech(Sets((), {"x": original}, {"x": (twin,)}), Config(), 1)
+    (found,) = hidden_speech(Sets((), {"x": original}, {"x": (twin,)}), 1)
     assert found.level == "note"
     assert "(a/bits, PCM_24 at 8000 Hz, a/rate, PCM_16 at 16000 Hz)" in found.text
-    assert not list(hidden_speech(Sets((), {"x": original}, {"x": (original,)}), Config(), 1))
+    assert not list(hidden_speech(Sets((), {"x": original}, {"x": (original,)}), 1))
 
 
 # --- summary and averages ---------------------------------------------------------------------------------------------
