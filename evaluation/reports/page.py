@@ -263,6 +263,7 @@ def unbroken(text: str) -> str:
 
 
 def level_class(level: int | None) -> str:
+    """Return the style class of a level of protection."""
     return "level-none" if level is None else f"level-{level}"
 
 

@@ -331,8 +331,8 @@ def make_attacker(
             below = settings.get(f"{row.base}-{row.adapted}", {})
             values = merged(values, {key: value for key, value in below.items() if key != "preset"})
     values = merged(values, own)
-    if not own:  # in lazy-informed attacks its backend is that of its base
-        name = name.removesuffix("-inverted").removesuffix("-aligned")
+    if (row.is_inverted or row.is_aligned) and not own:  # in lazy-informed attacks it has its base's backend
+        name = row.name.removesuffix("-inverted").removesuffix("-aligned")
     if row.base == "fusion":
         if values:
             raise ConfigError(f"attacker_settings of {name}: {', '.join(values)}: a fusion has none")
