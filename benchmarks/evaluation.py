@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import apart, describe_machine, median_seconds, peak_mb
-from evaluation.metrics import PRIORS, Metrics, SortedScores, eer, evaluate, min_dcf
+from evaluation.metrics import PRIORS, Metrics, SortedScores, eer, min_dcf
 from evaluation.trials import TrialSpeakers
-from evaluation.uncertainty import Resampling, bootstrap, sample_of
+from evaluation.uncertainty import Resampling, bootstrap, evaluate, sample_of
 
 
 def gaussian_scores(n_trials: int, share: float = 0.1) -> tuple[np.ndarray, np.ndarray]:

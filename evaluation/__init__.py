@@ -23,11 +23,11 @@ from evaluation.metrics import (
     Evaluation,
     Metric,
     act_dcf,
+    auc,
     cllr,
     d_sys,
     eer,
     effective_prior,
-    evaluate,
     min_cllr,
     min_dcf,
     pav_llrs,
@@ -45,6 +45,14 @@ from evaluation.plots import (
     plot_zebra,
 )
 from evaluation.trials import Key, Scores, Trials, split_scores
-from evaluation.uncertainty import Interval, compare, confidence_intervals, evaluate_groups, paired_differences
+from evaluation.uncertainty import (
+    Interval,
+    Resampling,
+    compare,
+    confidence_intervals,
+    evaluate,
+    evaluate_groups,
+    paired_differences,
+)
 from evaluation.utility import error_rate
 from spkbase.version import __version__

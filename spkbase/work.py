@@ -137,7 +137,7 @@ def stop_workers() -> None:
 def progress(
     items: Iterable[Item], *, description: str, total: int | None = None, sizes: Sequence[int] | None = None
 ) -> Iterator[Item]:
-    """Yield items; show a progress bar on a terminal, else log a line every ten seconds.
+    """Yield items; show a progress bar on a terminal or in a notebook, else log a line every ten seconds.
 
     Progress counts the items out of `total`, or the `sizes` of the items.
     """
@@ -146,7 +146,8 @@ def progress(
     total = total if sizes is None else sum(sizes)
     number, of_all = 0, f" of {total}" if total else ""
     started = last = time.monotonic()
-    with tqdm(desc=description, total=total, leave=False, disable=not sys.stderr.isatty()) as bar:
+    shown = sys.stderr.isatty() or "ipykernel" in sys.modules
+    with tqdm(desc=description, total=total, leave=False, delay=0.5, disable=not shown) as bar:
         for item, size in zip(items, repeat(1) if sizes is None else sizes, strict=sizes is not None):
             yield item
             bar.update(size)

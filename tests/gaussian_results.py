@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from evaluation import formats
-from evaluation.metrics.table import evaluate
 from evaluation.trials.lists import Key, Scores
+from evaluation.uncertainty import evaluate
 
 SCENARIOS = ("original", "ignorant", "lazy-informed", "semi-informed")
 ATTACKERS = ("gmm-ubm", "gmm-svm", "supervector-cosine")

@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.trials import TrialSpeakers
+from evaluation.trials import Trials, TrialSpeakers, split_scores
 from spkbase.errors import DataError, errors_of, few
 from spkbase.files import load_json, write_json
 from spkbase.showing import one_line
@@ -90,14 +90,14 @@ class Affine:
 
 @one_blas_thread()
 def train_affine(
-    target: ArrayLike, nontarget: ArrayLike, *, prior: float = 0.5, ridge: float = 0.0, names: tuple[str, ...] = ()
+    target: Any, nontarget: Any, *, prior: float = 0.5, ridge: float = 0.0, names: tuple[str, ...] = ()
 ) -> Affine:
     """Train a calibration or fusion.
 
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) or (n_target, K), and the same for nontarget trials
-        Finite scores, one column for each system to fuse.
+        Finite scores, one column for each system to fuse; or `Scores` and `Key`.
     prior : float
         Target prior to train for, strictly between 0 and 1.
     ridge : float
@@ -118,6 +118,8 @@ def train_affine(
     >>> round(affine.weights[0], 3), abs(round(affine.offset, 3))
     (0.756, 0.0)
     """
+    if isinstance(target, Trials) or isinstance(nontarget, Trials):
+        target, nontarget = split_scores(target, nontarget)  # which refuses others
     affine = _trained(target, nontarget, prior=prior, ridge=ridge, names=names)
     if min(affine.weights) < 0:
         whose = few([name for name, weight in zip(names, affine.weights, strict=False) if weight < 0])

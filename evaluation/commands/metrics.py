@@ -195,17 +195,11 @@ def _assess(
     result, groups, more = statistic.evaluate(sample.runs()), None, {}
     if resampling.resamples:
         intervals = uncertainty.confidence_intervals(sample, statistic, resampling, jobs=jobs)
-        if by == "trial":
-            units, warning = "trials", "; far too narrow where trials share speakers"
-        else:
-            units = "speakers" if by == "speaker" else "ids, each counted as a speaker"
-            units, warning = f"{sample.n_effective} {units}", ""
-        level = f"{100 * resampling.level:g} % confidence intervals"
-        text = f"{level} by {resampling.resamples} resamples of {units}, seed {resampling.seed}"
-        notes = {"intervals": text + warning}
-        notes |= {f"intervals.{name}": ends.note for name, ends in intervals.items() if ends.note}
-        ends_of = {name: (ends.low, ends.high) for name, ends in intervals.items()}
-        result = replace(result, intervals=ends_of, notes=result.notes | notes)
+        note = resampling.text("trials") + "; far too narrow where trials share speakers"
+        if by != "trial":
+            who = "speakers" if by == "speaker" else "ids, each counted as a speaker"
+            note = resampling.text(f"{sample.n_effective} {who}")
+        result = uncertainty.with_intervals(result, intervals, note)
         more["interval_methods"] = {name: ends.method for name, ends in intervals.items()}
     if groups_of is not None:
         speakers = None if by == "trial" else find_speakers(scored, **maps)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import signature
@@ -15,7 +14,7 @@ import numpy as np
 
 from evaluation.formats import Choice, Format, join, read_scores_and_key
 from evaluation.metrics import CONVENTIONS, reversal
-from evaluation.trials import Key, Scores, find_rows, own_trials, read_speakers
+from evaluation.trials import Key, Scores, Speakers, find_rows, own_trials, read_speakers
 from evaluation.uncertainty import Resampling
 from spkbase.console import Decorator, Function, choice_option, number_option, path_option, together
 from spkbase.errors import ConfigError, DataError, few
@@ -100,31 +99,12 @@ def resampling_options(resamples: int = 1000) -> Decorator:
     )
 
 
-class _Beginnings(dict[str, str]):
-    """The speaker of each id is what comes before a sign; a model without it is a speaker, a segment is none."""
-
-    def __init__(self, sign: str, side: str) -> None:
-        self.sign, self.side = sign, side
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __getitem__(self, name: str) -> str:
-        if self.side == "segment_speakers" and self.sign not in name:
-            text = f"the segment {name!r} holds no {self.sign!r}, so its speaker is unknown"
-            raise DataError(text, remedy="give another sign to --speakers-by, or --segment-speakers FILE")
-        return name.partition(self.sign)[0]
-
-
 def speaker_maps(
     model_speakers: Path | None, segment_speakers: Path | None, speakers_by: str | None = None
-) -> dict[str, Mapping[str, str] | None]:
+) -> dict[str, Speakers | None]:
     """Read both maps of speakers, as `find_speakers` takes them."""
     files = {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
-    maps: dict[str, Mapping[str, str] | None] = {}
-    for side, path in files.items():
-        maps[side] = read_speakers(path) if path else _Beginnings(speakers_by, side) if speakers_by else None
-    return maps
+    return {side: read_speakers(path) if path else speakers_by or None for side, path in files.items()}
 
 
 speakers_by_option = click.option(

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from evaluation.commands.shared import show_json
-from evaluation.metrics import METRICS, Evaluation, format_value
+from evaluation.metrics import METRICS, Evaluation
 from evaluation.plots import escape
-from evaluation.uncertainty import Groups, Interval, holm
+from evaluation.uncertainty import Groups, Interval, holm, p_text
 from spkbase.errors import ConfigError
 from spkbase.files import format_table, write_text
 
@@ -48,16 +47,7 @@ class Column:
 
     def cell(self, value: float | str, low: float = math.nan, high: float = math.nan) -> str:
         """Return a number as a cell shows it, with its interval in brackets where there is one; or a text."""
-        if isinstance(value, str):
-            return value
-
-        def written(number: float) -> str:
-            if self.form == "zebra" and number == number:
-                return format_value(number)
-            form = self.form.replace(".4f", ".3f")
-            return "-" if number != number else f"{100 * number:.2f}" if form == "%" else format(number, form)
-
-        return written(value) + (f" [{written(low)}, {written(high)}]" if low == low and high == high else "")
+        return value if isinstance(value, str) else Interval(value, low, high).text(self.form)
 
 
 def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
@@ -112,8 +102,7 @@ def difference_rows(
     rows = {label: {"system": f"{label} minus {reference}"} | blank for label in differences}
     for (label, one), p_value in zip(pairs, p_values, strict=True):
         gap = differences[label][one.name]
-        shown = "" if np.isnan(p_value) else f", p = {p_value:.3f}" if p_value >= 0.001 else ", p < 0.001"
-        rows[label][one.heading] = one.cell(gap.value, gap.low, gap.high) + shown
+        rows[label][one.heading] = ", ".join(filter(None, [gap.text(one.form), p_text(p_value)]))
     return list(rows.values())
 
 

@@ -11,7 +11,8 @@ from evaluation import plots
 from evaluation.commands import shared
 from evaluation.commands.tables import chosen_columns, format_systems
 from evaluation.linkage import worst_case_from
-from evaluation.metrics import SCALE, evaluate, format_profile, meaning_of, metrics_with, read_scale
+from evaluation.metrics import SCALE, format_profile, meaning_of, metrics_with, read_scale
+from evaluation.uncertainty import evaluate
 from spkbase.console import Command
 from spkbase.files import format_table
 

@@ -23,6 +23,7 @@ from evaluation.embeddings.sets import (
     Embeddings,
     SpeakerVectors,
     check_anonymised,
+    check_embeddings,
     check_norms,
     cosine_margin,
     cosine_scores,

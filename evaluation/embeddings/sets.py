@@ -28,12 +28,12 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import Scores, Trials, checked_ids, factorise, find_rows, recode
+from evaluation.trials import Scores, Trials, checked_ids, factorise, find_rows, ids_of, recode
 from spkbase.arrays import Rows
 from spkbase.errors import DataError, Problems, errors_of, few
 from spkbase.seeding import stream
@@ -99,6 +99,32 @@ class Embeddings:
                 raise DataError(f"expected {name} of {len(vectors)} vectors, got shape {column.shape}")
             object.__setattr__(self, name, column)
 
+    @classmethod
+    def from_arrays(cls, vectors: Any, *, speakers: Any = None, ids: Any = None) -> Embeddings:
+        """Build them from arrays, data frames or lists.
+
+        Parameters
+        ----------
+        vectors : array_like of shape (n, D)
+            Whole numbers become float64.
+        speakers : array_like of str or int of shape (n,), optional
+            Speaker of each; without them each utterance has its own.
+        ids : array_like of str or int of shape (n,), optional
+            Distinct ids; u0, u1, ... by default.
+
+        Examples
+        --------
+        >>> Embeddings.from_arrays([[1, 0], [2, 0], [0, 3]], speakers=[7, 7, 8])
+        Embeddings(3 utterances of 2 speakers, 2 dimensions)
+        """
+        try:
+            rows = np.atleast_1d(np.asarray(vectors)) + 0.0
+        except (TypeError, ValueError) as error:
+            raise DataError(f"expected vectors of numbers of shape (n, D), got {type(vectors).__name__}") from error
+        names = [f"u{row}" for row in range(len(rows))] if ids is None else ids_of(ids, "ids")
+        owners = names if speakers is None else ids_of(speakers, "speakers")
+        return cls(np.array(names, object), np.array(owners, object), rows)
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -121,6 +147,12 @@ class Embeddings:
             text = "%s: all %d vectors are equal: a broken extractor, not privacy"
             logger.warning(text, self.source or "embeddings", len(self))
         return norms
+
+
+def check_embeddings(*given: Any) -> None:
+    """Raise a DataError that says how to make embeddings if an argument is something else, such as an array."""
+    if strange := [type(one).__name__ for one in given if not isinstance(one, Embeddings)]:
+        raise DataError(f"expected Embeddings, got {strange[0]}", remedy="make them by Embeddings.from_arrays")
 
 
 def row_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -417,6 +449,7 @@ def cosine_scores(
     >>> cosine_scores(enrol, trial, Trials.from_ids(["a", "a1"], ["t", "t"])).values.round(4)
     array([0.7071, 0.    ])
     """
+    check_embeddings(enrol, trial)
     if enrol.vectors.shape[1] != trial.vectors.shape[1]:
         got = f"{enrol.vectors.shape[1]} of the enrolled and {trial.vectors.shape[1]} of the tested"
         files = f" ({enrol.source}, {trial.source})" if enrol.source and trial.source else ""

@@ -1,7 +1,7 @@
 """Metrics of scores: error rates, detection costs, calibration, disclosure.
 
 Two arrays enter, the scores of target and of nontarget trials; each metric is a function of them (`eer`, `min_dcf`,
-`cllr`, `zebra`, `d_sys` ...) and, for many at once, of the scores sorted with ties merged. `evaluate` gives all.
+`cllr`, `zebra`, `d_sys` ...) and, for many at once, of the scores sorted with ties merged. `Metrics` gives all.
 Without a name of a convention ties are pooled and nothing is added; a reference's own reading has its name.
 """
 
@@ -12,6 +12,7 @@ from evaluation.metrics.detection import (
     SRE08,
     Reversal,
     act_dcf,
+    auc,
     clopper_pearson,
     eer,
     effective_prior,
@@ -46,7 +47,6 @@ from evaluation.metrics.table import (
     Method,
     Metric,
     Metrics,
-    evaluate,
     find_metric,
     is_prior,
     method_of,

@@ -19,21 +19,21 @@ References
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from evaluation.metrics.detection import sort_with_warning
-from evaluation.metrics.sorted_scores import GivenScores, Prior, SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, OtherScores, Prior, SortedScores, sort_scores
+from evaluation.trials import Scores, split_scores
 from spkbase.errors import DataError
 
 _PIECE = 1 << 15
 
 
-def cllr(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
+def cllr(target: GivenScores, nontarget: OtherScores = None) -> float:
     """Return the cost of log-likelihood ratios in bits: 0 for perfect ones, 1 for LLRs of 0, more for misleading ones.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Natural LLRs. It is infinite if a target trial has -inf or a nontarget trial +inf.
 
     Raises
@@ -49,12 +49,12 @@ def cllr(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
     return ece(target, nontarget, prior=0.5)
 
 
-def min_cllr(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
+def min_cllr(target: GivenScores, nontarget: OtherScores = None) -> float:
     """Return the least Cllr of any monotone calibration, between 0 and 1 bit.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores; any increasing map of them gives the same.
 
     Raises
@@ -70,12 +70,12 @@ def min_cllr(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
     return min_ece(target, nontarget, prior=0.5)
 
 
-def ece(target: GivenScores, nontarget: ArrayLike | None = None, *, prior: Prior) -> Prior:
+def ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior) -> Prior:
     """Return the empirical cross-entropy at a target prior, or several.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Natural LLRs.
     prior : float, or ndarray of shape (P,)
         Target priors strictly between 0 and 1.
@@ -99,12 +99,12 @@ def ece(target: GivenScores, nontarget: ArrayLike | None = None, *, prior: Prior
     return _entropy(scores.thresholds, scores.target, scores.nontarget, prior)
 
 
-def min_ece(target: GivenScores, nontarget: ArrayLike | None = None, *, prior: Prior) -> Prior:
+def min_ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior) -> Prior:
     """Return the empirical cross-entropy of the best monotone calibration.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores; any increasing map of them gives the same.
     prior : float, or ndarray of shape (P,)
         Target priors strictly between 0 and 1.
@@ -125,13 +125,13 @@ def min_ece(target: GivenScores, nontarget: ArrayLike | None = None, *, prior: P
 
 
 def pav_llrs(
-    target: GivenScores, nontarget: ArrayLike | None = None, *, laplace: bool = False
+    target: GivenScores, nontarget: OtherScores = None, *, laplace: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the LLR of each trial after isotonic regression on these same trials.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores in any order.
     laplace : bool
         Apply Laplace's rule of succession, so that no LLR is infinite; see `SortedScores.laplace_blocks`.
@@ -150,6 +150,8 @@ def pav_llrs(
     llr = (scores.laplace_blocks if laplace else scores.blocks).per_score()
     if isinstance(target, SortedScores):
         return np.repeat(llr, scores.target.astype(int)), np.repeat(llr, scores.nontarget.astype(int))
+    if isinstance(target, Scores):
+        target, nontarget = split_scores(target, nontarget)  # type: ignore[arg-type]
     values, others = np.asarray(target), np.asarray(nontarget)
     return llr[np.searchsorted(scores.thresholds, values)], llr[np.searchsorted(scores.thresholds, others)]
 

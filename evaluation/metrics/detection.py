@@ -45,7 +45,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.sorted_scores import GivenScores, Prior, SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, OtherScores, Prior, SortedScores, sort_scores
+from evaluation.trials import Scores
 from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -74,12 +75,12 @@ class EqualError:
     p_fa: float
 
 
-def eer(target: GivenScores, nontarget: ArrayLike | None = None, *, method: str = "rocch") -> float:
+def eer(target: GivenScores, nontarget: OtherScores = None, *, method: str = "rocch") -> float:
     """Return the equal error rate.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
     method : {"rocch", "interpolated", "kaldi", "speechbrain", "nearest"}
         See the module.
@@ -100,6 +101,37 @@ def eer(target: GivenScores, nontarget: ArrayLike | None = None, *, method: str 
     0.5
     """
     return equal_error(sort_with_warning(target, nontarget), method=method).rate
+
+
+def auc(target: GivenScores, nontarget: OtherScores = None) -> float:
+    """Return the area under the receiver operating characteristic.
+
+    It is the probability that a target trial scores above a nontarget trial, where equal scores count one half: the
+    statistic U of Mann and Whitney, divided by the number of pairs.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
+        Scores.
+
+    Returns
+    -------
+    float
+        1 for scores that separate the classes, 0.5 for scores without information.
+
+    Raises
+    ------
+    DataError
+        If a class is empty or a score is NaN.
+
+    Examples
+    --------
+    >>> auc([1.0, 2.0], [0.0, 1.0])
+    0.875
+    """
+    scores = sort_with_warning(target, nontarget)
+    below = scores.rejected[:-1] + scores.nontarget / 2
+    return float((scores.target * below).sum() / (scores.n_target * scores.n_nontarget))
 
 
 def equal_error(scores: SortedScores, *, method: str = "rocch") -> EqualError:
@@ -240,12 +272,12 @@ def reversal_at(rate: float, n_trials: float) -> Reversal | None:
     return Reversal(float(rate), bool(rate > 0.5 + 1 / np.sqrt(n_trials)))
 
 
-def reversal(target: GivenScores, nontarget: ArrayLike | None = None) -> Reversal | None:
+def reversal(target: GivenScores, nontarget: OtherScores = None) -> Reversal | None:
     """Return how scores are reversed or all equal, or None where they are neither.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
 
     Examples
@@ -253,7 +285,7 @@ def reversal(target: GivenScores, nontarget: ArrayLike | None = None) -> Reversa
     >>> reversal([0.1, 0.2, 0.3] * 9, [0.7, 0.8, 0.9] * 9).rate
     1.0
     """
-    if nontarget is not None:
+    if nontarget is not None and not isinstance(target, Scores):
         target, nontarget = np.asarray(target, np.float64), np.asarray(nontarget, np.float64)
         # an EER above 0.5 puts more than half of each class on the wrong side of a threshold: the medians tell at once
         if not (len(target) and len(nontarget)) or np.median(target) > np.median(nontarget):
@@ -264,7 +296,7 @@ def reversal(target: GivenScores, nontarget: ArrayLike | None = None) -> Reversa
     return reversal_at(eer(scores, method="interpolated"), min(scores.n_target, scores.n_nontarget))
 
 
-def sort_with_warning(target: GivenScores, nontarget: ArrayLike | None = None) -> SortedScores:
+def sort_with_warning(target: GivenScores, nontarget: OtherScores = None) -> SortedScores:
     """Return what `sort_scores` does, and warn where the scores are clearly reversed or all equal.
 
     Scores that are sorted already, as in resamples, are returned at once, without a warning.
@@ -280,7 +312,7 @@ _READINGS = {"kaldi": _kaldi, "speechbrain": _speechbrain, "nearest": _nearest}
 
 def min_dcf(
     target: GivenScores,
-    nontarget: ArrayLike | None = None,
+    nontarget: OtherScores = None,
     *,
     p_target: Prior,
     c_miss: float = 1.0,
@@ -291,7 +323,7 @@ def min_dcf(
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
     p_target : float, or ndarray of shape (P,)
         Prior probability of a target trial, between 0 and 1; the cost at each, of shape (P,), for several.
@@ -318,7 +350,7 @@ def min_dcf(
 
 def act_dcf(
     target: GivenScores,
-    nontarget: ArrayLike | None = None,
+    nontarget: OtherScores = None,
     *,
     p_target: Prior,
     c_miss: float = 1.0,
@@ -331,7 +363,7 @@ def act_dcf(
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Natural log-likelihood ratios.
     p_target : float, or ndarray of shape (P,)
         Prior probability of a target trial, between 0 and 1; the cost at each, of shape (P,), for several.
@@ -358,12 +390,12 @@ def act_dcf(
     return np.array(costs) if isinstance(p_target, np.ndarray) else costs[0]
 
 
-def prbep(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
+def prbep(target: GivenScores, nontarget: OtherScores = None) -> float:
     """Return the precision-recall break-even point: the number of misses where the hull has as many false alarms.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
 
     Returns
@@ -407,12 +439,12 @@ def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> 
     return float(p_target * c_miss / (p_target * c_miss + (1 - p_target) * c_fa))
 
 
-def rocch(target: GivenScores, nontarget: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
+def rocch(target: GivenScores, nontarget: OtherScores = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the vertices of the ROC convex hull as rates.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
 
     Returns
@@ -430,13 +462,13 @@ def rocch(target: GivenScores, nontarget: ArrayLike | None = None) -> tuple[np.n
 
 
 def hull_min_dcf(
-    target: GivenScores, nontarget: ArrayLike | None = None, *, prior: float, normalised: bool = True
+    target: GivenScores, nontarget: OtherScores = None, *, prior: float, normalised: bool = True
 ) -> tuple[float, float, float]:
     """Return the least cost at an effective prior, and where it is reached.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
     prior : float
         Effective prior (not its logit) between 0 and 1; see `effective_prior`.
@@ -531,12 +563,12 @@ class TrueAccept:
     resolved: bool
 
 
-def tpr_at_fpr(target: GivenScores, nontarget: ArrayLike | None = None, *, fpr: float) -> TrueAccept:
+def tpr_at_fpr(target: GivenScores, nontarget: OtherScores = None, *, fpr: float) -> TrueAccept:
     """Return the largest true-accept rate with a false-accept rate of at most `fpr`, among the thresholds there are.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
     fpr : float
         Bound on the false-accept rate, between 0 and 1.

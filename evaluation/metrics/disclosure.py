@@ -36,10 +36,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from evaluation.metrics.detection import sort_with_warning
-from evaluation.metrics.sorted_scores import GivenScores, SortedScores
+from evaluation.metrics.sorted_scores import GivenScores, OtherScores, SortedScores
 from spkbase.errors import DataError
 from spkbase.files import load_yaml, read_yaml_text
 from spkbase.work import one_blas_thread
@@ -86,14 +85,12 @@ class Zebra:
         return f"{format_value(self.population)}, {format_value(self.individual)}, {self.tag}"
 
 
-def zebra(
-    target: GivenScores, nontarget: ArrayLike | None = None, *, scale: Sequence[tuple[str, float]] = SCALE
-) -> Zebra:
+def zebra(target: GivenScores, nontarget: OtherScores = None, *, scale: Sequence[tuple[str, float]] = SCALE) -> Zebra:
     """Return population, individual, ceiling and tag.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores; any increasing map of them gives the same.
     scale : sequence of (str, float)
         Tags with the upper end of their interval, rising; see `read_scale`.
@@ -115,12 +112,12 @@ def zebra(
 
 
 @one_blas_thread()
-def population(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
+def population(target: GivenScores, nontarget: OtherScores = None) -> float:
     """Return the expected disclosure in bits, between 0 and 1 / log 4.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores; any increasing map of them gives the same.
 
     Raises
@@ -153,12 +150,12 @@ def disclosure(llr: np.ndarray) -> np.ndarray:
     return np.where(small, np.polynomial.polynomial.polyval(np.where(small, llr, 0.0), _SERIES), closed)
 
 
-def individual(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
+def individual(target: GivenScores, nontarget: OtherScores = None) -> float:
     """Return the largest |log10 LLR| under Laplace's rule of succession.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores; any increasing map of them gives the same.
 
     Raises
@@ -324,12 +321,12 @@ def format_profile(result: Zebra, label: str = "ZEBRA profile") -> str:
     return f"\n{label}\n{values} ({result.tag})\n"
 
 
-def d_sys(target: GivenScores, nontarget: ArrayLike | None = None, *, omega: float = 1.0) -> float:
+def d_sys(target: GivenScores, nontarget: OtherScores = None, *, omega: float = 1.0) -> float:
     """Return the linkability in the reference's binning.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Mated and non-mated scores.
     omega : float
         P(mated) / P(non-mated), above 0.
@@ -369,14 +366,14 @@ def d_sys(target: GivenScores, nontarget: ArrayLike | None = None, *, omega: flo
 
 
 @one_blas_thread()
-def d_sys_pav(target: GivenScores, nontarget: ArrayLike | None = None, *, omega: float = 1.0) -> float:
+def d_sys_pav(target: GivenScores, nontarget: OtherScores = None, *, omega: float = 1.0) -> float:
     """Return the linkability with likelihood ratios of isotonic regression.
 
     It has no bins, and is safe with ties and infinite scores.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Mated and non-mated scores.
     omega : float
         P(mated) / P(non-mated), above 0.

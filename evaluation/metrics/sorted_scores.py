@@ -28,7 +28,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.trials import column_of, refuse_labels
+from evaluation.trials import Key, Scores, Trials, column_of, numbers_of, refuse_labels, split_scores
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
@@ -198,13 +198,16 @@ class Hull:
 
 
 Prior = TypeVar("Prior", float, np.ndarray)
-GivenScores: TypeAlias = ArrayLike | SortedScores
-"""First argument of a metric: scores of target trials (the second: of nontarget trials), or `SortedScores` alone."""
+GivenScores: TypeAlias = ArrayLike | Scores | SortedScores
+"""First argument of a metric: scores of target trials, `Scores`, or `SortedScores` alone."""
+
+OtherScores: TypeAlias = ArrayLike | Key | None
+"""Second argument of a metric: scores of nontarget trials; of `Scores` their `Key`."""
 
 
 def sort_scores(
     target: GivenScores,
-    nontarget: ArrayLike | None = None,
+    nontarget: OtherScores = None,
     *,
     target_weights: ArrayLike | None = None,
     nontarget_weights: ArrayLike | None = None,
@@ -213,7 +216,7 @@ def sort_scores(
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or Scores and Key
         Scores in any order; `SortedScores` without a second argument are returned as they are.
     target_weights, nontarget_weights : array_like of float of shapes (n_target,) and (n_nontarget,), optional
         How often each trial counts, not negative; once by default. Trials of weight 0 are left out.
@@ -232,9 +235,11 @@ def sort_scores(
     """
     if isinstance(target, SortedScores) and nontarget is None:
         return target
+    if isinstance(target, Trials) or isinstance(nontarget, Trials):
+        target, nontarget = split_scores(target, nontarget)  # type: ignore[arg-type]  # which refuses others
     if isinstance(target, SortedScores) or nontarget is None:
-        raise DataError("expected scores of target and of nontarget trials", remedy="give two arrays, or sorted scores")
-    refuse_labels(np.asarray(target), np.asarray(nontarget))
+        raise DataError("expected scores of target and of nontarget trials", remedy="give both, or Scores and a Key")
+    refuse_labels(column_of(target, "target scores"), column_of(nontarget, "nontarget scores"))
     target, target_weights = _sorted(target, target_weights, "target")
     nontarget, nontarget_weights = _sorted(nontarget, nontarget_weights, "nontarget")
     both = np.concatenate([target, nontarget])
@@ -274,12 +279,10 @@ def checked_scores(scores: ArrayLike, name: str) -> np.ndarray:
     DataError
         If there is none, one is NaN or masked, or the shape is another.
     """
-    scores = column_of(scores, f"{name} scores").astype(np.float64, copy=False)
+    scores = numbers_of(scores, f"{name} scores")
     if not len(scores):
         remedy = "detection metrics need trials of both classes: check the key"
         raise DataError(f"expected {name} scores, got none", remedy=remedy)
-    if n_bad := int(np.isnan(scores).sum()):
-        raise DataError(f"expected numbers as {name} scores, got {n_bad} NaN among {len(scores)}")
     return scores
 
 
@@ -334,12 +337,12 @@ def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.n
     return rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].astype(np.int64)
 
 
-def roc(target: GivenScores, nontarget: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
+def roc(target: GivenScores, nontarget: OtherScores = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the corners of the receiver operating characteristic; equal scores make one slanted piece.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
 
     Returns

@@ -1,12 +1,13 @@
 """The table of metrics: what is computed of scores, how it is printed, which way is worse, how its interval is made.
 
-Everything that shows metrics is made from the rows of `METRICS`: `evaluate`, the JSON report, the tables of the
-commands, bootstrap intervals, groups and docs/metrics.md; docs/own_metric.md says how to write your own: one more row.
+Everything that shows metrics is made from the rows of `METRICS`: `evaluation.evaluate`, the JSON report, the tables of
+the commands, intervals, groups and docs/metrics.md; docs/own_metric.md says how to write your own: one more row.
 
 >>> def highest_nontarget(scores):
 ...     return float(scores.thresholds[scores.nontarget > 0].max())
+>>> from evaluation.metrics import sort_scores
 >>> mine = Metric("highest_nontarget", highest_nontarget, "highest nontarget score")
->>> evaluate([0.5, 2.0, 3.0], [-1.0, 1.0], metrics=METRICS + (mine,)).values()["highest_nontarget"]
+>>> Metrics(metrics=METRICS + (mine,))(sort_scores([0.5, 2.0, 3.0], [-1.0, 1.0]))["highest_nontarget"]
 1.0
 
 How the interval of a metric is made is a `Method`: a scale, a factor of the bias to subtract, and the ends of its
@@ -23,15 +24,13 @@ from operator import sub
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from evaluation.metrics import detection, disclosure
 from evaluation.metrics.calibration import cllr, min_cllr
 from evaluation.metrics.conventions import CONVENTIONS
-from evaluation.metrics.detection import METHODS, RateAt, TrueAccept, act_dcf, equal_error, min_dcf, prbep
+from evaluation.metrics.detection import METHODS, RateAt, TrueAccept, act_dcf, auc, equal_error, min_dcf, prbep
 from evaluation.metrics.disclosure import SCALE, Zebra, d_sys, d_sys_pav, format_value, individual, population
-from evaluation.metrics.sorted_scores import GivenScores, SortedScores, as_count, sort_scores
-from evaluation.trials import Key, Scores, are_labels, split_by_labels, split_scores
+from evaluation.metrics.sorted_scores import SortedScores, as_count
 from spkbase.errors import DataError, few
 from spkbase.files import as_plain, format_table
 from spkbase.showing import Tabular, html_table, one_line
@@ -140,7 +139,7 @@ class Metric:
         Where a metric has several numbers: the readings, priors or rates at which it is taken. The name of each number
         is that of the metric, a dot and the point.
     over_priors : bool
-        The points are the target priors that `evaluate` is asked for.
+        The points are the target priors that `Metrics` is asked for.
     of : tuple of str
         Names of rows above, where the metric is made of their numbers: `compute` gets these instead of the scores.
     short : str
@@ -407,6 +406,8 @@ METRICS = (
     Metric("prbep", prbep, "PRBEP (errors of each kind)", Unit("errors", ".1f"),
            method=Method("log", HULL_FACTOR, lower=0),
            about="Number of misses where it equals the number of false alarms on the hull"),
+    Metric("auc", auc, "AUC", LINKABILITY, worse="low", method=Method("logit", lower=0, upper=1),
+           about="Area under the ROC curve: how often a target trial scores above a nontarget one"),
 )
 # fmt: on
 
@@ -436,7 +437,7 @@ def number_text(value: float, form: str) -> str:
 @one_line
 @dataclass(frozen=True)
 class Evaluation(Tabular):
-    """What `evaluate` finds; rates are fractions, information is in bits, LLRs are natural.
+    """What `evaluation.evaluate` finds; rates are fractions, information is in bits, LLRs are natural.
 
     Each metric is an attribute under its key in the report: ``result.cllr``, ``result.eer["rocch"]``,
     ``result.min_dcf["0.01"]``, ``result.tpr_at_fpr["0.01"].value``, ``result.zebra.population``.
@@ -600,7 +601,7 @@ class Metrics:
 
     @one_blas_thread()
     def evaluate(self, scores: SortedScores) -> Evaluation:
-        """Compute them with all that belongs to them; see `evaluate`."""
+        """Compute them with all that belongs to them, and notes on those to be read with care."""
         grouped: dict[str, Any] = {}
         notes: dict[str, str] = {}
         results = self.results(scores)
@@ -619,72 +620,6 @@ class Metrics:
             notes["scores"] = turned.text
         counts = as_count(scores.n_target), as_count(scores.n_nontarget)
         return Evaluation(*counts, self.convention, grouped, self.rows, notes=notes)
-
-
-def evaluate(
-    target: GivenScores | Scores,
-    nontarget: ArrayLike | None = None,
-    *,
-    labels: ArrayLike | Key | None = None,
-    convention: str = "default",
-    priors: Sequence[str | float] = PRIORS,
-    metrics: tuple[Metric, ...] = METRICS,
-    weights: ArrayLike | None = None,
-) -> Evaluation:
-    """Compute every metric of scores.
-
-    Parameters
-    ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
-        Scores; for the actual costs and Cllr, natural LLRs. Infinite ones are legal. Series of pandas or polars will
-        do, and `SortedScores` alone. With `labels` the first holds the scores of both classes, and there is no second.
-    labels : array_like of bool, of 0 and 1, or of str, of shape (N,), or Key, optional
-        The class of each score: true for a target trial, or text (``target`` and ``nontarget``). `Scores` are joined
-        with their `Key` by the pairs of ids. Truth values and text may be the second argument as well.
-    convention : {"default", "bosaris", "zebra-2020", "vpc2022", "vpc2024"}
-        Which convention to follow; see `evaluation.metrics.conventions`.
-    priors : sequence of str or float
-        Target priors of the detection costs; the keys of the result are as they are written here.
-    metrics : tuple of Metric
-        What to compute: the built-in table, one with user-supplied rows (``METRICS + (mine,)``), part of it, or one
-        with other options (`evaluation.metrics.metrics_with`).
-    weights : array_like of float of shape (N,), optional
-        How often each trial counts, once by default, with `labels`; `sort_scores` takes weights by class.
-
-    Returns
-    -------
-    Evaluation
-        The numbers by name, with notes on those to be read with care.
-
-    Raises
-    ------
-    DataError
-        If a class is empty, a score is NaN, an option is out of range, or a table of metrics has a name twice; with
-        labels also if lengths or indices differ, or a label says neither.
-
-    Examples
-    --------
-    >>> result = evaluate([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0])
-    >>> result.eer["rocch"], result.zebra.tag, sorted(result.notes)
-    (0.125, 'A', ['d_sys', 'tpr_at_fpr.0.0001', 'tpr_at_fpr.0.001', 'tpr_at_fpr.0.01'])
-    >>> evaluate([0.5, -1.0, 2.0, 0.0], labels=[1, 0, 1, 0]).eer["rocch"]
-    0.0
-    """
-    if labels is None and (isinstance(nontarget, Key) or (nontarget is not None and are_labels(nontarget))):
-        labels, nontarget = nontarget, None
-    if labels is None and weights is None and not isinstance(target, Scores):
-        scores = sort_scores(target, nontarget)
-    elif labels is None or nontarget is not None:
-        remedy = "evaluate(target, nontarget), or evaluate(scores, labels=labels, weights=weights)"
-        raise DataError("expected scores by class, or scores of all trials and labels", remedy=remedy)
-    elif isinstance(target, Scores) and isinstance(labels, Key) and weights is None:
-        scores = sort_scores(*split_scores(target, labels))
-    elif isinstance(target, Scores) or isinstance(labels, Key):
-        got = f"{type(target).__name__} and {type(labels).__name__}"
-        raise DataError(f"expected Scores and a Key, without weights, got {got}", remedy="evaluate(scores, labels=key)")
-    else:
-        scores = sort_scores(**split_by_labels(target, labels, weights))
-    return Metrics(priors, convention, tuple(metrics)).evaluate(scores)
 
 
 def _rate_at(side: int, thresholds: dict[str, float], scores: SortedScores, point: str) -> RateAt:

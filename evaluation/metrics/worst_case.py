@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.sorted_scores import GivenScores, SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, OtherScores, SortedScores, sort_scores
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
@@ -236,12 +236,12 @@ class WorstCase:
         return {name: evidence.to_dict() for name, evidence in vars(self).items()}
 
 
-def worst_case(target: GivenScores, nontarget: ArrayLike | None = None, *, ranks: Evidence | None = None) -> WorstCase:
+def worst_case(target: GivenScores, nontarget: OtherScores = None, *, ranks: Evidence | None = None) -> WorstCase:
     """Return the strongest evidence in any trial, by each reading.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
     ranks : Evidence, optional
         That of the ranks of target speakers, which scores alone do not give; see `rank_evidence`.

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from evaluation import metrics
 from evaluation.plots import style
 from evaluation.plots.style import COLOURS, GREY, PALE, Canvas, Style, line_of, marker, named, plain
-from evaluation.trials import Key, Scores, split_scores
+from evaluation.trials import Scores
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Systems = Sequence[tuple[str, ArrayLike, ArrayLike] | tuple[str, Scores, Key] | tuple[str, metrics.SortedScores]]
-"""Names of systems for the legend, each with target and nontarget scores, scores and key, or sorted scores."""
+Systems = Sequence[tuple[Any, ...]] | Mapping[str, Scores] | Scores | ArrayLike
+"""Names of systems for the legend, each with target and nontarget scores, scores and key, or sorted scores; or scores
+by name, or scores alone, with their key (or nontarget scores) as the second argument of a plot."""
 
 _log = logging.getLogger(__name__)
 _LEVELS_LOW = (5e-4, 1e-4, 1e-5, 1e-6)
@@ -45,15 +46,21 @@ _DEFAULT = plain("#000000", 1.4, (10, 3))
 
 
 def sorted_systems(
-    systems: Systems, order: Callable[[metrics.SortedScores], float] | None = None
+    systems: Systems, key: Any = None, order: Callable[[metrics.SortedScores], float] | None = None
 ) -> list[tuple[str, metrics.SortedScores]]:
     """Return each system's name with its scores sorted, in a given order; scores that look reversed are warned of."""
-    if not systems:
+    rows: Any = systems
+    if key is not None:
+        rows = [(name, one, key) for name, one in (rows if isinstance(rows, Mapping) else {"scores": rows}).items()]
+    listed = isinstance(rows, list | tuple)
+    if not (listed and all(isinstance(row, tuple | list) and row and isinstance(row[0], str) for row in rows)):
+        text = f"expected Scores and a Key, or systems in a list, got {type(systems).__name__} and {type(key).__name__}"
+        raise DataError(text, remedy="give each as (name, scores, key) or (name, target, nontarget)")
+    if not rows:
         raise DataError("expected a system and a curve to plot", remedy="give scores")
     found = []
-    given: Any
-    for name, *given in systems:
-        scores = metrics.sort_scores(*(split_scores(*given) if isinstance(given[0], Scores) else given))
+    for name, *given in rows:
+        scores = metrics.sort_scores(*given[:2] or [None])
         if (turned := metrics.reversal(scores)) is not None and turned.clear:
             _log.warning("plot of %s: %s", name, turned.text)
         found.append((name, scores))
@@ -124,6 +131,7 @@ def fitting_window(rates: Sequence[float]) -> Window:
 
 def plot_det(
     systems: Systems,
+    key: Any = None,
     *,
     sort: bool = False,
     window: str = "auto",
@@ -135,8 +143,10 @@ def plot_det(
 
     Parameters
     ----------
-    systems : sequence of (str, target, nontarget), of (str, Scores, Key) or of (str, SortedScores)
-        One or several systems, by their names in the legend.
+    systems : sequence of (str, target, nontarget), of (str, Scores, Key) or of (str, SortedScores); or Scores
+        One or several systems, by their names in the legend. With a key: `Scores`, or a mapping of names to them.
+    key : Key, or array_like of float, optional
+        Of all systems; for an array of target scores, the nontarget scores.
     sort : bool
         Put the systems in the order of their EER, the highest first.
     window : {"auto", "sre10", "old", "new", "big"}
@@ -163,7 +173,7 @@ def plot_det(
     if window not in ("auto", *WINDOWS):
         raise DataError(f"expected a window among {', '.join(('auto', *WINDOWS))}, got {window!r}")
     prior = metrics.effective_prior(*metrics.SRE08) if prior is None else metrics.effective_prior(prior)
-    known = sorted_systems(systems, _from_the_highest_eer if sort else None)
+    known = sorted_systems(systems, key, _from_the_highest_eer if sort else None)
     hulls = [scores.hull for _, scores in known]
     # EER, minDCF, and where that is
     points = [(metrics.eer(scores), *metrics.hull_min_dcf(scores, prior=prior)) for _, scores in known]
@@ -217,13 +227,13 @@ def plot_det(
 
 
 def plot_roc(
-    systems: Systems, *, lowest_fpr: float | None = None, sort: bool = False, **canvas: Unpack[Canvas]
+    systems: Systems, key: Any = None, *, lowest_fpr: float | None = None, sort: bool = False, **canvas: Unpack[Canvas]
 ) -> Figure:
     """Plot receiver operating characteristics: the share of target trials accepted against that of nontarget trials.
 
     Parameters
     ----------
-    systems, sort, path, ax, title, notes, width
+    systems, key, sort, path, ax, title, notes, width
         See `plot_det`.
     lowest_fpr : float, optional
         Left end of the logarithmic axis of the false-accept rate, by default the power of ten at or above one nontarget
@@ -236,7 +246,7 @@ def plot_roc(
     """
     if lowest_fpr is not None and not 0 <= lowest_fpr < 1:
         raise DataError(f"expected a lowest false-accept rate from 0 (linear) to below 1, got {lowest_fpr}")
-    known = sorted_systems(systems, _from_the_highest_eer if sort else None)
+    known = sorted_systems(systems, key, _from_the_highest_eer if sort else None)
     if lowest_fpr is None:
         most = max(scores.n_nontarget for _, scores in known)
         lowest_fpr = float(10.0 ** np.clip(np.ceil(-np.log10(most) - 1e-9), -6, -1))
@@ -254,12 +264,15 @@ def plot_roc(
                 grid = np.unique(np.concatenate([np.geomspace(lowest_fpr, 1, 800), p_fa[p_fa >= lowest_fpr]]))
                 p_miss, p_fa = np.interp(grid, p_fa[::-1], p_miss[::-1]), grid
             axes.plot(p_fa, 1 - p_miss, **line_of(number))
-            entries.append((line_of(number), named(name, f"EER {100 * metrics.eer(scores):.2f} %")))
+            numbers = f"EER {100 * metrics.eer(scores):.2f} %, AUC {metrics.auc(scores):.3f}"
+            entries.append((line_of(number), named(name, numbers)))
         x, y = ("False-accept rate", lowest_fpr, 1.0, ticks), ("True-accept rate", 0.0, 1.0)
         return style.finish(axes, canvas, "Receiver operating characteristic", x, y, entries, square=True)
 
 
-def plot_histogram(systems: Systems, *, bins: int = 60, own_scale: bool = False, **canvas: Unpack[Canvas]) -> Figure:
+def plot_histogram(
+    systems: Systems, key: Any = None, *, bins: int = 60, own_scale: bool = False, **canvas: Unpack[Canvas]
+) -> Figure:
     """Plot the densities of target and nontarget scores; infinite scores are counted in the labels, not drawn.
 
     Several systems are drawn one below the other, in strips of the same scores and the same densities, or each of its
@@ -267,7 +280,7 @@ def plot_histogram(systems: Systems, *, bins: int = 60, own_scale: bool = False,
 
     Parameters
     ----------
-    systems, path, ax, title, notes, width
+    systems, key, path, ax, title, notes, width
         See `plot_det`.
     bins : int
         Number of bins from the lowest to the highest finite score of all systems.
@@ -277,7 +290,7 @@ def plot_histogram(systems: Systems, *, bins: int = 60, own_scale: bool = False,
     """
     if not 1 <= bins <= 10_000:
         raise DataError(f"expected 1 to 10,000 bins, got {bins}")
-    known = sorted_systems(systems)
+    known = sorted_systems(systems, key)
     own_scale = own_scale and len(known) > 1
     looks = {"target": plain(COLOURS[0]), "nontarget": plain(COLOURS[1])}
     strips = []
@@ -323,7 +336,9 @@ def draw_steps(axes: Axes, edges: np.ndarray, heights: np.ndarray, look: Style, 
     axes.fill_between(x, y, base, color=look["color"], alpha=0.25, linewidth=0)
 
 
-def plot_reliability(systems: Systems, *, sort: bool = False, prior: float = 0.5, **canvas: Unpack[Canvas]) -> Figure:
+def plot_reliability(
+    systems: Systems, key: Any = None, *, sort: bool = False, prior: float = 0.5, **canvas: Unpack[Canvas]
+) -> Figure:
     """Plot how often a trial is a target trial against the probability that its score claims.
 
     The share of target trials is estimated by isotonic regression, which needs no bins; each class is weighted to the
@@ -331,7 +346,7 @@ def plot_reliability(systems: Systems, *, sort: bool = False, prior: float = 0.5
 
     Parameters
     ----------
-    systems, path, ax, title, notes, width
+    systems, key, path, ax, title, notes, width
         See `plot_det`.
     sort : bool
         Put the systems in the order of their calibration loss.
@@ -351,7 +366,7 @@ def plot_reliability(systems: Systems, *, sort: bool = False, prior: float = 0.5
     entries = []
     with style.axes_for(canvas, 6.2, 6.2) as axes:
         axes.plot([0.0, 1.0], [0.0, 1.0], **plain(PALE, 1.0))
-        for number, (name, scores) in enumerate(sorted_systems(systems, loss if sort else None)):
+        for number, (name, scores) in enumerate(sorted_systems(systems, key, loss if sort else None)):
             axes.plot(*reliability(scores, prior), **line_of(number))
             entries.append((line_of(number), named(name, f"calibration loss {loss(scores):.3f} bit")))
         x = (f"Claimed probability of a target trial (prior {prior:g})", 0.0, 1.0)
@@ -370,6 +385,7 @@ def reliability(scores: metrics.SortedScores, prior: float) -> tuple[np.ndarray,
 
 def plot_zebra(
     systems: Systems,
+    key: Any = None,
     *,
     sort: bool = False,
     scale: Sequence[tuple[str, float]] = metrics.SCALE,
@@ -384,7 +400,7 @@ def plot_zebra(
 
     Parameters
     ----------
-    systems, path, ax, title, notes, width
+    systems, key, path, ax, title, notes, width
         See `plot_det`.
     sort : bool
         Put the systems in the order of their population figure, the most private first.
@@ -405,7 +421,7 @@ def plot_zebra(
         return float(metrics.zebra(scores, scale=scale).population)
 
     grid, priors, entropies = _priors(log_odds)
-    known = sorted_systems(systems, population if sort else None)
+    known = sorted_systems(systems, key, population if sort else None)
     entries = [(_DEFAULT, named("perfect privacy", "0, 0, 0"))]
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.plot(grid, entropies, **_DEFAULT)
@@ -420,6 +436,7 @@ def plot_zebra(
 
 def plot_ece(
     systems: Systems,
+    key: Any = None,
     *,
     sort: bool = False,
     normalised: bool = False,
@@ -430,7 +447,7 @@ def plot_ece(
 
     Parameters
     ----------
-    systems, path, ax, title, notes, width
+    systems, key, path, ax, title, notes, width
         See `plot_det`; the scores are natural LLRs, or a warning is logged.
     sort : bool
         Put the systems in the order of their Cllr.
@@ -443,7 +460,7 @@ def plot_ece(
     scale = entropies if normalised else np.ones(len(grid))
     known = [
         (name, scores, metrics.ece(scores, prior=priors) / scale, metrics.min_ece(scores, prior=priors) / scale)
-        for name, scores in sorted_systems(systems, metrics.cllr if sort else None)
+        for name, scores in sorted_systems(systems, key, metrics.cllr if sort else None)
     ]
     label = "Normalised empirical cross-entropy" if normalised else "Empirical cross-entropy (bit)"
     return _plot_pairs(known, grid, entropies / scale, label, canvas)
@@ -451,6 +468,7 @@ def plot_ece(
 
 def plot_ape(
     systems: Systems,
+    key: Any = None,
     *,
     sort: bool = False,
     normalised: bool = False,
@@ -462,7 +480,7 @@ def plot_ape(
 
     Parameters
     ----------
-    systems, path, ax, title, notes, width
+    systems, key, path, ax, title, notes, width
         See `plot_det`; the scores are natural LLRs, or a warning is logged.
     sort : bool
         Put the systems in the order of their Cllr.
@@ -479,7 +497,7 @@ def plot_ape(
     common: dict[str, Any] = {"p_target": priors, "normalised": normalised}
     known = [
         (name, scores, metrics.act_dcf(scores, **common), metrics.min_dcf(scores, **common))
-        for name, scores in sorted_systems(systems, metrics.cllr if sort else None)
+        for name, scores in sorted_systems(systems, key, metrics.cllr if sort else None)
     ]
     default = np.ones(len(grid)) if normalised else np.minimum(priors, 1 - priors)
     label = "Normalised Bayes error rate" if normalised else "Bayes error rate"

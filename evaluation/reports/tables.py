@@ -75,12 +75,7 @@ def written(value: float | Interval, form: str | Callable[[float], str]) -> str:
     >>> written(Interval(12.34, 10, 20), ".1f"), written(0.5, ".2f"), written(Interval(), ".2f")
     ('12.3 [10.0, 20.0]', '0.50', 'n/a')
     """
-    found = value if isinstance(value, Interval) else Interval(value)
-    texts = [
-        MISSING if math.isnan(part) else form(part) if callable(form) else format(part, form)
-        for part in found.numbers().values()
-    ]
-    return "{} [{}, {}]".format(*texts) if found.has_interval else texts[0]
+    return (value if isinstance(value, Interval) else Interval(value)).text(form, MISSING)
 
 
 def percent(share: Interval | None) -> Interval:

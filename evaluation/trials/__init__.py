@@ -19,7 +19,9 @@ from evaluation.trials.lists import (
     factorise,
     find_rows,
     folded,
+    ids_of,
     join_scores,
+    numbers_of,
     order_free_digest,
     recode,
     refuse_labels,
@@ -28,6 +30,7 @@ from evaluation.trials.lists import (
     truth_of,
 )
 from evaluation.trials.speakers import (
+    Speakers,
     TrialSpeakers,
     cut_lines,
     delimiter_of,

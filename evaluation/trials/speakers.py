@@ -32,10 +32,10 @@ import io
 import logging
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from spkbase.errors import DataError, Problems, few
 from spkbase.files import line_at, not_text, read_id_list, read_text_bytes, shown
 
 logger = logging.getLogger(__name__)
+
+Speakers: TypeAlias = Mapping[str, str] | Callable[[str], str] | str
+"""The speaker of each id: a map, a function of the id, or the sign, as ``"/"``, that ends the speaker in each id."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,7 +115,7 @@ def warn_of_alike(names: Iterable[str]) -> None:
 
 
 def find_speakers(
-    key: Key, *, model_speakers: Mapping[str, str] | None = None, segment_speakers: Mapping[str, str] | None = None
+    key: Key, *, model_speakers: Speakers | None = None, segment_speakers: Speakers | None = None
 ) -> TrialSpeakers:
     """Find the speaker on each side of each trial.
 
@@ -120,8 +123,9 @@ def find_speakers(
     ----------
     key : Key
         Trials with their truth.
-    model_speakers, segment_speakers : mapping of str to str, optional
-        Speaker of each model and of each segment; see the module for a side without.
+    model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
+        Speaker of each model and of each segment: a map, a function of the id, or a sign such as ``"/"``: the speaker
+        is what comes before it, and a model without it is a speaker. See the module for a side without speakers.
 
     Returns
     -------
@@ -131,7 +135,7 @@ def find_speakers(
     Raises
     ------
     DataError
-        If an id with trials is not in its map, or a target trial joins two speakers of the maps.
+        If an id with trials has no speaker, or a target trial joins two speakers of the maps.
 
     Examples
     --------
@@ -178,17 +182,23 @@ def find_speakers(
     return TrialSpeakers(table, code[groups[models]], code[groups[segments]])
 
 
-def _named(ids: np.ndarray, codes: np.ndarray, speakers: Mapping[str, str] | None, what: str) -> np.ndarray:
+def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, what: str) -> np.ndarray:
     """Return the speaker of each id that has a trial; of the others a blank."""
     used = np.unique(codes)
-    names = np.full(len(ids), "", object)
-    if speakers is None:
-        names[used] = ids[used]
-        return names
-    if absent := [name for name in ids[used] if name not in speakers]:
-        text = f"{len(absent)} of {len(used)} {what}s without a speaker: {few(absent, repr)}"
-        raise DataError(text, remedy=f"the map of speakers must name the speaker of every {what} of the key")
-    names[used] = [speakers[name] for name in ids[used]]
+    names, listed = np.full(len(ids), "", object), ids[used].tolist()
+    remedy = f"the map of speakers must name the speaker of every {what} of the key"
+    found: Any = listed
+    if isinstance(speakers, str) and speakers:
+        found = [name.partition(speakers)[0] if speakers in name or what == "model" else "" for name in listed]
+        other = next((sign for sign in "/-_." if any(sign in name for name in listed)), "a map of them")
+        remedy = f"no {speakers!r} ends their speakers: try {other}"
+    elif isinstance(speakers, Mapping) or callable(speakers):
+        found = map(speakers.get if isinstance(speakers, Mapping) else speakers, listed)
+    elif speakers is not None:
+        raise DataError(f"expected speakers as a map, a function of the id or a sign such as '/', got {speakers!r:.60}")
+    names[used] = list(found)
+    if absent := [name for name, of in zip(listed, names[used], strict=True) if not (of and isinstance(of, str))]:
+        raise DataError(f"{len(absent)} of {len(used)} {what}s without a speaker: {few(absent, repr)}", remedy=remedy)
     return names
 
 
@@ -248,7 +258,7 @@ def shared_prefixes(ids: Iterable[str]) -> dict[str, list[str]]:
 
 
 def doubt_speakers(
-    key: Key, *, model_speakers: Mapping[str, str] | None = None, segment_speakers: Mapping[str, str] | None = None
+    key: Key, *, model_speakers: Speakers | None = None, segment_speakers: Speakers | None = None
 ) -> Doubt | None:
     """Return why the ids of a key may not be speakers, as far as neither a map nor a target trial names theirs.
 
@@ -256,7 +266,7 @@ def doubt_speakers(
     ----------
     key : Key
         Trials with their truth.
-    model_speakers, segment_speakers : mapping of str to str, optional
+    model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
         See `find_speakers`. A model without a map has the speaker of its target segments where these have a map, and
         the other way round.
 

@@ -10,11 +10,13 @@ from evaluation.uncertainty.confidence import (
     PairedComparison,
     compare,
     confidence_intervals,
+    evaluate,
     maximum_of,
     minima_over_attackers,
     minimum_of,
     paired_differences,
     sample_from,
+    with_intervals,
 )
 from evaluation.uncertainty.groups import Groups, evaluate_groups
 from evaluation.uncertainty.intervals import (
@@ -26,6 +28,7 @@ from evaluation.uncertainty.intervals import (
     holm,
     interval,
     interval_over_draws,
+    p_text,
     to_scale,
     widening,
 )

@@ -40,32 +40,31 @@ So the sizes of lists, the choice of the smallest, and what attackers have in co
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics import (
-    FRACTION,
-    METRICS,
-    Metrics,
-    SortedScores,
-    eer,
-    find_metric,
-    is_prior,
-    method_of,
-    reversal,
-    sort_scores,
+from evaluation import metrics as measures
+from evaluation.trials import (
+    Key,
+    Scores,
+    Speakers,
+    are_labels,
+    doubt_speakers,
+    find_speakers,
+    join_scores,
+    split_by_labels,
 )
-from evaluation.trials import Key, Scores, doubt_speakers, find_speakers, join_scores
-from evaluation.uncertainty.intervals import Differences, Interval, Intervals, holm, interval_over_draws
+from evaluation.uncertainty.intervals import Differences, Interval, Intervals, holm, interval_over_draws, p_text
 from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkbase.files import format_table
-from spkbase.showing import one_line
+from spkbase.showing import Tabular, html_table, one_line
 
 logger = logging.getLogger(__name__)
 _FEW = 10
@@ -75,8 +74,8 @@ def sample_from(
     scores: Scores,
     key: Key,
     *,
-    model_speakers: Mapping[str, str] | None = None,
-    segment_speakers: Mapping[str, str] | None = None,
+    model_speakers: Speakers | None = None,
+    segment_speakers: Speakers | None = None,
     bootstrap_by: Literal["speaker", "id", "trial"] = "speaker",
     missing: str = "error",
 ) -> tuple[Sample, Key]:
@@ -86,8 +85,8 @@ def sample_from(
     ----------
     scores, key : Scores, Key
         Joined by id pair, as `split_scores` does.
-    model_speakers, segment_speakers : mapping of str to str, optional
-        Speaker of each model and segment; see `evaluation.trials.speakers` for what holds without.
+    model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
+        Speaker of each model and segment; see `evaluation.trials.find_speakers`.
     bootstrap_by : {"speaker", "id", "trial"}
         What resamples draw. speaker: speakers of the maps and the key; id: the same, and each id that no map and no
         target trial names is a speaker, whatever it looks like; trial: far too narrow where trials share speakers.
@@ -153,7 +152,7 @@ def confidence_intervals(
         resamples.
     """
     samples = [samples] if isinstance(samples, Sample) else list(samples)
-    first, rows = samples[0], getattr(statistic, "rows", METRICS)
+    first, rows = samples[0], getattr(statistic, "rows", measures.METRICS)
     for number, sample in enumerate(samples[1:], 2):
         _check_same_trials(first, sample, "draw 1", f"draw {number}")
     values = [statistic(sample.runs()) for sample in samples]
@@ -162,7 +161,7 @@ def confidence_intervals(
     found = {}
     for name in values[0]:
         columns = [of_draw[name] for of_draw in values], [of_draw[name] for of_draw in resampled]
-        ends = interval_over_draws(*columns, method=method_of(name, metrics=rows), **settings)
+        ends = interval_over_draws(*columns, method=measures.method_of(name, metrics=rows), **settings)
         found[name] = _with_resolution(name, ends, first)
     return Intervals(found)
 
@@ -209,7 +208,7 @@ def paired_differences(
         _check_same_trials(first, sample, base, name)
     resampled = bootstrap([sample for _, sample in every], statistic, resampling, jobs=jobs)
     values = [statistic(sample.runs()) for _, sample in every]
-    rows, n_units = getattr(statistic, "rows", METRICS), first.n_effective
+    rows, n_units = getattr(statistic, "rows", measures.METRICS), first.n_effective
     differences: dict[str, Intervals] = {}
     for place, name in enumerate(others, 1):
         differences[name] = Intervals()
@@ -218,7 +217,7 @@ def paired_differences(
             with np.errstate(invalid="ignore"):  # of two infinite values it is undefined
                 gaps = [float(np.subtract(values[one][metric], values[other][metric])) for one, other in pairs]
                 drawn = [resampled[one][metric] - resampled[other][metric] for one, other in pairs]
-            method = method_of(metric, difference=True, metrics=rows)
+            method = measures.method_of(metric, difference=True, metrics=rows)
             gap = interval_over_draws(gaps, drawn, method=method, n_units=n_units, level=resampling.level)
             differences[name][metric] = replace(gap, p_value=_p_value(gap, n_units, resampling.level))
     return Differences(differences)
@@ -234,10 +233,105 @@ def _p_value(gap: Interval, n_units: int, level: float) -> float:
     return float(2 * stdtr(n_units - 1, -abs(gap.value) / reach * stdtrit(n_units - 1, (1 + level) / 2)))
 
 
+def evaluate(
+    target: ArrayLike | Scores | measures.SortedScores,
+    nontarget: ArrayLike | None = None,
+    *,
+    labels: ArrayLike | Key | None = None,
+    convention: str = "default",
+    priors: Sequence[str | float] = measures.PRIORS,
+    metrics: tuple[measures.Metric, ...] = measures.METRICS,
+    weights: ArrayLike | None = None,
+    speakers: Speakers | None = None,
+    resamples: int | None = None,
+    seed: int = 0,
+) -> measures.Evaluation:
+    """Compute every metric of scores, and with speakers its confidence interval.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+        Scores; for the actual costs and Cllr, natural LLRs. Infinite ones are legal. Series of pandas or polars will
+        do, and `SortedScores` alone. With `labels` the first holds the scores of both classes, and there is no second.
+    labels : array_like of bool, of 0 and 1, or of str, of shape (N,), or Key, optional
+        The class of each score: true for a target trial, or text (``target`` and ``nontarget``). `Scores` are joined
+        with their `Key` by the pairs of ids. Truth values and text may be the second argument as well.
+    convention : {"default", "bosaris", "zebra-2020", "vpc2022", "vpc2024"}
+        Which convention to follow; see `evaluation.metrics.conventions`.
+    priors : sequence of str or float
+        Target priors of the detection costs; the keys of the result are as they are written here.
+    metrics : tuple of Metric
+        What to compute: the built-in table, one with user-supplied rows (``METRICS + (mine,)``), part of it, or one
+        with other options (`evaluation.metrics.metrics_with`).
+    weights : array_like of float of shape (N,), optional
+        How often each trial counts, once by default, with `labels`; `sort_scores` takes weights by class.
+    speakers : mapping of str to str, callable, or str, optional
+        Speaker of each model and each segment of `Scores`, for intervals: a map, a function of the id, or a sign such
+        as ``"/"`` that ends the speaker in each id.
+    resamples, seed : int
+        Resamples of the speakers for intervals of 95 %, and their seed. With speakers 1000 by default; without them
+        none, and where they are asked for, ids are the speakers if they look like it.
+
+    Returns
+    -------
+    Evaluation
+        The numbers by name, with intervals, and notes on those to be read with care.
+
+    Raises
+    ------
+    DataError
+        If a class is empty, a score is NaN, an option is out of range, or a table of metrics has a name twice; with
+        labels also if lengths or indices differ, or a label says neither; with speakers as `compare`.
+
+    Examples
+    --------
+    >>> result = evaluate([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0])
+    >>> result.eer["rocch"], result.zebra.tag, sorted(result.notes)
+    (0.125, 'A', ['d_sys', 'tpr_at_fpr.0.0001', 'tpr_at_fpr.0.001', 'tpr_at_fpr.0.01'])
+    >>> evaluate([0.5, -1.0, 2.0, 0.0], labels=[1, 0, 1, 0]).eer["rocch"]
+    0.0
+    """
+    if labels is None and (isinstance(nontarget, Key) or (nontarget is not None and are_labels(nontarget))):
+        labels, nontarget = nontarget, None
+    if labels is None and weights is None and not isinstance(target, Scores):
+        scores = measures.sort_scores(target, nontarget)
+    elif labels is None or nontarget is not None or (weights is not None and isinstance(target, Scores)):
+        remedy = "evaluate(target, nontarget), or evaluate(scores, labels=labels, weights=weights)"
+        raise DataError("expected scores by class, or scores of all trials and labels", remedy=remedy)
+    elif isinstance(target, Scores) or isinstance(labels, Key):
+        scores = measures.sort_scores(target, labels)  # which refuses anything but Scores and a Key
+    else:
+        scores = measures.sort_scores(**split_by_labels(target, labels, weights))
+    statistic = measures.Metrics(priors, convention, tuple(metrics))
+    result = statistic.evaluate(scores)
+    resampling = Resampling((0 if speakers is None else 1000) if resamples is None else resamples, seed)
+    if not resampling.resamples:
+        return result
+    sample = _sample(target, labels, speakers)
+    intervals = confidence_intervals(sample, statistic, resampling)
+    return with_intervals(result, intervals, resampling.text(f"{sample.n_effective} speakers"))
+
+
+def with_intervals(result: measures.Evaluation, intervals: Intervals, note: str) -> measures.Evaluation:
+    """Return a result with intervals and a note on what was resampled; see `Resampling.text`."""
+    notes = {f"intervals.{name}": ends.note for name, ends in intervals.items() if ends.note}
+    of_each = {name: (ends.low, ends.high) for name, ends in intervals.items()}
+    return replace(result, intervals=of_each, notes=result.notes | {"intervals": note} | notes)
+
+
+def _sample(scores: Any, key: Any, speakers: Speakers | None) -> Sample:
+    """Return the trials of a list whose speakers are given in words of Python, both sides in one."""
+    if speakers is None and isinstance(key, Key) and (doubt := doubt_speakers(key)) is not None:
+        raise doubt.error("give the speaker of each id: speakers={id: speaker, ...}, a function, or a sign such as '/'")
+    return sample_from(scores, key, model_speakers=speakers, segment_speakers=speakers)[0]
+
+
 @one_line
 @dataclass(frozen=True)
-class PairedComparison:
-    """Systems on the same trials: `print` shows their metrics with intervals, and the differences with p-values.
+class PairedComparison(Tabular):
+    """Systems on the same trials: their metrics with intervals, and the differences with p-values.
+
+    `print`, a notebook and `to_latex` show both as tables, in which p-values are corrected for their number (`holm`).
 
     Attributes
     ----------
@@ -253,36 +347,56 @@ class PairedComparison:
     differences: Differences
     resampling: Resampling = DEFAULT
 
-    def __str__(self) -> str:
-        def cell(metric: str, ends: Interval) -> str:
-            row = find_metric(metric, METRICS)[0]
-            scale, sign = (100, " %") if row is not None and row.unit == FRACTION else (1, "")
-            return f"{scale * ends.value:.4g}{sign} [{scale * ends.low:.4g}, {scale * ends.high:.4g}]"
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return a row for each metric of each system and of each difference, with its uncorrected p-value."""
+        return Differences(self._every).to_columns()
 
-        first = next(iter(self.systems))
-        rows = [
-            {"metric": metric, **{name: cell(metric, found[metric]) for name, found in self.systems.items()}}
-            for metric in self.systems[first]
-        ]
-        gaps = [
-            {"metric": metric, "systems": f"{name} minus {first}", "difference": cell(metric, gap), "p": gap.p_value}
-            for name, found in self.differences.items()
-            for metric, gap in found.items()
-        ]
-        heading = "p-value (Holm)" if len(gaps) > 1 else "p-value"
-        corrected = holm([row.pop("p") for row in gaps])
-        gaps = [row | {heading: f"{value:.3g}"} for row, value in zip(gaps, corrected, strict=True)]
-        drawn = f"{100 * self.resampling.level:g} % intervals by {self.resampling.resamples} resamples of the speakers"
-        return f"{format_table(rows)}\n\n{format_table(gaps)}\n\n{drawn}"
+    @property
+    def _every(self) -> dict[str, Intervals]:
+        return self.systems | {f"{one} minus {next(iter(self.systems))}": gap for one, gap in self.differences.items()}
+
+    def _tables(self) -> list[list[dict[str, str]]]:
+        """Return a row for each system, and in a second table one for each difference, as ``spkver-eval metrics``."""
+        rows: list[dict[str, str]] = []
+        p_values = iter(holm([ends.p_value for found in self._every.values() for ends in found.values()]).tolist())
+        for name, found in self._every.items():
+            rows.append(row := {"system": name})
+            for metric, ends in found.items():
+                unit = measures.find_metric(metric, measures.METRICS)[0].unit  # type: ignore[union-attr]  # `compare` has checked it
+                text = ", ".join(filter(None, [ends.text(unit.form), p_text(next(p_values))]))
+                row[f"{metric} [%]" if unit == measures.FRACTION else metric] = text
+        return [part for part in (rows[: len(self.systems)], rows[len(self.systems) :]) if part]
+
+    @property
+    def _note(self) -> str:
+        corrected = sum(map(len, self.differences.values())) > 1
+        return self.resampling.text("the speakers") + corrected * "; p-values are corrected for their number (Holm)"
+
+    def to_latex(self) -> str:
+        r"""Return the tables for ``\input`` in LaTeX, with the rules of booktabs."""
+        import pandas
+
+        tables = [pandas.DataFrame(rows).to_latex(index=False, escape=True) for rows in self._tables()]
+        text = "\n".join([f"% {self._note}", *tables])
+        return re.sub(r"(?<=[\[ ])-(?=\d)|<", r"$\g<0>$", text)  # minus and < are in mathematics alone
+
+    def _repr_html_(self) -> str:
+        shown = [html_table({name: [row[name] for row in rows] for name in rows[0]}) for rows in self._tables()]
+        return "\n".join([*shown, f"<p>{self._note}</p>"])
+
+    def __str__(self) -> str:
+        return "\n\n".join([*map(format_table, self._tables()), self._note])
 
 
 def compare(
     systems: Mapping[str, Scores],
     key: Key,
     *,
-    speakers: Mapping[str, str] | None = None,
+    speakers: Speakers | None = None,
     metrics: Sequence[str] = ("eer.rocch", "min_dcf.0.01", "min_cllr"),
-    resampling: Resampling = DEFAULT,
+    resamples: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
     jobs: int | None = 1,
 ) -> PairedComparison:
     """Compare systems on the same trials: metrics with intervals, paired differences with intervals and p-values.
@@ -295,15 +409,18 @@ def compare(
     Parameters
     ----------
     systems : mapping of str to Scores
-        Two systems or more by name; the others are compared with the first.
+        Systems by name; the others are compared with the first. A single one has intervals and no differences.
     key : Key
         Trials with their truth.
-    speakers : mapping of str to str, optional
-        Speaker of each model and each segment. Without it ids are speakers where they look like it; an error otherwise.
+    speakers : mapping of str to str, callable, or str, optional
+        Speaker of each model and each segment: a map, a function of the id, or a sign such as ``"/"`` that ends the
+        speaker in each id. Without it ids are speakers where they look like it; an error otherwise.
     metrics : sequence of str
         Names such as in `evaluation.metrics.METRICS`: ``"eer.rocch"``, ``"min_dcf.0.01"``, ``"cllr"``.
-    resampling, jobs
-        See `confidence_intervals`.
+    resamples, seed, level
+        Resamples of the speakers, two or more, their seed, and the coverage of the intervals.
+    jobs : int, optional
+        Number of workers; all cores if None.
 
     Raises
     ------
@@ -318,38 +435,39 @@ def compare(
     >>> key = Key.from_ids(*zip(*pairs), is_target)
     >>> noise = rng.standard_normal(400)
     >>> good, bad = (Scores.from_ids(*zip(*pairs), distance * is_target + noise) for distance in (4, 2))
-    >>> found = compare({"good": good, "bad": bad}, key, metrics=["cllr"], resampling=Resampling(100))
+    >>> found = compare({"good": good, "bad": bad}, key, metrics=["cllr"], resamples=100)
     >>> found.differences["bad"]["cllr"].p_value < 0.01
     True
     """
     if not (isinstance(systems, Mapping) and isinstance(key, Key)):
         raise DataError(f"expected Scores by name and a Key, got {type(systems).__name__} and {type(key).__name__}")
-    if speakers is None and (doubt := doubt_speakers(key)) is not None:
-        raise doubt.error("give the speaker of each model and segment: speakers={id: speaker, ...}")
-    samples = {
-        name: sample_from(scores, key, model_speakers=speakers, segment_speakers=speakers)[0]
-        for name, scores in systems.items()
-    }
+    if not systems:
+        raise DataError("expected at least one system to compare, got none")
+    known = [name for metric in measures.METRICS for name, _ in metric.numbers()]
+    if unknown := [name for name in metrics if name not in known]:
+        raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(known)}")
+    needed = {row.name for name in metrics if (row := measures.find_metric(name, measures.METRICS)[0]) is not None}
+    needed |= {part for row in measures.METRICS if row.name in needed for part in row.of}
+    statistic = measures.Metrics(metrics=tuple(row for row in measures.METRICS if row.name in needed))
+    samples = {name: _sample(scores, key, speakers) for name, scores in systems.items()}
     for name, sample in samples.items():
-        if (turned := reversal(sample.runs())) is not None and turned.clear:
+        if (turned := measures.reversal(sample.runs())) is not None and turned.clear:
             logger.warning("%s: %s", name, turned.text)
-    differences = paired_differences(samples, Metrics(), resampling, jobs=jobs)
-    found = {name: confidence_intervals(sample, Metrics(), resampling, jobs=jobs) for name, sample in samples.items()}
-    if unknown := [name for name in metrics for known in found.values() if name not in known]:
-        known = ", ".join(next(iter(found.values())))
-        raise DataError(f"no metric {', '.join(map(repr, dict.fromkeys(unknown)))}; there are: {known}")
+    resampling = Resampling(resamples, seed, level)
+    found = {name: confidence_intervals(sample, statistic, resampling, jobs=jobs) for name, sample in samples.items()}
+    gaps = paired_differences(samples, statistic, resampling, jobs=jobs) if len(samples) > 1 else {}
 
-    def chosen(intervals: Intervals) -> Intervals:
+    def chosen(intervals: Mapping[str, Interval]) -> Intervals:
         return Intervals({name: intervals[name] for name in metrics})
 
-    gaps = Differences({name: chosen(intervals) for name, intervals in differences.items()})
-    return PairedComparison({name: chosen(intervals) for name, intervals in found.items()}, gaps, resampling)
+    differences = Differences({name: chosen(intervals) for name, intervals in gaps.items()})
+    return PairedComparison({name: chosen(intervals) for name, intervals in found.items()}, differences, resampling)
 
 
 def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:
     """Note where a least cost depends on a handful of trials: the study of coverage finds its interval too short."""
     head, _, prior = name.partition(".")
-    if head not in ("min_dcf", "min_dcf_unnormalised") or interval.note or not is_prior(prior):
+    if head not in ("min_dcf", "min_dcf_unnormalised") or interval.note or not measures.is_prior(prior):
         return interval
     n_target = int(sample.is_target.sum())
     if min((len(sample) - n_target) * float(prior), n_target * (1 - float(prior))) >= _FEW:
@@ -514,7 +632,7 @@ def minima_over_attackers(
     found = bootstrap(every, statistic, resampling)
     resampled = np.array([columns["eer"] for columns in found])
     rows = {name: [row for row, owner in enumerate(names) if owner == name] for name in samples}
-    settings: dict[str, Any] = {"method": method_of(f"eer.{reading}"), "n_units": first.n_effective}
+    settings: dict[str, Any] = {"method": measures.method_of(f"eer.{reading}"), "n_units": first.n_effective}
     settings["n_trials"] = first.n_least
     levels, ends = (resampling.level, 1 - (1 - resampling.level) / AT_ONCE), {}
     for name, places in rows.items():
@@ -535,8 +653,8 @@ def minima_over_attackers(
     return minima
 
 
-def _rate(reading: str, scores: SortedScores) -> dict[str, float]:
-    return {"eer": eer(scores, method=reading)}
+def _rate(reading: str, scores: measures.SortedScores) -> dict[str, float]:
+    return {"eer": measures.eer(scores, method=reading)}
 
 
 def _permuted(samples: Sequence[Sample], statistic: Statistic, permutations: int, seed: int) -> NDArray[np.float64]:
@@ -562,6 +680,6 @@ def _permuted(samples: Sequence[Sample], statistic: Statistic, permutations: int
             rates = []
             for sample, rows in zip(samples, others, strict=True):
                 scores, paired = sample.scores[rows], partner[sample.second[rows]] == sample.first[rows]
-                rates.append(statistic(sort_scores(scores[paired], scores[~paired]))["eer"])
+                rates.append(statistic(measures.sort_scores(scores[paired], scores[~paired]))["eer"])
             found.append(rates)
     return np.array(found).reshape(-1, len(samples))

@@ -77,6 +77,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -84,7 +85,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics import Method
+from evaluation.metrics import Method, format_value
 from spkbase.errors import DataError
 from spkbase.showing import Tabular, brief, one_line
 
@@ -261,6 +262,27 @@ class Interval(Tabular):
     def has_interval(self) -> bool:
         """Whether both ends are known."""
         return not (math.isnan(self.low) or math.isnan(self.high))
+
+    def text(self, form: str | Callable[[float], str], missing: str = "-") -> str:
+        """Return the value and, in brackets, its interval, as tables print them.
+
+        Parameters
+        ----------
+        form : str or callable
+            How a number is written: a format specification (three decimals for four), the form of a metric's `Unit`
+            (a fraction is written in per cent, without the sign), or a function.
+        missing : str
+            Stands for NaN.
+
+        Examples
+        --------
+        >>> Interval(0.1234, 0.1, 0.2).text("%"), Interval(0.5, 0.25, 0.75).text(".4f"), Interval(0.5).text(".1f")
+        ('12.34 [10.00, 20.00]', '0.500 [0.250, 0.750]', '0.5')
+        """
+        known = {"%": lambda share: f"{100 * share:.2f}", "zebra": format_value, ".4f": "{:.3f}".format}
+        write = form if callable(form) else known.get(form, f"{{:{form}}}".format)
+        parts = [missing if math.isnan(number) else write(number) for number in self.numbers().values()]
+        return "{} [{}, {}]".format(*parts) if self.has_interval else parts[0]
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return the value, the ends, method and note by name, one row."""
@@ -508,6 +530,11 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     times = np.arange(len(order), 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(times * corrected[order]), 1.0)
     return corrected
+
+
+def p_text(p_value: float) -> str:
+    """Return a p-value as tables print it: ``p = 0.023``, ``p < 0.001``, or nothing of NaN."""
+    return "" if math.isnan(p_value) else f"p = {p_value:.3f}" if p_value >= 0.001 else "p < 0.001"
 
 
 class Intervals(Tabular, dict[str, Any]):

@@ -77,6 +77,10 @@ class Resampling:
         if not 0 < self.level < 1:
             raise DataError(f"expected a level between 0 and 1, got {self.level}")
 
+    def text(self, units: str) -> str:
+        """Return a note on intervals, with a number and name of what is resampled."""
+        return f"{100 * self.level:g} % confidence intervals by {self.resamples} resamples of {units}, seed {self.seed}"
+
     def weights(self, n_units: int) -> NDArray[np.float64]:
         """Return all draws of one generator of the seed, as `draw_counts` of shape (resamples, n_units)."""
         return draw_counts(n_units, self.resamples, np.random.default_rng(self.seed))
@@ -298,7 +302,7 @@ def bootstrap(
         raise DataError(f"expected samples with the same units, got {sorted(kinds)} (units, whether they are trials)")
     work = partial(_replicate, samples, statistic, resampling.seed)
     blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(resampling.resamples, BLOCK))]
-    done = list(Work(jobs).map(work, blocks, processes=True))
+    done = list(Work(jobs).map(work, blocks, processes=True, description="resampling"))
     found = []
     for number in range(len(samples)):
         rows = [row for block in done for row in block[number]]

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.calibration import Affine, apply_affine, cohort_moments, normalise, train_affine
-from evaluation.embeddings import Embeddings, check_norms, row_norms
+from evaluation.embeddings import Embeddings, check_embeddings, check_norms, row_norms
 from evaluation.trials import Scores, Trials, factorise
 from spkbase.arrays import Floats
 from spkbase.configuration import convert
@@ -77,6 +77,9 @@ class ChosenStep:
 
     step: Step
     values: Mapping[str, Any]
+
+    def __reduce__(self) -> Any:
+        return _chosen, ({self.name: dict(self.values)},)  # rows hold functions that cannot be pickled
 
     @property
     def name(self) -> str:
@@ -286,6 +289,9 @@ class Backend:
         DataError
             If they have other dimensions, one is not finite or 0, or becomes 0 before a length norm.
         """
+        if isinstance(vectors, Embeddings):
+            raise DataError("expected an array of vectors, got Embeddings", remedy="give their vectors")
+        vectors = np.asarray(vectors)
         if vectors.ndim != 2 or vectors.shape[1] != self.facts["dimension"]:
             text = f"expected vectors of {self.facts['dimension']} dimensions, got shape {vectors.shape}"
             raise DataError(text, remedy="use the extractor that the backend was trained with")
@@ -315,6 +321,7 @@ class Backend:
         DataError
             If a model or a segment has no vector, or as `transform`.
         """
+        check_embeddings(enrol, test)
         used, models = np.unique(trials.models, return_inverse=True)
         tested, segments = np.unique(trials.segments, return_inverse=True)
         model_ids, segment_ids = trials.model_ids[used], trials.segment_ids[tested]
@@ -398,16 +405,18 @@ def warn_of_trained(heard: NDArray[np.uint64], speakers: Iterable[str]) -> None:
 
 
 @one_blas_thread()
-def train_chain(embeddings: Embeddings, spec: Spec, *, adapt: Embeddings | None = None, seed: int = 0) -> Backend:
+def train_chain(embeddings: Any, spec: Spec, *, speakers: Any = None, adapt: Any = None, seed: int = 0) -> Backend:
     """Train a chain on vectors with speakers.
 
     Parameters
     ----------
-    embeddings : Embeddings
+    embeddings : Embeddings, or array_like of shape (n, D)
         They are held in float64.
     spec : str, sequence, or tuple of ChosenStep
         The chain, see `spkver.backend.parse_chain`.
-    adapt : Embeddings, optional
+    speakers : array_like of str or int of shape (n,), optional
+        Speaker of each vector of an array.
+    adapt : Embeddings, or array_like of shape (m, D), optional
         Vectors of the domain that will be tested; their speakers are not used.
     seed : int
         Deals the speakers for calibration.
@@ -426,19 +435,24 @@ def train_chain(embeddings: Embeddings, spec: Spec, *, adapt: Embeddings | None 
     Examples
     --------
     >>> import numpy as np
-    >>> from evaluation.embeddings import Embeddings
     >>> from evaluation.trials import Trials
     >>> draw = np.random.default_rng(0)
     >>> speakers = [f"s{number // 5}" for number in range(50)]
     >>> vectors = np.repeat(draw.normal(size=(10, 4)), 5, axis=0) + 0.3 * draw.normal(size=(50, 4))
-    >>> training = Embeddings([f"u{number}" for number in range(50)], speakers, vectors)
-    >>> backend = train_chain(training, "centre,whiten,length,lda:3,cosine")
+    >>> backend = train_chain(vectors, "centre,whiten,length,lda:3,cosine", speakers=speakers)
     >>> backend
     Backend([centre, whiten, length, lda: 3, cosine], 4 dimensions, trained on 50 vectors of 10 speakers)
+    >>> training = Embeddings.from_arrays(vectors, speakers=speakers)
     >>> backend.score(training, training, Trials.from_ids(["s0", "s0"], ["u1", "u17"])).values.round(2)
     array([ 0.9 , -0.96])
     """
     chain = parse_chain(spec)
+    if not isinstance(embeddings, Embeddings):
+        embeddings = Embeddings.from_arrays(embeddings, speakers=speakers)
+    elif speakers is not None:
+        raise DataError("expected speakers with an array of vectors, got them with Embeddings, which have their own")
+    if not isinstance(adapt, Embeddings | None):
+        adapt = Embeddings.from_arrays(adapt)
     embeddings.norms()
     dimension = embeddings.vectors.shape[1]
     if adapt is not None:

@@ -1,4 +1,4 @@
-"""Steps of a chain as transformers of scikit-learn, for pipelines, grid searches and cross-validation.
+"""Steps of a chain, and whole chains, as estimators of scikit-learn: pipelines, grid searches, cross-validation.
 
 They are made from the table of steps, with its names, parameters and numbers:
 
@@ -10,6 +10,12 @@ They are made from the table of steps, with its names, parameters and numbers:
 >>> steps = make_pipeline(sklearn_step("whiten"), sklearn_step("length"), sklearn_step("lda", rank=3))
 >>> steps.fit_transform(vectors, speakers).shape
 (50, 3)
+
+A chain with its scorer also scores pairs of vectors, an enrolled and a tested one, of shape (n, 2, R):
+
+>>> plda = sklearn_step("chain", steps="lda:3,length,plda").fit(vectors, speakers)
+>>> plda.pair_score(vectors[[[0, 1], [0, 49]]]).shape
+(2,)
 """
 
 from __future__ import annotations
@@ -21,14 +27,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.trials import Trials
 from spkbase.errors import ConfigError
 from spkbase.work import one_blas_thread
-from spkver.backend.chain import parse_chain
+from spkver.backend.chain import parse_chain, train_chain
+from spkver.backend.plda import Sessions
 from spkver.backend.steps import STEPS, Training
 from spkver.backend.transforms import apply_maps
 
 _LEFT_OUT = "on"  # vectors to adapt to have no place in fit(X, y)
 _TRANSFORMERS = {step.name: step for step in STEPS if step.role == "map" and "adapt" not in step.needs}
+_NAMES = [*_TRANSFORMERS, "chain"]
 
 
 def sklearn_step(name: str, **values: Any) -> Any:
@@ -38,9 +47,9 @@ def sklearn_step(name: str, **values: Any) -> Any:
     ----------
     name : str
         A map of vectors that needs no vectors to adapt to; see `spkver.backend.STEPS`. Where it needs speakers, they
-        are the `y` of `fit`.
+        are the `y` of `fit`. Or ``"chain"``: a whole chain, which has the method `pair_score` too.
     **values
-        Its parameters.
+        Its parameters; of a chain `steps`, see `spkver.backend.parse_chain`, and the `seed` of its calibration.
 
     Raises
     ------
@@ -52,14 +61,14 @@ def sklearn_step(name: str, **values: Any) -> Any:
     >>> sklearn_step("lda", rank=2)
     Lda(rank=2)
     """
-    if name not in _TRANSFORMERS:
-        raise ConfigError(f"there is no transformer {name!r:.60}: expected one of {', '.join(_TRANSFORMERS)}")
+    if name not in _NAMES:
+        raise ConfigError(f"there is no transformer {name!r:.60}: expected one of {', '.join(_NAMES)}")
     return _transformer(name)(**values)
 
 
 def __getattr__(name: str) -> Any:
     """The class of a step, by which pickles of scikit-learn find it: `Lda` of "lda"."""
-    if name.lower() not in _TRANSFORMERS or name != name.capitalize():
+    if name.lower() not in _NAMES or name != name.capitalize():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _transformer(name.lower())
 
@@ -73,26 +82,35 @@ def _transformer(name: str) -> type:
     except ImportError as error:
         raise ConfigError("these estimators need scikit-learn 1.6 or later", remedy="update it") from error
 
-    step = _TRANSFORMERS[name]
-    parameters = [parameter for parameter in step.parameters if parameter.name != _LEFT_OUT]
+    step = _TRANSFORMERS.get(name)
+    defaults: dict[str, Any] = {"steps": "lda,plda", "seed": 0}
+    if step is not None:
+        defaults = {one.name: one.default for one in step.parameters if one.name != _LEFT_OUT}
+    needs_speakers = step is None or bool(step.needs)
+    about = "maps of vectors and a scorer, a chain" if step is None else f"{step.about}; the step `{name}` of a chain"
 
     class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         def __init__(self, **values: Any) -> None:
             inspect.signature(type(self)).bind(**values)
-            for parameter in parameters:
-                setattr(self, parameter.name, values.get(parameter.name, parameter.default))
+            for parameter, default in defaults.items():
+                setattr(self, parameter, values.get(parameter, default))
 
         @one_blas_thread()
         def fit(self, X: Any, y: Any = None) -> Any:  # noqa: N803 - scikit-learn's name
             """Learn the maps from vectors `X` (n, R) and, where the step needs them, speakers `y` (n,)."""
-            chosen = parse_chain([{name: self.get_params()}])[0]
             codes = np.zeros(0, np.int64)
-            if step.needs:
+            if needs_speakers:
                 vectors, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
                 codes = np.unique(y, return_inverse=True)[1]
             else:
                 vectors = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-            self.maps_ = step.learn(Training(vectors, codes), chosen.values)
+            if step is None:
+                # as text they have the order of the codes
+                self.backend_ = train_chain(vectors, self.steps, speakers=10**9 + codes, seed=self.seed)
+                self.maps_ = self.backend_.maps
+            else:
+                values = parse_chain([{name: self.get_params()}])[0].values
+                self.maps_ = step.learn(Training(vectors, codes), values)
             self._n_features_out = apply_maps(self.maps_, vectors).shape[1]
             return self
 
@@ -101,16 +119,26 @@ def _transformer(name: str) -> type:
             check_is_fitted(self)
             return apply_maps(self.maps_, validate_data(self, X, dtype=np.float64, reset=False))
 
+        if step is None:
+
+            def pair_score(self, pairs: Any) -> NDArray[np.float64]:
+                """Return the score of each pair (n, 2, R) of an enrolled and a tested vector."""
+                enrolled, tested = (self.transform(side) for side in np.moveaxis(np.asarray(pairs), 1, 0))
+                rows = np.arange(len(enrolled))
+                ids = rows.astype(str).astype(object)
+                trials = Trials(ids, ids, rows, rows)
+                return self.backend_.score_vectors(Sessions(enrolled, rows), tested, trials).values
+
         def __sklearn_tags__(self) -> Any:
             tags = super().__sklearn_tags__()
-            tags.target_tags.required = bool(step.needs)
+            tags.target_tags.required = needs_speakers
             return tags
 
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     keyword = inspect.Parameter.KEYWORD_ONLY
-    named = [inspect.Parameter(parameter.name, keyword, default=parameter.default) for parameter in parameters]
+    named = [inspect.Parameter(parameter, keyword, default=default) for parameter, default in defaults.items()]
     Transformer.__init__.__signature__ = inspect.Signature([own, *named])  # type: ignore[attr-defined]
     Transformer.__name__ = Transformer.__qualname__ = name.capitalize()
     Transformer.__module__ = __name__
-    Transformer.__doc__ = f"{step.about[:1].upper()}{step.about[1:]}; the step `{name}` of a chain."
+    Transformer.__doc__ = f"{about[:1].upper()}{about[1:]}."
     return Transformer

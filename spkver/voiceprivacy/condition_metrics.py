@@ -25,7 +25,7 @@ import numpy as np
 from evaluation import linkage
 from evaluation.calibration import closed_set_scores
 from evaluation.formats import read_key, read_scores
-from evaluation.metrics import Evidence, Metrics, WorstCase, eer, evaluate, tag, worst_case
+from evaluation.metrics import Evidence, Metrics, WorstCase, eer, sort_scores, tag, worst_case
 from evaluation.reports import ClosedSet, Condition, Draw, EnrolledSpeaker, Linkability
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
 from evaluation.uncertainty import (
@@ -331,11 +331,10 @@ def _metrics(
     if samples:
         results = [statistic.evaluate(sample.runs()) for sample in samples]
     else:
-        results = [evaluate(*split_scores(scores, key), priors=statistic.priors) for scores in draws]
+        results = [statistic.evaluate(sort_scores(scores, key)) for scores in draws]
     if found:
-        share = f"{100 * resampling.level:g} % confidence intervals by {resampling.resamples} resamples of"
         over = f" and {len(draws)} draws" if len(draws) > 1 else ""
-        about = {"intervals": f"{share} {samples[0].n_effective} speakers{over}, seed {resampling.seed}"}
+        about = {"intervals": resampling.text(f"{samples[0].n_effective} speakers{over}")}
         about |= {f"intervals.{name}": interval.note for name, interval in found.items() if interval.note}
     of_draws = [result.to_dict() for result in results]
     notes = shared_notes({number: one["notes"] for number, one in zip(numbered, of_draws, strict=True)})

@@ -47,6 +47,7 @@ def test_labels_of_a_key_have_the_meaning_that_they_have_in_files(labels):
 
 METRICS = {
     "eer": ev.eer,
+    "auc": ev.auc,
     "zebra": ev.zebra,
     "min_cllr": ev.min_cllr,
     "cllr": ev.cllr,
@@ -54,6 +55,29 @@ METRICS = {
     "min_dcf": lambda *given: ev.min_dcf(*given, p_target=0.1),
     "tpr_at_fpr": lambda *given: ev.tpr_at_fpr(*given, fpr=0.1),
 }
+
+
+@pytest.mark.parametrize("metric", [*METRICS.values(), ev.pav_llrs, ev.train_affine])
+def test_a_function_of_target_and_nontarget_scores_takes_scores_and_key(metric):
+    given = scores(VALUES), KEY
+    found, expected = metric(*given), metric(*ev.split_scores(*given))
+    np.testing.assert_equal(found, expected)
+
+
+PLOTS = (ev.plot_det, ev.plot_roc, ev.plot_histogram, ev.plot_ece, ev.plot_ape, ev.plot_zebra)
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_a_plot_takes_scores_and_key_and_names_of_scores(plot):
+    def lines(figure):
+        return [line.get_xydata().tolist() for line in figure.axes[0].lines]
+
+    given = scores(VALUES)
+    for name, figure in (("scores", plot(given, KEY)), ("mine", plot({"mine": given}, KEY))):
+        expected = plot([(name, *ev.split_scores(given, KEY))])
+        assert lines(figure) == lines(expected)
+        texts = [one.get_legend_handles_labels() or one for one in figure.axes]
+        assert len(texts) == len(expected.axes)
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
@@ -78,10 +102,10 @@ def test_equal_scores_stand_in_the_notes_of_an_evaluation():
 
 def test_linkability_and_comparison_warn_of_reversed_scores(caplog):
     ev.linkability(scores(VALUES), KEY, [12], resampling=Resampling(0))
-    ev.compare({"a": scores(VALUES), "b": scores(VALUES**3)}, KEY, metrics=["cllr"], resampling=Resampling(50))
+    ev.compare({"a": scores(VALUES), "b": scores(VALUES**3)}, KEY, metrics=["cllr"], resamples=50)
     assert not caplog.records
     ev.linkability(scores(-VALUES), KEY, [12], resampling=Resampling(0))
-    ev.compare({"a": scores(VALUES), "b": scores(-VALUES)}, KEY, metrics=["cllr"], resampling=Resampling(50))
+    ev.compare({"a": scores(VALUES), "b": scores(-VALUES)}, KEY, metrics=["cllr"], resamples=50)
     first, second = (record.getMessage() for record in caplog.records)
     assert first.startswith("REVERSED?")
     assert second.startswith("b: REVERSED?")
@@ -99,6 +123,34 @@ MISUSES = {
     "array split": (lambda: ev.split_scores(VALUES, KEY), "expected Scores and a Key, got ndarray and Key"),
     "scores as key": (lambda: ev.split_scores(scores(VALUES), scores(VALUES)), "got Scores and Scores"),
     "no labels": (lambda: ev.Key.from_ids(MODELS, SEGMENTS, None), "expected labels of shape"),
+    "key first": (lambda: ev.eer(KEY, scores(VALUES)), "expected Scores and a Key, got Key and Scores"),
+    "scores and array": (
+        lambda: ev.cllr(scores(VALUES), NONTARGET),
+        "expected Scores and a Key, got Scores and ndarray",
+    ),
+    "scores alone": (lambda: ev.zebra(scores(VALUES)), "expected Scores and a Key, got Scores and NoneType"),
+    "text": (lambda: ev.eer(["a", "b"], NONTARGET), "expected numbers as target scores, got 'a'"),
+    "mapping": (lambda: ev.min_cllr({"a": 1.0}, NONTARGET), r"expected target scores of shape \(N,\)"),
+    "ragged": (lambda: ev.auc([[1.0], [2.0, 3.0]], NONTARGET), r"expected target scores of shape \(N,\), got list"),
+    "none": (lambda: ev.eer([None], NONTARGET), "expected numbers as target scores, got None"),
+    "plot of scores": (lambda: ev.plot_det(scores(VALUES)), "systems in a list, got Scores and NoneType"),
+    "plot of a name": (lambda: ev.plot_roc([("a", scores(VALUES))]), "expected Scores and a Key, got Scores and None"),
+    "plot of lists": (lambda: ev.plot_zebra([TARGET, NONTARGET]), "systems in a list, got list and NoneType"),
+    "plot of array": (lambda: ev.plot_ece(scores(VALUES), TARGET), "expected Scores and a Key, got Scores and ndarray"),
+    "speakers of arrays": (
+        lambda: ev.evaluate(TARGET, NONTARGET, speakers="-"),
+        "a Key, got ndarray and NoneType",
+    ),
+    "speakers by number": (lambda: ev.evaluate(scores(VALUES), KEY, speakers=3), "a function of the id or a sign"),
+    "sign not there": (
+        lambda: ev.compare({"a": scores(VALUES)}, KEY, speakers="/"),
+        "12 segments without a speaker",
+    ),
+    "function of none": (lambda: ev.compare({"a": scores(VALUES)}, KEY, speakers=lambda _: None), "12 models without"),
+    "no system": (lambda: ev.compare({}, KEY), "at least one system to compare, got none"),
+    "arrays for cosines": (lambda: ev.cosine_scores(np.eye(2), np.eye(2), KEY), "expected Embeddings, got ndarray"),
+    "vectors as text": (lambda: ev.Embeddings.from_arrays(["a"]), "expected vectors of numbers"),
+    "no speaker": (lambda: ev.Embeddings.from_arrays(np.eye(2), speakers=["a", None]), "expected speakers as text"),
     "no values": (lambda: ev.Scores.from_ids(MODELS, SEGMENTS, None), "expected values of shape"),
 }
 

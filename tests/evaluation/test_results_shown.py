@@ -11,7 +11,7 @@ import evaluation as ev
 from evaluation.linkage import ranks_from_embeddings
 from evaluation.metrics import METRICS, Metrics
 from evaluation.reports import measure_linkage, parse_results
-from evaluation.uncertainty import Differences, Intervals, Resampling, sample_of
+from evaluation.uncertainty import Differences, Intervals, PairedComparison, Resampling, sample_of
 from spkbase.files import to_json
 from spkbase.showing import LONGEST
 
@@ -31,6 +31,7 @@ def results():
     sample = sample_of(values + 2 * (np.arange(400) % 4 == 0), np.arange(400) % 4 == 0, None)
     other = sample_of(values + (np.arange(400) % 4 == 0), np.arange(400) % 4 == 0, None)
     metrics = Metrics(metrics=METRICS[:3])
+    once = Intervals({"cllr": ev.Interval(0.5, 0.25, 0.75)})
     ranks = ranks_from_embeddings(embeddings(0.0), embeddings(1.0), utterances=1)
     condition = {"dataset": "<b>", "gender": "f", "scenario": "original", "attacker": "x", "eer": {"rocch": 0.1}}
     return {
@@ -40,6 +41,7 @@ def results():
         "evaluation": ev.evaluate(scores, labels=key),
         "intervals": ev.confidence_intervals(sample, metrics, Resampling(20)),
         "differences": ev.paired_differences({"a": sample, "b": other}, metrics, Resampling(20)),
+        "comparison": PairedComparison({"<b>": once}, Differences({"b": once})),
         "groups": ev.evaluate_groups(sample, np.arange(400) // 4 % 2, ["f", "m"], metrics, column="sex"),
         "interval": ev.Interval(0.5, 0.25, 0.75, "made up"),
         "curve": ev.linkability(embeddings(0.0), embeddings(1.0), resampling=Resampling(20)),

@@ -13,8 +13,9 @@ from scipy.special import expit
 from evaluation.calibration.affine import apply_affine, train_affine
 from evaluation.embeddings import Embeddings
 from evaluation.linkage.curve import mean_interval
-from evaluation.metrics import SortedScores, evaluate, population
+from evaluation.metrics import SortedScores, population
 from evaluation.trials import Trials
+from evaluation.uncertainty import evaluate
 from evaluation.uncertainty.resampling import Resampling
 from spkver.backend import train_chain
 from spkver.extractors.networks import campplus_graph, embed_frames, read_network

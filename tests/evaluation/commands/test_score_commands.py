@@ -208,7 +208,7 @@ def test_scores_in_order_and_repeated_pairs(tmp_path, scores, options):
             "a/1 b/1 5\na/1 a/2 2\nb/1 a/2 1\n",
             "k",
             ["--bootstrap", "9", "--speakers-by", "_"],
-            "'a/2' holds no '_', so its speaker is unknown",
+            "2 of 2 segments without a speaker: 'a/2', 'b/1' (no '_' ends their speakers: try /)",
         ),
         ("a/1 b/1 5\na/1 b/1 5\n", "k", [], "; --duplicates first reads the first line alone)"),
         (

@@ -4,6 +4,7 @@ import struct
 
 import h5py
 import numpy as np
+import pandas
 import pytest
 
 from evaluation.embeddings import Embeddings, read_binary, read_embeddings, read_text_matrix, write_embeddings
@@ -273,3 +274,13 @@ def test_an_empty_archive_is_one_clear_error(tmp_path):
     (tmp_path / "x.scp").write_text("a x.ark:0\n")
     with pytest.raises(DataError, match=r"expected vectors, got an empty file"):
         read_embeddings(tmp_path / "x.scp")
+
+
+def test_embeddings_from_arrays():
+    frame = pandas.DataFrame({"x": [1, 2, 3], "y": [0, 0, 5]})
+    found = Embeddings.from_arrays(frame, speakers=pandas.Series([1, 1, 2]), ids=np.array(["a", "b", "c"]))
+    assert found.vectors.tolist() == [[1, 0], [2, 0], [3, 5]]
+    assert (found.ids.tolist(), found.speakers.tolist()) == (["a", "b", "c"], ["1", "1", "2"])
+    alone = Embeddings.from_arrays(np.eye(2, dtype=np.float32))
+    assert alone.vectors.dtype == np.float32
+    assert alone.speakers.tolist() == alone.ids.tolist() == ["u0", "u1"]

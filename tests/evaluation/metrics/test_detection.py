@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, ndtr, ndtri
+from sklearn.metrics import roc_auc_score
 
-from evaluation.metrics import det_curve, detection, roc, sort_scores
+from evaluation.metrics import auc, det_curve, detection, roc, sort_scores
 from evaluation.metrics.detection import (
     act_dcf,
     clopper_pearson,
@@ -181,7 +182,7 @@ def test_a_class_without_trials_is_not_reversed(classes_without_one):
     [
         ([], [1.0], "expected target scores, got none"),
         ([1.0], [], "expected nontarget scores, got none"),
-        ([1.0, np.nan], [1.0], "got 1 NaN among 2"),
+        ([1.0, np.nan], [1.0], "got 1 NaN or missing among 2"),
         ([1.0], [np.nan], "nontarget scores, got 1 NaN"),
         ([[1.0]], [1.0], r"shape \(N,\), got \(1, 1\)"),
     ],
@@ -315,3 +316,11 @@ def test_true_accepts_at_round_numbers():
 def test_clopper_pearson_against_published_values(count, total, low, high):
     """The last row: R. Newcombe, Statistics in Medicine 17, 1998, table 1."""
     assert clopper_pearson(count, total - count) == pytest.approx((low, high), abs=5e-5)
+
+
+@given(classes)
+def test_auc_is_that_of_scikit_learn(both):
+    target, nontarget = (np.clip(side, -1e9, 1e9) for side in both)  # which refuses infinite scores
+    truth = [1] * len(target) + [0] * len(nontarget)
+    expected = roc_auc_score(truth, np.concatenate([target, nontarget]))
+    assert auc(target, nontarget) == pytest.approx(expected, abs=1e-12)

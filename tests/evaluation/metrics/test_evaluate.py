@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics import CONVENTIONS, PRIORS, Metrics, evaluate, sort_scores
+from evaluation.metrics import CONVENTIONS, PRIORS, Metrics, sort_scores
 from evaluation.metrics.detection import equal_error
+from evaluation.uncertainty import evaluate
 from spkbase.errors import DataError
 from spkbase.files import to_json
 from tests.score_strategies import classes
@@ -18,9 +19,9 @@ KEYS = [
     *["n_target", "n_nontarget", "convention", "eer", "threshold_at_eer", "cllr", "min_cllr", "min_dcf", "act_dcf"],
     *["min_dcf_unnormalised", "act_dcf_unnormalised", "zebra", "d_sys", "tpr_at_fpr", "intervals", "notes"],
 ]
-ADDED = ["calibration_loss", "d_sys_pav", "prbep"]
+ADDED = ["calibration_loss", "d_sys_pav", "prbep", "auc"]
 # numbers that depend on the order of the scores alone
-ORDER = ("eer.", "min_dcf.", "min_dcf_unnormalised.", "min_cllr", "zebra.", "d_sys_pav", "tpr_at_fpr.", "prbep")
+ORDER = ("eer.", "min_dcf.", "min_dcf_unnormalised.", "min_cllr", "zebra.", "d_sys_pav", "tpr_at_fpr.", "prbep", "auc")
 ACTUAL = (f"act_dcf{of}.{prior}" for of in ("", "_unnormalised") for prior in PRIORS)
 NOT_OF_THE_ORDER = {"threshold_at_eer", "cllr", "calibration_loss", "d_sys", *ACTUAL}
 

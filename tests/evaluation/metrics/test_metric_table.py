@@ -11,7 +11,8 @@ import pytest
 from command_lines import passes, refused
 
 from evaluation.metrics.sorted_scores import sort_scores
-from evaluation.metrics.table import METRICS, RESERVED, Metric, Metrics, Unit, evaluate
+from evaluation.metrics.table import METRICS, RESERVED, Metric, Metrics, Unit
+from evaluation.uncertainty import evaluate
 from spkbase.errors import DataError
 from spkbase.files import to_json
 

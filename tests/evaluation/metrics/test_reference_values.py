@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from evaluation.formats import Choice, read_split
-from evaluation.metrics import cllr, ece, evaluate, min_cllr, min_ece
+from evaluation.metrics import cllr, ece, min_cllr, min_ece
 from evaluation.metrics.detection import act_dcf, eer, effective_prior, equal_error, hull_min_dcf, prbep
 from evaluation.metrics.disclosure import d_sys, d_sys_pav, format_value
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
+from evaluation.uncertainty import evaluate
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN = json.loads((DATA / "golden.json").read_text())

@@ -24,6 +24,7 @@ from evaluation import plots
 from evaluation.linkage import Curve
 from evaluation.metrics import (
     act_dcf,
+    auc,
     cllr,
     ece,
     eer,
@@ -317,7 +318,7 @@ def test_the_roc_runs_through_its_rates():
         assert np.interp(fpr, line.get_xdata()[::-1], line.get_ydata()[::-1]) == pytest.approx(tpr, abs=2 / 300)
         found = np.interp(fpr, logarithmic.get_xdata(), logarithmic.get_ydata())
         assert found == pytest.approx(tpr, abs=2 / 300)
-    assert f"(EER {100 * eer(target, nontarget):.2f} %)" in labels(figures[0])[0]
+    assert f"(EER {100 * eer(target, nontarget):.2f} %, AUC {auc(target, nontarget):.3f})" in labels(figures[0])[0]
     assert [text for _, text in ticks(figures[1].axes[0].xaxis)] == ["0.01", "0.1", "1"]
     # of 2,000 nontarget trials
     assert [text for _, text in ticks(figures[2].axes[0].xaxis)] == ["0.001", "0.01", "0.1", "1"]

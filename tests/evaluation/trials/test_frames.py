@@ -101,8 +101,11 @@ def test_scores_are_joined_with_their_key():
     key = ev.Key.from_ids(["a", "a", "b"], ["s", "t", "s"], is_target=[True, False, False])
     scores = ev.Scores.from_ids(["b", "a", "a"], ["s", "t", "s"], [0.25, -0.5, 0.5])
     assert ev.evaluate(scores, labels=key).to_dict() == ev.evaluate([0.5], [-0.5, 0.25]).to_dict()
-    for arguments in ({"labels": [1, 0, 0]}, {"labels": key, "weights": [1, 1, 1]}):
-        with pytest.raises(DataError, match="Scores and a Key"):
+    for arguments, text in (
+        ({"labels": [1, 0, 0]}, "Scores and a Key"),
+        ({"labels": key, "weights": [1] * 3}, "class"),
+    ):
+        with pytest.raises(DataError, match=text):
             ev.evaluate(scores, **arguments)
 
 

@@ -139,3 +139,14 @@ def test_speakers_whose_names_differ_in_case_or_unicode_form_alone_are_warned_of
     assert len(set(read_speakers(tmp_path / "utt2spk").values())) == 3
     find_speakers(Key.from_ids([one, other, "bert"], ["s", "t", "u"], [True, True, False]))
     assert ["1 names of speakers differ" in message for message in caplog.messages].count(True) == 2
+
+
+@pytest.mark.parametrize("speakers", [{"a/1": "a", "b/1": "b", "a/x": "a", "b/x": "b"}, lambda name: name[0], "/"])
+def test_a_map_a_function_and_a_sign_name_the_same_speakers(speakers):
+    key = Key.from_ids(["a/1", "a/1", "b/1", "b/1"], ["a/x", "b/x"] * 2, [True, False, False, True])
+    found = find_speakers(key, model_speakers=speakers, segment_speakers=speakers)
+    assert (found.names.tolist(), found.models.tolist(), found.segments.tolist()) == (
+        ["a", "b"],
+        [0, 0, 1, 1],
+        [0, 1] * 2,
+    )

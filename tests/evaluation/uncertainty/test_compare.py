@@ -1,13 +1,21 @@
 """`compare`: p-values are those of Student's t on paired speakers, and agree with the intervals."""
 
+import re
+import sys
+import time
+from html import escape
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy.stats import ttest_rel
 
+import evaluation as ev
 from evaluation import compare
 from evaluation.trials import Key, Scores
-from evaluation.uncertainty import Resampling, holm, paired_differences, sample_from
+from evaluation.uncertainty import Resampling, confidence_intervals, holm, paired_differences, sample_from
 from spkbase.errors import DataError
+from spkver.evaluation_cli import main
 
 SPEAKERS = [f"s{number:02d}" for number in range(40)]
 PAIRS = [(model, f"{segment}-{take}") for model in SPEAKERS for segment in SPEAKERS for take in range(2)]
@@ -43,14 +51,67 @@ def test_p_values_are_those_of_a_paired_t_test_over_speakers(gap):
 
 @pytest.mark.parametrize("level", [0.9, 0.95])
 def test_a_difference_is_significant_where_its_interval_excludes_0(level):
-    found = compare(
-        systems(0.1), KEY, speakers=MAP, metrics=["cllr", "eer.kaldi"], resampling=Resampling(100, 0, level)
-    )
+    found = compare(systems(0.1), KEY, speakers=MAP, metrics=["cllr", "eer.kaldi"], resamples=100, level=level)
     assert list(found.systems) == ["a", "b"]
     for gap in found.differences["b"].values():
         assert (gap.p_value < 1 - level) == (gap.low > 0 or gap.high < 0)
     assert "b minus a" in str(found)
     assert np.isnan(found.systems["a"]["cllr"].p_value)
+
+
+def test_the_tables_are_those_of_the_command(tmp_path):
+    """The same cells, decimals and p-values as ``spkver-eval metrics`` prints, in print, HTML and LaTeX."""
+    scores, ids = systems(0.3), ("eer.rocch", "min_dcf.0.01", "min_cllr")
+    found = compare(scores, KEY, speakers=lambda name: name[:3], resamples=60)
+    command = ["metrics", "-k", tmp_path / "key", "--columns", ",".join(ids), "--bootstrap", 60]
+    ev.write_key(tmp_path / "key", KEY)
+    (tmp_path / "speakers").write_text("".join(f"{name} {speaker}\n" for name, speaker in MAP.items()))
+    for name, one in scores.items():
+        ev.write_scores(tmp_path / f"{name}.h5", one)
+        command += ["-s", tmp_path / f"{name}.h5"]
+    command += ["--model-speakers", tmp_path / "speakers", "--segment-speakers", tmp_path / "speakers"]
+    shown = CliRunner().invoke(main, list(map(str, command)))
+    assert shown.exit_code == 0, shown.output
+    cells = re.findall(r"-?\d\S* \[\S+ \S+\](?:, p [<=] \S+)?", shown.output)
+    assert len(cells) == 9
+    assert re.findall(r"-?\d\S* \[\S+ \S+\](?:, p [<=] \S+)?", str(found)) == cells
+    page, tex = found._repr_html_(), found.to_latex()
+    for cell in cells:
+        assert escape(cell) in page
+        assert cell.replace("-", "$-$").replace("<", "$<$") in tex
+    frame = found.to_dataframe()
+    assert frame["system"].unique().tolist() == ["a", "b", "b minus a"]
+    gap = found.differences["b"]["min_cllr"]
+    assert frame.iloc[-1][["value", "low", "high", "p_value"]].tolist() == [gap.value, gap.low, gap.high, gap.p_value]
+
+
+def test_one_system_has_intervals_alone_and_they_are_those_of_evaluate():
+    scores = systems(0)["a"]
+    found = compare({"a": scores}, KEY, speakers=MAP, metrics=["min_cllr"], resamples=30, seed=3)
+    assert not found.differences
+    assert str(found).splitlines()[0].split() == ["system", "min_cllr"]
+    result = ev.evaluate(scores, KEY, speakers=MAP, resamples=30, seed=3)
+    ends = found.systems["a"]["min_cllr"]
+    assert result.intervals["min_cllr"] == (ends.low, ends.high)
+    assert result.notes["intervals"] == "95 % confidence intervals by 30 resamples of 40 speakers, seed 3"
+    assert result.values() == ev.evaluate(scores, KEY).values()
+    assert not ev.evaluate(scores, KEY).intervals
+
+
+def slow(scores):
+    time.sleep(0.02)
+    return mean_target(scores)
+
+
+@pytest.mark.parametrize("place", ["file", "terminal", "notebook"])
+def test_resamples_have_a_bar_on_a_terminal_and_in_a_notebook(place, capsys, monkeypatch):
+    sample = sample_from(systems(0)["a"], KEY, segment_speakers=MAP)[0]
+    if place == "terminal":
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    if place == "notebook":
+        monkeypatch.setitem(sys.modules, "ipykernel", object())
+    confidence_intervals(sample, slow, Resampling(100))
+    assert ("resampling" in capsys.readouterr().err) == (place != "file")
 
 
 def test_ids_that_may_not_be_speakers_are_refused_in_words_of_python():
@@ -63,7 +124,7 @@ def test_ids_that_may_not_be_speakers_are_refused_in_words_of_python():
 
 def test_an_unknown_metric_is_named():
     with pytest.raises(DataError, match=r"no metric 'eer'; there are: eer\.rocch"):
-        compare(systems(0), KEY, speakers=MAP, metrics=["eer"], resampling=Resampling(2))
+        compare(systems(0), KEY, speakers=MAP, metrics=["eer"], resamples=2)
 
 
 def test_p_values_of_a_table_are_corrected_for_their_number():
@@ -76,6 +137,6 @@ def test_p_values_of_a_table_are_corrected_for_their_number():
         seen = max(seen, min(1.0, (6 - place) * p_value))
         assert holm(p_values)[p_values == p_value] == pytest.approx([seen])
     assert np.isnan(holm(p_values)[3])
-    table = str(compare(systems(0.02), KEY, speakers=MAP, metrics=["cllr", "eer.kaldi"], resampling=Resampling(50)))
-    assert "p-value (Holm)" in table
-    assert "Holm" not in str(compare(systems(0.02), KEY, speakers=MAP, metrics=["cllr"], resampling=Resampling(50)))
+    table = str(compare(systems(0.02), KEY, speakers=MAP, metrics=["cllr", "eer.kaldi"], resamples=50))
+    assert "p-values are corrected for their number (Holm)" in table
+    assert "Holm" not in str(compare(systems(0.02), KEY, speakers=MAP, metrics=["cllr"], resamples=50))

@@ -1,5 +1,6 @@
 """Chains: their text, what is refused before training, what scores are made of, files; on vectors of our own."""
 
+import pickle
 from dataclasses import replace
 
 import h5py
@@ -348,3 +349,36 @@ def test_machines_against_some_training_vectors_evenly_over_the_speakers():
     owners = [speakers[int(np.flatnonzero((vectors == row).all(axis=1))[0])] for row in kept]
     assert sorted(owners) == ["a"] * 4 + ["b"] * 2 + ["c"] * 3 or sorted(owners) == ["a"] * 3 + ["b"] * 2 + ["c"] * 4
     np.testing.assert_array_equal(train_chain(training, "svm").model.vectors, vectors)
+
+
+def test_arrays_with_speakers_train_the_same_chain(training, tested):
+    expected = train_chain(training, "centre,lda:2,plda")
+    found = train_chain(training.vectors, "centre,lda:2,plda", speakers=training.speakers)
+    assert np.array_equal(found.transform(tested.vectors), expected.transform(tested.vectors))
+    trials = all_trials(tested, tested)
+    assert np.array_equal(found.score(tested, tested, trials).values, expected.score(tested, tested, trials).values)
+    adapted = train_chain(training, "centre:adapt,plda", adapt=tested.vectors)
+    assert np.array_equal(
+        adapted.maps[0].offset, train_chain(training, "centre:adapt,plda", adapt=tested).maps[0].offset
+    )
+
+
+def test_arrays_and_embeddings_in_the_place_of_each_other_are_refused(training, tested):
+    backend = train_chain(training, "centre")
+    with pytest.raises(DataError, match="expected Embeddings, got ndarray"):
+        backend.score(tested.vectors, tested, all_trials(tested, tested))
+    with pytest.raises(DataError, match="expected an array of vectors, got Embeddings"):
+        backend.transform(tested)
+    with pytest.raises(DataError, match="got them with Embeddings, which have their own"):
+        train_chain(training, "centre", speakers=training.speakers)
+    with pytest.raises(DataError, match="expected vectors of numbers"):
+        train_chain("training.npz", "centre")
+    with pytest.raises(ConfigError, match="name the speakers of the vectors"):
+        train_chain(training.vectors, "plda")
+
+
+def test_a_trained_chain_can_be_pickled(training, tested):
+    backend = train_chain(training, "whiten,length,plda,calibrate")
+    again = pickle.loads(pickle.dumps(backend))
+    trials = all_trials(tested, tested)
+    assert np.array_equal(again.score(tested, tested, trials).values, backend.score(tested, tested, trials).values)

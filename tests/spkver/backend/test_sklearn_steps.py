@@ -8,16 +8,18 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from evaluation.embeddings import Embeddings
+from evaluation.trials import Trials
 from spkbase.errors import ConfigError
 from spkver.backend import sklearn_step, train_chain
 
 pytest.importorskip("sklearn", minversion="1.6")
 STEPS = [
     ("centre", {}), ("whiten", {}), ("length", {}), ("efr", {}), ("sphnorm", {}), ("lda", {}), ("wccn", {}),
-    ("nap", {"rank": 1}),
+    ("nap", {"rank": 1}), ("chain", {}), ("chain", {"steps": "whiten,length,plda"}), ("chain", {"steps": "lda:1"}),
 ]  # fmt: skip
 # vectors of zeros, which have no direction, are among the inputs of this check
-EXPECTED = {"length": {"check_estimators_dtypes": "a vector of zeros is an error"}}
+ZEROS = {"check_estimators_dtypes": "a vector of zeros is an error"}
+EXPECTED = {"length": ZEROS, "chain": ZEROS}
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -54,6 +56,17 @@ def test_same_numbers_as_in_a_chain(vectors, speakers):
     )
     assert np.array_equal(pipeline.fit_transform(vectors, speakers), ours.transform(vectors))
     assert list(pipeline.get_feature_names_out()) == ["lda0", "lda1", "lda2"]
+
+
+def test_pairs_have_the_scores_of_a_chain(vectors, speakers):
+    names = [f"s{speaker:02d}" for speaker in speakers]
+    ours = train_chain(vectors, "lda:3,length,plda", speakers=names)
+    rows = np.array([[0, 1], [0, 7], [20, 70]])
+    listed = Embeddings.from_arrays(vectors)
+    trials = Trials.from_ids(*np.char.add("u", rows.T.astype(str)).tolist())
+    estimator = sklearn_step("chain", steps="lda:3,length,plda").fit(vectors, speakers)
+    assert np.array_equal(estimator.pair_score(vectors[rows]), ours.score(listed, listed, trials).values)
+    assert estimator.transform(vectors).shape == (72, 3)
 
 
 def test_what_is_refused(vectors, speakers):
