@@ -111,6 +111,8 @@ class Extracted:
         Vectors by source and recording.
     features : dict of str to list of FeatureSet
         By source; see `spkver.attackers.sources`.
+    lacking : dict of str to set of str
+        Recordings that an extractor failed on, by the extractor.
     """
 
     run: Run
@@ -118,6 +120,7 @@ class Extracted:
     seed: int = 0
     vectors: dict[str, dict[Path, np.ndarray]] = field(default_factory=dict, repr=False)
     features: dict[str, list[Any]] = field(default_factory=dict, repr=False)
+    lacking: dict[str, set[str]] = field(default_factory=dict)
 
 
 class Attacker(Protocol):

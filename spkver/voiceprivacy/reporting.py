@@ -37,7 +37,7 @@ from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, Evaluated, all_fi
 from spkver.voiceprivacy.choosing import attackers_run
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.recording_checks import read_findings
-from spkver.voiceprivacy.scores import Scored, fusion_weights
+from spkver.voiceprivacy.scores import LACKING, Scored, fusion_weights
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.versions import describe
@@ -75,7 +75,8 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
     conditions = [condition.to_dict() for condition in table.conditions]
     with run.timed("report"):
         earlier = _earlier_results(run.output, suffix)
-        evaluated = Evaluated(table, sets, config, experiment.failures, fusions, utility, earlier, simulated)
+        lacking = load_json(run.path(LACKING))
+        evaluated = Evaluated(table, sets, config, experiment.failures, fusions, utility, earlier, simulated, lacking)
         sanity = [finding._asdict() for finding in all_findings(evaluated, read_findings(run, suffix))]
         write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=protocol)
     refused = [f"No verdict: {one['text']}" for one in sanity if one["level"] == "error"]
