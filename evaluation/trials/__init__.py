@@ -40,4 +40,14 @@ from evaluation.trials.speakers import (
     read_speakers,
     warn_of_alike,
 )
-from evaluation.trials.threats import INVERTING, LEVELS, SCENARIO_ORDER, SCENARIOS, TRIAL_BY_TRIAL, WHOLE_LIST, Scenario
+from evaluation.trials.threats import (
+    ALL_ENROLLED,
+    INVERTING,
+    LEVELS,
+    ONE_MODEL,
+    REVERSAL,
+    SCENARIO_ORDER,
+    SCENARIOS,
+    WHOLE_LIST,
+    Scenario,
+)

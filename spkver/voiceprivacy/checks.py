@@ -190,7 +190,8 @@ def outside_attackers(run: Evaluated) -> Iterator[Finding]:
     for name, spec in attacker_specs(run.config).items():
         if spec.row is None:
             scored = {row.identity[:3] for row in run.table.conditions if row.attacker == name}
-            left = [" ".join(condition) for condition in conditions if condition not in scored]
+            asked = [condition for condition in conditions if condition[2] in spec.scenarios]
+            left = [" ".join(condition) for condition in asked if condition not in scored]
             text = f"{name} ({spec.preset}) was left out of {len(left)} conditions: {few(left)}."
             text = text if left else f"{name} is {spec.preset}; it scores every condition."
             yield Finding("warning" if left else "note", "user-supplied attackers", text)

@@ -24,7 +24,7 @@ from typing import Any
 
 from evaluation import challenges, reports
 from evaluation.reports import Condition
-from evaluation.trials import LEVELS, SCENARIO_ORDER, SCENARIOS, WHOLE_LIST
+from evaluation.trials import LEVELS, REVERSAL, SCENARIO_ORDER, SCENARIOS, WHOLE_LIST
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import atomic_path, file_digest, format_csv, load_json, to_json, write_text
@@ -50,6 +50,7 @@ LISTS = ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "te
 _COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")  # of the challenge
 _KNOWS = {
     "ignorant": "which ignores the anonymisation",
+    REVERSAL: "which has original enrolment speech and inverts the trials by guesses",
     "lazy-informed": "which anonymises its enrolment speech",
     "semi-informed": "which anonymises its enrolment and its training speech",
 }
@@ -369,6 +370,7 @@ def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[challenges.S
     by_scenario = [
         [{name: row[name] for name in _COLUMNS} for row in single if row["scenario"] == scenario.name]
         for scenario in SCENARIOS
+        if scenario.name != REVERSAL  # the challenge has no such attacker
     ]
     if part := by_scenario[kept]:
         yield challenges.Section(challenges.ASV, part, index=[3 * row + kept for row in range(len(part))])

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from evaluation.formats import read_scores, write_scores
-from evaluation.trials import INVERTING, TRIAL_BY_TRIAL, Scores
+from evaluation.trials import INVERTING, ONE_MODEL, Scores
 from spkbase.errors import DataError, Problems, SpkverError
 from spkbase.files import load_json, make_folder, write_json
 from spkbase.plugins import TimeLimitError
@@ -81,7 +81,7 @@ class Scored:
     lists: str
     scores: Mapping[int, str]
     made_from: tuple[str, ...] = ()
-    level: str = TRIAL_BY_TRIAL
+    level: str = ONE_MODEL
     content: str = ""
     tested: tuple[int, ...] = ()
     lacking: tuple[int, ...] = ()

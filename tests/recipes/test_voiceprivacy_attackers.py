@@ -346,7 +346,7 @@ def test_supplied_attackers_that_cannot_be_used_are_told_before_anything_else(at
 
 def test_an_attacker_of_ones_own_can_be_named_and_says_what_it_looks_at():
     settings = ["attackers=[mine]", "attacker_settings.mine.preset=json:dumps"]
-    for more, level in ((), "trial-by-trial"), (("attacker_settings.mine.level=whole-list",), "whole-list"):
+    for more, level in ((), "one-model"), (("attacker_settings.mine.level=whole-list",), "whole-list"):
         ((spec, attacker),) = chosen_attackers(load_config(Config, settings=[*settings, *more]))
         assert (spec.name, attacker.name, attacker.level) == ("mine", "mine", level)
     for more, message in (

@@ -209,7 +209,7 @@ def test_the_evaluation_tells_inverting_attackers_from_others(originals, tmp_pat
     assert (told["background"], told["anonymizer"]) == ("tiny_train_mcadams", "mcadams")
     assert 0 < told["rmse"] < told["spread"]
     assert {row["attacker"]: row["level"] for row in conditions} == {
-        "gmm-ubm": "trial-by-trial",
+        "gmm-ubm": "one-model",
         "gmm-ubm-inverted": "inverting",
     }
     assert {row["scenario"] for row in rows(conditions, attacker="gmm-ubm-inverted")} == {

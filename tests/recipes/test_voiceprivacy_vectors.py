@@ -43,7 +43,7 @@ def test_the_choice_stands_in_results_and_report(layout, tmp_path, own):
         assert read_backend(folder / "backend.h5").facts["speakers"] == 6
     assert {row["attacker"] for row in results["conditions"]} == {*both, "gmm-ubm"}
     levels = {row["attacker"]: row["level"] for row in results["conditions"]}
-    assert levels == {"mine": "trial-by-trial", "gmm-ubm": "trial-by-trial", "supervector-adapted": "whole-list"}
+    assert levels == {"mine": "one-model", "gmm-ubm": "one-model", "supervector-adapted": "whole-list"}
     page = (tmp_path / "out/report.html").read_text()
     assert 'id="choices"' in page
     assert f"mine on tiny_train: {results['choices'][0]['chosen']}" in page

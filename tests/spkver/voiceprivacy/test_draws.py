@@ -88,7 +88,7 @@ def test_notes_of_some_draws_say_which() -> None:
 
 
 def condition(
-    attacker: str, eer: float, *, level: str = "trial-by-trial", scenario: str = "lazy-informed", **more: object
+    attacker: str, eer: float, *, level: str = "one-model", scenario: str = "lazy-informed", **more: object
 ) -> Json:
     closed = {"eer": {"value": eer / 2, "low": 0.0, "high": 0.3}, "identification": {"value": 1 - eer}}
     return {
