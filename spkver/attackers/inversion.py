@@ -107,7 +107,7 @@ def why_not(training: TrainingSet, enrolled: Collection[str]) -> str:
     if (unfit := unfit_background(training, enrolled)) or known_anonymizer(training) is not None:
         return unfit
     name, kinds = training.anonymised[0].name, ", ".join(INVERSES)
-    return f"what made {name} cannot be inverted ({kinds} can); an attacker that ends in -aligned needs no inverse"
+    return f"what made {name} cannot be inverted ({kinds} can)"
 
 
 @one_line

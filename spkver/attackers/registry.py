@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,6 @@ _ENDINGS = {
     "single-test": "adapted to the enrolled speakers alone",
     "enrolled-plda": "by a PLDA of the enrolled speakers",
     "inverted": "on speech with the anonymisation inverted",
-    "aligned": "after a map to original vectors",
     "reversed": "largest score over several inversions of the test",
 }
 _INVERTING, _ADAPTING = 15, 2  # seconds, see `CatalogueRow`; adapted attackers use vectors that others extract
@@ -108,9 +107,8 @@ class CatalogueRow:
     adapted : str
         A key of `ADAPTING`: "adapted", to the whole list of trials; "single-test" and "enrolled-plda", to the enrolled
         speakers; else empty.
-    is_inverted, is_aligned, is_reversed : bool
-        Whether it works on speech inverted by an estimated number, on mapped vectors, or on tested speech inverted by
-        several numbers.
+    is_inverted, is_reversed : bool
+        Whether it works on speech inverted by an estimated number, or on tested speech inverted by several numbers.
     seconds : float or None
         Time of one core for an hour of speech, training sets and their draws included, measured on one machine. None:
         not known.
@@ -123,7 +121,6 @@ class CatalogueRow:
     base: str
     adapted: str = ""
     is_inverted: bool = False
-    is_aligned: bool = False
     is_reversed: bool = False
     seconds: float | None = None
     is_network: bool = False
@@ -134,8 +131,8 @@ class CatalogueRow:
         return re.split(r"[\[:]", self.form)[0]
 
 
-_ADAPTED = "adapted single-test adapted-inverted"
-_NETWORK = f"inverted aligned {_ADAPTED} enrolled-plda enrolled-plda-inverted reversed adapted-reversed"
+_ADAPTED = "adapted single-test adapted-inverted adapted-reversed"
+_NETWORK = f"inverted reversed {_ADAPTED} enrolled-plda enrolled-plda-inverted"
 
 
 def _rows(
@@ -146,7 +143,7 @@ def _rows(
     rows = [] if base == "supervector" else [CatalogueRow(form, summary, base, seconds=seconds, is_network=network)]
     for ending in endings.split():
         adapted = next((name for name in ADAPTING if ending.startswith(name)), "")
-        kinds = {f"is_{kind}": ending.endswith(kind) for kind in ("inverted", "aligned", "reversed")}
+        kinds = {f"is_{kind}": ending.endswith(kind) for kind in ("inverted", "reversed")}
         words = [text for name, text in _ENDINGS.items() if name in ending]
         name, told = f"{base}-{ending}", ", ".join([summary, *words])
         rows.append(CatalogueRow(name, told, base, adapted, seconds=seconds, is_network=network, **kinds))
@@ -239,17 +236,15 @@ class Spec:
 
     @property
     def inverts(self) -> bool:
-        """Whether it inverts or maps back the anonymisation."""
-        return self.row is not None and (self.row.is_inverted or self.row.is_aligned or self.row.is_reversed)
+        """Whether it inverts the anonymisation."""
+        return self.row is not None and (self.row.is_inverted or self.row.is_reversed)
 
     @property
     def scenarios(self) -> tuple[str, ...]:
         """The scenarios that it is made for. Inversion by an estimated number needs anonymised speech on both sides."""
         if self.row is None or not self.inverts:
             return tuple(name for name in SCENARIO_ORDER if name != REVERSAL)
-        if self.row.is_reversed:
-            return (REVERSAL,)
-        return ("lazy-informed", "semi-informed") if self.row.is_inverted else ("lazy-informed",)
+        return (REVERSAL,) if self.row.is_reversed else ("lazy-informed", "semi-informed")
 
     @property
     def is_own_code(self) -> bool:
@@ -266,7 +261,7 @@ class Spec:
         alone = self.row.seconds + _INVERTING * (self.row.is_inverted and self.row.seconds > 0)
         if self.row.is_reversed:
             return NUMBERS * (_INVERTING + self.row.seconds) / 4  # of the tested recordings alone
-        if not (self.row.adapted or self.row.is_aligned):
+        if not self.row.adapted:
             return alone
         without = [one.row for one in others if one.row and one.row.base == self.row.base and not one.row.adapted]
         return _ADAPTING + alone * all(row.is_inverted != self.row.is_inverted for row in without)
@@ -344,7 +339,7 @@ def make_attacker(
             values = merged(values, {key: value for key, value in below.items() if key != "preset"})
     values = merged(values, own)
     if spec.inverts and not own:  # what learns from original speech has its base's backend
-        name = re.sub("-(inverted|aligned|reversed)$", "", row.name)
+        name = re.sub("-(inverted|reversed)$", "", row.name)
     if row.base == "fusion":
         if values:
             raise ConfigError(f"attacker_settings of {name}: {', '.join(values)}: a fusion has none")
@@ -356,13 +351,11 @@ def make_attacker(
     if row.base == "content":
         return content_attacker(name, values, hypotheses)
     if row.base == "ivector":
-        made = ivector_attacker(name, merged(mixture, values))
-    elif row.base == "supervector":
-        made = supervector_attacker(name, merged(mixture, values))
-    else:
-        extractor = spec.argument if row.base == "extractor" else f"{row.base}:{spec.argument}".rstrip(":")
-        made = extractor_attacker(name, extractor, values)
-    return replace(made, name=spec.name, is_aligned=True) if row.is_aligned else made
+        return ivector_attacker(name, merged(mixture, values))
+    if row.base == "supervector":
+        return supervector_attacker(name, merged(mixture, values))
+    extractor = spec.argument if row.base == "extractor" else f"{row.base}:{spec.argument}".rstrip(":")
+    return extractor_attacker(name, extractor, values)
 
 
 def is_absent(name: str) -> str:

@@ -8,9 +8,6 @@ scorer. They use only what every scenario gives an attacker: the enrolment recor
 tested recordings without speakers. Scores of `-adapted` attackers depend on the whole list of trials; scores of
 `-single-test` and `-enrolled-plda` attackers only on the enrolled models and on the tested recording. A PLDA of the
 enrolled may also learn from the background where that is anonymised as the enrolment is.
-
-Attackers that end in `-aligned` first map vectors of anonymised speech into the space of original speech, see
-`spkver.attackers.alignment`.
 """
 
 from __future__ import annotations
@@ -26,13 +23,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.embeddings import Alignment
-from evaluation.trials import INVERTING, Scores, align
+from evaluation.trials import Scores, align
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
 from spkver.attackers import lists
-from spkver.attackers.alignment import train_alignment
 from spkver.attackers.chain_choice import ENROLLED_PLDA, BackendChoice, backend_stage, choose_backend, fitting_chain
 from spkver.attackers.protocol import Attack, Extracted, TrainingSet, naming
 from spkver.attackers.sources import (
@@ -53,11 +48,10 @@ logger = logging.getLogger(__name__)
 
 
 class VectorModel(NamedTuple):
-    """What a vector attacker has learnt: the function to vectors, the file of the backend, and a map of vectors."""
+    """What a vector attacker has learnt: the function to vectors, and the file of the backend."""
 
     vectors: Vectors
     backend: Path
-    alignment: Alignment | None = None
 
 
 @one_line
@@ -73,24 +67,21 @@ class VectorAttacker:
     source : VectorSource
     is_fitted : bool
         Use the first chain for which the training set is large enough, see `fitting_chain`, on vectors of sessions.
-    is_aligned : bool
-        Map vectors of anonymised speech.
     """
 
     name: str
     choice: BackendChoice
     source: VectorSource = field(repr=False)
     is_fitted: bool = False
-    is_aligned: bool = False
 
     @property
     def level(self) -> str:
         """What it may look at, see `evaluation.trials.LEVELS`."""
-        return INVERTING if self.is_aligned else self.choice.level
+        return self.choice.level
 
     def record(self, attack: Attack) -> Any:
         """Return what its vectors depend on, and how its backend is chosen."""
-        return {"vectors": self.source.record, "choice": self.choice.record(), "aligned": self.is_aligned}
+        return {"vectors": self.source.record, "choice": self.choice.record()}
 
     def obstacle(self, attack: Attack) -> str:
         """Return why scores cannot be adapted to these trials, or an empty string."""
@@ -111,11 +102,9 @@ class VectorAttacker:
                 *(attack.variants or (attack.tested,)),
             ):
                 self.source.extract(extracted, directory)
-            for version in attack.training.anonymised if self.is_aligned else ():
-                self.source.extract(extracted, version)
 
     def fit(self, extracted: Extracted, training: TrainingSet) -> VectorModel:
-        """Choose and train its backend, and the map of vectors if it has one."""
+        """Choose and train its backend."""
         choice = self.choice
         if choice.adapted == ENROLLED_PLDA and not choice.chains:
             of_both = (f"{ENROLLED_PLDA}: {{background: true}}",) if training.on_anonymised else ()
@@ -146,12 +135,7 @@ class VectorAttacker:
             if folds := chosen.get("no_slope"):
                 text = "%s on %s: the calibration tried on fold %s has a negative slope"
                 logger.warning(text, *who, ", ".join(map(str, folds)), extra=is_fold)
-            alignment = (
-                train_alignment(extracted, self.name, vectors, self.source.record, training)
-                if self.is_aligned
-                else None
-            )
-            return VectorModel(vectors, stage.path.with_name("backend.h5"), alignment)
+            return VectorModel(vectors, stage.path.with_name("backend.h5"))
 
     def score(self, extracted: Extracted, model: VectorModel, attack: Attack) -> Scores:
         """Score trials with the backend; of several variants of the tested recordings the largest score counts."""
@@ -163,7 +147,6 @@ class VectorAttacker:
                 backend,
                 keeps_versions=bool(self.choice.adapted) or backend.scorer.values.get("sessions") == "maximum",
                 by_statistics=self.is_fitted,
-                alignment=model.alignment,
             )
             found = [score(replace(attack, tested=tested)) for tested in attack.variants or (attack.tested,)]
             return lists.as_scores(attack.trials, np.max([align(scores, attack.trials) for scores in found], axis=0))
@@ -183,7 +166,6 @@ def score_vectors(
     *,
     keeps_versions: bool = False,
     by_statistics: bool = False,
-    alignment: Alignment | None = None,
 ) -> Scores:
     """Score trials with a backend.
 
@@ -200,15 +182,13 @@ def score_vectors(
     )
     if by_statistics and isinstance(vectors, MixtureVectors):
         return backend.score(vectors.averaged(enrolled, sessions), tested, attack.trials)
-    sides = [vectors(enrolled), tested]
-    if alignment is not None:
-        sides = [replace(side, vectors=alignment.apply(side.vectors)) for side in sides]
-    row_of = {name: row for row, name in enumerate(sides[0].ids.tolist())}
-    every = np.asarray(sides[0].vectors)
+    heard = vectors(enrolled)
+    row_of = {name: row for row, name in enumerate(heard.ids.tolist())}
+    every = np.asarray(heard.vectors)
     rows = np.stack([every[[row_of[name] for name in names]].mean(axis=0) for names in sessions.values()])
     owners, ids = np.array(list(sessions), object).T
     found = Supervectors(owners, ids, rows).embeddings()
-    return backend.score(found, sides[1], attack.trials)
+    return backend.score(found, tested, attack.trials)
 
 
 # --- their settings ---------------------------------------------------------------------------------------------------

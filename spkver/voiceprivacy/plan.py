@@ -55,7 +55,6 @@ from spkver.attackers import (
     needs_pieces,
     pieces_of,
     select,
-    unfit_background,
     why_not,
 )
 from spkver.datadir import DataDir, enrolment, without_labels
@@ -339,8 +338,7 @@ class _Planner:
         """Return why an attacker cannot score a list of trials, or an empty string."""
         why = ""
         if spec.inverts:
-            check = unfit_background if spec.row and spec.row.is_aligned else why_not
-            why = check(attack.training, set(attack.enrolment[0].speakers.values()))
+            why = why_not(attack.training, set(attack.enrolment[0].speakers.values()))
         return why or attacker.obstacle(attack)
 
     def row(

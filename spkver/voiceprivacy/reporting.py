@@ -323,7 +323,7 @@ def _earlier_results(output: Path, suffix: str) -> dict[str, Json]:
 def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, list[Json]]:
     """Return the records of trained attackers, for each training set.
 
-    ``choices`` holds the backends of embedding attackers, ``undoing`` and ``alignments`` the estimated anonymisation.
+    ``choices`` holds the backends of embedding attackers, ``undoing`` the estimated anonymisation.
     """
     folder = output / "attackers"
     names = list(map(attacker_name, config.attackers))
@@ -331,10 +331,9 @@ def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, 
     twins = [sets.twins[name].name for name in sets.training_sets if name in sets.twins]
     choices = [folder / side / name / "choice.json" for name in names for side in sides]
     found: dict[str, list[Json]] = {"choices": [load_json(path) for path in choices if path.is_file()]}
-    inverted = ["undoing"] if any(name.endswith("-inverted") for name in names) else []
-    for key, of, file in (("undoing", inverted, "undoing.json"), ("alignments", names, "alignment.json")):
-        places = [(twin, folder / twin / name / file) for twin in twins for name in of]
-        found[key] = [{"background": twin, **load_json(path)} for twin, path in places if path.is_file()]
+    is_inverted = any(name.endswith("-inverted") for name in names)
+    places = [(twin, folder / twin / "undoing" / "undoing.json") for twin in twins if is_inverted]
+    found["undoing"] = [{"background": twin, **load_json(path)} for twin, path in places if path.is_file()]
     return found
 
 

@@ -159,9 +159,7 @@ def test_members_without_weight_or_scores_give_a_fusion_no_knowledge(layout, ora
     assert "1 attacker failed" in outcome.err
     results = results_of(tmp_path / "out")
     levels = {one["attacker"]: one["level"] for one in results["conditions"]}
-    assert levels == dict.fromkeys(("gmm-ubm", "knows", "fusion", "fusion-trial-by-trial"), "one-model") | {
-        "guesses": "whole-list"
-    }
+    assert levels == dict.fromkeys(("gmm-ubm", "knows", "fusion"), "one-model") | {"guesses": "whole-list"}
 
 
 def test_a_fusion_of_nobody_says_so(layout, tmp_path, output):

@@ -333,8 +333,8 @@ def test_where_no_attacker_can_learn_the_error_names_attacker_and_data(layout, t
         ("['json:dumps', 'json:dumps ']", "would both be called json-dumps"),
         ("[plda]", "'plda' is no preset"),
         (
-            "[ivector,ivector-aligned]\nattacker_settings.ivector.preset=supervector-adapted",
-            "'ivector' and 'ivector-aligned' with other settings would share a folder",
+            "[gmm-svm,gmm-svm-inverted]\nattacker_settings.gmm-svm.preset=supervector-adapted",
+            "'gmm-svm' and 'gmm-svm-inverted' with other settings would share a folder",
         ),
     ],
 )
@@ -350,7 +350,7 @@ def test_an_attacker_of_ones_own_can_be_named_and_says_what_it_looks_at():
         ((spec, attacker),) = chosen_attackers(load_config(Config, settings=[*settings, *more]))
         assert (spec.name, attacker.name, attacker.level) == ("mine", "mine", level)
     for more, message in (
-        ("level=all", "level is 'all': expected trial-by-trial, whole-list, inverting"),
+        ("level=all", "level is 'all': expected one-model, all-enrolled, whole-list, inverting"),
         ("ubm.components=4", r"attacker_settings of mine: ubm: a user-supplied attacker takes level only"),
     ):
         with pytest.raises(ConfigError, match=message):
