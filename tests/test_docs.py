@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.util
 import itertools
 import re
 import shlex
@@ -11,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 
 from spkbase.configuration import load_config
@@ -195,3 +197,42 @@ def test_keys_of_the_recipe_table_exist():
 def test_versions_agree():
     assert f"version: {__version__}" in (ROOT / "CITATION.cff").read_text()
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def reference():
+    spec = importlib.util.spec_from_file_location("reference_pages", ROOT / "docs/reference_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_begins_with_what_is_used_most_and_explains_every_name(reference):
+    packages = reference.packages()
+    for package, names in packages.items():
+        text = reference.page(package, names)
+        assert not re.findall(r"^\| \[.*\| *\|$", text, re.M), package
+        for name, place in (
+            (first, reference.FIRST[package].index(first)) for first in reference.FIRST.get(package, ())
+        ):
+            assert names[place].name == name, f"{package}.{name}"
+    plots = reference.page("evaluation.plots", packages["evaluation.plots"])
+    public, _, inner = plots.partition("## For plots and tables of your own")
+    assert "`plot_det`" in public
+    assert "escape" not in public
+    assert "`escape`" in inner
+    assert reference.index(packages).index("import evaluation as ev") < 40
+
+
+def test_the_first_lines_of_the_reference_run(reference, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(0)
+    pairs = [(f"m{model}", f"s{speaker}-{take}") for model in range(8) for speaker in range(8) for take in range(3)]
+    for name in ("scores", "other"):
+        lines = [f"{model} {segment} {2 * (model[1] == segment[1]) + draw.normal()}" for model, segment in pairs]
+        Path(f"{name}.txt").write_text("\n".join(lines))
+    target = {True: "target", False: "nontarget"}
+    Path("key.txt").write_text("\n".join(f"{m} {s} {target[m[1] == s[1]]}" for m, s in pairs))
+    exec(re.search(r"```python\n(.*)```", reference.OPENING, re.S)[1], {})
+    assert "eer.rocch" in capsys.readouterr().out
+    assert (tmp_path / "det.png").is_file()
