@@ -148,7 +148,7 @@ def constant(thing: object, name: Name) -> str:
     if isinstance(thing, str) or (len(value) <= LONGEST_VALUE and not re.search(r"[`|]|\\n| at 0x|^$", value)):
         shown = f"``{value}``"
     elif names and all(isinstance(entry, str) for entry in names):
-        shown = ", ".join(f"``{entry}``" for entry in names)
+        shown = ", ".join(f"``{entry}``" for entry in names if entry)
     else:
         shown = ""
     return ": ".join(filter(None, [comment_of(name).rstrip("."), shown])) or first_line(type(thing))
