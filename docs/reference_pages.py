@@ -19,9 +19,9 @@ import evaluation as ev
 scores, key = ev.read_scores("scores.txt"), ev.read_key("key.txt")  # any format; joined by ids
 target, nontarget = ev.split_scores(scores, key)
 print(ev.evaluate(target, nontarget))  # every metric
-print(ev.eer(target, nontarget), ev.min_dcf(target, nontarget, p_target=0.05), ev.cllr(target, nontarget))
+print(ev.eer(target, nontarget), ev.min_dcf(target, nontarget, p_target=0.05))
 ev.plot_det([("mine", scores, key)], path="det.png")
-print(ev.compare({"mine": scores, "other": ev.read_scores("other.txt")}, key))  # intervals and p-values
+print(ev.compare({"mine": scores, "other": ev.read_scores("other.txt")}, key))  # intervals, p-values
 ```"""
 """The first lines of the Python API."""
 FIRST = {
