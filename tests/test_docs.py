@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
     *ROOT.glob("docs/*.md"),
     *ROOT.glob("docs/studies/*.md"),
     *ROOT.glob("recipes/*/README.md"),
