@@ -392,7 +392,8 @@ def test_the_documents_name_every_prefix_preset_and_kind():
     for form, summary in OUTSIDE.values():
         forms = " or ".join(f"`{one}`" for one in form.split(" or "))
         assert f"| {forms} | {summary} |" in page
-    classic = (ROOT / "docs/attackers.md").read_text(encoding="utf-8")
+    pages = [ROOT / "docs/attackers.md", ROOT / "docs/attackers_inside.md"]
+    classic = "".join(page.read_text(encoding="utf-8") for page in pages)
     for name in PRESETS:
         assert f"**{name}" in classic or f"**{name}.**" in classic
     recipe = (ROOT / "recipes/voiceprivacy/README.md").read_text(encoding="utf-8")
