@@ -1,11 +1,12 @@
 """What adapted scores owe to the tested speakers, and what several draws of the enrolment give, of CAM++.
 
     python -m benchmarks.adaptation disjoint DATA RUN [SPLITS]
+    python -m benchmarks.adaptation strangers DATA RUN [SPLITS]
     python -m benchmarks.adaptation enrolment DATA RUN
 
-RUN is the output of ``spkver voiceprivacy --data DATA``, whose anonymised speech is read. Scores are the cosine and
-`adapted_cosine_scores`, by a single test or the whole list; EERs, in percent, are those of the trials of both sexes
-together.
+RUN is the output of ``spkver voiceprivacy --data DATA``, whose anonymised speech is read. Scores are the cosine,
+`adapted_cosine_scores` by a single test or the whole list, and `enrolled_plda_scores`; EERs, in percent, are those of
+the trials of both sexes together.
 
 `disjoint`: the enrolled speakers of each sex are dealt into halves, SPLITS times (20). Each trial of a model and a
 recording of one half is scored by the cosine, and adapted with means and spread of
@@ -16,12 +17,15 @@ recording of one half is scored by the cosine, and adapted with means and spread
     disjoint single the enrolled of the other half alone
 
 in the lists of each sex; the EER is the mean over the splits, with the standard error of the difference of disjoint and
-whole list. `enrolment`: lazy-informed, each model is enrolled with K of the draws of a run with several, and the EER is
-the mean over all choices of K draws and over the draws of the trials.
+whole list. `strangers`: lazy-informed, one half of the speakers of each sex is enrolled with all draws of the run, and
+everybody is tested; EER with impostors who are enrolled and with those who are not. `enrolment`: lazy-informed, each
+model is enrolled with K of the draws of a run with several, and the EER is the mean over all choices of K draws and
+over the draws of the trials.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -35,11 +39,11 @@ from evaluation.metrics import eer
 from spkbase.runs import Run
 from spkver.attackers import Extracted, ExtractorSource, select
 from spkver.attackers.sources import Vectors
-from spkver.backend import Sessions, adapted_cosine_scores, cosine_of_sessions
+from spkver.backend import Sessions, adapted_cosine_scores, cosine_of_sessions, enrolled_plda_scores
 from spkver.datadir import read_datadir
 from spkver.extractors import open_extractor
 
-WAYS = ("cosine", "single test", "disjoint single", "whole list", "disjoint")
+WAYS = ("cosine", "single test", "disjoint single", "enrolled PLDA", "whole list", "disjoint")
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,9 @@ def main(study: str, data: str, run: str, splits: str = "20") -> None:
             if study == "enrolment":
                 report_draws(vectors, made, name, suffix)
                 continue
+            if study == "strangers":
+                report_strangers(vectors, made, name, suffix, int(splits))
+                continue
             for enrolment in (anonymised, path):
                 found = [side_of(vectors, enrolment, made / f"{name}_trials_{sex}{suffix}") for sex in "fm"]
                 report_halves(name, "original" if enrolment is path else "anonymised", found, int(splits))
@@ -80,7 +87,7 @@ def main(study: str, data: str, run: str, splits: str = "20") -> None:
 def report_draws(vectors: Vectors, made: Path, name: str, suffix: str) -> None:
     """Print the EERs by the number of draws of the enrolment."""
     enrolled, tested = (
-        [path.name.removeprefix(f"{name}_{side}") for path in sorted(made.glob(f"{name}_{side}{suffix}*"))]
+        [path.name.removeprefix(f"{name}_{side}") for path in draws_of(made, f"{name}_{side}{suffix}")]
         for side in ("enrolls", "trials_f")
     )
     sides = {
@@ -94,6 +101,36 @@ def report_draws(vectors: Vectors, made: Path, name: str, suffix: str) -> None:
             found.append(rates([scores_of(side, None) for side in joined]))
         means = (f"{way} {np.mean([row[way] for row in found]):.1f}" for way in found[0])
         print(f"{name:<12} {count} draws:", *means)
+
+
+def draws_of(made: Path, name: str) -> list[Path]:
+    """Return the anonymised versions of a data directory, without what was derived from them."""
+    return [
+        path for path in sorted(made.glob(f"{name}*")) if re.fullmatch(r"(-draw\d+)?", path.name.removeprefix(name))
+    ]
+
+
+def report_strangers(vectors: Vectors, made: Path, name: str, suffix: str, splits: int) -> None:
+    """Print the EERs with impostors who are enrolled and with strangers, where half of the speakers are enrolled."""
+    draws = draws_of(made, f"{name}_enrolls{suffix}")
+    sides = [joined_of([side_of(vectors, one, made / f"{name}_trials_{sex}{suffix}") for one in draws]) for sex in "fm"]
+    found: dict[str, list[dict[str, float]]] = {"enrolled": [], "strangers": []}
+    for split in range(splits):
+        scored = []
+        for number, side in enumerate(sides):
+            half = np.random.default_rng([split, number]).permutation(sorted(set(side.models)))
+            kept = np.isin(side.models, half[: len(half) // 2])
+            enrolled = Side(side.enrolled[kept], side.models[kept], side.tested, side.owners)
+            known = np.tile(np.isin(side.owners, enrolled.models), len(set(enrolled.models)))
+            scored.append((scores_of(enrolled, None), known))
+        for kind, rows in found.items():
+            parts = [
+                {way: values[one["is_target"] | (known == (kind == "enrolled"))] for way, values in one.items()}
+                for one, known in scored
+            ]
+            rows.append(rates(parts))
+    for kind, rows in found.items():
+        print(f"{name:<12} {kind:<9}", *(f"{way} {np.mean([row[way] for row in rows]):.1f}" for way in rows[0]))
 
 
 def joined_of(sides: list[Side]) -> Side:
@@ -140,6 +177,7 @@ def scores_of(side: Side, others: Side | None) -> dict[str, NDArray[np.float64]]
     found = {
         "cosine": cosine_of_sessions(sessions, side.tested, *pairs),
         "single test": adapted_cosine_scores(sessions, side.tested, *pairs, whole_list=False),
+        "enrolled PLDA": enrolled_plda_scores(sessions, side.tested, *pairs),
         "whole list": adapted_cosine_scores(sessions, side.tested, *pairs),
         "is_target": (names[:, None] == side.owners).ravel(),
     }

@@ -5,12 +5,53 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
+from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("evaluation", "spkver", "spkbase")
+OPENING = """```python
+import evaluation as ev
+
+scores, key = ev.read_scores("scores.txt"), ev.read_key("key.txt")  # any format; joined by ids
+target, nontarget = ev.split_scores(scores, key)
+print(ev.evaluate(target, nontarget))  # every metric
+print(ev.eer(target, nontarget), ev.min_dcf(target, nontarget, p_target=0.05))
+ev.plot_det([("mine", scores, key)], path="det.png")
+print(ev.compare({"mine": scores, "other": ev.read_scores("other.txt")}, key))  # intervals, p-values
+```"""
+"""The first lines of the Python API."""
+FIRST = {
+    "evaluation": (
+        *(
+            "evaluate",
+            "read_scores",
+            "read_key",
+            "split_scores",
+            "compare",
+            "plot_det",
+            "eer",
+            "min_dcf",
+            "cllr",
+            "min_cllr",
+        ),
+        *("act_dcf", "zebra", "d_sys", "tpr_at_fpr", "Scores", "Key", "Evaluation", "Interval", "linkability"),
+        *("read_embeddings", "cosine_scores", "write_scores", "write_key"),
+    ),
+    "evaluation.plots": (
+        *("plot_det", "plot_roc", "plot_histogram", "plot_reliability", "plot_ece", "plot_ape", "plot_zebra"),
+        *("plot_linkability", "plot_privacy_utility"),
+    ),
+    "evaluation.metrics": ("Evaluation", "eer", "min_dcf", "act_dcf", "cllr", "min_cllr", "zebra", "d_sys"),
+    "evaluation.uncertainty": ("evaluate", "compare", "PairedComparison", "Interval", "Resampling", "sample_from"),
+    "evaluation.formats": ("read_scores", "read_key", "read_trials", "write_scores", "write_key", "write_trials"),
+}
+"""Names that most users want, which open the page of their package; the others follow in the order of the code."""
+LAST = {"evaluation.plots": ("TARGETS", "VOICES", "WINDOWS", "house_style", "escape")}
+"""Names for code that makes plots or tables of its own, in a table below the others."""
 TASKS = {
     "Scores to metrics and intervals": (
         *("evaluation.trials", "evaluation.formats", "evaluation.metrics", "evaluation.calibration"),
@@ -53,13 +94,15 @@ class Name(NamedTuple):
 
 
 def packages() -> dict[str, list[Name]]:
-    """Return the public names of each package, and of the modules beside packages, in the order of `__init__.py`."""
+    """Return the public names of each package, and of the modules beside packages, the most used ones first."""
     found = {}
     for top in PACKAGES:
         for init in sorted((ROOT / top).rglob("__init__.py")):
             package = ".".join(init.parent.relative_to(ROOT).parts)
             if names := names_of_package(init, package):
-                found[package] = names
+                first, last = FIRST.get(package, ()), LAST.get(package, ())
+                order = [*first, *(name.name for name in names if name.name not in (*first, *last)), *last]
+                found[package] = sorted(names, key=lambda name: order.index(name.name))
         for path in sorted((ROOT / top).glob("*.py")):
             if path.stem not in ("__init__", "__main__", "cli"):
                 module = f"{top}.{path.stem}"
@@ -99,11 +142,16 @@ def comment_of(name: Name) -> str:
 
 
 def constant(thing: object, name: Name) -> str:
-    """Return what is said of a constant, and its value where that is short."""
-    value = repr(thing).replace("typing.", "")
-    plain = len(value) <= LONGEST_VALUE and not any(sign in value for sign in ("`", "|", "\\n", " at 0x"))
-    shown = f"``{value}``" if plain else ""
-    return ": ".join(filter(None, [comment_of(name), shown]))
+    """Return what is said of a constant, and its value, the names of its entries, or what it is an instance of."""
+    value = "" if thing is None else repr(thing).replace("typing.", "")
+    names = [getattr(entry, "name", entry) for entry in thing] if isinstance(thing, Collection) else []
+    if isinstance(thing, str) or (len(value) <= LONGEST_VALUE and not re.search(r"[`|]|\\n| at 0x|^$", value)):
+        shown = f"``{value}``"
+    elif names and all(isinstance(entry, str) for entry in names):
+        shown = ", ".join(f"``{entry}``" for entry in names if entry)
+    else:
+        shown = ""
+    return ": ".join(filter(None, [comment_of(name).rstrip("."), shown])) or first_line(type(thing))
 
 
 def first_line(thing: object) -> str:
@@ -136,8 +184,9 @@ def page(package: str, names: list[Name]) -> str:
         held = ".".join(name.module.split(".")[:2]) + "." + name.original if package in PACKAGES else target
         table.append(f"| [`{name.name}`](#{held}) | {sentence} |")
     text = f"# {package}\n\n```{{eval-rst}}\n.. automodule:: {package}\n   :no-members:\n```\n"
-    if table:
-        text += "\n| name | what it is |\n|---|---|\n" + "\n".join(table) + "\n"
+    least = len(table) - len(LAST.get(package, ()))
+    for heading, rows in (("", table[:least]), ("\n## For plots and tables of your own\n", table[least:])):
+        text += f"{heading}\n| name | what it is |\n|---|---|\n" + "\n".join(rows) + "\n" if rows else ""
     if entries and package not in PACKAGES:
         text += "\n```{eval-rst}\n" + "\n".join(entries) + "```\n"
     return text
@@ -159,8 +208,11 @@ def write(folder: Path) -> None:
 
 def index(found: dict[str, list[Name]]) -> str:
     """Return the page that leads to the packages, by what a user wants to do."""
-    text = "# Python API\n\nPublic names by task, imported from their packages: `from evaluation.metrics import eer`.\n"
-    left = list(found)
+    text = f"# Python API\n\n{OPENING}\n\n| package | what it holds |\n|---|---|\n"
+    text += f"| [`evaluation`](evaluation.md) | {first_line(importlib.import_module('evaluation'))} |\n"
+    text += "\n```{toctree}\n:hidden:\n\nevaluation\n```\n"
+    text += "\nAll names are imported from their packages, as in `from evaluation.metrics import eer`. By task:\n"
+    left = [name for name in found if name != "evaluation"]
     for task, beginnings in TASKS.items():
         inside = [name for name in left if name.startswith(beginnings) or name in beginnings]
         left = [name for name in left if name not in inside]

@@ -44,7 +44,7 @@ from evaluation.plots import (
     plot_roc,
     plot_zebra,
 )
-from evaluation.trials import Key, Scores, Trials, split_scores
+from evaluation.trials import Key, Scores, Trials, match_ids, split_scores
 from evaluation.uncertainty import (
     Interval,
     Resampling,

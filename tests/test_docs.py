@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.util
 import itertools
 import re
 import shlex
@@ -11,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 
 from spkbase.configuration import load_config
@@ -24,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
     *ROOT.glob("docs/*.md"),
     *ROOT.glob("docs/studies/*.md"),
     *ROOT.glob("recipes/*/README.md"),
@@ -76,12 +79,11 @@ def test_every_page_stands_in_the_navigation():
 
 
 def test_the_readme_is_short_and_begins_with_what_comes_out():
-    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 120
-    beginning = "\n".join(lines[:15])
-    assert "docs/report.png" in beginning
-    assert "interval" in beginning
-    assert "trust" in beginning
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    beginning = "\n".join(text.splitlines()[:25])
+    assert all(word in beginning for word in ("verdict", "interval", "make demo", "docs/report.png"))
+    prose = re.sub(r"^(```.*?^```|\|.*?$|!\[.*?$)|\]\([^)]*\)", " ", text, flags=re.M | re.S)
+    assert len(re.findall(r"\w[\w.%'-]*", prose)) <= 350
     assert all(path.stat().st_size < 160_000 for path in ROOT.glob("docs/*.png"))
 
 
@@ -196,3 +198,42 @@ def test_keys_of_the_recipe_table_exist():
 def test_versions_agree():
     assert f"version: {__version__}" in (ROOT / "CITATION.cff").read_text()
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def reference():
+    spec = importlib.util.spec_from_file_location("reference_pages", ROOT / "docs/reference_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_begins_with_what_is_used_most_and_explains_every_name(reference):
+    packages = reference.packages()
+    for package, names in packages.items():
+        text = reference.page(package, names)
+        assert not re.findall(r"^\| \[.*\| *\|$", text, re.M), package
+        for name, place in (
+            (first, reference.FIRST[package].index(first)) for first in reference.FIRST.get(package, ())
+        ):
+            assert names[place].name == name, f"{package}.{name}"
+    plots = reference.page("evaluation.plots", packages["evaluation.plots"])
+    public, _, inner = plots.partition("## For plots and tables of your own")
+    assert "`plot_det`" in public
+    assert "escape" not in public
+    assert "`escape`" in inner
+    assert reference.index(packages).index("import evaluation as ev") < 40
+
+
+def test_the_first_lines_of_the_reference_run(reference, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(0)
+    pairs = [(f"m{model}", f"s{speaker}-{take}") for model in range(8) for speaker in range(8) for take in range(3)]
+    for name in ("scores", "other"):
+        lines = [f"{model} {segment} {2 * (model[1] == segment[1]) + draw.normal()}" for model, segment in pairs]
+        Path(f"{name}.txt").write_text("\n".join(lines))
+    target = {True: "target", False: "nontarget"}
+    Path("key.txt").write_text("\n".join(f"{m} {s} {target[m[1] == s[1]]}" for m, s in pairs))
+    exec(re.search(r"```python\n(.*)```", reference.OPENING, re.S)[1], {})
+    assert "eer.rocch" in capsys.readouterr().out
+    assert (tmp_path / "det.png").is_file()

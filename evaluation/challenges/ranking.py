@@ -272,12 +272,12 @@ def _why_not(system: ComparedSystem, rule: OrderingRule, target: float, utility:
     if system.broken:
         return f"EER {_percent(system.eer.value)} does not count: {system.broken}"
     if system.eer.value < target:
-        return f"EER {_percent(system.eer.value)} is below {_percent(target)}"
+        return f"EER {_percent(system.eer.value)} is below {100 * target:g} %"
     if utility not in system.utilities:
         return f"its {_TITLES[utility]} is not known"
     higher = [least for least in rule.targets if target < least <= system.eer.value]
     if rule.assignment == "highest" and higher:
-        return f"ranked where the EER is at least {_percent(higher[-1])}"
+        return f"ranked where the EER is at least {100 * higher[-1]:g} %"
     for name, least in rule.least.items():
         needed = system.utilities.get(name)
         if needed is None:
@@ -293,7 +293,7 @@ def _doubt(system: ComparedSystem, target: float) -> str:
         return ""
     side = "reaches" if eer.value >= target else "misses"
     ends = f"{_percent(eer.low)} to {_percent(eer.high)}"
-    return f"{side} {_percent(target)} with an EER of {_percent(eer.value)}, but the interval is {ends}"
+    return f"{side} {100 * target:g} % with an EER of {_percent(eer.value)}, but the interval is {ends}"
 
 
 def _entry(
@@ -321,9 +321,8 @@ def _entry(
     best, worst = (1 + better, len(ordered) - worse) if known else (0, 0)
     value, low, high = map("{:.3f}".format if utility == "f0" else _percent, (mine.value, mine.low, mine.high))
     standing = f"{_TITLES[utility]} {value}{f' ({low} to {high})' if mine.has_interval else ''}"
-    reason = (
-        f"EER {_percent(system.eer.value)} reaches {_percent(target)}; {standing} is number {place} of {len(ordered)}"
-    )
+    reaches = f"EER {_percent(system.eer.value)} reaches {100 * target:g} %"
+    reason = f"{reaches}; {standing} is number {place} of {len(ordered)}"
     if ties:
         reason += f", indistinguishable from {', '.join(ties)}"
     elif others:
@@ -333,4 +332,4 @@ def _entry(
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.4g} %"
+    return f"{100 * value:.2f} %"

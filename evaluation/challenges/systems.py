@@ -31,7 +31,7 @@ LIST_OF_A_CHALLENGE = 400
 """Target trials that a list of the challenges has at least, whose files do not state them."""
 
 _SET = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
-_ORIGINAL, _IGNORANT, _LAZY, _SEMI = SCENARIO_ORDER
+_ORIGINAL, _IGNORANT, _, _LAZY, _SEMI = SCENARIO_ORDER
 _SCENARIOS = {
     (ASV, "original", "original"): _ORIGINAL,
     (ASV, "original", "anon"): _IGNORANT,

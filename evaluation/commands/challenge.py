@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evaluation.commands.shared import json_option, label_option, resampling_options, show_json
-from evaluation.commands.tables import write_papers
+from evaluation.commands.tables import format_latex
 from evaluation.uncertainty import Resampling
 from spkbase.console import FILE, Command, choice_option, path_option
 from spkbase.errors import errors_of
-from spkbase.files import format_table
+from spkbase.files import format_table, write_text
 
 if TYPE_CHECKING:
     from evaluation.challenges import ComparedSystem, OrderingRule, SystemOrder
@@ -145,8 +145,10 @@ def rank(
             click.echo(f"Warning: {system.name}: its {system.broken}; it reaches no target", err=True)
     rows = challenges.system_rows(systems)
     details = {system.name: challenges.read_figures(path) for system, path in zip(systems, files, strict=True)}
-    caption, label = "Privacy and utility of the systems.", "tab:systems"
-    write_papers(rows, (), latex=latex, markdown=markdown, caption=caption, label=label)
+    if markdown is not None:
+        write_text(markdown, format_table(rows, markdown=True) + "\n")
+    if latex is not None:
+        write_text(latex, format_latex(rows, caption="Privacy and utility of the systems.", label="tab:systems"))
     if plot is not None:
         for path in challenges.plot_systems(systems, plot, utilities=rule.utilities, targets=rule.targets):
             click.echo(f"drawn: {path}", err=True)
@@ -165,13 +167,14 @@ def _orders(systems: Sequence[ComparedSystem], orders: Sequence[SystemOrder], ru
     lines = [f"rule: {rule.name}, assignment: {rule.assignment}"]
     lines += [_MIXED] if len({system.attacker for system in systems}) > 1 else []
     lines += [f"{system.name}: {note}" for system in systems for note in system.notes]
-    for order in orders:
+    measured = [order for order in orders if any(order.utility in system.utilities for system in systems)]
+    if not measured:
+        lines += ["", f"no ranks: no system has a measured utility ({', '.join(rule.utilities).upper()})"]
+    for order in measured:
         lines += ["", f"EER of {100 * order.target:g} % or more, by {order.utility.upper()}"]
         for entry in order.entries:
-            line = f"  {entry.place}. {entry.system}"
-            if entry.best and entry.best != entry.worst:
-                line += f" (places {entry.best} to {entry.worst})"
-            lines.append(f"{line}: {entry.reason}")
+            places = f" (places {entry.best} to {entry.worst})" if entry.best and entry.best != entry.worst else ""
+            lines.append(f"  {entry.place}. {entry.system}{places}: {entry.reason}")
         for name, why in order.excluded.items():
             doubt = f"; in doubt: {order.doubts[name]}" if name in order.doubts else ""
             lines.append(f"  -  {name}: {why}{doubt}")

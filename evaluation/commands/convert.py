@@ -75,6 +75,7 @@ def convert(
     else:
         key = None if key_path is None else formats.read_key(key_path, reader.key)
         speakers = None if segment_speakers is None else read_speakers(segment_speakers)
+        found = found if key is None else reader.matched(found, key)
         formats.write_text_list(destination, found, order, key=key, speakers=speakers)
 
 
@@ -230,11 +231,13 @@ def _to_ratios(
 ) -> None:
     """Calibrate one system or fuse several: by folds of speakers, by what is learnt of a key, or by a saved map."""
     systems = [formats.read_scores(path, reader.scores) for path in paths]
+    systems = [reader.matched(one, systems[0]) for one in systems]
     order = list(range(len(systems)))
     if key_path is not None:
         learnt_from = train_paths or paths
-        training = [formats.read_scores(path, reader.scores) for path in train_paths] or systems
         key = formats.read_key(key_path, reader.key)
+        training = [formats.read_scores(path, reader.scores) for path in train_paths] or systems
+        training = [reader.matched(one, key) for one in training]
         rows = _stacked(training, key, learnt_from)
         ids = (key.model_ids, key.segment_ids, key.models, key.segments)
         if folds is not None:
@@ -253,7 +256,7 @@ def _to_ratios(
         if len(paths) == 1:
             reader.split((training[0], key), learnt_from[0], key_path)  # with its warnings
         text = "are training scores too: results are optimistic (train on other trials, or cross-validate)"
-        shared.warn_of_own(systems[0], Scores(*ids, values=rows[:, 0]), text)
+        shared.warn_of_own(reader.matched(systems[0], key), Scores(*ids, values=rows[:, 0]), text)
         names = tuple(map(str, paths)) if len(paths) > 1 else ()
         affine = maps_of_scores.train_affine(rows[key.is_target], rows[~key.is_target], names=names, **how)
     elif calibration is not None:

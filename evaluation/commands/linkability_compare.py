@@ -18,7 +18,7 @@ from spkbase.files import format_csv, format_table, write_json, write_text
 
 logger = logging.getLogger(__name__)
 
-_RESAMPLES, _MOST_BANDS = 500, 6
+_RESAMPLES, _MOST_BANDS, _MOST_ROWS = 500, 6, 100
 
 
 @click.command("linkability-compare", cls=Command)
@@ -139,12 +139,14 @@ def plot_runs(
 
     if comparisons.factors:
         plots.plot_jaccard(comparisons, path=files("jaccard"))
-    for factor in comparisons.factors:  # all of its levels at once, or the pair of two
-        for several in (comparisons.joint, comparisons.pairs):
-            if chosen := [comparison for comparison in several if comparison.factor == factor]:
-                title = f"Easy and hard speakers over levels of: {factor}"
-                plots.plot_intersections(chosen, path=files(f"intersections_{factor}"), title=title)
-                break
+    for factor in comparisons.factors:
+        kinds = {"_at_once": comparisons.joint, "_pairs": comparisons.pairs, "_unions": comparisons.unions}
+        chosen = {kind: [one for one in found if one.factor == factor] for kind, found in kinds.items()}
+        chosen[""] = chosen.pop("_at_once") or chosen.pop("_pairs")  # all of its levels at once, or the pair of two
+        for kind, several in chosen.items():
+            if 0 < len(several) <= _MOST_ROWS:
+                title = f"Easy and hard speakers over levels of: {factor}{kind.replace('_', ', ')}"
+                plots.plot_intersections(several, path=files(f"intersections_{factor}{kind}"), title=title)
     panels: dict[str, dict[tuple[str, str], linkage.Curve]] = {}
     cells: dict[str, dict[tuple[str, str], list[float]]] = {}
     # the bands of more than a few runs would hide each other

@@ -15,7 +15,7 @@ from evaluation.commands import shared, tables
 from evaluation.trials import find_speakers, group_trials, order_free_digest, read_metadata
 from spkbase.console import Command, choice_option, path_option, worker_options
 from spkbase.errors import DataError
-from spkbase.files import format_table
+from spkbase.files import format_table, write_text
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,10 @@ class _Assessed:
 )
 @click.option("--by", "column", help="Column of --metadata to group by.")
 @path_option("--metadata", help="Table with header; first column ids of models, segments or speakers.")
-@path_option("--latex", help="Write the table as LaTeX (booktabs).")
-@path_option("--markdown", help="Write the table as Markdown.")
+@path_option("--latex", help="Write metrics and differences as two narrow tables in LaTeX (booktabs).")
+@path_option("--markdown", help="Write them as Markdown.")
 @click.option("--columns", help="Metrics in the tables, named as in the JSON: eer.rocch,min_dcf.0.01,zebra.tag.")
+@click.option("--all", "with_all", is_flag=True, help="Show all metrics, not the usual eight; JSON always has them.")
 @worker_options
 @shared.json_option
 def metrics(
@@ -74,6 +75,7 @@ def metrics(
     latex: Path | None,
     markdown: Path | None,
     columns: str | None,
+    with_all: bool,
     jobs: int | None,
     json_path: Path | None,
 ) -> None:
@@ -131,35 +133,32 @@ def metrics(
         notes["pairs"] = "trials have no ids and are paired by line: all files must list them in the same order"
 
     results = {name: of_it.result for name, of_it in found.items()}
-    shown = tables.chosen_columns(
-        results[systems[0].name], [name.strip() for name in columns.split(",")] if columns else ()
-    )
+    first = results[systems[0].name]
+    wanted = [name.strip() for name in columns.split(",")] if columns else list(first.values()) if with_all else []
+    shown = tables.chosen_columns(first, wanted)
     gaps = tables.difference_rows(differences, shown, reference)
-    intervals = results[systems[0].name].notes.get("intervals", "")
-    caption = "Metrics of the systems." + (f" In brackets: {intervals}." if intervals else "")
-    tables.write_papers(
-        tables.system_rows(results, shown), gaps, latex=latex, markdown=markdown, caption=caption, label="tab:metrics"
-    )
+    if markdown is not None:
+        below = f"\nDifferences:\n\n{format_table(gaps, markdown=True)}\n" if gaps else ""
+        write_text(markdown, f"{format_table(tables.system_rows(results, shown), markdown=True)}\n{below}")
+    if latex is not None:
+        narrow = [one for one in shown if wanted or one.name in tables.NARROW]
+        write_text(latex, tables.paper_tables(results, differences, narrow, reference))
     report: dict[str, Any] = {name: of_it.report for name, of_it in found.items()}
     if len(systems) > 1:
         pairs = {name: {metric: gap.to_dict() for metric, gap in of_it.items()} for name, of_it in differences.items()}
-        report = {"systems": report, "reference": reference, "differences": pairs}
-        if notes:
-            report["notes"] = notes
+        report = {"systems": report, "reference": reference, "differences": pairs} | ({"notes": notes} if notes else {})
     else:
         report = report[systems[0].name]
     if shared.show_json(report, json_path):
         return
-    click.echo(tables.format_systems(results, shown) if len(systems) > 1 or columns else str(results[systems[0].name]))
+    alone = first if with_all else tables.usual_rows(first, priors)
+    click.echo(tables.format_systems(results, shown) if len(systems) > 1 or columns else str(alone))
     if differences:
         click.echo("\n" + format_table(gaps))
         if sum(cell.count(", p ") for row in gaps for cell in row.values()) > 1:
             click.echo("\np-values are corrected for their number by Holm's method")
-    for name in ("trials", "pairs"):
-        if name in notes:
-            click.echo(f"\nnote: {notes[name]}")
-    if "differences" in notes:
-        click.echo(f"\nno differences: {notes['differences']}")
+    for name, text in notes.items():
+        click.echo(f"\n{'no differences' if name == 'differences' else 'note'}: {text}")
     for name, of_it in found.items():
         if of_it.groups is not None:
             click.echo((f"\n{name}:\n" if len(systems) > 1 else "\n") + tables.format_groups(of_it.groups))
@@ -195,11 +194,10 @@ def _assess(
     result, groups, more = statistic.evaluate(sample.runs()), None, {}
     if resampling.resamples:
         intervals = uncertainty.confidence_intervals(sample, statistic, resampling, jobs=jobs)
-        note = resampling.text("trials") + "; far too narrow where trials share speakers"
-        if by != "trial":
-            who = "speakers" if by == "speaker" else "ids, each counted as a speaker"
-            note = resampling.text(f"{sample.n_effective} {who}")
-        result = uncertainty.with_intervals(result, intervals, note)
+        units = {"speaker": "speakers", "id": "ids, each counted as a speaker"}.get(by, "")
+        units = f"{sample.n_effective} {units}" if units else "trials"
+        warning = "" if by != "trial" else "; far too narrow where trials share speakers"
+        result = uncertainty.with_intervals(result, intervals, resampling.text(units) + warning)
         more["interval_methods"] = {name: ends.method for name, ends in intervals.items()}
     if groups_of is not None:
         speakers = None if by == "trial" else find_speakers(scored, **maps)

@@ -12,7 +12,7 @@ from evaluation import plots
 from evaluation.commands.shared import SHARE, Reader, System, system_options
 from spkbase.console import Command, number_option, path_option
 
-_OVER_PRIORS = ("log_odds", "sort")
+_OVER_PRIORS = ("log_odds", "sort", "curves")
 # kind: what it shows, by which function, and which of the options below it takes
 KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "det": ("detection error trade-off curves", plots.plot_det, ("window", "prior", "sort")),
@@ -21,7 +21,7 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "nece": ("the same, divided by the entropy of the prior", partial(plots.plot_ece, normalised=True), _OVER_PRIORS),
     "ape": ("Bayes error rate of log-likelihood ratios", plots.plot_ape, (*_OVER_PRIORS, "with_eer")),
     "nber": ("the same, divided by that of the prior alone", partial(plots.plot_ape, normalised=True), _OVER_PRIORS),
-    "zebra": ("what the best attacker does not learn, over the prior", plots.plot_zebra, _OVER_PRIORS),
+    "zebra": ("what the best attacker does not learn, over the prior", plots.plot_zebra, ("log_odds", "sort")),
     "histogram": ("distributions of target and nontarget scores", plots.plot_histogram, ("bins", "own_scale")),
     "reliability": ("how often a trial is a target trial, by its ratio", plots.plot_reliability, ("prior", "sort")),
 }
@@ -38,9 +38,13 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
 @click.argument("kind", type=click.Choice(list(KINDS)), metavar="KIND")
 @system_options
 @path_option("-o", "--output", "path", required=True, multiple=True, help="PNG, PDF, SVG or TEX; repeatable.")
-@click.option("--title", help="Title of the plot.")
+@click.option("--title", help="Title of the plot; '' for none.")
+@click.option("--width", type=click.FloatRange(min=1), help="Width in inches: 3.4 for one column of a paper.")
+@click.option("--notes/--no-notes", default=True, help="Explain the lines below the plot.")
+@click.option("--legend", type=click.Choice(plots.CORNERS), help="Corner of the plot for the legend; default below.")
 @click.option("--sort", is_flag=True, help="Order the systems by the metric that the legend names.")
 @click.option("--log-odds", nargs=2, type=float, help="ece to zebra: range of prior log-odds.  [-10 10]")
+@click.option("--curves", type=click.Choice(["actual", "minimum"]), help="ece to nber: one curve a system, not both.")
 @click.option("--eer", "with_eer", is_flag=True, help="ape: draw the EER of each system too.")
 @click.option("--window", type=click.Choice(["auto", *plots.WINDOWS]), help="det: part of the plane; auto holds all.")
 @click.option("-p", "--prior", type=SHARE, help="Target prior. det: of the minDCF point, [0.0917]; reliability: [0.5].")
@@ -53,14 +57,14 @@ def plot(
     systems: list[System],
     reader: Reader,
     path: tuple[Path, ...],
-    title: str | None,
     **options: Any,
 ) -> None:
     """Plot scores."""
     _, draw, takes = KINDS[kind]
+    canvas = {name: options.pop(name) for name in ("title", "width", "notes", "legend")}
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     if unfit := sorted(one.opts[-1] for one in context.command.params if one.name in given.keys() - set(takes)):
         raise click.UsageError(f"plot {kind} takes no {', '.join(unfit)}")
     sides = [reader.split(reader.read(one.scores, one.key), one.scores, one.key) for one in systems]
     drawn = [(one.name, *parts) for one, parts in zip(systems, sides, strict=True)]
-    draw(drawn, path=path, title=title, **given)
+    draw(drawn, path=path, **canvas, **given)

@@ -14,10 +14,10 @@ import numpy as np
 
 from evaluation.formats import Choice, Format, join, read_scores_and_key
 from evaluation.metrics import CONVENTIONS, reversal
-from evaluation.trials import Key, Scores, Speakers, find_rows, own_trials, read_speakers
+from evaluation.trials import Key, Scores, Speakers, Trials, find_rows, match_ids, own_trials, read_speakers
 from evaluation.uncertainty import Resampling
 from spkbase.console import Decorator, Function, choice_option, number_option, path_option, together
-from spkbase.errors import ConfigError, DataError, few
+from spkbase.errors import ConfigError, DataError, errors_of, few
 from spkbase.files import to_json, write_json
 from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
@@ -124,11 +124,14 @@ class Reader:
         Columns, as the options name them.
     missing : {"error", "drop"}
         What to do with trials that lack a score.
+    match : {"exact", "loose"}
+        Which ids of scores and key are one; loose: as `evaluation.match_ids` says.
     """
 
     scores: Choice
     key: Choice
     missing: Literal["error", "drop"] = "error"
+    match: Literal["exact", "loose"] = "exact"
 
     def read(self, scores: Path, key: Path | None) -> tuple[Scores, Key]:
         """Read scores and their key; without a key the scores hold the labels."""
@@ -143,12 +146,18 @@ class Reader:
                 label=of_scores.label,
             )
         try:
-            return read_scores_and_key(scores, key or scores, scores_columns=of_scores, key_columns=of_key)
+            found, truth = read_scores_and_key(scores, key or scores, scores_columns=of_scores, key_columns=of_key)
         except DataError as error:
             if key is not None or "target or nontarget" not in error.text:
                 raise
             text = f"no key is given, and the scores hold no labels: {error.text}"
             raise DataError(text, file=error.file, line=error.line, remedy="give a key: -k FILE") from error
+        with errors_of(scores):
+            return self.matched(found, truth), truth
+
+    def matched(self, scores: Scores, key: Trials) -> Scores:
+        """Return scores with the ids of a key, where the options say that other spellings are the same."""
+        return match_ids(scores, key) if self.match == "loose" else scores
 
     def split(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores of target and of nontarget trials; a warning where they look reversed."""
@@ -170,11 +179,12 @@ def _reader(
     missing: Literal["error", "drop"] = "error",
     duplicates: str = "error",
     in_order: bool = False,
+    match_ids: Literal["exact", "loose"] = "exact",
 ) -> Reader:
     formats = tuple(load_own(name, "format", Format) for name in format_names)
     both: dict[str, Any] = {"formats": formats, "duplicates": duplicates}
     of_scores = Choice(**_columns(scores_columns, "score"), distances=distances, in_order=in_order, **both)
-    return Reader(of_scores, Choice(**_columns(key_columns, "target"), **both), missing)
+    return Reader(of_scores, Choice(**_columns(key_columns, "target"), **both), missing, match_ids)
 
 
 def reader_options(*, key: bool = True, missing: bool = False) -> Decorator:
@@ -191,6 +201,8 @@ def reader_options(*, key: bool = True, missing: bool = False) -> Decorator:
     options = [click.option("--scores-columns", help=f"Order as score,model,segment, {names},score=llr.")]
     if key:
         options.append(click.option("--key-columns", help="The same for the key, with target in place of score."))
+        text = "loose: /, -, _ and the extension of audio do not count, which toolkits write in different ways."
+        options.append(choice_option("--match-ids", of=["exact", "loose"], help=text))
     options += [
         click.option("--format", "format_names", **OWN, help="A user-supplied format (docs/formats.md); repeatable."),
         click.option("--distances", is_flag=True, help="The scores are distances: lower is more similar."),

@@ -6,25 +6,37 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import click
 
 from evaluation.commands.shared import show_json
-from evaluation.metrics import METRICS, Evaluation
+from evaluation.metrics import METRICS, PRIORS, Evaluation
 from evaluation.plots import escape
 from evaluation.uncertainty import Groups, Interval, holm, p_text
 from spkbase.errors import ConfigError
-from spkbase.files import format_table, write_text
+from spkbase.files import format_table
 
 PAPER = ("eer.rocch", "min_dcf.0.01", "cllr", "min_cllr", "zebra.population", "d_sys_pav")
 """The columns of a table, unless others are asked for."""
 
+NARROW = ("eer.rocch", "min_dcf.0.01", "min_cllr")
+"""Those that a column of a paper (3.4 in) has room for."""
+
+SCREEN = (*PAPER, "min_dcf.0.05", "d_sys")
+"""The rows of a single system, unless all are asked for."""
+
 # the built-in metrics that the narrow table of groups has room for; user-supplied metrics are always there
 _OF_GROUPS = ("eer.rocch", "min_cllr", "cllr", "zebra.population", "d_sys_pav")
 
+# where a cell of a narrow table goes on below, in small type: units, intervals, p-values
+_BREAK = re.compile(r" (?=\[|\(|minus |at )|, (?=p )")
+_MINUS = re.compile(r"(?<![^\[ ])-(?=\d|inf)")  # of a number, which TeX sets in mathematics
+
 Rows = Sequence[Mapping[str, str]]
+Differences = Mapping[str, Mapping[str, Interval]]
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,20 @@ def _values(result: Evaluation) -> dict[str, float | str]:
     return result.values() | texts
 
 
+def usual_rows(result: Evaluation, priors: Sequence[str]) -> Evaluation:
+    """Return a result with the metrics of `SCREEN` alone, user-supplied metrics, and costs at the priors asked for."""
+    names = {*SCREEN, *(f"min_dcf.{prior}" for prior in priors if tuple(priors) != PRIORS)}
+    built_in = {metric.name for metric in METRICS}
+    kept = []
+    for metric in result.metrics:
+        points = [point for name, point in metric.numbers() if name in names or metric.name not in built_in]
+        kept += [replace(metric, points=metric.points and tuple(points))] if points else []
+    usual = replace(result, metrics=tuple(kept))
+    hidden = result.values().keys() - usual.values().keys()
+    notes = {name: text for name, text in result.notes.items() if name.removeprefix("intervals.") not in hidden}
+    return replace(usual, notes=notes | ({"more": f"{len(hidden)} metrics by --all"} if hidden else {}))
+
+
 def system_rows(results: Mapping[str, Evaluation], columns: Sequence[Column]) -> list[dict[str, str]]:
     """Return a row for each system: its name and its metrics with their intervals."""
     rows = []
@@ -92,15 +118,17 @@ def system_rows(results: Mapping[str, Evaluation], columns: Sequence[Column]) ->
     return rows
 
 
-def difference_rows(
-    differences: Mapping[str, Mapping[str, Interval]], columns: Sequence[Column], reference: str
-) -> list[dict[str, str]]:
-    """Return a row for each system: its metrics minus those of the reference, with intervals and p-values (Holm)."""
+def corrected_p_values(differences: Differences, columns: Sequence[Column]) -> dict[tuple[str, Column], float]:
+    """Return the p-value of each difference of a table, corrected for their number by Holm's method."""
     pairs = [(label, one) for label, found in differences.items() for one in columns if one.name in found]
-    p_values = holm([differences[label][one.name].p_value for label, one in pairs]).tolist()
+    return dict(zip(pairs, holm([differences[label][one.name].p_value for label, one in pairs]).tolist(), strict=True))
+
+
+def difference_rows(differences: Differences, columns: Sequence[Column], reference: str) -> list[dict[str, str]]:
+    """Return a row for each system: its metrics minus those of the reference, with intervals and p-values (Holm)."""
     blank = dict.fromkeys([one.heading for one in columns], "")
     rows = {label: {"system": f"{label} minus {reference}"} | blank for label in differences}
-    for (label, one), p_value in zip(pairs, p_values, strict=True):
+    for (label, one), p_value in corrected_p_values(differences, columns).items():
         gap = differences[label][one.name]
         rows[label][one.heading] = ", ".join(filter(None, [gap.text(one.form), p_text(p_value)]))
     return list(rows.values())
@@ -116,41 +144,67 @@ def format_systems(results: Mapping[str, Evaluation], columns: Sequence[Column])
     return "\n".join([format_table(rows), *([""] if notes else []), *dict.fromkeys(notes)])
 
 
-def write_papers(
-    rows: Rows, differences: Rows, *, latex: Path | None, markdown: Path | None, caption: str, label: str
-) -> None:
-    """Write a table of systems and of their differences to the files given."""
-    if markdown is not None:
-        parts = [format_table(rows, markdown=True)]
-        parts += ["Differences:", format_table(differences, markdown=True)] if differences else []
-        write_text(markdown, "\n\n".join(parts) + "\n")
-    if latex is not None:
-        write_text(latex, format_latex(rows, differences, caption=caption, label=label))
+def format_latex(rows: Rows, *, caption: str, label: str, best: Mapping[str, str] | None = None) -> str:
+    r"""Return a narrow ``table`` for a paper, of booktabs: intervals are below their numbers, in small type.
 
-
-def format_latex(rows: Rows, differences: Rows, *, caption: str, label: str) -> str:
-    r"""Return a ``table`` for a paper, of booktabs; differences are below a separate rule."""
-
-    def line(cells: Sequence[str]) -> str:
-        # a minus is one only in mathematics
-        texts = [escape(cell) for cell in cells]
-        numbers = [re.sub(r"(?<![^\[ ])-(?=\d|inf)", "$-$", text) for text in texts[1:]]
-        return " & ".join([texts[0], *numbers]) + r" \\"
-
-    headings = list(rows[0])
+    Parameters
+    ----------
+    rows : sequence of mapping of str to str
+        Cells by heading; the first column names the systems.
+    caption : str
+        As TeX, without special letters of its own.
+    label : str
+        For references to the table.
+    best : mapping of str to str, optional
+        System whose number is bold, by heading.
+    """
+    headings, blocks = list(rows[0]), []
+    for row in [dict(zip(headings, headings, strict=True)), *rows]:
+        lines = []
+        bold = [(best or {}).get(heading) == row[headings[0]] for heading in headings]
+        for depth, parts in enumerate(zip_longest(*map(_BREAK.split, row.values()), fillvalue="")):
+            texts = [f"${one}$" if one[:3] in ("p =", "p <") else _MINUS.sub("$-$", escape(one)) for one in parts]
+            forms = [r"{\scriptsize %s}" if depth else r"\textbf{%s}" if thick else "%s" for thick in bold]
+            lines.append(" & ".join(text and form % text for form, text in zip(forms, texts, strict=True)) + r" \\")
+        blocks.append("\n".join(lines))
     lines = [
-        "% \\usepackage{booktabs}",
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{escape(caption)}}}",
-        rf"\label{{{label}}}",
-        rf"\begin{{tabular}}{{l{'r' * (len(headings) - 1)}}}",
-        r"\toprule",
-        line(headings),
+        "% \\usepackage{booktabs}; up to three metrics with intervals fit a column of 3.4 in, more fit table*",
+        r"\begin{table}\centering\setlength{\tabcolsep}{3pt}",
+        rf"\caption{{{caption}}}\label{{{label}}}",
+        rf"\begin{{tabular}}{{l{'r' * (len(headings) - 1)}}}\toprule",
+        "\n\\addlinespace[2pt]\n".join(blocks).replace(r"\addlinespace[2pt]", r"\midrule", 1),
+        "\\bottomrule\\end{tabular}\n\\end{table}\n",
     ]
-    for block in [rows, *([differences] if differences else [])]:
-        lines += [r"\midrule", *(line([row[heading] for heading in headings]) for row in block)]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
+    return "\n".join(lines)
+
+
+def paper_tables(
+    results: Mapping[str, Evaluation], differences: Differences, columns: Sequence[Column], reference: str
+) -> str:
+    """Return the metrics of systems, and their differences, as two narrow tables in LaTeX.
+
+    The best number of a metric is bold if its difference from the reference is significant at 5 % (Holm), that of the
+    reference if the differences of all others are.
+    """
+    best, name, p_values = {}, escape(reference), corrected_p_values(differences, columns)
+    worse = {number: metric.worse for metric in results[reference].metrics for number, _ in metric.numbers()}
+    for one in columns:
+        if differences and one.name in worse:
+            values = {label: found.values()[one.name] for label, found in results.items()}
+            label = (min if worse[one.name] == "high" else max)(values, key=values.__getitem__)
+            others = differences if label == reference else [label]
+            if all(p_values.get((other, one), 1.0) < 0.05 for other in others):
+                best[one.heading] = label
+    intervals = escape(results[reference].notes.get("intervals", ""))
+    caption = "Metrics of the systems." + (f" In brackets: {intervals}." if intervals else "")
+    if best:
+        caption += f" Bold: best, and significantly different from {name} (or {name} from all others), $p < 0.05$."
+    text = format_latex(system_rows(results, columns), caption=caption, label="tab:metrics", best=best)
+    if differences:
+        caption = f"Differences from {name}. In brackets: {intervals}. Each $p$ is corrected by Holm's method."
+        gaps = difference_rows(differences, columns, reference)
+        text += "\n" + format_latex(gaps, caption=caption, label="tab:differences")
+    return text
 
 
 def format_groups(groups: Groups) -> str:

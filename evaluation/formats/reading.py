@@ -30,7 +30,7 @@ from evaluation.formats.text import (
     write_table,
     write_text_list,
 )
-from evaluation.trials import Key, Scores, TrialError, Trials, cut_lines, find_rows, is_number, split_scores
+from evaluation.trials import Key, Scores, TrialError, Trials, cut_lines, find_rows, is_number, match_ids, split_scores
 from spkbase.errors import DataError
 from spkbase.files import inner_suffix, read_text_bytes
 from spkbase.showing import one_line
@@ -360,7 +360,7 @@ def _warn_of_other_labels(file: ListFile, key: Key) -> None:
     with suppress(DataError):  # what is no label is not read
         is_text = file.path.is_file() and _recognised(file) is TEXT
         if is_text and {"label", "real"} & {*find_columns(file).places}:
-            own: Any = read_list(replace(file, kind="key"))
+            own: Any = match_ids(read_list(replace(file, kind="key")), key)
             rows = find_rows(key, own)
             unlike = np.flatnonzero((rows >= 0) & (own.is_target[rows] != key.is_target))
             if len(unlike):

@@ -4,7 +4,7 @@
 `plot_reliability`; `plot_privacy_utility`; `plot_likelihood` of a training; of linkability `plot_linkability`,
 `plot_extrapolation`, `plot_cmc`, `plot_speaker_grid`, `plot_jaccard` and `plot_intersections`. Each returns the figure
 of matplotlib. Keywords of all plots of one pair of axes: ``path`` (files to write), ``ax`` (where to draw), ``title``,
-``notes`` and ``width``; see `evaluation.plots.style.Canvas`. matplotlib is imported when a plot is drawn.
+``notes``, ``width`` and ``legend``; see `evaluation.plots.style.Canvas`. matplotlib is imported when a plot is drawn.
 """
 
 from evaluation.plots.linkability import (
@@ -28,5 +28,5 @@ from evaluation.plots.scores import (
     plot_roc,
     plot_zebra,
 )
-from evaluation.plots.style import house_style
+from evaluation.plots.style import CORNERS, house_style
 from evaluation.plots.tex import escape

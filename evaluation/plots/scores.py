@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 Systems = Sequence[tuple[Any, ...]] | Mapping[str, Scores] | Scores | ArrayLike
 """Names of systems for the legend, each with target and nontarget scores, scores and key, or sorted scores; or scores
 by name, or scores alone, with their key (or nontarget scores) as the second argument of a plot."""
+
+Curves = Literal["both", "actual", "minimum"]
 
 _log = logging.getLogger(__name__)
 _LEVELS_LOW = (5e-4, 1e-4, 1e-5, 1e-6)
@@ -441,6 +443,7 @@ def plot_ece(
     sort: bool = False,
     normalised: bool = False,
     log_odds: tuple[float, float] = (-10.0, 10.0),
+    curves: Curves = "both",
     **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot the empirical cross-entropy of scores that are log-likelihood ratios, and its minimum.
@@ -455,6 +458,8 @@ def plot_ece(
         Divide by the entropy of the prior (NECE).
     log_odds : (float, float)
         See `plot_zebra`.
+    curves : {"both", "actual", "minimum"}
+        What to draw of each system: the curve of its scores, the minimum over all calibrations, or both.
     """
     grid, priors, entropies = _priors(log_odds)
     scale = entropies if normalised else np.ones(len(grid))
@@ -463,7 +468,7 @@ def plot_ece(
         for name, scores in sorted_systems(systems, key, metrics.cllr if sort else None)
     ]
     label = "Normalised empirical cross-entropy" if normalised else "Empirical cross-entropy (bit)"
-    return _plot_pairs(known, grid, entropies / scale, label, canvas)
+    return _plot_pairs(known, grid, entropies / scale, label, canvas, curves)
 
 
 def plot_ape(
@@ -474,6 +479,7 @@ def plot_ape(
     normalised: bool = False,
     log_odds: tuple[float, float] = (-10.0, 10.0),
     with_eer: bool = False,
+    curves: Curves = "both",
     **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot Bayes error rates (applied probability of error) of scores that are log-likelihood ratios.
@@ -488,6 +494,8 @@ def plot_ape(
         Divide by the error rate of deciding by the prior alone (NBER).
     log_odds : (float, float)
         See `plot_zebra`.
+    curves
+        See `plot_ece`.
     with_eer : bool
         Of error rates that are not normalised: draw the EER of each system, the highest that its dotted curve reaches.
     """
@@ -501,7 +509,7 @@ def plot_ape(
     ]
     default = np.ones(len(grid)) if normalised else np.minimum(priors, 1 - priors)
     label = "Normalised Bayes error rate" if normalised else "Bayes error rate"
-    return _plot_pairs(known, grid, default, label, canvas, with_eer=with_eer)
+    return _plot_pairs(known, grid, default, label, canvas, curves, with_eer=with_eer)
 
 
 def are_no_llrs(actual: float, least: float) -> bool:
@@ -583,31 +591,38 @@ def _plot_pairs(
     default: np.ndarray,
     label: str,
     canvas: Canvas,
+    curves: Curves,
     *,
     with_eer: bool = False,
 ) -> Figure:
-    """Plot the actual curve of each system as its line, and the least one dotted below it."""
+    """Plot the actual curve of each system as its line, and the least one dotted below it; or one of them as a line."""
+    if curves not in ("both", "actual", "minimum"):
+        raise DataError(f"expected curves to be both, actual or minimum, got {curves!r}")
     dotted = {"linestyle": (0, (1.5, 1.5)), "linewidth": 1.3}
     level = {"linestyle": (0, (4, 2)), "linewidth": 1.0}
     entries, highest = [(_DEFAULT, "default: the prior alone")], float(default.max())
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.plot(grid, default, **_DEFAULT)
         for number, (name, scores, actual, least) in enumerate(known):
-            axes.plot(grid, actual, **line_of(number))
-            axes.plot(grid, least, **line_of(number, **dotted))
+            main = least if curves == "minimum" else actual
+            axes.plot(grid, main, **line_of(number))
+            if curves == "both":
+                axes.plot(grid, least, **line_of(number, **dotted))
             cllr, min_cllr, eer = metrics.cllr(scores), metrics.min_cllr(scores), metrics.eer(scores)
             numbers = f"Cllr {cllr:.3f}, minimum {min_cllr:.3f} bit"
             if with_eer:
                 axes.plot(grid[[0, -1]], [eer, eer], **line_of(number, **level))
                 numbers += f", EER {100 * eer:.2f} %"
             entries.append((line_of(number), named(name, numbers)))
-            highest = max(highest, float(actual[np.isfinite(actual)].max(initial=0.0)))
-            if are_no_llrs(cllr, min_cllr):
+            highest = max(highest, float(main[np.isfinite(main)].max(initial=0.0)))
+            if curves != "minimum" and are_no_llrs(cllr, min_cllr):
                 text = (
                     "plot of %s: the scores are no calibrated LLRs (Cllr %.3f bit, minimum %.3f): calibrate them first"
                 )
                 _log.warning(text, name, cllr, min_cllr)
-        entries.append((plain(GREY) | dotted, "dotted: minimum over all calibrations"))
+        if curves == "both":
+            entries.append((plain(GREY) | dotted, "dotted: minimum over all calibrations"))
+        label = f"Minimum of {label[0].lower()}{label[1:]}" if curves == "minimum" else label
         if with_eer:
             entries.append((plain(GREY) | level, "horizontal: EER, the highest point of the dotted curve"))
         top = min(1.08 * highest, 2 * float(default.max()))  # badly calibrated scores leave the picture

@@ -33,6 +33,9 @@ Style = dict[str, Any]
 
 EXTENSIONS = (".png", ".pdf", ".svg", ".tex")
 PICTURES = EXTENSIONS[:3]
+_SIDES = {"upper": "north", "lower": "south", "left": "west", "right": "east"}
+CORNERS = {f"{row} {side}": f"{_SIDES[row]} {_SIDES[side]}" for row in ("upper", "lower") for side in ("left", "right")}
+"""Places of a legend as matplotlib names them, with the names of pgfplots."""
 
 # Okabe and Ito's colours, distinguishable by colour-blind readers too; with the line styles also in grey
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
@@ -78,6 +81,8 @@ class Canvas(TypedDict, total=False):
     width : float
         Width of a new figure in inches, such as 3.4 for one column of a paper. The height follows, and fonts shrink by
         no more than a third.
+    legend : str
+        Corner of the axes that holds the legend, such as ``"upper left"``; below the plot by default.
     """
 
     path: Paths | None
@@ -85,6 +90,7 @@ class Canvas(TypedDict, total=False):
     title: str | None
     notes: bool
     width: float | None
+    legend: str | None
 
 
 def line_of(number: int, **changes: Any) -> Style:
@@ -152,6 +158,8 @@ def figure_for(canvas: Canvas, width: float, height: float, forms: Sequence[str]
         if file.suffix.lower() not in forms:
             remedy = f"use one of {', '.join(forms)}"
             raise DataError(f"no format of plots is known for the extension {file.suffix!r}", file=file, remedy=remedy)
+    if (corner := canvas.get("legend") or "") not in ("", *CORNERS):
+        raise DataError(f"expected a corner for the legend among {', '.join(CORNERS)}, got {corner!r}")
     import matplotlib
 
     with house_style() if paths and ax is None else matplotlib.rc_context({"text.parse_math": False}):
@@ -170,7 +178,7 @@ def figure_for(canvas: Canvas, width: float, height: float, forms: Sequence[str]
         for file in paths:
             form = file.suffix.lower()
             if form == ".tex":
-                write_text(file, to_tex(ax or figure.axes[0], width, height))
+                write_text(file, to_tex(ax or figure.axes[0], width, height, CORNERS.get(corner, "")))
                 continue
             options = {"dpi": 150, "bbox_inches": "tight", "pad_inches": 0.1, "metadata": _NO_DATE[form]}
             with atomic_path(file) as temporary:
@@ -233,15 +241,16 @@ def finish(
 
 
 def legend_below(axes: Axes, canvas: Canvas, entries: Sequence[tuple[Style, str]], notes: str = "") -> None:
-    """Put a legend below the figure, which grows by it; below the axes where these are the caller's."""
+    """Put a legend into its corner, or below the figure, which grows by it; below the axes where they are given."""
     from matplotlib.lines import Line2D
 
     where: Any
     options: dict[str, Any]
     figure: Any = axes.get_figure()
-    if canvas.get("ax"):
+    if canvas.get("ax") or canvas.get("legend"):
         letters = widest = _NARROW_LEGEND
-        where, options = axes, {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
+        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
+        where, options = axes, {"loc": canvas["legend"]} if canvas.get("legend") else below
     else:
         letters, widest = figure.letters, 4 * figure.letters // 3
         where, options = figure, {"loc": "outside lower center"}

@@ -45,7 +45,7 @@ _HEAD = r"""% Compile with pdflatex; needs the packages standalone and pgfplots.
   clip mode=individual,"""
 
 
-def to_tex(axes: Axes, width: float, height: float) -> str:
+def to_tex(axes: Axes, width: float, height: float, corner: str = "") -> str:
     """Return the document of axes: their lines, areas, words, ticks and legend, and the legend of their figure.
 
     Parameters
@@ -53,6 +53,8 @@ def to_tex(axes: Axes, width: float, height: float) -> str:
     axes : Axes of matplotlib
     width, height : float
         Of the plot in inches; three quarters of it are the axes.
+    corner : str
+        Of the axes for the legend, as pgfplots names it; below them by default.
     """
     figure: Any = axes.get_figure()
     legend = figure.legends[0] if figure is not None and figure.legends else axes.get_legend()
@@ -60,6 +62,8 @@ def to_tex(axes: Axes, width: float, height: float) -> str:
     texts: list[Any] = [text for text in axes.texts if text.get_text()]
     lines = [_HEAD, f"  width={0.75 * width:.3g}in, height={0.75 * (width if square else height):.3g}in,"]
     lines.append(f"  title={{{escape(axes.get_title())}}},")
+    if corner:
+        lines.append(f"  legend pos={corner}, legend style={{yshift=0pt}},")
     if any(not text.get_rotation() for text in texts):
         lines.append("  title style={yshift=10pt},")
     lines += [*_axis("x", axes.xaxis), *_axis("y", axes.yaxis), "]"]

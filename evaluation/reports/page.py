@@ -33,7 +33,7 @@ from evaluation.reports.results import (
 )
 from evaluation.reports.tables import FIGURES, MISSING, table_rows
 from evaluation.reports.verdict import TARGETS, badge, errs, headlines, word_of
-from evaluation.trials import SCENARIO_ORDER
+from evaluation.trials import REVERSAL, SCENARIO_ORDER
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.files import write_text
@@ -44,6 +44,7 @@ CHANCE = 0.5
 SCENARIO_NAMES = {
     "original": "Original\N{NO-BREAK SPACE}speech",
     "ignorant": "Ignorant",
+    REVERSAL: "Reversal",
     "lazy-informed": "Lazy\N{NON-BREAKING HYPHEN}informed",
     "semi-informed": "Semi\N{NON-BREAKING HYPHEN}informed",
 }

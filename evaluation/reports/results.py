@@ -17,7 +17,7 @@ from types import UnionType
 from typing import Any, Self, get_args, get_origin, get_type_hints
 
 from evaluation.metrics import WorstCase
-from evaluation.trials import LEVELS, SCENARIO_ORDER, TRIAL_BY_TRIAL
+from evaluation.trials import LEVELS, ONE_MODEL, SCENARIO_ORDER
 from evaluation.uncertainty import Interval, Minimum, maximum_of, minimum_of
 from spkbase.errors import DataError, Problems
 from spkbase.files import load_json
@@ -209,7 +209,7 @@ class Condition(Row):
     intervals: dict[str, Interval] = field(default_factory=dict)
     linkability: Linkability | None = None
     speakers: tuple[EnrolledSpeaker, ...] = ()
-    level: str = TRIAL_BY_TRIAL
+    level: str = ONE_MODEL
     content: str = ""
     tested: tuple[int, ...] = ()
     closed_set: ClosedSet | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from evaluation.plots import TARGETS
 from evaluation.reports.results import Outcome, Results
+from evaluation.trials import REVERSAL
 from evaluation.uncertainty import Interval, minimum_of
 
 _CLOSED = "knows that the speaker is one of the enrolled (closed set)"
@@ -62,7 +63,7 @@ class Headline:
     def asked(self) -> str:
         """What the attacker was asked, and how often it errs, in a sentence."""
         both = "two anonymised recordings" if self.anonymised else "two recordings"
-        both = "an original and an anonymised recording" if self.worst.scenario == "ignorant" else both
+        both = "an original and an anonymised recording" if self.worst.scenario in ("ignorant", REVERSAL) else both
         text = (
             f"Asked whether {both} are of the same person, the strongest attacker {errs(self.eer, self.worst.n_target)}"
         )

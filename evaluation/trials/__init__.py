@@ -21,6 +21,7 @@ from evaluation.trials.lists import (
     folded,
     ids_of,
     join_scores,
+    match_ids,
     numbers_of,
     order_free_digest,
     recode,
@@ -39,8 +40,19 @@ from evaluation.trials.speakers import (
     group_trials,
     is_number,
     own_trials,
+    read_columns,
     read_metadata,
     read_speakers,
     warn_of_alike,
 )
-from evaluation.trials.threats import INVERTING, LEVELS, SCENARIO_ORDER, SCENARIOS, TRIAL_BY_TRIAL, WHOLE_LIST, Scenario
+from evaluation.trials.threats import (
+    ALL_ENROLLED,
+    INVERTING,
+    LEVELS,
+    ONE_MODEL,
+    REVERSAL,
+    SCENARIO_ORDER,
+    SCENARIOS,
+    WHOLE_LIST,
+    Scenario,
+)

@@ -17,11 +17,11 @@ has ``columns`` and gives a column by name.
 from __future__ import annotations
 
 import logging
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -64,6 +64,7 @@ COLUMN_NAMES = {
 }
 """Known names of columns in headers of tables and data frames, by role, in upper or lower case."""
 
+_SPELLING = re.compile(r"[/_-]|\.(wav|flac|sph|ogg|mp3|m4a|opus|aac)$", re.IGNORECASE)
 _MANY = 20  # from this number on, values of 0 and 1 given with other numbers are labels
 _ROWS = 10  # in a notebook
 
@@ -145,6 +146,17 @@ def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
 def folded(identity: str) -> str:
     """Return what ids have in common that differ in case, or in composed and decomposed letters, alone."""
     return identity.lower() if identity.isascii() else unicodedata.normalize("NFKC", identity).casefold()
+
+
+def loosened(identity: str) -> str:
+    """Return what the spellings of an id by several toolkits have in common: ``/``, ``-``, ``_`` and extensions differ.
+
+    Examples
+    --------
+    >>> {loosened(spelling) for spelling in ("id10270/x6uYq/00001.wav", "id10270-x6uYq-00001", "id10270_x6uYq/00001")}
+    {'id10270/x6uYq/00001'}
+    """
+    return _SPELLING.sub(lambda found: "" if found[1] else "/", identity)
 
 
 def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
@@ -620,6 +632,48 @@ def order_free_digest(key: Key) -> int:
     return int((mixed ^ (mixed >> np.uint64(29))).sum(dtype=np.uint64))
 
 
+def match_ids(scores: Self, key: Trials) -> Self:
+    """Write the ids of a list as a key spells them, where ``/``, ``-``, ``_`` or the extension of audio differ alone.
+
+    Toolkits spell the ids of VoxCeleb in three ways: ``id10270/x6uYqmx31kE/00001.wav``, ``id10270/x6uYqmx31kE/00001``
+    and ``id10270-x6uYqmx31kE-00001``.
+
+    Parameters
+    ----------
+    scores : Scores, Key or Trials
+        The list to be joined with the key.
+    key : Trials
+        Whose ids are kept.
+
+    Returns
+    -------
+    Scores, Key or Trials
+        The same trials; ids that the key has in no spelling stay as they are.
+
+    Raises
+    ------
+    DataError
+        If two models, or two segments, of one list would have the same id.
+
+    Examples
+    --------
+    >>> key = Key.from_ids(["id1/a.wav", "id1/a.wav"], ["id1/b.wav", "id2/c.wav"], [True, False])
+    >>> match_ids(Scores.from_ids(["id1-a", "id1-a"], ["id1-b", "id2-c"], [2.0, 1.0]), key).segment_ids.tolist()
+    ['id1/b.wav', 'id2/c.wav']
+    """
+    tables = {}
+    for side in ("model_ids", "segment_ids"):
+        spellings: dict[str, str] = {}
+        for ids in (getattr(scores, side).tolist(), getattr(key, side).tolist()):  # the key's spelling is kept
+            own = {loosened(one): one for one in ids}
+            if (other := next((one for one in ids if own[loosened(one)] != one), None)) is not None:
+                text = f"{side}: {other!r} and {own[loosened(other)]!r} are one if /, -, _ and extensions do not count"
+                raise DataError(text, remedy="join by equal ids, and rename those that differ")
+            spellings |= own
+        tables[side] = np.array([spellings[loosened(one)] for one in getattr(scores, side)], object)
+    return replace(scores, **tables)
+
+
 def split_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[np.ndarray, np.ndarray]:
     """Split scores into those of target and of nontarget trials, joined by id pair.
 
@@ -679,13 +733,10 @@ def join_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[np
                 remedy = "check the ids, or drop unknown ones: missing='drop'"
                 known = key.model_ids if unknown_models[strange[0]] else key.segment_ids
                 own = model if unknown_models[strange[0]] else segment
-                alike = next((other for other in known.tolist() if folded(other) == folded(own)), None)
-                if alike is not None:
-                    remedy = f"the key has {alike!a}, which differs in case or Unicode form: make them equal"
-                ends = Path(own).suffix, Path(str(known[0])).suffix
-                if alike is None and ends[0] != ends[1] and ".wav" in ends:
-                    whose = "ids of the scores" if ends[0] == ".wav" else "ids of the key"
-                    remedy = f"only the {whose} end with .wav: make them equal"
+                spelt = "is another spelling: match_ids(scores, key), or --match-ids loose, joins such ids"
+                for form, how in ((loosened, spelt), (folded, "differs in case or Unicode form: make them equal")):
+                    if (alike := next((one for one in known.tolist() if form(one) == form(own)), None)) is not None:
+                        remedy = f"the key has {alike!a}, which {how}"
                 raise TrialError(text, strange, side="scores", remedy=remedy)
             logger.warning("dropped %s", text)
         if n_extra > len(strange):

@@ -32,7 +32,7 @@ import io
 import logging
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -309,6 +309,43 @@ def own_trials(key: Key) -> list[str]:
     return list(key.model_ids[np.unique(key.models[same])])
 
 
+def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[int, list[str]]]:
+    """Read columns of a table with a header.
+
+    Parameters
+    ----------
+    path : path
+        Text in UTF-8, its columns separated by tabs, commas, semicolons or blanks, as its header is. Quotes have a
+        meaning except between tabs, where corpora such as Common Voice hold them unpaired.
+    columns : sequence of str or None
+        Their names in the header; None for the first.
+
+    Returns
+    -------
+    list of tuple of int and list of str
+        The number of each line, and its cells in the order of `columns`.
+
+    Raises
+    ------
+    DataError
+        With file and line: no such column, rows of another length, an empty file, not UTF-8.
+    """
+    raw = read_text_bytes(path)
+    delimiter = delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace"))
+    lines = cut_lines(path, raw.replace(b'"', b"") if delimiter == "\t" else raw, delimiter)
+    if not lines:
+        raise DataError("expected a header with names of columns, got an empty file", file=path)
+    (_, header), *rows = lines
+    if unknown := [name for name in columns if name not in (None, *header)]:
+        raise DataError(f"no column {unknown[0]!r}; there are: {', '.join(header)}", file=path, line=1)
+    problems = Problems(path)
+    for line, row in (pair for pair in rows if len(pair[1]) != len(header)):
+        problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=line)
+    problems.raise_if_any()
+    places = [0 if name is None else header.index(name) for name in columns]
+    return [(line, [row[place].strip() for place in places]) for line, row in rows]
+
+
 def read_metadata(path: str | Path, column: str) -> dict[str, str]:
     """Read one column of a table with a header.
 
@@ -330,22 +367,9 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
     DataError
         With file and line: no such column, a row of another length, an id with two values, an empty file, not UTF-8.
     """
-    raw = read_text_bytes(path)
-    lines = cut_lines(path, raw, delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace")))
-    if not lines:
-        raise DataError("expected a header with names of columns, got an empty file", file=path)
-    (_, header), *rows = lines
-    if column not in header[1:]:
-        columns = ", ".join(header[1:]) or "none"
-        raise DataError(f"no column {column!r} besides the ids; there are: {columns}", file=path, line=1)
-    place = header.index(column, 1)
     values: dict[str, str] = {}
     problems = Problems(path)
-    for line, row in rows:
-        if len(row) != len(header):
-            problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=line)
-            continue
-        name, value = row[0].strip(), row[place].strip()
+    for line, (name, value) in read_columns(path, [None, column]):
         if values.setdefault(name, value) != value:
             problems.add(f"{name!r} is {value!r} here, but {values[name]!r} above", line=line)
     problems.raise_if_any()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TRIAL_BY_TRIAL, WHOLE_LIST, INVERTING = "trial-by-trial", "whole-list", "inverting"
+ONE_MODEL, ALL_ENROLLED, WHOLE_LIST, INVERTING = "one-model", "all-enrolled", "whole-list", "inverting"
+REVERSAL = "reversal"
 
 LEVELS = {
-    TRIAL_BY_TRIAL: "scores a trial from the enrolment and one test recording, as NIST and the challenge's attacker do",
+    ONE_MODEL: "compares one enrolled speaker with one test recording, as NIST and the challenge's attacker do",
+    ALL_ENROLLED: "learns from all enrolled speakers, and looks at one test recording",
     WHOLE_LIST: "adapts to all test recordings of a list, without labels",
     INVERTING: "inverts the anonymisation: it knows the family of anonymisers, or learns from original and anonymised"
     " speech of the same people",
@@ -28,9 +30,11 @@ class Scenario:
 SCENARIOS = (
     Scenario("original", enrolment=False, trials=False, training=False),
     Scenario("ignorant", enrolment=False, trials=True, training=False),
+    Scenario(REVERSAL, enrolment=False, trials=True, training=False),
     Scenario("lazy-informed", enrolment=True, trials=True, training=False),
     Scenario("semi-informed", enrolment=True, trials=True, training=True),
 )
-"""From the least to the best informed attacker."""
+"""From the least to the best informed attacker. In a reversal attack the enrolment is original, and the attacker knows
+the family of anonymisers, but neither the numbers that were drawn nor anonymised speech of anybody."""
 
 SCENARIO_ORDER = tuple(scenario.name for scenario in SCENARIOS)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from evaluation.calibration import apply_affine, train_nonnegative
 from evaluation.embeddings import Embeddings
 from evaluation.metrics import cllr, eer, sort_scores
-from evaluation.trials import TRIAL_BY_TRIAL, WHOLE_LIST, Key
+from evaluation.trials import ALL_ENROLLED, ONE_MODEL, WHOLE_LIST, Key
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import load_json, make_folder, write_json
 from spkbase.runs import Run, Stage
@@ -42,8 +42,10 @@ Json = Any
 SHRINK, PRIOR = 0.1, 100
 """Shrinkage of covariances, and weight of the prior of a PLDA: regularisation for few vectors."""
 
-ADAPTED_COSINE, SINGLE_TEST_COSINE = "adapted_cosine", "single_test_cosine"
-"""Scorers that adapt to the whole list of trials, and to its models alone: `spkver.backend.adapted_cosine_scores`."""
+ADAPTED_COSINE, SINGLE_TEST_COSINE, ENROLLED_PLDA = "adapted_cosine", "single_test_cosine", "enrolled_plda"
+"""Scorers that adapt to the whole list of trials, and two that adapt to its models alone:
+`spkver.backend.adapted_cosine_scores` and `enrolled_plda_scores`."""
+_LEVELS = {ADAPTED_COSINE: WHOLE_LIST, SINGLE_TEST_COSINE: ALL_ENROLLED, ENROLLED_PLDA: ALL_ENROLLED}
 
 UTTERANCES = 8000
 """Recordings of a training set to use at most: a large set would take hours."""
@@ -56,7 +58,7 @@ _WCCN, _WHITEN = f"wccn: {SHRINK}", f"whiten: {{shrink: {SHRINK}}}"
 _RANKS = (50, 100, 150)
 _RIDGE = 0.01  # of the calibration for Cllr: without it, there is no finite one for folds without errors
 _COHORT = 20  # speakers that an adaptive cohort needs
-_METHOD = 2  # version of the choice
+_METHOD = 3  # version of the choice
 
 
 @one_line
@@ -132,9 +134,9 @@ def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[
     Examples
     --------
     >>> standard_chains(192, 3, 1)
-    ['cosine', 'centre', '[centre, whiten: {shrink: 0.1}, length]']
+    ['cosine', 'centre', '[centre, cosine: maximum]', '[centre, whiten: {shrink: 0.1}, length]']
     """
-    chains = ["cosine", "centre"]
+    chains = ["cosine", "centre", "[centre, cosine: maximum]"]
     adaptive = f"snorm: {min(300, n_speakers // 2)}" if n_speakers >= _COHORT else ""
     chains += [f"[centre, {adaptive}]"] if adaptive else []
     if most_vectors > 1:
@@ -266,7 +268,7 @@ class BackendChoice:
         Recordings of a model in the trials of these folds.
     utterances : int or None
         Recordings of the training set to use at most, all versions counted, see `limited`; None takes all.
-    adapted : {"", "adapted_cosine", "single_test_cosine"}
+    adapted : {"", "adapted_cosine", "single_test_cosine", "enrolled_plda"}
         Scorer that adapts to the whole list of trials, or to its models alone; then `adapted_chains` replace
         `standard_chains`. See `spkver.backend.adapted_cosine_scores`.
     """
@@ -282,7 +284,7 @@ class BackendChoice:
         for key, least in (("folds", 2), ("enrolled", 1), ("utterances", 2)):
             if (value := getattr(self, key)) is not None and value < least:
                 raise ConfigError(f"{key} is {value}: expected a whole number of at least {least}")
-        if self.adapted not in (known := ("", ADAPTED_COSINE, SINGLE_TEST_COSINE)):
+        if self.adapted not in (known := ("", *_LEVELS)):
             raise ConfigError(f"adapted is {self.adapted!r}: expected {', '.join(known[1:])}, or nothing")
         check_chains(self.chains)
 
@@ -290,7 +292,8 @@ class BackendChoice:
     def level(self) -> str:
         """What an attacker with such a backend looks at, see `evaluation.trials.LEVELS`."""
         scorers = (self.adapted, *self.chains)
-        return WHOLE_LIST if any(ADAPTED_COSINE in scorer for scorer in scorers) else TRIAL_BY_TRIAL
+        found = (level for name, level in _LEVELS.items() if any(name in scorer for scorer in scorers))
+        return next(found, ONE_MODEL)
 
     def record(self) -> Any:
         """Return all that the choice depends on besides the vectors."""

@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import TRIAL_BY_TRIAL, Scores, Trials
+from evaluation.trials import ONE_MODEL, Scores, Trials
 from spkbase.configuration import check_values, load_config, merged, read_yaml, to_dict
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import file_digest, fingerprint, make_folder, write_text
@@ -175,7 +175,7 @@ class GmmUbmAttacker:
         Recordings of the training set to use at most, see `limited`.
     """
 
-    level: ClassVar[str] = TRIAL_BY_TRIAL
+    level: ClassVar[str] = ONE_MODEL
 
     name: str
     source: MixtureSource = field(repr=False)

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import TRIAL_BY_TRIAL, Scores
+from evaluation.trials import ONE_MODEL, Scores
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import file_digest, make_folder, read_id_list, write_json
@@ -256,7 +256,7 @@ class ContentAttacker:
     Its choice of a method is saved in ``OUTPUT/attackers/<training set>/<name>/choice.json``.
     """
 
-    level: ClassVar[str] = TRIAL_BY_TRIAL
+    level: ClassVar[str] = ONE_MODEL
 
     config: ContentConfig
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evaluation.calibration import Affine, apply_affine, choose_fusion, cllr_of_trials
 from evaluation.metrics import eer, sort_scores
-from evaluation.trials import INVERTING, LEVELS, TRIAL_BY_TRIAL, WHOLE_LIST, Scores, align
+from evaluation.trials import INVERTING, LEVELS, WHOLE_LIST, Scores, align
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkver.attackers import lists
@@ -81,11 +81,8 @@ class Fusion:
         return "lazy-informed" if self.inverts else ORIGINAL
 
     def variants(self, levels: Sequence[str]) -> list[Fusion]:
-        """Return it and further fusions, given the levels of all attackers: one of only the trial-by-trial attackers,
-        and one with those that invert."""
+        """Return it, and a fusion with the attackers that invert if there are any."""
         found = [self]
-        if {TRIAL_BY_TRIAL, WHOLE_LIST} <= set(levels):
-            found.append(Fusion(f"{self.name}-{TRIAL_BY_TRIAL}", TRIAL_BY_TRIAL))
         if INVERTING in levels:
             found.append(Fusion(f"{self.name}-inverted", INVERTING))
         return found

@@ -4,6 +4,7 @@
     OUTPUT/attackers/<anonymised background>/undoing/undoing.json    its accuracy
     OUTPUT/attackers/<anonymised background>/undoing/numbers/        the numbers of each data directory
     OUTPUT/data/<anonymised directory>-inverted                      the speech
+    OUTPUT/data/<anonymised directory>-reversed<n>                   tested speech, inverted with one of several numbers
 
 Only the anonymiser and the background are used. The number of a background recording is estimated without its speaker,
 so that a recogniser trained on inverted speech sees the same estimation errors as in the trials.
@@ -37,6 +38,8 @@ VERSION = 2
 """Version of this method; scores of other versions are not reused."""
 FOLDS = 5
 """Folds of background speakers."""
+NUMBERS = 5
+"""Numbers, over the range of the anonymiser, that a reversal attack inverts tested recordings with."""
 LEAST = 10
 """Fewest background recordings that an estimator can be trained on."""
 
@@ -104,7 +107,7 @@ def why_not(training: TrainingSet, enrolled: Collection[str]) -> str:
     if (unfit := unfit_background(training, enrolled)) or known_anonymizer(training) is not None:
         return unfit
     name, kinds = training.anonymised[0].name, ", ".join(INVERSES)
-    return f"what made {name} cannot be inverted ({kinds} can); an attacker that ends in -aligned needs no inverse"
+    return f"what made {name} cannot be inverted ({kinds} can)"
 
 
 @one_line
@@ -124,7 +127,7 @@ class Inversion:
     run: Run
     seed: int
     _planned: dict[tuple[DataDir, bool], DataDir] = field(default_factory=dict, repr=False)
-    _sources: dict[Path, tuple[DataDir, bool]] = field(default_factory=dict, repr=False)
+    _sources: dict[Path, tuple[DataDir, bool, float | None]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def known(self) -> Known:
@@ -231,9 +234,20 @@ class Inversion:
                 folder = self.run.path(f"data/{self._label(directory)}-inverted")
                 recordings = {name: folder / "wav" / f"{name}.wav" for name in directory.recordings}
                 found = replace(directory, path=folder, recordings=recordings)
-                self._sources[folder] = key
+                self._sources[folder] = *key, None
             self._planned[key] = found
         return self._planned[key]
+
+    def reversed(self, tested: DataDir) -> tuple[DataDir, ...]:
+        """Return the directories in which tested recordings are inverted, all of them with one number each."""
+        low, high = self.known.inverse.bounds(self.known.bounds)
+        found = []
+        for place, number in enumerate(np.linspace(low, high, NUMBERS).tolist(), 1):
+            folder = self.run.path(f"data/{self._label(tested)}-reversed{place}")
+            recordings = {name: folder / "wav" / f"{name}.wav" for name in tested.recordings}
+            found.append(replace(tested, path=folder, recordings=recordings))
+            self._sources[folder] = tested, True, number
+        return tuple(found)
 
     def source(self, folder: Path) -> DataDir | None:
         """Return the directory whose inverted version belongs into a folder; None for other folders."""
@@ -241,8 +255,9 @@ class Inversion:
 
     def make(self, folder: Path) -> None:
         """Write the planned directory of a folder; unchanged recordings stay."""
-        directory, is_tested = self._sources[folder]
-        numbers, inverse = self.numbers(directory, is_tested=is_tested), self.known.inverse.anonymizer
+        (directory, is_tested, number), inverse = self._sources[folder], self.known.inverse.anonymizer
+        numbers = dict.fromkeys(directory.recordings, number) if number is not None else {}
+        numbers = numbers or self.numbers(directory, is_tested=is_tested)
         undo_datadir(directory, folder, inverse, numbers, jobs=self.run.jobs, force=self.run.force)
 
     @cached_property

@@ -75,6 +75,8 @@ class Attack:
     trials : Trials
     scenario : str
         What the attacker knows, see `evaluation.trials.SCENARIOS`.
+    variants : tuple of DataDir
+        What an attacker listens to in place of `tested`: the same recordings, inverted with different numbers.
     """
 
     training: TrainingSet
@@ -82,6 +84,7 @@ class Attack:
     tested: DataDir
     trials: Trials
     scenario: str = ""
+    variants: tuple[DataDir, ...] = ()
 
     @property
     def name(self) -> str:
@@ -91,7 +94,7 @@ class Attack:
     @property
     def directories(self) -> tuple[DataDir, ...]:
         """All speech that it needs: the training set, the enrolment and the tested recordings."""
-        return (*self.training.versions, *self.enrolment, self.tested)
+        return (*self.training.versions, *self.enrolment, *(self.variants or (self.tested,)))
 
 
 @one_line
@@ -111,6 +114,8 @@ class Extracted:
         Vectors by source and recording.
     features : dict of str to list of FeatureSet
         By source; see `spkver.attackers.sources`.
+    lacking : dict of str to set of str
+        Recordings that an extractor failed on, by the extractor.
     """
 
     run: Run
@@ -118,6 +123,7 @@ class Extracted:
     seed: int = 0
     vectors: dict[str, dict[Path, np.ndarray]] = field(default_factory=dict, repr=False)
     features: dict[str, list[Any]] = field(default_factory=dict, repr=False)
+    lacking: dict[str, set[str]] = field(default_factory=dict)
 
 
 class Attacker(Protocol):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, cosine_scores, holds_embeddings, read_embeddings
 from evaluation.formats import read_scores
-from evaluation.trials import TRIAL_BY_TRIAL, Scores, align
+from evaluation.trials import ONE_MODEL, Scores, align
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
 from spkver.attackers import lists
@@ -39,7 +39,7 @@ class ReadyScores:
 
     name: str
     folder: Path
-    level: str = TRIAL_BY_TRIAL
+    level: str = ONE_MODEL
 
     def __post_init__(self) -> None:
         _check_folder(self.name, self.folder)

@@ -17,19 +17,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.trials import LEVELS, TRIAL_BY_TRIAL
+from evaluation.trials import LEVELS, ONE_MODEL, REVERSAL, SCENARIO_ORDER
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
-from spkver.attackers.chain_choice import ADAPTED_COSINE, SINGLE_TEST_COSINE
+from spkver.attackers.chain_choice import ADAPTED_COSINE, ENROLLED_PLDA, SINGLE_TEST_COSINE
 from spkver.attackers.classic import PRESETS, attacker_config, classic_attacker
 from spkver.attackers.content import content_attacker
 from spkver.attackers.fusion import Fusion
+from spkver.attackers.inversion import NUMBERS
 from spkver.attackers.protocol import Attacker, naming
 from spkver.attackers.ready import ReadyScores, ReadyVectors
 from spkver.attackers.supplied import OwnCommand, OwnFunction
@@ -42,26 +43,29 @@ from spkver.attackers.vector_attacker import (
 
 Settings = Mapping[str, Any]
 
-ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE}
+ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE, "enrolled-plda": ENROLLED_PLDA}
 _ENDINGS = {
     "adapted": "adapted to the list of trials",
     "single-test": "adapted to the enrolled speakers alone",
+    "enrolled-plda": "by a PLDA of the enrolled speakers",
     "inverted": "on speech with the anonymisation inverted",
-    "aligned": "after a map to original vectors",
+    "reversed": "largest score over several inversions of the test",
 }
 _INVERTING, _ADAPTING = 15, 2  # seconds, see `CatalogueRow`; adapted attackers use vectors that others extract
 
 DEFAULT: tuple[str, ...] = (
-    *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
-    *("campplus-single-test", "supervector-single-test"),
-    *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ivector"),
-    *("campplus-adapted-inverted", "supervector-adapted-inverted", "campplus-inverted", "campplus-aligned"),
-    *("prosody", "content", "session"),
-    "fusion",  # of all before it
+    *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
+    *("campplus-adapted-inverted", "campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
+    *("content", "fusion"),
 )
-"""Attackers that run by default: on voices, first the ones that adapt to the trials; the same with the anonymisation
-inverted; on other cues; each group about from the strongest to the weakest; then the fusion. Of similar attackers, only
-the strongest on at least one data set are listed."""
+"""Attackers that run by default. Each is the strongest at its level of knowledge on some set, or unlike all others:
+docs/studies/attackers.md."""
+
+WITHOUT_NETWORK: tuple[str, ...] = (
+    *("supervector-adapted", "supervector-single-test", "supervector-cosine", "gmm-svm-cms"),
+    *("supervector-adapted-inverted", "content", "fusion"),
+)
+"""Attackers that run by default where no network has weights."""
 
 OF_THE_RECORDING = "session"
 """It recognises a recording, not a voice: the background cannot tell them apart if it has one per speaker."""
@@ -101,9 +105,10 @@ class CatalogueRow:
     base : str
         Its name without endings.
     adapted : str
-        "adapted", to the whole list of trials, or "single-test", to the enrolled speakers; else empty.
-    is_inverted, is_aligned : bool
-        Whether it works on inverted speech, or on mapped vectors.
+        A key of `ADAPTING`: "adapted", to the whole list of trials; "single-test" and "enrolled-plda", to the enrolled
+        speakers; else empty.
+    is_inverted, is_reversed : bool
+        Whether it works on speech inverted by an estimated number, or on tested speech inverted by several numbers.
     seconds : float or None
         Time of one core for an hour of speech, training sets and their draws included, measured on one machine. None:
         not known.
@@ -116,7 +121,7 @@ class CatalogueRow:
     base: str
     adapted: str = ""
     is_inverted: bool = False
-    is_aligned: bool = False
+    is_reversed: bool = False
     seconds: float | None = None
     is_network: bool = False
 
@@ -126,7 +131,8 @@ class CatalogueRow:
         return re.split(r"[\[:]", self.form)[0]
 
 
-_BOTH = "adapted single-test adapted-inverted single-test-inverted"
+_ADAPTED = "adapted single-test adapted-inverted adapted-reversed"
+_NETWORK = f"inverted reversed {_ADAPTED} enrolled-plda enrolled-plda-inverted"
 
 
 def _rows(
@@ -137,11 +143,10 @@ def _rows(
     rows = [] if base == "supervector" else [CatalogueRow(form, summary, base, seconds=seconds, is_network=network)]
     for ending in endings.split():
         adapted = next((name for name in ADAPTING if ending.startswith(name)), "")
-        kinds = ending.endswith("inverted"), ending.endswith("aligned")
+        kinds = {f"is_{kind}": ending.endswith(kind) for kind in ("inverted", "reversed")}
         words = [text for name, text in _ENDINGS.items() if name in ending]
-        rows.append(
-            CatalogueRow(f"{base}-{ending}", ", ".join([summary, *words]), base, adapted, *kinds, seconds, network)
-        )
+        name, told = f"{base}-{ending}", ", ".join([summary, *words])
+        rows.append(CatalogueRow(name, told, base, adapted, seconds=seconds, is_network=network, **kinds))
     return rows
 
 
@@ -162,13 +167,13 @@ CATALOGUE: dict[str, CatalogueRow] = {
         ),
         _rows("supervector-cosine", "cosine of projected supervectors", "inverted", 6),
         # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
-        _rows("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", f"inverted aligned {_BOTH}", 70, True),
-        _rows("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", f"inverted aligned {_BOTH}", 40, True),
+        _rows("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", _NETWORK, 70, True),
+        _rows("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", _NETWORK, 40, True),
         _rows("onnx:FILE", "vectors of a network in an ONNX file", network=True),
         _rows("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes"),
         # of a run with it alone, on a machine that did other work too: less exact
-        _rows("ivector", "i-vectors, trained on the background", "inverted aligned adapted single-test", 30),
-        _rows("supervector", "supervectors", _BOTH, 0),
+        _rows("ivector", "i-vectors, trained on the background", "adapted enrolled-plda", 30),
+        _rows("supervector", "supervectors", _ADAPTED, 0),
         _rows("prosody", "pitch, rhythm and pauses", "", 20),
         _rows("content", "spoken words, where there are transcripts", "", 1),
         _rows("session", "noise and channel, in the pauses", "", 15),
@@ -231,15 +236,15 @@ class Spec:
 
     @property
     def inverts(self) -> bool:
-        """Whether it inverts or maps back the anonymisation."""
-        return self.row is not None and (self.row.is_inverted or self.row.is_aligned)
+        """Whether it inverts the anonymisation."""
+        return self.row is not None and (self.row.is_inverted or self.row.is_reversed)
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """The scenarios that it is made for; empty for all. Inversion needs anonymised speech on both sides."""
+        """The scenarios that it is made for. Inversion by an estimated number needs anonymised speech on both sides."""
         if self.row is None or not self.inverts:
-            return ()
-        return ("lazy-informed", "semi-informed") if self.row.is_inverted else ("lazy-informed",)
+            return tuple(name for name in SCENARIO_ORDER if name != REVERSAL)
+        return (REVERSAL,) if self.row.is_reversed else ("lazy-informed", "semi-informed")
 
     @property
     def is_own_code(self) -> bool:
@@ -254,7 +259,9 @@ class Spec:
         if self.row is None or self.row.seconds is None:
             return None
         alone = self.row.seconds + _INVERTING * (self.row.is_inverted and self.row.seconds > 0)
-        if not (self.row.adapted or self.row.is_aligned):
+        if self.row.is_reversed:
+            return NUMBERS * (_INVERTING + self.row.seconds) / 4  # of the tested recordings alone
+        if not self.row.adapted:
             return alone
         without = [one.row for one in others if one.row and one.row.base == self.row.base and not one.row.adapted]
         return _ADAPTING + alone * all(row.is_inverted != self.row.is_inverted for row in without)
@@ -327,12 +334,12 @@ def make_attacker(
     if row.adapted:
         values = {key: value for key, value in values.items() if key not in ("chains", "adapted")}
         values = merged(values, {"adapted": ADAPTING[row.adapted]})
-        if row.is_inverted:
+        if row.is_inverted or row.is_reversed:
             below = settings.get(f"{row.base}-{row.adapted}", {})
             values = merged(values, {key: value for key, value in below.items() if key != "preset"})
     values = merged(values, own)
-    if (row.is_inverted or row.is_aligned) and not own:  # in lazy-informed attacks it has its base's backend
-        name = row.name.removesuffix("-inverted").removesuffix("-aligned")
+    if spec.inverts and not own:  # what learns from original speech has its base's backend
+        name = re.sub("-(inverted|reversed)$", "", row.name)
     if row.base == "fusion":
         if values:
             raise ConfigError(f"attacker_settings of {name}: {', '.join(values)}: a fusion has none")
@@ -344,13 +351,11 @@ def make_attacker(
     if row.base == "content":
         return content_attacker(name, values, hypotheses)
     if row.base == "ivector":
-        made = ivector_attacker(name, merged(mixture, values))
-    elif row.base == "supervector":
-        made = supervector_attacker(name, merged(mixture, values))
-    else:
-        extractor = spec.argument if row.base == "extractor" else f"{row.base}:{spec.argument}".rstrip(":")
-        made = extractor_attacker(name, extractor, values)
-    return replace(made, name=spec.name, is_aligned=True) if row.is_aligned else made
+        return ivector_attacker(name, merged(mixture, values))
+    if row.base == "supervector":
+        return supervector_attacker(name, merged(mixture, values))
+    extractor = spec.argument if row.base == "extractor" else f"{row.base}:{spec.argument}".rstrip(":")
+    return extractor_attacker(name, extractor, values)
 
 
 def is_absent(name: str) -> str:
@@ -365,12 +370,14 @@ def absent_attackers() -> dict[str, str]:
 
 
 def default_attackers() -> tuple[str, ...]:
-    """Return the attackers that run if none are named: all of `DEFAULT` that can run on this machine.
+    """Return the attackers that run if none are named.
 
-    If the weights of CAM++ are missing, GE2E takes its place if it has weights.
+    If the weights of CAM++ are missing, GE2E takes its place if it has weights, or else those of `WITHOUT_NETWORK` run.
     """
-    instead = {name: name.replace(_STRONGER, _WEAKER) if is_absent(name) else name for name in DEFAULT}
-    return tuple(other for other in instead.values() if not is_absent(other))
+    for network in (_STRONGER, _WEAKER):
+        if not is_absent(network):
+            return tuple(name.replace(_STRONGER, network) for name in DEFAULT)
+    return WITHOUT_NETWORK
 
 
 def named_only() -> list[str]:
@@ -436,7 +443,7 @@ def _find_row(entry: str) -> tuple[CatalogueRow | None, str]:
 
 
 def _open_outside(spec: Spec, settings: Settings, seed: int, time_limit: float | None) -> Attacker:
-    """Create an attacker from a plug-in; the level is what it says that it may look at, trial-by-trial by default."""
+    """Create an attacker from a plug-in; its level is what the settings say, `ONE_MODEL` by default."""
     rest, level, kind = spec.preset.partition(":")[2], str(settings.get("level", "")), spec.kind
     if more := settings.keys() - {"level"}:
         text = f"attacker_settings of {spec.entry}: {', '.join(sorted(more))}"
@@ -444,7 +451,7 @@ def _open_outside(spec: Spec, settings: Settings, seed: int, time_limit: float |
     with naming(spec.name):
         if level and (level not in LEVELS or kind in ("vectors", "adapted")):
             raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors the entry determines it")
-        level = level or TRIAL_BY_TRIAL
+        level = level or ONE_MODEL
         if kind == "scores":
             return ReadyScores(spec.name, Path(rest), level)
         if kind in ("vectors", "adapted"):

@@ -45,6 +45,7 @@ SMALL_MIXTURE: dict[str, Any] = {"features": {"preset": "wideband"}, "ubm": {"co
 """Default features and mixture of all attackers."""
 
 _KEY, _PART = 16, 8  # digits of keys
+_MOST_LACKING = 0.1  # share of recordings that an extractor may fail on
 
 
 class Vectors(Protocol):
@@ -83,7 +84,11 @@ class ExtractorSource:
         return dict(self.extractor.extraction.record)
 
     def extract(self, extracted: Extracted, directory: DataDir) -> None:
-        """Extract the vectors of the recordings that have none yet; errors of all recordings are raised together."""
+        """Extract the vectors of the recordings that have none yet.
+
+        A recording that the extractor fails on has the median vector of its directory, and so a score that tells
+        nothing, as long as there are few of them; else the errors of all are raised together.
+        """
         known = extracted.vectors.setdefault(fingerprint(self.record), {})
         due = {utterance for utterance, path in directory.recordings.items() if path not in known}
         if not due:
@@ -92,8 +97,14 @@ class ExtractorSource:
         folder = f"vectors/{Path(self.extractor.spec.partition(':')[0]).stem}-{key}"
         # the sides of a fold bear the name of the training set
         file = make_folder(extracted.work.path(folder)) / f"{directory.name}-{fingerprint(sorted(due))[:_PART]}.h5"
-        found = embed_directory(lists.select(directory, due), self.extractor, file, work=extracted.run.work, quiet=True)
+        chosen, work = lists.select(directory, due), extracted.run.work
+        found = embed_directory(chosen, self.extractor, file, work=work, quiet=True, most_lacking=_MOST_LACKING)
         known.update(zip(map(directory.recordings.get, found.ids), np.asarray(found.vectors), strict=True))  # type: ignore[arg-type]
+        missing = due - set(found.ids)
+        known.update((directory.recordings[name], np.median(found.vectors, axis=0)) for name in missing)
+        lacking = extracted.lacking.setdefault(self.extractor.spec, set())
+        lacking.difference_update(f"{directory.name}/{name}" for name in due)
+        lacking.update(f"{directory.name}/{name}" for name in missing)
 
     def fit(self, extracted: Extracted, training: DataDir, folder: str) -> Vectors:
         """Return the function that looks vectors up."""

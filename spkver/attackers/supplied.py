@@ -50,7 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.formats import read_scores, write_trials
-from evaluation.trials import TRIAL_BY_TRIAL, Scores, Trials, align
+from evaluation.trials import ONE_MODEL, Scores, Trials, align
 from spkbase import plugins
 from spkbase.errors import DataError
 from spkbase.files import file_digest, make_folder
@@ -186,7 +186,7 @@ class OwnCode:
     spec: str
     seed: int
     time_limit: float | None = None
-    level: str = TRIAL_BY_TRIAL
+    level: str = ONE_MODEL
     file: Path | None = None
 
     @cached_property

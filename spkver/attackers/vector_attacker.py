@@ -3,34 +3,32 @@
 The source is a network, another extractor, or a Gaussian mixture that is trained on the background; the backend is a
 chain of `spkver.backend`, see `spkver.attackers.chain_choice`.
 
-Some attackers adapt to the list of trials, by `spkver.backend.adapted_cosine_scores` in place of a scorer. They use
-only what every scenario gives an attacker: the enrolment recordings with their speakers, and the tested recordings
-without speakers. Scores of `-adapted` attackers depend on the whole list of trials; scores of `-single-test` attackers
-only on the enrolled models and on the tested recording.
-
-Attackers that end in `-aligned` first map vectors of anonymised speech into the space of original speech, see
-`spkver.attackers.alignment`.
+Some attackers adapt to the trials, by `spkver.backend.adapted_cosine_scores` or `enrolled_plda_scores` in place of a
+scorer. They use only what every scenario gives an attacker: the enrolment recordings with their speakers, and the
+tested recordings without speakers. Scores of `-adapted` attackers depend on the whole list of trials; scores of
+`-single-test` and `-enrolled-plda` attackers only on the enrolled models and on the tested recording. A PLDA of the
+enrolled may also learn from the background where that is anonymised as the enrolment is.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.embeddings import Alignment
-from evaluation.trials import INVERTING, Scores
+from evaluation.trials import Scores, align
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
 from spkver.attackers import lists
-from spkver.attackers.alignment import train_alignment
-from spkver.attackers.chain_choice import BackendChoice, backend_stage, choose_backend, fitting_chain
+from spkver.attackers.chain_choice import ENROLLED_PLDA, BackendChoice, backend_stage, choose_backend, fitting_chain
 from spkver.attackers.protocol import Attack, Extracted, TrainingSet, naming
 from spkver.attackers.sources import (
     SMALL_MIXTURE,
@@ -50,11 +48,10 @@ logger = logging.getLogger(__name__)
 
 
 class VectorModel(NamedTuple):
-    """What a vector attacker has learnt: the function to vectors, the file of the backend, and a map of vectors."""
+    """What a vector attacker has learnt: the function to vectors, and the file of the backend."""
 
     vectors: Vectors
     backend: Path
-    alignment: Alignment | None = None
 
 
 @one_line
@@ -70,28 +67,30 @@ class VectorAttacker:
     source : VectorSource
     is_fitted : bool
         Use the first chain for which the training set is large enough, see `fitting_chain`, on vectors of sessions.
-    is_aligned : bool
-        Map vectors of anonymised speech.
     """
 
     name: str
     choice: BackendChoice
     source: VectorSource = field(repr=False)
     is_fitted: bool = False
-    is_aligned: bool = False
 
     @property
     def level(self) -> str:
         """What it may look at, see `evaluation.trials.LEVELS`."""
-        return INVERTING if self.is_aligned else self.choice.level
+        return self.choice.level
 
     def record(self, attack: Attack) -> Any:
         """Return what its vectors depend on, and how its backend is chosen."""
-        return {"vectors": self.source.record, "choice": self.choice.record(), "aligned": self.is_aligned}
+        return {"vectors": self.source.record, "choice": self.choice.record()}
 
     def obstacle(self, attack: Attack) -> str:
         """Return why scores cannot be adapted to these trials, or an empty string."""
-        return few_models(attack) if self.choice.adapted else ""
+        if not self.choice.adapted:
+            return ""
+        most = len(attack.enrolment) * max(Counter(attack.enrolment[0].speakers.values()).values())
+        if self.choice.adapted == ENROLLED_PLDA and most < 2:
+            return "each speaker is enrolled by one vector, which does not show how the vectors of a speaker differ"
+        return few_models(attack)
 
     def extract(self, extracted: Extracted, attack: Attack) -> None:
         """Read the training set, the enrolment and the tested recordings."""
@@ -100,58 +99,57 @@ class VectorAttacker:
             for directory in (
                 lists.merge_versions(versions),
                 lists.enrolled_speech(attack.enrolment),
-                attack.tested,
+                *(attack.variants or (attack.tested,)),
             ):
                 self.source.extract(extracted, directory)
-            for version in attack.training.anonymised if self.is_aligned else ():
-                self.source.extract(extracted, version)
 
     def fit(self, extracted: Extracted, training: TrainingSet) -> VectorModel:
-        """Choose and train its backend, and the map of vectors if it has one."""
+        """Choose and train its backend."""
+        choice = self.choice
+        if choice.adapted == ENROLLED_PLDA and not choice.chains:
+            of_both = (f"{ENROLLED_PLDA}: {{background: true}}",) if training.on_anonymised else ()
+            choice = replace(choice, chains=(ENROLLED_PLDA, *of_both))
         with naming(self.name):
-            versions = lists.limited(training.versions, self.choice.utterances, seed=extracted.seed)
+            versions = lists.limited(training.versions, choice.utterances, seed=extracted.seed)
             speech = lists.merge_versions(versions)
             vectors = self.source.fit(extracted, speech, training.folder)
 
             def train() -> tuple[Backend, Any]:
                 if not (self.is_fitted and isinstance(vectors, MixtureVectors)):
                     how: Any = {"seed": extracted.seed, "jobs": extracted.run.jobs}
-                    return choose_backend(self.choice, vectors(speech), versions, **how)
+                    return choose_backend(choice, vectors(speech), versions, **how)
                 sessions = vectors.sessions(speech)
-                chain = fitting_chain(self.name, self.choice.chains, sessions, len(speech))
+                chain = fitting_chain(self.name, choice.chains, sessions, len(speech))
                 facts = {"vectors": len(sessions), "speakers": len(set(sessions.speakers)), "versions": len(versions)}
                 shown, why = format_chain(chain), "it is the first for which the training set is large enough"
                 found = {"folds": [], "chosen": shown, "why": why, "chains": [{"chain": shown}]}
                 return train_chain(sessions, chain, seed=extracted.seed), {**facts, **found}
 
-            stage = backend_stage(extracted, training.folder, self.choice, versions, train, inputs=self.source.record)
+            stage = backend_stage(extracted, training.folder, choice, versions, train, inputs=self.source.record)
             found = stage.value
             chosen = next(row for row in found["chains"] if row["chain"] == found["chosen"])
             who, is_fold = (self.name, versions[0].name), {"file_only": training.name.startswith("folds/")}
             logger.info("%s on %s: %s", *who, found["chosen"], extra=is_fold)
-            if not found["folds"] and len(self.choice.chains) != 1 and not self.is_fitted:
+            if not found["folds"] and len(choice.chains) != 1 and not self.is_fitted:
                 logger.warning("%s on %s: %s", *who, found["why"], extra=is_fold)
             if folds := chosen.get("no_slope"):
                 text = "%s on %s: the calibration tried on fold %s has a negative slope"
                 logger.warning(text, *who, ", ".join(map(str, folds)), extra=is_fold)
-            alignment = (
-                train_alignment(extracted, self.name, vectors, self.source.record, training)
-                if self.is_aligned
-                else None
-            )
-            return VectorModel(vectors, stage.path.with_name("backend.h5"), alignment)
+            return VectorModel(vectors, stage.path.with_name("backend.h5"))
 
     def score(self, extracted: Extracted, model: VectorModel, attack: Attack) -> Scores:
-        """Score trials with the backend."""
+        """Score trials with the backend; of several variants of the tested recordings the largest score counts."""
         with naming(self.name):
-            return score_vectors(
+            backend = read_backend(model.backend)
+            score = partial(
+                score_vectors,
                 model.vectors,
-                read_backend(model.backend),
-                attack,
-                keeps_versions=bool(self.choice.adapted),
+                backend,
+                keeps_versions=bool(self.choice.adapted) or backend.scorer.values.get("sessions") == "maximum",
                 by_statistics=self.is_fitted,
-                alignment=model.alignment,
             )
+            found = [score(replace(attack, tested=tested)) for tested in attack.variants or (attack.tested,)]
+            return lists.as_scores(attack.trials, np.max([align(scores, attack.trials) for scores in found], axis=0))
 
 
 def few_models(attack: Attack) -> str:
@@ -168,7 +166,6 @@ def score_vectors(
     *,
     keeps_versions: bool = False,
     by_statistics: bool = False,
-    alignment: Alignment | None = None,
 ) -> Scores:
     """Score trials with a backend.
 
@@ -185,15 +182,13 @@ def score_vectors(
     )
     if by_statistics and isinstance(vectors, MixtureVectors):
         return backend.score(vectors.averaged(enrolled, sessions), tested, attack.trials)
-    sides = [vectors(enrolled), tested]
-    if alignment is not None:
-        sides = [replace(side, vectors=alignment.apply(side.vectors)) for side in sides]
-    row_of = {name: row for row, name in enumerate(sides[0].ids.tolist())}
-    every = np.asarray(sides[0].vectors)
+    heard = vectors(enrolled)
+    row_of = {name: row for row, name in enumerate(heard.ids.tolist())}
+    every = np.asarray(heard.vectors)
     rows = np.stack([every[[row_of[name] for name in names]].mean(axis=0) for names in sessions.values()])
     owners, ids = np.array(list(sessions), object).T
     found = Supervectors(owners, ids, rows).embeddings()
-    return backend.score(found, sides[1], attack.trials)
+    return backend.score(found, tested, attack.trials)
 
 
 # --- their settings ---------------------------------------------------------------------------------------------------

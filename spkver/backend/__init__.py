@@ -35,6 +35,7 @@ from spkver.backend.plda import (
     Plda,
     PldaConfig,
     Sessions,
+    enrolled_plda_scores,
     fit_plda,
     plda_from_sidekit,
     plda_scores,

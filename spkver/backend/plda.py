@@ -662,6 +662,67 @@ def plda_scores(
         return pair_products(*rows, models, segments)
 
 
+def enrolled_plda_scores(
+    sessions: Sessions,
+    tests: NDArray,
+    models: NDArray,
+    segments: NDArray,
+    *,
+    prior: float = 100.0,
+    background: Sessions | None = None,
+) -> Floats:
+    """Return the log-likelihood ratio of each trial by a PLDA that learns from the enrolled models themselves.
+
+    With m the mean of the means of all models, vectors e of sessions and t of tests become (e - m) / |e - m| and
+    (t - m) / |t - m|; a PLDA of full rank is trained by EM on the former, with the models as speakers. A model is then
+    the mean of its sessions as one vector. Anonymised versions of an enrolment are sessions: so the PLDA learns how the
+    anonymiser moves a voice, and nothing need be known of it.
+
+    Parameters
+    ----------
+    sessions : Sessions
+        Enrolled vectors of at least two models, at least one of them with two sessions that differ.
+    tests : ndarray of shape (T, R)
+    models, segments : ndarray of int of shape (n,)
+        Of each trial the code of its model, and the row of its tested vector.
+    prior : float
+        See `PldaConfig`: a mixture's few sessions need much of it.
+    background : Sessions, optional
+        Vectors of further speakers that are anonymised alike. They are moved by their own mean and also train the PLDA.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n,)
+        In nat. A score depends on all models and on no other test.
+
+    Raises
+    ------
+    DataError
+        If dimensions differ, a vector is not finite or equals its mean, no two sessions of a model differ, or a code is
+        out of its range.
+    """
+    sides = [sessions] if background is None else [sessions, background]
+    units, codes, known = [], [], 0
+    for side in sides:
+        units.append(_unit(side.vectors - side.means.mean(axis=0), side.vectors, "enrolled"))
+        codes.append(side.models + known)
+        known += len(side.counts)
+    tests = checked_vectors(tests, "tested vectors", sessions.dimension)
+    tested = _unit(tests - sessions.means.mean(axis=0), tests, "tested")
+    plda = fit_plda(np.concatenate(units), np.concatenate(codes), PldaConfig(prior=prior))[0]
+    return plda_scores(plda, Sessions(units[0], sessions.models), tested, models, segments, sessions_as="mean")
+
+
+def _unit(moved: Floats, vectors: Floats, what: str) -> Floats:
+    """Return moved vectors of length 1; DataError if one is its mean but for rounding."""
+    lengths = np.linalg.norm(moved, axis=1)
+    if not (lengths > _ROUNDING * np.linalg.norm(vectors, axis=1)).all():
+        raise DataError(
+            f"some {what} vectors equal the mean of the models", remedy="correct the vectors, or use cosine"
+        )
+    return np.asarray(moved / lengths[:, None])
+
+
 def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[Floats, NDArray]:
     """Return the mean of each model's vectors, and as how many they count.
 

@@ -162,7 +162,9 @@ def adapted_cosine_scores(
     return np.clip(scores, -1.0, 1.0)
 
 
-def cosine_of_sessions(sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray) -> Floats:
+def cosine_of_sessions(
+    sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray, *, sessions_as: str = "mean"
+) -> Floats:
     """Return the cosine of each trial's tested vector and the mean of its model's vectors.
 
     Parameters
@@ -172,6 +174,8 @@ def cosine_of_sessions(sessions: Sessions, tests: NDArray, models: NDArray, segm
     tests : ndarray of shape (T, R)
     models, segments : ndarray of int of shape (n,)
         Of each trial the code of its model, and the row of its tested vector.
+    sessions_as : {"mean", "maximum"}
+        "maximum": the largest cosine with one of the model's vectors instead.
 
     Returns
     -------
@@ -185,8 +189,15 @@ def cosine_of_sessions(sessions: Sessions, tests: NDArray, models: NDArray, segm
         its range.
     """
     tests = plda.checked_vectors(tests, "tested vectors", sessions.dimension)
-    left = _unit(sessions.means, "mean of a model")
-    return np.clip(pair_products(left, _unit(tests, "tested vector"), models, segments), -1.0, 1.0)
+    right = _unit(tests, "tested vector")
+    if sessions_as == "mean":
+        return np.clip(pair_products(_unit(sessions.means, "mean of a model"), right, models, segments), -1.0, 1.0)
+    left, scores = _unit(sessions.vectors, "enrolled vector"), np.empty(len(models))
+    for model in np.unique(models):
+        trials = np.flatnonzero(np.asarray(models) == model)
+        own = np.flatnonzero(sessions.models == model)
+        scores[trials] = (left[own] @ right[np.asarray(segments)[trials]].T).max(axis=0)
+    return np.clip(scores, -1.0, 1.0)
 
 
 def mahalanobis_scores(
@@ -247,6 +258,14 @@ class SvmBackground:
     """Negative examples of all machines, (B, R)."""
 
     vectors: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class PldaBackground:
+    """What an enrolled PLDA learns from besides the enrolled: vectors, (B, R), and their speakers, (B,)."""
+
+    vectors: Floats
+    speakers: NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -404,6 +423,11 @@ def _score_plda(model: plda.Plda, values: Values, *trials: Any) -> Floats:
     return kaldi_plda_scores(plda_to_kaldi(model), *trials, sessions_as=values["sessions"], length=values["length"])
 
 
+def _score_enrolled_plda(model: PldaBackground, values: Values, *trials: Any) -> Floats:
+    background = Sessions(model.vectors, model.speakers.astype(np.int64)) if len(model.vectors) else None
+    return plda.enrolled_plda_scores(*trials, prior=values["prior"], background=background)
+
+
 def _score_svm(
     model: SvmBackground, values: Values, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray
 ) -> Floats:
@@ -521,8 +545,9 @@ STEPS: tuple[Step, ...] = (
     Step(
         "cosine",
         "scorer",
-        "cosine with the mean of the enrolled vectors",
-        score=lambda model, values, *trials: cosine_of_sessions(*trials),
+        "cosine with the mean of the enrolled vectors, or the largest cosine with one of them",
+        (Parameter("sessions", str, "mean", "enrolled vectors of a model", ("mean", "maximum")),),
+        score=lambda model, values, *trials: cosine_of_sessions(*trials, sessions_as=values["sessions"]),
     ),
     Step(
         "adapted_cosine",
@@ -539,6 +564,21 @@ STEPS: tuple[Step, ...] = (
         "the same with mean and covariance of the other enrolled models alone: independent of the other tests",
         (_PRIOR,),
         score=lambda model, values, *trials: adapted_cosine_scores(*trials, prior=values["prior"], whole_list=False),
+        of_list="models",
+    ),
+    Step(
+        "enrolled_plda",
+        "scorer",
+        "log-likelihood ratio of a full-rank PLDA that is trained on the enrolled models themselves",
+        (
+            Parameter("prior", float, 100.0, "weight of the residual's prior", least=0),
+            Parameter("background", bool, False, "train it on the training vectors too"),
+        ),
+        fit=lambda training, values: PldaBackground(
+            *(side if values["background"] else side[:0] for side in (training.vectors, training.codes))
+        ),
+        score=_score_enrolled_plda,
+        model=PldaBackground,
         of_list="models",
     ),
     Step(

@@ -28,26 +28,38 @@ _LISTS = console.path_option("--lists", metavar="FOLDER", help="Folder with the 
 @console.path_option("-o", "--output", required=True, help="Folder to write the data directory to; it holds lists.")
 @console.path_option("--sexes", help="Lines 'speaker f|m', or a table with a column sex or gender.")
 @click.option("--separator", default="-", help="Separator after the speaker's name in file names.")
+@console.path_option("--table", help="Table with header (CSV or TSV) of the recordings; their paths begin at FOLDER.")
+@click.option("--speaker", metavar="COLUMN", help="Column of the table with the speakers.")
+@click.option("--path", metavar="COLUMN", help="Column of the table with the paths.")
+@click.option("--sex", metavar="COLUMN", help="Column of the table with the sexes.")
 @click.option("--drop-unusable", is_flag=True, help="Leave out recordings that are unreadable, too short or silent.")
-def datadir(folder: Path, output: Path, sexes: Path | None, separator: str, drop_unusable: bool) -> None:
+def datadir(
+    folder: Path, output: Path, sexes: Path | None, separator: str, drop_unusable: bool, **columns: Any
+) -> None:
     """Make a data directory of FOLDER, which holds .wav, .flac, .sph, .ogg or .mp3 files of one channel each.
 
     The first sub-folder names the speaker: anna/01.wav is the utterance anna-01 of anna. Without sub-folders the
     file name begins with the speaker: anna-01.wav. Blanks in names become _ in ids. Recordings are not copied. The
     command names recordings that are clipped, far too quiet or short, and refuses those that are silent, shorter than
-    0.1 s or unreadable.
+    0.1 s or unreadable. Speakers and recordings can also be those of a --table, as of Common Voice.
 
     Example:
       spkver datadir recordings --output data/mine --sexes speakers.tsv
+      spkver datadir cv/clips --table cv/validated.tsv --speaker client_id --path path --output data/cv
     """
     from spkver.audio import check_headers, doubtful_recordings, usable_recordings
-    from spkver.datadir import datadir_of_folder, match_sexes, write_datadir
+    from spkver.datadir import datadir_of_folder, datadir_of_table, match_sexes, write_datadir
 
     if (output / "wav.scp").exists():
         remedy = "remove it, or choose another --output"
         raise DataError("a data directory is there already", file=output, remedy=remedy)
+    if any(columns.values()) and not (columns["table"] and columns["speaker"] and columns["path"]):
+        raise click.UsageError("--table, --speaker and --path go together, and --sex with them")
     with console.echo_log(logging.WARNING):
-        made = datadir_of_folder(folder, output, separator=separator)
+        if columns["table"]:
+            made = datadir_of_table(target=output, folder=folder, **columns)
+        else:
+            made = datadir_of_folder(folder, output, separator=separator)
         if output.resolve() in {above.resolve() for path in made.recordings.values() for above in path.parents}:
             raise DataError("holds recordings of FOLDER", file=output, remedy="choose another --output")
         problems = Problems()

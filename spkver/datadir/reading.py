@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from evaluation.formats import Choice, read_key
-from evaluation.trials import Key, warn_of_alike
+from evaluation.trials import Key, read_columns, warn_of_alike
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import atomic_path, is_file, load_json, read_id_list, write_text
 from spkbase.plugins import run_command
@@ -221,6 +221,46 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
         logger.warning("%s: %s (convert recordings of other formats to .wav or .flac)", folder, others)
     warn_of_alike(names.values())
     return DataDir(Path(target), recordings, speakers)
+
+
+def datadir_of_table(
+    table: str | Path, target: str | Path, *, folder: str | Path, speaker: str, path: str, sex: str | None = None
+) -> DataDir:
+    """Return the data directory of the recordings that a table lists, such as ``validated.tsv`` of Common Voice.
+
+    The path ``en/clip 1.mp3`` is the utterance ``en-clip_1``. Whether the recordings exist is not looked at.
+
+    Parameters
+    ----------
+    table : path
+        With a header and a line for each recording; see `evaluation.trials.read_columns`.
+    target : path
+        Folder of the data directory; it is not written here.
+    folder : path
+        Where relative paths begin.
+    speaker, path, sex : str
+        Names of columns. Without the last one there are no sexes; words for them are those of `SEXES`.
+
+    Raises
+    ------
+    DataError
+        With all lines: a blank cell, two recordings of one id, a word that is no sex, a speaker with two.
+    """
+    recordings, speakers, sexes = dict[str, Path](), dict[str, str](), dict[str, str]()
+    problems = Problems(table)
+    for line, (name, place, *words) in read_columns(table, [speaker, path, *([sex] if sex else [])]):
+        utterance, person = _as_id(_joined(Path(place.lstrip("/") or "-").with_suffix("").parts)), _as_id(name)
+        if not (name and place) or utterance in recordings:
+            text = f"expected a speaker, and a recording of no other line, got {name[:20]!r} and {place!r}"
+            problems.add(text, line=line, remedy="leave the line out")
+        recordings[utterance], speakers[utterance] = Path(folder) / place, person
+        for word in words:
+            if (known := SEXES.get(word.lower())) is None or sexes.setdefault(person, known) != known:
+                text = f"speaker {name!r}: expected female or male, as in other lines, got {word!r}"
+                problems.add(text, line=line, remedy="leave such speakers out, or do without the column of sexes")
+    problems.raise_if_any()
+    warn_of_alike(speakers.values())
+    return DataDir(Path(target), recordings, speakers, sexes)
 
 
 def match_sexes(table: Mapping[str, str], speakers: set[str], file: str | Path) -> dict[str, str]:

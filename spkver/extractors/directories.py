@@ -31,7 +31,13 @@ SUFFIXES = (".h5", ".hdf5", ".npz")
 
 
 def embed_directory(
-    source: DataDir, extractor: Extractor, destination: str | Path, *, work: Work = ALL_CORES, quiet: bool = False
+    source: DataDir,
+    extractor: Extractor,
+    destination: str | Path,
+    *,
+    work: Work = ALL_CORES,
+    quiet: bool = False,
+    most_lacking: float = 0.0,
 ) -> Embeddings:
     """Extract the vector of each utterance of a data directory, and write them all to a file.
 
@@ -50,6 +56,8 @@ def embed_directory(
         Worker processes; the result does not depend on their number.
     quiet : bool
         Do not warn of recordings that are resampled.
+    most_lacking : float
+        Share of the recordings that may have no vector: the file is then written without them.
 
     Returns
     -------
@@ -61,7 +69,7 @@ def embed_directory(
         If the file's extension is not one of these.
     DataError
         With all recordings at once: before the start those that are unreadable, too short or of several channels; at
-        the end those without a vector, and then nothing is written.
+        the end those without a vector, and then nothing is written, unless they are few enough.
     """
     path, extraction = Path(destination), extractor.extraction
     check_output(path)
@@ -97,7 +105,9 @@ def embed_directory(
         vectors |= good
         kept = [[name, digests[name], vector.dtype.str, vector.tolist()] for name, vector in good.items()]
         append_line(finished, {"made_by": made_by, "vectors": kept})
-    problems.raise_if_any()
+    if len(problems.errors) > most_lacking * len(recordings):
+        problems.raise_if_any()
+    recordings = {name: audio for name, audio in recordings.items() if name in vectors}
     others = [name for name in recordings if vectors[name].shape != vectors[min(recordings)].shape]
     if others:
         sizes = [len(vectors[name]) for name in (min(recordings), others[0])]

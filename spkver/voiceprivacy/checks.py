@@ -68,6 +68,8 @@ class Evaluated:
         Results of other anonymisers in the same folder, by file name.
     simulated : bool
         Whether the speech is SIMULATED.
+    lacking : dict
+        Recordings that an extractor failed on, by the extractor.
     """
 
     table: Table
@@ -78,6 +80,7 @@ class Evaluated:
     utility: Json = field(default_factory=dict)
     earlier: Mapping[str, Json] = field(default_factory=dict)
     simulated: bool = False
+    lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def main(self, scenario: str = "") -> list[Outcome]:
         """Return the main outcomes, see `main_outcomes`, of one scenario or of all."""
@@ -98,6 +101,17 @@ def failed_attackers(run: Evaluated) -> Iterator[Finding]:
         where = few([f"{failure['dataset']} {failure['gender']} {failure['scenario']}" for failure in theirs])
         text = f"{name} has no scores for {count_lists(theirs)} ({where}): results there are from the other attackers."
         yield Finding("warning", "attackers that failed", f"{text} {theirs[0]['reason']}")
+
+
+def recordings_left_out(run: Evaluated) -> Iterator[Finding]:
+    """Warn of recordings that an extractor failed on; note the utterances that `split` left out."""
+    for name, of in run.lacking.items():
+        if of:
+            text = f"{name} failed on {len(of)} recordings ({few(of)}): scores of their trials are guesses."
+            yield Finding("warning", "recordings without vectors", text)
+    if names := run.sets.dropped:
+        text = f"{len(names)} utterances were left out on both sides, by split --missing drop: {few(names)}."
+        yield Finding("note", "utterances left out", text)
 
 
 def uninformative(run: Evaluated) -> Iterator[Finding]:
@@ -176,7 +190,8 @@ def outside_attackers(run: Evaluated) -> Iterator[Finding]:
     for name, spec in attacker_specs(run.config).items():
         if spec.row is None:
             scored = {row.identity[:3] for row in run.table.conditions if row.attacker == name}
-            left = [" ".join(condition) for condition in conditions if condition not in scored]
+            asked = [condition for condition in conditions if condition[2] in spec.scenarios]
+            left = [" ".join(condition) for condition in asked if condition not in scored]
             text = f"{name} ({spec.preset}) was left out of {len(left)} conditions: {few(left)}."
             text = text if left else f"{name} is {spec.preset}; it scores every condition."
             yield Finding("warning" if left else "note", "user-supplied attackers", text)
@@ -373,6 +388,7 @@ def overestimated(run: Evaluated) -> Iterator[Finding]:
 
 CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
     failed_attackers,
+    recordings_left_out,
     recording_checks.resemblance,
     uninformative,
     pooled_trials,

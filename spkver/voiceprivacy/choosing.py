@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from evaluation.trials import TRIAL_BY_TRIAL
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import fingerprint
@@ -122,9 +121,8 @@ def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) 
     specs = attacker_specs(config)
     summaries = {name: spec.summary for name, spec in specs.items()}
     for name in [name for name, spec in specs.items() if spec.kind == "fusion"]:
-        for end, words in ((TRIAL_BY_TRIAL, "without attackers that adapt to the trials"), ("inverted", _INVERTING)):
-            if f"{name}-{end}" in served:
-                summaries[f"{name}-{end}"] = f"{CATALOGUE['fusion'].summary}, {words}"
+        if f"{name}-inverted" in served:
+            summaries[f"{name}-inverted"] = f"{CATALOGUE['fusion'].summary}, {_INVERTING}"
     run = [name for name in summaries if not conditions or name in served]
     others = [name for name in run if name in specs and specs[name].row is None]
     networks = [name for name in run if name in specs and specs[name].is_network]

@@ -78,6 +78,8 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     closed, closed_of_draws, closed_notes = closed_set_of(
         draws, key, speakers, tables if is_ranked else None, resampling
     )
+    if apart := impostors_apart(draws, key, speakers):
+        metrics["impostors"] = apart
     centred = centred_by_model(draws, key, speakers, resampling, metrics["eer"]["rocch"])
     of_speakers, worst = [], []
     for scores, (ranks, why) in zip(draws, ranked, strict=True):
@@ -267,6 +269,28 @@ def centred_by_model(
         centred.append(replace(scores, values=scores.values - means[scores.models]))
     value = float(np.mean(_rates(centred, key)))
     return _with_ends(value, centred, key, speakers, resampling) if raw > value + _CLEARLY else None
+
+
+def impostors_apart(draws: Sequence[Scores], key: Key, speakers: Mapping[str, str]) -> dict[str, float]:
+    """Return the equal error rates with impostors who are enrolled and with strangers, averaged over draws.
+
+    Attackers that learn from the enrolled know the voices of the former. Empty if a list has only one kind.
+
+    Returns
+    -------
+    dict of str to float
+        ``enrolled`` and ``strangers``.
+    """
+    enrolled = set(key.model_ids[np.unique(key.models)].tolist())
+    known = np.array([speakers.get(name) in enrolled for name in key.segment_ids.tolist()])[key.segments]
+    kinds = {"enrolled": known & ~key.is_target, "strangers": ~known & ~key.is_target}
+    if not all(rows.any() for rows in kinds.values()):
+        return {}
+    aligned = [align(scores, key) for scores in draws]
+    return {
+        kind: float(np.mean([eer(values[key.is_target], values[rows]) for values in aligned]))
+        for kind, rows in kinds.items()
+    }
 
 
 def _rates(draws: Sequence[Scores], key: Key) -> list[float]:

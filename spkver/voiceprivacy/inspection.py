@@ -66,10 +66,11 @@ def check(experiment: Experiment) -> Sets:
         )
         headers = read_headers(sets, jobs=run.jobs)
         groups = fit_attackers(sets, headers, config, attackers)
-        sets = replace(sets, rates=describe_rates(groups, attackers), rate_groups=groups)
         record = experiment.data / "split.json"
-        if left := load_json(record).get("left_out") if record.is_file() else None:
-            logger.warning("%s: %d utterances were left out on both sides: %s", record, len(left), few(left))
+        dropped = tuple(load_json(record).get("left_out", ())) if record.is_file() else ()
+        sets = replace(sets, rates=describe_rates(groups, attackers), rate_groups=groups, dropped=dropped)
+        if dropped:
+            logger.warning("%s: %d utterances were left out on both sides: %s", record, len(dropped), few(dropped))
         _check_speech(experiment, sets)
         check_attackers(attackers, sets, experiment.suffix)
     if not sets.missing:

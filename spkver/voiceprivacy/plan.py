@@ -5,6 +5,7 @@ scenario       enrolment    trials       attacker
 ============== ============ ============ ==============
 original       original     original     ASV_eval
 ignorant       original     anonymised   ASV_eval
+reversal       original     anonymised   ASV_eval
 lazy-informed  anonymised   anonymised   ASV_eval
 semi-informed  anonymised   anonymised   ASV_eval^anon
 ============== ============ ============ ==============
@@ -54,7 +55,6 @@ from spkver.attackers import (
     needs_pieces,
     pieces_of,
     select,
-    unfit_background,
     why_not,
 )
 from spkver.datadir import DataDir, enrolment, without_labels
@@ -302,7 +302,7 @@ class _Planner:
         problems = Problems()
         for dataset, gender, scenario, draw, attack in attacks:
             for spec, attacker in chosen[dataset.training]:
-                if isinstance(attacker, Fusion) or (spec.scenarios and scenario.name not in spec.scenarios):
+                if isinstance(attacker, Fusion) or scenario.name not in spec.scenarios:
                     continue
                 possible += 1
                 with noted_each(problems):
@@ -338,8 +338,7 @@ class _Planner:
         """Return why an attacker cannot score a list of trials, or an empty string."""
         why = ""
         if spec.inverts:
-            check = why_not if spec.row and spec.row.is_inverted else unfit_background
-            why = check(attack.training, set(attack.enrolment[0].speakers.values()))
+            why = why_not(attack.training, set(attack.enrolment[0].speakers.values()))
         return why or attacker.obstacle(attack)
 
     def row(
@@ -355,11 +354,14 @@ class _Planner:
             *(both if spec.inverts else background.versions),
             *(() if whole else (*attack.enrolment, attack.tested)),
         )
-        if spec.row is not None and spec.row.is_inverted:
+        if spec.row is not None and (spec.row.is_inverted or spec.row.is_reversed):
             name = background.anonymised[0].path.name
             inversion = self.inversions.setdefault(name, Inversion(background, self.run, self.seed))
             record = {"anonymizer": [inversion.known.inverse.anonymizer, list(inversion.known.bounds)], "base": record}
-            attack = self.inverted(inversion, attack)
+            if spec.row.is_reversed:
+                attack = replace(attack, variants=inversion.reversed(attack.tested))
+            else:
+                attack = self.inverted(inversion, attack)
         if whole is not None:
             inputs += [attack.scenario, sorted(set(attack.training.versions[0].speakers.values()))]
         elif isinstance(attacker, VectorAttacker) and not attacker.is_fitted:

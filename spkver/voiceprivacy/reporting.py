@@ -24,7 +24,7 @@ from typing import Any
 
 from evaluation import challenges, reports
 from evaluation.reports import Condition
-from evaluation.trials import LEVELS, SCENARIO_ORDER, SCENARIOS, WHOLE_LIST
+from evaluation.trials import LEVELS, REVERSAL, SCENARIO_ORDER, SCENARIOS, WHOLE_LIST
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import atomic_path, file_digest, format_csv, load_json, to_json, write_text
@@ -37,7 +37,7 @@ from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, Evaluated, all_fi
 from spkver.voiceprivacy.choosing import attackers_run
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.recording_checks import read_findings
-from spkver.voiceprivacy.scores import Scored, fusion_weights
+from spkver.voiceprivacy.scores import LACKING, Scored, fusion_weights
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.versions import describe
@@ -50,6 +50,7 @@ LISTS = ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "te
 _COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")  # of the challenge
 _KNOWS = {
     "ignorant": "which ignores the anonymisation",
+    REVERSAL: "which has original enrolment speech and inverts the trials by guesses",
     "lazy-informed": "which anonymises its enrolment speech",
     "semi-informed": "which anonymises its enrolment and its training speech",
 }
@@ -75,7 +76,8 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
     conditions = [condition.to_dict() for condition in table.conditions]
     with run.timed("report"):
         earlier = _earlier_results(run.output, suffix)
-        evaluated = Evaluated(table, sets, config, experiment.failures, fusions, utility, earlier, simulated)
+        lacking = load_json(run.path(LACKING))
+        evaluated = Evaluated(table, sets, config, experiment.failures, fusions, utility, earlier, simulated, lacking)
         sanity = [finding._asdict() for finding in all_findings(evaluated, read_findings(run, suffix))]
         write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=protocol)
     refused = [f"No verdict: {one['text']}" for one in sanity if one["level"] == "error"]
@@ -321,7 +323,7 @@ def _earlier_results(output: Path, suffix: str) -> dict[str, Json]:
 def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, list[Json]]:
     """Return the records of trained attackers, for each training set.
 
-    ``choices`` holds the backends of embedding attackers, ``undoing`` and ``alignments`` the estimated anonymisation.
+    ``choices`` holds the backends of embedding attackers, ``undoing`` the estimated anonymisation.
     """
     folder = output / "attackers"
     names = list(map(attacker_name, config.attackers))
@@ -329,10 +331,9 @@ def _learnt_by_attackers(output: Path, sets: Sets, config: Config) -> dict[str, 
     twins = [sets.twins[name].name for name in sets.training_sets if name in sets.twins]
     choices = [folder / side / name / "choice.json" for name in names for side in sides]
     found: dict[str, list[Json]] = {"choices": [load_json(path) for path in choices if path.is_file()]}
-    inverted = ["undoing"] if any(name.endswith("-inverted") for name in names) else []
-    for key, of, file in (("undoing", inverted, "undoing.json"), ("alignments", names, "alignment.json")):
-        places = [(twin, folder / twin / name / file) for twin in twins for name in of]
-        found[key] = [{"background": twin, **load_json(path)} for twin, path in places if path.is_file()]
+    is_inverted = any(name.endswith("-inverted") for name in names)
+    places = [(twin, folder / twin / "undoing" / "undoing.json") for twin in twins if is_inverted]
+    found["undoing"] = [{"background": twin, **load_json(path)} for twin, path in places if path.is_file()]
     return found
 
 
@@ -368,6 +369,7 @@ def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[challenges.S
     by_scenario = [
         [{name: row[name] for name in _COLUMNS} for row in single if row["scenario"] == scenario.name]
         for scenario in SCENARIOS
+        if scenario.name != REVERSAL  # the challenge has no such attacker
     ]
     if part := by_scenario[kept]:
         yield challenges.Section(challenges.ASV, part, index=[3 * row + kept for row in range(len(part))])

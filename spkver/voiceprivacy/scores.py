@@ -2,6 +2,7 @@
 
     OUTPUT/data/                                       inverted speech, pieces of recordings
     OUTPUT/work/                                       vectors and features; may be removed
+    OUTPUT/work/lacking.json                           recordings that an extractor failed on, by the extractor
     OUTPUT/attackers/<training set>/NAME/              models
     OUTPUT/exp/asv_.../<enrol>-<trials>/NAME/scores    scores, in folders with the challenge's names
 
@@ -25,7 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from evaluation.formats import read_scores, write_scores
-from evaluation.trials import INVERTING, TRIAL_BY_TRIAL, Scores
+from evaluation.trials import INVERTING, ONE_MODEL, Scores
 from spkbase.errors import DataError, Problems, SpkverError
 from spkbase.files import load_json, make_folder, write_json
 from spkbase.plugins import TimeLimitError
@@ -42,6 +43,7 @@ Json = dict[str, Any]
 Value = TypeVar("Value")
 
 WORK = "work"
+LACKING = f"{WORK}/lacking.json"
 
 
 @one_line
@@ -79,7 +81,7 @@ class Scored:
     lists: str
     scores: Mapping[int, str]
     made_from: tuple[str, ...] = ()
-    level: str = TRIAL_BY_TRIAL
+    level: str = ONE_MODEL
     content: str = ""
     tested: tuple[int, ...] = ()
     lacking: tuple[int, ...] = ()
@@ -134,7 +136,9 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
     if run.force:  # shared features and statistics are computed again
         shutil.rmtree(run.path(WORK), ignore_errors=True)
     work = Run(make_folder(run.path(WORK)), run.jobs, quiet=True)
-    extracted = Extracted(run, work, experiment.config.seed)
+    file = run.path(LACKING)
+    lacking = {name: set(of) for name, of in load_json(file).items()} if file.is_file() else {}
+    extracted = Extracted(run, work, experiment.config.seed, lacking=lacking)
     with run.timed("extraction"):
         done: set[Path] = set()
 
@@ -146,6 +150,7 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
 
         for row in plan.due:
             failures.attempt(row.name, [row.file], partial(read, row))
+        write_json(file, {name: sorted(of) for name, of in lacking.items()})
     experiment.end("extraction", f"{len(plan.due)} lists of trials, {run.path(WORK)}")
     return extracted, failures
 

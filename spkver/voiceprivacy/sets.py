@@ -107,6 +107,8 @@ class Sets:
         Reason why a data directory has one version although several are configured, by the name of the original.
     left_out : dict of str to set of str
         Speakers excluded from a training set because they are enrolled or tested.
+    dropped : tuple of str
+        Utterances that ``spkver split --missing drop`` left out on both sides.
     rates : str
         Which sets are processed at another sampling rate than usual, see `describe_rates`.
     rate_groups : tuple of RateGroup
@@ -120,6 +122,7 @@ class Sets:
     emotions: tuple[str, ...] = ()
     once: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, set[str]] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
     rates: str = ""
     rate_groups: tuple[RateGroup, ...] = ()
 

@@ -77,7 +77,7 @@ def test_fusion_is_one_attacker_more_of_every_condition(results):
     for scenario in SCENARIOS:
         part = rows(results["conditions"], scenario=scenario)
         assert [one["attacker"] for one in part] == ATTACKERS
-        assert {one["level"] for one in part} == {"trial-by-trial"}
+        assert {one["level"] for one in part} == {"one-model"}
 
 
 def test_who_knows_gets_weight_and_who_guesses_gets_none(results, output):
@@ -159,9 +159,7 @@ def test_members_without_weight_or_scores_give_a_fusion_no_knowledge(layout, ora
     assert "1 attacker failed" in outcome.err
     results = results_of(tmp_path / "out")
     levels = {one["attacker"]: one["level"] for one in results["conditions"]}
-    assert levels == dict.fromkeys(("gmm-ubm", "knows", "fusion", "fusion-trial-by-trial"), "trial-by-trial") | {
-        "guesses": "whole-list"
-    }
+    assert levels == dict.fromkeys(("gmm-ubm", "knows", "fusion"), "one-model") | {"guesses": "whole-list"}
 
 
 def test_a_fusion_of_nobody_says_so(layout, tmp_path, output):

@@ -286,7 +286,7 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
         *(("f", "anon", "anon"), ("m", "anon", "anon")),
         *((sex, *sides) for sides in (("original",) * 2, ("original", "anon"), ("anon",) * 2) for sex in "fm"),
     ]
-    told = {"attacker": weak, "level": "trial-by-trial", "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
+    told = {"attacker": weak, "level": "one-model", "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
     assert results["protocol"] == told
     assert records(ranked, PROTOCOL) == [told | {"draws": 1.0}]
     with (folder / f"results{vp.SUFFIX}.csv").open(newline="") as file:
@@ -323,7 +323,7 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
 def test_tables_of_words_and_emotions_are_in_the_archive(tmp_path):
     recalls = {kind: {"value": 0.5, "recalls": {"sad": 0.25}} for kind in ("original", "anonymised")}
     wer = {"libri_test": {"original": {"value": 0.02}, "anonymised": {"value": 0.03125}}}
-    told = {"attacker": "a", "level": "trial-by-trial", "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
+    told = {"attacker": "a", "level": "one-model", "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
     write_challenge_files(tmp_path, [], {"wer": wer, "uar": {"IEMOCAP_dev": recalls}}, suffix="_x", protocol=told)
     with zipfile.ZipFile(tmp_path / "exp/results_summary/result_for_submission_x.zip") as zipped:
         held = {name: zipped.read(name).decode() for name in zipped.namelist() if name.endswith(".csv")}

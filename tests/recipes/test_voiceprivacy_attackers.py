@@ -333,8 +333,8 @@ def test_where_no_attacker_can_learn_the_error_names_attacker_and_data(layout, t
         ("['json:dumps', 'json:dumps ']", "would both be called json-dumps"),
         ("[plda]", "'plda' is no preset"),
         (
-            "[ivector,ivector-aligned]\nattacker_settings.ivector.preset=supervector-adapted",
-            "'ivector' and 'ivector-aligned' with other settings would share a folder",
+            "[gmm-svm,gmm-svm-inverted]\nattacker_settings.gmm-svm.preset=supervector-adapted",
+            "'gmm-svm' and 'gmm-svm-inverted' with other settings would share a folder",
         ),
     ],
 )
@@ -346,11 +346,11 @@ def test_supplied_attackers_that_cannot_be_used_are_told_before_anything_else(at
 
 def test_an_attacker_of_ones_own_can_be_named_and_says_what_it_looks_at():
     settings = ["attackers=[mine]", "attacker_settings.mine.preset=json:dumps"]
-    for more, level in ((), "trial-by-trial"), (("attacker_settings.mine.level=whole-list",), "whole-list"):
+    for more, level in ((), "one-model"), (("attacker_settings.mine.level=whole-list",), "whole-list"):
         ((spec, attacker),) = chosen_attackers(load_config(Config, settings=[*settings, *more]))
         assert (spec.name, attacker.name, attacker.level) == ("mine", "mine", level)
     for more, message in (
-        ("level=all", "level is 'all': expected trial-by-trial, whole-list, inverting"),
+        ("level=all", "level is 'all': expected one-model, all-enrolled, whole-list, inverting"),
         ("ubm.components=4", r"attacker_settings of mine: ubm: a user-supplied attacker takes level only"),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -392,7 +392,8 @@ def test_the_documents_name_every_prefix_preset_and_kind():
     for form, summary in OUTSIDE.values():
         forms = " or ".join(f"`{one}`" for one in form.split(" or "))
         assert f"| {forms} | {summary} |" in page
-    classic = (ROOT / "docs/attackers.md").read_text(encoding="utf-8")
+    pages = [ROOT / "docs/attackers.md", ROOT / "docs/attackers_inside.md"]
+    classic = "".join(page.read_text(encoding="utf-8") for page in pages)
     for name in PRESETS:
         assert f"**{name}" in classic or f"**{name}.**" in classic
     recipe = (ROOT / "recipes/voiceprivacy/README.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Attackers that undo the anonymisation, or align its vectors: what they know, what they leave, what they refuse."""
+"""Attackers that undo the anonymisation: what they know, what they leave, what they refuse."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import soundfile
 import voiceprivacy_runs as vp
 from voiceprivacy_runs import evaluated, rows, stamps
 
-from evaluation.embeddings import Alignment, Embeddings
-from evaluation.trials import Trials
-from spkbase.hdf5 import read_arrays
+from evaluation.formats import read_scores
+from evaluation.trials import align
 from spkbase.runs import Run
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
 from spkver.anonymization.anonymizers import named_stream
@@ -24,16 +23,15 @@ from spkver.attackers import (
     Extracted,
     Inversion,
     TrainingSet,
-    VectorAttacker,
     known_anonymizer,
+    make_attacker,
+    parse_spec,
     select,
     why_not,
 )
-from spkver.attackers.alignment import choose_map
-from spkver.attackers.chain_choice import BackendChoice
-from spkver.datadir import DataDir, read_datadir
+from spkver.attackers.inversion import NUMBERS
+from spkver.datadir import read_datadir
 
-ARRAYS = ("source_mean", "target_mean", "matrix")
 ONE = "[gmm-ubm,gmm-ubm-inverted]"
 
 
@@ -209,7 +207,7 @@ def test_the_evaluation_tells_inverting_attackers_from_others(originals, tmp_pat
     assert (told["background"], told["anonymizer"]) == ("tiny_train_mcadams", "mcadams")
     assert 0 < told["rmse"] < told["spread"]
     assert {row["attacker"]: row["level"] for row in conditions} == {
-        "gmm-ubm": "trial-by-trial",
+        "gmm-ubm": "one-model",
         "gmm-ubm-inverted": "inverting",
     }
     assert {row["scenario"] for row in rows(conditions, attacker="gmm-ubm-inverted")} == {
@@ -222,78 +220,28 @@ def test_the_evaluation_tells_inverting_attackers_from_others(originals, tmp_pat
     assert stamps(before) == before
 
 
-def test_a_map_is_chosen_by_how_it_links_other_speakers():
-    rng = np.random.default_rng(0)
-    speakers = np.repeat([f"s{number:02d}" for number in range(40)], 5).astype(object)
-    voices = np.repeat(rng.standard_normal((40, 6)), 5, axis=0)
-    original, version = (voices + 0.1 * rng.standard_normal(voices.shape) for _ in "ab")
-    turn = np.linalg.qr(rng.standard_normal((6, 6)))[0]
-    assert choose_map(version + 3, original, speakers)[0] == "centred"
-    chosen, scores = choose_map(version @ turn, original, speakers)
-    assert chosen == "orthogonal"
-    assert scores["centred"] < 0.6 < 0.95 < scores["orthogonal"]
-    assert choose_map(version @ rng.standard_normal((6, 6)), original, speakers)[0].startswith("ridge")
-
-
-class Turned:
-    """A source of vectors of speakers in six dimensions, turned where a directory is anonymised.
-
-    Background speakers are in the first three dimensions alone.
-    """
-
-    record = "turned"
-    turn = np.linalg.qr(np.random.default_rng(5).standard_normal((6, 6)))[0]
-
-    def extract(self, extracted, directory):
-        pass
-
-    def fit(self, extracted, training, folder):
-        return self.vectors
-
-    def vectors(self, directory):
-        names, rows = sorted(directory.speakers), []
-        for name in names:
-            owner = name.split("-")[0]  # whose voice it is, whatever is said of it
-            voice = np.random.default_rng(list(map(ord, owner))).standard_normal(6)
-            voice += 0.1 * np.random.default_rng(list(map(ord, name + directory.name))).standard_normal(6)
-            rows.append(voice * (np.arange(6) < 3) if owner.startswith("b") else voice)
-        vectors = np.array(rows) @ self.turn if directory.name.endswith("anon") else np.array(rows)
-        speakers = np.array([directory.speakers[name] for name in names], object)
-        return Embeddings(np.array(names, object), speakers, vectors)
-
-
-def test_an_aligned_attacker_learns_from_the_background_alone(tmp_path):
-    """It does not see the dimensions that background speakers lack, and nothing tells it who speaks in the tests."""
-
-    def directory(name, prefix, takes):
-        speakers = {f"{prefix}{number:02d}-{take}": f"{prefix}{number:02d}" for number in range(12) for take in takes}
-        (tmp_path / name).mkdir(exist_ok=True)
-        recordings = {utterance: tmp_path / name / utterance for utterance in speakers}
-        for path in recordings.values():
-            path.touch()
-        return DataDir(tmp_path / name, recordings, speakers)
-
-    background = TrainingSet(directory("background", "b", range(3)), (directory("background_anon", "b", range(3)),))
-    enrols, tested = directory("enrols_anon", "e", range(3)), directory("tested_anon", "e", range(3, 6))
-    pairs = [(model, utterance) for model in sorted(set(enrols.speakers.values())) for utterance in tested.speakers]
-    enrolment = enrols, directory("enrols_2_anon", "e", range(3))
-    listed = Attack(background, enrolment, tested, Trials.from_ids(*zip(*pairs, strict=True)), "lazy-informed")
-    own = dict.fromkeys(tested.speakers, "nobody") | {next(iter(tested.speakers)): "b00"}
-    unlabelled = replace(listed, tested=replace(tested, speakers=own))
-    attacker = VectorAttacker("v-aligned", BackendChoice("v", ("centre",)), Turned(), is_aligned=True)
-    assert (attacker.level, attacker.obstacle(unlabelled)) == ("inverting", "")
-    run = Run(tmp_path, 1, quiet=True)
-    extracted = Extracted(run, run)
-    model = attacker.fit(extracted, background)
-    found = [attacker.score(extracted, model, attack).values for attack in (listed, unlabelled)]
-    assert np.isfinite(found[0]).all()
-    np.testing.assert_array_equal(*found)
-    folder = tmp_path / "attackers/background_anon/v-aligned"
-    assert json.loads((folder / "alignment.json").read_text())["pairs"] == 36
-    alignment = Alignment(**read_arrays(folder / "alignment.h5", *ARRAYS))
-    original = replace(enrols, path=tmp_path / "enrols")
-    error = np.abs(alignment.apply(Turned().vectors(enrols).vectors) - Turned().vectors(original).vectors).mean(axis=0)
-    assert error[:3].max() < 0.3 < error[3:].min()
+def test_a_reversal_takes_the_largest_score_over_several_inversions(originals, tmp_path):
+    """Brute force: the attacker itself on each inverted version of the trials, against original enrolment."""
+    names, out = ("supervector-adapted", "supervector-adapted-reversed"), tmp_path / "out"
+    options = {"attackers": f"[{','.join(names)}]", "lists": "[f]", "evaluation__resamples": 0}
+    results = evaluated(originals, out, "--suffix", "_mcadams", **options)
+    for scenario in (*vp.SCENARIOS, "reversal"):
+        ran = {(row["attacker"], row["level"]) for row in rows(results["conditions"], scenario=scenario)}
+        assert ran == {(names[1], "inverting")} if scenario == "reversal" else {(names[0], "whole-list")}
+    enrolment, trials = (read_datadir(originals / f"tiny_test_{name}") for name in ("enrolls", "trials_f"))
+    training, attacker = (
+        TrainingSet(read_datadir(originals / "tiny_train")),
+        make_attacker(parse_spec(names[0]), shared={"ubm": {"components": 4}}),
+    )
+    extracted, found = Extracted(Run(tmp_path, 1, quiet=True), Run(tmp_path / "work", 1, quiet=True)), []
+    for number in range(1, NUMBERS + 1):
+        tested = read_datadir(out / f"data/tiny_test_trials_f_mcadams-reversed{number}")
+        attack = Attack(training, (enrolment,), tested, trials.trials.trials())
+        attacker.extract(extracted, attack)
+        found.append(attacker.score(extracted, attacker.fit(extracted, training), attack).values)
+    assert len({tuple(scores) for scores in found}) == NUMBERS
+    scores = read_scores(out / f"exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f_mcadams/{names[1]}/scores")
+    np.testing.assert_allclose(align(scores, attack.trials), np.max(found, axis=0), atol=1e-6)
 
 
 def test_folds_of_speakers_with_one_recording_are_inverted_too(originals, tmp_path, monkeypatch):

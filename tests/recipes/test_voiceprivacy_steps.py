@@ -144,7 +144,7 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
     """
     (tmp_path / "mine.py").write_text(OWN)
     settings = {
-        "attackers": "[gmm-ubm,gmm-svm,ivector,heard,own,gmm-ubm-inverted,ivector-aligned,fusion]",
+        "attackers": "[gmm-ubm,gmm-svm,ivector,heard,own,gmm-ubm-inverted,ivector-adapted,fusion]",
         "attacker_settings.heard.preset": noting_extractor(tmp_path),
         "attacker_settings.own.preset": f"{tmp_path}/mine.py:attack",
         "attacker_settings.heard.chains": "[cosine,centre]",
@@ -197,7 +197,7 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
     assert len(set(ids)) == len(ids) > 100  # each recording is read once
     scores = sorted(output.glob("exp/*/*/*/scores"))
     assert {path.parent.name for path in scores} == {
-        *("gmm-ubm", "gmm-svm", "ivector", "heard", "own", "gmm-ubm-inverted", "ivector-aligned"),
+        *("gmm-ubm", "gmm-svm", "ivector", "heard", "own", "gmm-ubm-inverted", "ivector-adapted"),
         *("fusion", "fusion-inverted"),
     }
     for path in scores:

@@ -8,10 +8,11 @@ import re
 import numpy as np
 import pytest
 from recipe_runs import refused, results_of
-from voiceprivacy_runs import SUFFIX, noting_extractor, run_recipe
+from voiceprivacy_runs import SUFFIX, findings, noting_extractor, run_recipe
 
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.formats import read_scores
+from spkver.audio import read_audio
 from spkver.backend import read_backend
 from spkver.datadir import read_datadir
 
@@ -42,7 +43,7 @@ def test_the_choice_stands_in_results_and_report(layout, tmp_path, own):
         assert read_backend(folder / "backend.h5").facts["speakers"] == 6
     assert {row["attacker"] for row in results["conditions"]} == {*both, "gmm-ubm"}
     levels = {row["attacker"]: row["level"] for row in results["conditions"]}
-    assert levels == {"mine": "trial-by-trial", "gmm-ubm": "trial-by-trial", "supervector-adapted": "whole-list"}
+    assert levels == {"mine": "one-model", "gmm-ubm": "one-model", "supervector-adapted": "whole-list"}
     page = (tmp_path / "out/report.html").read_text()
     assert 'id="choices"' in page
     assert f"mine on tiny_train: {results['choices'][0]['chosen']}" in page
@@ -84,3 +85,27 @@ def test_training_vectors_that_miss_a_recording_are_refused(layout, tmp_path):
     outcome = run(layout, tmp_path / "out", f"vectors:{tmp_path}/some")
     refused(outcome, "1 of 18 utterances of tiny_train without an embedding: 'f101-2'")
     assert not (tmp_path / "out/exp").exists()
+
+
+def test_a_recording_that_an_extractor_fails_on_costs_its_trials_alone(layout, tmp_path, own):
+    """One tested recording has no vector: all other scores stay; the report counts it, also in a second run."""
+    whole = run(layout, tmp_path / "whole", "mine", **own)
+    assert whole.status == 0, whole.err
+    lost, path = sorted(read_datadir(layout / "tiny_test_trials_f").recordings.items())[0]
+    samples, _ = read_audio(path)
+    code = (tmp_path / "own.py").read_text()
+    total = float(np.abs(samples).sum())
+    (tmp_path / "own.py").write_text(
+        f"{code}\n\nwhole = embed\ndef embed(samples, rate):\n"
+        f"    assert abs(np.abs(samples).sum() / {total!r} - 1) > 1e-6, 'no luck'\n    return whole(samples, rate)\n"
+    )
+    for _ in range(2):
+        outcome = run(layout, tmp_path / "out", "mine", page=True, **own)
+        assert outcome.status == 0, outcome.err
+        (found,) = findings(results_of(tmp_path / "out"), "recordings without vectors")
+        assert f"failed on 1 recordings (tiny_test_trials_f/{lost})" in found["text"]
+    file = "exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f/mine/scores"
+    before, after = (read_scores(tmp_path / folder / file) for folder in ("whole", "out"))
+    others = before.segment_ids[before.segments] != lost
+    np.testing.assert_array_equal(after.values[others], before.values[others])
+    assert not (after.values[~others] == before.values[~others]).any()

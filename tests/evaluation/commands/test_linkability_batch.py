@@ -66,6 +66,11 @@ def test_a_batch_says_each_thing_once(folder):
     """A line a number of utterances, with its interval; a note that all lengths and runs share once."""
     (folder / "batch.yaml").write_text(CONFIG.replace("[3]", "[1, 2, 9]"))
     result = run("linkability-batch", folder / "batch.yaml", "-o", folder / "out")
+    pictures = {path.stem for path in (folder / "out").glob("intersections*.png")}
+    assert pictures == {
+        *("intersections_attacker", "intersections_attacker_unions", "intersections_anonymiser"),
+        *("intersections_anonymiser_unions", "intersections_utterances", "intersections_utterances_pairs"),
+    }
     lines = result.stdout.splitlines()
     assert sum(line.startswith("L = ") for line in lines) == 18
     assert all(

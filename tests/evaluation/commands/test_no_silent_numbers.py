@@ -244,13 +244,18 @@ def test_tables_for_a_paper(two):
         r"\caption{Metrics of the systems.}",
         r"\label{tab:metrics}",
         r"A\_1 & ",
-        r"EER (ROCCH) [\%] & Cllr (bit)",
+        r"system & EER & Cllr \\",
+        r" & {\scriptsize (ROCCH)} & {\scriptsize (bit)} \\",
     ):
         assert part in tex
-    assert tex.count(r"\\") == 3
+    assert tex.count(r"\begin{tabular}") == 1
     passes(*both, "--reference", "B", "--latex", two / "d.tex", "--bootstrap", "20", "--bootstrap-by", "trial")
-    rows = [line for line in (two / "d.tex").read_text().splitlines() if line.endswith(r" \\")]
-    assert "-" in rows[-1]
+    tex = (two / "d.tex").read_text()
+    assert tex.count(r"\begin{tabular}{lrrr}") == 2
+    assert r"\caption{Differences from B. In brackets: 95 \% confidence intervals by 20 resamples of trials" in tex
+    rows = [line for line in tex.splitlines() if line.endswith(r" \\")]
+    assert re.search(r"\$p (= 0\.\d{3}|< 0\.001)\$", rows[-1])
+    assert "$-$" in tex
     assert not re.search(r"(?<!\$)-\d", " & ".join(rows)), "a minus is one only in mathematics"
     markdown = (two / "t.md").read_text().splitlines()
     assert markdown[0].split("|")[1:4] == [" system ", " EER (ROCCH) [%] ", " Cllr (bit) "]

@@ -39,9 +39,9 @@ def lists(tmp_path):
     [
         ("det", ["--window", "big", "--sort"]),
         ("roc", ["--sort"]),
-        ("ece", ["--sort"]),
+        ("ece", ["--sort", "--curves", "minimum", "--width", "3.4", "--no-notes", "--legend", "upper right"]),
         ("nece", []),
-        ("ape", []),
+        ("ape", ["--curves", "actual", "--legend", "lower left"]),
         ("nber", []),
         ("zebra", ["--sort"]),
         ("histogram", ["--bins", "20"]),
@@ -57,6 +57,8 @@ def test_every_kind_of_plot_is_written(lists, kind, extra):
     tex = outputs[-1].read_text()
     assert r"the\_2nd" in tex
     assert "A title" in tex
+    for words, sides in (("upper right", "north east"), ("lower left", "south west")):
+        assert (f"legend pos={sides}" in tex) == (words in extra)
 
 
 @pytest.mark.parametrize("kind", ["z", "t", "s", "as"])

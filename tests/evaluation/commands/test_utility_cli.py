@@ -149,9 +149,11 @@ def test_rank(tmp_path):
     one = rank_file(tmp_path / "result_for_rank_one", 35.0, 5.0)
     two = rank_file(tmp_path / "result_for_rank_two", 22.0, 9.0)
     done = passes("rank", one, two)
-    assert "EER of 20 % or more, by WER\n  1. one: EER 35 % reaches 20 %; WER 5 %" in done.output
-    assert "  -  two: EER 22 % is below 30 %" in done.output
-    assert "its UAR is not known" in done.output
+    assert "EER of 20 % or more, by WER\n  1. one: EER 35.00 % reaches 20 %; WER 5.00 %" in done.output
+    assert "  -  two: EER 22.00 % is below 30 %" in done.output
+    assert "UAR" not in done.output  # which no system has
+    unmeasured = passes("rank", one, "--utility", "uar").stdout
+    assert unmeasured.splitlines()[-1] == "no ranks: no system has a measured utility (UAR)"
     options = ("--target", 25, "--utility", "wer", "--assignment", "highest", "-l", "x", "-l", "y", "--json", "-")
     found = json.loads(run("rank", one, two, *options).stdout)
     assert [entry["system"] for entry in found["conditions"][0]["entries"]] == ["x"]

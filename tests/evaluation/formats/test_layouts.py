@@ -173,7 +173,7 @@ LINES_THAT_DO_NOT_FIT = {
         "a s 2\nb.wav s 0\n",
         "a s target\nb s nontarget\n",
         "s.txt:2:",
-        "ids of the scores end with .wav",
+        "the key has 'b', which is another spelling: match_ids(scores, key), or --match-ids loose",
     ),
     "in a table": ("model,segment,score\na,s,1\n", "model,segment,target\na,s,1\nb,s,0\n", "k.txt:3:", "'b s'"),
     "only targets": ("a s 1\n", "a s target\n", "", "expected nontarget scores, got none"),

@@ -182,6 +182,36 @@ def test_a_plot_for_one_column_of_a_paper_without_title_and_notes(kind, tmp_path
         DRAWN[kind](SYSTEMS, titel="")
 
 
+@pytest.mark.parametrize("kind", ["ece", "nece", "ape", "nber"])
+def test_one_of_both_curves_is_drawn(kind):
+    """The line of a system, with the values that it has where both are drawn."""
+    both = KINDS[kind](SYSTEMS).axes[0].lines
+    for curves, first in (("actual", 1), ("minimum", 2)):
+        figure = KINDS[kind](SYSTEMS, curves=curves)
+        lines = figure.axes[0].lines
+        assert len(lines) == 1 + len(SYSTEMS)
+        for place, line in enumerate(lines[1:]):
+            np.testing.assert_array_equal(line.get_ydata(), both[first + 2 * place].get_ydata())
+            assert line.get_linewidth() == 1.8
+        assert not any("dotted" in text for text in labels(figure))
+        assert figure.axes[0].get_ylabel().startswith("Minimum of") == (curves == "minimum")
+    with pytest.raises(DataError, match="expected curves to be both, actual or minimum, got 'all'"):
+        KINDS[kind](SYSTEMS, curves="all")
+
+
+@pytest.mark.parametrize("corner", plots.CORNERS)
+def test_the_legend_can_be_in_a_corner(corner):
+    figure, usual = plot_det(SYSTEMS, legend=corner), plot_det(SYSTEMS)
+    assert not figure.legends
+    assert figure.get_figheight() < usual.get_figheight()
+    figure.draw_without_rendering()
+    box = figure.axes[0].get_legend().get_window_extent().transformed(figure.axes[0].transAxes.inverted())
+    sides = {"lower": box.y0 < 0.05, "upper": box.y1 > 0.95, "left": box.x0 < 0.05, "right": box.x1 > 0.95}
+    assert all(sides[word] for word in corner.split())
+    with pytest.raises(DataError, match="expected a corner for the legend among upper left"):
+        plot_det(SYSTEMS, legend="top")
+
+
 @pytest.mark.parametrize(
     ("draw_kind", "order"),
     [("det", [2, 1, 0]), ("roc", [2, 1, 0]), ("ece", [0, 1, 2]), ("ape", [0, 1, 2]), ("reliability", [2, 0, 1])],

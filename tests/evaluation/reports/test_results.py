@@ -216,9 +216,9 @@ def test_one_figure_has_one_interval_wherever_it_stands(levels: dict[str, Any]) 
 
 
 def test_the_least_without_those_who_read_what_is_said(levels: dict[str, Any]) -> None:
-    reader = condition("lazy-informed", "content", 0.01, level="trial-by-trial", content="oracle")
+    reader = condition("lazy-informed", "content", 0.01, level="one-model", content="oracle")
     found = outcome_of([reader, *levels["conditions"]])
-    assert (found.levels["trial-by-trial"].attacker, found.without_content.attacker) == ("content", "gmm-svm-inverted")
+    assert (found.levels["one-model"].attacker, found.without_content.attacker) == ("content", "gmm-svm-inverted")
     assert outcome_of([reader]).without_content is None
 
 
@@ -226,7 +226,7 @@ def test_what_results_do_not_say_is_not_known() -> None:
     missing = dict.fromkeys(("closed_set", "draws", "level", "tested"))
     for more in ({}, missing):
         found = outcome_of([condition("original", "a", 0.1, **more)])
-        assert ([*found.levels], found.closed_set, found.identification) == (["trial-by-trial"], None, None)
+        assert ([*found.levels], found.closed_set, found.identification) == (["one-model"], None, None)
         assert (found.draws, found.tested) == ((), ())
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.trials import Key, Scores, Trials, align, find_rows, split_scores
+from evaluation.trials import Key, Scores, Trials, align, find_rows, match_ids, split_scores
 from spkbase.errors import DataError
 
 ids = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=3)
@@ -135,3 +135,36 @@ def test_a_key_may_ask_for_some_of_the_scored_pairs(caplog):
     with caplog.at_level(logging.INFO, "evaluation"):
         assert [part.tolist() for part in split_scores(scores, key)] == [[-np.inf], [np.inf]]
     assert "left out 2 scores" in caplog.text
+
+
+SPELLINGS = {
+    "VoxCeleb": "{}/{}/{}.wav",
+    "SpeechBrain": "{}/{}/{}",
+    "Kaldi": "{}-{}-{}",
+    "underscores": "{}_{}_{}.FLAC",
+}
+
+
+@pytest.mark.parametrize("own", SPELLINGS.values(), ids=SPELLINGS)
+@pytest.mark.parametrize("other", SPELLINGS.values(), ids=SPELLINGS)
+def test_spellings_of_ids_match(own, other):
+    parts = [("id10270", "x6uYqmx31kE", "00001"), ("id10270", "5r0dW-C8", "00002"), ("id10271", "1gtz_CUIygI", "00001")]
+    ours, theirs = ([spelling.format(*one) for one in parts] for spelling in (own, other))
+    key = Key.from_ids(theirs, theirs[::-1], [True, False, False])
+    scores = match_ids(Scores.from_ids([*ours, "stranger"], [*ours[::-1], ours[0]], [2.0, 1.0, -1.0, 0.5]), key)
+    assert list(scores.pairs())[:3] == list(key.pairs())
+    assert scores.model_ids[scores.models[3]] == "stranger"
+    with pytest.raises(DataError, match="1 score with an id that the key does not know, such as the model 'stranger'"):
+        split_scores(scores, key)
+
+
+@pytest.mark.parametrize("side", ["scores", "key"])
+def test_two_ids_that_would_be_one_are_refused(side):
+    lists = {
+        "scores": Scores.from_ids(["m", "m"], ["a-1", "b"], [1.0, 0.0]),
+        "key": Key.from_ids(["m", "m"], ["a/1.wav", "b"], [True, False]),
+    }
+    assert match_ids(**lists).segment_ids.tolist() == ["a/1.wav", "b"]
+    lists[side] = lists[side].from_ids(["m", "m"], ["a_1", "a-1.flac"], [1, 0])
+    with pytest.raises(DataError, match=r"segment_ids: 'a-1.flac' and 'a_1' are one if /, -, _ and extensions do not"):
+        match_ids(**lists)

@@ -114,6 +114,50 @@ def test_unusable_recordings_are_refused_or_left_out(tmp_path):
     assert sorted(made.recordings) == sorted(made.speakers) == ["a-1", "a-2", "b-1", "b-2"]
 
 
+CLIPS = [("x/01.mp3", "s 1", "female_feminine"), ("x/02.mp3", "s 1", "female"), ("03.mp3", "s2", "male_masculine")]
+
+
+@pytest.mark.parametrize("sign", ["\t", ",", ";"])
+def test_a_table_names_recordings_speakers_and_sexes(tmp_path, sign):
+    """As Common Voice's, whose sentences hold unpaired quotes between tabs; other tables quote what holds commas."""
+    touch(tmp_path / "clips", *(path for path, *_ in CLIPS))
+    words = '"Well; he said, quoting' if sign == "\t" else '"Well; he said, quoting"'
+    rows = [sign.join(("client_id", "path", "sentence", "gender"))]
+    rows += [sign.join((speaker, path, words, sex)) for path, speaker, sex in CLIPS]
+    (tmp_path / "t").write_text("\ufeff" + "\r\n".join(rows) + "\r\n")
+    given = (tmp_path / "clips", "--table", tmp_path / "t", "--speaker", "client_id", "--path", "path")
+    done = passes("datadir", *given, "--sex", "gender", "-o", tmp_path / "d")
+    assert done.stdout == f"{tmp_path / 'd'}: 3 utterances of 1 women and 1 men\n"
+    made = read_datadir(tmp_path / "d")
+    assert made.speakers == {"03": "s2", "x-01": "s_1", "x-02": "s_1"}
+    assert made.sexes == {"s_1": "f", "s2": "m"}
+    assert made.recordings["x-01"] == tmp_path / "clips/x/01.mp3"
+    passes("datadir", *given, "-o", tmp_path / "pooled")
+    assert read_datadir(tmp_path / "pooled").sexes == {}
+
+
+@pytest.mark.parametrize(
+    ("rows", "places"),
+    [
+        (["s1,a.wav,f", "s1,b.wav"], [":3: expected 3 columns as in the header, got 2"]),
+        (
+            ["s1,a.wav,f", ",b.wav,f", "s1,a.wav,f"],
+            [":3: expected a speaker", ":4: expected a speaker, and"],
+        ),
+        (["s1,a.wav,f", "s1,b.wav,m", "s2,c.wav,"], [":3: speaker 's1'", ":4: speaker 's2': expected female or male"]),
+        (["s1,absent.wav,f"], ["1 of 1 recordings cannot be used", "absent.wav: "]),
+    ],
+)
+def test_tables_are_refused_by_line(tmp_path, rows, places):
+    touch(tmp_path, "a.wav", "b.wav", "c.wav")
+    (tmp_path / "t.csv").write_text("\n".join(["who,where,sex", *rows]) + "\n")
+    given = ("datadir", tmp_path, "-o", tmp_path / "d", "--table", tmp_path / "t.csv", "--speaker", "who")
+    said = refused(*given, "--path", "where", "--sex", "sex")
+    assert all(place in said for place in places)
+    assert "no column 'file'; there are: who, where, sex" in refused(*given, "--path", "file")
+    assert "--table, --speaker and --path go together" in refused(*given)
+
+
 @given(st.integers(3, 9), st.integers(3, 9), st.integers(2, 5), st.integers(0, 9))
 def test_every_utterance_has_one_use_and_every_speaker_one_part(n_women, n_men, n_utterances, seed):
     source = people(n_women, n_men, n_utterances)

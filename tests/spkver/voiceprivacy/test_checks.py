@@ -40,7 +40,7 @@ def rows(attackers: tuple[str, ...] = ("a", "b"), behind: float = 0.01, **rates:
             "gender": "all",
             "scenario": SCENARIOS[letter],
             "attacker": attacker,
-            "level": "trial-by-trial",
+            "level": "one-model",
             "eer": dict.fromkeys(("rocch", "interpolated", "speechbrain"), rate + number * behind),
             "zebra": {"population": 0.3, "individual": 1.0, "tag": "A"},
             "intervals": {"eer.rocch": {"low": rate + number * behind - 0.02, "high": rate + number * behind + 0.02}},
@@ -236,10 +236,11 @@ def test_reasons_of_training_and_failures() -> None:
 
 
 def test_default_attackers_that_were_left_out_by_hand_are_a_reason() -> None:
-    left, usual = ("gmm-svm", "session"), default_attackers()
+    usual = default_attackers()
+    left = usual[-2:]
     config = replace(CONFIG, attackers=tuple(name for name in CONFIG.attackers if name not in left))
     told = alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)
-    assert told.endswith(f"because 2 of the {len(usual)} default attackers were not run (gmm-svm, session).")
+    assert told.endswith(f"because 2 of the {len(usual)} default attackers were not run ({', '.join(left)}).")
 
 
 def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None:
@@ -256,7 +257,7 @@ def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None
 def test_who_is_ahead_of_cues_or_inverts_is_no_disagreement(other: str) -> None:
     table = rows(("campplus", other), 0.05, **GOOD)
     for row in table:
-        row["level"] = "inverting" if other == "inverting" and row["attacker"] == "campplus" else "trial-by-trial"
+        row["level"] = "inverting" if other == "inverting" and row["attacker"] == "campplus" else "one-model"
     assert "disagree" not in alarm(table, sets())
 
 
@@ -466,7 +467,7 @@ def test_absent_attackers_are_named_unless_others_were_chosen(monkeypatch: pytes
     monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
     monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
     (line,) = describe_absent(Config())
-    assert "campplus-adapted, campplus-single-test, campplus," in line
+    assert "campplus-adapted, campplus-enrolled-plda, campplus-single-test, campplus," in line
     assert line.endswith("get them by: spkver weights campplus")
     assert describe_absent(Config(attackers=("gmm-svm",))) == []
 

@@ -12,7 +12,14 @@ from evaluation.linkage import Ranks, linkability_over_draws
 from evaluation.metrics import eer, worst_case
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Resampling
-from spkver.voiceprivacy.condition_metrics import centred_by_model, closed_set_of, match_by_rank, rank_owners, worst_of
+from spkver.voiceprivacy.condition_metrics import (
+    centred_by_model,
+    closed_set_of,
+    impostors_apart,
+    match_by_rank,
+    rank_owners,
+    worst_of,
+)
 
 WOMEN, MEN = ["f1", "f2", "f3", "f4"], ["m1", "m2", "m3"]
 RESAMPLING = Resampling(50, 0)
@@ -129,3 +136,20 @@ def test_the_worst_case_over_draws_is_the_largest_of_each_reading() -> None:
     assert found.gaussian.llr == max(draw.gaussian.llr for draw in draws)
     assert found.pav.llr == max(draw.pav.llr for draw in draws)
     assert np.isnan(found.ranks.llr)
+
+
+def test_strangers_among_the_tested_have_a_rate_of_their_own():
+    """By hand: enrolled impostors score below all targets, a stranger above one of two (1 / 3 by the hull)."""
+    rows = [
+        ("a", "a1", True, 3.0), ("b", "b1", True, 5.0), ("a", "b1", False, 1.0), ("b", "a1", False, 1.0),
+        ("a", "x1", False, 4.0), ("b", "x1", False, 4.0),
+    ]  # fmt: skip
+    speakers = {"a1": "a", "b1": "b", "x1": "x"}
+
+    def rates(chosen):
+        models, segments, is_target, values = map(list, zip(*chosen, strict=True))
+        scores = Scores.from_ids(models, segments, np.array(values))
+        return impostors_apart([scores, scores], Key.from_ids(models, segments, is_target), speakers)
+
+    assert rates(rows) == pytest.approx({"enrolled": 0.0, "strangers": 1 / 3})
+    assert rates(rows[:4]) == {}

@@ -88,7 +88,7 @@ def test_notes_of_some_draws_say_which() -> None:
 
 
 def condition(
-    attacker: str, eer: float, *, level: str = "trial-by-trial", scenario: str = "lazy-informed", **more: object
+    attacker: str, eer: float, *, level: str = "one-model", scenario: str = "lazy-informed", **more: object
 ) -> Json:
     closed = {"eer": {"value": eer / 2, "low": 0.0, "high": 0.3}, "identification": {"value": 1 - eer}}
     return {
@@ -108,9 +108,7 @@ def test_the_verdict_names_the_least_of_each_level() -> None:
     of = {"format": 1, "simulated": False, "averages": [], "config": config, "anonymiser": {"training_draws": 1}}
     said, details = verdict(of | {"conditions": table})
     assert "rate of 9.0 % (95 % interval of the smallest over attackers and scenarios: 4.5 % to 18.0 %)" in said
-    assert (
-        "; its rate is the mean of 3 anonymised versions (18.0, 3.0, 6.0); trial-by-trial 17.9 % (campplus" in details
-    )
+    assert "; its rate is the mean of 3 anonymised versions (18.0, 3.0, 6.0); one-model 17.9 % (campplus" in details
     assert "; whole-list of 35 and 35 recordings 12.0 % (campplus-adapted)" in details
     assert "the speaker of 91 % of the utterances is identified among 5." in details
 
