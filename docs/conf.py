@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -48,6 +49,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_execution_show_tb = True
 nb_merge_streams = True
+os.environ["TQDM_DISABLE"] = "1"  # pages show no progress bars
 logging.getLogger("traitlets").setLevel(logging.ERROR)  # which says of each lesson that it is run
 
 autodoc_typehints = "signature"

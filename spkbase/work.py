@@ -146,8 +146,8 @@ def progress(
     total = total if sizes is None else sum(sizes)
     number, of_all = 0, f" of {total}" if total else ""
     started = last = time.monotonic()
-    shown = sys.stderr.isatty() or "ipykernel" in sys.modules
-    with tqdm(desc=description, total=total, leave=False, delay=0.5, disable=not shown) as bar:
+    how: Any = {} if sys.stderr.isatty() or "ipykernel" in sys.modules else {"disable": True}  # else TQDM_DISABLE holds
+    with tqdm(desc=description, total=total, leave=False, delay=0.5, **how) as bar:
         for item, size in zip(items, repeat(1) if sizes is None else sizes, strict=sizes is not None):
             yield item
             bar.update(size)

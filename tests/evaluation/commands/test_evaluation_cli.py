@@ -230,4 +230,5 @@ def test_a_sign_that_ids_do_not_hold_is_told_with_the_one_they_do(tmp_path):
     write(tmp_path / "s", "".join(f"{a} {b} {2.0 * same}\n" for a, b, same in rows))
     write(tmp_path / "k", "".join(f"{a} {b} {['nontarget', 'target'][same]}\n" for a, b, same in rows))
     said = refused("metrics", "-s", tmp_path / "s", "-k", tmp_path / "k", "--speakers-by", "/")
-    assert "4 of 4 segments without a speaker: 'id0-y', 'id1-y', 'id2-y', ... (no '/' ends their speakers: try -)" in said
+    assert "4 of 4 segments without a speaker: 'id0-y', 'id1-y', 'id2-y', " in said
+    assert "(no '/' ends their speakers: try -)" in said
