@@ -192,6 +192,7 @@ def warn_of_enrolled(enrolled: Embeddings, tested: Embeddings, trials: Trials | 
     trials : Trials, optional
         What is scored; a model is a speaker or an utterance of `enrolled`. Every model and segment by default.
     """
+    check_embeddings(enrolled, tested)
     same = set(_common(enrolled, tested)[1])
     count, of = len(same), f"{len(tested)} tested utterances"
     if trials is not None and same:
@@ -449,13 +450,12 @@ def cosine_scores(
     >>> cosine_scores(enrol, trial, Trials.from_ids(["a", "a1"], ["t", "t"])).values.round(4)
     array([0.7071, 0.    ])
     """
-    check_embeddings(enrol, trial)
+    warn_of_enrolled(enrol, trial, trials)
     if enrol.vectors.shape[1] != trial.vectors.shape[1]:
         got = f"{enrol.vectors.shape[1]} of the enrolled and {trial.vectors.shape[1]} of the tested"
         files = f" ({enrol.source}, {trial.source})" if enrol.source and trial.source else ""
         text = f"expected as many dimensions on both sides, got {got}{files}"
         raise DataError(text, remedy="use one extractor for both")
-    warn_of_enrolled(enrol, trial, trials)
     with errors_of(enrol.source):
         gallery = speaker_vectors(enrol, averaging=averaging)
     used_models, models = np.unique(trials.models, return_inverse=True)

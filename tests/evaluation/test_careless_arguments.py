@@ -149,6 +149,7 @@ MISUSES = {
     "function of none": (lambda: ev.compare({"a": scores(VALUES)}, KEY, speakers=lambda _: None), "12 models without"),
     "no system": (lambda: ev.compare({}, KEY), "at least one system to compare, got none"),
     "arrays for cosines": (lambda: ev.cosine_scores(np.eye(2), np.eye(2), KEY), "expected Embeddings, got ndarray"),
+    "arrays singled out": (lambda: ev.singling_out(np.eye(2), np.eye(2)), "expected Embeddings, got ndarray"),
     "vectors as text": (lambda: ev.Embeddings.from_arrays(["a"]), "expected vectors of numbers"),
     "no speaker": (lambda: ev.Embeddings.from_arrays(np.eye(2), speakers=["a", None]), "expected speakers as text"),
     "no values": (lambda: ev.Scores.from_ids(MODELS, SEGMENTS, None), "expected values of shape"),
