@@ -144,9 +144,11 @@ def headlines(results: Results) -> list[Headline]:
                 for how, one in ((_CLOSED, outcome.closed_set), (_CENTRED, outcome.centred))
                 if one
             ]
-            eer = _smallest([*(outcome.rate for outcome in anonymised), *(rate for rate, *_ in others)])
+            over = [one.minimum_over_scenarios.interval for one in anonymised if one.minimum_over_scenarios]
+            over = [interval for interval in over if interval.has_interval]
+            eer = _smallest([*(outcome.rate for outcome in anonymised), *over, *(rate for rate, *_ in others)])
             if eer.value < worst.eer.value:
-                worst, attacker, how = next(more for rate, *more in others if rate.value == eer.value)
+                worst, attacker, how = next(other[1:] for other in others if other[0].value == eer.value)
         originals = (one.rate for one in every if one.gender == worst.gender and not one.anonymised)
         found.append(Headline(worst, attacker, eer, next(originals, Interval()), how))
     return sorted(found, key=lambda headline: (not headline.anonymised, headline.eer.value))

@@ -649,7 +649,7 @@ def test_the_first_screen_has_few_words_and_everything_else_is_folded(results: d
     head = page.partition("<body>")[2].partition("</header>")[0]
     text = " ".join(re.sub(r"<[^>]*>", " ", head).replace("&nbsp;", " ").split())
     places = [text.index(part) for part in (
-        "Asked whether two anonymised recordings are of the same person, the strongest attacker is wrong in at most 1 of",
+        "Asked whether two anonymised recordings are of the same person, the strongest attacker is wrong in at most 1",
         "decisions; a coin toss is wrong in 1 of 2.",
         "equal error rate on libri_test",
         "1 of 2 speakers are almost always found",
