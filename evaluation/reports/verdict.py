@@ -23,7 +23,7 @@ AGAINST = {
     "attackers that failed": "Some attackers failed: the others may be weaker.",
     "attacker strength": "Attackers recognise even original speech poorly: others would find more.",
     "overestimated privacy": "A stronger attacker would probably find more.",
-    "number of speakers": "The speakers are few: the interval is rough.",
+    "number of speakers": "Intervals were not studied on so few speakers.",
     "utility": "Nobody measured whether the speech is still intelligible: noise would be as private.",
     "training draws": "The attackers learnt from one version of the anonymised speech: several make them stronger.",
 }
@@ -198,7 +198,7 @@ def advice(eer: Interval, speakers: float) -> str:
     >>> advice(Interval(0.045, 0.008, 0.254), 16)[:62]
     'About 30 speakers in place of 16 would narrow the interval to '
     >>> advice(Interval(0.045, 0.008, 0.154), 16)
-    '16 speakers are enough for this verdict: the interval spans at most two of the five levels.'
+    'The speakers are enough for this verdict: the interval spans at most two of the five levels.'
     """
     if not (eer.has_interval and speakers > 0):
         return "Without an interval over speakers nobody knows how certain this is."
@@ -210,7 +210,7 @@ def advice(eer: Interval, speakers: float) -> str:
 
     enough = next(number for number in count(int(speakers)) if span(number) <= 1)
     if enough == speakers:
-        return f"{enough} speakers are enough for this verdict: the interval spans at most two of the five levels."
+        return "The speakers are enough for this verdict: the interval spans at most two of the five levels."
     text = f"About {10 * math.ceil(enough / 10)} speakers in place of {speakers:.0f} would narrow the interval to two"
     return f"{text} of the five levels: its width shrinks with the square root of their number."
 

@@ -155,7 +155,8 @@ def verdict(results: Json) -> tuple[str, str]:
     worst, eer, original = headline.worst, headline.eer, headline.original
     text = f"{start}{headline.asked} That is an equal error rate of {percent(eer.value)}"
     if eer.has_interval:
-        text += f" ({100 * results['config']['evaluation']['level']:g} % interval for the strongest attacker:"
+        text += f" ({100 * results['config']['evaluation']['level']:g} % interval for the strongest attacker"
+        text += f"{' over all data sets' if len(found) > 1 else ''}:"
         text += f" {percent(eer.low)} to {percent(eer.high)})"
     where = worst.dataset + {"f": " (women)", "m": " (men)"}.get(worst.gender, "")
     text += f", where it {headline.how}," if headline.how else ""
