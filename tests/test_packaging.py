@@ -130,9 +130,52 @@ def test_wheel_holds_the_packages_and_their_documents(tmp_path):
         "evaluation/py.typed",
         "spkver/sidekit/__init__.py",
         "evaluation/formats/text.py",
+        "evaluation/reports/results.schema.json",
         "evaluation/metrics/__init__.py",
         *(f"spkver/{path.relative_to(ROOT)}" for path in ROOT.glob("recipes/*/*.py")),
         *(f"spkver/{path.relative_to(ROOT)}" for path in ROOT.glob("recipes/*/config/*.yaml")),
     ):
         assert needed in names
     assert any(name.endswith("LICENSE") for name in names)
+
+
+# --- the container ----------------------------------------------------------------------------------------------------
+
+
+def test_the_container_installs_what_is_there_as_the_documents_say():
+    lines = [
+        line.split(maxsplit=1)
+        for line in (ROOT / "Containerfile").read_text("utf-8").splitlines()
+        if line[:1].isupper()
+    ]
+    steps = {name: [text for kind, text in lines if kind == name] for name, _ in lines}
+    copied = {name for text in steps["COPY"] for name in text.split()[:-1]}
+    assert all((ROOT / name).exists() for name in copied)
+    # what setup.cfg installs, with the documents, and nothing that only tests use
+    parser = ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    data = {line.partition("/")[0] for text in parser["options.data_files"].values() for line in text.split()}
+    assert copied >= {"setup.cfg", "pyproject.toml", "spkbase", "evaluation", "spkver"} | data
+    (pip,) = [text for text in steps["RUN"] if "pip" in text]
+    assert f"\n{pip}\n" in (ROOT / "docs/install.md").read_text("utf-8")
+    assert steps["USER"] == ["spkver"]
+    assert steps["ENTRYPOINT"] == ['["spkver"]']
+
+
+@pytest.mark.slow
+def test_the_container_runs(tmp_path):
+    builder = next((name for name in ("podman", "buildah", "docker") if works(name)), None)
+    if builder is None:
+        pytest.skip("no podman, buildah or docker that works")
+    build = ["bud", "--layers"] if builder == "buildah" else ["build"]
+    subprocess.run([builder, *build, "-f", "Containerfile", "-t", "spkver-test", "."], cwd=ROOT, check=True)
+    if builder != "buildah":
+        done = subprocess.run(
+            [builder, "run", "--rm", "spkver-test", "--version"], capture_output=True, text=True, check=True
+        )
+        assert __version__ in done.stdout
+
+
+def works(builder):
+    """Whether it is installed, and its engine, if it needs one, runs."""
+    return shutil.which(builder) and not subprocess.run([builder, "info"], capture_output=True, check=False).returncode

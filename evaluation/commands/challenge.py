@@ -55,7 +55,9 @@ def challenge(results: Path, keys: Path, output: Path, extensions: tuple[str, ..
 @click.command(cls=Command)
 @click.argument("results", type=FILE, nargs=-1, required=True)
 @path_option("-o", "--output", help="HTML file; by default report.html in the folder of the results.")
-def page(results: tuple[Path, ...], output: Path | None) -> None:
+@click.option("--title", default="", help="Heading of the page.")
+@click.option("--pseudonyms", is_flag=True, help="Call the speakers S01, S02, ...; a comparison names none anyway.")
+def page(results: tuple[Path, ...], output: Path | None, title: str, pseudonyms: bool) -> None:
     """Write the HTML report of RESULTS.json and the score files that it names.
 
     Several RESULTS make one page that compares their anonymisers by the attackers that all have, with paired
@@ -72,9 +74,10 @@ def page(results: tuple[Path, ...], output: Path | None) -> None:
     output = output or (results[0].parent / "report.html" if len(results) == 1 else Path("comparison.html"))
     if len(results) == 1:
         with errors_of(results[0]):
-            write_page(found[0], output, folder=results[0].parent)
+            write_page(found[0], output, folder=results[0].parent, title=title, pseudonyms=pseudonyms)
     else:
-        write_comparison([(raw, path.parent) for raw, path in zip(found, results, strict=True)], output)
+        sources = [(raw, path.parent) for raw, path in zip(found, results, strict=True)]
+        write_comparison(sources, output, title=title)
     click.echo(f"wrote {output}")
 
 

@@ -46,4 +46,4 @@ from evaluation.reports.tables import (
     latex_table,
     table_rows,
 )
-from evaluation.reports.verdict import headlines
+from evaluation.reports.verdict import headlines, overall

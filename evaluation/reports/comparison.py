@@ -62,7 +62,7 @@ def in_common(systems: Mapping[str, Results]) -> tuple[dict[str, Results], list[
 
 def paired_rates(
     systems: Mapping[str, Results], folders: Mapping[str, Path]
-) -> list[tuple[str, dict[str, Interval], str]]:
+) -> list[tuple[str, str, dict[str, Interval], str]]:
     """Return the differences in EER between each anonymiser and the first one, on the same trials.
 
     Both anonymisers share the resamples of speakers, so that effects of easy and hard speakers cancel. The number of
@@ -78,10 +78,10 @@ def paired_rates(
 
     Returns
     -------
-    list of (str, dict of str to Interval, str)
-        For each pair and data set a title; the differences by attacker, with intervals and p-values (corrected for the
-        number of attackers with `holm`); and the reason if there are none. If the strongest attackers differ, their
-        difference comes first.
+    list of (str, str, dict of str to Interval, str)
+        For each other anonymiser and list its name, the list with the scenario, the differences by attacker with
+        intervals and p-values (corrected with `holm` for the number of all these tests), and the reason if there are
+        none. The difference of the strongest attackers comes first.
     """
     (base, first), *others = systems.items()
     config = first.raw.get("config") or {}
@@ -96,13 +96,12 @@ def paired_rates(
             continue
         best = [outcomes[common[-1]] for outcomes in strongest]
         names = [one.strongest for one in best]
-        pairs: dict[str, list[Condition]] = {}
-        if names[0] != names[1]:
-            pairs[f"strongest of either: {names[1]} and {names[0]}"] = [one.condition for one in best]
+        alike = names[0] == names[1]
+        label = f"{names[0]}, strongest of both" if alike else f"strongest of either: {names[1]} and {names[0]}"
+        pairs: dict[str, list[Condition]] = {label: [one.condition for one in best]}
         for row in (*first.conditions, *results.conditions):
-            if row.identity[:3] == (dataset, gender, common[-1]):
-                label = row.attacker + (", strongest of both" if names == [row.attacker] * 2 else "")
-                pairs.setdefault(label, []).append(row)
+            if row.identity[:3] == (dataset, gender, common[-1]) and not (alike and row.attacker == names[0]):
+                pairs.setdefault(row.attacker, []).append(row)
         gaps, problem = {}, ""
         try:
             for attacker, rows in pairs.items():
@@ -110,10 +109,12 @@ def paired_rates(
                 gaps[attacker] = rate_difference(one, other, resampling)
         except DataError as error:
             gaps, problem = {}, f"No paired differences: {error}"
-        corrected = holm([gap.p_value for gap in gaps.values()])
-        gaps = {of: replace(gap, p_value=float(p)) for (of, gap), p in zip(gaps.items(), corrected, strict=True)}
-        found.append((f"{name} minus {base}: {name_list(dataset, gender)}, {common[-1]}", gaps, problem))
-    return found
+        found.append((name, f"{name_list(dataset, gender)}, {common[-1]}", gaps, problem))
+    corrected = iter(holm([gap.p_value for _, _, gaps, _ in found for gap in gaps.values()]).tolist())
+    return [
+        (name, where, {of: replace(gap, p_value=next(corrected)) for of, gap in gaps.items()}, problem)
+        for name, where, gaps, problem in found
+    ]
 
 
 def samples_of(condition: Condition, folder: Path) -> list[Sample]:

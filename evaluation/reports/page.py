@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from evaluation.reports.results import (
     parse_results,
 )
 from evaluation.reports.tables import FIGURES, MISSING, table_rows
-from evaluation.reports.verdict import TARGETS, badge, errs, headlines, word_of
+from evaluation.reports.verdict import TARGETS, advice, badge, headlines, objections, overall, word_of
 from evaluation.trials import REVERSAL, SCENARIO_ORDER
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
@@ -57,14 +56,13 @@ MEASURES = {
     "f0": ("F0 correlation", False, False),
 }
 
+_NAMING = ("speaker", "speakers", "text", "reason", "notes")  # keys of results whose texts may name speakers
 _BREAK = re.compile(r"(?<=\d) (?=(%|points?\b|bit\b))")
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
-
-# the page leaves out notes on metrics that it does not show; the results have them
-_NOTED = ("eer.rocch", "min_cllr", "zebra", "linkability", "intervals:", "intervals.eer.rocch", "intervals.zebra")
 
 
-def write_page(results: Mapping[str, Any], path: str | Path, *, folder: str | Path) -> None:
+def write_page(
+    results: Mapping[str, Any], path: str | Path, *, folder: str | Path, title: str = "", pseudonyms: bool = False
+) -> None:
     """Write the page of a privacy evaluation; the same input gives the same bytes.
 
     Parameters
@@ -75,6 +73,10 @@ def write_page(results: Mapping[str, Any], path: str | Path, *, folder: str | Pa
         The HTML file.
     folder : path
         Folder to which the paths of scores and keys in the results are relative.
+    title : str, optional
+        Heading of the page, in place of the name of the anonymiser.
+    pseudonyms : bool, optional
+        Replace the names of speakers by S01, S02, ..., in the order of the names.
 
     Raises
     ------
@@ -85,17 +87,44 @@ def write_page(results: Mapping[str, Any], path: str | Path, *, folder: str | Pa
     # only a page inside the folder links to scores; one outside may be passed on, and must name no local folder
     place, root = Path(path).absolute().parent.resolve(), Path(folder).resolve()
     base = "../" * len(place.relative_to(root).parts) if place.is_relative_to(root) else None
-    write_text(path, render_page(results, folder=folder, base=base))
+    write_text(path, render_page(results, folder=folder, base=base, title=title, pseudonyms=pseudonyms))
 
 
-def render_page(results: Mapping[str, Any], *, folder: str | Path, base: str | None = None) -> str:
+def render_page(
+    results: Mapping[str, Any],
+    *,
+    folder: str | Path,
+    base: str | None = None,
+    title: str = "",
+    pseudonyms: bool = False,
+) -> str:
     """Return the page as text; see `write_page`. `base` leads from the page to the folder, for links to scores."""
-    parsed = parse_results(results)
     with one_error():
-        return _render("page.html.j2", _values(parsed, Path(folder), base))
+        parsed = parse_results(with_pseudonyms(results) if pseudonyms else results)
+        values = _values(parsed, Path(folder), base) | {"title": title, "pseudonyms": pseudonyms}
+        return _render("page.html.j2", values)
 
 
-def write_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]], path: str | Path) -> None:
+def with_pseudonyms(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace the enrolled speakers by S01, S02, ..., in the order of their names, also within texts and utterances."""
+    names = {row["speaker"] for one in results["conditions"] for row in one.get("speakers") or ()}
+    codes = {name: f"S{place:02}" for place, name in enumerate(sorted(names), 1)}
+    longest_first = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"\b\B"
+    name = re.compile(rf"(?<![^\W_])(?:{longest_first})(?![^\W_])")
+
+    def replaced(value: Any, key: str) -> Any:
+        if isinstance(value, Mapping):
+            return {inner: replaced(part, key if key == "notes" else inner) for inner, part in value.items()}
+        if isinstance(value, list):
+            return [replaced(part, key) for part in value]
+        return name.sub(lambda found: codes[found[0]], value) if key in _NAMING and isinstance(value, str) else value
+
+    return {key: replaced(value, key) for key, value in results.items()}
+
+
+def write_comparison(
+    sources: Sequence[tuple[Mapping[str, Any], str | Path]], path: str | Path, *, title: str = ""
+) -> None:
     """Write one page for several privacy evaluations; see `render_comparison`.
 
     Raises
@@ -103,16 +132,18 @@ def write_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]], pa
     DataError
         If results are malformed, there are fewer than two, or the file cannot be written.
     """
-    write_text(path, render_comparison(sources))
+    write_text(path, render_comparison(sources, title=title))
 
 
-def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -> str:
+def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]], *, title: str = "") -> str:
     """Return a page that shows anonymisers side by side, as text; the same input gives the same bytes.
 
     Parameters
     ----------
     sources : sequence of (mapping, path)
         Contents of ``results.json``, and the folder to which their paths are relative. Equal names are numbered.
+    title : str, optional
+        Heading of the page.
     """
     if len(sources) < 2:
         raise DataError(f"expected results of at least 2 anonymisers to compare, got {len(sources)}")
@@ -143,9 +174,9 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
                 for kind in (systems.values(), compared.values())
             )
             rows = list(zip(systems, of_common, of_all, strict=True))
-            rows.sort(key=lambda row: 1.0 if row[1] is None else -row[1].judged.value)
+            rows.sort(key=lambda row: 1.0 if row[1] is None else -row[1].eer.value)
             side_by_side.append((dataset, rows))
-        values: dict[str, Any] = {"systems": systems, "curves": curves, "side_by_side": side_by_side}
+        values: dict[str, Any] = {"systems": systems, "curves": curves, "side_by_side": side_by_side, "title": title}
         values |= {"left_out": left_out, "unlike": unlike_in(systems), "paired": paired_rates(compared, folders)}
         return _render("comparison.html.j2", values)
 
@@ -169,24 +200,6 @@ def utility_values(results: Results) -> list[tuple[str, tuple[str, ...], Interva
     return [(measure, place, value) for measure, block in utility.items() for place, value in walk(block, ())]
 
 
-def gathered(notes: Iterable[str]) -> list[str]:
-    """Merge notes that differ only in numbers, and give the smallest and the largest number.
-
-    >>> gathered(["worth 0.2 errors", "worth 1.7 errors", "worth 0.9 errors", "no error"])
-    ['worth 0.2 to 1.7 errors (3 times)', 'no error']
-    """
-    alike: dict[tuple[str, ...], list[list[str]]] = {}
-    for note in notes:
-        alike.setdefault(tuple(_NUMBER.split(note)), []).append(_NUMBER.findall(note))
-    found = []
-    for texts, rows in alike.items():
-        columns = [sorted(set(column), key=float) for column in zip(*rows, strict=True)]
-        values = [column[0] if len(column) == 1 else f"{column[0]} to {column[-1]}" for column in columns]
-        note = "".join(chain(*zip_longest(texts, values, fillvalue="")))
-        found.append(f"{note} ({len(rows)} times)" if len(rows) > 1 else note)
-    return found
-
-
 def decimal(value: Any, decimals: int = 2) -> str:
     """Format a number with decimals; infinity as a sign, NaN as n/a."""
     value = number(value)
@@ -194,7 +207,7 @@ def decimal(value: Any, decimals: int = 2) -> str:
         return MISSING
     if math.isinf(value):
         return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
-    return f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+    return f"{value:z.{decimals}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def percent(share: Any, decimals: int = 1) -> str:
@@ -206,7 +219,7 @@ def percent(share: Any, decimals: int = 1) -> str:
     ('12.3\\xa0%', 'n/a')
     """
     share = number(share)
-    return f"{100 * share:.{decimals}f}{SPACE}%" if math.isfinite(share) else decimal(share)
+    return f"{100 * share:z.{decimals}f}{SPACE}%" if math.isfinite(share) else decimal(share)
 
 
 def count_of(value: Any) -> str:
@@ -308,7 +321,6 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
         if ranked:
             worst_cases.append((where, ranked, pictures.match_pictures(ranked, where, f"cmc-{count}")))
     utility = utility_values(results)
-    notes = [f"{name}: {note}" for condition in results.conditions for name, note in condition.notes.items()]
     return {
         "results": results,
         "config": config,
@@ -321,9 +333,7 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
         "utility": utility,
         "utility_pictures": list(_utility_pictures(results, utility)),
         "figures": table_rows(FIGURES, results.outcomes),
-        "notes": gathered(sorted(note for note in notes if note.startswith(_NOTED))),
         "base": base,
-        "score_files": [] if base is None else [row for row in results.conditions if row.scores],
     }
 
 
@@ -385,13 +395,6 @@ def _leaves(block: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, st
             yield f"{start}{name}", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _yaml(config: Mapping[str, Any]) -> str:
-    """Format a configuration as YAML, the form in which it was given."""
-    import yaml
-
-    return str(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True, width=110)).strip()
-
-
 def _render(template: str, values: Mapping[str, Any]) -> str:
     import jinja2
 
@@ -416,8 +419,8 @@ def _environment() -> Any:
         lstrip_blocks=True,
         extensions=["jinja2.ext.do"],
     )
-    shown: tuple[Any, ...] = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, errs)
-    shown += (level_class, on_ruler, supported, pictures.short)
+    shown: tuple[Any, ...] = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, overall)
+    shown += (level_class, on_ruler, supported, pictures.short, objections, advice)
     filters: dict[str, Any] = {function.__name__: function for function in shown}
     environment.filters |= filters | {
         "count": count_of,
@@ -427,12 +430,14 @@ def _environment() -> Any:
         "level": lambda eer: level_class(word_of(eer)[1]),
         "p_value": lambda value: "<\u00a00.001" if value < 0.001 else decimal(value, 3),
         "list_name": lambda one: name_list(one.dataset, one.gender),
-        "points": lambda gap: decimal_ends(Interval(0.0, 100 * gap.low, 100 * gap.high), 1, " to\u00a0"),
+        "gap_ends": lambda gap: decimal_ends(Interval(0.0, 100 * gap.low, 100 * gap.high), 1, " to\u00a0"),
+        "points": lambda gap: (
+            f"{decimal(100 * gap.value, 1)} points"
+            + (f" [{decimal(100 * gap.low, 1)}, {decimal(100 * gap.high, 1)}]" if gap.has_interval else "")
+        ),
         "scenario": lambda name: SCENARIO_NAMES.get(name, pictures.short(name)),
-        "spelled_ends": lambda share: f"{decimal(100 * share.low, 1)} to {percent(share.high)}",
         "width": lambda share: f"{100 * min(max(0.0, share), 1.0):.4g}%",
         "width_on_ruler": lambda eer: on_ruler(min(eer.high, CHANCE) - max(eer.low, 0.0)),
-        "yaml": _yaml,
     }
     environment.globals |= {
         "measures": MEASURES,

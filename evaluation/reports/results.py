@@ -527,6 +527,10 @@ class Results(Tabular):
                 return outcome.rate
         return next((row.eer for row in self.conditions if row.identity == identity), Interval())
 
+    def scores(self, *identity: str) -> str:
+        """Return the file with the scores of an attacker, relative to the results; empty without one."""
+        return next((row.scores for row in self.conditions if row.identity == identity), "")
+
     def outcomes_of(self, dataset: str, gender: str) -> list[Outcome]:
         """Return the strongest attacker of each scenario."""
         return [outcome for outcome in self.outcomes if (outcome.dataset, outcome.gender) == (dataset, gender)]

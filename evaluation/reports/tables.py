@@ -131,6 +131,14 @@ def _identified(outcome: Outcome) -> str:
     return f"{100 * found.share.value:.0f}{by}" + (f" of {among}" if found.candidates[1] else "")
 
 
+def _impostors(kind: str, outcome: Outcome) -> Any:
+    return percent(outcome.condition.metrics.get("impostors", {}).get(kind))
+
+
+def _has_strangers(outcomes: Sequence[Outcome]) -> bool:
+    return any("impostors" in one.condition.metrics for one in outcomes)
+
+
 def _rounded(share: float) -> float:
     return round(100 * share, 3)
 
@@ -173,6 +181,8 @@ COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("identification [%]", lambda one: percent(getattr(one.identification, "share", None)), TERMINAL, ".0f"),
     TableColumn("Identification [%]", _identified, GLANCE, ".0f"),
     TableColumn("Closed set, EER [%]", lambda one: _by(one, one.closed_set), GLANCE, ".1f"),
+    TableColumn("Enrolled impostors, EER [%]", partial(_impostors, "enrolled"), FIGURES, ".1f", _has_strangers),
+    TableColumn("Strangers, EER [%]", partial(_impostors, "strangers"), FIGURES, ".1f", _has_strangers),
     TableColumn("ZEBRA population [bit]", lambda one: one.population, TERMINAL, ".3f"),
     TableColumn("linkability", lambda one: one.linkability_all, TERMINAL, ".2f"),
     TableColumn("n_target", lambda one: one.n_target, CSV),

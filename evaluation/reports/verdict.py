@@ -6,6 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from evaluation.plots import TARGETS
 from evaluation.reports.results import Outcome, Results
@@ -16,6 +17,18 @@ _CLOSED = "knows that the speaker is one of the enrolled (closed set)"
 _CENTRED = "subtracts from the scores of each model their mean (whole-list)"
 
 WORDS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
+AGAINST = {
+    "SIMULATED speech": "SIMULATED speech: synthetic voices say nothing about human ones.",
+    "resemblance": "The anonymised recordings seem not to belong to their originals.",
+    "broken attackers": "Scores of some attackers are useless.",
+    "attackers that failed": "Some attackers failed: the others may be weaker.",
+    "attacker strength": "Attackers recognise even original speech poorly: others would find more.",
+    "overestimated privacy": "A stronger attacker would probably find more.",
+    "number of speakers": "Intervals were not studied on so few speakers.",
+    "utility": "Nobody measured whether the speech is still intelligible: noise would be as private.",
+    "training draws": "The attackers learnt from one version of the anonymised speech: several make them stronger.",
+}
+"""What warnings and errors mean for a reader of the verdict, by the name of the check; the first ones weigh most."""
 
 
 @dataclass(frozen=True)
@@ -25,23 +38,22 @@ class Headline:
     Attributes
     ----------
     worst : Outcome
-        List, scenario and attacker with the least privacy of anonymised speech.
+        List and scenario with the least privacy of anonymised speech.
+    attacker : str
+        The attacker of this rate; in an open set, the strongest one may be another.
     eer : Interval
-        The smallest EER of this list over the scenarios, with the interval of that minimum.
+        The smallest EER over lists (each sex and pooled trials), scenarios, open and closed sets of speakers, and
+        scores without the mean of each model, with the interval of that minimum.
     original : Interval
-        EER without anonymisation.
-    judged : Interval
-        Basis of the verdict: the smallest rate over lists (each sex and pooled trials), scenarios, open and closed
-        sets of speakers, and scores without the mean of each model. If its level is below that of `eer`, both are this
-        rate, and `worst` is its outcome, with its attacker.
+        EER of the same list without anonymisation.
     how : str
         What the attacker does besides for this rate; empty if nothing.
     """
 
     worst: Outcome
+    attacker: str
     eer: Interval
     original: Interval
-    judged: Interval
     how: str = ""
 
     @property
@@ -52,12 +64,12 @@ class Headline:
     @property
     def word(self) -> str:
         """Amount of protection in words; see `word_of`."""
-        return word_of(self.judged, self.worst.n_enrolled)[0]
+        return word_of(self.eer, self.worst.n_enrolled)[0]
 
     @property
     def level(self) -> int | None:
         """Index of the word in `WORDS`; None if there is none."""
-        return word_of(self.judged)[1] if self.anonymised else None
+        return word_of(self.eer)[1] if self.anonymised else None
 
     @property
     def asked(self) -> str:
@@ -67,12 +79,12 @@ class Headline:
         text = (
             f"Asked whether {both} are of the same person, the strongest attacker {errs(self.eer, self.worst.n_target)}"
         )
-        return f"{text}; by chance it would err 1 in 2 times."
+        return f"{text}; a coin toss is wrong in 1 of 2."
 
     @property
     def reach(self) -> tuple[str, str]:
         """The lowest and the highest level that the interval reaches."""
-        low, high = (WORDS[level_of(end)].lower() for end in (self.judged.low, self.judged.high))
+        low, high = (WORDS[level_of(end)].lower() for end in (self.eer.low, self.eer.high))
         return low, high
 
 
@@ -125,28 +137,28 @@ def headlines(results: Results) -> list[Headline]:
         if not every:
             continue
         worst = min(anonymised or every, key=lambda outcome: (outcome.eer.value, outcome.gender != "all"))
-        same = [outcome for outcome in every if outcome.gender == worst.gender]
-        original = next((outcome.rate for outcome in same if not outcome.anonymised), Interval())
-        eer, how = (judged := worst.rate), ""
+        attacker, eer, how = worst.strongest, worst.rate, ""
         if anonymised:
-            eer = _smallest([outcome.rate for outcome in same if outcome.anonymised])
-            over = worst.minimum_over_scenarios
-            if over and over.interval.has_interval and eer.has_interval:
-                eer = replace(eer, low=over.interval.low, high=over.interval.high)
             others = [
-                (one.eer, how, replace(outcome, strongest=one.attacker, draws=()))
+                (one.eer, outcome, one.attacker, how)
                 for outcome in anonymised
                 for how, one in ((_CLOSED, outcome.closed_set), (_CENTRED, outcome.centred))
                 if one
             ]
-            judged = _smallest([*(outcome.rate for outcome in anonymised), *(rate for rate, *_ in others)])
-            how = next((how for rate, how, _ in others if rate.value == judged.value < worst.eer.value), "")
-            if how and level_of(judged.value) < level_of(eer.value):
-                eer, worst = judged, next(outcome for rate, _, outcome in others if rate.value == judged.value)
-                originals = (one for one in every if one.gender == worst.gender and not one.anonymised)
-                original = next((outcome.rate for outcome in originals), Interval())
-        found.append(Headline(worst, eer, original, judged, how))
-    return sorted(found, key=lambda headline: (not headline.anonymised, headline.judged.value))
+            over = [one.minimum_over_scenarios.interval for one in anonymised if one.minimum_over_scenarios]
+            over = [interval for interval in over if interval.has_interval]
+            eer = _smallest([*(outcome.rate for outcome in anonymised), *over, *(rate for rate, *_ in others)])
+            if eer.value < worst.eer.value:
+                worst, attacker, how = next(other[1:] for other in others if other[0].value == eer.value)
+        originals = (one.rate for one in every if one.gender == worst.gender and not one.anonymised)
+        found.append(Headline(worst, attacker, eer, next(originals, Interval()), how))
+    return sorted(found, key=lambda headline: (not headline.anonymised, headline.eer.value))
+
+
+def overall(found: Sequence[Headline]) -> Headline:
+    """Return the headline over all data sets: of the least private one, with the smallest rate over all of them."""
+    anonymised = [headline.eer for headline in found if headline.anonymised]
+    return replace(found[0], eer=_smallest(anonymised)) if anonymised else found[0]
 
 
 def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]:
@@ -154,19 +166,54 @@ def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]
 
     If a check forbids a verdict, the upper end of this interval still holds: an attacker recognised people.
     """
-    judged = _smallest([headline.judged for headline in found if headline.anonymised] or [Interval()])
+    judged = overall(found) if found else None
     if refused := [check["check"] for check in results.sanity if check["level"] == "error"]:
         forbidden = ", ".join(dict.fromkeys(refused))
-        if judged.has_interval and (high := level_of(judged.high)) < len(TARGETS):
+        bounded = judged is not None and judged.anonymised and judged.eer.has_interval
+        if judged and bounded and (high := level_of(judged.eer.high)) < len(TARGETS):
             return f"No verdict of protection ({forbidden}); at most {WORDS[high].lower()}", high
         return f"No verdict: {forbidden}", None
-    if not found:
+    if judged is None:
         return "No result", None
-    if not found[0].anonymised:
+    if not judged.anonymised:
         return "Not anonymised", None
-    word, level = word_of(judged, found[0].worst.n_enrolled)
     no_network = (results.raw.get("attackers_run") or {}).get("networks") == []
-    return f"{word}{', no neural attacker was run' if no_network else ''}", level
+    return f"{judged.word}{', no neural attacker was run' if no_network else ''}", judged.level
+
+
+def objections(results: Results) -> list[str]:
+    """Return what speaks against the verdict, a sentence for each check with a warning or an error."""
+    checks = ["SIMULATED speech"] if results.raw.get("simulated") else []
+    checks += [one["check"] for one in results.sanity if one["level"] in ("error", "warning")]
+    order = [*AGAINST, *checks]
+    return [AGAINST.get(check, f"A check warns: {check}.") for check in sorted({*checks}, key=order.index)]
+
+
+def advice(eer: Interval, speakers: float) -> str:
+    """Say about how many speakers would narrow the interval of an EER to two levels.
+
+    Both ends are taken to approach the value with the square root of the number of speakers.
+
+    Examples
+    --------
+    >>> advice(Interval(0.045, 0.008, 0.254), 16)[:62]
+    'About 30 speakers in place of 16 would narrow the interval to '
+    >>> advice(Interval(0.045, 0.008, 0.154), 16)
+    'The speakers are enough for this verdict: the interval spans at most two of the five levels.'
+    """
+    if not (eer.has_interval and speakers > 0):
+        return "Without an interval over speakers nobody knows how certain this is."
+
+    def span(number: int) -> int:
+        ends = (eer.value + math.sqrt(speakers / number) * (end - eer.value) for end in (eer.low, eer.high))
+        low, high = map(level_of, ends)
+        return high - low
+
+    enough = next(number for number in count(int(speakers)) if span(number) <= 1)
+    if enough == speakers:
+        return "The speakers are enough for this verdict: the interval spans at most two of the five levels."
+    text = f"About {10 * math.ceil(enough / 10)} speakers in place of {speakers:.0f} would narrow the interval to two"
+    return f"{text} of the five levels: its width shrinks with the square root of their number."
 
 
 def errs(eer: Interval, n_target: float = math.nan) -> str:
@@ -174,31 +221,33 @@ def errs(eer: Interval, n_target: float = math.nan) -> str:
 
     Examples
     --------
-    >>> errs(Interval(0.006, 0.0, 0.13), 32), errs(Interval(0.006, 0.0, 0.13), 320), errs(Interval(0.0), 32)
-    ('errs at most 1 in 8 times', 'errs 1 in 167 times', 'does not err on these trials')
+    >>> errs(Interval(0.006, 0.0, 0.13), 32), errs(Interval(0.006, 0.0, 0.13), 320)
+    ('is wrong in at most 1 of 8 decisions', 'is wrong in 1 of 167 decisions')
+    >>> errs(Interval(0.0), 32)
+    'makes no error on these trials'
     """
     if eer.value <= 0:
-        return "does not err on these trials"
+        return "makes no error on these trials"
     if eer.has_interval and eer.value * n_target < 1:
-        return f"errs at most {one_in(eer.high)} times"
-    return f"errs {one_in(eer.value)} times"
+        return f"is wrong in at most {one_of(eer.high)} decisions"
+    return f"is wrong in {one_of(eer.value)} decisions"
 
 
-def one_in(share: float) -> str:
-    """Return a share in words, such as "1 in 8".
+def one_of(share: float) -> str:
+    """Return a share in words, such as "1 of 8".
 
     Examples
     --------
-    >>> [one_in(share) for share in (0.01, 0.13, 0.3, 0.45, 0.0)]
-    ['1 in 100', '1 in 8', '3 in 10', 'almost 1 in 2', 'none']
+    >>> [one_of(share) for share in (0.01, 0.13, 0.3, 0.45, 0.0)]
+    ['1 of 100', '1 of 8', '3 of 10', 'almost 1 of 2', 'none']
     """
     if share <= 0:
         return "none"
     if share > 0.42:
-        return "almost 1 in 2" if share < 0.495 else "1 in 2"
+        return "almost 1 of 2" if share < 0.495 else "1 of 2"
     if share > 0.22:
-        return f"{round(10 * share)} in 10" if round(10 * share) != 4 else "2 in 5"
-    return f"1 in {round(1 / share):,}"
+        return f"{round(10 * share)} of 10" if round(10 * share) != 4 else "2 of 5"
+    return f"1 of {round(1 / share):,}"
 
 
 def _smallest(eers: Sequence[Interval]) -> Interval:

@@ -156,7 +156,7 @@ CATALOGUE: dict[str, CatalogueRow] = {
         # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
         _rows(
             "gmm-ubm",
-            "log-likelihood ratio of a mixture adapted to the speaker and a background mixture",
+            "a statistical model of each voice, a mixture against a background mixture",
             *("inverted", 6),
         ),
         _rows("gmm-svm", "a support vector machine for each speaker, on supervectors", "inverted", 6),
@@ -165,19 +165,19 @@ CATALOGUE: dict[str, CatalogueRow] = {
             "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
             *("inverted", 6),
         ),
-        _rows("supervector-cosine", "cosine of projected supervectors", "inverted", 6),
+        _rows("supervector-cosine", "a statistical model of each voice, by projected supervectors", "inverted", 6),
         # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
-        _rows("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", _NETWORK, 70, True),
-        _rows("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", _NETWORK, 40, True),
-        _rows("onnx:FILE", "vectors of a network in an ONNX file", network=True),
-        _rows("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes"),
+        _rows("campplus[:WEIGHTS]", "a neural network, CAM++ of 2023", _NETWORK, 70, True),
+        _rows("ge2e[:WEIGHTS]", "a neural network, GE2E of 2018", _NETWORK, 40, True),
+        _rows("onnx:FILE", "a neural network, from an ONNX file", network=True),
+        _rows("extractor:EXTRACTOR", "vectors of an extractor, as spkver embed takes it"),
         # of a run with it alone, on a machine that did other work too: less exact
-        _rows("ivector", "i-vectors, trained on the background", "adapted enrolled-plda", 30),
-        _rows("supervector", "supervectors", _ADAPTED, 0),
+        _rows("ivector", "a statistical model of each voice, i-vectors", "adapted enrolled-plda", 30),
+        _rows("supervector", "a statistical model of each voice, supervectors", _ADAPTED, 0),
         _rows("prosody", "pitch, rhythm and pauses", "", 20),
         _rows("content", "spoken words, where there are transcripts", "", 1),
         _rows("session", "noise and channel, in the pauses", "", 15),
-        _rows("fusion", "weighted sum of the scores of all others, trained on background speakers"),
+        _rows("fusion", "all attackers together, a sum of their scores with weights from background speakers"),
     )
     for row in rows
 }

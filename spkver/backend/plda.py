@@ -688,7 +688,9 @@ def enrolled_plda_scores(
     prior : float
         See `PldaConfig`: a mixture's few sessions need much of it.
     background : Sessions, optional
-        Vectors of further speakers that are anonymised alike. They are moved by their own mean and also train the PLDA.
+        Vectors of further speakers that are anonymised alike. They are moved by their own mean and train a second PLDA
+        together with the enrolled; a score is the mean of both ratios: the first knows enrolled impostors, the second
+        also strangers.
 
     Returns
     -------
@@ -701,16 +703,17 @@ def enrolled_plda_scores(
         If dimensions differ, a vector is not finite or equals its mean, no two sessions of a model differ, or a code is
         out of its range.
     """
-    sides = [sessions] if background is None else [sessions, background]
-    units, codes, known = [], [], 0
-    for side in sides:
-        units.append(_unit(side.vectors - side.means.mean(axis=0), side.vectors, "enrolled"))
-        codes.append(side.models + known)
-        known += len(side.counts)
+    first = _unit(sessions.vectors - sessions.means.mean(axis=0), sessions.vectors, "enrolled")
+    learnt = [(first, sessions.models)]
+    if background is not None:
+        others = _unit(background.vectors - background.means.mean(axis=0), background.vectors, "background")
+        codes = np.concatenate([sessions.models, background.models + len(sessions.counts)])
+        learnt.append((np.concatenate([first, others]), codes))
     tests = checked_vectors(tests, "tested vectors", sessions.dimension)
     tested = _unit(tests - sessions.means.mean(axis=0), tests, "tested")
-    plda = fit_plda(np.concatenate(units), np.concatenate(codes), PldaConfig(prior=prior))[0]
-    return plda_scores(plda, Sessions(units[0], sessions.models), tested, models, segments, sessions_as="mean")
+    trials = Sessions(first, sessions.models), tested, models, segments
+    models_of = [fit_plda(vectors, codes, PldaConfig(prior=prior))[0] for vectors, codes in learnt]
+    return np.asarray(np.mean([plda_scores(one, *trials, sessions_as="mean") for one in models_of], axis=0))
 
 
 def _unit(moved: Floats, vectors: Floats, what: str) -> Floats:

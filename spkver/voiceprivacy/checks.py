@@ -204,11 +204,10 @@ def fusions(run: Evaluated) -> Iterator[Finding]:
         alone = fusion["alone"]
         shown = ", ".join(f"{name} {weight:.3g}" for name, weight in weights.items() if weight)
         best = min(alone, key=lambda name: alone[name]["cllr"])
-        text = f"{fusion['attacker']}, trained on {fusion['training']} ({fusion['kind']} trials of background speakers)"
-        text += f": {shown}. There it has an EER of {percent(fusion['cross_validated']['eer'])}, the best single"
-        text += f" attacker ({best}) {percent(alone[best]['eer'])}."
-        idle = [name for name, weight in weights.items() if not weight]
-        text += f" No weight: {', '.join(idle)}." if idle else ""
+        idle = sum(1 for weight in weights.values() if not weight)
+        text = f"{fusion['attacker']}, trained on {fusion['training']} ({fusion['kind']} trials): {shown};"
+        text += f" no weight for {idle} others. There its EER is {percent(fusion['cross_validated']['eer'])}, of the"
+        text += f" best alone ({best}) {percent(alone[best]['eer'])}."
         text += "".join(f" Left out: {name}, {why}." for name, why in fusion["left_out"].items())
         yield Finding("note", "fusion", text)
 

@@ -127,10 +127,10 @@ def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) 
     others = [name for name in run if name in specs and specs[name].row is None]
     networks = [name for name in run if name in specs and specs[name].is_network]
     undoing = [name for name in run if (specs[name].inverts if name in specs else name.endswith("-inverted"))]
-    kind = f"networks: {', '.join(networks)}" if networks else "no neural network"
-    text = f"Attackers that were run: {', '.join(run) or 'none'}; {kind}. The figure is an upper bound of"
+    kind = f"{len(networks)} of them with a neural network" if networks else "no neural network"
+    text = f"Attackers run: {len(run)}, {kind}. The figure is an upper bound of"
     if left := [name for name in summaries if name not in run]:
-        text = f"Attackers without any result: {', '.join(left)}. {text}"
+        text = f"Attackers not run, or failed: {', '.join(left)}. {text}"
     return {
         "names": run,
         "of_others": others,

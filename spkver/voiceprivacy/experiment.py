@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from evaluation.reports import headlines, overall, parse_results, read_results
+from evaluation.uncertainty import Interval
 from spkbase.configuration import load_config, read_yaml
 from spkbase.console import ResumableCommand, echo_log, worker_options
 from spkbase.errors import ConfigError, DataError
@@ -62,6 +64,8 @@ class Experiment:
         Run shell commands of a ``wav.scp``.
     named : tuple of str
         Sets of the configuration file; `config` may choose other sets.
+    page : dict
+        Options of the page, ``title`` and ``pseudonyms``; see `evaluation.reports.write_page`.
     done : list of str
         A line for each finished step.
     failures : list of dict
@@ -76,6 +80,7 @@ class Experiment:
     until: str = "report"
     allow_pipes: bool = False
     named: tuple[str, ...] = ()
+    page: dict[str, Any] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     failures: list[dict[str, Any]] = field(default_factory=list)
 
@@ -130,6 +135,14 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     @click.option("--allow-pipes", is_flag=True, help="Run shell commands that a wav.scp holds: only if you trust it.")
     @click.option("--until", type=click.Choice(list(STEPS)), default="report", help="Stop after this step.")
     @click.option("--force", is_flag=True, help="Redo every step, even if it is up to date.")
+    @click.option("--title", default="", help="Heading of the page.")
+    @click.option("--pseudonyms", is_flag=True, help="Call the speakers S01, S02, ... on the page.")
+    @click.option(
+        "--fail-under",
+        type=click.FloatRange(0, 50),
+        metavar="PERCENT",
+        help="End with status 1 if the lower end of the interval of the smallest EER is below PERCENT.",
+    )
     def main(
         data: str,
         suffix: str,
@@ -140,7 +153,12 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         allow_pipes: bool,
         until: str,
         force: bool,
+        title: str,
+        pseudonyms: bool,
+        fail_under: float | None,
     ) -> None:
+        if fail_under is not None and until != "report":
+            raise click.UsageError("--fail-under needs the report: give no --until")
         if config_file is not None and not config_file.exists() and (folder / config_file).is_file():
             config_file = folder / config_file  # relative to the recipe's folder, such as config/vpc2024.yaml
         defaults = read_yaml(folder / "config" / "simulated.yaml") if data == SIMULATED else {}
@@ -160,7 +178,8 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
             raise ConfigError(text, remedy=f"give --data {SIMULATED}, or another step")
         with echo_log(logging.INFO), start_run(output, config, jobs=jobs, force=force) as run:
             speech = run.path(SIMULATED).resolve() if data == SIMULATED else Path(data)
-            experiment = Experiment(run, speech, suffix, config, until, allow_pipes, names)
+            page_options = {"title": title, "pseudonyms": pseudonyms}
+            experiment = Experiment(run, speech, suffix, config, until, allow_pipes, names, page_options)
             try:
                 if data == SIMULATED:
                     experiment.begin("simulation")
@@ -181,8 +200,26 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
                 failed = f"{len(by_attacker)} attacker{'s' if len(by_attacker) > 1 else ''} failed, all others finished"
                 remedy = f"see {output / 'report.html'}; the same command tries them again"
                 raise DataError("\n".join([f"{failed} ({remedy}):", *lines]))
+            if fail_under is not None:
+                check_privacy(read_results(output / "results.json"), fail_under / 100)
 
     return main
+
+
+def check_privacy(results: Mapping[str, Any], least: float) -> None:
+    """Raise a ClickException (status 1) unless the whole interval of the smallest EER is at `least` or above.
+
+    Results without anonymised speech, an interval or a verdict (as a check found an error) are refused too.
+    """
+    parsed = parse_results(results)
+    found = [one for one in headlines(parsed) if one.anonymised]
+    eer = overall(found).eer if found else Interval()
+    if refused := [one["check"] for one in parsed.sanity if one["level"] == "error"]:
+        raise click.ClickException(f"--fail-under: there is no verdict ({', '.join(refused)})")
+    if not eer.low >= least:
+        text = f"{100 * eer.low:.1f} %, the lower end of the interval of the smallest equal error rate, is below"
+        text = text if eer.has_interval else "the smallest equal error rate has no interval, so it may be below"
+        raise click.ClickException(f"--fail-under: {text} {100 * least:g} %")
 
 
 def failures_by_attacker(failures: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

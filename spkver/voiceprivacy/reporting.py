@@ -122,10 +122,10 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
         texts = (to_json(results) + "\n",) * 2 + (reports.format_markdown(results), reports.format_latex(results))
         for name, text in zip(files, texts, strict=True):
             write_text(run.path(name), text)
-        reports.write_page(results, path, folder=run.output)
+        reports.write_page(results, path, folder=run.output, **experiment.page)
 
     # existing files with equal results stay, with their date
-    same = to_json({name: value for name, value in results.items() if name not in _OF_ONE_RUN})
+    same = to_json({name: value for name, value in results.items() if name not in _OF_ONE_RUN} | experiment.page)
     run.stage("page", "report.html", make=make, read=Path, inputs=same, libraries=("matplotlib", "numpy"), also=files)
     shown = reports.format_outcomes(outcomes)
     logger.info("results\n%s", shown, extra={"file_only": True})
@@ -153,22 +153,25 @@ def verdict(results: Json) -> tuple[str, str]:
     found = [one for one in reports.headlines(reports.parse_results(results)) if one.anonymised]
     if not found:  # user-supplied attackers may serve original speech alone
         return f"{start}On anonymised speech no attacker has scores: nothing can be said of its privacy.", ""
-    worst, eer, original = found[0].worst, found[0].eer, found[0].original
-    text = f"{start}{found[0].asked} That is an equal error rate of {percent(eer.value)}"
+    headline = reports.overall(found)
+    worst, eer, original = headline.worst, headline.eer, headline.original
+    text = f"{start}{headline.asked} That is an equal error rate of {percent(eer.value)}"
     if eer.has_interval:
-        text += f" ({100 * results['config']['evaluation']['level']:g} % interval of the smallest over attackers and"
-        text += f" scenarios: {percent(eer.low)} to {percent(eer.high)})"
+        text += f" ({100 * results['config']['evaluation']['level']:g} % interval for the strongest attacker"
+        text += f"{' over all data sets' if len(found) > 1 else ''}:"
+        text += f" {percent(eer.low)} to {percent(eer.high)})"
     where = worst.dataset + {"f": " (women)", "m": " (men)"}.get(worst.gender, "")
-    text += f", where it {found[0].how}," if found[0].how and eer == found[0].judged else ""
+    text += f", where it {headline.how}," if headline.how else ""
     text += f" on {where}, {worst.n_enrolled} enrolled speakers"
     text += f"; without anonymisation it is {percent(original.value)}" if original.known else ""
     knows, draws = _KNOWS[worst.scenario], results["anonymiser"]["training_draws"]
     if worst.scenario == "semi-informed":
         knows += f", trained on {draws} version{'s' if draws > 1 else ''} of it"
-    details = f"The strongest attacker is {worst.strongest} ({worst.scenario}, {knows})"
+    details = f"The strongest attacker is {headline.attacker} ({worst.scenario}, {knows})"
+    details += f"; in the open set {worst.strongest} has {percent(worst.eer.value)}" if headline.how else ""
     if len(worst.draws) > 1:
         each = ", ".join(f"{100 * rate:.1f}" for rate in worst.draws)
-        details += f"; its rate is the mean of {len(worst.draws)} anonymised versions ({each})"
+        details += f"; {percent(worst.eer.value)} is the mean of {len(worst.draws)} anonymised versions ({each})"
     lists = f" of {' and '.join(map(str, worst.tested))} recordings" if worst.tested else ""
     for name, rate in {**worst.levels, "without reading what is said": worst.without_content}.items():
         if rate is not None and rate.attacker != worst.strongest:
@@ -187,7 +190,7 @@ def verdict(results: Json) -> tuple[str, str]:
         if row["scenario"] == "semi-informed"
     ]
     if means:
-        details += ". `spkver-eval rank` orders systems by the mean over lists of the semi-informed rate:"
+        details += ". The command spkver-eval rank orders systems by the mean over lists of the semi-informed rate:"
         details += f" {', '.join(means)}"
     return f"{text}; chance is 50 %.", f"{details}."
 

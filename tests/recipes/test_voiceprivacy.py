@@ -9,6 +9,7 @@ import zipfile
 from itertools import product
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 import voiceprivacy_runs as vp
@@ -16,11 +17,13 @@ from command_lines import passes
 from recipe_runs import results_of
 from voiceprivacy_runs import rows
 
+from evaluation import reports
 from evaluation.challenges.rank_files import ASV, ASV_ANON, PROTOCOL, read_rank_file, records
 from evaluation.formats.reading import read_key, read_scores
 from evaluation.linkage import worst_case_from
 from evaluation.trials import align, read_speakers
 from evaluation.uncertainty import Resampling, minima_over_attackers, sample_from
+from spkver.voiceprivacy.experiment import check_privacy
 from spkver.voiceprivacy.reporting import write_challenge_files
 
 ATTACKERS = ("gmm-ubm", "supervector-cosine")
@@ -189,9 +192,10 @@ def test_the_interval_of_the_minimum_is_in_summary_and_verdict(results, output):
         assert row["minimum_over_scenarios"] == json.loads(json.dumps(over))
         assert over["high"] <= expected["high"]
     anonymised = [row for row in results["summary"] if row["scenario"] != "original"]
-    worst = min(anonymised, key=lambda row: row["eer"])["minimum_over_scenarios"]
-    span = f"{100 * worst['low']:.1f} % to {100 * worst['high']:.1f} %"
-    assert f"interval of the smallest over attackers and scenarios: {span}" in results["verdict"]
+    # the verdict is by the smallest ends, also over lists and closed sets
+    found = [row[name] for row in anonymised for name in ("minimum", "minimum_over_scenarios", "closed_set", "centred")]
+    low, high = (100 * min(one[end] for one in found if one) for end in ("low", "high"))
+    assert f"interval for the strongest attacker: {low:.1f} % to {high:.1f} %" in results["verdict"]
 
 
 def test_similarity_is_what_the_command_makes_of_the_written_scores(results, output):
@@ -222,6 +226,62 @@ def test_the_page_shows_them(results, output):
     assert "no attacker uses a neural network" in results["overestimated"]
     told = vp.findings(results, "overestimated privacy")
     assert [one["level"] for one in told] == ["warning"]
+
+
+def test_every_key_of_the_results_is_described_by_their_schema(results):
+    schema = json.loads(Path(reports.__file__).with_name("results.schema.json").read_text("utf-8"))
+    kinds = {"condition": results["conditions"], "outcome": results["summary"]}
+    described = {name: schema["$defs"][name]["properties"] for name in kinds} | {"": schema["properties"]}
+    for name, found in {"": [results], **kinds}.items():
+        assert {key for row in found for key in row} <= described[name].keys()
+        assert all("description" in str(text) or "$ref" in text for text in described[name].values())
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(results, schema)
+    for damage in ({"format": 2}, {"conditions": []}, {"sanity": [{"level": "fine"}]}, {"timings": {"a": "1 s"}}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(results | damage, schema)
+
+
+@pytest.mark.parametrize(
+    ("limit", "status", "said"),
+    [("0", 0, ""), ("50", 1, "Error: --fail-under: {low:.1f} %, the lower end of the interval of the smallest equal")],
+)
+def test_a_run_fails_if_privacy_is_not_shown(layout, output, results, tmp_path, limit, status, said):
+    folder = Path(shutil.copytree(output, tmp_path / "out"))
+    outcome = run(layout, folder, "--fail-under", limit, "--title", "Release 2", page=True)
+    assert outcome.status == status
+    low = 100 * min(row["minimum_over_scenarios"]["low"] for row in results["summary"] if row["scenario"] != "original")
+    assert said.format(low=low) in outcome.err
+    assert outcome.err.count("Error") == status
+    assert "<title>Release 2</title>" in (folder / "report.html").read_text("utf-8")  # the page is made first
+
+
+def test_an_unfinished_run_shows_no_privacy(layout, tmp_path):
+    outcome = run(layout, tmp_path / "out", "--fail-under", "20", "--until", "checks")
+    assert outcome.status == 2
+    assert "--fail-under needs the report: give no --until" in outcome.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_privacy_is_not_shown_without_an_interval_a_verdict_or_anonymised_speech(results):
+    anonymised = [row for row in results["conditions"] if row["scenario"] != "original"]
+    good = [row | {"eer": {"rocch": 0.4}, "intervals": {"eer.rocch": {"low": 0.3, "high": 0.5}}} for row in anonymised]
+    good = [row | {"closed_set": None, "centred": None} for row in good]
+    rows = {"format": 1, "conditions": good, "sanity": []}
+    check_privacy(rows, 0.3)
+    original = [row for row in results["conditions"] if row["scenario"] == "original"]
+    refused = {"sanity": [{"level": "error", "check": "resemblance", "text": ""}]}
+    bare = [row | {"intervals": {}} for row in good]
+    for changes, said in (
+        ({}, r"30.0 %, .* is below 31 %"),
+        ({"conditions": original}, "no interval"),
+        ({"conditions": bare}, "no interval"),
+        (refused, r"no verdict \(resemblance\)"),
+    ):
+        with pytest.raises(click.ClickException, match=said) as caught:
+            check_privacy(rows | changes, 0.31)
+        assert caught.value.exit_code == 1
 
 
 # --- the challenge's own files --------------------------------------------------------------------

@@ -45,8 +45,7 @@ def test_the_choice_stands_in_results_and_report(layout, tmp_path, own):
     levels = {row["attacker"]: row["level"] for row in results["conditions"]}
     assert levels == {"mine": "one-model", "gmm-ubm": "one-model", "supervector-adapted": "whole-list"}
     page = (tmp_path / "out/report.html").read_text()
-    assert 'id="choices"' in page
-    assert f"mine on tiny_train: {results['choices'][0]['chosen']}" in page
+    assert results["choices"][0]["chosen"] in page.partition('id="choices"')[2].partition("</section>")[0]
 
 
 def write_all(layout, folder, *, left_out="", training=True):

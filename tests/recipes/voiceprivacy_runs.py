@@ -129,7 +129,7 @@ def recipe_options(data, output, *arguments, **settings):
 def run_recipe(data, output, *arguments, page=False, **settings):
     """Run the recipe in this process. The page takes its time: only when asked."""
 
-    def leave_out(results, path, *, folder):
+    def leave_out(results, path, **options):
         write_text(path, "left out\n")
 
     options = recipe_options(data, output, *arguments, **settings)

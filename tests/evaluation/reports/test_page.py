@@ -19,6 +19,7 @@ from evaluation.reports.comparison import paired_rates
 from evaluation.reports.page import render_comparison, render_page, write_page
 from evaluation.reports.pictures import inline
 from evaluation.reports.results import parse_results
+from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.files import write_json
 from spkver.evaluation_cli import main
@@ -135,8 +136,9 @@ def test_the_verdict_stands_first_with_the_number_of_the_strongest_attacker(made
     rate, attacker, scenario = min(rates)
     head = read(page[: page.index("</header>")] + "</header></main></div></body></html>").text
     assert f"{100 * rate:.1f} %" in head
-    assert f"Strongest attacker: {attacker}, {scenario}." in head
-    assert "1 warning bears on this verdict : attacker order" in head
+    assert attacker not in head  # names are for the expert's tables
+    assert f"Strongest attacker: {attacker}, {scenario}." in read(page).text
+    assert "1 warning about this result A check warns: attacker order." in head
 
 
 def test_every_equal_error_rate_is_shown_as_the_results_have_it(made: Any, page: str) -> None:
@@ -144,7 +146,7 @@ def test_every_equal_error_rate_is_shown_as_the_results_have_it(made: Any, page:
     for one in made[0]["conditions"]:
         ends = one["intervals"]["eer.rocch"]
         low, high = 100 * ends["low"], 100 * ends["high"]
-        assert f"{100 * one['eer']['rocch']:.1f} % {low:.1f}\N{EN DASH}{high:.1f} %" in text
+        assert f" {100 * one['eer']['rocch']:.1f} {low:.1f}\N{EN DASH}{high:.1f} " in text
 
 
 def test_the_worst_off_speakers_come_first(results: dict[str, Any]) -> None:
@@ -156,8 +158,9 @@ def test_the_worst_off_speakers_come_first(results: dict[str, Any]) -> None:
             {"speaker": "exposed", "linkability_mean": 0.95, "eer": 0.01, "gender": "m", "rank": 1, "n_target": 4},
         ]
     text = read(render_page(results, folder=".")).text
-    assert "1 of 2 speakers are almost always found" in text
-    assert text.index("exposed 0.95 1 1.0 % male 4") < text.index("private 0.10 5.5 50.0 % female 4")
+    # on the first screen, and where the speakers are listed
+    assert text.count("1 of 2 speakers are almost always found") == 2
+    assert text.index("exposed 0.95 1 1.0 % 4 male") < text.index("private 0.10 5.5 50.0 % 4 female")
     assert text.index("private 0.10") < text.index("unknown n/a n/a n/a n/a")
 
 
@@ -171,11 +174,6 @@ def test_unknown_numbers_are_shown_as_such(results: dict[str, Any]) -> None:
     assert "No result" in text
     assert "n/a" in text
     assert not re.search(r"\bnan\b|None|<b>", text)
-
-
-def test_the_verdict_of_the_recipe_is_shown(results: dict[str, Any]) -> None:
-    results["verdict"] = "Said by the recipe."
-    assert "Said by the recipe." in read(render_page(bare(results), folder=".")).text
 
 
 @pytest.mark.parametrize(
@@ -194,7 +192,7 @@ def test_the_verdict_of_the_recipe_is_shown(results: dict[str, Any]) -> None:
         (0.25, 0.15, 0.41, "Too few speakers or draws to say", "from weak to strong"),
         (0.39, 0.3, 0.5, "Between good and strong protection", "from good to strong"),
         (0.5, 0.45, 0.5, "Strong protection", ""),
-        (0.3, None, None, "Good protection by the point estimate", "No interval is given"),
+        (0.3, None, None, "Good protection by the point estimate", "Without an interval over speakers"),
     ],
 )
 def test_the_word_follows_the_targets_of_the_challenge(eer: float, low: Any, high: Any, badge: str, reach: str) -> None:
@@ -223,14 +221,16 @@ def test_the_interval_of_the_word_counts_in_scenarios_and_data_sets() -> None:
     stated = place | {"low": 0.15, "high": 0.28, "minimum_over_scenarios": {"perfect": perfect}}
     text = read(render_page({"format": 1, "conditions": rows, "summary": [stated]}, folder=".")).text
     assert " Between weak and moderate protection " in text
-    assert "24.0 % equal error rate interval 15.0\N{EN DASH}28.0 %" in text
+    assert "24.0 % equal error rate, the smallest on 2 data sets, interval 15.0\N{EN DASH}28.0 %" in text
     assert "the true level may lie anywhere from weak to moderate" in text
-    assert "would reach 43.2 % on these trials by chance, and less than 39.5 % in 1 of 20 cases" in text
+    assert "would measure about 43.2 % here, because the best of 1 attackers in each scenario is picked" in text
+    assert "and less than 39.5 % in 1 of 20 cases" in text
     rows[1]["intervals"]["eer.rocch"] = {"low": 0.09, "high": 0.28}
     rows[1]["n_enrolled"] = rows[2]["n_enrolled"] = 16
     text = read(render_page({"format": 1, "conditions": rows}, folder=".")).text
     assert " At best moderate protection (16 speakers: too few to say how little) " in text
-    assert "a perfect anonymiser, and" not in text
+    assert "About 20 speakers in place of 16 would narrow the interval to two of the five levels" in text
+    assert "Even perfect anonymisation" not in text
 
 
 def test_the_word_is_by_the_worst_list_and_by_the_worst_of_open_and_closed_sets() -> None:
@@ -248,20 +248,18 @@ def test_the_word_is_by_the_worst_list_and_by_the_worst_of_open_and_closed_sets(
 
     text = page(0.5, f=0.008, m=0.3, all=0.165)
     assert " Very weak protection " in text
-    assert " d, female 0.8 % equal error rate" in text.replace("\N{NO-BREAK SPACE}", " ")
+    assert " 0.8 % equal error rate on d, female" in text
     text = page(0.016, f=0.35, m=0.35, all=0.336)
     assert " Very weak protection " in text
     assert "is one of the enrolled (closed set)" in text.replace("\N{NO-BREAK SPACE}", " ")
-    assert " d 1.6 % equal error rate" in text.replace(
-        "\N{NO-BREAK SPACE}", " "
-    )  # the card and the sentence say the same
-    assert "33.6" not in text[: text.index("Original against")] if "Original against" in text else text
-    assert "the strongest attacker errs 1 in 62 times" in text
+    assert " 1.6 % equal error rate on d," in text  # the first screen has one rate
+    assert "33.6" not in text[: text.index("The verdict in detail")]
+    assert "the strongest attacker is wrong in 1 of 62 decisions" in text
     assert "enrolled (closed set)" not in page(0.5, f=0.35, m=0.35, all=0.336)
     text = page(0.5, centred=0.001, f=0.35, m=0.35, all=0.404)
     assert " Very weak protection " in text
-    assert "the strongest attacker errs 1 in 1,000 times" in text
-    assert "there the attacker subtracts from the scores of each model their mean (whole-list)" in text
+    assert "the strongest attacker is wrong in 1 of 1,000 decisions" in text
+    assert "it subtracts from the scores of each model their mean (whole-list)" in text
 
 
 @pytest.mark.parametrize(("individual", "told"), [(0.87506, True), (0.5, False)])
@@ -298,7 +296,7 @@ def test_the_worst_data_set_decides_and_original_speech_is_not_judged() -> None:
     assert " Moderate protection by the point" in read(render_page({"format": 1, "conditions": rows}, folder=".")).text
     text = read(render_page({"format": 1, "conditions": rows[:1]}, folder=".")).text
     assert " Not anonymised " in text
-    assert "protection " not in text[: text.index("Scenarios")]
+    assert "protection " not in text[: text.index("The verdict in detail")]
 
 
 def test_simulated_speech_is_named_at_the_top(results: dict[str, Any]) -> None:
@@ -323,7 +321,7 @@ def test_scores_that_cannot_be_read_are_named_and_the_others_drawn(
     results["conditions"] = [results["conditions"][0], results["conditions"][1] | {"scenario": "ignorant"}]
     text = read(render_page(results | {"summary": []}, folder=tmp_path)).text
     assert "No curve of original, gmm-ubm" in text
-    assert "Detection error trade-off." in text
+    assert "Detection error trade-off: " in text
 
 
 @pytest.mark.parametrize("name", ["../secret", "link"])
@@ -509,11 +507,11 @@ def test_differences_are_of_the_same_trials_and_turn_with_the_order(made: Any, t
     (results, folder), other = made, make_results(tmp_path, attackers=("gmm-ubm", "gmm-svm"), seed=1)
     systems = {"one": parse_results(results), "two": parse_results(other)}
     folders = {"one": folder, "two": tmp_path}
-    ((heading, gaps, problem),) = paired_rates(systems, folders)
-    assert (heading, problem) == ("two minus one: libri_test, semi-informed", "")
-    assert [name.partition(",")[0] for name in gaps][-2:] == ["gmm-ubm", "gmm-svm"]
-    assert sum("strongest of" in name for name in gaps) == 1
-    turned = paired_rates(dict(reversed(systems.items())), folders)[0][1]
+    ((other_name, where, gaps, problem),) = paired_rates(systems, folders)
+    assert (other_name, where, problem) == ("two", "libri_test, semi-informed", "")
+    assert {name.partition(",")[0] for name in gaps} >= {"gmm-ubm", "gmm-svm"}
+    assert ["strongest of" in name for name in gaps] == [True, *[False] * (len(gaps) - 1)]  # the verdict's comes first
+    turned = paired_rates(dict(reversed(systems.items())), folders)[0][2]
     for attacker, gap in gaps.items():
         if not attacker.startswith("strongest"):
             name = attacker.partition(",")[0]
@@ -523,7 +521,7 @@ def test_differences_are_of_the_same_trials_and_turn_with_the_order(made: Any, t
     for gap, back in zip(gaps.values(), turned.values(), strict=True):
         assert (gap.value, gap.low, gap.high) == pytest.approx((-back.value, -back.high, -back.low), abs=1e-12)
     (tmp_path / other["conditions"][-1]["key"]).unlink()
-    ((_, gaps, problem),) = paired_rates(systems, folders)
+    ((*_, gaps, problem),) = paired_rates(systems, folders)
     assert not gaps
     assert "No paired differences: " in problem
 
@@ -563,7 +561,7 @@ def test_averages_tell_the_largest_target_that_is_reached(results: dict[str, Any
     row = text[text.index("libri test") :]
     assert row.index("1.2 %") < row.index("23.5 % reaches 20 %")  # original speech first, and judged by no target
     assert "reaches" not in row[: row.index("23.5 %")]
-    assert "#averages" in [one.get("href") for one in reader.all_of("a")]
+    assert "averages" in [one.get("id") for one in reader.all_of("section")]
 
 
 def test_averages_tell_whose_they_are_and_their_interval(results: dict[str, Any]) -> None:
@@ -591,20 +589,14 @@ def test_linkability_within_the_sexes_is_not_taken_for_that_among_all(results: d
 # --- choices, worst cases and voices --------------------------------------------------------------
 
 
-def test_what_backends_were_chosen_and_why(results: dict[str, Any]) -> None:
+def test_the_chosen_backends_have_their_error_rate_over_folds(results: dict[str, Any]) -> None:
     chain = {"chain": "[cosine]", "eer": [0.1, 0.3], "cllr": [0.5, 0.7], "mean_eer": 0.2, "above_best": 0.05}
     choice = {"attacker": "<b>", "training": "set", "vectors": 1200, "speakers": 20, "chosen": "[cosine]"}
     choice |= {"why": "it is simple", "folds": [{"number": 1, "speakers": ["a", "b"], "targets": 7, "trials": 14}]}
     choice |= {"chains": [chain | {"standard_error": 0.01}, {"chain": "[lda: 9, cosine]", "why": "too few"}]}
     page = render_page(bare(results) | {"choices": [choice]}, folder=".")
     section = page[page.index('<section id="choices"') :]
-    for text in (
-        "&lt;b&gt; on set: [cosine]",
-        "because it is simple",
-        "20.00",
-        "5.00 \N{PLUS-MINUS SIGN} 1.00",
-        "too few",
-    ):
+    for text in ("&lt;b&gt;", "set", "[cosine]", "20.00\N{NO-BREAK SPACE}%"):
         assert text in section, text
 
 
@@ -630,7 +622,6 @@ def test_worst_cases_ranks_and_voices(results: dict[str, Any]) -> None:
     assert "\N{MINUS SIGN}3.25\N{NO-BREAK SPACE}dB" in alike
     assert "Voice similarity: libri_test" in alike
     assert 'href="data:image/png' in alike  # the bar of colours
-    assert {'href="#worst"', 'href="#voices"'} <= set(re.findall(r'href="#\w+"', page))
     bad = similarity(matrices={"oo": {"speakers": ["a", "b"], "values": [[7, 0], [0, 7]]}})
     assert "A plot is left out" in render_page(bare(results) | {"similarity": [bad]}, folder=".")
 
@@ -647,35 +638,83 @@ def test_the_first_screen_has_the_interval_of_the_minimum(results: dict[str, Any
     assert "which makes privacy seem worse rather than better" in before
 
 
-def test_two_plain_sentences_then_the_figure_what_speaks_against_it_and_the_names(results: dict[str, Any]) -> None:
-    results["details"] = "On set X gmm-svm has 7.4 %. Chance is 50 %."
-    results["caveats"] = ["Nobody measured words.", "Nor 1.9 points."]
-    head = read(
-        render_page(bare(results), folder=".").partition("</header>")[0] + "</header></main></div></body></html>"
-    )
-    places = [head.text.index(part) for part in (
-        "Asked whether two anonymised recordings are of the same person, the strongest attacker errs at most 1 in ",
-        "by chance it would err 1 in 2 times. Without anonymisation it",
-        "Equal error rate ",
-        "Nobody measured words. Nor 1.9 points.",
-        "1 warning bears on this verdict",
-        "Strongest attacker: gmm-",
-        "On set X gmm-svm has 7.4 %. Chance is 50 %.",
+def test_the_first_screen_has_few_words_and_everything_else_is_folded(results: dict[str, Any]) -> None:
+    """A manager reads a minute: the badge, one rate, who is found, what would help, and what speaks against it."""
+    for one in bare(results)["conditions"]:
+        one["speakers"] = [{"speaker": "anna", "linkability_mean": 0.95}, {"speaker": "berta", "linkability_mean": 0.9}]
+    checks = ("utility", "number of speakers", "overestimated privacy", "attacker strength")
+    results["sanity"] = [{"level": "warning", "check": check, "text": "At length."} for check in checks]
+    results["attackers_run"] = {"explained": dict.fromkeys(("gmm-ubm", "gmm-svm"), "a machine, on `vectors`")}
+    page = render_page(results, folder=".")
+    head = page.partition("<body>")[2].partition("</header>")[0]
+    text = " ".join(re.sub(r"<[^>]*>", " ", head).replace("&nbsp;", " ").split())
+    places = [text.index(part) for part in (
+        "Asked whether two anonymised recordings are of the same person, the strongest attacker is wrong in at most 1",
+        "decisions; a coin toss is wrong in 1 of 2.",
+        "equal error rate on libri_test",
+        "1 of 2 speakers are almost always found",
+        "Strongest attacker: a machine.",
+        "speakers are enough for this verdict",
+        "4 warnings about this result Attackers recognise even original speech poorly",
     )]  # fmt: skip
     assert places == sorted(places)
+    assert "At length" not in text
+    assert "Nobody measured" not in text  # the first three alone
+    assert len(text.split()) < 170
+    sections = page.count("<section ")
+    assert sections == page.count('<details class="part">') > 8
+    assert " open" not in "".join(re.findall("<details[^>]*>", page))
 
 
-def test_the_page_tells_what_was_inverted_and_aligned(results: dict[str, Any]) -> None:
+def test_names_of_speakers_are_replaced_in_tables_texts_and_utterances(results: dict[str, Any], tmp_path: Path) -> None:
+    for one in bare(results)["conditions"]:
+        one["speakers"] = [{"speaker": name, "linkability_mean": 0.5} for name in ("Zoë", "Anna Müller", "Anna")]
+        one["notes"] = {"linkability": "Zoë has one trial"}
+    text = "Anna and Zoë-take_3.wav; Annabel is nobody."
+    results["sanity"] = [{"level": "note", "check": "speaker overlap", "text": text}]
+    entry = similarity(matrices={"oo": {"speakers": ["Anna", "Zoë"], "values": [[1, 0], [0, 1]]}})
+    write_json(tmp_path / "results.json", results | {"similarity": [entry]})
+    options = ["--pseudonyms", "--title", "For <us>"]
+    done = CliRunner().invoke(main, ["page", str(tmp_path / "results.json"), *options])
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "S01 and S03-take_3.wav; Annabel is nobody." in page
+    assert not re.search(r"Zoë|Müller|Anna\b", page)
+    assert {"S01", "S02", "S03"} <= set(re.findall(r"<th[^>]*>(S\d\d)", page))
+    assert "Speakers' names are replaced by S01, S02, ... on this page." in page
+    assert "<title>For &lt;us&gt;</title>" in page
+    assert "mcadams</h1>" not in page
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ((0.02, 0.06, 0.01), "two protects more than one: 2.0 points [1.0, 6.0], p = 0.010"),
+        ((-0.02, -0.001, 0.0001), "two protects less than one: \N{MINUS SIGN}2.0 points"),
+        ((-0.0001, 0.02, 0.9), "No significant difference between one and two: 0.0 points"),
+    ],
+)
+def test_a_comparison_begins_with_its_verdict(
+    results: dict[str, Any], monkeypatch: pytest.MonkeyPatch, ends: tuple[float, float, float], said: str
+) -> None:
+    value, high, p_value = ends
+    gap = Interval(value, 0.01, high, p_value=p_value)
+    monkeypatch.setattr(page_module, "paired_rates", lambda *_: [("two", "set", {"a": gap}, "")])
+    sources = [(bare(results) | {"anonymiser": {"name": name}}, ".") for name in ("one", "two")]
+    text = read(render_comparison(sources, title="Which one?")).text
+    assert "Which one? Voice privacy report Which one?" in text
+    assert " ".join(said.replace("between one and two", "between two and one").split()) in text.replace(" :", ":")
+    assert "\N{MINUS SIGN}0.0" not in text
+    assert "corrected by Holm's method for the number of tests on this page" in text
+
+
+def test_the_page_tells_what_was_inverted(results: dict[str, Any]) -> None:
     undoing = {
         "background": "train_mcadams", "anonymizer": "mcadams", "parameter": "alpha", "known_by": "pairs",
         "recordings": 251, "speakers": 250, "cues": "both", "kernel": "Gaussian", "rmse": 0.0149, "spread": 0.1158,
     }  # fmt: skip
-    alignment = {
-        "background": "train_mcadams", "attacker": "ge2e-aligned", "pairs": 1004, "chosen": "centred",
-        "mean_reciprocal_rank": {"centred": 0.875},
-    }  # fmt: skip
-    page = render_page(bare(results) | {"undoing": [undoing], "alignments": [alignment]}, folder=".")
+    page = render_page(bare(results) | {"undoing": [undoing]}, folder=".")
     section = page.partition('<section id="inversions"')[2]
-    for text in ("train_mcadams", "mcadams (from pairs)", "0.0149", "0.1158", "ge2e-aligned", "1,004", "0.875"):
+    for text in ("train_mcadams", "mcadams (from pairs)", "0.0149", "0.1158"):
         assert text in section
     assert 'id="inversions"' not in render_page(bare(results), folder=".")

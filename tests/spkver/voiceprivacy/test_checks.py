@@ -374,11 +374,10 @@ def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
     average = {"dataset": "x", "split": "test", "scenario": "semi-informed", "eer_percent": 10.0}
     said, details = verdict_on(rows(o=0.02, i=0.3, l=0.09, s=0.1), averages=[average])
     assert said.startswith(
-        "Asked whether two anonymised recordings are of the same person, the strongest attacker errs"
+        "Asked whether two anonymised recordings are of the same person, the strongest attacker is wrong"
     )
     assert (
-        "errs 1 in 11 times; by chance it would err 1 in 2 times. That is an equal error rate of 9.0 % (90 % interval"
-        in said
+        "1 of 11 decisions; a coin toss is wrong in 1 of 2. That is an equal error rate of 9.0 % (90 % interval" in said
     )
     assert "7.0 % to 11.0 %) on x_test, 30 enrolled speakers; without anonymisation it is 2.0 %; chance" in said
     assert details.startswith("The strongest attacker is a (lazy-informed, which anonymises its enrolment speech)")
@@ -388,7 +387,7 @@ def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
     assert "nothing can be said of its privacy" in verdict_on(rows(o=0.02))[0]
     offsets = [row | {"centred": {"value": 0.01, "low": 0.0, "high": 0.02}} for row in rows(o=0.02, s=0.4)]
     said = verdict_on(offsets)[0]
-    assert "errs 1 in 100 times" in said
+    assert "is wrong in 1 of 100 decisions" in said
     assert (
         "0.0 % to 2.0 %), where it subtracts from the scores of each model their mean (whole-list), on x_test" in said
     )
@@ -397,7 +396,7 @@ def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
     assert said.startswith(
         "Asked whether an original and an anonymised recording are of the same person, the strongest"
     )
-    assert "errs at most 1 in 48 times; by chance" in said  # the upper end is 2.1 %
+    assert "is wrong in at most 1 of 48 decisions; a coin toss" in said  # the upper end is 2.1 %
 
 
 def test_averages_weigh_corpora_and_report_the_targets_reached() -> None:
@@ -447,12 +446,12 @@ def test_averages_of_a_named_attacker_are_by_the_challenges_reading() -> None:
 @pytest.mark.parametrize(
     ("attackers", "served", "expected", "words"),
     [
-        ("gmm-svm campplus", "", {"networks": ["campplus"]}, "networks: campplus"),
-        ("gmm-svm campplus", "gmm-svm", {"names": ["gmm-svm"]}, "Attackers without any result: campplus. "),
+        ("gmm-svm campplus", "", {"networks": ["campplus"]}, "Attackers run: 2, 1 of them with a neural"),
+        ("gmm-svm campplus", "gmm-svm", {"names": ["gmm-svm"]}, "Attackers not run, or failed: campplus. "),
         ("gmm-svm", "", {"networks": []}, "no neural network"),
         ("gmm-svm scores:elsewhere", "", {"of_others": ["scores-elsewhere"]}, "upper bound of the privacy"),
         # the second fusion comes with the first
-        ("gmm-svm fusion", "gmm-svm fusion fusion-inverted", {"undoing": ["fusion-inverted"]}, "fusion-inverted"),
+        ("gmm-svm fusion", "gmm-svm fusion fusion-inverted", {"undoing": ["fusion-inverted"]}, "Attackers run: 3, "),
     ],
 )
 def test_who_attacked(attackers: str, served: str, expected: dict[str, list[str]], words: str) -> None:
