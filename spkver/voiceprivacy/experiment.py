@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from spkbase.configuration import load_config, read_yaml
-from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.console import ResumableCommand, log_option, worker_options
 from spkbase.errors import ConfigError, DataError
 from spkbase.runs import Ended, Run, start_run
 from spkbase.showing import one_line
@@ -127,6 +127,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     @click.option("--config", "config_file", type=_PATH, help="YAML file, such as the challenges' in config/.")
     @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a configuration key.")
     @worker_options
+    @log_option
     @click.option("--allow-pipes", is_flag=True, help="Run shell commands that a wav.scp holds: only if you trust it.")
     @click.option("--until", type=click.Choice(list(STEPS)), default="report", help="Stop after this step.")
     @click.option("--force", is_flag=True, help="Redo every step, even if it is up to date.")
@@ -158,14 +159,14 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         if data != SIMULATED and until == "simulation":
             text = f"there is nothing to simulate: --data is {data}"
             raise ConfigError(text, remedy=f"give --data {SIMULATED}, or another step")
-        with echo_log(logging.INFO), start_run(output, config, jobs=jobs, force=force) as run:
+        with start_run(output, config, jobs=jobs, force=force) as run:
             speech = run.path(SIMULATED).resolve() if data == SIMULATED else Path(data)
-            experiment = Experiment(run, speech, suffix, config, until, allow_pipes, names)
+            experiment = Experiment(replace(run, quiet=True), speech, suffix, config, until, allow_pipes, names)
             try:
                 if data == SIMULATED:
                     experiment.begin("simulation")
                     click.echo("Generating SIMULATED speech: synthetic voices of eSpeak NG, not recordings of people.")
-                    with run.timed("simulation"):
+                    with experiment.run.timed("simulation"):
                         if force and is_simulated(speech):
                             shutil.rmtree(speech)
                         simulate_voiceprivacy(speech, config.simulation, jobs=run.jobs)
