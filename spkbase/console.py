@@ -302,4 +302,5 @@ class _EchoHandler(logging.Handler):
             text = f"{record.levelname.capitalize()}: {text}"
         from tqdm import tqdm
 
-        tqdm.write(text, file=sys.stderr)  # above the progress bar, if there is one
+        with tqdm.external_write_mode(file=sys.stderr):  # above the progress bar, if there is one
+            click.echo(text, err=True)

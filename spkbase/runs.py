@@ -44,7 +44,6 @@ Json = dict[str, Any]
 State = Literal["done", "stale", "missing", "damaged"]
 REPORT = "report"  # the last stage of a recipe
 
-_BEGUN = "it was begun"
 _STEP = ""  # in which stages are made, in any folder
 _LOG, _STAGES, _SOURCES = "run.log", "stages.json", "sources.json"
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "h5py", "soundfile", "soxr")
@@ -465,7 +464,7 @@ def read_records(folder: Path) -> tuple[dict[str, Json], dict[str, str]]:
 def stage_status(
     stage: str, artefact: str, state: State, why: str = "", seconds: float | None = None, *, step: str = ""
 ) -> Json:
-    """Return the entry of a stage in `read_status`; alone in its step, it is one of "scores of A", "scores of B"."""
+    """Return the entry of a stage in `read_status`; its step is named by what precedes " of ", as in "scores of A"."""
     part = (step or stage).partition(" of ")[0]
     return {"stage": stage, "step": part, "artefact": artefact, "state": state, "why": why, "seconds": seconds}
 
@@ -500,17 +499,15 @@ def read_status(
     output = Path(output)
     if not output.is_dir():
         raise DataError("no such folder", file=output, remedy="give the output folder of a recipe")
-    statuses, runs = [], dict[str, str]()
+    statuses, runs = list[Json](), dict[str, str]()
     for parent, folders, files in os.walk(output):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         folder = Path(parent)
         runs[parent] = parent if _LOG in files else runs.get(str(folder.parent), parent)
-        here = {"folder": parent, "run": runs[parent], "in_use": is_in_use(folder)}
-        if _STAGES in files:
-            statuses.append(here | _stages_of_folder(folder, verify))
-        for record, read in (readers or {}).items():
-            if record in files and (stage := read(folder)) is not None:
-                statuses.append({**here, "stages": [stage], "others": []})
+        found = [_stages_of_folder(folder, verify)] if _STAGES in files else []
+        others = [read(folder) for record, read in (readers or {}).items() if record in files]
+        found += [{"stages": [stage], "others": []} for stage in others if stage is not None]
+        statuses += [{"folder": parent, "run": runs[parent], "in_use": is_in_use(folder), **one} for one in found]
     if not statuses and not (output / _LOG).is_file():
         raise DataError("no run in this folder: there is no stages.json", file=output)
     place = str(output)
@@ -535,18 +532,18 @@ def format_status(folders: Sequence[Json], *, every: bool = False, steps: Sequen
         groups: dict[str, list[Json]] = {}
         for stage in (stage for status in parts for stage in status["stages"]):
             groups.setdefault(stage[key], []).append(stage)
-        begun = [name for name in steps if groups.keys() <= {*steps} and name in groups]
+        known = [name for name in steps if groups.keys() <= {*steps} and name in groups]
         width = max(map(len, groups), default=0)
-        for name in dict.fromkeys([*begun, *groups]):
+        for name in dict.fromkeys([*known, *groups]):
             left = [stage for stage in groups[name] if stage["state"] != "done"]
-            left = [stage for stage in left if is_busy and stage["why"] == _BEGUN] or left  # what the run is making
-            state = "done" if not left else "running" if is_busy and left[0]["why"] == _BEGUN else left[0]["state"]
+            begun = [stage for stage in left if is_busy and stage["state"] == "missing" and stage["why"]]
+            state = "running" if begun else left[0]["state"] if left else "done"
             done = [stage["seconds"] for stage in groups[name] if stage["state"] == "done"]
             counted = "" if every else f"{len(done):5} of {len(groups[name]):3}"
             spent = "" if None in done or not done else f"{sum(done):9.1f} s"
-            why = f"  {'' if every else left[0]['stage'] + ': '}{left[0]['why']}" if left else ""
+            why = "".join(f"  {'' if every else one['stage'] + ': '}{one['why']}" for one in (begun or left)[:1])
             lines.append(f"  {name:{width}}  {state:7}{counted}{spent}{why}".rstrip())
-        lines += [f"  {name:{width}}  due" for name in (steps[steps.index(begun[-1]) + 1 :] if begun else ())]
+        lines += [f"  {name:{width}}  due" for name in (steps[steps.index(known[-1]) + 1 :] if known else ())]
         lines += [f"  {name}: of an earlier configuration" for status in parts for name in status["others"]]
     return "\n".join(lines)
 
@@ -617,7 +614,7 @@ def _stages_of_folder(folder: Path, verify: bool) -> Json:
     for artefact, name in plan.items():
         entry = entries.get(artefact, {})
         state: State = _state_of_files(folder, entry, verify=verify) if entry.get("fingerprint") else "missing"
-        whys = {"damaged": "it has changed since it was written", "missing": _BEGUN if entry else ""}
+        whys = {"damaged": "it has changed since it was written", "missing": "it was begun" if entry else ""}
         why = whys.get(state, "")
         if state == "done" and (why := _outdated(entry["origin"], sources.get(name, []), current, reasons)):
             state, reasons[name] = "stale", why.split(": ", 1)[-1]
