@@ -241,6 +241,16 @@ def together(*options: Decorator) -> Decorator:
     return decorate
 
 
+log_option = click.option(
+    *("-v", "--verbose"),
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, _, verbose: ctx.with_resource(echo_log(logging.DEBUG if verbose else logging.INFO)),
+    help="Show the details too, which are in run.log.",
+)
+"""Shows log lines while a command runs."""
+
+
 def worker_options(command: Function) -> Function:
     """Add the options ``--jobs`` and ``--engine`` to a `Command`, which gets `jobs` alone; its maps run on the engine.
 
@@ -280,12 +290,17 @@ def _is_output(parameter: click.Parameter) -> bool:
 
 
 class _EchoHandler(logging.Handler):
+    warned: frozenset[str] = frozenset()
+
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record to standard error, with its level unless that is INFO; skip records for log files only."""
-        if getattr(record, "file_only", False):
+        """Write a record to standard error, a warning with its level and once; skip records for log files only."""
+        text = record.getMessage()
+        if getattr(record, "file_only", False) or text in self.warned:
             return
-        level = "" if record.levelno == logging.INFO else f"{record.levelname.capitalize()}: "
-        if "tqdm" in sys.modules and sys.stderr.isatty():  # a separate line, above the progress bar
-            sys.modules["tqdm"].tqdm.write(level + record.getMessage(), file=sys.stderr)
-        else:
-            click.echo(level + record.getMessage(), err=True)
+        if record.levelno >= logging.WARNING:
+            self.warned |= {text}
+            text = f"{record.levelname.capitalize()}: {text}"
+        from tqdm import tqdm
+
+        with tqdm.external_write_mode(file=sys.stderr):  # above the progress bar, if there is one
+            click.echo(text, err=True)

@@ -19,6 +19,7 @@ import re
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -43,6 +44,7 @@ Json = dict[str, Any]
 State = Literal["done", "stale", "missing", "damaged"]
 REPORT = "report"  # the last stage of a recipe
 
+_STEP = ""  # in which stages are made, in any folder
 _LOG, _STAGES, _SOURCES = "run.log", "stages.json", "sources.json"
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "h5py", "soundfile", "soxr")
 _TEMPORARY = re.compile(rf"\..*\.[a-z0-9_]{{8}}{re.escape(TEMPORARY)}(\..*)?")
@@ -133,7 +135,7 @@ class Run:
     force : bool
         Make every stage again.
     quiet : bool
-        Log the stages only to the file: for steps inside a larger run.
+        The stages are details, for the log file: in a step of a larger run.
     only, until : str or None
         Make only this stage, for which the earlier ones must be up to date; or all stages until this one.
     timings : dict
@@ -168,14 +170,18 @@ class Run:
 
     def tell(self, text: str, *values: object) -> None:
         """Log a line about a stage."""
-        logger.info(text, *values, extra={"file_only": self.quiet})
+        logger.log(logging.DEBUG if self.quiet else logging.INFO, text, *values)
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Time a stage, or a step that leaves no artefact."""
-        logger.info("%s: started", name, extra={"file_only": True})
-        started = time.perf_counter()
-        yield
+        """Time a stage, or a step, which may have several stages."""
+        global _STEP
+        logger.debug("%s: started", name)
+        before, _STEP, started = _STEP, _STEP or name, time.perf_counter()
+        try:
+            yield
+        finally:
+            _STEP = before
         self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - started
         self.tell("%s: %.1f s", name, self.timings[name])
 
@@ -222,15 +228,16 @@ class Run:
             else:
                 if state == "damaged":
                     logger.warning("%s has changed since it was written: it is made again", self.path(artefact))
-                self.note(artefact, {"stage": name, "origin": origin.value})  # begun
                 with self.timed(name):
+                    begun = {"stage": name, "step": _STEP, "origin": origin.value}
+                    self.note(artefact, begun)
                     make(self.path(artefact))
                 files = {}
                 for file in (artefact, *also):
                     size, changed = size_and_time(self.path(file))
                     files[file] = {"size": size, "time": changed, "sha256": file_digest(self.path(file))}
-                made = {"stage": name, "fingerprint": origin.fingerprint, "origin": origin.value, "files": files}
-                self.note(artefact, {**made, "seconds": round(self.timings[name], 3)})
+                made = {"fingerprint": origin.fingerprint, "files": files, "seconds": round(self.timings[name], 3)}
+                self.note(artefact, {**begun, **made})
         if name in (self.only, self.until) and name != REPORT:
             raise Ended(name)
         return Stage(self, artefact, origin, read, is_made=is_meant)
@@ -357,7 +364,7 @@ def start_run(
             text = f"output folder cannot be written: {error.strerror}"
             raise DataError(text, file=output, remedy="choose another output folder") from error
         try:
-            logger.info("spkver %s: %s", __version__, " ".join(sys.argv))
+            logger.debug("spkver %s: %s", __version__, " ".join(sys.argv))
             if is_ours and (count := remove_temporaries(output)):
                 logger.info("removed %d files that an earlier run was writing when it was killed", count)
             write_yaml(output / "config.yaml", config)
@@ -454,9 +461,12 @@ def read_records(folder: Path) -> tuple[dict[str, Json], dict[str, str]]:
     return (entries, plan) if isinstance(entries, dict) and isinstance(plan, dict) else ({}, {})
 
 
-def stage_status(stage: str, artefact: str, state: State, why: str = "", seconds: float | None = None) -> Json:
-    """Return the entry of a stage in `read_status`."""
-    return {"stage": stage, "artefact": artefact, "state": state, "why": why, "seconds": seconds}
+def stage_status(
+    stage: str, artefact: str, state: State, why: str = "", seconds: float | None = None, *, step: str = ""
+) -> Json:
+    """Return the entry of a stage in `read_status`; its step is named by what precedes " of ", as in "scores of A"."""
+    part = (step or stage).partition(" of ")[0]
+    return {"stage": stage, "step": part, "artefact": artefact, "state": state, "why": why, "seconds": seconds}
 
 
 def read_status(
@@ -476,10 +486,10 @@ def read_status(
     Returns
     -------
     list of dict
-        For each folder ``folder``, ``in_use`` (a run uses it), ``stages`` in the order of the last run, each
-        with ``stage``, ``artefact``, ``state`` ("done"; "stale": made from inputs other than the next run would use;
-        "missing"; "damaged": changed since it was written), ``why`` and ``seconds``, and ``others``: artefacts of
-        earlier configurations, which the last run did not use.
+        For each folder ``folder``, ``run`` (that of the whole run), ``in_use`` (a run uses it), ``stages`` in the order
+        of the last run, each with ``stage``, ``step``, ``artefact``, ``state`` ("done"; "stale": made from inputs other
+        than the next run would use; "missing"; "damaged": changed since it was written), ``why`` and ``seconds``, and
+        ``others``: artefacts of earlier configurations, which the last run did not use.
 
     Raises
     ------
@@ -489,51 +499,52 @@ def read_status(
     output = Path(output)
     if not output.is_dir():
         raise DataError("no such folder", file=output, remedy="give the output folder of a recipe")
-    statuses = []
+    statuses, runs = list[Json](), dict[str, str]()
     for parent, folders, files in os.walk(output):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         folder = Path(parent)
-        if _STAGES in files:
-            statuses.append(_folder_status(folder, verify))
-        for record, read in (readers or {}).items():
-            if record in files and (stage := read(folder)) is not None:
-                statuses.append({"folder": parent, "in_use": is_in_use(folder), "stages": [stage], "others": []})
+        runs[parent] = parent if _LOG in files else runs.get(str(folder.parent), parent)
+        found = [_stages_of_folder(folder, verify)] if _STAGES in files else []
+        others = [read(folder) for record, read in (readers or {}).items() if record in files]
+        found += [{"stages": [stage], "others": []} for stage in others if stage is not None]
+        statuses += [{"folder": parent, "run": runs[parent], "in_use": is_in_use(folder), **one} for one in found]
     if not statuses and not (output / _LOG).is_file():
         raise DataError("no run in this folder: there is no stages.json", file=output)
-    return statuses or [{"folder": str(output), "in_use": is_in_use(output), "stages": [], "others": []}]
+    place = str(output)
+    return statuses or [{"folder": place, "run": place, "in_use": is_in_use(output), "stages": [], "others": []}]
 
 
-def format_status(folders: Sequence[Json], *, every: bool = False) -> str:
-    """Return a line on how many stages are done, then a line a stage.
+def format_status(folders: Sequence[Json], *, every: bool = False, steps: Sequence[str] = ()) -> str:
+    """Return a line on how many stages are done, then a line a step, or a line a stage if `every` one is asked for.
 
-    Stages in several folders are counted for each folder or kind of file at the top, unless `every` one is asked for.
+    If a run has begun one of `steps`, which are in their order, those after the last that has begun are due.
     """
-    states = [stage["state"] for status in folders for stage in status["stages"]]
-    left = [stage["stage"] for status in folders for stage in status["stages"] if stage["state"] != "done"]
-    counts = [f"{states.count(state)} {state}" for state in ("stale", "missing", "damaged") if state in states]
-    lines = [", ".join([f"{states.count('done')} of {len(states)} stages done", *counts])]
-    lines[0] += f"; next: {left[0]}" if left else ""
-    if len(folders) > 1 and not every:
-        root, groups = Path(os.path.commonpath([one["folder"] for one in folders])), dict[str, list[Json]]()
-        for status in folders:
-            for stage in status["stages"]:
-                place = (Path(status["folder"]) / stage["artefact"]).relative_to(root.parent)
-                groups.setdefault(place.parts[1] if len(place.parts) > 1 else str(place), []).append(stage)
-        busy = "a" if any(status["in_use"] for status in folders) else "no"
-        lines += ["", f"{root}: {busy} run is at work in it"]
-        for name, stages in groups.items():
-            done = [stage for stage in stages if stage["state"] == "done"]
-            why = next((f"  {one['state']}: {one['stage']}, {one['why']}" for one in stages if one not in done), "")
-            seconds = sum(stage["seconds"] or 0 for stage in done)
-            lines.append(f"  {name:24}  {len(done):4} of {len(stages):4} done  {seconds:8.1f} s{why}".rstrip(", "))
-        return "\n".join(lines)
-    for status in folders:
-        lines += ["", f"{status['folder']}: {'a' if status['in_use'] else 'no'} run is at work in it"]
-        width = max((len(stage["stage"]) for stage in status["stages"]), default=0)
-        for stage in status["stages"]:
-            seconds = "" if stage["seconds"] is None else f"{stage['seconds']:8.1f} s"
-            lines.append(f"  {stage['stage']:{width}}  {stage['state']:7}  {stage['why'] or seconds}".rstrip())
-        lines += [f"  {name}: of an earlier configuration" for name in status["others"]]
+    whole = [stage for status in folders for stage in status["stages"]]
+    states = Counter(stage["state"] for stage in whole)
+    lines = [f"{states['done']} of {len(whole)} stages done"]
+    lines[0] += "".join(f", {number} {state}" for state, number in states.items() if state != "done")
+    lines[0] += "".join([f"; next: {stage['stage']}" for stage in whole if stage["state"] != "done"][:1])
+    place, key = ("folder", "stage") if every else ("run", "step")
+    for folder in dict.fromkeys(status[place] for status in folders):
+        parts = [status for status in folders if status[place] == folder]
+        is_busy = any(status["in_use"] for status in parts)
+        lines += ["", f"{folder}: {'a' if is_busy else 'no'} run is at work in it"]
+        groups: dict[str, list[Json]] = {}
+        for stage in (stage for status in parts for stage in status["stages"]):
+            groups.setdefault(stage[key], []).append(stage)
+        known = [name for name in steps if groups.keys() <= {*steps} and name in groups]
+        width = max(map(len, groups), default=0)
+        for name in dict.fromkeys([*known, *groups]):
+            left = [stage for stage in groups[name] if stage["state"] != "done"]
+            begun = [stage for stage in left if is_busy and stage["state"] == "missing" and stage["why"]]
+            state = "running" if begun else left[0]["state"] if left else "done"
+            done = [stage["seconds"] for stage in groups[name] if stage["state"] == "done"]
+            counted = "" if every else f"{len(done):5} of {len(groups[name]):3}"
+            spent = "" if None in done or not done else f"{sum(done):9.1f} s"
+            why = "".join(f"  {'' if every else one['stage'] + ': '}{one['why']}" for one in (begun or left)[:1])
+            lines.append(f"  {name:{width}}  {state:7}{counted}{spent}{why}".rstrip())
+        lines += [f"  {name:{width}}  due" for name in (steps[steps.index(known[-1]) + 1 :] if known else ())]
+        lines += [f"  {name}: of an earlier configuration" for status in parts for name in status["others"]]
     return "\n".join(lines)
 
 
@@ -543,15 +554,16 @@ def _logging_to(path: Path) -> Iterator[None]:
     handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name.split(".")[0] in OURS)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(min(level, logging.INFO) if level else logging.INFO)
+    levels = {logger: logger.level for logger in map(logging.getLogger, OURS)}
+    logging.getLogger().addHandler(handler)
     try:
+        for logger in levels:
+            logger.setLevel(logging.DEBUG)
         yield
     finally:
-        root.setLevel(level)
-        root.removeHandler(handler)
+        for logger, before in levels.items():
+            logger.setLevel(before)
+        logging.getLogger().removeHandler(handler)
         handler.close()
 
 
@@ -593,7 +605,7 @@ def _state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State
     return "done"
 
 
-def _folder_status(folder: Path, verify: bool) -> Json:
+def _stages_of_folder(folder: Path, verify: bool) -> Json:
     entries, plan = read_records(folder)
     sources = _read_json(folder / _SOURCES)
     current: Json = {name: entries.get(artefact, {}).get("fingerprint") for artefact, name in plan.items()}
@@ -606,9 +618,10 @@ def _folder_status(folder: Path, verify: bool) -> Json:
         why = whys.get(state, "")
         if state == "done" and (why := _outdated(entry["origin"], sources.get(name, []), current, reasons)):
             state, reasons[name] = "stale", why.split(": ", 1)[-1]
-        stages.append(stage_status(name, artefact, state, why, entry.get("seconds") if state == "done" else None))
+        seconds = entry.get("seconds") if state == "done" else None
+        stages.append(stage_status(name, artefact, state, why, seconds, step=entry.get("step", "")))
     others = sorted(name for name in entries if name not in plan and (folder / name).is_file())
-    return {"folder": str(folder), "in_use": is_in_use(folder), "stages": stages, "others": others}
+    return {"stages": stages, "others": others}
 
 
 def _outdated(origin: Json, stamps: list[Any], current: Json, reasons: Mapping[str, str]) -> str:

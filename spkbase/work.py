@@ -19,21 +19,22 @@ engine can run it. Pass large inputs as references to files (`spkbase.arrays`) o
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import pickle
 import signal
 import sys
 import threading
-import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, repeat
+from math import inf
 from multiprocessing import active_children, resource_tracker
 from pathlib import Path
 from typing import Any, TypeVar
@@ -52,7 +53,7 @@ logger = logging.getLogger(__name__)
 WAIT = 60.0  # seconds to wait for the scheduler of a cluster and its first worker
 
 _SLICE = 2  # tasks per worker in a slice; two slices are under way
-_SECONDS_BETWEEN_LOG_LINES = 10.0
+_SECONDS_BETWEEN_LOG_LINES = 30.0
 _LOCAL = ("auto", "threads", "loky")
 _REGISTERED = {"ray": ("ray.util.joblib", "ray"), "spark": ("joblibspark", "joblibspark")}
 _ENGINE: ContextVar[tuple[str, Any]] = ContextVar("engine", default=("auto", None))  # with the client of a Dask cluster
@@ -60,6 +61,8 @@ _ENGINE: ContextVar[tuple[str, Any]] = ContextVar("engine", default=("auto", Non
 # with several threads BLAS adds in another order, and the last bits differ, so all products use one
 _BEFORE: dict[Any, int] = {}  # number of threads that each limited library had
 _N_BLOCKS = 0
+_BAR: Any = None  # of the outermost loop
+_PART = 0.0, 1.0  # of the bar, which an inner loop would fill
 _LIMIT_LOCK = threading.Lock()
 
 
@@ -134,27 +137,47 @@ def stop_workers() -> None:
         get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
+class _LogFile(io.StringIO):
+    """Logs the lines that tqdm writes."""
+
+    def write(self, text: str) -> int:
+        if text.strip():
+            logger.info(text.strip())
+        return len(text)
+
+
 def progress(
     items: Iterable[Item], *, description: str, total: int | None = None, sizes: Sequence[int] | None = None
-) -> Iterator[Item]:
-    """Yield items; show a progress bar on a terminal or in a notebook, else log a line every ten seconds.
+) -> Generator[Item, None, None]:
+    """Yield items; show a bar with the time left on a terminal or in a notebook, else log a line every half minute.
 
-    Progress counts the items out of `total`, or the `sizes` of the items.
+    Progress counts the items out of `total`, or the `sizes` of the items. The outermost loop has the bar; a loop within
+    it fills the part of the present item.
     """
+    global _BAR, _PART
     from tqdm import tqdm
 
-    total = total if sizes is None else sum(sizes)
-    number, of_all = 0, f" of {total}" if total else ""
-    started = last = time.monotonic()
-    how: Any = {} if sys.stderr.isatty() or "ipykernel" in sys.modules else {"disable": True}  # else TQDM_DISABLE holds
-    with tqdm(desc=description, total=total, leave=False, delay=0.5, **how) as bar:
+    (low, high), is_outer, done, total = _PART, _BAR is None, 0, total if sizes is None else sum(sizes)
+    if is_outer:
+        wait, file, bar = 0.5, sys.stderr, "|{bar}|"
+        if not (sys.stderr.isatty() or "ipykernel" in sys.modules):
+            wait, file, bar = _SECONDS_BETWEEN_LOG_LINES, _LogFile(), "after"
+        form = "{desc}{postfix}: {percentage:.0f} % " + bar + " {elapsed}, {remaining} left"
+        how: Any = {"file": file, "delay": wait, "mininterval": wait, "miniters": 0, "smoothing": 0}
+        _BAR = tqdm(desc=description, total=1, leave=False, bar_format=form, **how)
+    try:
         for item, size in zip(items, repeat(1) if sizes is None else sizes, strict=sizes is not None):
+            start, end = (low + (high - low) * min(number / (total or inf), 1) for number in (done, done + size))
+            _PART = start, end
             yield item
-            bar.update(size)
-            number, now = number + size, time.monotonic()
-            if bar.disable and now - last >= _SECONDS_BETWEEN_LOG_LINES:
-                last = now
-                logger.info("%s: %d%s after %.0f s", description, number, of_all, now - started)
+            done += size
+            _BAR.set_postfix_str("" if is_outer else description, refresh=False)
+            _BAR.update(max(end - _BAR.n, 0.0))  # a second inner loop does not move it back
+    finally:
+        _PART = low, high
+        if is_outer:
+            _BAR.close()
+            _BAR = None
 
 
 @dataclass(frozen=True)
@@ -225,7 +248,9 @@ class Work:
             results = _map_on_threads(function, items, jobs)
         else:
             results = _map_by_joblib(kind, function, items, jobs)
-        return progress(results, description=description, total=total, sizes=sizes) if description else results
+        if not description or kind == "serial":  # a task of a map that shows its own progress
+            return results
+        return progress(results, description=description, total=total, sizes=sizes)
 
 
 ALL_CORES = Work()

@@ -1,6 +1,7 @@
 """The wheel and the installed commands."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from spkbase.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = Path(sys.executable).parent
+INSTALL = (ROOT / "docs/install.md").read_text()
 
 
 @pytest.mark.parametrize("command", ["spkver", "spkver-eval"])
@@ -28,6 +30,18 @@ def test_commands_work_beside_another_evaluation_package(command, tmp_path):
     assert __version__ in run.stdout
     run = subprocess.run([SCRIPTS / command, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "Usage:" in run.stdout
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_tab_completion_completes_commands_in_bash_and_is_there_for_zsh():
+    """By the lines of docs/install.md."""
+    environment = {**os.environ, "PATH": f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}"}
+    lines = re.findall(r'^(eval "\$\((.*) spkver\)") +# a line for (\S+)$', INSTALL, re.MULTILINE)
+    assert [file for *_, file in lines] == ["~/.bashrc", "~/.zshrc"]
+    code = f"{lines[0][0]}\nCOMP_WORDS=(spkver rsr2015 g) COMP_CWORD=2\n_spkver_completion spkver\necho $COMPREPLY\n"
+    for script, said in ((code, "gmm-ubm\n"), (f"{lines[1][1]} spkver | head -1", "#compdef spkver\n")):
+        run = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=True)
+        assert (run.stdout, run.stderr) == (said, "")
 
 
 def test_another_evaluation_package_that_is_imported_already_is_named(tmp_path):
@@ -45,6 +59,60 @@ def test_another_evaluation_package_that_is_imported_already_is_named(tmp_path):
 
 def test_both_packages_tell_the_version():
     assert evaluation.__version__ == spkver.__version__ == __version__
+
+
+MODULES = {"scikit-learn": "sklearn", "PyYAML": "yaml", "Jinja2": "jinja2"}  # of packages with another name
+
+
+def small_installs():
+    """All packages of an installation, and the lists that docs/install.md installs in their place, the longer first."""
+    parser = ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    every = {line.split()[0] for line in parser["options"]["install_requires"].strip().splitlines()}
+    return every, [set(line.split()) for line in re.findall(r"--no-deps \.\npip install (.*)", INSTALL)]
+
+
+def without(packages, code, folder):
+    """Run code as if these packages were not installed."""
+    names = sorted(MODULES.get(name, name) for name in packages)
+    code = f"import sys\nsys.modules |= dict.fromkeys({names!r})\n{code}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_small_installs_leave_out_librosa_and_what_metrics_do_not_need(tmp_path):
+    every, (core, metrics) = small_installs()
+    assert core == every - {"librosa"}
+    assert metrics < core
+    for name, ends in (("s", ("1.5", "-0.3", "-2", "0.7")), ("k", ("target", "nontarget", "nontarget", "target"))):
+        rows = zip(("a x", "a y", "b x", "b y"), ends, strict=True)
+        (tmp_path / name).write_text("".join(f"{pair} {end}\n" for pair, end in rows))
+    code = "from spkver.evaluation_cli import main; main(['metrics', '-s', 's', '-k', 'k'])"
+    done = without(every - metrics, code, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "EER" in done.stdout
+    # librosa is named by the one preset that needs it
+    code = (
+        "import numpy as np\nfrom spkver.features import PRESETS, FeatureConfig\n"
+        "from spkver.features.extraction import features_of_signals\n"
+        "from spkbase.errors import SpkverError\nsignal = np.random.default_rng(0).normal(size=16000) / 10\n"
+        "for name in PRESETS:\n    config = FeatureConfig(**PRESETS[name])\n    try:\n"
+        "        features_of_signals([signal], [np.random.default_rng(1)], config)\n"
+        "    except SpkverError as error:\n        print(name, error)\n"
+    )
+    done = without({"librosa", "numba", "llvmlite"}, code, tmp_path)
+    assert done.stdout.startswith("librosa the preset librosa needs librosa"), done.stderr
+    assert done.stdout.endswith("(pip install librosa)\n")
+    assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_recipe_and_a_report_run_without_librosa(tmp_path):
+    pytest.importorskip("espeakng_loader")
+    code = "from spkver.cli import main; main(['demo', '--output', 'demo'])"
+    done = without({"librosa", "numba", "llvmlite"}, code, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "demo/voiceprivacy/report.html").is_file()
 
 
 def extras():

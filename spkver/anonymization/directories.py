@@ -194,19 +194,19 @@ def make_twin(
         remove_temporaries(target)  # unfinished files of a killed run
         if due:
             (target / "wav.scp").unlink(missing_ok=True)
-            by = header["anonymizer"]["name"]
-            logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), len(tasks), by)
+            doing = header["anonymizer"]["name"].replace("the inverse of", "inverting")
+            logger.debug("%s: %s, %d of %d utterances", source.name, doing, len(due), len(tasks))
             _write_record(target, record)  # marks the folder as ours
             files.make_folder(target / "wav")
             problems, batches, write = Problems(), chunks(due, _BATCH), partial(_write_outputs, change=change)
             sizes = [*map(len, batches)]
-            for made in Work(jobs).map(write, batches, processes=True, description="anonymising", sizes=sizes):
+            for made in Work(jobs).map(write, batches, processes=True, description=doing, sizes=sizes):
                 done = {name: {"made_by": made_by, **entry} for name, entry in problems.sift(made.items()).items()}
                 append_line(target / JOURNAL, done)  # kept if the process dies
                 record["files"] |= done
             problems.raise_if_any()
         else:
-            logger.info("%s: all %d utterances are up to date in %s", source.name, len(tasks), target)
+            logger.debug("%s: all %d utterances are up to date in %s", source.name, len(tasks), target)
         for utterance in record["files"].keys() - source.recordings.keys():
             _output(target, utterance).unlink(missing_ok=True)
             del record["files"][utterance]

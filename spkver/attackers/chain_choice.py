@@ -327,7 +327,7 @@ def fitting_chain(name: str, chains: Sequence[str], sessions: Embeddings, n_utte
     chain = next(carried, parsed[-1])
     if chain != parsed[0]:
         text = "%s: %d utterances of %d training speakers are too few for %s"
-        logger.info(text, name, n_utterances, n_speakers, chains[0])
+        logger.debug(text, name, n_utterances, n_speakers, chains[0])
     most = {"nap": n_sessions - n_speakers, "pca": min(n_sessions - 1, dimension), "lda": n_speakers - 1}
     fitted = []
     for step in chain:

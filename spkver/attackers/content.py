@@ -305,7 +305,7 @@ class ContentAttacker:
         speech = training.versions[0]
         background = self._background(speech)
         method, why = choose_method(background, self.config.methods(), extracted.seed)
-        logger.info("%s: %s, %s", self.name, method, why)
+        logger.debug("%s: %s, %s", self.name, method, why)
         facts = {"attacker": self.name, "training": speech.name, "chosen": str(method), "why": why}
         write_json(make_folder(extracted.run.path(f"{training.folder}/{self.name}")) / "choice.json", facts)
         return method, [text for texts in background.values() for text in texts]
@@ -327,7 +327,7 @@ class ContentAttacker:
         """Return the texts of each training speaker; empty if there are none."""
         if not self._file(training).is_file():
             text = "%s: %s has no transcripts: the enrolled texts define which words are common"
-            logger.info(text, self.name, training.path)
+            logger.debug(text, self.name, training.path)
             return {}
         texts = self._read(training)
         speakers = sorted(training.by_speaker().items())

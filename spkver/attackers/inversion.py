@@ -46,7 +46,7 @@ LEAST = 10
 _DRAWS, _MOST_DRAWS = 1200, 6  # anonymised versions to aim at, and of one recording at most
 _KEY = 8  # digits of a key
 _MOST = 4000  # background recordings to invert at most; attackers learn from no more
-_WARPING = "how far speech is warped"
+_WARPING = "estimating the warp"
 _PAIRS, _SECONDS, _GRID, _LONGER, _EXPLAINED = 6, 3.0, 13, 0.05, 0.8  # see `known_anonymizer`
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
 

@@ -119,14 +119,14 @@ class FunctionProcess:
         reply = pipes[1].readline()
         said = self._said()
         if said:
-            logger.info("attacker %s prints: %s", self.name, said, extra={"file_only": True})
+            logger.debug("attacker %s prints: %s", self.name, said)
         if not reply:
             status = self._process.wait()
             how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
             raise DataError(f"its process {how}{': ' if said else ''}{said[-_SHOWN:]}")
         answer = json.loads(reply)
         if "error" in answer:
-            logger.info("attacker %s\n%s", self.name, answer["traceback"], extra={"file_only": True})
+            logger.debug("attacker %s\n%s", self.name, answer["traceback"])
             raise DataError(answer["error"])
         return list(answer["values"])
 

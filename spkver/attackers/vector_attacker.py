@@ -129,7 +129,7 @@ class VectorAttacker:
             found = stage.value
             chosen = next(row for row in found["chains"] if row["chain"] == found["chosen"])
             who, is_fold = (self.name, versions[0].name), {"file_only": training.name.startswith("folds/")}
-            logger.info("%s on %s: %s", *who, found["chosen"], extra=is_fold)
+            logger.debug("%s on %s: %s", *who, found["chosen"])
             if not found["folds"] and len(choice.chains) != 1 and not self.is_fitted:
                 logger.warning("%s on %s: %s", *who, found["why"], extra=is_fold)
             if folds := chosen.get("no_slope"):

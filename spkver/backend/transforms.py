@@ -207,7 +207,7 @@ def regularised(covariance: Floats, n_free: int, *, shrink: float | None = None,
         spread = (n_free + 1 - 2 / size) * (squares - trace**2 / size)
         share = ((1 - 2 / size) * squares + trace**2) / spread if spread > 0 else 1.0
         shrink = min(1.0, share)
-        logger.info("the %s is singular: shrunk by %.3g", what, shrink)
+        logger.debug("the %s is singular: shrunk by %.3g", what, shrink)
     shrunk: Floats = (1 - shrink) * covariance + shrink * trace / size * np.eye(size)
     if is_singular(shrunk):
         raise DataError(f"the {what} is singular with shrink {shrink:g}", remedy="raise shrink, or leave it out")

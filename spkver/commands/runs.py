@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from spkbase.console import FILE, Command, ResumableCommand, path_option, worker_options
+from spkbase.console import FILE, Command, ResumableCommand, log_option, path_option, worker_options
 
 SUFFIX = "_mcadams"
 
@@ -17,6 +17,7 @@ SUFFIX = "_mcadams"
 @click.command("demo", cls=ResumableCommand)
 @path_option("-o", "--output", default=Path("demo"), help="Folder for all results.")
 @worker_options
+@log_option
 @click.pass_context
 def demo(context: click.Context, output: Path, jobs: int | None) -> None:
     """Run both recipes on SIMULATED speech: speaker verification, and how much identity an anonymiser leaves.
@@ -56,7 +57,7 @@ and go on with spkver status {output}, spkver-eval --help, spkver split --help (
 @click.option("--stages", is_flag=True, help="Show a line for each stage.")
 @click.option("--verify", is_flag=True, help="Compare the SHA-256 of all files, not their sizes and times alone.")
 def status(output: Path, as_json: bool, stages: bool, verify: bool) -> None:
-    """Show how many stages of each step of the run in OUTPUT are done; which are stale, missing or damaged, and why.
+    """Show which steps of the run in OUTPUT are done, running or due; what is stale, missing or damaged, and why.
 
     Configuration and lists are those of the last run; libraries and audio files are compared with the present ones.
     Nothing is changed: you can call it while a run is active.
@@ -66,9 +67,10 @@ def status(output: Path, as_json: bool, stages: bool, verify: bool) -> None:
     """
     from spkbase.runs import format_status, read_status
     from spkver.anonymization import RECORD
+    from spkver.voiceprivacy import STEPS
 
     folders = read_status(output, {RECORD: twin_status}, verify=verify)
-    click.echo(json.dumps(folders, indent=1) if as_json else format_status(folders, every=stages))
+    click.echo(json.dumps(folders, indent=1) if as_json else format_status(folders, every=stages, steps=list(STEPS)))
 
 
 def twin_status(folder: Path) -> dict[str, Any] | None:

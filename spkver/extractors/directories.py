@@ -55,7 +55,7 @@ def embed_directory(
     work : Work
         Worker processes; the result does not depend on their number.
     quiet : bool
-        Do not warn of recordings that are resampled.
+        Do not warn of recordings that are resampled, nor tell that all vectors are there.
     most_lacking : float
         Share of the recordings that may have no vector: the file is then written without them.
 
@@ -85,7 +85,7 @@ def embed_directory(
     made_by = digest_of("vectors", extraction.record, versions())
     origin = digest_of(made_by, [[name, source.speakers[name], digests[name]] for name in recordings])
     if _origin(path) == origin:
-        logger.info("%s: all %d vectors are up to date", path, len(recordings))
+        logger.log(logging.DEBUG if quiet else logging.INFO, "%s: all %d vectors are up to date", path, len(recordings))
         return read_embeddings(path)
     finished = path.with_name(f"{path.name}.unfinished")
     vectors = {
@@ -96,7 +96,7 @@ def embed_directory(
         if digests.get(name) == digest
     }
     if vectors:
-        logger.info("%d of %d vectors reused from an earlier run", len(vectors), len(recordings))
+        logger.debug("%d of %d vectors reused from an earlier run", len(vectors), len(recordings))
     due = [(name, audio.absolute()) for name, audio in recordings.items() if name not in vectors]
     problems, tasks = Problems(), chunks(due, extraction.batch)
     results = work.map(extractor, tasks, processes=True, description="vectors", sizes=[*map(len, tasks)])

@@ -20,6 +20,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.packages import imported
 from spkbase.work import one_blas_thread
 from spkver.features.config import FeatureConfig
 
@@ -147,8 +148,7 @@ def librosa_mfcc(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, NDAr
     log_energy : ndarray of shape (T,)
         T follows the frames of `spkver.features.cepstra`: frames are not centred, the signal is not padded.
     """
-    import librosa
-
+    librosa = imported("librosa", "librosa", "the preset librosa")
     window, shift = config.window_samples, config.shift_samples
     if len(samples) < window:
         return np.empty((0, config.n_cepstra), samples.dtype), np.empty(0, samples.dtype)

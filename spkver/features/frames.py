@@ -304,7 +304,7 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     size = shape[0] * shape[1] * np.dtype(config.dtype).itemsize
     if size > config.memory_gb * 1e9 or ships_items():
         if not ships_items():
-            logger.info("frames need %.1f GB, more than features.memory_gb: they are kept in %s", size / 1e9, folder)
+            logger.debug("frames need %.1f GB, more than features.memory_gb: they are kept in %s", size / 1e9, folder)
         return Frames(table.ids, offsets, keep_rows(folder, shape, config.dtype, blocks))
     values = np.empty(shape, config.dtype)
     fill_rows([values], ((block,) for block in blocks))

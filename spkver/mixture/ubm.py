@@ -266,14 +266,14 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
         likelihoods.append(accumulator.mean_log_likelihood)
         sizes.append(mixture.n_components)
         text = "UBM, %d Gaussians: mean log-likelihood %.6f nat per frame"
-        logger.info(text, sizes[-1], likelihoods[-1], extra={"file_only": True})
+        logger.debug(text, sizes[-1], likelihoods[-1])
         if split_number is None:
             mixture = full_m_step(accumulator, mixture, reference=moment, limits=limits)
         else:
             mixture = m_step(_revive(accumulator), lowest=limits[0] * moment, highest=limits[1] * moment)
     if left:
         text = "UBM, %d Gaussians, %d EM iterations: mean log-likelihood %.6f nat per frame, in the first %.6f"
-        logger.info(text, sizes[-1], len(sizes), likelihoods[-1], likelihoods[0])
+        logger.debug(text, sizes[-1], len(sizes), likelihoods[-1], likelihoods[0])
     parameters = mixture.weights, mixture.means, mixture.variances
     return TrainedUbm(*parameters, moment, np.array(likelihoods), np.array(sizes, np.int64))
 

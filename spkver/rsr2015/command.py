@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.console import ResumableCommand, echo_log, path_option, worker_options
+from spkbase.console import ResumableCommand, log_option, path_option, worker_options
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
@@ -63,16 +62,15 @@ def recipe_command(
         if corpus != "simulated" and not Path(corpus).is_dir():
             remedy = "give the root of RSR2015, which holds sph and key, or 'simulated'"
             raise DataError("no such folder", file=corpus, remedy=remedy)
-        with echo_log(logging.INFO):
-            try:
-                with start_run(output, chosen, **how) as run:
-                    folder = Path(corpus)
-                    if corpus == "simulated":
-                        folder = _simulated(run, chosen)
-                    run = run.limited(lambda plan: recipe(plan, folder, chosen))
-                    click.echo(recipe(run, folder, chosen))
-            except Ended:
-                click.echo(format_status(read_status(output)))
+        try:
+            with start_run(output, chosen, **how) as run:
+                folder = Path(corpus)
+                if corpus == "simulated":
+                    folder = _simulated(run, chosen)
+                run = run.limited(lambda plan: recipe(plan, folder, chosen))
+                click.echo(recipe(run, folder, chosen))
+        except Ended:
+            click.echo(format_status(read_status(output)))
 
     options: list[Callable] = [
         click.option("--corpus", required=True, metavar="DIR", help="RSR2015 tree with sph/ and key/, or 'simulated'."),
@@ -80,6 +78,7 @@ def recipe_command(
         path_option("--config", "config_file", help="YAML file of changes to the recipe's configuration."),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
         worker_options,
+        log_option,
         *(_LIMITS if has_stages else []),
     ]
     for option in reversed(options):

@@ -245,7 +245,7 @@ def train_joint_factors(
             sums_of_blocks = [residual_sums(*block, scales) for block in model_blocks(channel, left)]
             second, cross, likelihood = (sum(parts) for parts in zip(*sums_of_blocks, strict=True))
             likelihoods[number] = likelihood / len(left)
-            logger.info("residual round %d: %.6f nat per speaker", number + 1, likelihoods[number])
+            logger.debug("residual round %d: %.6f nat per speaker", number + 1, likelihoods[number])
             scales = residual_m_step(second, cross, scales)
     matrices = speaker.loadings, channel.loadings, scales
     history = np.stack([speaker.log_likelihoods, channel.log_likelihoods, likelihoods])

@@ -247,7 +247,7 @@ def train_total_variability(
         sums = e_step(model, statistics, work=work)
         likelihoods.append(sums.log_likelihood / sums.n_segments)
         text = "total variability, EM iteration %d: mean log-likelihood %.6f nat per segment"
-        logger.info(text, number + 1, likelihoods[-1], extra={"file_only": True})
+        logger.debug(text, number + 1, likelihoods[-1])
         loadings = updated(model, sums, config.minimum_divergence, work=work)
     return TotalVariability(loadings, model.means, model.factors, model.weights, np.array(likelihoods))
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from evaluation.utility import CALIBRATIONS, compare_voices, matrix_of_voices
 from spkbase.errors import DataError
 from spkbase.files import file_digest, load_json, write_json
 from spkbase.runs import Run, Stage
-from spkbase.work import Work
+from spkbase.work import Work, progress
 from spkver.voiceprivacy.condition_metrics import assess_condition
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.scores import Scored
@@ -113,9 +113,9 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
         groups.setdefault((condition.dataset, condition.attacker), []).append(condition)
     stages: dict[tuple[str, str], Stage[list[Condition]]] = {}
     with run.timed("evaluation"):
-        for (dataset, attacker), group in groups.items():
+        for (dataset, attacker), group in progress(groups.items(), description="evaluation", total=len(groups)):
             files = sorted({f"{one.lists}/{name}" for one in group for name in ("trials", "utt2spk", "spk2gender")})
-            stages[dataset, attacker] = replace(run, quiet=True).stage(
+            stages[dataset, attacker] = run.stage(
                 f"numbers of {attacker} on {dataset}{suffix}",
                 f"numbers/{dataset}{suffix}/{attacker}.json",
                 make=partial(_assess_all, run=run, conditions=group, config=config, seed=seed),
@@ -141,15 +141,16 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
             evidence[name] = [entry for entries in found for entry in entries]
         write_json(path, evidence)
 
-    evidence: Stage[Json] = run.stage(
-        "evidence",
-        f"evidence{suffix}.json",
-        make=make,
-        read=load_json,
-        inputs=[config, seed],
-        after=list(stages.values()),
-        libraries=("numpy", "scipy"),
-    )
+    with run.timed("evaluation"):
+        evidence: Stage[Json] = run.stage(
+            "evidence",
+            f"evidence{suffix}.json",
+            make=make,
+            read=load_json,
+            inputs=[config, seed],
+            after=list(stages.values()),
+            libraries=("numpy", "scipy"),
+        )
     experiment.end("evaluation", f"{run.path('numbers')}")
     minima: reports.Minima = {
         (entry["dataset"], entry["gender"], entry["scenario"]): {
@@ -170,7 +171,7 @@ def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: E
         partial(assess_condition, output=run.output, config=config, seed=seed),
         [conditions[row] for row in order],
         processes=True,
-        description=f"conditions of {conditions[0].attacker} on {conditions[0].dataset}",
+        description=f"{conditions[0].attacker} on {conditions[0].dataset}",
     )
     rows = dict(zip(order, found, strict=True))
     write_json(path, [rows[row].to_dict() for row in range(len(conditions))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import click
 from evaluation.reports import headlines, overall, parse_results, read_results
 from evaluation.uncertainty import Interval
 from spkbase.configuration import load_config, read_yaml
-from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.console import ResumableCommand, log_option, worker_options
 from spkbase.errors import ConfigError, DataError
 from spkbase.runs import Ended, Run, start_run
 from spkbase.showing import one_line
@@ -132,6 +132,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     @click.option("--config", "config_file", type=_PATH, help="YAML file, such as the challenges' in config/.")
     @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a configuration key.")
     @worker_options
+    @log_option
     @click.option("--allow-pipes", is_flag=True, help="Run shell commands that a wav.scp holds: only if you trust it.")
     @click.option("--until", type=click.Choice(list(STEPS)), default="report", help="Stop after this step.")
     @click.option("--force", is_flag=True, help="Redo every step, even if it is up to date.")
@@ -176,15 +177,15 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         if data != SIMULATED and until == "simulation":
             text = f"there is nothing to simulate: --data is {data}"
             raise ConfigError(text, remedy=f"give --data {SIMULATED}, or another step")
-        with echo_log(logging.INFO), start_run(output, config, jobs=jobs, force=force) as run:
+        with start_run(output, config, jobs=jobs, force=force) as run:
             speech = run.path(SIMULATED).resolve() if data == SIMULATED else Path(data)
-            page_options = {"title": title, "pseudonyms": pseudonyms}
-            experiment = Experiment(run, speech, suffix, config, until, allow_pipes, names, page_options)
+            page_options, quiet = {"title": title, "pseudonyms": pseudonyms}, replace(run, quiet=True)
+            experiment = Experiment(quiet, speech, suffix, config, until, allow_pipes, names, page_options)
             try:
                 if data == SIMULATED:
                     experiment.begin("simulation")
                     click.echo("Generating SIMULATED speech: synthetic voices of eSpeak NG, not recordings of people.")
-                    with run.timed("simulation"):
+                    with experiment.run.timed("simulation"):
                         if force and is_simulated(speech):
                             shutil.rmtree(speech)
                         simulate_voiceprivacy(speech, config.simulation, jobs=run.jobs)

@@ -73,8 +73,8 @@ def check(experiment: Experiment) -> Sets:
             logger.warning("%s: %d utterances were left out on both sides: %s", record, len(dropped), few(dropped))
         _check_speech(experiment, sets)
         check_attackers(attackers, sets, experiment.suffix)
-    if not sets.missing:
-        check_audio(run, sets, experiment.suffix)
+        if not sets.missing:
+            check_audio(run, sets, experiment.suffix)
     if sets.rates:
         logger.info("sampling rates: %s", sets.rates)
     if experiment.until != "checks":  # estimated time, and attackers that cannot run here
@@ -87,7 +87,7 @@ def check(experiment: Experiment) -> Sets:
         for line in (*describe_absent(config), *filter(None, [describe_unwatched(config)])):
             logger.warning("%s", line)
         if config.attackers == default_attackers():
-            logger.info("attackers that run only if they are named: %s", ", ".join(named_only()))
+            logger.debug("attackers that run only if they are named: %s", ", ".join(named_only()))
     if is_simulated(experiment.data):
         click.echo("The speech is SIMULATED: synthetic voices of eSpeak NG, not recordings of people.")
     experiment.end("checks", f"{len(sets.datasets)} sets, {len(sets.original)} data directories")

@@ -126,7 +126,7 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
 
     # existing files with equal results stay, with their date
     same = to_json({name: value for name, value in results.items() if name not in _OF_ONE_RUN} | experiment.page)
-    run.stage("page", "report.html", make=make, read=Path, inputs=same, libraries=("matplotlib", "numpy"), also=files)
+    run.stage("report", "report.html", make=make, read=Path, inputs=same, libraries=("matplotlib", "numpy"), also=files)
     shown = reports.format_outcomes(outcomes)
     logger.info("results\n%s", shown, extra={"file_only": True})
     warnings = [one for one in sanity if one["level"] == "warning" and one["check"] not in _IN_THE_VERDICT]
@@ -286,7 +286,7 @@ def write_challenge_files(
         file.unlink(missing_ok=True)  # left by an earlier run with another attacker
     if not protocol:
         text = "%s is not written: challenge.attacker names no attacker"
-        logger.info(text, path.name, extra={"file_only": True})
+        logger.debug(text, path.name)
     elif sections := list(_rank_sections(rows, utility)):  # user-supplied attackers may serve none of the conditions
         challenges.write_rank_file(path, [challenges.Section(challenges.PROTOCOL, [protocol]), *sections])
         for ending, file in parts.items():

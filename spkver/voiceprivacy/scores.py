@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import logging
 import shutil
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby, product
 from pathlib import Path
@@ -28,10 +28,11 @@ import numpy as np
 from evaluation.formats import read_scores, write_scores
 from evaluation.trials import INVERTING, ONE_MODEL, Scores
 from spkbase.errors import DataError, Problems, SpkverError
-from spkbase.files import load_json, make_folder, write_json
+from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.plugins import TimeLimitError
 from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
+from spkbase.work import progress
 from spkver.attackers import ENDING, Extracted, Fusion, cut, fuse, learn_weights
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.plan import Plan, PlanRow, highest, trial_name
@@ -148,7 +149,7 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
                 _derive(directory.recordings, plan=plan, run=run, done=done)
             row.attacker.extract(extracted, row.attack)
 
-        for row in plan.due:
+        for row in progress(plan.due, description="extraction", sizes=_new_recordings(plan.due)):
             failures.attempt(row.name, [row.file], partial(read, row))
         write_json(file, {name: sorted(of) for name, of in lacking.items()})
     experiment.end("extraction", f"{len(plan.due)} lists of trials, {run.path(WORK)}")
@@ -166,11 +167,11 @@ def fit(experiment: Experiment, plan: Plan, extracted: Extracted, failures: Fail
     experiment.begin("training")
     models: dict[tuple[str, str], Any] = {}
     with experiment.run.timed("training"):
-        for row in plan.due:
-            if row.file not in failures.of_rows and row.model not in models:
-                same = [other.file for other in plan.due if other.model == row.model]
-                learn = partial(row.attacker.fit, extracted, row.attack.training)
-                models[row.model] = failures.attempt(row.name, same, learn)
+        first = {row.model: row for row in reversed(plan.due) if row.file not in failures.of_rows}
+        for model, row in progress([*first.items()][::-1], description="training", total=len(first)):
+            same = [other.file for other in plan.due if other.model == model]
+            learn = partial(row.attacker.fit, extracted, row.attack.training)
+            models[model] = failures.attempt(row.name, same, learn)
     experiment.end("training", f"{len(models)} models, {experiment.run.path('attackers')}")
     return models
 
@@ -199,12 +200,15 @@ def score(
         If all attackers of a trial list fail and a built-in one is among them: then the data are at fault.
     """
     experiment.begin("scores")
-    run, conditions = replace(experiment.run, quiet=True), list[Scored]()
+    run, conditions = experiment.run, list[Scored]()
+    counted = progress(plan.due, description="scores", total=len(plan.due))
     stages: dict[str, Stage[Any]] = {}  # by the file of the scores or weights
     outside = {spec.name for spec, _ in experiment.attackers if spec.row is None}
 
     def scored(row: PlanRow) -> None:
         """Score a row unless its scores are up to date."""
+        if row.is_due and not row.members:
+            next(counted)
         members, origin = [one for one in row.members if one.file in stages], row.origin
         if row.file in failures.of_rows or (row.members and not members):
             return
@@ -236,11 +240,11 @@ def score(
         if (done := failures.attempt(row.name, [row.file], stage)) is not None:
             stages[row.file] = done
 
-    with experiment.run.timed("scores"):
+    with run.timed("scores"), closing(counted):
         for row in (row for row in plan.of_folds if row.is_due):
             scored(row)
-        for (dataset, scenario), of_scenario in groupby(plan.rows, lambda row: (row.dataset, row.scenario)):
-            started, rows = time.perf_counter(), list(of_scenario)
+        for (dataset, _), of_scenario in groupby(plan.rows, lambda row: (row.dataset, row.scenario)):
+            rows = list(of_scenario)
             alone = [row for row in rows if not row.members]
             for row in alone:
                 scored(row)
@@ -252,11 +256,7 @@ def score(
                 if error := failures.of_rows.get(row.file):
                     _note(experiment, row, error)
             assert dataset is not None
-            found = list(_conditions(run, sets, dataset, rows, plan, stages))
-            seconds = time.perf_counter() - started
-            where = dataset.name, scenario.name if scenario else ""
-            logger.info("%s, %s: %d lists of trials scored in %.1f s", *where, len(found), seconds)
-            conditions += found
+            conditions += _conditions(run, sets, dataset, rows, plan, stages)
     experiment.end("scores", f"{len(conditions)} conditions by {', '.join(experiment.config.attackers)}")
     return conditions
 
@@ -281,6 +281,19 @@ def reason_of(error: Exception) -> str:
     """Return the message of an error in one line, with the type if the error is not ours."""
     text = str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())
+
+
+def _new_recordings(rows: Sequence[PlanRow]) -> list[int]:
+    """Return how many recordings each row is the first to need; rows with one source of vectors share them."""
+    seen, counts = set[Any](), []
+    for row in rows:
+        source = getattr(row.attacker, "source", None)
+        features = getattr(source, "features", None)
+        what = fingerprint(features.extraction() if features else source.record if source else row.name)
+        needed = {(what, one.path): len(one.recordings) for one in row.attack.directories}
+        counts.append(sum(needed[key] for key in needed.keys() - seen))
+        seen |= needed.keys()
+    return counts
 
 
 def _derive(recordings: Mapping[str, Path], *, plan: Plan, run: Run, done: set[Path]) -> None:
@@ -360,7 +373,7 @@ def _note(experiment: Experiment, row: PlanRow, error: Exception) -> None:
     experiment.failures.append(names | what)
     logger.warning("%s: %s has no scores: %s", Path(row.file).parents[1], row.name, reason_of(error))
     if not isinstance(error, SpkverError):
-        logger.info("%s", row.name, exc_info=error, extra={"file_only": True})
+        logger.debug("%s", row.name, exc_info=error)
 
 
 def _conditions(

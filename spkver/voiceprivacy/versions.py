@@ -9,6 +9,7 @@ from typing import Any
 from spkbase.configuration import to_dict
 from spkbase.errors import Problems, few
 from spkbase.files import load_json
+from spkbase.work import progress
 from spkver.anonymization import BUILT_IN, RECORD, AnonymizerConfig, anonymize_datadir, recorded_anonymizer
 from spkver.audio import usable_recordings
 from spkver.datadir import DataDir, check_twin
@@ -65,10 +66,8 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
         return made
 
     experiment.begin("anonymisation")
-    if anonymizer is not None:
-        with run.timed("anonymisation"):
-            for name in sets.missing:
-                versions[name] = (make(name, "", anonymizer.of(sides.get(name, "")), seed),)
+    with run.timed("anonymisation"):
+        if anonymizer is not None:
             for name, side in sides.items():
                 config, beside = anonymizer.of(side), ("training",) if side == "training" else ("enrolment", "trials")
                 found = None if name in sets.missing else versions[name][0]
@@ -78,26 +77,32 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
                 elif why and max(map(anonymizer.draws, beside)) > 1:
                     once[name] = why
             whole = [name for one in sets.datasets if not set(one.tested) & once.keys() for name in one.tested]
+            due = [(name, 1) for name in sets.missing]
             for name in dict.fromkeys([*sets.training_sets, *whole]):
-                # the challenge's own random numbers do not depend on the seed: a second version would equal the first
-                config = replace(anonymizer.of(sides[name]), seeding="utterance")
-                for draw in range(2, 1 + (1 if name in once else anonymizer.draws(sides[name]))):
-                    made = make(name, f"-draw{draw}", config, seed + draw)
+                due += [(name, draw) for draw in range(2, 1 + (1 if name in once else anonymizer.draws(sides[name])))]
+            sizes = [len(sets.original[name].recordings) for name, _ in due]
+            for name, draw in progress(due, description="anonymisation", sizes=sizes):
+                config = anonymizer.of(sides.get(name, ""))
+                if draw == 1:
+                    versions[name] = (make(name, "", config, seed),)
+                elif name not in once:
+                    # the challenge's own random numbers do not depend on the seed: a second version equals the first
+                    made = make(name, f"-draw{draw}", replace(config, seeding="utterance"), seed + draw)
                     first, compared = versions[name][0].recordings, spaced(sorted(made.recordings))
-                    if draw == 2 and all(
-                        first[one].read_bytes() == made.recordings[one].read_bytes() for one in compared
+                    if draw > 2 or any(
+                        first[one].read_bytes() != made.recordings[one].read_bytes() for one in compared
                     ):
+                        versions[name] = (*versions[name], made)
+                    else:
                         why = "since a second version is equal to the first: the anonymiser uses no random numbers"
                         once[name] = why
-                        break
-                    versions[name] = (*versions[name], made)
             for why in dict.fromkeys(once.values()):
                 names = [f"{name}{suffix}" for name in once if once[name] == why]
                 logger.warning("%s: one anonymised version only, %s", few(names), why)
             problems.raise_if_any()
-    whole_sets = replace(sets, versions=versions, once=once)
-    if sets.missing:
-        check_audio(run, whole_sets, suffix)
+        whole_sets = replace(sets, versions=versions, once=once)
+        if sets.missing:
+            check_audio(run, whole_sets, suffix)
     experiment.end("anonymisation", f"{len(sets.missing)} directories below {run.path(FOLDER)}")
     return whole_sets
 

@@ -87,7 +87,8 @@ def test_log_lines_are_echoed_with_their_level(capsys):
     before = logging.getLogger("spkver").level
     with echo_log(logging.INFO):
         logger.info("step one")
-        logger.warning("careful")
+        for _ in range(2):
+            logger.warning("careful")
         logger.debug("details")
         logger.error("only in the log", extra={"file_only": True})
     logger.info("after")

@@ -2,11 +2,15 @@
 
 import logging
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
+import termios
 import time
 import tracemalloc
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -18,7 +22,7 @@ from joblib import register_parallel_backend
 from joblib.parallel import ParallelBackendBase
 
 from spkbase.errors import ConfigError, DataError, WorkerError
-from spkbase.work import Work, chunks, engine_kind, ships_items, stop_workers, use_engine
+from spkbase.work import Work, chunks, engine_kind, progress, ships_items, stop_workers, use_engine
 
 WAYS = [(1, False), (5, True), (2, False)]
 
@@ -124,15 +128,43 @@ def test_an_error_is_all_that_is_said_of_a_map(tmp_path):
     assert (run.stdout, run.stderr) == ("integer division or modulo by zero\n" * 5, "")
 
 
-def test_progress_counts_what_items_hold(caplog, monkeypatch):
+def test_progress_counts_what_items_hold_and_what_loops_within_have_done(caplog, monkeypatch):
     monkeypatch.setattr("spkbase.work._SECONDS_BETWEEN_LOG_LINES", 0.0)
     batches = chunks("abcde", 2)
     with caplog.at_level(logging.INFO):
         found = list(Work(1).map(str.upper, batches, processes=True, description="letters", sizes=[*map(len, batches)]))
     assert found == ["AB", "CD", "E"]
-    assert [record.getMessage().split(" after")[0] for record in caplog.records] == [
-        f"letters: {number} of 5" for number in (2, 4, 5)
-    ]
+    told = [record.getMessage().split(" after")[0] for record in caplog.records]
+    assert told == [f"letters: {share} %" for share in (0, 40, 80, 100)]
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        for _ in progress(range(2), description="outer", total=2):
+            for _ in Work(1).map(abs, [1, 2], description="inner"):
+                pass
+            with suppress(ZeroDivisionError):  # a loop that an error ends does not stay
+                for _ in progress(range(9), description="ends", total=9):
+                    raise ZeroDivisionError
+    told = [record.getMessage().split(" after")[0] for record in caplog.records]
+    shares = [("outer", 0), ("outer, inner", 25), ("outer, inner", 50), ("outer", 50)]
+    shares += [("outer, inner", 75), ("outer, inner", 100), ("outer", 100)]
+    assert told == [f"{name}: {share} %" for name, share in shares]
+
+
+def test_progress_is_one_bar_with_the_time_left_on_a_terminal_and_a_rare_line_elsewhere():
+    code = (
+        "import time\nfrom spkbase.console import echo_log\nfrom spkbase.work import progress\n"
+        "with echo_log():\n    for _ in progress(range(4), description='outer', total=4):\n"
+        "        for _ in progress(range(4), description='inner', total=4):\n            time.sleep(0.1)\n"
+    )
+    main, other = pty.openpty()
+    termios.tcsetwinsize(other, (24, 80))
+    subprocess.run([sys.executable, "-c", code], stderr=other, check=True)
+    shown = os.read(main, 65536).decode()
+    assert re.search(r"\router, inner: \d+ % \|█+.*\| 00:0\d, 00:0\d left", shown)
+    assert "\n" not in shown
+    assert shown.endswith("\r")  # the bar is taken away
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 MEGABYTES = 2

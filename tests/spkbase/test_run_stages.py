@@ -11,7 +11,7 @@ from command_lines import passes, refused
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import write_text
-from spkbase.runs import REPORT, Ended, Run, append_line, format_status, read_status, start_run, versions
+from spkbase.runs import REPORT, Ended, Run, append_line, format_status, read_status, sole_use, start_run, versions
 
 
 @pytest.fixture
@@ -202,6 +202,40 @@ def test_status_of_a_finished_run(output, source):
     source.write_text("7")
     assert read_status(output)[0]["stages"][0]["why"] == f"{source} changed"
     assert read_status(output)[0]["stages"][2]["why"] == f"depends on 'double': {source} changed"
+
+
+def test_status_has_a_line_a_step_of_stages_in_any_folder(tmp_path):
+    """Steps are done, running or due; stages that no step holds are named "WHAT of WHICH"."""
+    run = Run(tmp_path / "out", quiet=True)
+
+    def made(name, folder, make=lambda path: write_text(path, "")):
+        run.below(folder).stage(name, f"{name}.txt", make=make, read=Path.read_text)
+
+    def shown():
+        lines = format_status(read_status(run.output), steps=["checks", "training", "utility", "report"]).splitlines()
+        return [" ".join(line.split()[:5]) for line in lines[3:]]
+
+    with run.timed("checks"), run.timed("audio"):
+        made("audio", "checked")
+    with run.timed("training"):
+        made("ubm", "first")
+        made("ubm", "second")
+
+        def watched(path):
+            with sole_use(run.output / "third"):
+                lines = shown()
+            assert lines == ["checks done 1 of 1", "training running 2 of 3", "utility due", "report due"]
+            write_text(path, "")
+
+        made("ubm", "third", watched)
+    assert shown() == ["checks done 1 of 1", "training done 3 of 3", "utility due", "report due"]
+    assert len(format_status(read_status(run.output), every=True).splitlines()) == 1 + 4 * 3
+    alone = Run(tmp_path / "alone", quiet=True)
+    for name in ("models of a", "models of b"):
+        alone.stage(name, f"{name}.txt", make=lambda path: write_text(path, ""), read=Path.read_text)
+    assert [line.split()[:4] for line in format_status(read_status(alone.output)).splitlines()[3:]] == [
+        ["models", "done", "2", "of"]
+    ]
 
 
 def test_the_command_tells_and_changes_nothing(output, tmp_path):

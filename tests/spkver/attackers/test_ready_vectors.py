@@ -102,7 +102,7 @@ def test_what_a_function_prints_is_no_score(tmp_path, caplog):
         "    return score\n"
     )
     process = FunctionProcess("mine", f"{tmp_path}/talks.py:attack")
-    with caplog.at_level("INFO"):
+    with caplog.at_level("DEBUG"):
         assert process.ask({"training": {"s": ["s.wav"]}, "seed": 1}, 60) == []
         sides = {"enrolment": {"a": ["a.wav", "b.wav"]}, "tested": {"t": "t.wav"}}
         assert process.ask({**sides, "trials": [["a", "t"]]}, 60) == [3.0]

@@ -38,8 +38,8 @@ def test_every_command_has_an_example_that_parses(words, command):
     for example in examples:
         arguments = shlex.split(example)
         assert arguments[: len(words.split())] == words.split()
-        context = command.make_context(words, arguments[len(words.split()) :])
-        assert context.params
+        with command.make_context(words, arguments[len(words.split()) :]) as context:
+            assert context.params
 
 
 def test_examples_name_the_files_that_commands_write():
