@@ -101,10 +101,12 @@ def place(tmp_path_factory):
         path.write_text("".join(f"{line}\n" for line in lines))
 
     def write_score_file(name):
-        write(name, (f"{m} {s} {3 * same - 1 + draw.normal():.6f}" for (m, s), same in zip(pairs, target, strict=True)))
+        write(name, (f"{m} {s} {2 * same - 1 + draw.normal():.6f}" for (m, s), same in zip(pairs, target, strict=True)))
 
     words = " ".join(line for line in EXAMPLES if line in RUN)
-    for name in {*re.findall(r"(?:-s|--train-scores|--original|--original-anonymised|--anonymised) (\S+)", words)}:
+    for name in sorted(
+        {*re.findall(r"(?:-s|--train-scores|--original|--original-anonymised|--anonymised) (\S+)", words)}
+    ):
         if name.endswith(".txt") or "." not in name:
             write_score_file(name)
     write_score_file("scores.txt")

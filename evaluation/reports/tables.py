@@ -131,8 +131,8 @@ def _identified(outcome: Outcome) -> str:
     return f"{100 * found.share.value:.0f}{by}" + (f" of {among}" if found.candidates[1] else "")
 
 
-def _impostors(kind: str, outcome: Outcome) -> Any:
-    return percent(outcome.condition.metrics.get("impostors", {}).get(kind))
+def _impostors(kind: str, outcome: Outcome) -> float:
+    return 100 * float(outcome.condition.metrics.get("impostors", {}).get(kind, "nan"))
 
 
 def _has_strangers(outcomes: Sequence[Outcome]) -> bool:
