@@ -56,7 +56,7 @@ _INVERTING, _ADAPTING = 15, 2  # seconds, see `CatalogueRow`; adapted attackers 
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
     *("campplus-adapted-inverted", "campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
-    *("content", "fusion"),
+    "content",
 )
 """Attackers that run by default. Each is the strongest at its level of knowledge on some set, or unlike all others:
 docs/studies/attackers.md."""
