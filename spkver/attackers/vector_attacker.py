@@ -7,7 +7,7 @@ Some attackers adapt to the trials, by `spkver.backend.adapted_cosine_scores` or
 scorer. They use only what every scenario gives an attacker: the enrolment recordings with their speakers, and the
 tested recordings without speakers. Scores of `-adapted` attackers depend on the whole list of trials; scores of
 `-single-test` and `-enrolled-plda` attackers only on the enrolled models and on the tested recording. A PLDA of the
-enrolled may also learn from the background where that is anonymised as the enrolment is.
+enrolled also learns from the background where that is anonymised as the enrolment is.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class VectorAttacker:
         """Choose and train its backend."""
         choice = self.choice
         if choice.adapted == ENROLLED_PLDA and not choice.chains:
-            of_both = (f"{ENROLLED_PLDA}: {{background: true}}",) if training.on_anonymised else ()
-            choice = replace(choice, chains=(ENROLLED_PLDA, *of_both))
+            background = ": {background: true}" if training.on_anonymised else ""
+            choice = replace(choice, chains=(ENROLLED_PLDA + background,))
         with naming(self.name):
             versions = lists.limited(training.versions, choice.utterances, seed=extracted.seed)
             speech = lists.merge_versions(versions)
