@@ -24,7 +24,7 @@ from evaluation.embeddings import Alignment, Embeddings, MapKind, fit_alignment,
 from evaluation.formats import read_key
 from evaluation.linkage import LINKED, link_aligned, linkability_curve, linked_shares, linked_vectors, ranks_from_scores
 from evaluation.metrics import SortedScores, eer
-from evaluation.trials import INVERTING, ONE_MODEL, WHOLE_LIST, Key, Scores, read_speakers
+from evaluation.trials import ALL_ENROLLED, INVERTING, ONE_MODEL, WHOLE_LIST, Key, Scores, read_speakers
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.files import format_table
 from spkbase.runs import Run
@@ -43,8 +43,8 @@ SCENARIOS = {
 LEVEL_OF = {"vectors": ONE_MODEL, "adapted": WHOLE_LIST}
 CHAINS = {
     "length,cosine": ONE_MODEL,
-    "centre,length,cosine": ONE_MODEL,
-    "single_test_cosine": ONE_MODEL,
+    "centre,length,cosine": ALL_ENROLLED,
+    "single_test_cosine": ALL_ENROLLED,
 }
 MAPS: tuple[tuple[MapKind, str, bool, str], ...] = (
     # kind of the map, what enrols, each side's own mean, chain after it
