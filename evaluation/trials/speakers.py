@@ -318,7 +318,7 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
         Text in UTF-8, its columns separated by tabs, commas, semicolons or blanks, as its header is. Quotes have a
         meaning except between tabs, where corpora such as Common Voice hold them unpaired.
     columns : sequence of str or None
-        Their names in the header; None for the first.
+        Their names in the header; None for the first, which then has no name of its own.
 
     Returns
     -------
@@ -336,8 +336,10 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
     if not lines:
         raise DataError("expected a header with names of columns, got an empty file", file=path)
     (_, header), *rows = lines
-    if unknown := [name for name in columns if name not in (None, *header)]:
-        raise DataError(f"no column {unknown[0]!r}; there are: {', '.join(header)}", file=path, line=1)
+    others, besides = (header[1:], " besides the ids") if None in columns else (header, "")
+    if unknown := [name for name in columns if name not in (None, *others)]:
+        text = f"no column {unknown[0]!r}{besides}; there are: {', '.join(others) or 'none'}"
+        raise DataError(text, file=path, line=1)
     problems = Problems(path)
     for line, row in (pair for pair in rows if len(pair[1]) != len(header)):
         problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=line)

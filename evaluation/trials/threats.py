@@ -34,7 +34,8 @@ SCENARIOS = (
     Scenario("lazy-informed", enrolment=True, trials=True, training=False),
     Scenario("semi-informed", enrolment=True, trials=True, training=True),
 )
-"""From the least to the best informed attacker. In a reversal attack the enrolment is original, and the attacker knows
-the family of anonymisers, but neither the numbers that were drawn nor anonymised speech of anybody."""
+"""From the least to the best informed attacker. In a reversal attack the enrolment is original; the attacker knows the
+family of anonymisers and the range of its parameter, but not the values drawn, and has no anonymised speech except the
+trials."""
 
 SCENARIO_ORDER = tuple(scenario.name for scenario in SCENARIOS)

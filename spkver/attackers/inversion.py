@@ -256,8 +256,8 @@ class Inversion:
     def make(self, folder: Path) -> None:
         """Write the planned directory of a folder; unchanged recordings stay."""
         (directory, is_tested, number), inverse = self._sources[folder], self.known.inverse.anonymizer
-        numbers = dict.fromkeys(directory.recordings, number) if number is not None else {}
-        numbers = numbers or self.numbers(directory, is_tested=is_tested)
+        same = None if number is None else dict.fromkeys(directory.recordings, number)
+        numbers = self.numbers(directory, is_tested=is_tested) if same is None else same
         undo_datadir(directory, folder, inverse, numbers, jobs=self.run.jobs, force=self.run.force)
 
     @cached_property

@@ -35,7 +35,6 @@ from spkver.backend.plda import (
     Plda,
     PldaConfig,
     Sessions,
-    enrolled_plda_scores,
     fit_plda,
     plda_from_sidekit,
     plda_scores,
@@ -48,6 +47,13 @@ from spkver.backend.scoring import (
     score_trials,
 )
 from spkver.backend.sklearn_steps import sklearn_step
-from spkver.backend.steps import NEEDS, STEPS, adapted_cosine_scores, cosine_of_sessions, mahalanobis_scores
+from spkver.backend.steps import (
+    NEEDS,
+    STEPS,
+    adapted_cosine_scores,
+    cosine_of_sessions,
+    enrolled_plda_scores,
+    mahalanobis_scores,
+)
 from spkver.backend.svm import SvmConfig, SvmModels, open_svms, train_svms, write_svms
 from spkver.backend.transforms import AffineMap, LengthNorm

@@ -192,12 +192,66 @@ def cosine_of_sessions(
     right = _unit(tests, "tested vector")
     if sessions_as == "mean":
         return np.clip(pair_products(_unit(sessions.means, "mean of a model"), right, models, segments), -1.0, 1.0)
+    models = check_codes(np.asarray(models), len(sessions.counts), "models")
+    segments = check_codes(np.asarray(segments), len(tests), "segments")
     left, scores = _unit(sessions.vectors, "enrolled vector"), np.empty(len(models))
     for model in np.unique(models):
-        trials = np.flatnonzero(np.asarray(models) == model)
-        own = np.flatnonzero(sessions.models == model)
-        scores[trials] = (left[own] @ right[np.asarray(segments)[trials]].T).max(axis=0)
+        trials, own = models == model, sessions.models == model
+        scores[trials] = (left[own] @ right[segments[trials]].T).max(axis=0)
     return np.clip(scores, -1.0, 1.0)
+
+
+def enrolled_plda_scores(
+    sessions: Sessions,
+    tests: NDArray,
+    models: NDArray,
+    segments: NDArray,
+    *,
+    prior: float = 100.0,
+    background: Sessions | None = None,
+) -> Floats:
+    """Return the log-likelihood ratio of each trial by a PLDA that learns from the enrolled models themselves.
+
+    With m the mean of the means of all models, vectors e of sessions and t of tests become (e - m) / |e - m| and
+    (t - m) / |t - m|; a PLDA of full rank is trained by EM on the former, with the models as speakers. In a trial a
+    model is the mean of its sessions as one vector. Anonymised versions of an enrolment are sessions, so the PLDA
+    learns how the anonymiser changes a voice, without any knowledge of the anonymiser.
+
+    Parameters
+    ----------
+    sessions : Sessions
+        Enrolled vectors of at least two models, at least one of them with two sessions that differ.
+    tests : ndarray of shape (T, R)
+    models, segments : ndarray of int of shape (n,)
+        Of each trial the code of its model, and the row of its tested vector.
+    prior : float
+        See `spkver.backend.PldaConfig`: few sessions need a strong one.
+    background : Sessions, optional
+        Vectors of other speakers, anonymised alike. They are centred by their own mean and train a second PLDA together
+        with the enrolled; a score is the mean of both ratios: the first PLDA knows enrolled impostors, the second knows
+        strangers too.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n,)
+        In nat. A score depends on all models and on no other test.
+
+    Raises
+    ------
+    DataError
+        If dimensions differ, a vector is not finite or equals its mean, no two sessions of a model differ, or a code is
+        out of its range.
+    """
+    tests = plda.checked_vectors(tests, "tested vectors", sessions.dimension)
+    enrolled, tested = _moved(sessions.vectors, sessions, "enrolled"), _moved(tests, sessions, "tested")
+    learnt = [(enrolled, sessions.models)]
+    if background is not None:
+        others = _moved(background.vectors, background, "background")
+        codes = np.concatenate([sessions.models, background.models + len(sessions.counts)])
+        learnt.append((np.concatenate([enrolled, others]), codes))
+    trials = Sessions(enrolled, sessions.models), tested, models, segments
+    trained = [plda.fit_plda(vectors, codes, plda.PldaConfig(prior=prior))[0] for vectors, codes in learnt]
+    return np.asarray(np.mean([plda.plda_scores(one, *trials, sessions_as="mean") for one in trained], axis=0))
 
 
 def mahalanobis_scores(
@@ -391,9 +445,15 @@ def _lengths(vectors: NDArray, beyond: NDArray | float, least: float, what: str)
     """Return the lengths of vectors with squares of further coordinates; DataError if one is not above `least`."""
     lengths: Floats = np.sqrt((vectors**2).sum(axis=1) + beyond)
     if gone := int((~((lengths > least) & np.isfinite(lengths))).sum()):
-        text = f"nothing is left of {gone} of {len(vectors)} {what}s without the mean of the other models"
+        text = f"nothing is left of {gone} of {len(vectors)} {what}s without the mean of the models"
         raise DataError(text, remedy="correct the vectors, or use cosine")
     return lengths
+
+
+def _moved(vectors: Floats, sessions: Sessions, what: str) -> Floats:
+    """Return vectors without the mean of the models of some sessions, scaled to length 1."""
+    moved = vectors - sessions.means.mean(axis=0)
+    return to_unit(moved, _lengths(moved, 0.0, _SAME * float(row_norms(vectors).max()), f"{what} vector"))
 
 
 def _unit(vectors: Floats, what: str) -> Floats:
@@ -425,7 +485,7 @@ def _score_plda(model: plda.Plda, values: Values, *trials: Any) -> Floats:
 
 def _score_enrolled_plda(model: PldaBackground, values: Values, *trials: Any) -> Floats:
     background = Sessions(model.vectors, model.speakers.astype(np.int64)) if len(model.vectors) else None
-    return plda.enrolled_plda_scores(*trials, prior=values["prior"], background=background)
+    return enrolled_plda_scores(*trials, prior=values["prior"], background=background)
 
 
 def _score_svm(

@@ -28,7 +28,7 @@ _LISTS = console.path_option("--lists", metavar="FOLDER", help="Folder with the 
 @console.path_option("-o", "--output", required=True, help="Folder to write the data directory to; it holds lists.")
 @console.path_option("--sexes", help="Lines 'speaker f|m', or a table with a column sex or gender.")
 @click.option("--separator", default="-", help="Separator after the speaker's name in file names.")
-@console.path_option("--table", help="Table with header (CSV or TSV) of the recordings; their paths begin at FOLDER.")
+@console.path_option("--table", help="CSV or TSV table, with a header, of recordings; paths are relative to FOLDER.")
 @click.option("--speaker", metavar="COLUMN", help="Column of the table with the speakers.")
 @click.option("--path", metavar="COLUMN", help="Column of the table with the paths.")
 @click.option("--sex", metavar="COLUMN", help="Column of the table with the sexes.")
@@ -41,7 +41,7 @@ def datadir(
     The first sub-folder names the speaker: anna/01.wav is the utterance anna-01 of anna. Without sub-folders the
     file name begins with the speaker: anna-01.wav. Blanks in names become _ in ids. Recordings are not copied. The
     command names recordings that are clipped, far too quiet or short, and refuses those that are silent, shorter than
-    0.1 s or unreadable. Speakers and recordings can also be those of a --table, as of Common Voice.
+    0.1 s or unreadable. With --table, a table such as those of Common Voice lists speakers and recordings.
 
     Example:
       spkver datadir recordings --output data/mine --sexes speakers.tsv

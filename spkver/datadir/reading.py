@@ -228,7 +228,7 @@ def datadir_of_table(
 ) -> DataDir:
     """Return the data directory of the recordings that a table lists, such as ``validated.tsv`` of Common Voice.
 
-    The path ``en/clip 1.mp3`` is the utterance ``en-clip_1``. Whether the recordings exist is not looked at.
+    The path ``en/clip 1.mp3`` is the utterance ``en-clip_1``. It is not checked that the recordings exist.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def datadir_of_table(
     for line, (name, place, *words) in read_columns(table, [speaker, path, *([sex] if sex else [])]):
         utterance, person = _as_id(_joined(Path(place.lstrip("/") or "-").with_suffix("").parts)), _as_id(name)
         if not (name and place) or utterance in recordings:
-            text = f"expected a speaker, and a recording of no other line, got {name[:20]!r} and {place!r}"
+            text = f"expected a speaker and a recording that no other line lists, got {name[:20]!r} and {place!r}"
             problems.add(text, line=line, remedy="leave the line out")
         recordings[utterance], speakers[utterance] = Path(folder) / place, person
         for word in words:

@@ -47,7 +47,7 @@ def run(files, *options):
     ("options", "message"),
     [
         ("--bootstrap 10 --segment-speakers few", "47 of 48 segments without a speaker"),
-        ("--by age --metadata meta.csv", "no column 'age'; there are: id, sex"),
+        ("--by age --metadata meta.csv", "no column 'age' besides the ids; there are: sex"),
         ("--by sex", "--metadata"),
     ],
 )

@@ -60,7 +60,8 @@ def test_read_metadata(tmp_path, text):
     ("content", "message"),
     [
         (b"", "expected a header"),
-        (b"id,age\na,3\n", ":1: no column 'sex'; there are: id, age"),
+        (b"id,age\na,3\n", ":1: no column 'sex' besides the ids; there are: age"),
+        (b"sex,id\nf,a\n", ":1: no column 'sex' besides the ids; there are: id"),
         (b"id,sex\na\n", ":2: expected 2 columns as in the header, got 1"),
         (b"id,sex\na,f\na,m\n", ":3: 'a' is 'm' here, but 'f' above"),
         (b"id,sex\n\xff,f\n", ":2: expected text in UTF-8"),

@@ -142,7 +142,7 @@ def test_a_table_names_recordings_speakers_and_sexes(tmp_path, sign):
         (["s1,a.wav,f", "s1,b.wav"], [":3: expected 3 columns as in the header, got 2"]),
         (
             ["s1,a.wav,f", ",b.wav,f", "s1,a.wav,f"],
-            [":3: expected a speaker", ":4: expected a speaker, and"],
+            [":3: expected a speaker", ":4: expected a speaker and"],
         ),
         (["s1,a.wav,f", "s1,b.wav,m", "s2,c.wav,"], [":3: speaker 's1'", ":4: speaker 's2': expected female or male"]),
         (["s1,absent.wav,f"], ["1 of 1 recordings cannot be used", "absent.wav: "]),
