@@ -30,7 +30,7 @@ from spkbase.files import format_table
 from spkbase.runs import Run
 from spkver.attackers import Attack, Extracted, TrainingSet
 from spkver.attackers.ready import ReadyVectors
-from spkver.backend import STEPS, train_chain
+from spkver.backend import STEPS, Sessions, enrolled_plda_scores, train_chain
 from spkver.datadir import DataDir
 
 SEXES = {"f": "women", "m": "men"}
@@ -45,6 +45,7 @@ CHAINS = {
     "length,cosine": ONE_MODEL,
     "centre,length,cosine": ALL_ENROLLED,
     "single_test_cosine": ALL_ENROLLED,
+    "enrolled_plda": ALL_ENROLLED,
 }
 MAPS: tuple[tuple[MapKind, str, bool, str], ...] = (
     # kind of the map, what enrols, each side's own mean, chain after it
@@ -97,6 +98,7 @@ def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, 
     for chain, level in CHAINS.items():
         if {*chain.split(",")} <= {step.name for step in STEPS}:
             yield chain, level, train_chain(enrolled, chain).score(enrolled, tested, key.trials())
+    yield "enrolled_plda of both sexes", ALL_ENROLLED, both_sexes_scores(vectors, extractor, first, sex, tested)
     if not first:
         return
     original = vectors.models(extractor, "", key)
@@ -107,6 +109,22 @@ def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, 
         enrol = mapped[0] if enrols == "mapped" else centred(linked_vectors(original), map_of, own_means=own_means)
         title = f"{kind} map, {enrols} enrolment{', own means' * own_means}, {chain}"
         yield title, INVERTING, train_chain(enrol, chain).score(enrol, mapped[1], key.trials())
+
+
+def both_sexes_scores(vectors: Vectors, extractor: str, end: str, sex: str, tested: Embeddings) -> Scores:
+    """Return the ratios of a PLDA of the enrolled speakers of both sexes; each sex is centred by its models' mean."""
+    sides = {one: vectors.models(extractor, end, key) for one, key in vectors.keys.items()}
+    means = {}
+    for one, side in sides.items():
+        means[one] = Sessions(side.vectors, np.unique(side.speakers, return_inverse=True)[1]).means.mean(axis=0)
+    names, codes = np.unique(np.concatenate([side.speakers for side in sides.values()]), return_inverse=True)
+    sessions = Sessions(np.concatenate([side.vectors - means[one] for one, side in sides.items()]), codes)
+    trials = vectors.keys[sex].trials()
+    models = np.searchsorted(names, trials.model_ids)[trials.models]
+    row_of = {name: row for row, name in enumerate(tested.ids.tolist())}
+    segments = np.array([row_of[name] for name in trials.segment_ids.tolist()])[trials.segments]
+    values = enrolled_plda_scores(sessions, tested.vectors - means[sex], models, segments)
+    return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
 
 def moved(side: Embeddings, fitted: Alignment, *, own_means: bool) -> Embeddings:
