@@ -260,7 +260,7 @@ class Spec:
             return None
         alone = self.row.seconds + _INVERTING * (self.row.is_inverted and self.row.seconds > 0)
         if self.row.is_reversed:
-            return NUMBERS * (_INVERTING + self.row.seconds) / 4  # of the tested recordings alone
+            return NUMBERS * (_INVERTING + self.row.seconds) / 12  # of one draw of the tested recordings
         if not self.row.adapted:
             return alone
         without = [one.row for one in others if one.row and one.row.base == self.row.base and not one.row.adapted]

@@ -238,7 +238,7 @@ def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario
         learnt_from = f"asv_anon{suffix}" if scenario.training else "asv_orig"
         speech = sets.original[dataset.training], sets.versions[dataset.training]
         training = TrainingSet(*speech, scenario.training, learnt_from)
-        draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
+        draws = range(1, 1 + sets.tested_draws(dataset, scenario))
         for (gender, name), draw in product(dataset.trials.items(), draws):
             key = sets.original[name].trials
             assert key is not None  # checked before

@@ -396,7 +396,7 @@ def _conditions(
 
     scenario = rows[0].scenario
     assert scenario is not None
-    draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
+    draws = range(1, 1 + sets.tested_draws(dataset, scenario))
     found: dict[tuple[str, str], dict[int, PlanRow]] = {}
     for row in rows:
         if row.file in stages:

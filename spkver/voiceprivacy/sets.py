@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.trials import Key
+from evaluation.trials import REVERSAL, Key, Scenario
 from spkbase.errors import DataError, Problems, few
 from spkbase.showing import one_line
 from spkver.datadir import MIXED, SEXES_POOLED, DataDir, check_twin, enrolment, read_datadir
@@ -147,8 +147,13 @@ class Sets:
         enrolment = {dataset.enrolls: "enrolment" for dataset in self.datasets}
         return trials | enrolment | dict.fromkeys(self.training_sets, "training")
 
-    def tested_draws(self, dataset: Dataset) -> int:
-        """Return the number of anonymised versions that all trial lists of a set have."""
+    def tested_draws(self, dataset: Dataset, scenario: Scenario | None = None) -> int:
+        """Return the number of anonymised versions that all trial lists of a set have, or are scored of in a scenario.
+
+        A reversal inverts each recording several times, which costs as much as several versions: it has one.
+        """
+        if scenario is not None and (not scenario.trials or scenario.name == REVERSAL):
+            return 1
         return min(len(self.versions[name]) for name in dataset.trials.values())
 
     def is_fixed(self, name: str) -> bool:
