@@ -79,7 +79,19 @@ PICTURES = {
     "plot_histogram": "plot-histogram.png",
     "plot_reliability": "plot-reliability.png",
     "plot_linkability": "linkability.png",
+    "plot_ape": "plot-ape.png",
+    "plot_privacy_utility": "plot-privacy-utility.png",
+    "plot_likelihood": "plot-likelihood.png",
+    "plot_similarity": "plot-similarity.png",
+    "plot_cmc": "plot-cmc.png",
+    "plot_exposure": "plot-exposure.png",
+    "plot_extrapolation": "plot-extrapolation.png",
+    "plot_linkability_panels": "plot-linkability-panels.png",
+    "plot_speaker_grid": "plot-speaker-grid.png",
+    "plot_jaccard": "plot-jaccard.png",
+    "plot_intersections": "plot-intersections.png",
 }
+"""Pictures beside plots; `docs/pictures.py` draws those that are not in the gallery."""
 
 
 LONGEST_VALUE = 90  # characters of a constant that is shown as it is
