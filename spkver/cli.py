@@ -13,7 +13,7 @@ COMMANDS = {
         "spkver.commands.runs:demo",
         "Run both recipes on synthetic speech: a DET curve and a report.",
     ),
-    "rsr2015": ("", "Systems on RSR2015 part 1, or on synthetic speech in its form: --corpus simulated."),
+    "rsr2015": ("", "Systems on RSR2015, or on synthetic speech in its form: --corpus simulated."),
     "rsr2015 svm-gmm": (
         "spkver.recipes.rsr2015.svm_gmm:main",
         "MAP supervectors, with and without NAP, and SVMs.",

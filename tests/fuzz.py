@@ -37,7 +37,7 @@ from spkbase.files import load_json, load_yaml
 from spkbase.plain_pickle import read_pickle, read_torch
 from spkver.audio import read_audio
 from spkver.backend import KaldiPlda, read_kaldi_plda, write_kaldi_plda
-from spkver.corpora.rsr2015 import TRIAL_TYPES, read_enrolment, read_trials
+from spkver.corpora.rsr2015 import TRIAL_TYPES, read_enrolment, read_prompts, read_trials
 from spkver.datadir import read_datadir
 from spkver.sidekit import read_idmap, read_svm
 from tests.shorten_bits import shorten_sphere
@@ -163,6 +163,13 @@ PARSERS = {
         files("x.ndx", b"m101_001,m101/m101_02_001.sph,Y,N,N,N\n", b"m101_001 m101/m101_02_001 N N Y N\r\n"),
         collected(lambda path, problems: read_trials(path, TRIAL_TYPES[:2], TRIAL_TYPES[2:], problems)),
     ),
+    "rsr2015-part3": Parser(
+        files("x.ndx", b"4-8-0-7-3,m101_1,m101/m101_02_064.sph,Y,N,N,N\n", b"1-2 m101_01 m102/m102_02_064 N N N Y\r\n"),
+        collected(
+            lambda path, problems: read_trials(path, TRIAL_TYPES[:2], TRIAL_TYPES[2:], problems, has_prompts=True)
+        ),
+    ),
+    "rsr2015-prompts": Parser(files("x.txt", b"01,064,4-8-0\n", b"1,61,one two\r\n"), collected(read_prompts)),
     "idmap": Parser(files("x.txt", b"m1 s1\nm2 s2 0 10\n", b"m1 s1 5 10\n"), read_idmap),
     "documents": Parser(
         files("x", b'{"a": [1, 2.5], "b": null}', b"a: &x {b: 1}\nc: 2001-01-01\n"),

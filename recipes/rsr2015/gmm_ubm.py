@@ -1,4 +1,4 @@
-"""The GMM-UBM system on RSR2015 part 1: MAP-adapted models, scored by the log-likelihood ratio to the UBM.
+"""The GMM-UBM system on RSR2015: MAP-adapted models, scored by the log-likelihood ratio to the UBM.
 
     python recipes/rsr2015/gmm_ubm.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
                                      [--force] [--only STAGE | --until STAGE]

@@ -1,4 +1,4 @@
-"""i-vector systems on RSR2015 part 1: one UBM, one total variability matrix, and a chain of steps for each system.
+"""i-vector systems on RSR2015: one UBM, one total variability matrix, and a chain of steps for each system.
 
     python recipes/rsr2015/ivector.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
                                      [--force] [--only STAGE | --until STAGE]

@@ -1,4 +1,4 @@
-"""Joint factor analysis on RSR2015 part 1: eigenvoices, eigenchannels and a residual, scored by inner products.
+"""Joint factor analysis on RSR2015: eigenvoices, eigenchannels and a residual, scored by inner products.
 
     python recipes/rsr2015/jfa.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
                                   [--force] [--only STAGE | --until STAGE]

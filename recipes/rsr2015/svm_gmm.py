@@ -1,4 +1,4 @@
-"""The SVM-GMM system on RSR2015 part 1: MAP supervectors, with and without NAP, one SVM for each model.
+"""The SVM-GMM system on RSR2015: MAP supervectors, with and without NAP, one SVM for each model.
 
     python recipes/rsr2015/svm_gmm.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
                                      [--force] [--only STAGE | --until STAGE]

@@ -254,13 +254,14 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
 
 @click.command("rsr2015", cls=console.ResumableCommand)
 @click.argument("output", type=console.FILE)
+@click.option("--part", type=click.IntRange(1, 3), default=1, help="1 has sentences, 2 commands, 3 digits.")
 @click.option("--speakers", "n_speakers", type=int, default=36, help="Speakers of each sex.")
 @click.option(
     *("--background", "n_background"),
     type=int,
     help="Background speakers of each sex, at most RSR2015's; a third by default.",
 )
-@click.option("--sentences", "n_sentences", type=int, default=5, help="Sentences that each speaker says, up to 30.")
+@click.option("--sentences", "n_sentences", type=int, default=5, help="Sentences of a session: up to 30, in part 3 13.")
 @click.option("--sessions", "n_sessions", type=int, default=7, help="Sessions of each speaker, up to 9.")
 @click.option("--seed", type=int, default=0, help="Seed of all draws.")
 @console.choice_option("--gender", of=["m", "f", "both"], help="Sex of the speakers.")

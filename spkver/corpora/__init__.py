@@ -13,9 +13,11 @@ from spkver.corpora.challenge_sets import (
     write_prepared,
 )
 from spkver.corpora.rsr2015 import (
+    PART_SENTENCES,
     ListOptions,
     Rsr2015,
     SpeakerRanges,
+    key_files,
     list_hashes,
     read_rsr2015,
     write_lists,
@@ -23,6 +25,7 @@ from spkver.corpora.rsr2015 import (
 from spkver.corpora.simulated import (
     CorpusSize,
     Sizes,
+    draw_prompts,
     enrolment_lines,
     is_simulated,
     simulate_rsr2015,

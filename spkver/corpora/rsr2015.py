@@ -1,11 +1,22 @@
-"""RSR2015 part 1: from the corpus folder to the lists of the verification protocol.
+"""RSR2015, parts 1 to 3: from the corpus folder to the lists of the verification protocol.
 
 Conventions
 -----------
 The folder holds ``sph/{male,female}/m001/m001_01_001.sph`` (speaker, session, sentence; ``.wav`` and ``.flac`` are read
 too), ``key/part1/trn/3sesspwd_eval_m.trn`` and ``key/part1/ndx/3sess-pwd_eval_m.ndx``. A recording's id is
 ``m001/m001_01_001``. A model is a speaker with a sentence, ``m101_001``. Trials have one of four types: target or
-impostor speaker (T, I) with the correct or a wrong sentence (C, W).
+impostor speaker (T, I) with the correct or a wrong text (C, W).
+
+Part 1 has thirty sentences (001 to 030), part 2 thirty short commands (031 to 060), with lists of the same form. In
+part 3 each session has other digits, the same for all speakers: three sequences of ten (061 to 063) and ten of five
+(064 to 073). Its models are speakers with the number of an enrolment, ``m101_1`` or ``m101_01``, and each trial has the
+digits that should be said, the prompt: ``4-8-0-7-3,m101_01,m101/m101_02_064.sph,Y,N,N,N``. If trials with wrong texts
+are chosen, a pair of model and recording occurs with several prompts, so the model of a trial is then named with the
+prompt, ``m101_01:4-8-0-7-3``. What each session says is in ``key/part3/prompts.txt``, if that file is there, in lines
+"session,sentence,words".
+
+Names of lists that are not the known ones are found if one file ends in the partition and the sex,
+``key/part2/trn/*eval_m.trn``, or are given.
 
 Fields of the key files (trn: which recordings enrol a model; ndx: the trials) are separated by commas, blanks or both.
 A trial list has millions of lines of which a few per cent are used, so pandas reads it block by block. Everything is
@@ -55,9 +66,9 @@ TRIAL_TYPES = ("TC", "TW", "IC", "IW")
 _BLOCK_BYTES = 1 << 24
 _MAX_BAD_LINES = 100  # of one block; enough to see the cause
 _BOM = b"\xef\xbb\xbf"
-_FIELDS = 2 + len(TRIAL_TYPES)
 _TO_BLANK = bytes.maketrans(b",\t\r", b"   ")
-_AUDIO_NAME = re.compile(r"^(?:male/|female/)?(.+?)(?:\.(?:sph|wav|flac))?$", re.IGNORECASE)
+_AUDIO_NAME = re.compile(r"^(?:(?:.*/)?(?:male/|female/))?(.+?)(?:\.(?:sph|wav|flac))?$", re.IGNORECASE)
+_ENROLMENT_NUMBER = re.compile(r"^([mf]\d{3}_)(\d)(?=:|$)")
 
 TrialList = tuple[Key, NDArray[np.int64]]
 """Trials and the line of each; 0 where it is not known."""
@@ -73,6 +84,13 @@ _LISTS_READ = ("enrolment", "background", "nap", "key")  # besides the UBM list
 _SPOKEN = re.compile(r"^([mf]\d{3})(?:/\1_\d{2})?_(\d{3})$")
 
 _FOLDERS = {"m": "male", "f": "female"}
+
+DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+PART_SENTENCES = {1: (1, 30), 2: (31, 60), 3: (61, 73)}
+"""First and last sentence of each part."""
+
+_PASSWORDS = ("3sesspwd_{}.trn", "3sess-pwd_{}.ndx")
+_KEY_NAMES = {1: _PASSWORDS, 2: _PASSWORDS, 3: ("3seq10_{}.trn", "seq5_test{}.ndx")}
 
 
 class Enrolment(NamedTuple):
@@ -95,6 +113,30 @@ def segment_id(name: str) -> str:
     return match.group(1) if match else name
 
 
+def model_id(name: str) -> str:
+    """Return the id of a model from its name in a key file; in part 3 the number of the enrolment has two digits.
+
+    Examples
+    --------
+    >>> [model_id(name) for name in ("m101_001", "m101_1", "m101_1:4-8-0-7-3")]
+    ['m101_001', 'm101_01', 'm101_01:4-8-0-7-3']
+    """
+    return _ENROLMENT_NUMBER.sub(r"\g<1>0\2", name)
+
+
+def words_of(prompt: str) -> tuple[str, ...]:
+    """Return the words of a prompt of part 3: digits or their names between blanks or hyphens; else none.
+
+    Examples
+    --------
+    >>> words_of("4-8-0"), words_of("Four eight zero"), words_of("four candles")
+    (('four', 'eight', 'zero'), ('four', 'eight', 'zero'), ())
+    """
+    names = dict(zip("0123456789", DIGITS, strict=True)) | {name: name for name in DIGITS}
+    words = prompt.lower().replace("-", " ").split()
+    return tuple(names[word] for word in words) if names.keys() >= set(words) else ()
+
+
 def read_enrolment(path: Path, problems: Problems) -> list[Enrolment]:
     """Read the lines "model file1,file2,..." of an enrolment list."""
     rows: list[Enrolment] = []
@@ -104,7 +146,7 @@ def read_enrolment(path: Path, problems: Problems) -> list[Enrolment]:
             model, *names = content.split() or [""]
             if not model:
                 continue
-            segments = tuple(map(segment_id, names))
+            model, segments = model_id(model), tuple(map(segment_id, names))
             twice = sorted({segment for segment in segments if segments.count(segment) > 1})
             text, remedy = "", None
             if not segments:
@@ -124,7 +166,25 @@ def read_enrolment(path: Path, problems: Problems) -> list[Enrolment]:
     return rows
 
 
-def read_trials(path: Path, target: Sequence[str], nontarget: Sequence[str], problems: Problems) -> TrialList:
+def read_prompts(path: Path, problems: Problems) -> dict[tuple[int, int], tuple[str, ...]]:
+    """Read the words of each session and sentence from lines of "session,sentence,words"; see `words_of`."""
+    prompts: dict[tuple[int, int], tuple[str, ...]] = {}
+    for first_line, block in _blocks(path, problems):
+        for line, content in enumerate(block.decode().split("\n"), first_line):
+            session, sentence, text = [*content.split(maxsplit=2), "", "", ""][:3]
+            words = words_of(text)
+            is_place = session.isdecimal() and sentence.isdecimal()
+            if is_place and words and (int(session), int(sentence)) not in prompts:
+                prompts[int(session), int(sentence)] = words
+            elif session:
+                what = "expected 'session,sentence,words' with digits or their names, each session and sentence once"
+                problems.add(f"{what}, found {content.strip()!r:.100}", file=path, line=line, remedy="correct the line")
+    return prompts
+
+
+def read_trials(
+    path: Path, target: Sequence[str], nontarget: Sequence[str], problems: Problems, *, has_prompts: bool = False
+) -> TrialList:
     """Read the trials of the chosen types from lines of "model,segment,TC,TW,IC,IW", four times Y or N.
 
     Parameters
@@ -135,6 +195,8 @@ def read_trials(path: Path, target: Sequence[str], nontarget: Sequence[str], pro
         Which of `TRIAL_TYPES` to keep. Lines of other types are checked and dropped.
     problems : Problems
         Takes malformed lines, lines with no or several types, and trials that occur twice.
+    has_prompts : bool
+        Whether the prompt comes first, as in part 3. If wrong texts are chosen, the models are "model:prompt".
 
     Returns
     -------
@@ -148,23 +210,30 @@ def read_trials(path: Path, target: Sequence[str], nontarget: Sequence[str], pro
     chosen = np.isin(TRIAL_TYPES, [*target, *nontarget])
     names: tuple[list[str], list[str]] = [], []  # of model and segment
     parts = [np.empty((2, 0), np.int64)]  # type, line
-    options: dict[str, Any] = {"sep": r"\s+", "header": None, "names": range(_FIELDS + 1)}
-    options["dtype"] = {0: str, 1: str} | dict.fromkeys(range(2, _FIELDS + 1), "category")  # ids may be numbers
+    model, segment = (1, 2) if has_prompts else (0, 1)  # columns
+    flags = range(segment + 1, segment + 1 + len(TRIAL_TYPES))
+    options: dict[str, Any] = {"sep": r"\s+", "header": None, "names": range(flags.stop + 1)}
+    options["dtype"] = dict.fromkeys(range(flags.start), str)  # ids may be numbers
+    options["dtype"] |= dict.fromkeys([*flags, flags.stop], "category")
     options |= {"quoting": csv.QUOTE_NONE, "skip_blank_lines": False, "keep_default_na": False, "na_values": [""]}
     for first_line, block in _blocks(path, problems):
         try:
             table = pd.read_csv(io.BytesIO(block), **options)
         except pd.errors.ParserError:  # a line has still more fields
-            _note_bad_lines(path, block, first_line, problems)
+            _note_bad_lines(path, block, first_line, problems, has_prompts=has_prompts)
             continue
-        is_yes, is_no = (np.stack([table[column] == flag for column in range(2, _FIELDS)], axis=1) for flag in "YN")
-        good = (is_yes.sum(axis=1) == 1) & (is_no.sum(axis=1) == _FIELDS - 3) & table[_FIELDS].isna().to_numpy()
+        is_yes, is_no = (np.stack([table[column] == flag for column in flags], axis=1) for flag in "YN")
+        good = (is_yes.sum(axis=1) == 1) & (is_no.sum(axis=1) == len(flags) - 1)
+        good &= table[flags.stop].isna().to_numpy()
         if not (good | table[0].isna().to_numpy()).all():
-            _note_bad_lines(path, block, first_line, problems)
+            _note_bad_lines(path, block, first_line, problems, has_prompts=has_prompts)
         kinds = is_yes.argmax(axis=1)
         rows = np.flatnonzero(good & chosen[kinds])
-        for column, found in enumerate(names):
-            found.extend(table[column].to_numpy()[rows].tolist())
+        columns = [table[column].to_numpy()[rows] for column in (model, segment)]
+        if has_prompts and not {"TW", "IW"}.isdisjoint([*target, *nontarget]):
+            columns[0] = columns[0] + ":" + table[0].to_numpy()[rows]
+        for column, found in zip(columns, names, strict=True):
+            found.extend(column.tolist())
         parts.append(np.stack([kinds[rows], first_line + rows]))
     kinds, lines = np.concatenate(parts, axis=1)
     return _trial_list(path, *names, kinds, lines, target, nontarget, problems)
@@ -380,7 +449,7 @@ class Rsr2015:
     recordings : dict of str -> path
         All recordings of the lists.
     ubm : tuple of str
-        All recordings of the background speakers, sorted.
+        All recordings of the background speakers with the part's sentences, sorted.
     background : IdMap
         (speaker, recording) drawn from `ubm`, in its order: the negative examples of the SVMs.
     nap : IdMap
@@ -391,6 +460,8 @@ class Rsr2015:
         (recording, recording): the tested recordings, sorted.
     key : Key
         The trials, in the order of the trial list, with their types.
+    texts : dict of str to tuple of str
+        In part 3 the words of each recording, if its prompts are known, and of each "model:prompt" of the key.
     """
 
     gender: str
@@ -402,12 +473,14 @@ class Rsr2015:
     enrolment: IdMap = field(repr=False)
     test: IdMap = field(repr=False)
     key: Key
+    texts: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def speakers(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return the speaker of each model, by its first enrolment recording, and of each recording, by its folder."""
         of_recording = {segment: segment.split("/")[0] for segment in self.recordings}
         first = dict(zip(self.enrolment.models[::-1], self.enrolment.segments[::-1], strict=True))
-        return {model: of_recording[first[model]] for model in self.enrolment.unique_models()}, of_recording
+        of_model = {model: of_recording[first[model]] for model in self.enrolment.unique_models()}
+        return of_model | {name: of_model[name.partition(":")[0]] for name in self.key.model_ids}, of_recording
 
 
 @one_line
@@ -421,6 +494,8 @@ class ListOptions:
         The sexes have separate protocols.
     partition : {"eval", "dev"}
         Which speakers are enrolled and tested.
+    part : {1, 2, 3}
+        Of the corpus: sentences, commands or digits.
     target, nontarget : sequence of {"TC", "TW", "IC", "IW"}
         Which trials count as target and as nontarget; trials of other types are left out.
     speakers : SpeakerRanges
@@ -431,29 +506,35 @@ class ListOptions:
         NAP takes every `nap_step`-th recording of the UBM list, from the first.
     nap_size : int or None
         Number of these, evenly spread; all by default.
-    sentences : (int, int)
-        First and last sentence of the background recordings.
+    sentences : (int, int), optional
+        First and last sentence of the background recordings; those of the part by default.
     seed : int
         Seed of the draw; nothing else is random.
     folder : path, optional
         Lists as files, see `spkver.corpora.rsr2015`; lists without a file are made from the corpus.
+    enrolment, trials, prompts : path, optional
+        Key files in place of those that are found in the corpus.
     """
 
     gender: str = "m"
     partition: str = "eval"
+    part: int = 1
     target: Sequence[str] = ("TC",)
     nontarget: Sequence[str] = ("IC",)
     speakers: SpeakerRanges = field(default_factory=SpeakerRanges)
     background_size: int = 200
     nap_step: int = 7
     nap_size: int | None = None
-    sentences: tuple[int, int] = (1, 30)
+    sentences: tuple[int, int] | None = None
     seed: int = 0
     folder: str | Path | None = None
+    enrolment: str | Path | None = None
+    trials: str | Path | None = None
+    prompts: str | Path | None = None
 
 
 def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr2015:
-    """Read and check the lists of RSR2015 part 1.
+    """Read and check the lists of a part of RSR2015.
 
     Parameters
     ----------
@@ -476,6 +557,7 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     root, options = Path(root), options or ListOptions()
     _check_options(options)
     gender, target, nontarget = options.gender, options.target, options.nontarget
+    sentences = options.sentences or PART_SENTENCES[options.part]
     background_speakers = options.speakers.of("background", gender)
     problems = Problems(root)
     if not root.is_dir():
@@ -485,23 +567,26 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
         files = read_list_files(options.folder, options.partition, gender, (target, nontarget), problems)
         rest = "" if len(files.names) > len(_LISTS_READ) else "; the others from the corpus"
         logger.info("lists of %s: %s%s", options.folder, ", ".join(files.names) or "none", rest)
-    enrolment_file, trials_file = key_files(root, gender, options.partition)
-    if files.enrolment is not None:
+    found = key_files(root, gender, options.partition, options.part)
+    given = (options.enrolment, options.trials)
+    enrolment_file, trials_file = (Path(mine or there) for mine, there in zip(given, found, strict=True))
+    enrolled: list[Enrolment] = []
+    if files.enrolment is not None and options.enrolment is None:
         enrolment_file, enrolled = files.enrolment
-    else:
-        enrolled = read_enrolment(enrolment_file, problems) if _is_there(enrolment_file, problems) else []
+    elif _is_there(enrolment_file, "lists.enrolment", problems):
+        enrolled = read_enrolment(enrolment_file, problems)
     trials = None
-    if files.trials is not None:
+    if files.trials is not None and options.trials is None:
         trials_file, trials = files.trials
-    elif _is_there(trials_file, problems):
-        trials = read_trials(trials_file, target, nontarget, problems)
+    elif _is_there(trials_file, "lists.trials", problems):
+        trials = read_trials(trials_file, target, nontarget, problems, has_prompts=options.part == 3)
     scanned = scan_recordings(root / "sph" / _FOLDERS[gender], problems)
 
-    ubm = [*files.ubm] if files.ubm is not None else ubm_list(scanned, background_speakers, options.sentences)
+    ubm = [*files.ubm] if files.ubm is not None else ubm_list(scanned, background_speakers, sentences)
     if scanned and not ubm:
         low, high = background_speakers[0], background_speakers[-1]
         text = f"no recordings of background speakers {gender}{low:03d} to {gender}{high:03d}, "
-        text += "sentences {:03d} to {:03d}".format(*options.sentences)
+        text += "sentences {:03d} to {:03d}".format(*sentences)
         problems.add(text, file=root / "sph" / _FOLDERS[gender], remedy="check the folder, or the ranges of speakers")
     if ubm:
         _check_size("background", None if files.background else options.background_size, len(ubm), problems)
@@ -516,6 +601,7 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
             remedy = "check the ranges of speakers" if in_range else "check the lists of background recordings"
             problems.add(f"recording {segment!r} is of a background speaker", file=file, line=line, remedy=remedy)
     recordings = find_recordings(scanned, [*ubm, *files.places], {**files.places, **used}, problems)
+    texts = _texts(root, recordings, options, problems) if options.part == 3 else {}
     problems.raise_if_any()
     assert trials is not None  # a missing list was a problem
     background = files.background
@@ -534,14 +620,27 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
         enrolment=IdMap.from_pairs((row.model, segment) for row in enrolled for segment in row.segments),
         test=IdMap.from_pairs((segment, segment) for segment in trials[0].segment_ids),
         key=trials[0],
+        texts=texts | {name: words_of(name.partition(":")[2]) for name in trials[0].model_ids if ":" in name},
     )
 
 
-def key_files(root: str | Path, gender: str, partition: str) -> tuple[Path, Path]:
-    """Return the paths of the enrolment list and of the trial list."""
-    folder = Path(root) / "key" / "part1"
-    name = f"{partition}_{gender}"
-    return folder / "trn" / f"3sesspwd_{name}.trn", folder / "ndx" / f"3sess-pwd_{name}.ndx"
+def key_files(root: str | Path, gender: str, partition: str, part: int = 1) -> tuple[Path, Path]:
+    """Return the paths of the enrolment list and of the trial list of a part.
+
+    A list of another name than the known one is taken if it is the only one that ends in the partition and the sex.
+    """
+    name, paths = f"{partition}_{gender}", []
+    for form in _KEY_NAMES[part]:
+        kind = form[-3:]
+        folder = Path(root) / "key" / f"part{part}" / kind
+        known, alike = folder / form.format(name), sorted(folder.glob(f"*{name}.{kind}"))
+        paths.append(alike[0] if len(alike) == 1 else known)
+    return paths[0], paths[1]
+
+
+def prompts_file(root: str | Path) -> Path:
+    """Return the path of the list of what is said in part 3."""
+    return Path(root) / "key" / "part3" / "prompts.txt"
 
 
 def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
@@ -619,16 +718,19 @@ def _blocks(path: Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
         problems.add(f"cannot be read: {error.strerror or error}", file=path, remedy="check the corpus folder")
 
 
-def _note_bad_lines(path: Path, block: bytes, first_line: int, problems: Problems) -> None:
-    n_bad = 0
+def _note_bad_lines(
+    path: Path, block: bytes, first_line: int, problems: Problems, *, has_prompts: bool = False
+) -> None:
+    n_bad, columns = 0, ["prompt"] * has_prompts + ["model", "segment"]
     for line, content in enumerate(block.decode().split("\n"), first_line):
         fields = content.split()
-        flags = fields[2:]
-        if len(fields) == _FIELDS and set(flags) <= {"Y", "N"}:
+        flags = fields[len(columns) :]
+        if len(flags) == len(TRIAL_TYPES) and set(flags) <= {"Y", "N"}:
             kinds = [kind for kind, flag in zip(TRIAL_TYPES, flags, strict=True) if flag == "Y"]
             what = f"a trial of {'no type' if not kinds else 'types ' + ' and '.join(kinds)}, expected exactly one Y"
         else:
-            kinds, what = [], "expected 'model,segment,TC,TW,IC,IW' with Y or N for each of the four types"
+            form = ",".join([*columns, *TRIAL_TYPES])
+            kinds, what = [], f"expected '{form}' with Y or N for each of the four types"
         if fields and len(kinds) != 1 and n_bad < _MAX_BAD_LINES:
             n_bad += 1
             text = f"{what}, found {' '.join(fields)[:100]!r}"
@@ -649,7 +751,7 @@ def _trial_list(
     import pandas as pd
 
     tables, codes = [], []
-    for names, plain in ((models, str), (segments, segment_id)):  # two names may be one id
+    for names, plain in ((models, model_id), (segments, segment_id)):  # two names may be one id
         numbers, found = pd.factorize(np.array(names, object))
         ids, places = np.unique([plain(name) for name in found], return_inverse=True)
         tables.append(np.array(ids.tolist(), object))
@@ -754,6 +856,7 @@ def _check_options(options: ListOptions) -> None:
 
     expect(options.gender in _FOLDERS, "gender", "'m' or 'f'", options.gender)
     expect(options.partition in ("eval", "dev"), "partition", "'eval' or 'dev'", options.partition)
+    expect(options.part in PART_SENTENCES, "part", "1, 2 or 3", options.part)
     for name, types in (("trials.target", options.target), ("trials.nontarget", options.nontarget)):
         good = not isinstance(types, str) and len(types) > 0 and set(types) <= set(TRIAL_TYPES)
         expect(good, name, f"a list of types out of {', '.join(TRIAL_TYPES)}", types)
@@ -768,11 +871,29 @@ def _check_options(options: ListOptions) -> None:
     problems.raise_if_any()
 
 
-def _is_there(path: Path, problems: Problems) -> bool:
+def _is_there(path: Path, key: str, problems: Problems) -> bool:
     if path.is_file():
         return True
-    problems.add("no such file", file=path, remedy="check the corpus folder, the partition and the gender")
+    remedy, others = "check the corpus folder, the part, the partition and the gender", sorted(path.parent.glob("*.*"))
+    if others:
+        remedy += f", or set {key} to one of the lists that are there: {few([other.name for other in others], most=12)}"
+    problems.add("no such file", file=path, remedy=remedy)
     return False
+
+
+def _texts(
+    root: Path, recordings: Iterable[str], options: ListOptions, problems: Problems
+) -> dict[str, tuple[str, ...]]:
+    """Return the words of each recording of part 3; none if its prompts are not there."""
+    path = Path(options.prompts or prompts_file(root))
+    if options.prompts is None and not path.is_file():
+        return {}
+    prompts = read_prompts(path, problems)
+    places = {segment: _RECORDING.match(segment) for segment in recordings}
+    texts = {name: prompts.get((int(place[3]), int(place[4])), ()) for name, place in places.items() if place}
+    if absent := sorted({name[-6:] for name in places if not texts.get(name)}):
+        problems.add(f"no words of session and sentence {few(absent)}", file=path, remedy="add their lines")
+    return texts
 
 
 def _check_size(name: str, size: int | None, available: int, problems: Problems) -> None:
@@ -785,14 +906,15 @@ def _check_trials(
     path: Path, trials: TrialList, enrolled: list[Enrolment], options: ListOptions, problems: Problems
 ) -> None:
     key, lines = trials
-    for name, types, wanted in (("target", options.target, True), ("nontarget", options.nontarget, False)):
-        if not (key.is_target == wanted).any():
-            text = f"no {name} trials (type {', '.join(types)})"
+    there = set() if key.types is None else {key.type_names[code] for code in np.unique(key.types)}
+    for name, types in (("target", options.target), ("nontarget", options.nontarget)):
+        if absent := [kind for kind in types if kind not in there]:
+            text = f"no {name} trials of type {', '.join(absent)}"
             problems.add(text, file=path, remedy=f"choose other types in trials.{name}")
     known = {row.model for row in enrolled}
     codes, first = np.unique(key.models, return_index=True)
     for code, row in zip(codes.tolist(), first.tolist(), strict=True):
-        if enrolled and key.model_ids[code] not in known:
+        if enrolled and key.model_ids[code].partition(":")[0] not in known:
             text = f"model {key.model_ids[code]!r} has trials but no enrolment"
             problems.add(text, file=path, line=int(lines[row]) or None, remedy="add it to the enrolment list")
 

@@ -1,10 +1,18 @@
-"""Simulated corpora: trees of synthetic speech in the shape of RSR2015 part 1 and of the VoicePrivacy Challenge.
+"""Simulated corpora: trees of synthetic speech in the shape of RSR2015 and of the VoicePrivacy Challenge.
 
-RSR2015 (`simulate_rsr2015`):
+RSR2015 (`simulate_rsr2015`), one part in a tree:
 
     OUTPUT/sph/male/m001/m001_01_001.wav       speaker, session 01 to 09, sentence 001 to 030
     OUTPUT/key/part1/trn/3sesspwd_eval_m.trn   models: one for each evaluation speaker and sentence
     OUTPUT/key/part1/ndx/3sess-pwd_eval_m.ndx  trials
+
+Part 2 has commands, 031 to 060, and the same lists in key/part2. In part 3 (061 to 073, key/part3) digits are spoken
+one by one, and every session has other sequences, the same for all speakers, which prompts.txt lists. The three
+sequences of ten enrol, a model for each session of enrolment; those of five are tested:
+
+    OUTPUT/key/part3/trn/3seq10_eval_m.trn
+    OUTPUT/key/part3/ndx/seq5_testeval_m.ndx
+    OUTPUT/key/part3/prompts.txt
 
 The first third of the speakers of a sex, rounded up, is background (from m001 and f001 on, at most as many as RSR2015
 has), the others are evaluation (from m101 and f095 on). With 157 or more there are development speakers too, as in
@@ -34,7 +42,7 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -52,6 +60,7 @@ from spkbase.runs import sole_use
 from spkbase.showing import one_line
 from spkbase.work import Work
 from spkver.corpora import voices
+from spkver.corpora.rsr2015 import DIGITS, PART_SENTENCES, key_files, prompts_file
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +71,7 @@ _VERSION = 1  # of the samples and the tree; a tree of another version is not re
 # --- RSR2015 ---------------------------------------------------------------------------------------------------------
 
 ENROLMENT_SESSIONS = (1, 4, 7)
+SEQUENCES_OF_TEN = 3  # the first sentences of part 3
 # RSR2015 lists every wrong sentence, some ten million trials that the recipe does not score.
 WRONG_SENTENCES_OF_SPEAKER = 3
 WRONG_SENTENCES_OF_OTHERS = 1
@@ -128,8 +138,12 @@ def is_simulated(folder: str | Path) -> bool:
     return (Path(folder) / RECORD).is_file()
 
 
-def enrolment_lines(speakers: Sequence[str], *, folder: str, n_sentences: int, n_sessions: int) -> Iterator[str]:
+def enrolment_lines(
+    speakers: Sequence[str], *, folder: str, n_sentences: int, n_sessions: int, part: int = 1
+) -> Iterator[str]:
     """Yield the lines of a .trn file: a model for each speaker and sentence, and the recordings that enrol it.
+
+    In part 3 there is a model for each speaker and session of enrolment.
 
     Examples
     --------
@@ -138,18 +152,32 @@ def enrolment_lines(speakers: Sequence[str], *, folder: str, n_sentences: int, n
     m101_001 male/m101/m101_01_001.sph,male/m101/m101_04_001.sph
     """
     sessions = [session for session in ENROLMENT_SESSIONS if session <= n_sessions]
+    first = PART_SENTENCES[part][0]
+    models = {f"{n:03d}": [(session, n) for session in sessions] for n in range(first, first + n_sentences)}
+    if part == 3:
+        tens = range(first, first + SEQUENCES_OF_TEN)
+        models = {f"{n:02d}": [(session, ten) for ten in tens] for n, session in enumerate(sessions, 1)}
     for speaker in speakers:
-        for sentence in range(1, n_sentences + 1):
-            files = ",".join(f"{folder}/{_segment(speaker, session, sentence)}" for session in sessions)
-            yield f"{speaker}_{sentence:03d} {files}\n"
+        for model, places in models.items():
+            files = ",".join(f"{folder}/{_segment(speaker, *place)}" for place in places)
+            yield f"{speaker}_{model} {files}\n"
 
 
-def trial_lines(speakers: Sequence[str], *, n_sentences: int, n_sessions: int) -> Iterator[list[str]]:
+def trial_lines(
+    speakers: Sequence[str],
+    *,
+    n_sentences: int,
+    n_sessions: int,
+    part: int = 1,
+    prompts: Mapping[tuple[int, int], Sequence[str]] | None = None,
+) -> Iterator[list[str]]:
     """Yield the lines of a .ndx file, a list for each model: model, segment, and four letters.
 
     The letters say, each Y or N: right speaker and sentence, right speaker and wrong sentence, wrong speaker and right
     sentence, both wrong. All trials of the model's sentence are listed, and those of the `WRONG_SENTENCES_OF_SPEAKER`
-    or `WRONG_SENTENCES_OF_OTHERS` sentences that come next, round the end to the first.
+    or `WRONG_SENTENCES_OF_OTHERS` sentences that come next, round the end to the first. In part 3 a line
+    begins with the prompt, and each recording is tried with its own and with as many others; `prompts` has the words of
+    each session and sentence.
 
     Examples
     --------
@@ -161,18 +189,51 @@ def trial_lines(speakers: Sequence[str], *, n_sentences: int, n_sessions: int) -
     m102_001,m102/m102_02_001.sph,Y,N,N,N
     """
     sessions = [session for session in range(1, n_sessions + 1) if session not in ENROLMENT_SESSIONS]
+    first = PART_SENTENCES[part][0]
+    sentences = range(first, first + n_sentences)
+    if part == 3:
+        assert prompts is not None
+        tests = [(session, sentence) for session in sessions for sentence in sentences[SEQUENCES_OF_TEN:]]
+        asked = ["-".join(str(DIGITS.index(word)) for word in prompts[place]) for place in tests]
+        numbers = range(1, sum(session <= n_sessions for session in ENROLMENT_SESSIONS) + 1)
+        n_texts = len(tests)
+    else:
+        numbers, n_texts = sentences, n_sentences
+
+    def claims(target: str, number: int, step: int) -> list[tuple[str, tuple[int, int]]]:
+        """Return what a trial line begins with, and the session and sentence that are tested."""
+        if part == 3:
+            texts = asked[step:] + asked[:step]
+            return [(f"{text},{target}_{number:02d}", place) for text, place in zip(texts, tests, strict=True)]
+        said = first + (number - first + step) % n_sentences
+        return [(f"{target}_{number:03d}", (session, said)) for session in sessions]
+
     for target in speakers:
-        for sentence in range(1, n_sentences + 1):
-            model = f"{target}_{sentence:03d}"
+        for number in numbers:
             lines = []
             for speaker in speakers:
                 n_wrong = WRONG_SENTENCES_OF_SPEAKER if speaker == target else WRONG_SENTENCES_OF_OTHERS
-                for step in range(min(n_wrong + 1, n_sentences)):
-                    said = (sentence - 1 + step) % n_sentences + 1
+                for step in range(min(n_wrong + 1, n_texts)):
                     kind = 2 * (speaker != target) + (step > 0)
-                    letters = ",".join("Y" if number == kind else "N" for number in range(4))
-                    lines += [f"{model},{_segment(speaker, session, said)},{letters}\n" for session in sessions]
+                    letters = ",".join("Y" if letter == kind else "N" for letter in range(4))
+                    for claim, place in claims(target, number, step):
+                        lines.append(f"{claim},{_segment(speaker, *place)},{letters}\n")
             yield lines
+
+
+def draw_prompts(seed: int) -> dict[tuple[int, int], tuple[str, ...]]:
+    """Draw the digits of each session and sentence of part 3; no two sequences are equal, nor two digits of one."""
+    random = np.random.default_rng(seed)
+    first, last = PART_SENTENCES[3]
+    prompts: dict[tuple[int, int], tuple[str, ...]] = {}
+    for session in range(1, MAX_SESSIONS + 1):
+        for sentence in range(first, last + 1):
+            words: tuple[str, ...] = ()
+            while not words or words in prompts.values():
+                words = tuple(DIGITS[digit] for digit in random.permutation(10))
+                words = words if sentence < first + SEQUENCES_OF_TEN else words[:5]
+            prompts[session, sentence] = words
+    return prompts
 
 
 class SpeakerSplit(NamedTuple):
@@ -193,7 +254,7 @@ class CorpusSize:
     n_speakers : int
         Of each sex, 3 to 999: a background speaker and two speakers for trials.
     n_sentences : int
-        1 to 30.
+        1 to 30; in part 3 4 to 13 sequences of digits, of which the first three enrol.
     n_sessions : int
         2 to 9. Sessions 1, 4 and 7 are for enrolment, the others for tests.
     n_background : int or None
@@ -204,6 +265,8 @@ class CorpusSize:
     gender : {'m', 'f', 'both'}
     audio_format : {'wav', 'sph', 'flac'}
         16-bit samples at 16 kHz. Key files always name '.sph' files, as RSR2015's do.
+    part : {1, 2, 3}
+        Sentences, commands or digits.
 
     Raises
     ------
@@ -218,11 +281,18 @@ class CorpusSize:
     seed: int = 0
     gender: str = "m"
     audio_format: str = "wav"
+    part: int = 1
 
     def __post_init__(self) -> None:
+        if self.part not in PART_SENTENCES:
+            raise DataError(f"part is 1, 2 or 3, not {self.part!r}")
+        first, last = PART_SENTENCES[self.part]
+        fewest, most, what = 1, last - first + 1, f"part {self.part} has {last - first + 1} sentences"
+        if self.part == 3:
+            fewest, what = SEQUENCES_OF_TEN + 1, "the first three enrol, and at least one is tested"
         ranges = {
             "n_speakers": (3, MAX_SPEAKERS, "at least one background speaker and two evaluation speakers"),
-            "n_sentences": (1, len(voices.SENTENCES), "the corpus has 30 sentences"),
+            "n_sentences": (fewest, most, what),
             "n_sessions": (2, MAX_SESSIONS, "session 1 is for enrolment, session 2 is the first for tests"),
             "seed": (0, 2**63 - 1, "each seed gives another corpus"),
         }
@@ -245,7 +315,7 @@ class CorpusSize:
 
 
 def simulate_rsr2015(output: str | Path, size: CorpusSize, *, jobs: int | None = None) -> Simulated:
-    """Write a tree of synthetic speech in the layout of RSR2015 part 1.
+    """Write a tree of synthetic speech in the layout of a part of RSR2015.
 
     A larger corpus contains the recordings of a smaller one under the same ids.
 
@@ -265,35 +335,42 @@ def simulate_rsr2015(output: str | Path, size: CorpusSize, *, jobs: int | None =
     """
     output = Path(output).resolve()
     splits = {sex: split_speakers(sex, size.n_speakers, size.n_background) for sex in size.sexes}
+    first, _ = PART_SENTENCES[size.part]
+    places = [(s, n) for s in range(1, size.n_sessions + 1) for n in range(first, first + size.n_sentences)]
+    if size.part == 3:
+        texts = {place: ", ".join(words) + "." for place, words in draw_prompts(size.seed).items()}
+    else:
+        known = voices.SENTENCES if size.part == 1 else voices.COMMANDS
+        texts = {place: known[place[1] - first] for place in places}
     table = [
         Recording(
             f"sph/{_FOLDERS[sex]}/{speaker}/{speaker}_{session:02d}_{sentence:03d}.{size.audio_format}",
-            *(sex, int(speaker[1:]), session, text, sentence),
+            *(sex, int(speaker[1:]), session, texts[session, sentence], sentence),
         )
         for sex, split in splits.items()
         for speaker in sum(split, ())
-        for session in range(1, size.n_sessions + 1)
-        for sentence, text in enumerate(voices.SENTENCES[: size.n_sentences], 1)
+        for session, sentence in places
     ]
     background = f" --background {size.n_background}" if size.n_background is not None else ""
     command = (
-        f"spkver simulate rsr2015 OUTPUT --speakers {size.n_speakers}{background} --sentences {size.n_sentences}"
-        f" --sessions {size.n_sessions} --seed {size.seed} --gender {size.gender} --format {size.audio_format}"
+        f"spkver simulate rsr2015 OUTPUT --part {size.part} --speakers {size.n_speakers}{background}"
+        f" --sentences {size.n_sentences} --sessions {size.n_sessions} --seed {size.seed} --gender {size.gender}"
+        f" --format {size.audio_format}"
     )
     readme = f"""\
-This is synthetic speech, not RSR2015. It has the folders, names and key files of RSR2015 part 1, so that
+This is synthetic speech, not RSR2015. It has the folders, names and key files of RSR2015 part {size.part}, so that
 programs for that corpus run on it. No real person speaks here, and error rates on it say nothing about
 real speech.
 
 Made by
     {command}
 with ENGINE (eSpeak NG) and the signal processing of spkver; simulation.json holds every setting.
-Sentences: Harvard sentences, IEEE 1969, public domain.
+{"Sentences: Harvard sentences, IEEE 1969, public domain." if size.part == 1 else "Texts are the project's own."}
 
-Key files list, for each model, all trials of its sentence, three wrong sentences of its own speaker and one
+Key files list, for each model, all trials of the correct text, three wrong texts of its own speaker and one
 of every other speaker; RSR2015 lists all wrong sentences.
 """
-    about = "synthetic speech in the shape of RSR2015 part 1, made by spkver"
+    about = f"synthetic speech in the shape of RSR2015 part {size.part}, made by spkver"
     more = {"speakers": {sex: split._asdict() for sex, split in splits.items()}}
     lists = partial(_write_keys, splits=splits, size=size)
     counts, created = _simulate(output, table, asdict(size), about, lists, readme, more=more, jobs=jobs)
@@ -496,7 +573,8 @@ def _is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> 
     remedy = "choose another folder or remove this one"
     try:
         record = load_json(output / RECORD)
-        recorded = {"version": record["version"], "variability": record["variability"], **record["parameters"]}
+        older = {"part": 1, "version": record["version"], "variability": record["variability"]}
+        recorded = {**older, **record["parameters"]}
     except (ValueError, KeyError, TypeError):
         raise DataError("is not empty and not a simulated corpus", file=output, remedy=remedy) from None
     different = [
@@ -534,22 +612,27 @@ def _ids(gender: str, first: int, count: int) -> tuple[str, ...]:
 
 def _write_keys(tree: Path, splits: dict[str, SpeakerSplit], size: CorpusSize) -> dict[str, int]:
     counts = {"n_models": 0, "n_targets": 0, "n_impostors": 0}
-    sizes = {"n_sentences": size.n_sentences, "n_sessions": size.n_sessions}
+    sizes = {"n_sentences": size.n_sentences, "n_sessions": size.n_sessions, "part": size.part}
+    prompts = draw_prompts(size.seed)
     for folder in ("trn", "ndx"):
-        (tree / "key/part1" / folder).mkdir(parents=True, exist_ok=True)
+        (tree / f"key/part{size.part}" / folder).mkdir(parents=True, exist_ok=True)
     for sex, split in splits.items():
-        for part, speakers in (("dev", split.development), ("eval", split.evaluation)):
+        for partition, speakers in (("dev", split.development), ("eval", split.evaluation)):
             if not speakers:
                 continue
+            enrolment, trials = key_files(tree, sex, partition, size.part)
             models = list(enrolment_lines(speakers, folder=_FOLDERS[sex], **sizes))
-            (tree / f"key/part1/trn/3sesspwd_{part}_{sex}.trn").write_text("".join(models), encoding="ascii")
-            with (tree / f"key/part1/ndx/3sess-pwd_{part}_{sex}.ndx").open("w", encoding="ascii") as handle:
-                for lines in trial_lines(speakers, **sizes):
+            enrolment.write_text("".join(models), encoding="ascii")
+            with trials.open("w", encoding="ascii") as handle:
+                for lines in trial_lines(speakers, prompts=prompts, **sizes):
                     handle.writelines(lines)
-                    if part == "eval":
+                    if partition == "eval":
                         counts["n_targets"] += sum(line.endswith(",Y,N,N,N\n") for line in lines)
                         counts["n_impostors"] += sum(line.endswith(",N,N,Y,N\n") for line in lines)
-            counts["n_models"] += len(models) if part == "eval" else 0
+            counts["n_models"] += len(models) if partition == "eval" else 0
+    if size.part == 3:
+        rows = [f"{session:02d},{sentence:03d},{' '.join(words)}" for (session, sentence), words in prompts.items()]
+        prompts_file(tree).write_text("\n".join(rows) + "\n", encoding="ascii")
     return counts
 
 

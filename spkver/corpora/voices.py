@@ -6,7 +6,8 @@ depends on a corpus. Every random number derives from the seed and the ids given
 `Variability` holds every constant that makes the task hard: how far speakers lie apart and how much their sessions
 differ. The values are set so that a GMM-UBM or GMM-SVM system without channel compensation has an equal error rate of a
 few per cent on the corpus; they are not measurements of real speech. The thirty sentences are the first three of the
-phonetically balanced lists known as the Harvard sentences, which are in the public domain.
+phonetically balanced lists known as the Harvard sentences, which are in the public domain; the thirty commands are the
+project's own.
 
 The library eSpeak NG of the package espeakng-loader is called through ctypes. A voice is the text of an eSpeak voice
 file, loaded from a temporary file, so nothing is added to the engine's data and its limit of 350 listed voices does not
@@ -81,6 +82,21 @@ SENTENCES: tuple[str, ...] = (
     "The colt reared and threw the tall rider.",
     "It snowed, rained, and hailed the same morning.",
     "Read verse out loud for pleasure.",
+)
+
+COMMANDS: tuple[str, ...] = (
+    *("Volume up.", "Volume down.", "Lights on.", "Lights off.", "Open the door.", "Close the door."),
+    *("Start the washing.", "Stop the music.", "Call my office.", "Read the news.", "Next channel.", "Warmer please."),
+    *(
+        "Cooler please.",
+        "Lock the garage.",
+        "Boil some water.",
+        "Wake me at six.",
+        "Raise the blinds.",
+        "Dim the lamp.",
+    ),
+    *("Feed the cat.", "Play a song.", "Show the camera.", "Set a timer.", "Answer the phone.", "Water the garden."),
+    *("Heat the oven.", "Check the mail.", "Clean the floor.", "Mute the radio.", "Record this film.", "Good night."),
 )
 
 SAMPLE_RATE = 16_000

@@ -92,9 +92,11 @@ def _simulated(run: Run, config: RecipeConfig) -> Path:
 
     click.echo("The corpus is SIMULATED: synthetic speech from eSpeak NG, not recordings of people.")
     size = config.simulation
-    name = f"{config.gender}-{size.speakers}-{size.sentences}-{size.sessions}-{size.seed}"
+    name = f"part{config.part}-{config.gender}-{size.speakers}-{size.sentences}-{size.sessions}-{size.seed}"
     folder = run.path(f"simulated-{name}")
-    sizes = CorpusSize(size.speakers, size.sentences, size.sessions, seed=size.seed, gender=config.gender)
+    sizes = CorpusSize(
+        size.speakers, size.sentences, size.sessions, seed=size.seed, gender=config.gender, part=config.part
+    )
     with run.timed("simulation"):
         simulate_rsr2015(folder, sizes, jobs=run.jobs)
     return folder

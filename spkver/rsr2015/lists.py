@@ -1,4 +1,4 @@
-"""RSR2015 part 1: configuration of the experiment and its lists.
+"""RSR2015: configuration of the experiment and its lists.
 
 Results of SIDEKIT's tutorial or of another run (statistics, supervectors, machines, vectors) can replace stages.
 Systems of one vector a recording have training recordings and chains of steps.
@@ -159,10 +159,10 @@ class TrialsConfig:
 
 @dataclass(frozen=True)
 class BackgroundConfig:
-    """Background recordings: number drawn for the SVMs, and range of sentences."""
+    """Background recordings: number drawn for the SVMs, and range of sentences, by default all of the part."""
 
     size: int = 200
-    sentences: tuple[int, int] = (1, 30)
+    sentences: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -214,19 +214,32 @@ class SimulationConfig:
 
 @dataclass(frozen=True)
 class ListsConfig:
-    """Folder of lists as files, SIDEKIT's ``task`` or a recipe's; missing lists come from the corpus."""
+    """Lists as files.
+
+    Attributes
+    ----------
+    folder : str, optional
+        SIDEKIT's ``task`` or a recipe's; missing lists come from the corpus.
+    enrolment, trials, prompts : str, optional
+        Key files (.trn, .ndx, and the words of part 3) in place of those that are found in the corpus.
+    """
 
     folder: str | None = None
+    enrolment: str | None = None
+    trials: str | None = None
+    prompts: str | None = None
 
 
 @dataclass(frozen=True)
 class RecipeConfig:
     """Everything that an RSR2015 experiment depends on.
 
-    `seed` is that of everything drawn; `systems` names chains of steps on vectors (docs/backends.md).
+    `seed` is that of everything drawn; `part` is of the corpus: 1 has sentences, 2 commands, 3 digits; `systems` names
+    chains of steps on vectors (docs/backends.md).
     """
 
     seed: int = 0
+    part: Literal[1, 2, 3] = 1
     gender: str = "m"
     partition: str = "eval"
     trials: TrialsConfig = field(default_factory=TrialsConfig)
@@ -333,6 +346,7 @@ def prepare(run: Run, corpus: Path, config: RecipeConfig) -> Rsr2015:
         options = ListOptions(
             gender=config.gender,
             partition=config.partition,
+            part=config.part,
             target=config.trials.target,
             nontarget=config.trials.nontarget,
             speakers=config.speakers,
@@ -341,7 +355,7 @@ def prepare(run: Run, corpus: Path, config: RecipeConfig) -> Rsr2015:
             nap_size=config.nap.size,
             sentences=config.background.sentences,
             seed=config.seed,
-            folder=config.lists.folder,
+            **vars(config.lists),
         )
         lists = read_rsr2015(corpus, options)
         problems = Problems()

@@ -6,10 +6,11 @@ import numpy as np
 import soundfile
 from scipy.signal import lfilter
 
-from spkver.corpora.simulated import enrolment_lines, trial_lines
+from spkver.corpora.rsr2015 import PART_SENTENCES, key_files, prompts_file
+from spkver.corpora.simulated import draw_prompts, enrolment_lines, trial_lines
 
 RATE = 16000
-N_SENTENCES, N_SESSIONS = 2, 4
+N_SENTENCES, N_SESSIONS = {1: 2, 2: 2, 3: 5}, 4
 FOLDERS = {"m": "male", "f": "female"}
 # a run on it: 32 background recordings, 8 models
 SETTINGS = {"ubm.components": 8, "nap.rank": 4, "background.size": 24, "report.resamples": 0}
@@ -41,15 +42,22 @@ def speaker_sound(speaker, session, sentence, *, seconds=0.6):
 
 
 def write_tiny_corpus(
-    root, *, gender="m", partition="eval", background=(1, 2, 3, 4), evaluation=(101, 102, 103, 104), extensions=("wav",)
+    root,
+    *,
+    gender="m",
+    partition="eval",
+    background=(1, 2, 3, 4),
+    evaluation=(101, 102, 103, 104),
+    extensions=("wav",),
+    part=1,
 ):
     """Write recordings and key files; the containers of `extensions` take turns. Returns `root`."""
-    folder = FOLDERS[gender]
+    folder, first = FOLDERS[gender], PART_SENTENCES[part][0]
     speakers = [f"{gender}{number:03d}" for number in (*background, *evaluation)]
     count = 0
     for speaker in speakers:
         (root / "sph" / folder / speaker).mkdir(parents=True, exist_ok=True)
-        for sentence in range(1, N_SENTENCES + 1):
+        for sentence in range(first, first + N_SENTENCES[part]):
             for session in range(1, N_SESSIONS + 1):
                 extension = extensions[count % len(extensions)]
                 count += 1
@@ -58,11 +66,13 @@ def write_tiny_corpus(
                 samples = np.rint(speaker_sound(speaker, session, sentence) * 32767).astype(np.int16)
                 soundfile.write(path, samples, RATE, format=form)
     models = speakers[len(background) :]
-    shape = {"n_sentences": N_SENTENCES, "n_sessions": N_SESSIONS}
+    shape = {"n_sentences": N_SENTENCES[part], "n_sessions": N_SESSIONS, "part": part}
     for kind in ("trn", "ndx"):
-        (root / "key" / "part1" / kind).mkdir(parents=True, exist_ok=True)
-    trn = root / "key" / "part1" / "trn" / f"3sesspwd_{partition}_{gender}.trn"
+        (root / "key" / f"part{part}" / kind).mkdir(parents=True, exist_ok=True)
+    trn, ndx = key_files(root, gender, partition, part)
     trn.write_text("".join(enrolment_lines(models, folder=folder, **shape)))
-    ndx = root / "key" / "part1" / "ndx" / f"3sess-pwd_{partition}_{gender}.ndx"
-    ndx.write_text("".join(line for lines in trial_lines(models, **shape) for line in lines))
+    prompts = draw_prompts(0)
+    ndx.write_text("".join(line for lines in trial_lines(models, prompts=prompts, **shape) for line in lines))
+    if part == 3:
+        prompts_file(root).write_text("".join(f"{s},{n},{' '.join(words)}\n" for (s, n), words in prompts.items()))
     return root

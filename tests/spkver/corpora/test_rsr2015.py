@@ -193,6 +193,14 @@ BREAKAGES = {
         lambda c: [(c / "sph/male" / one).rename(c / f"sph/male/x{one}") for one in BACKGROUND],
         r"no recordings of background speakers m001 to m050, sentences 001 to 030",
     ),
+    "another name": (
+        lambda c: both(c)[1].rename(both(c)[1].with_name("pwd_dev_m.ndx")),
+        r"3sess-pwd_eval_m\.ndx: no such file .*or set lists.trials to one of the lists that are there: pwd_dev_m.ndx",
+    ),
+    "a type without trials": (
+        lambda c: both(c)[1].write_text("\n".join(line for line in trial_lines() if "N,N,Y,N" not in line)),
+        r"ndx: no nontarget trials of type IC \(choose other types in trials.nontarget",
+    ),
     "background is tested": (
         lambda c: edit(both(c)[1], "m102/m102_02_001", "m050/m050_02_001"),
         r"ndx:\d+: recording 'm050/m050_02_001' is of a background speaker",
@@ -229,6 +237,7 @@ def test_all_problems_at_once(corpus):
     [
         ({"gender": "male"}, "gender should be 'm' or 'f', not 'male'"),
         ({"partition": "test"}, "partition should be 'eval' or 'dev'"),
+        ({"part": 4}, "part should be 1, 2 or 3, not 4"),
         ({"target": ("TX",)}, "trials.target should be a list of types out of TC, TW, IC, IW"),
         ({"nontarget": ("IC", "TC")}, "trials.nontarget should be types that are not among trials.target"),
         ({"background_size": 0}, "background.size should be 1 or more"),

@@ -7,8 +7,10 @@ import pytest
 
 from spkbase.errors import DataError
 from spkver.corpora import voices
+from spkver.corpora.rsr2015 import DIGITS, ListOptions, read_rsr2015
 from spkver.corpora.simulated import (
     CorpusSize,
+    draw_prompts,
     enrolment_lines,
     simulate_rsr2015,
     split_speakers,
@@ -85,6 +87,58 @@ def test_split(gender, n_speakers, sizes, last):
     assert split.development[:1] == ({"m": "m051", "f": "f048"}[gender],)[: sizes[1]]
 
 
+def test_prompts_differ_by_session_and_each_digit_is_said_once():
+    prompts = draw_prompts(3)
+    assert prompts == draw_prompts(3) != draw_prompts(4)
+    assert [*prompts] == [(session, sentence) for session in range(1, 10) for sentence in range(61, 74)]
+    assert len({*prompts.values()}) == 117
+    assert all(len(words) == len({*words}) == (10 if place[1] < 64 else 5) for place, words in prompts.items())
+
+
+def test_part_3_tries_each_recording_with_its_own_prompt_and_wrong_ones():
+    prompts = draw_prompts(0)
+    said = {place: "-".join(str(DIGITS.index(word)) for word in words) for place, words in prompts.items()}
+    shape = {"n_sentences": 5, "n_sessions": 5, "part": 3}
+    models = [*enrolment_lines(["m101", "m102"], folder="male", **shape)]
+    assert [line.split()[0] for line in models] == ["m101_01", "m101_02", "m102_01", "m102_02"]
+    assert models[1].split()[1] == ",".join(f"male/m101/m101_04_06{number}.sph" for number in (1, 2, 3))
+    kinds = Counter()
+    for line in (line for lines in trial_lines(["m101", "m102"], prompts=prompts, **shape) for line in lines):
+        prompt, model, segment, *flags = line.strip().split(",")
+        right = (model[:4] == segment[:4], prompt == said[int(segment[10:12]), int(segment[13:16])])
+        kind = [(True, True), (True, False), (False, True), (False, False)].index(right)
+        assert flags == ["Y" if place == kind else "N" for place in range(4)]
+        kinds[kind] += 1
+    assert kinds == {0: 4 * 6, 1: 3 * 4 * 6, 2: 4 * 6, 3: 4 * 6}  # models times tests
+
+
+@pytest.mark.parametrize(("part", "first", "n_sentences"), [(2, 31, 2), (3, 61, 5)])
+def test_other_parts_are_read_as_they_are_written(tmp_path, monkeypatch, part, first, n_sentences):
+    said = []
+
+    def synthesise(voice, text, session, *, take):
+        said.append((session.number, take, text))
+        return np.zeros(16000, np.float32)
+
+    monkeypatch.setattr(voices, "synthesise_utterance", synthesise)
+    size = CorpusSize(n_speakers=4, n_sentences=n_sentences, n_sessions=4, part=part)
+    simulate_rsr2015(tmp_path / "new", size, jobs=1)
+    lists = read_rsr2015(tmp_path / "new", ListOptions(part=part, background_size=4, nontarget=("IC", "TW", "IW")))
+    assert {int(name[-3:]) for name in lists.ubm} == {*range(first, first + n_sentences)}
+    assert len(lists.ubm) == 2 * 4 * n_sentences
+    texts = {(session, take): text for session, take, text in said}
+    assert len(said) == 4 * len(texts) == 4 * 4 * n_sentences, "the same for all speakers"
+    if part == 2:
+        assert lists.texts == {}
+        assert len(lists.enrolment.unique_models()) == 4
+        assert texts[1, 31] == texts[4, 31] == voices.COMMANDS[0]
+    else:
+        assert {lists.texts[name] for name in lists.recordings} == {
+            tuple(texts[int(name[10:12]), int(name[13:])].rstrip(".").split(", ")) for name in lists.recordings
+        }
+        assert texts[1, 61] != texts[4, 61]
+
+
 # --- reproducible ---------------------------------------------------------------------------------
 
 
@@ -108,6 +162,8 @@ TINY = {"n_speakers": 3, "n_sentences": 1, "n_sessions": 2}
     [
         ({"n_speakers": 2}, "n_speakers is 3 to 999, not 2 .*background speaker and two evaluation"),
         ({"n_sentences": 0}, "n_sentences is 1 to 30, not 0"),
+        ({"part": 3}, "n_sentences is 4 to 13, not 1 .*the first three enrol"),
+        ({"part": 0}, "part is 1, 2 or 3, not 0"),
         ({"n_sessions": 1}, "n_sessions is 2 to 9, not 1"),
         ({"n_background": 0}, "n_background is 1 to 1, not 0"),
         ({"n_speakers": 100, "n_background": 48, "gender": "both"}, "n_background is 1 to 47, not 48"),
