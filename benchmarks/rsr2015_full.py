@@ -1,10 +1,17 @@
 """The male protocol of RSR2015 on simulated speech, from audio to `results.json`: time by stage, memory, growth.
 
-    python -m benchmarks.rsr2015_full [--recipe svm_gmm|ivector] [--corpus DIR] [--sizes 2 8 30] [--update PAGE]
+    python -m benchmarks.rsr2015_full [--recipe svm_gmm|ivector] [--part 1|3] [--corpus DIR] [--sizes 2 8 30]
 
-50 background and 57 evaluation speakers say up to 30 sentences in 9 sessions: 28,890 recordings, 13,500 of them for the
-UBM, 1,710 models, 10,260 tests, 584,820 trials. A size is a number of sentences: recordings, frames, vectors, models
-and trials all grow by the same factor, so the slope of log seconds over log size is 1 where a stage grows as its data.
+Part 1: 50 background and 57 evaluation speakers say up to 30 sentences in 9 sessions: 28,890 recordings, 13,500 of them
+for the UBM, 1,710 models, 10,260 tests, 584,820 trials. A size is a number of sentences: recordings, frames, vectors,
+models and trials all grow by the same factor, so the slope of log seconds over log size is 1 where a stage grows as its
+data.
+
+Part 3: the same speakers say 13 sequences of digits in up to 9 sessions: 12,519 recordings, 5,850 of them for the UBM,
+171 models, 3,420 tests. Of all pairs of models and tests (10,260 target and 574,560 nontarget trials) as many are kept
+as the real list has, 5,301 and 292,347. A size is a number of sessions, 3, 6 or 9: trials grow with its square, all
+else with the size.
+
 The recipe runs as its users run it, each size in an empty folder; options that are not listed go to it.
 """
 
@@ -18,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,10 +33,22 @@ import psutil
 
 from benchmarks.measure import describe_machine, replace_block, workers_rate
 from spkbase.files import format_table
-from spkver.corpora import CorpusSize, enrolment_lines, simulate_rsr2015, split_speakers, trial_lines
+from spkver.corpora import (
+    PART_SENTENCES,
+    CorpusSize,
+    draw_prompts,
+    enrolment_lines,
+    key_files,
+    simulate_rsr2015,
+    split_speakers,
+    trial_lines,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
-N_SENTENCES, N_SESSIONS = 30, 9
+N_SENTENCES, N_SESSIONS = {1: 30, 3: 13}, 9
+SIZES = {1: [2, 8, 30], 3: [3, 6, 9]}
+# trials of part 3 by the real list, and of all pairs of models and tests: by the speaker's own voice, by others
+KEPT = (5_301, 10_260), (292_347, 574_560)
 N_SPEAKERS, N_BACKGROUND = 107, 50
 STAGES = (
     ("lists and headers", r"lists|check.*"),
@@ -47,23 +66,24 @@ STAGES = (
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, help="simulated corpus to use, or to make; else made and removed")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[2, 8, 30], help="numbers of sentences, up to 30")
+    parser.add_argument("--part", type=int, choices=(1, 3), default=1)
+    parser.add_argument("--sizes", type=int, nargs="+", help="numbers of sentences up to 30, in part 3 of sessions")
     parser.add_argument("--recipe", choices=("svm_gmm", "ivector"), default="svm_gmm")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--update", type=Path, metavar="PAGE", help="put the figures into this page")
     options, others = parser.parse_known_args(arguments)
     others = others or ["--set", "ubm.components=512"] + ["--set", "nap.rank=40"] * (options.recipe == "svm_gmm")
+    others = ["--set", f"part={options.part}"] * (options.part > 1) + others
     with tempfile.TemporaryDirectory(prefix="rsr2015-") as name:
         corpus = options.corpus or Path(name, "corpus")
-        whole = CorpusSize(
-            n_speakers=N_SPEAKERS, n_background=N_BACKGROUND, n_sentences=N_SENTENCES, n_sessions=N_SESSIONS
-        )
+        shape = {"n_sentences": N_SENTENCES[options.part], "n_sessions": N_SESSIONS, "part": options.part}
+        whole = CorpusSize(n_speakers=N_SPEAKERS, n_background=N_BACKGROUND, **shape)
         simulate_rsr2015(corpus, whole, jobs=options.jobs)
         machine = f"{describe_machine()}; {workers_rate(options.jobs) / 1e9:.0f} GFLOP/s of float32 products"
-        sizes, found, totals = sorted(options.sizes), [], []
+        sizes, found, totals = sorted(options.sizes or SIZES[options.part]), [], []
         for size in sizes:
             part, output = Path(name, f"corpus-{size}"), Path(name, f"run-{size}")
-            link_part(corpus, part, size)
+            link_part(corpus, part, size, options.part)
             command = [sys.executable, str(ROOT / f"recipes/rsr2015/{options.recipe}.py"), "--corpus", str(part)]
             command += ["--output", str(output), "--jobs", str(options.jobs), *others]
             for path in part.rglob("*.wav"):
@@ -71,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             printed, total = run(command)
             found.append(stage_seconds((output / "run.log").read_text(encoding="utf-8"), total["wall s"]))
             disk = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
-            totals.append({"sentences": size, **total, "disk MB": disk / 1e6})
+            totals.append({"sessions" if options.part == 3 else "sentences": size, **total, "disk MB": disk / 1e6})
             shutil.rmtree(output)
             print("system " + printed.rpartition("\nsystem ")[2].partition("\n\n")[0], flush=True)
     columns = dict.fromkeys([f"s at {size}" for size in sizes], ".1f")
@@ -85,33 +105,47 @@ def main(arguments: Sequence[str] | None = None) -> None:
     summary = "\n\n".join(
         [
             f"{machine}; {recipe}",
-            format_table(totals, {"sentences": "", **dict.fromkeys(list(totals[0])[1:], ",.0f")}, markdown=True),
+            format_table(totals, dict.fromkeys(totals[0], ",.0f"), markdown=True),
             format_table(rows, {"stage": "", **columns, "slope": ".2f"}, markdown=True),
         ]
     )
     print(summary)
     if options.update:
-        replace_block(options.update, "rsr2015" if options.recipe == "svm_gmm" else "rsr2015-ivector", summary)
+        block = "rsr2015" + "-ivector" * (options.recipe == "ivector") + "-part3" * (options.part == 3)
+        replace_block(options.update, block, summary)
 
 
-def link_part(corpus: Path, part: Path, n_sentences: int) -> None:
-    """Make the corpus of the first sentences beside the whole one: the recordings are links, keys are written."""
+def link_part(corpus: Path, part: Path, size: int, number: int = 1) -> None:
+    """Make the corpus of a size beside the whole one of a part: the recordings are links, keys are written."""
     speakers = split_speakers("m", N_SPEAKERS, N_BACKGROUND)
+    n_sentences, n_sessions = (N_SENTENCES[3], size) if number == 3 else (size, N_SESSIONS)
     for speaker in sum(speakers, ()):
         (part / "sph/male" / speaker).mkdir(parents=True)
-        for session in range(1, N_SESSIONS + 1):
-            for sentence in range(1, n_sentences + 1):
-                name = f"sph/male/{speaker}/{speaker}_{session:02d}_{sentence:03d}.wav"
+        for session in range(1, n_sessions + 1):
+            for sentence in range(n_sentences):
+                name = f"sph/male/{speaker}/{speaker}_{session:02d}_{PART_SENTENCES[number][0] + sentence:03d}.wav"
                 (part / name).symlink_to((corpus / name).resolve())
-    sizes = {"n_sentences": n_sentences, "n_sessions": N_SESSIONS}
+    sizes = {"n_sentences": n_sentences, "n_sessions": n_sessions, "part": number}
     enrolment = enrolment_lines(speakers.evaluation, folder="male", **sizes)
-    trials = (line for lines in trial_lines(speakers.evaluation, **sizes) for line in lines)
-    for name, lines in (("trn/3sesspwd_eval_m.trn", enrolment), ("ndx/3sess-pwd_eval_m.ndx", trials)):
-        path = part / "key/part1" / name
+    listed = trial_lines(speakers.evaluation, prompts=draw_prompts(0), **sizes)
+    trials = (line for lines in listed for line in lines)
+    lists = (enrolment, kept_lines(trials) if number == 3 else trials)
+    for path, lines in zip(key_files(part, "m", "eval", number), lists, strict=True):
         path.parent.mkdir(parents=True)
         with path.open("w", encoding="ascii") as handle:
             handle.writelines(lines)
     shutil.copy(corpus / "simulation.json", part)  # the plots say that the speech is synthetic
+
+
+def kept_lines(lines: Iterator[str]) -> Iterator[str]:
+    """Yield trials of part 3, of each type the share that the real list has, evenly spread."""
+    seen: dict[str, int] = {}
+    for line in lines:
+        letters = line[-8:-1]
+        kept, whole = KEPT["Y" in letters[4:]]
+        seen[letters] = seen.get(letters, 0) + 1
+        if seen[letters] * kept // whole > (seen[letters] - 1) * kept // whole:
+            yield line
 
 
 def run(command: list[str]) -> tuple[str, dict[str, float]]:

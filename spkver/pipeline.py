@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.formats import read_scores, write_scores
-from evaluation.trials import Scores, Trials, align
+from evaluation.trials import Scores, Trials, align, factorise
 from spkbase.errors import DataError, Problems, few
 from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.runs import Origin, Run, Stage, Stamp
@@ -92,6 +92,32 @@ def copy_machines(path: Path, files: Mapping[str, Path], models: Sequence[str]) 
     backends.write_svms(path, backends.SvmModels(np.array(models, object), weights, biases))
 
 
+def score_without_prompts(trials: Trials, score: Callable[[Trials], Scores]) -> Scores:
+    """Score trials by a system that does not know what should be said.
+
+    Parameters
+    ----------
+    trials : Trials
+        Models may be followed by a prompt, ``m101_01:4-8-0-7-3``.
+    score : callable
+        Given each pair of a model and a segment once, without prompts, it returns scores in their order.
+
+    Returns
+    -------
+    Scores
+        In the order of the trials; those that differ only by the prompt are equal.
+    """
+    names = [name.partition(":")[0] for name in trials.model_ids.tolist()]
+    if names == trials.model_ids.tolist():
+        return score(trials)
+    table, codes = factorise(names)
+    models = codes[trials.models]
+    pairs = models.astype(np.int64) * len(trials.segment_ids) + trials.segments
+    _, first, rows = np.unique(pairs, return_index=True, return_inverse=True)
+    values = score(Trials(table, trials.segment_ids, models[first], trials.segments[first])).values[rows]
+    return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values)
+
+
 def gmm_scores(
     run: Run,
     system: str,
@@ -101,11 +127,12 @@ def gmm_scores(
     trials: Trials,
 ) -> Stage[Scores]:
     """Score the trials by log-likelihood ratios (`scores/<system>.h5` and `.txt`)."""
-    return scores_of(
-        *(run, system, trials),
-        lambda: backends.score_gmm_ubm(ubm.value, models.value, frames.value, trials, work=run.work),
-        after=[ubm, models, *frames.origins],
-    )
+
+    def compute() -> Scores:
+        score = partial(backends.score_gmm_ubm, ubm.value, models.value, frames.value, work=run.work)
+        return score_without_prompts(trials, score)
+
+    return scores_of(run, system, trials, compute, after=[ubm, models, *frames.origins])
 
 
 def scores_of(
@@ -317,7 +344,7 @@ def svm_system(
     """
     enroll, back, test = (of_lists[name] for name in ("enroll", "back", "test"))
     after = [] if projection is None else [projection]
-    models = sorted(set(trials.model_ids))
+    models = sorted({name.partition(":")[0] for name in trials.model_ids})
     files = {} if machines is None else machine_files(machines, models)
 
     def removed() -> backends.Projection | None:
@@ -330,7 +357,8 @@ def svm_system(
             backends.train_svms(enroll.value, back.value, config, projection=removed(), work=run.work, destination=path)
 
     def compute() -> Scores:
-        return backends.score_trials(trained.value, test.value, trials, projection=removed(), work=run.work)
+        score = partial(backends.score_trials, trained.value, test.value, projection=removed(), work=run.work)
+        return score_without_prompts(trials, score)
 
     if files:
         origin: dict[str, Any] = {"inputs": models, "sources": files}
@@ -477,7 +505,8 @@ def vector_scores(
     enroll, test = vectors["enroll"], vectors["test"]
 
     def compute() -> Scores:
-        return trained.value.score(enroll.value.embeddings(), test.value.embeddings(), trials)
+        score = partial(trained.value.score, enroll.value.embeddings(), test.value.embeddings())
+        return score_without_prompts(trials, score)
 
     return scores_of(run, system, trials, compute, after=[trained, enroll, test])
 
@@ -519,6 +548,7 @@ def joint_factor_scores(
     enroll, test = statistics["enroll"], statistics["test"]
 
     def compute() -> Scores:
-        return backends.score_joint_factors(factors.value, enroll.value, test.value, trials, work=run.work)
+        score = partial(backends.score_joint_factors, factors.value, enroll.value, test.value, work=run.work)
+        return score_without_prompts(trials, score)
 
     return scores_of(run, system, trials, compute, after=[factors, enroll, test])

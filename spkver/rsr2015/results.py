@@ -238,13 +238,19 @@ def _plots(name: str, config: RecipeConfig) -> list[str]:
 
 def _evaluate(scores: Scores, key: Key, config: RecipeConfig, speakers: Speakers) -> dict[str, Any]:
     """Metrics of all trials together, and of each pair of a target and a nontarget type."""
-    types = [(target, nontarget) for target in config.trials.target for nontarget in config.trials.nontarget]
-    pairs = {"-".join(pair): _metrics(scores, key.of_types(*pair), config) for pair in types}
+    keys = _pairs_of_types(key, config)
+    pairs = {name: _metrics(scores, of_pair, config) for name, of_pair in keys.items()}
     if len(pairs) > 1:
         for name, pair in pairs.items():
-            pair["privacy"] = privacy_figures(scores, key.of_types(*name.split("-")), speakers)
+            pair["privacy"] = privacy_figures(scores, keys[name], speakers)
     privacy = privacy_figures(scores, key, speakers)
     return {**_metrics(scores, key, config), "trial_types": pairs, "privacy": privacy}
+
+
+def _pairs_of_types(key: Key, config: RecipeConfig) -> dict[str, Key]:
+    """Return the trials of each pair of a target and a nontarget type, ``TC-TW``."""
+    types = [(target, nontarget) for target in config.trials.target for nontarget in config.trials.nontarget]
+    return {"-".join(pair): key.of_types(*pair) for pair in types}
 
 
 def _linkability(scores: Mapping[str, Scores], key: Key, config: RecipeConfig, speakers: Speakers) -> dict[str, Curve]:
@@ -275,7 +281,7 @@ def _metrics(scores: Scores, key: Key, config: RecipeConfig) -> dict[str, Any]:
 
 def _title(config: RecipeConfig, lists: Rsr2015) -> str:
     root = next(iter(lists.recordings.values())).parents[3]  # root/sph/male/m001/recording
-    corpus = "Synthetic speech in the form of RSR2015" if is_simulated(root) else "RSR2015 part 1"
+    corpus = f"{'Synthetic speech in the form of ' * is_simulated(root)}RSR2015 part {config.part}"
     sex = "male" if config.gender == "m" else "female"
     types = f"{'+'.join(config.trials.target)} against {'+'.join(config.trials.nontarget)}"
     return f"{corpus}, {sex} {config.partition}: {types}"
@@ -306,6 +312,14 @@ def _plot(
         known = sorted(known, key=lambda one: -one[0])[:1]
     named = [(f"{name} (D_sys {value:.2f})", target, nontarget) for value, name, target, nontarget in known]
     plot_histogram(named, path=paths("histogram"), title=f"Scores: {title}")
+    pairs = _pairs_of_types(lists.key, config)
+    if len(pairs) > 1:
+        curves_of_types = [
+            (f"{name}, {types}", *split_scores(systems[name], key))
+            for _, name, *_ in known
+            for types, key in pairs.items()
+        ]
+        plot_det(curves_of_types, path=paths("det_types"), prior=prior, title=f"Trial types: {title}")
     if curves:
         if len(curves) > _SHOWN:  # bands of many would hide the curves; results.json has them
             blank = {name: np.full(len(curve.sizes), np.nan) for name, curve in curves.items()}

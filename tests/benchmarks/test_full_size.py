@@ -1,13 +1,14 @@
 """The benchmark of the whole RSR2015 protocol: its corpus and what it reads from logs."""
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from benchmarks.rsr2015_full import link_part, run, stage_seconds
+from benchmarks.rsr2015_full import kept_lines, link_part, run, stage_seconds
 from spkver.corpora.rsr2015 import read_rsr2015
-from spkver.corpora.simulated import RECORD, split_speakers
+from spkver.corpora.simulated import RECORD, draw_prompts, split_speakers, trial_lines
 
 
 def test_part_of_the_corpus_has_the_lists_that_its_size_says(tmp_path):
@@ -23,6 +24,16 @@ def test_part_of_the_corpus_has_the_lists_that_its_size_says(tmp_path):
     found = len(lists.recordings), len(lists.ubm), len(lists.enrolment.unique_models()), len(lists.test), len(lists.key)
     assert tuple(30 * count for count in found) == (28_890, 13_500, 1_710, 10_260, 584_820)
     assert 30 * int(lists.key.is_target.sum()) == 10_260
+
+
+def test_part_3_has_as_many_trials_as_the_real_list():
+    speakers, prompts = split_speakers("m", 107, 50).evaluation, draw_prompts(0)
+    lines = trial_lines(speakers, n_sentences=13, n_sessions=9, part=3, prompts=prompts)
+    kept = [line.split(",") for line in kept_lines(line for of_model in lines for line in of_model)]
+    kinds = Counter("".join(flags) for _, _, _, *flags in kept)
+    assert (kinds["YNNN\n"], kinds["NNYN\n"]) == (5_301, 292_347)
+    assert len({model for _, model, *_ in kept}) == 171
+    assert len({segment for _, _, segment, *_ in kept}) == 3_420
 
 
 def test_time_of_a_run_is_divided_without_gaps():
