@@ -580,6 +580,7 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
         trials_file, trials = files.trials
     elif _is_there(trials_file, "lists.trials", problems):
         trials = read_trials(trials_file, target, nontarget, problems, has_prompts=options.part == 3)
+    logger.info("enrolment by %s, trials of %s", enrolment_file, trials_file)
     scanned = scan_recordings(root / "sph" / _FOLDERS[gender], problems)
 
     ubm = [*files.ubm] if files.ubm is not None else ubm_list(scanned, background_speakers, sentences)
@@ -602,6 +603,9 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
             problems.add(f"recording {segment!r} is of a background speaker", file=file, line=line, remedy=remedy)
     recordings = find_recordings(scanned, [*ubm, *files.places], {**files.places, **used}, problems)
     texts = _texts(root, recordings, options, problems) if options.part == 3 else {}
+    if trials is not None and options.part == 3:
+        texts |= {name: words_of(name.partition(":")[2]) for name in trials[0].model_ids if ":" in name}
+        _check_prompts(trials_file, trials, texts, problems)
     problems.raise_if_any()
     assert trials is not None  # a missing list was a problem
     background = files.background
@@ -620,7 +624,7 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
         enrolment=IdMap.from_pairs((row.model, segment) for row in enrolled for segment in row.segments),
         test=IdMap.from_pairs((segment, segment) for segment in trials[0].segment_ids),
         key=trials[0],
-        texts=texts | {name: words_of(name.partition(":")[2]) for name in trials[0].model_ids if ":" in name},
+        texts=texts,
     )
 
 
@@ -917,6 +921,25 @@ def _check_trials(
         if enrolled and key.model_ids[code].partition(":")[0] not in known:
             text = f"model {key.model_ids[code]!r} has trials but no enrolment"
             problems.add(text, file=path, line=int(lines[row]) or None, remedy="add it to the enrolment list")
+
+
+def _check_prompts(path: Path, trials: TrialList, texts: dict[str, tuple[str, ...]], problems: Problems) -> None:
+    """Report prompts that are no digits, and types that contradict what the recordings say."""
+    key, lines = trials
+    if strange := [name for name in key.model_ids if not texts.get(name, name)]:
+        text, remedy = f"{len(strange)} prompts that are no digits: {few(strange)}", "write them as 4-8-0-7-3"
+        problems.add(text, file=path, remedy=remedy)
+    codes = {words: code for code, words in enumerate(sorted({*texts.values()}))}
+    asked, said = (
+        np.array([codes.get(texts.get(name, ()), -1) for name in ids], np.int64)[rows]
+        for ids, rows in ((key.model_ids, key.models), (key.segment_ids, key.segments))
+    )
+    is_wrong = np.isin(key.types, [place for place, name in enumerate(key.type_names) if name.endswith("W")])
+    for row in np.flatnonzero((asked >= 0) & (said >= 0) & ((asked != said) != is_wrong))[:_MAX_BAD_LINES].tolist():
+        segment = key.segment_ids[key.segments[row]]
+        text = f"trial {key.named([row])} is of type {key.type_names[key.types[row]]}, but the words of {segment!r} are"
+        remedy = "copy the key files again, or check the list of prompts"
+        problems.add(f"{text} {' '.join(texts[segment])}", file=path, line=int(lines[row]) or None, remedy=remedy)
 
 
 def _by_speaker(segments: Iterable[str]) -> IdMap:

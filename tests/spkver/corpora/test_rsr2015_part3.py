@@ -154,6 +154,13 @@ BREAKAGES = {
     "not enrolled": (TRN, enrol_lines()[0] + "\n", "", r"ndx:1: model 'm101_01:[0-9-]+' has trials but no enrolment"),
     "model twice": (TRN, "m101_2 ", "m101_01 ", r"trn:2: model 'm101_01' for the second time, first in line 1"),
     "no recording": (NDX, "m101/m101_02_064", "m101/m101_02_066", r"ndx:1: no recording 'm101/m101_02_066'"),
+    "no digits": (NDX, FIRST.partition(",")[0], "canoe", r"ndx: 1 prompts that are no digits: m101_01:canoe \(write"),
+    "other words": (
+        PROMPTS,
+        "02,064,eight nine",
+        "02,064,nine eight",
+        r"ndx:1: trial 'm101_01:[0-9-]+ m101/m101_02_064' is of type TC, but the words of .* are nine eight zero",
+    ),
     "unknown word": (PROMPTS, "01,064,six", "01,064,sex", r"txt:1: expected 'session,sentence,words' with digits"),
     "place twice": (PROMPTS, "02,064,", "01,064,", r"txt:3: expected .* each session and sentence once, found '01 064"),
     "no words": (PROMPTS, "03,062,", "03,072,", r"prompts.txt: no words of session and sentence 03_062 \(add their"),
