@@ -27,8 +27,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import psutil
 
 from benchmarks.measure import describe_machine, replace_block, workers_rate
@@ -88,25 +91,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
             command += ["--output", str(output), "--jobs", str(options.jobs), *others]
             for path in part.rglob("*.wav"):
                 path.read_bytes()  # the run finds them in the system's cache
-            printed, total = run(command)
-            found.append(stage_seconds((output / "run.log").read_text(encoding="utf-8"), total["wall s"]))
+            printed, total, clock = run(command)
+            log = (output / "run.log").read_text(encoding="utf-8")
+            found.append((stage_seconds(log, total["wall s"]), stage_seconds(log, total["CPU s"], clock)))
             disk = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
             totals.append({"sessions" if options.part == 3 else "sentences": size, **total, "disk MB": disk / 1e6})
             shutil.rmtree(output)
             print("system " + printed.rpartition("\nsystem ")[2].partition("\n\n")[0], flush=True)
-    columns = dict.fromkeys([f"s at {size}" for size in sizes], ".1f")
-    rows = []
-    for stage in found[-1]:
-        seconds = [one.get(stage, 0.0) for one in found]
-        grows = len(sizes) > 1 and seconds[0] > 0 and seconds[-1] >= 1  # shorter ones are their fixed costs
-        slope = math.log(seconds[-1] / seconds[0]) / math.log(sizes[-1] / sizes[0]) if grows else None
-        rows.append({"stage": stage, **dict(zip(columns, seconds, strict=True)), "slope": slope})
+    rows: list[dict[str, Any]] = [{"stage": stage} for stage in found[-1][0]]
+    for row in rows:
+        for name, of_sizes in zip(("wall", "CPU"), zip(*found, strict=True), strict=True):
+            seconds = [one.get(row["stage"], 0.0) for one in of_sizes]
+            row |= {f"{name} s at {size}": value for size, value in zip(sizes, seconds, strict=True)}
+            if len(sizes) > 1 and seconds[0] > 0 and seconds[-1] >= 1:  # shorter ones are their fixed costs
+                row[f"{name} slope"] = math.log(seconds[-1] / seconds[0]) / math.log(sizes[-1] / sizes[0])
+    columns = {f"{name} s at {size}": ".1f" for name in ("wall", "CPU") for size in sizes}
+    columns |= {"wall slope": ".2f", "CPU slope": ".2f"}
     recipe = f"{options.jobs} workers: `recipes/rsr2015/{options.recipe}.py {' '.join(others)}`"
     summary = "\n\n".join(
         [
             f"{machine}; {recipe}",
             format_table(totals, dict.fromkeys(totals[0], ",.0f"), markdown=True),
-            format_table(rows, {"stage": "", **columns, "slope": ".2f"}, markdown=True),
+            format_table(rows, {"stage": "", **columns}, markdown=True),
         ]
     )
     print(summary)
@@ -148,12 +154,13 @@ def kept_lines(lines: Iterator[str]) -> Iterator[str]:
             yield line
 
 
-def run(command: list[str]) -> tuple[str, dict[str, float]]:
+def run(command: list[str]) -> tuple[str, dict[str, float], list[tuple[float, float]]]:
     """Run a command; return what it printed, its wall and processor time, and the peak of its processes' memory.
 
-    Memory is the sum of proportional set sizes, five times a second.
+    Memory is the sum of proportional set sizes, five times a second. The processor time is also returned as it grew:
+    the time of the clock, and the seconds until then.
     """
-    started, peak, cpu = time.perf_counter(), 0.0, {}
+    started, peak, cpu, clock = time.perf_counter(), 0.0, {}, [(time.time(), 0.0)]
     with tempfile.TemporaryFile("w+") as printed:
         process = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT, cwd=ROOT)
         while process.poll() is None:
@@ -165,24 +172,35 @@ def run(command: list[str]) -> tuple[str, dict[str, float]]:
                         memory += one.memory_full_info().pss
                         cpu[one.pid] = sum(one.cpu_times()[:2])
             peak = max(peak, memory)
+            clock.append((time.time(), sum(cpu.values())))
             time.sleep(0.2)
         printed.seek(0)
         text = printed.read()
     if process.returncode:
         raise SystemExit(f"{text[-4000:]}\nthe recipe ended with status {process.returncode}")
-    return text, {"wall s": time.perf_counter() - started, "CPU s": sum(cpu.values()), "peak MB": peak / 1e6}
+    totals = {"wall s": time.perf_counter() - started, "CPU s": sum(cpu.values()), "peak MB": peak / 1e6}
+    return text, totals, clock
 
 
-def stage_seconds(log: str, total: float) -> dict[str, float]:
-    """Return the seconds of each kind of stage from a run's log; those of a stage within another are its own."""
+def stage_seconds(log: str, total: float, clock: Sequence[tuple[float, float]] = ()) -> dict[str, float]:
+    """Return the seconds of each kind of stage from a run's log; those of a stage within another are its own.
+
+    They are seconds of wall time, or of processor time with the `clock` of `run`.
+    """
     found: dict[str, float] = {}
     within: list[float] = []  # seconds of the stages within each one that is at work
+    begun: list[float] = []  # processor time when each of these started
     for line in log.splitlines():
-        text = line.partition(": ")[2]
+        text, now = line.partition(": ")[2], 0.0
+        if clock and (text.endswith(": started") or text.endswith(" s")):
+            now = float(
+                np.interp(datetime.fromisoformat(line[:23].replace(",", ".")).timestamp(), *np.transpose(clock))
+            )
         if text.endswith(": started"):
             within.append(0.0)
+            begun.append(now)
         elif (end := re.fullmatch(r"(.+): (\d+\.\d) s", text)) and within:
-            seconds = float(end[2])
+            seconds = now - begun.pop() if clock else float(end[2])
             kind = next((kind for kind, pattern in STAGES if re.fullmatch(pattern, end[1])), end[1])
             found[kind] = found.get(kind, 0.0) + seconds - within.pop()
             if within:

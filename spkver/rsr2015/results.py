@@ -319,7 +319,7 @@ def _plot(
             for _, name, *_ in known
             for types, key in pairs.items()
         ]
-        plot_det(curves_of_types, path=paths("det_types"), prior=prior, title=f"Trial types: {title}")
+        plot_det(curves_of_types, path=paths("det_types"), prior=prior, title=f"{title.partition(':')[0]}: trial types")
     if curves:
         if len(curves) > _SHOWN:  # bands of many would hide the curves; results.json has them
             blank = {name: np.full(len(curve.sizes), np.nan) for name, curve in curves.items()}

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -45,11 +46,23 @@ def test_time_of_a_run_is_divided_without_gaps():
         "features: 3 of 9 after 10 s",
     ]
     lines += ["post-processing: 3.0 s", "ubm: 8.5 s", "scores of a: started", "scores of a: 1.0 s"]
-    found = stage_seconds("\n".join(f"2026-01-01 00:00:00,000 INFO spkbase.runs: {line}" for line in lines), 15.0)
+    times = (0, 2, 2, 5, 6, 8, 11, 12, 13)
+    log = "\n".join(
+        f"2026-01-01 00:00:{at:02d},500 INFO spkbase.runs: {line}" for at, line in zip(times, lines, strict=True)
+    )
+    found = stage_seconds(log, 15.0)
     assert found == {
         **{"lists and headers": 2.0, "post-processing": 3.0, "UBM": 5.5, "scoring": 1.0},
         **{"start, end, between": 3.5, "all": 15.0},
     }
+    start = datetime(2026, 1, 1).timestamp()  # the log has local times
+    found = stage_seconds(log, 30.0, [(start, 0.0), (start + 15, 30.0)])  # two processors at work
+    assert found == pytest.approx(
+        {
+            **{"lists and headers": 4.0, "post-processing": 6.0, "UBM": 12.0, "scoring": 2.0},
+            **{"start, end, between": 6.0, "all": 30.0},
+        }
+    )
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
@@ -60,9 +73,12 @@ def test_memory_and_processor_time_are_those_of_all_processes():
         "if sys.argv[1:]: subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\n"
         "time.sleep(0.6)\nprint('end')"
     )
-    printed, found = run([sys.executable, "-c", code, code])
+    printed, found, clock = run([sys.executable, "-c", code, code])
     assert printed == "end\nend\n"
     assert 160 < found["peak MB"] < 260
     assert 0.9 < found["CPU s"] < 4
+    assert clock[0][1] == 0
+    assert clock[-1][1] <= found["CPU s"]
+    assert clock == sorted(clock)
     with pytest.raises(SystemExit, match=r"(?s)what went wrong.*status 3"):
         run([sys.executable, "-c", "print('what went wrong'); raise SystemExit(3)"])
