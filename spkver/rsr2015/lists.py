@@ -355,7 +355,10 @@ def prepare(run: Run, corpus: Path, config: RecipeConfig) -> Rsr2015:
             nap_size=config.nap.size,
             sentences=config.background.sentences,
             seed=config.seed,
-            **vars(config.lists),
+            folder=config.lists.folder,
+            enrolment=config.lists.enrolment,
+            trials=config.lists.trials,
+            prompts=config.lists.prompts,
         )
         lists = read_rsr2015(corpus, options)
         problems = Problems()
