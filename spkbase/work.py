@@ -89,6 +89,7 @@ def use_engine(engine: str, *, timeout: float = WAIT) -> Iterator[None]:
         client = None
         if engine in _REGISTERED:
             module, package = _REGISTERED[engine]
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark runs any python3 on PATH
             getattr(imported(module, package, f"the engine {engine}"), f"register_{engine}")()
         elif engine not in _LOCAL:
             distributed = imported("distributed", "'dask[distributed]'", "a Dask cluster")
@@ -338,21 +339,39 @@ def _map_by_joblib(kind: str, function: Callable[[Item], Result], items: Iterabl
     # workers whose memory has grown (buffers of networks) are replaced; tasks are cancelled when a map ends early
     notes = r"A worker (was restarted|stopped) while|A generator produced|\d+ tasks (have been|which were)"
     warnings.filterwarnings("ignore", notes, UserWarning)
-    task, size = delayed(partial(_task, str(Path.cwd()), function)), _SLICE * jobs
+    task: Callable[[Item], Any] = partial(_task, str(Path.cwd()), function)
+    size = _SLICE * jobs
     backend = {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1, "idle_worker_timeout": 20.0}
     if kind in _REGISTERED:
-        backend, size = {"backend": kind, "n_jobs": -1}, 128
+        task, backend, size = partial(_outcome, task), {"backend": kind, "n_jobs": -1}, 128
 
-    def start(part: list[Item]) -> Iterable[Result]:
+    def start(part: list[Item]) -> Iterable[Any]:
         with parallel_config(**backend) as config, nullcontext() if kind in _REGISTERED else _starting_workers():
             form = "generator" if config["backend"].supports_return_generator else "list"
-            return Parallel(return_as=form, batch_size=1, pre_dispatch="all")(map(task, part))
+            return Parallel(return_as=form, batch_size=1, pre_dispatch="all")(map(delayed(task), part))
 
     try:
-        yield from _in_slices(start, items, size)
+        for result in _in_slices(start, items, size):
+            if isinstance(result, _Failure):
+                raise result.error
+            yield result
     except TerminatedWorkerError as error:
         text = "a worker process was killed, most often because memory ran out (use fewer workers)"
         raise WorkerError(text) from error
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """The error of a task, as a result: joblib-spark replaces a task's error by one of its own."""
+
+    error: Exception
+
+
+def _outcome(task: Callable[[Item], Result], item: Item) -> Result | _Failure:
+    try:
+        return task(item)
+    except Exception as error:
+        return _Failure(error)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import termios
 import time
 import tracemalloc
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -196,13 +197,19 @@ def test_processes_map_large_arrays_into_their_memory():
 
 
 class Pool(ParallelBackendBase):
-    """As Ray and joblib-spark make theirs: results are taken from a pool, not as they come."""
+    """As Ray and joblib-spark make theirs: results are taken from a pool, and as in the latter an error is a result."""
 
     def effective_n_jobs(self, n_jobs):
         return {-1: 2}[n_jobs]
 
     def submit(self, func, callback=None):
-        outcome = SimpleNamespace(get=lambda: func())
+        def get():
+            try:
+                return func()
+            except Exception as error:
+                return error
+
+        outcome = SimpleNamespace(get=partial(copy_context().run, get))  # a task sets the engine of its context
         Thread(target=callback, args=(outcome,)).start()
         return outcome
 
