@@ -4,6 +4,7 @@
 
 The corpora have the shape of the challenge's sets: hours of training speech over 363.6 are their scale, see
 `spkver.corpora.simulate_challenge`. Each run is that of a user: McAdams anonymisation, all default attackers, report.
+Without hours it only tells what a run estimates for the whole sets.
 It is started twice; the second start shows what is done again. Slopes are of log seconds over log hours; 363 h are the
 seconds of the last size times hours to the power of the slope from the size before, 1 at least.
 """
@@ -22,8 +23,15 @@ from pathlib import Path
 
 from benchmarks.measure import describe_machine, replace_block, workers_rate
 from benchmarks.rsr2015_full import ROOT, run
+from evaluation.trials import Key
 from spkbase.files import format_table, load_json
-from spkver.corpora import simulate_challenge
+from spkver.corpora import SHAPES, simulate_challenge
+from spkver.datadir import DataDir
+from spkver.voiceprivacy.choosing import chosen_attackers
+from spkver.voiceprivacy.estimate import Estimate, estimate
+from spkver.voiceprivacy.sets import Dataset, RateGroup, Sets
+from spkver.voiceprivacy.settings import Config
+from spkver.voiceprivacy.versions import used_part
 
 FULL = 363.6
 STEPS = ("checks", "anonymisation", "plan", "extraction", "training", "scores", "evaluation", "report")
@@ -31,13 +39,16 @@ STEPS = ("checks", "anonymisation", "plan", "extraction", "training", "scores", 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hours", type=float, nargs="+", default=[2.0, 6.0, 18.0], help="of training speech")
+    parser.add_argument("--hours", type=float, nargs="*", default=[2.0, 6.0, 18.0], help="of training speech")
     parser.add_argument("--corpora", type=Path, help="folder of simulated corpora to use, or to make; else removed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--block", default="challenge", help="name of the block of figures in the page")
     parser.add_argument("--update", type=Path, metavar="PAGE", help="put the figures into this page")
     options, others = parser.parse_known_args(arguments)
+    print(f"{FULL} h, {options.jobs} workers: {whole_estimate(options.jobs)}", flush=True)
     sizes, totals, found = sorted(options.hours), [], []
+    if not sizes:
+        return
     with tempfile.TemporaryDirectory(prefix="challenge-") as name:
         machine = f"{describe_machine()}; {workers_rate(options.jobs) / 1e9:.0f} GFLOP/s of float32 products"
         for hours in sizes:
@@ -85,6 +96,37 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(summary)
     if options.update:
         replace_block(options.update, options.block, summary)
+
+
+def whole_estimate(jobs: int) -> Estimate:
+    """Return what a run with the default attackers estimates for all recordings of the challenge's sets."""
+    original, headers = dict[str, DataDir](), dict[str, list[tuple[int, int, float]]]()
+    for name in dict.fromkeys(part.directory for part in SHAPES["vpc2024"]):
+        of_set = [part for part in SHAPES["vpc2024"] if part.directory == name]
+        speakers = {
+            f"{part.sex}{number}": f"{part.sex}{part.first + number % part.speakers}"
+            for part in of_set
+            for number in range(part.recordings)
+        }
+        trials = None
+        if "trials" in name:
+            enrolled = set(original[f"{name.partition('_trials')[0]}_enrolls"].speakers.values())
+            pairs = [(model, one) for model in sorted(enrolled & {*speakers.values()}) for one in speakers]
+            trials = Key.from_ids(*zip(*pairs, strict=True), [speakers[one] == model for model, one in pairs])
+        original[name] = DataDir(Path(name), dict.fromkeys(speakers, Path()), speakers, trials=trials)
+        headers[name] = [(16_000, len(speakers), len(speakers) * (12.6 if name.startswith("train") else 7.2))]
+    train = "train-clean-360"
+    datasets = [
+        Dataset(one, f"{one}_enrolls", {sex: f"{one}_trials_{sex}" for sex in "fm"}, train)
+        for one in ("libri_dev", "libri_test")
+    ]
+    config = Config()
+    anonymizer = config.anonymizer.named_by("_mcadams")
+    assert anonymizer is not None
+    group = RateGroup((train,), ("libri_dev", "libri_test"), {}, chosen_attackers(config))
+    sets = Sets(tuple(datasets), original, missing=tuple(original), rate_groups=(group,))
+    parts = {train: len(used_part(sets, train, anonymizer.draws("training"), config))}
+    return estimate(config, sets, headers, anonymizer, parts, jobs)
 
 
 def slope(sizes: Sequence[float], values: Sequence[float], first: int, last: int) -> float | None:

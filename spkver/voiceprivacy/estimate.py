@@ -99,13 +99,12 @@ def estimate(
     anonymising = _ANONYMISING.get(known, 0) * made / 32_000 / 3600 / n_workers
     unknown = [name for name in attacker_specs(config) if name not in seconds_of]
     unknown += [f"anonymiser {known}"] if made and known not in (*_ANONYMISING, "none") else []
-    features = {}
-    for group in sets.rate_groups:
-        for chosen in group.attackers:
-            if (feature := features_of(chosen)) is not None:
-                features[repr(feature)] = (feature.n_cepstra + 2) * 4 * _FRAMES
-    disk = made + derived + (plain + anonymised) * sum(features.values())
-    memory = _MAIN + n_workers * _WORKER + recordings * _RECORDING
+    found = (features_of(chosen) for group in sets.rate_groups for chosen in group.attackers)
+    features = {repr(feature): feature for feature in found if feature is not None}
+    cepstra = sum(4 * _FRAMES * (feature.n_cepstra + 2) for feature in features.values())
+    disk = made + derived + (plain + anonymised) * cepstra
+    frames = [min(1e9 * one.memory_gb, 4 * _FRAMES * one.dimension * anonymised) for one in features.values()]
+    memory = _MAIN + n_workers * _WORKER + recordings * _RECORDING + max(frames, default=0)
     metrics, hours = _metrics(config, sets, anonymizer, n_workers), (plain + anonymised) / 3600
     return Estimate(anonymising, seconds_of, metrics, unknown, hours, memory, disk)
 
