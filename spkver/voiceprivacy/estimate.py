@@ -19,8 +19,8 @@ from spkver.voiceprivacy.settings import Config, TwinConfig
 
 _ANONYMISING = {"mcadams": 10, "vtln": 30, "world": 200, "resampling": 1}
 _INVERTING, _REVERSING, _ADAPTING = 48, 27, 2  # a reversal needs no estimate of the number
-_ESTIMATOR = 120  # s for each training set
-_MAIN, _WORKER, _RECORDING = 0.5e9, 0.35e9, 6e3  # bytes of the main process, a worker, a recording in lists
+_ESTIMATOR, _CHAINS, _START = 120, 0.009, 20  # s for a training set, for a vector that chains are chosen on, fixed
+_MAIN, _WORKER, _RECORDING = (0.4e9, 1.2e9), (0.15e9, 0.35e9), 6e3  # bytes, without and with networks; in lists
 _FRAMES = 100  # in a second
 
 
@@ -67,7 +67,8 @@ def estimate(
     """
     specs = [spec for spec in attacker_specs(config).values() if spec.row]
     inverts, reverses = any(spec.inverts for spec in specs), any(spec.row.is_reversed for spec in specs if spec.row)
-    plain = anonymised = tried = recordings = 0.0  # seconds of speech
+    plain = anonymised = tried = 0.0  # seconds of speech
+    recordings = learnt = 0.0
     made = derived = 0.0  # bytes of WAV files with 16 bits
     for name, side in sets.sides.items():
         draws = anonymizer.draws(side) if anonymizer else 1
@@ -81,6 +82,7 @@ def estimate(
         derived += size * draws * (share * inverts + NUMBERS * reverses * (side == "trials"))
         derived += size * (1 + draws * share) * (name in parts and needs_pieces(sets.original[name]))
         recordings += count * (1 + draws * share)
+        learnt += count * (min(1.0, draws * share) + draws * share) * (name in parts)
     seconds_of, paid = dict[str, float](), set[tuple[str, str, str]]()
     for spec in specs:
         row = spec.row
@@ -90,10 +92,11 @@ def estimate(
         if spec.inverts:
             speech, more = (NUMBERS * tried, _REVERSING) if row.is_reversed else (anonymised, _INVERTING)
         source = row.base, spec.argument, "reversed" if row.is_reversed else "inverted" if row.is_inverted else ""
-        rate = (row.seconds + more) * (source not in paid) + _ADAPTING * bool(row.adapted)
-        seconds_of[spec.name] = rate * speech / 3600 / n_workers
-        if row.is_inverted and source not in paid:
-            seconds_of[spec.name] += _ESTIMATOR * len(sets.training_sets) / n_workers
+        cost = ((row.seconds + more) * (source not in paid) + _ADAPTING * bool(row.adapted)) * speech / 3600
+        cost += _ESTIMATOR * len(sets.training_sets) * (row.is_inverted and source not in paid)
+        # adapted chains are fewer, and a PLDA of the enrolled has one
+        cost += _CHAINS * learnt * row.is_network * {"": 1.0, "enrolled-plda": 0.0}.get(row.adapted, 0.4)
+        seconds_of[spec.name] = cost / n_workers
         paid.add(source)
     known = config.anonymizer.name or (anonymizer.name if anonymizer else "none")
     anonymising = _ANONYMISING.get(known, 0) * made / 32_000 / 3600 / n_workers
@@ -104,8 +107,9 @@ def estimate(
     cepstra = sum(4 * _FRAMES * (feature.n_cepstra + 2) for feature in features.values())
     disk = made + derived + (plain + anonymised) * cepstra
     frames = [min(1e9 * one.memory_gb, 4 * _FRAMES * one.dimension * anonymised) for one in features.values()]
-    memory = _MAIN + n_workers * _WORKER + recordings * _RECORDING + max(frames, default=0)
-    metrics, hours = _metrics(config, sets, anonymizer, n_workers), (plain + anonymised) / 3600
+    is_network = any(spec.is_network for spec in specs)
+    memory = _MAIN[is_network] + n_workers * _WORKER[is_network] + recordings * _RECORDING + max(frames, default=0)
+    metrics, hours = _metrics(config, sets, anonymizer, n_workers) + _START / n_workers, (plain + anonymised) / 3600
     return Estimate(anonymising, seconds_of, metrics, unknown, hours, memory, disk)
 
 
