@@ -77,9 +77,9 @@ def estimate(
         share = parts.get(name, count) / max(count, 1)
         plain += seconds * min(1.0, draws * share)
         anonymised += draws * share * seconds
-        tried += draws * seconds * (side == "trials")
+        tried += seconds * (side == "trials")  # of one draw, see `Sets.tested_draws`
         made += size * share * (draws - (name in sets.versions))
-        derived += size * draws * (share * inverts + NUMBERS * reverses * (side == "trials"))
+        derived += size * (draws * share * inverts + NUMBERS * reverses * (side == "trials"))
         derived += size * (1 + draws * share) * (name in parts and needs_pieces(sets.original[name]))
         recordings += count * (1 + draws * share)
         learnt += count * (min(1.0, draws * share) + draws * share) * (name in parts)
