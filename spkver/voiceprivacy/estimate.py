@@ -32,15 +32,16 @@ class Estimate(NamedTuple):
     metrics: float
     unknown: list[str]
     hours: float
+    n_workers: int
     memory: float
     disk: float
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {_duration(value)}" for name, value in self.attackers.items())
         total = sum(self.attackers.values())
-        text = f"about {_duration(self.anonymisation + total + self.metrics)}, {_size(self.memory)} of memory and"
-        text += f" {_size(self.disk)} of disk if all is new: anonymisation {_duration(self.anonymisation)}, attackers"
-        text += f" on {self.hours:.1f} h of speech {_duration(total)}{f' ({parts})' if parts else ''}, metrics and"
+        text = f"about {_duration(self.anonymisation + total + self.metrics)} on {self.n_workers} cores,"
+        text += f" {_size(self.memory)} of memory and {_size(self.disk)} of disk if all is new:"
+        text += f" anonymisation {_duration(self.anonymisation)}, attackers on {self.hours:.1f} h of speech {_duration(total)}{f' ({parts})' if parts else ''}, metrics and"
         text += f" intervals {_duration(self.metrics)}"
         return text + (f"; not known: {', '.join(self.unknown)}" if self.unknown else "")
 
@@ -110,7 +111,7 @@ def estimate(
     is_network = any(spec.is_network for spec in specs)
     memory = _MAIN[is_network] + n_workers * _WORKER[is_network] + recordings * _RECORDING + max(frames, default=0)
     metrics, hours = _metrics(config, sets, anonymizer, n_workers) + _START / n_workers, (plain + anonymised) / 3600
-    return Estimate(anonymising, seconds_of, metrics, unknown, hours, memory, disk)
+    return Estimate(anonymising, seconds_of, metrics, unknown, hours, n_workers, memory, disk)
 
 
 def check_disk(found: Estimate, output: Path, folders: Sequence[str]) -> None:
