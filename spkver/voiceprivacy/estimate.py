@@ -40,9 +40,9 @@ class Estimate(NamedTuple):
         parts = ", ".join(f"{name} {_duration(value)}" for name, value in self.attackers.items())
         total = sum(self.attackers.values())
         text = f"about {_duration(self.anonymisation + total + self.metrics)} on {self.n_workers} cores,"
-        text += f" {_size(self.memory)} of memory and {_size(self.disk)} of disk if all is new:"
-        text += f" anonymisation {_duration(self.anonymisation)}, attackers on {self.hours:.1f} h of speech {_duration(total)}{f' ({parts})' if parts else ''}, metrics and"
-        text += f" intervals {_duration(self.metrics)}"
+        text += f" {_size(self.memory)} of memory and {_size(self.disk)} of disk if all is new: anonymisation"
+        text += f" {_duration(self.anonymisation)}, attackers on {self.hours:.1f} h of speech {_duration(total)}"
+        text += f"{f' ({parts})' if parts else ''}, metrics and intervals {_duration(self.metrics)}"
         return text + (f"; not known: {', '.join(self.unknown)}" if self.unknown else "")
 
 
