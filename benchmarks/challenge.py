@@ -58,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             command = [sys.executable, str(ROOT / "recipes/voiceprivacy/run.py"), "--data", str(corpus), "--suffix"]
             command += ["_mcadams", "--output", str(output), "--jobs", str(options.jobs), *others]
             printed, total = run(command)
-            estimate = re.search(r"about .* if all is new", printed)
-            print(f"{hours:g} h: {total}; {estimate[0] if estimate else 'no estimate'}", flush=True)
+            told = re.search(r"about .* if all is new", printed)
+            print(f"{hours:g} h: {total}; {told[0] if told else 'no estimate'}", flush=True)
             found.append(seconds_of(output) | {"all": total["wall s"]})
             disk = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
             again = run(command)[1]["wall s"]
