@@ -11,6 +11,8 @@ import pytest
 from recipe_runs import refused
 from voiceprivacy_runs import SUFFIX, noting_extractor, run_recipe
 
+from spkver.commands.runs import last_progress
+
 OPENED: list[str] = []
 """Audio files that this process has opened."""
 
@@ -78,3 +80,15 @@ def test_time_memory_and_disk_are_told_and_a_full_disk_ends_the_run_at_once(orig
     refused(run_recipe(originals, tmp_path / "full", **settings), "needs about [0-9]+ MB of disk, 0 MB are free")
     assert not list((tmp_path / "full").rglob("*.wav"))
     assert run_recipe(originals, tmp_path / "out", **settings).status == 0  # all is there
+
+
+def test_status_shows_what_a_run_in_the_background_has_told_last(tmp_path):
+    begun = "2026-11-26 21:00:00,000 DEBUG spkbase.runs: spkver 0.1.0: run.py"
+    told = ["about 9 min on 2 cores, 1 GB of memory and 2 GB of disk if all is new: ...", "about 8 min if all is new"]
+    done = ["extraction, vectors: 4 % after 00:30, 10:00 left", "extraction, vectors: 9 % after 01:00, 09:00 left"]
+    lines = [begun, told[0], done[1], begun, told[1], *done]
+    log = tmp_path / "run.log"
+    log.write_text("".join(f"2026-11-26 21:00:01,000 INFO spkbase.work: {line}\n" for line in lines))
+    assert last_progress(log) == [told[1], done[1]]
+    log.write_text(f"{begun}\n")
+    assert last_progress(log) == []
