@@ -112,7 +112,8 @@ def whole_estimate(jobs: int) -> Estimate:
         if "trials" in name:
             enrolled = set(original[f"{name.partition('_trials')[0]}_enrolls"].speakers.values())
             pairs = [(model, one) for model in sorted(enrolled & {*speakers.values()}) for one in speakers]
-            trials = Key.from_ids(*zip(*pairs, strict=True), [speakers[one] == model for model, one in pairs])
+            models, segments = map(list, zip(*pairs, strict=True))
+            trials = Key.from_ids(models, segments, [speakers[one] == model for model, one in pairs])
         original[name] = DataDir(Path(name), dict.fromkeys(speakers, Path()), speakers, trials=trials)
         headers[name] = [(16_000, len(speakers), len(speakers) * (12.6 if name.startswith("train") else 7.2))]
     train = "train-clean-360"

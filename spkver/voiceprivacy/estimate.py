@@ -19,7 +19,7 @@ from spkver.voiceprivacy.settings import Config, TwinConfig
 
 _ANONYMISING = {"mcadams": 10, "vtln": 30, "world": 200, "resampling": 1}
 _INVERTING, _REVERSING, _ADAPTING = 48, 27, 2  # a reversal needs no estimate of the number
-_ESTIMATOR, _CHAINS, _START = 120, 0.009, 20  # s for a training set, for a vector that chains are chosen on, fixed
+_ESTIMATOR, _CHAINS, _START = 120, 0.007, 20  # s for a training set, for a vector that chains are chosen on, fixed
 _MAIN, _WORKER, _RECORDING = (0.4e9, 1.2e9), (0.15e9, 0.35e9), 3e3  # bytes, without and with networks; in lists
 _FRAMES = 100  # in a second
 
