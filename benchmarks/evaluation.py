@@ -66,7 +66,7 @@ def text_files(n_models: int = 500, n_segments: int = 2000) -> tuple[float, floa
         for path, third, order in zip(paths, thirds, orders, strict=True):
             ids = [f"{names[0][model]} {names[1][segment]}" for model, segment in zip(models, segments, strict=True)]
             path.write_text("".join(f"{ids[row]} {third[row]}\n" for row in order.tolist()))
-        command = [sys.executable, "-m", "spkver.evaluation_cli", "metrics", "--json", "-"]
+        command = [str(Path(sys.executable).with_name("spkver-eval")), "metrics", "--json", "-"]
         command += ["-s", str(paths[0]), "-k", str(paths[1])]
         started, before = time.perf_counter(), os.times()
         done = subprocess.run(command, check=True, capture_output=True)

@@ -30,7 +30,17 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from spkbase.configuration import write_yaml
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import TEMPORARY, disk_errors, file_digest, fingerprint, make_folder, size_and_time, write_text
+from spkbase.files import (
+    TEMPORARY,
+    disk_errors,
+    file_digest,
+    fingerprint,
+    load_json,
+    make_folder,
+    size_and_time,
+    write_json,
+    write_text,
+)
 from spkbase.packages import OURS
 from spkbase.showing import one_line
 from spkbase.version import __version__
@@ -242,6 +252,25 @@ class Run:
             raise Ended(name)
         return Stage(self, artefact, origin, read, is_made=is_meant)
 
+    def once(self, name: str, find: Callable[[], Any], *, after: Sequence[Origin], inputs: Any = None) -> Any:
+        """Return what `find` finds in files, or found in an earlier run if nothing that it depends on has changed.
+
+        Parameters
+        ----------
+        name : str
+        find : callable
+            Returns what JSON can hold. If it raises, nothing is recorded.
+        after, inputs
+            See `origin`; stamps of the files, for example.
+        """
+
+        def make(path: Path) -> None:
+            write_json(path, find())
+
+        artefact = f"checks/{re.sub('[^A-Za-z0-9_-]+', '-', name)}.json"
+        apart = replace(self, quiet=True, only=None, until=None, timings={})
+        return apart.stage(name, artefact, make=make, read=load_json, inputs=inputs, after=after).value
+
     def origin(
         self,
         name: str,
@@ -276,7 +305,7 @@ class Run:
 
     def stamp(self, name: str, *, inputs: Any = None, sources: Mapping[str, Path] | None = None) -> Stamp:
         """Return the fingerprint of a step that leaves no artefact, for stages that depend on it."""
-        return Stamp(name, fingerprint(inputs, self._sources(name, sources)))
+        return Stamp(name, fingerprint(inputs, sources if sources is None else [list(sources), _stats(sources)]))
 
     def state(self, artefact: str, origin: Stamp) -> State:
         """Return whether an artefact exists and was made from these inputs."""
@@ -288,8 +317,7 @@ class Run:
     def _sources(self, name: str, sources: Mapping[str, Path] | None) -> str:
         if sources is None:
             return ""
-        parent = cache(os.path.realpath)
-        stamps = [[f"{parent(path.parent)}{os.sep}{path.name}", *size_and_time(path)] for path in sources.values()]
+        stamps = _stats(sources)
         known = _read_json(self.output / _SOURCES)
         if known.get(name) != stamps:
             text = json.dumps({**known, name: stamps}, separators=(",", ":")).replace("],", "],\n")
@@ -328,6 +356,12 @@ class Run:
         if self.only == "":
             raise Ended("the plan")
         _write_records(self.output, read_records(self.output)[0], self.plan)
+
+
+def _stats(files: Mapping[str, Path]) -> list[list[Any]]:
+    """Return path, size and modification time of each file."""
+    parent = cache(os.path.realpath)
+    return [[f"{parent(path.parent)}{os.sep}{path.name}", *size_and_time(path)] for path in files.values()]
 
 
 @contextmanager

@@ -257,6 +257,7 @@ class ContentAttacker:
     """
 
     level: ClassVar[str] = ONE_MODEL
+    utterances: ClassVar[int | None] = 0  # it reads transcripts
 
     config: ContentConfig
 

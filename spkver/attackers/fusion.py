@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,8 @@ class Fusion:
     highest : str
         Highest level of knowledge allowed for its members, see `evaluation.trials.LEVELS`.
     """
+
+    utterances: ClassVar[int | None] = 0  # its members say
 
     name: str
     highest: str = WHOLE_LIST

@@ -141,6 +141,10 @@ class Attacker(Protocol):
     def level(self) -> str:
         """What it may look at, see `evaluation.trials.LEVELS`."""
 
+    @property
+    def utterances(self) -> int | None:
+        """Recordings of the training set that it learns from at most, all versions counted; None: all."""
+
     def record(self, attack: Attack) -> Any:
         """Return all that its scores depend on besides speech, trials and seed, see `spkbase.files.fingerprint`."""
 

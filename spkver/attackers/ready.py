@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from evaluation.trials import ONE_MODEL, Scores, align
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
 from spkver.attackers import lists
-from spkver.attackers.chain_choice import ADAPTED_COSINE, BackendChoice, backend_stage, choose_backend
+from spkver.attackers.chain_choice import ADAPTED_COSINE, UTTERANCES, BackendChoice, backend_stage, choose_backend
 from spkver.attackers.protocol import Attack, Extracted, TrainingSet, naming
 from spkver.attackers.vector_attacker import few_models
 from spkver.backend import read_backend, train_chain
@@ -36,6 +36,8 @@ class ReadyScores:
     If there is no such file, ``<enrolment>-<trials>/<attacker>/scores`` is read, from the folder with this attacker's
     name or from the only folder.
     """
+
+    utterances: ClassVar[int | None] = 0
 
     name: str
     folder: Path
@@ -106,6 +108,8 @@ class ReadyVectors:
     all versions of the training set, a backend is chosen and trained on them, see
     `spkver.attackers.chain_choice.choose_backend`.
     """
+
+    utterances: ClassVar[int | None] = UTTERANCES
 
     name: str
     folder: Path

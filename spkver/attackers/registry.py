@@ -16,7 +16,7 @@ attributes of its `Spec`. To add an attacker, add a row to `CATALOGUE`, and a li
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ from spkver.attackers.chain_choice import ADAPTED_COSINE, ENROLLED_PLDA, SINGLE_
 from spkver.attackers.classic import PRESETS, attacker_config, classic_attacker
 from spkver.attackers.content import content_attacker
 from spkver.attackers.fusion import Fusion
-from spkver.attackers.inversion import NUMBERS
 from spkver.attackers.protocol import Attacker, naming
 from spkver.attackers.ready import ReadyScores, ReadyVectors
 from spkver.attackers.supplied import OwnCommand, OwnFunction
@@ -51,7 +50,6 @@ _ENDINGS = {
     "inverted": "on speech with the anonymisation inverted",
     "reversed": "largest score over several inversions of the test",
 }
-_INVERTING, _ADAPTING = 15, 2  # seconds, see `CatalogueRow`; adapted attackers use vectors that others extract
 
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
@@ -166,9 +164,9 @@ CATALOGUE: dict[str, CatalogueRow] = {
             *("inverted", 6),
         ),
         _rows("supervector-cosine", "a statistical model of each voice, by projected supervectors", "inverted", 6),
-        # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of speech
-        _rows("campplus[:WEIGHTS]", "a neural network, CAM++ of 2023", _NETWORK, 70, True),
-        _rows("ge2e[:WEIGHTS]", "a neural network, GE2E of 2018", _NETWORK, 40, True),
+        # python -m benchmarks.speed extractors
+        _rows("campplus[:WEIGHTS]", "a neural network, CAM++ of 2023", _NETWORK, 38, True),
+        _rows("ge2e[:WEIGHTS]", "a neural network, GE2E of 2018", _NETWORK, 16, True),
         _rows("onnx:FILE", "a neural network, from an ONNX file", network=True),
         _rows("extractor:EXTRACTOR", "vectors of an extractor, as spkver embed takes it"),
         # of a run with it alone, on a machine that did other work too: less exact
@@ -253,18 +251,6 @@ class Spec:
             found = self.argument.partition(":")
             return self.row.base == "extractor" and bool(found[2]) and found[0] not in CATALOGUE
         return self.kind in ("", "command")
-
-    def cost(self, others: Collection[Spec]) -> float | None:
-        """Return the seconds of one core for an hour of speech, given the other attackers of a run; None if unknown."""
-        if self.row is None or self.row.seconds is None:
-            return None
-        alone = self.row.seconds + _INVERTING * (self.row.is_inverted and self.row.seconds > 0)
-        if self.row.is_reversed:
-            return NUMBERS * (_INVERTING + self.row.seconds) / 12  # of one draw of the tested recordings
-        if not self.row.adapted:
-            return alone
-        without = [one.row for one in others if one.row and one.row.base == self.row.base and not one.row.adapted]
-        return _ADAPTING + alone * all(row.is_inverted != self.row.is_inverted for row in without)
 
 
 def parse_spec(entry: str, settings: Settings | None = None) -> Spec:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from evaluation.embeddings import Embeddings
+from evaluation.embeddings import Embeddings, read_embeddings
 from spkbase.files import file_digest, fingerprint, make_folder
 from spkbase.runs import Origin, Run, Stage, Stamp, versions
 from spkbase.work import Work
@@ -95,10 +95,19 @@ class ExtractorSource:
             return
         key = fingerprint("vectors", self.record, versions())[:_KEY]
         folder = f"vectors/{Path(self.extractor.spec.partition(':')[0]).stem}-{key}"
+        make_folder(extracted.work.path(folder))
         # the sides of a fold bear the name of the training set
-        file = make_folder(extracted.work.path(folder)) / f"{directory.name}-{fingerprint(sorted(due))[:_PART]}.h5"
+        file = f"{folder}/{directory.name}-{fingerprint(sorted(due))[:_PART]}.h5"
         chosen, work = lists.select(directory, due), extracted.run.work
-        found = embed_directory(chosen, self.extractor, file, work=work, quiet=True, most_lacking=_MOST_LACKING)
+        embed = partial(embed_directory, chosen, self.extractor, work=work, quiet=True, most_lacking=_MOST_LACKING)
+        found = extracted.work.stage(
+            f"vectors of {file}",
+            file,
+            make=embed,
+            read=read_embeddings,
+            inputs=sorted(chosen.speakers.items()),
+            sources=dict(sorted(chosen.recordings.items())),
+        ).value
         known.update(zip(map(directory.recordings.get, found.ids), np.asarray(found.vectors), strict=True))  # type: ignore[arg-type]
         missing = due - set(found.ids)
         known.update((directory.recordings[name], np.median(found.vectors, axis=0)) for name in missing)
@@ -172,7 +181,12 @@ class MixtureSource:
                 return found
         if self.features.files is None and self.features.vad != "labels":
             order = sorted(paths)
-            ids = dict(zip(order, extracted.run.work.map(file_digest, order), strict=True))
+            digests = extracted.work.once(
+                f"digests of {directory.name}-{fingerprint(order)[:_PART]}",
+                lambda: list(extracted.run.work.map(file_digest, order)),
+                after=[extracted.work.stamp("recordings", sources={str(path): path for path in order})],
+            )
+            ids = dict(zip(order, digests, strict=True))
         else:  # features or labels of another tool are found by the name of a recording
             ids = {path: name for name, path in directory.recordings.items()}
         recordings = {str(ids[path]): path for path in sorted(paths)}

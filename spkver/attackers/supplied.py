@@ -44,7 +44,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,6 +181,8 @@ class OwnCode:
     file : Path or None
         File of a function's module.
     """
+
+    utterances: ClassVar[int | None] = None
 
     name: str
     spec: str

@@ -79,6 +79,11 @@ class VectorAttacker:
         """What it may look at, see `evaluation.trials.LEVELS`."""
         return self.choice.level
 
+    @property
+    def utterances(self) -> int | None:
+        """Recordings of the training set that it learns from at most."""
+        return self.choice.utterances
+
     def record(self, attack: Attack) -> Any:
         """Return what its vectors depend on, and how its backend is chosen."""
         return {"vectors": self.source.record, "choice": self.choice.record()}

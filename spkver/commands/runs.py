@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,19 @@ def status(output: Path, as_json: bool, stages: bool, verify: bool) -> None:
     from spkver.voiceprivacy import STEPS
 
     folders = read_status(output, {RECORD: twin_status}, verify=verify)
-    click.echo(json.dumps(folders, indent=1) if as_json else format_status(folders, every=stages, steps=list(STEPS)))
+    if as_json:
+        click.echo(json.dumps(folders, indent=1))
+        return
+    click.echo(format_status(folders, every=stages, steps=list(STEPS)))
+    if folders[0]["in_use"] and (output / "run.log").is_file():
+        click.echo("\n".join(last_progress(output / "run.log")))
+
+
+def last_progress(log: Path) -> list[str]:
+    """Return what a run has logged last of its estimated cost and, if it runs without a terminal, of its progress."""
+    begun = log.read_text(encoding="utf-8").rpartition(": spkver ")[2]
+    lines = (re.findall(pattern, begun) for pattern in (r"about .* if all is new.*", r": (.* % after .* left)"))
+    return [found[-1] for found in lines if found]
 
 
 def twin_status(folder: Path) -> dict[str, Any] | None:

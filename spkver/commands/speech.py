@@ -289,8 +289,10 @@ def rsr2015(output: Path, jobs: int | None, **size: Any) -> None:
 @click.option(
     *("--set", "settings"), multiple=True, metavar="KEY=VALUE", help="A size, such as enrolled_f=6 or sentences=3."
 )
+@click.option("--like", metavar="NAME", help="A challenge, vpc2024, whose sets' sizes are taken instead; see --scale.")
+@click.option("--scale", default="1", metavar="SHARE", help="Factor on these sizes, such as 1/60.")
 @console.worker_options
-def voiceprivacy(output: Path, settings: tuple[str, ...], jobs: int | None) -> None:
+def voiceprivacy(output: Path, settings: tuple[str, ...], like: str | None, scale: str, jobs: int | None) -> None:
     """Write SIMULATED speech in the VoicePrivacy Challenge's layout to OUTPUT.
 
     The data directories are simulated_train, simulated_test_enrolls, simulated_test_trials_f and
@@ -305,14 +307,30 @@ def voiceprivacy(output: Path, settings: tuple[str, ...], jobs: int | None) -> N
       sentences=2                       in each utterance
       seed=0                            of all draws
 
+    With --like vpc2024 the sets are libri_dev, libri_test and train-clean-360, with the challenge's numbers of
+    speakers, recordings and trials times --scale, to measure time and memory on: speakers repeat few sentences.
+
     Example:
       spkver simulate voiceprivacy data --set enrolled_f=6 --set enrolled_m=6
+      spkver simulate voiceprivacy large --like vpc2024 --scale 1/60
     """
-    from spkbase.configuration import load_config
-    from spkver.corpora import Sizes, simulate_voiceprivacy
+    from fractions import Fraction
 
+    from spkbase.configuration import load_config
+    from spkver.corpora import Sizes, simulate_challenge, simulate_voiceprivacy
+
+    sizes = load_config(Sizes, settings=settings)
+    if like is not None and sizes != Sizes(seed=sizes.seed):
+        raise click.UsageError("--like sets all sizes: give --set seed=N alone, or leave --like out")
+    try:
+        share = float(Fraction(scale))
+    except (ValueError, ZeroDivisionError) as error:
+        raise click.BadParameter(f"expected a number such as 1/60 or 0.05, got {scale!r}") from error
     with console.echo_log():
-        click.echo(simulate_voiceprivacy(output, load_config(Sizes, settings=settings), jobs=jobs))
+        if like is not None:
+            click.echo(simulate_challenge(output, like, share, seed=sizes.seed, jobs=jobs))
+        else:
+            click.echo(simulate_voiceprivacy(output, sizes, jobs=jobs))
 
 
 @click.command("export", cls=console.Command)

@@ -1,5 +1,6 @@
 """Corpora that recipes read: lists, keys and audio files, checked before any long step; and simulated ones in the same
-layouts. `read_rsr2015` returns an `Rsr2015`, `simulate_rsr2015` and `simulate_voiceprivacy` write synthetic speech.
+layouts. `read_rsr2015` returns an `Rsr2015`, `simulate_rsr2015` and `simulate_voiceprivacy` write synthetic speech,
+`simulate_challenge` hours of it.
 """
 
 from spkver.corpora.challenge_sets import (
@@ -33,4 +34,5 @@ from spkver.corpora.simulated import (
     split_speakers,
     trial_lines,
 )
+from spkver.corpora.simulated_challenge import SHAPES, simulate_challenge
 from spkver.corpora.voices import loader

@@ -373,7 +373,7 @@ of every other speaker; RSR2015 lists all wrong sentences.
     about = f"synthetic speech in the shape of RSR2015 part {size.part}, made by spkver"
     more = {"speakers": {sex: split._asdict() for sex, split in splits.items()}}
     lists = partial(_write_keys, splits=splits, size=size)
-    counts, created = _simulate(output, table, asdict(size), about, lists, readme, more=more, jobs=jobs)
+    counts, created = simulate(output, table, asdict(size), about, lists, readme, more=more, jobs=jobs)
     speakers = [sum(map(len, part)) for part in zip(*splits.values(), strict=True)]
     text = (
         "synthetic speech of {} background, {} development and {} evaluation speakers, {n_files} recordings"
@@ -493,8 +493,8 @@ with ENGINE (eSpeak NG) and the signal processing of spkver; simulation.json hol
 Sentences: Harvard sentences, IEEE 1969, public domain. Paths in wav.scp are relative to this folder.
 """
     about = "SIMULATED: synthetic speech in the layout of the VoicePrivacy Challenge, made by spkver"
-    lists = partial(_write_lists, table=table)
-    counts, created = _simulate(output, table, asdict(sizes), about, lists, readme, jobs=jobs)
+    lists = partial(write_challenge_lists, table=table)
+    counts, created = simulate(output, table, asdict(sizes), about, lists, readme, jobs=jobs)
     text = (
         "SIMULATED speech of {n_enrolled} enrolled, {n_trial_speakers} trial and {n_training} training speakers,"
         " {n_files} recordings ({minutes:.0f} min), {n_targets} target and {n_nontargets} nontarget trials"
@@ -515,7 +515,7 @@ def utterance_text(number: int, session: int, n_sentences: int) -> str:
     return " ".join(voices.SENTENCES[place] for place in places)
 
 
-def _simulate(
+def simulate(
     output: Path,
     table: Sequence[Recording],
     parameters: dict[str, Any],
@@ -523,10 +523,13 @@ def _simulate(
     write_lists: Callable[[Path], dict[str, int]],
     readme: str,
     *,
+    record: Callable[..., int] | None = None,
     more: dict[str, Any] | None = None,
     jobs: int | None = None,
 ) -> tuple[dict[str, Any], bool]:
     """Make a tree unless it exists; return its counts and whether it was made.
+
+    `record` writes the recordings of a speaker and returns their samples; by default each is synthesised by itself.
 
     Raises
     ------
@@ -548,12 +551,12 @@ def _simulate(
         try:
             shutil.rmtree(tree, ignore_errors=True)  # of a process that was killed
             tree.mkdir()
-            work = partial(_record_speaker, tree=tree, seed=parameters["seed"], audio_format=audio_format)
+            work = partial(record or _record_speaker, tree=tree, seed=parameters["seed"], audio_format=audio_format)
             with closing(Work(jobs).map(work, speakers, processes=True, description="simulated speakers")) as lengths:  # type: ignore[type-var]
                 seconds = sum(lengths) / voices.SAMPLE_RATE
             counts = {"n_files": len(table), "seconds": round(seconds, 3), **write_lists(tree)}
-            record = {"about": about, **identity, "engine": engine, "parameters": parameters, **(more or {})}
-            (tree / RECORD).write_text(json.dumps({**record, "counts": counts}, indent=1) + "\n", encoding="utf-8")
+            made = {"about": about, **identity, "engine": engine, "parameters": parameters, **(more or {})}
+            (tree / RECORD).write_text(json.dumps({**made, "counts": counts}, indent=1) + "\n", encoding="utf-8")
             (tree / "README.txt").write_text(readme.replace("ENGINE", engine), encoding="utf-8")
             tree.replace(output)
         except (OSError, soundfile.LibsndfileError) as error:
@@ -636,17 +639,18 @@ def _write_keys(tree: Path, splits: dict[str, SpeakerSplit], size: CorpusSize) -
     return counts
 
 
-def _write_lists(tree: Path, table: Sequence[Recording]) -> dict[str, int]:
-    """Write the lists of all data directories; return how many speakers and trials they hold."""
+def write_challenge_lists(tree: Path, table: Sequence[Recording]) -> dict[str, int]:
+    """Write the lists of all data directories of a challenge; return how many speakers and trials they hold."""
     directories: dict[str, dict[str, Recording]] = {}
     for row in table:
         directories.setdefault(row.file.split("/")[0], {})[Path(row.file).stem] = row
     speakers = {name: {row.speaker: row.sex for row in rows.values()} for name, rows in directories.items()}
-    counts = {"n_enrolled": len(speakers[f"{DATASET}_enrolls"]), "n_training": len(speakers[TRAINING_SET])}
-    counts |= {"n_trial_speakers": 0, "n_targets": 0, "n_nontargets": 0}
+    counts = dict.fromkeys(("n_enrolled", "n_training", "n_trial_speakers", "n_targets", "n_nontargets"), 0)
     for directory, rows in directories.items():
         own = speakers[directory]
-        spoken = {name: [key for key, row in rows.items() if row.speaker == name] for name in sorted(own)}
+        spoken: dict[str, list[str]] = {name: [] for name in sorted(own)}
+        for key, row in rows.items():
+            spoken[row.speaker].append(key)
         lists = {
             "wav.scp": [f"{key} {rows[key].file}" for key in sorted(rows)],
             "utt2spk": [f"{key} {rows[key].speaker}" for key in sorted(rows)],
@@ -657,13 +661,17 @@ def _write_lists(tree: Path, table: Sequence[Recording]) -> dict[str, int]:
         }
         if directory.endswith("_enrolls"):
             lists["enrolls"] = sorted(rows)
-        elif directory != TRAINING_SET:
-            models = [name for name, sex in sorted(speakers[f"{DATASET}_enrolls"].items()) if sex == directory[-1]]
+            counts["n_enrolled"] += len(own)
+        elif "_trials_" in directory:
+            enrolled = speakers[f"{directory.partition('_trials_')[0]}_enrolls"]
+            models = [name for name, sex in sorted(enrolled.items()) if sex == directory[-1]]
             trials = [(model, key, model == rows[key].speaker) for model in models for key in sorted(rows)]
             lists["trials"] = [f"{model} {key} {'target' if same else 'nontarget'}" for model, key, same in trials]
             counts["n_trial_speakers"] += len(own)
             counts["n_targets"] += sum(same for *_, same in trials)
             counts["n_nontargets"] += sum(not same for *_, same in trials)
+        else:
+            counts["n_training"] += len(own)
         for name, lines in lists.items():
             (tree / directory / name).write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
     return counts

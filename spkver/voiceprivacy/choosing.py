@@ -1,4 +1,4 @@
-"""The configured attackers: their descriptions, the estimated time, and their sampling rates.
+"""The configured attackers: their descriptions and their sampling rates.
 
 Recordings that are compared with each other are processed at one sampling rate: the lowest rate of a training set and
 of the enrolment and trials that are scored after training on it, original and anonymised. If an anonymiser narrows the
@@ -7,7 +7,6 @@ band, attackers use no more than this band of the original, and nobody is recogn
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,8 @@ from typing import Any
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import fingerprint
-from spkbase.work import Work, chunks
+from spkbase.runs import Run
+from spkbase.work import chunks
 from spkver.anonymization import BUILT_IN
 from spkver.attackers import (
     BY_FEATURES,
@@ -31,7 +31,7 @@ from spkver.attackers import (
 )
 from spkver.audio import audio_header
 from spkver.features import FeatureConfig, values_for_rates
-from spkver.voiceprivacy.sets import RateGroup, Sets
+from spkver.voiceprivacy.sets import RateGroup, Sets, stamp_of
 from spkver.voiceprivacy.settings import ALL, Config
 
 Json = dict[str, Any]
@@ -141,27 +141,6 @@ def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) 
     }
 
 
-def describe_estimate(config: Config, sets: Sets, hours: float, n_workers: int, *, draws: int = 1) -> str:
-    """Return the estimated time of attackers whose cost is known and of the evaluation, with `draws` of the trials."""
-    specs = attacker_specs(config)
-    costs = {name: spec.cost([other for other in specs.values() if other != spec]) for name, spec in specs.items()}
-    seconds = {name: cost * hours / n_workers for name, cost in costs.items() if cost is not None}
-    sizes = []  # of the trial lists, single and pooled
-    for dataset in sets.datasets:
-        lists = [len(key) for name in dataset.trials.values() if (key := sets.original[name].trials)]
-        sizes += [*lists, sum(lists)] if len(lists) > 1 else lists
-    # measured with lists of 700 to 134,000 trials; the same again for figures over several attackers
-    of_list = [0.03 + 6e-6 * size + config.evaluation.resamples * (5e-4 + 3e-8 * size) for size in sizes]
-    evaluation = 2 * len(costs) * (1 + 3 * draws) * sum(of_list) / n_workers
-    unknown = [name for name, cost in costs.items() if cost is None]
-    parts = ", ".join(f"{name} {_duration(value)}" for name, value in seconds.items())
-    total = sum(seconds.values())
-    cores = f"{n_workers} core{'s' if n_workers > 1 else ''}"
-    text = f"about {_duration(total + evaluation)} on {cores} if all is new: attackers on {hours:.1f} h of speech"
-    text += f" {_duration(total)}{f' ({parts})' if parts else ''}, metrics and intervals {_duration(evaluation)}"
-    return text + (f"; not known: {', '.join(unknown)}" if unknown else "")
-
-
 def describe_unwatched(config: Config) -> str:
     """Return a warning that changes in dependencies of user-supplied code go unnoticed; empty without such code."""
     own = [] if config.anonymizer.name in ("", *BUILT_IN) else ["anonymiser"]
@@ -182,25 +161,29 @@ def describe_absent(config: Config) -> list[str]:
 # --- sampling rates ---------------------------------------------------------------------------------------------------
 
 
-def read_headers(sets: Sets, *, jobs: int | None = None) -> dict[str, list[tuple[int, float]]]:
-    """Return the sampling rate [Hz] and duration [s] of all recordings, by the names of their folders.
+def read_headers(sets: Sets, run: Run) -> dict[str, list[tuple[int, int, float]]]:
+    """Return each sampling rate [Hz] of a folder, its number of recordings and their duration [s], by folder.
 
-    Files that cannot be read are left out.
+    Files that cannot be read are left out. They are not opened again if they were read in an earlier run.
     """
     names = dict.fromkeys(name for dataset in sets.datasets for name in dataset.directories)
     folders = [directory for name in names for directory in sets.pair(name)]
     items = [(directory.path.name, path) for directory in folders for path in directory.recordings.values()]
-    tasks = chunks(items, _FILES)
-    found: dict[str, list[tuple[int, float]]] = {directory.path.name: [] for directory in folders}
-    sizes = [*map(len, tasks)]
-    for headers in Work(jobs).map(_read_headers, tasks, description="sampling rates", sizes=sizes):
-        for folder, rate, seconds in headers:
-            found[folder].append((rate, seconds))
-    return found
+
+    def read() -> dict[str, list[tuple[int, int, float]]]:
+        found: dict[str, dict[int, tuple[int, float]]] = {directory.path.name: {} for directory in folders}
+        tasks = chunks(items, _FILES)
+        for headers in run.work.map(_read_headers, tasks, description="sampling rates", sizes=[*map(len, tasks)]):
+            for folder, rate, seconds in headers:
+                count, total = found[folder].get(rate, (0, 0.0))
+                found[folder][rate] = count + 1, total + seconds
+        return {folder: [(rate, *of_rate) for rate, of_rate in sorted(of.items())] for folder, of in found.items()}
+
+    return run.once("sampling rates", read, after=[stamp_of(run, directory) for directory in folders])
 
 
 def fit_attackers(
-    sets: Sets, headers: Mapping[str, Sequence[tuple[int, float]]], config: Config, usual: Sequence[Any]
+    sets: Sets, headers: Mapping[str, Sequence[tuple[int, int, float]]], config: Config, usual: Sequence[Any]
 ) -> tuple[RateGroup, ...]:
     """Return attackers whose features fit the sampling rates of the recordings.
 
@@ -230,7 +213,7 @@ def fit_attackers(
             name for dataset in sets.datasets if dataset.training == training for name in dataset.directories
         )
         folders = [directory.path.name for name in names for directory in sets.pair(name)]
-        rates = tuple(sorted({rate for folder in folders for rate, _ in headers[folder]}))
+        rates = tuple(sorted({rate for folder in folders for rate, *_ in headers[folder]}))
         groups.setdefault(rates, {})[training] = folders
     found = []
     for rates, of_sets in groups.items():
@@ -238,7 +221,7 @@ def fit_attackers(
         is_fitted = list(map(features_of, fitted)) != list(map(features_of, usual))
         datasets = tuple(dataset.name for dataset in sets.datasets if dataset.training in of_sets)
         folders = list(dict.fromkeys(folder for part in of_sets.values() for folder in part))
-        counts = Counter((folder, rate) for folder in folders for rate, _ in headers[folder])
+        counts = {(folder, rate): count for folder in folders for rate, count, _ in headers[folder]}
         found.append(RateGroup(tuple(of_sets), datasets, counts, fitted if is_fitted else usual))
     return tuple(found)
 
@@ -272,11 +255,6 @@ def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
             text = f"{', '.join(group.datasets)}, with {', '.join(group.training)}: {', '.join(counts)}"
             texts.append("; ".join([text, *(f"{way}: {', '.join(names)}" for way, names in ways.items())]) + ".")
     return " ".join(texts)
-
-
-def _duration(seconds: float) -> str:
-    """Format a duration in seconds, or in minutes from a hundred seconds on."""
-    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def _read_headers(items: Sequence[tuple[str, Path]]) -> list[tuple[str, int, float]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import click
 
 from spkbase.errors import Problems, few
 from spkbase.files import fingerprint, load_json
+from spkbase.work import default_jobs
 from spkver.attackers import (
     GmmUbmAttacker,
     MixtureSource,
@@ -26,17 +27,19 @@ from spkver.datadir import DataDir
 from spkver.features import check_recordings
 from spkver.voiceprivacy.choosing import (
     describe_absent,
-    describe_estimate,
     describe_rates,
     describe_unwatched,
     fit_attackers,
     read_headers,
 )
+from spkver.voiceprivacy.estimate import check_disk, estimate
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.plan import check_attackers
 from spkver.voiceprivacy.recording_checks import check_audio
-from spkver.voiceprivacy.sets import Sets, read_sets
+from spkver.voiceprivacy.scores import WORK
+from spkver.voiceprivacy.sets import Sets, noted_each, read_sets, stamp_of
 from spkver.voiceprivacy.utility import check_utility
+from spkver.voiceprivacy.versions import FOLDER, used_part
 
 logger = logging.getLogger(__name__)
 
@@ -56,15 +59,14 @@ def check(experiment: Experiment) -> Sets:
     with run.timed("checks"):
         sets = read_sets(
             experiment.data,
-            run.output,
+            run,
             experiment.suffix,
             config,
             can_make=anonymizer is not None,
             allow_pipes=experiment.allow_pipes,
-            jobs=run.jobs,
             named=experiment.named,
         )
-        headers = read_headers(sets, jobs=run.jobs)
+        headers = read_headers(sets, run)
         groups = fit_attackers(sets, headers, config, attackers)
         record = experiment.data / "split.json"
         dropped = tuple(load_json(record).get("left_out", ())) if record.is_file() else ()
@@ -78,12 +80,11 @@ def check(experiment: Experiment) -> Sets:
     if sets.rates:
         logger.info("sampling rates: %s", sets.rates)
     if experiment.until != "checks":  # estimated time, and attackers that cannot run here
-        draws = {side: anonymizer.draws(side) if anonymizer else 1 for side in ("training", "enrolment", "trials")}
-        seconds = 0.0
-        for name, side in sets.sides.items():  # each original, and all of its anonymised versions
-            seconds += (1 + draws[side]) * sum(duration for _, duration in headers[name])
-        how = seconds / 3600, run.jobs or os.cpu_count() or 1
-        logger.info("%s", describe_estimate(config, sets, *how, draws=draws["trials"]))
+        draws = anonymizer.draws("training") if anonymizer else 1
+        parts = {name: len(used_part(sets, name, draws, config)) for name in sets.training_sets}
+        found = estimate(config, sets, headers, anonymizer, parts, run.jobs or default_jobs())
+        logger.info("%s", found)
+        check_disk(found, run.output, (FOLDER, WORK))
         for line in (*describe_absent(config), *filter(None, [describe_unwatched(config)])):
             logger.warning("%s", line)
         if config.attackers == default_attackers():
@@ -95,7 +96,25 @@ def check(experiment: Experiment) -> Sets:
 
 
 def _check_speech(experiment: Experiment, sets: Sets) -> None:
-    """Check recordings and options of all existing directories; all problems are reported at once."""
+    """Check recordings and options of all existing directories; all problems are reported at once.
+
+    Recordings that an earlier run has found usable are not opened again.
+    """
+    run, config, problems = experiment.run, experiment.config, Problems()
+    directories = [*sets.original.values(), *sets.twins.values()]
+    with noted_each(problems):
+        run.once(
+            "usable recordings",
+            partial(_check_recordings, experiment, sets),
+            inputs=[config.attackers, config.attacker_settings, config.seed, sets.missing],
+            after=[stamp_of(run, directory) for directory in directories],
+        )
+    check_utility(sets, config, problems, jobs=run.jobs)
+    problems.raise_if_any()
+
+
+def _check_recordings(experiment: Experiment, sets: Sets) -> None:
+    """Check that attackers can use all recordings, and that there are enough to train on."""
     config, jobs = experiment.config, experiment.run.jobs
     problems = Problems()
     directories = [*sets.original.values(), *sets.twins.values()]
@@ -117,7 +136,6 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
                 check_recordings(recordings, features, work=experiment.run.work, problems=problems)
     for name in sets.missing:  # recordings that will be anonymised
         check_headers(usable(sets.original[name]), problems=problems)
-    check_utility(sets, config, problems, jobs=jobs)
     if not problems.errors:
         for name in sets.training_sets:
             for directory in sets.pair(name):

@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ from spkver.attackers import (
 )
 from spkver.datadir import DataDir, enrolment, without_labels
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, noted_each, pooled_key
+from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, noted_each, pooled_key, stamp_of
 
 logger = logging.getLogger(__name__)
 
@@ -380,11 +380,9 @@ class _Planner:
         return self.run.force or self.run.state(file, origin) != "done"
 
     def stamp(self, directory: DataDir) -> Stamp:
-        """Return the fingerprint of the lists and recordings of a directory."""
+        """Return the fingerprint of a directory, see `stamp_of`, which is taken once."""
         if directory not in self.speech:
-            lists = [sorted(directory.speakers.items()), sorted(directory.enrolls or ()), directory.enrolls is None]
-            sources = dict(sorted(directory.recordings.items()))
-            self.speech[directory] = self.run.stamp(f"speech of {directory.path.name}", inputs=lists, sources=sources)
+            self.speech[directory] = stamp_of(self.run, directory)
         return self.speech[directory]
 
     def inverted(self, inversion: Inversion, attack: Attack) -> Attack:
@@ -411,7 +409,8 @@ class _Planner:
             return training
         name = training.original.path.name
         if name not in self.counts:
-            self.counts[name] = count_pieces(training.original)
+            count = partial(count_pieces, training.original)
+            self.counts[name] = self.run.once(f"pieces of {name}", count, after=[self.stamp(training.original)])
         counts = self.counts[name]
 
         def pieces(source: DataDir) -> DataDir:

@@ -26,7 +26,7 @@ from spkbase.runs import Run
 from spkbase.work import Work
 from spkver.audio import doubtful_recordings, read_audio
 from spkver.datadir import DataDir
-from spkver.voiceprivacy.sets import Sets
+from spkver.voiceprivacy.sets import Sets, stamp_of
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,6 @@ class Finding(NamedTuple):
 
 def check_audio(run: Run, sets: Sets, suffix: str) -> None:
     """Check the recordings of all directories, keep the findings of each check, and log what forbids a verdict."""
-    directories = {one.path: one for one in (*sets.original.values(), *sets.twins.values())}
 
     def make(path: Path) -> None:
         write_json(path, {check.__name__: list(check(sets, run.jobs)) for check in RECORDING_CHECKS})
@@ -61,10 +60,7 @@ def check_audio(run: Run, sets: Sets, suffix: str) -> None:
         make=make,
         read=load_json,
         inputs=sets.training_sets,
-        after=[
-            run.stamp(f"recordings of {path.name}", inputs=sorted(one.speakers.items()), sources=one.recordings)
-            for path, one in directories.items()
-        ],
+        after=[stamp_of(run, one) for one in (*sets.original.values(), *sets.twins.values())],
         libraries=("numpy", "soundfile"),
     )
     for finding in chain(*read_findings(run, suffix).values()):
@@ -175,7 +171,7 @@ def resemblance(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     """
     found: dict[str, list[str]] = {}
     for name, twin in sets.twins.items():
-        utterances = spaced(sorted(sets.original[name].recordings))
+        utterances = spaced(sorted(twin.recordings))
         if len(utterances) < _FEWEST:
             continue
         original, anonymised = (

@@ -145,9 +145,10 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
 
         def read(row: PlanRow) -> None:
             training = row.attack.training
-            for directory in dict.fromkeys((*row.attack.directories, training.original, *training.anonymised)):
-                _derive(directory.recordings, plan=plan, run=run, done=done)
-            row.attacker.extract(extracted, row.attack)
+            with work.timed(f"speech for {row.name}"):
+                for directory in dict.fromkeys((*row.attack.directories, training.original, *training.anonymised)):
+                    _derive(directory.recordings, plan=plan, run=run, done=done)
+                row.attacker.extract(extracted, row.attack)
 
         for row in progress(plan.due, description="extraction", sizes=_new_recordings(plan.due)):
             failures.attempt(row.name, [row.file], partial(read, row))
@@ -171,7 +172,8 @@ def fit(experiment: Experiment, plan: Plan, extracted: Extracted, failures: Fail
         for model, row in progress([*first.items()][::-1], description="training", total=len(first)):
             same = [other.file for other in plan.due if other.model == model]
             learn = partial(row.attacker.fit, extracted, row.attack.training)
-            models[model] = failures.attempt(row.name, same, learn)
+            with extracted.work.timed(f"model of {row.name}"):
+                models[model] = failures.attempt(row.name, same, learn)
     experiment.end("training", f"{len(models)} models, {experiment.run.path('attackers')}")
     return models
 

@@ -14,11 +14,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from evaluation.trials import REVERSAL, Key, Scenario
 from spkbase.errors import DataError, Problems, few
+from spkbase.runs import Run, Stamp
 from spkbase.showing import one_line
 from spkver.datadir import MIXED, SEXES_POOLED, DataDir, check_twin, enrolment, read_datadir
 from spkver.voiceprivacy.settings import Config
@@ -220,23 +222,31 @@ def with_lists_there(config: Config, data: Path) -> Config:
     return replace(config, lists=(MIXED,)) if only_mixed and config.lists == Config.lists else config
 
 
+def stamp_of(run: Run, directory: DataDir) -> Stamp:
+    """Return the fingerprint of the lists and recordings of a data directory; no recording is opened."""
+    lists = [sorted(directory.speakers.items()), sorted(directory.enrolls or ()), directory.enrolls is None]
+    sources = dict(sorted(directory.recordings.items()))
+    return run.stamp(f"speech of {directory.path.name}", inputs=lists, sources=sources)
+
+
 def read_sets(
     data: Path,
-    output: Path,
+    run: Run,
     suffix: str,
     config: Config,
     *,
     can_make: bool = False,
     allow_pipes: bool = False,
-    jobs: int | None = None,
     named: Collection[str] = (),
 ) -> Sets:
     """Read all data directories and existing twins, and check them.
 
     Parameters
     ----------
-    data, output : Path
-        Folders of the original sets and of the results.
+    data : Path
+        Folder of the original sets.
+    run : Run
+        Its folder gets the results.
     suffix : str
         Ending of the names of twins.
     config : Config
@@ -244,8 +254,6 @@ def read_sets(
         Whether missing twins can be made.
     allow_pipes : bool
         Run shell commands of ``wav.scp``.
-    jobs : int, optional
-        Workers.
     named : collection of str
         See `find_datasets`.
 
@@ -264,9 +272,9 @@ def read_sets(
         for name in names:
             path = data / f"{name}{ending}"
             if not ending or name not in missing:
-                pipes: dict[str, Any] = {"allow_pipes": allow_pipes, "pipes_to": output / "pipes" / path.name}
+                pipes: dict[str, Any] = {"allow_pipes": allow_pipes, "pipes_to": run.output / "pipes" / path.name}
                 with noted_each(problems):
-                    read[name] = read_datadir(path, original=original.get(name), jobs=jobs, **pipes)
+                    read[name] = read_datadir(path, original=original.get(name), jobs=run.jobs, **pipes)
     if missing and not can_make:
         text = f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on"
         remedy = "make them, or name an anonymiser: --set anonymizer.name=mcadams"
@@ -277,7 +285,10 @@ def read_sets(
     for name in names:
         if name in original and name in twins:
             with noted_each(problems):
-                check_twin(original[name], twins[name], duration_change=config.duration_change, jobs=jobs)
+                both, change = (original[name], twins[name]), config.duration_change
+                compare = partial(check_twin, *both, duration_change=change, jobs=run.jobs)
+                after = [stamp_of(run, one) for one in both]
+                run.once(f"comparison of {twins[name].name}", compare, after=after, inputs=change)
     problems.raise_if_any()
     if unknown := [dataset.name for dataset in datasets if not original[dataset.enrolls].sexes]:
         logger.warning("%s: %s", few(unknown), SEXES_POOLED)

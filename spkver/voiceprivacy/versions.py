@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from spkbase.configuration import to_dict
@@ -11,12 +12,13 @@ from spkbase.errors import Problems, few
 from spkbase.files import load_json
 from spkbase.work import progress
 from spkver.anonymization import BUILT_IN, RECORD, AnonymizerConfig, anonymize_datadir, recorded_anonymizer
+from spkver.attackers import limited, select
 from spkver.audio import usable_recordings
 from spkver.datadir import DataDir, check_twin
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.recording_checks import check_audio, spaced
-from spkver.voiceprivacy.sets import Sets, noted_each
-from spkver.voiceprivacy.settings import TwinConfig
+from spkver.voiceprivacy.sets import Sets, noted_each, stamp_of
+from spkver.voiceprivacy.settings import Config, TwinConfig
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +41,9 @@ def is_fixed(config: AnonymizerConfig) -> bool:
 def anonymise(experiment: Experiment, sets: Sets) -> Sets:
     """Anonymise the data directories without a twin, and make further versions of all except the emotion sets.
 
-    Versions are written below ``data/``. A training set has its own further versions; enrolment and trials of a set
-    have further versions together or not at all. There are none if they would equal the first version, or if the
+    Versions are written below ``data/``. Of a training set only recordings that attackers learn from are anonymised,
+    see `used_part`. A training set has its own further versions; enrolment and trials of a set have further versions
+    together or not at all. There are none if they would equal the first version, or if the
     anonymiser of the first version is unknown or, by its record, another one.
 
     Raises
@@ -51,19 +54,31 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
     run, suffix, seed = experiment.run, experiment.suffix, experiment.config.seed
     anonymizer, sides = experiment.anonymizer, sets.sides
     versions, once, problems = dict(sets.versions), dict[str, str](), Problems()
+    originals = dict(sets.original)
     is_named = bool(experiment.config.anonymizer.name)
 
     def make(name: str, ending: str, config: AnonymizerConfig, seed: int) -> DataDir:
-        original = sets.original[name]
+        original = originals[name]
         target = run.path(f"{FOLDER}/{name}{suffix}{ending}")
         side = "" if anonymizer is None or anonymizer.shared_draws else sides.get(name, "")
         made = anonymize_datadir(original, target, config, seed=seed, side=side, jobs=run.jobs, force=run.force)
-        if config.name != "none":  # "none" asks for a twin that is equal to the original
-            change = {"duration_change": float("inf")} if config.changes_duration else {}
-            with noted_each(problems):
-                check_twin(original, made, jobs=run.jobs, **change)
-        usable_recordings(made.recordings, problems, jobs=run.jobs)
+
+        def check() -> None:
+            found = Problems()
+            if config.name != "none":  # "none" asks for a twin that is equal to the original
+                change = float("inf") if config.changes_duration else 0.1
+                with noted_each(found):
+                    check_twin(original, made, duration_change=change, jobs=run.jobs)
+            usable_recordings(made.recordings, found, jobs=run.jobs)
+            found.raise_if_any()
+
+        with noted_each(problems):
+            run.once(f"check of {made.name}", check, after=[stamp_of(run, one) for one in (original, made)])
         return made
+
+    def differs(name: str, made: DataDir) -> bool:
+        first, compared = versions[name][0].recordings, spaced(sorted(made.recordings))
+        return any(first[one].read_bytes() != made.recordings[one].read_bytes() for one in compared)
 
     experiment.begin("anonymisation")
     with run.timed("anonymisation"):
@@ -77,10 +92,19 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
                 elif why and max(map(anonymizer.draws, beside)) > 1:
                     once[name] = why
             whole = [name for one in sets.datasets if not set(one.tested) & once.keys() for name in one.tested]
+            for name in sets.training_sets:
+                draws = 1 if name in once else anonymizer.draws("training")
+                part = used_part(sets, name, draws, experiment.config)
+                if len(part) < len(originals[name]):
+                    text = "%s: %d of %d recordings are anonymised, since attackers learn from no others"
+                    logger.info(text, name, len(part), len(originals[name]))
+                originals[name] = part
+                if name in versions:
+                    versions[name] = tuple(select(one, part.recordings) for one in versions[name])
             due = [(name, 1) for name in sets.missing]
             for name in dict.fromkeys([*sets.training_sets, *whole]):
                 due += [(name, draw) for draw in range(2, 1 + (1 if name in once else anonymizer.draws(sides[name])))]
-            sizes = [len(sets.original[name].recordings) for name, _ in due]
+            sizes = [len(originals[name].recordings) for name, _ in due]
             for name, draw in progress(due, description="anonymisation", sizes=sizes):
                 config = anonymizer.of(sides.get(name, ""))
                 if draw == 1:
@@ -88,10 +112,8 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
                 elif name not in once:
                     # the challenge's own random numbers do not depend on the seed: a second version equals the first
                     made = make(name, f"-draw{draw}", replace(config, seeding="utterance"), seed + draw)
-                    first, compared = versions[name][0].recordings, spaced(sorted(made.recordings))
-                    if draw > 2 or any(
-                        first[one].read_bytes() != made.recordings[one].read_bytes() for one in compared
-                    ):
+                    after = [stamp_of(run, one) for one in (versions[name][0], made)]
+                    if draw > 2 or run.once(f"second version of {name}", partial(differs, name, made), after=after):
                         versions[name] = (*versions[name], made)
                     else:
                         why = "since a second version is equal to the first: the anonymiser uses no random numbers"
@@ -105,6 +127,20 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
             check_audio(run, whole_sets, suffix)
     experiment.end("anonymisation", f"{len(sets.missing)} directories below {run.path(FOLDER)}")
     return whole_sets
+
+
+def used_part(sets: Sets, name: str, draws: int, config: Config) -> DataDir:
+    """Return the recordings of a training set whose anonymised versions attackers learn from.
+
+    Built-in attackers learn from a few thousand, evenly spread over the speakers. All recordings are used if one of
+    the attackers is the user's own, or if the challenge's random numbers, drawn along the list, are asked for.
+    """
+    whole = sets.original[name]
+    chosen = next(group.attackers for group in sets.rate_groups if name in group.training)
+    limits = [attacker.utterances for _, attacker in chosen]
+    if None in limits or config.anonymizer.seeding == "vpc2024":
+        return whole
+    return limited((whole,) * draws, max(limits), seed=config.seed)[0]
 
 
 def another_anonymizer(twin: DataDir, config: AnonymizerConfig, *, is_named: bool) -> str:

@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose
 from recipe_runs import results_of
 from voiceprivacy_runs import SUFFIX, condition, evaluated, rows, run_recipe, stamps, write
 
+from spkbase.runs import Run
 from spkver.voiceprivacy.assessment import Table
 from spkver.voiceprivacy.checks import Evaluated, shared_draws
 from spkver.voiceprivacy.sets import read_sets
@@ -139,7 +140,7 @@ def test_user_supplied_twins_of_one_seed_are_noticed(originals, tmp_path, option
     data = Path(shutil.copytree(originals, tmp_path / "data"))
     for name, more in (("enrolls", []), ("trials_f", options), ("trials_m", options)):
         passes("anonymize", "mcadams", data / f"tiny_test_{name}", "--level", "speaker", *more)
-    sets = read_sets(data, tmp_path / "out", "_mcadams", Config(), can_make=True)
+    sets = read_sets(data, Run(tmp_path / "out"), "_mcadams", Config(), can_make=True)
     sets = replace(sets, versions={name: (of,) for name, of in {**sets.original, **sets.twins}.items()})
     assert [found.level for found in shared_draws(Evaluated(Table(), sets, Config()))] == ["warning"] * told
 

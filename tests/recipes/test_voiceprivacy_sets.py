@@ -11,6 +11,7 @@ from voiceprivacy_runs import ENROLLED, SUFFIX, evaluated, lines_of, run_recipe,
 
 from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file, records
 from spkbase.errors import DataError
+from spkbase.runs import Run
 from spkver.anonymization import RECORD
 from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.assessment import Table
@@ -27,7 +28,7 @@ def only(attacker):
 
 
 def sets_of(data, output):
-    return read_sets(data, output, SUFFIX, Config(), jobs=1)
+    return read_sets(data, Run(output, jobs=1), SUFFIX, Config())
 
 
 def test_speakers_and_utterances_in_two_places_are_warnings(own, tmp_path):
