@@ -212,14 +212,14 @@ class Description(NamedTuple):
         Levels in dB of frames of 20 ms, at 200 points from start to end; at least the loudest level minus 60 dB.
     spectra : ndarray of float64 of shape (n, 32)
         Mean power in dB in 32 bands of equal width.
-    cepstra : ndarray of float64 of shape (n, 150, 12)
+    cepstra : ndarray of float32 of shape (n, 150, 12)
         Cepstra of the telephone band in 150 parts of equal length, without pauses; each coefficient is normalised over
         time, then each part to norm 1.
     """
 
     levels: NDArray[np.float64]
     spectra: NDArray[np.float64]
-    cepstra: NDArray[np.float64]
+    cepstra: NDArray[np.float32]
 
 
 def nearer_than_others(originals: Description, twins: Description) -> NDArray[np.float64]:
@@ -251,7 +251,7 @@ def nearer_than_others(originals: Description, twins: Description) -> NDArray[np
 
 
 @one_blas_thread()
-def warped_similarity(sequences: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+def warped_similarity(sequences: NDArray[np.floating], others: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return the mean inner product of the vectors of two sequences along the best path through both.
 
     Each vector of a sequence is paired with one of the other sequence: the one that its predecessor is paired with, the
@@ -259,8 +259,8 @@ def warped_similarity(sequences: NDArray[np.float64], others: NDArray[np.float64
 
     Parameters
     ----------
-    sequences : ndarray of float64 of shape (n, T, D)
-    others : ndarray of float64 of shape (m, T, D)
+    sequences : ndarray of float of shape (n, T, D)
+    others : ndarray of float of shape (m, T, D)
 
     Returns
     -------
@@ -274,7 +274,7 @@ def warped_similarity(sequences: NDArray[np.float64], others: NDArray[np.float64
     found = np.empty((len(sequences), len(others)))
     for row, sequence in enumerate(sequences):
         products = np.einsum("td,mud->tmu", sequence, others, optimize=True)
-        best = np.full((len(others), 2 + others.shape[1]), -np.inf)  # two columns precede each sequence
+        best = np.full((len(others), 2 + others.shape[1]), -np.inf, others.dtype)  # two columns precede each
         best[:, 2] = products[0, :, 0]
         for product in products[1:]:
             best[:, 2:] = product + np.maximum(np.maximum(best[:, 2:], best[:, 1:-1]), best[:, :-2])
@@ -308,7 +308,7 @@ RECORDING_CHECKS: tuple[Callable[[Sets, int | None], Iterator[Finding]], ...] = 
 """All checks of recordings."""
 
 
-def _described(path: Path) -> tuple[NDArray[np.float64], ...]:
+def _described(path: Path) -> tuple[NDArray[np.floating], ...]:
     audio = read_audio(path, channel=0, dtype="float64")
     size = audio.rate // 50
     padded = np.pad(audio.samples, (0, max(0, size - len(audio.samples))))
@@ -324,7 +324,7 @@ def _described(path: Path) -> tuple[NDArray[np.float64], ...]:
     )
 
 
-def _sequence(path: Path) -> NDArray[np.float64]:
+def _sequence(path: Path) -> NDArray[np.float32]:
     """Return the normalised cepstra of a recording in parts of equal length, see `Description`."""
     config = FeatureConfig(**PRESETS["telephone"])  # type: ignore[arg-type]
     samples = read_audio(path, rate=config.rate, resample=True, channel=0, dtype="float64").samples
@@ -333,4 +333,4 @@ def _sequence(path: Path) -> NDArray[np.float64]:
     sums = np.cumsum(np.pad(cepstra, ((1, 0), (0, 0))), axis=0)
     bounds = np.linspace(0, len(cepstra), 1 + _CELLS)
     parts = standardised(np.diff([np.interp(bounds, np.arange(len(sums)), column) for column in sums.T]))
-    return (parts / np.maximum(np.linalg.norm(parts, axis=0), _LEAST)).T
+    return np.asarray((parts / np.maximum(np.linalg.norm(parts, axis=0), _LEAST)).T, dtype=np.float32)
