@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spkbase.files import write_text
 from spkbase.packages import imported
@@ -73,7 +74,11 @@ def transcribe(run: Run, datadir: DataDir) -> dict[str, str]:
 
 def recognise_file(path: Path) -> str:
     """Recognise the words of an audio file."""
-    samples, _ = read_audio(path, rate=_RATE, resample=True)
+    return recognise(read_audio(path, rate=_RATE, resample=True).samples)
+
+
+def recognise(samples: NDArray) -> str:
+    """Recognise the words of a signal at 16 kHz."""
     decoder = _decoder()
     decoder.reinit_feat()  # else noise and means of the previous recording would change the words
     decoder.start_utt()
