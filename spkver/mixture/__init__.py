@@ -25,17 +25,18 @@ from spkver.mixture.gmm import (
 from spkver.mixture.hidden_markov import (
     AlignedWords,
     HiddenMarkovConfig,
-    Network,
     Text,
     WordModels,
     align_texts,
     aligned_statistics,
+    forward,
     part_of,
     read_word_models,
-    text_network,
+    row_graph,
+    state_densities,
     text_posteriors,
     train_word_models,
-    viterbi,
+    without_text,
     write_word_models,
 )
 from spkver.mixture.statistics import (

@@ -1,7 +1,7 @@
 """Hidden Markov models of words: left-to-right states, each a Gaussian mixture with diagonal covariances.
 
 A word is whatever texts are made of: a digit, a sentence. All words have the same number S of states, each with C
-components. A text is a sequence of words, and its network of states is that of its words in a row; where pauses have a
+components. A text is a sequence of words, and its graph of states is that of its words in a row; where pauses have a
 model of their own, `SILENCE`, they may stand at both ends and between words. Texts are known, both in training and in
 alignment: `train_word_models` is Baum-Welch from a flat start, `align_texts` finds the frames of each word by Viterbi,
 `aligned_statistics` sums over frames by state and component. `text_posteriors` asks whether a text was said at all.
@@ -157,7 +157,7 @@ class WordModels:
         return parameters
 
 
-class Network(NamedTuple):
+class StateGraph(NamedTuple):
     """States of words in a row, or of all words in a loop, and the arcs between them.
 
     Attributes
@@ -191,47 +191,46 @@ class Network(NamedTuple):
         return after, leave
 
 
-def text_network(models: WordModels, text: Text) -> Network:
-    """Return the network of a text: its words in a row, with a pause or none around each where pauses have a model."""
+def row_graph(stay: Floats, states: NDArray[np.int64] | None = None) -> StateGraph:
+    """Return the graph of states in a row, from their probabilities of staying, shape (L,)."""
+    leave, places = np.log1p(-stay), np.arange(len(stay))
+    before = np.maximum([places, places - 1, places], 0)
+    enter, (first, last) = np.full((3, len(stay)), -np.inf), np.full((2, len(stay)), -np.inf)
+    enter[0], enter[1, 1:] = np.log(stay), leave[:-1]
+    first[0], last[-1] = 0.0, leave[-1]
+    return StateGraph(places if states is None else states, before, enter, first, last)
+
+
+def text_graph(models: WordModels, text: Text) -> StateGraph:
+    """Return the graph of a text: its words in a row, with a pause or none around each where pauses have a model."""
     has_pauses, size = SILENCE in models.words, models.stay.shape[1]
     words = [word for word in text for word in ((SILENCE, word) if has_pauses else (word,))]
     words += [SILENCE] * has_pauses
-    rows = [models.words.index(word) for word in words]
-    states = (np.array(rows)[:, None] * size + np.arange(size)).ravel()
-    stay, length = models.stay.ravel()[states], len(states)
-    leave = np.log1p(-stay)
-    before, enter = np.zeros((3, length), np.int64), np.full((3, length), -np.inf)
-    before[:2] = np.arange(length) - np.array([[0], [1]])
-    before[1, 0] = 0
-    enter[0], enter[1, 1:] = np.log(stay), leave[:-1]
-    first, last = np.full((2, length), -np.inf)
-    first[0], last[-1] = 0.0, leave[-1]
+    rows = np.array([models.words.index(word) for word in words])
+    states = (rows[:, None] * size + np.arange(size)).ravel()
+    graph = row_graph(models.stay.ravel()[states], states)
     if has_pauses:
-        starts = np.arange(0, length, size)
-        first[starts[:2]] = _PASSED
-        enter[1, starts[2::2]] += _PASSED
-        last[starts[-1] - 1] = leave[starts[-1] - 1] + _PASSED
+        leave, starts = np.log1p(-models.stay.ravel()[states]), np.arange(0, len(states), size)
+        graph.first[starts[:2]] = _PASSED
+        graph.enter[1, starts[2::2]] += _PASSED
+        graph.last[starts[-1] - 1] = leave[starts[-1] - 1] + _PASSED
         passed = starts[3::2]
-        before[2, passed] = passed - size - 1
-        enter[2, passed] = leave[passed - size - 1] + _PASSED
-    return Network(states, before, enter, first, last)
+        graph.before[2, passed] = passed - size - 1
+        graph.enter[2, passed] = leave[passed - size - 1] + _PASSED
+    return graph
 
 
-def free_network(models: WordModels) -> Network:
-    """Return the network of any sequence of the words, all equally probable."""
-    size, length = models.stay.shape[1], models.stay.size
-    places = np.arange(length)
-    leave = np.log1p(-models.stay.ravel())
-    enter = np.full((3, length), -np.inf)
-    enter[0], enter[1, 1:] = np.log(models.stay.ravel()), leave[:-1]
-    enter[1, ::size] = -np.inf
-    first, last = np.full((2, length), -np.inf)
-    first[::size], last[size - 1 :: size] = -np.log(len(models.words)), leave[size - 1 :: size]
-    return Network(places, np.maximum([places, places - 1, places], 0), enter, first, last, is_loop=True)
+def free_graph(models: WordModels) -> StateGraph:
+    """Return the graph of any sequence of the words, all equally probable."""
+    size, graph = models.stay.shape[1], row_graph(models.stay.ravel())
+    graph.enter[1, ::size] = -np.inf
+    graph.first[::size] = -np.log(len(models.words))
+    graph.last[size - 1 :: size] = np.log1p(-models.stay[:, -1])
+    return graph._replace(is_loop=True)
 
 
 def forward(
-    emissions: Floats, lengths: NDArray[np.int64], network: Network, add: np.ufunc = np.logaddexp
+    emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph, add: np.ufunc = np.logaddexp
 ) -> tuple[Floats, Floats]:
     """Return the forward variables, and the log-likelihood of each recording.
 
@@ -243,7 +242,7 @@ def forward(
         Log-densities b_t(l) of R recordings at each place; those beyond a recording's end do not matter.
     lengths : ndarray of int of shape (R,)
         Frames of each recording.
-    network : Network
+    graph : StateGraph
     add : ufunc
         `numpy.logaddexp`, or `numpy.maximum` for the best path alone (Viterbi).
 
@@ -251,41 +250,41 @@ def forward(
     -------
     a : ndarray of shape (T, R, L)
     log_likelihoods : ndarray of shape (R,)
-        In nat; minus infinity of a recording that is too short for the network.
+        In nat; minus infinity of a recording that is too short for the graph.
 
     References
     ----------
     Rabiner, equations 18 to 21 and 30 to 34.
     """
     scores = np.empty(emissions.shape)
-    scores[0] = network.first + emissions[0]
+    scores[0] = graph.first + emissions[0]
     for time in range(1, len(emissions)):
         earlier = scores[time - 1]
-        reached = add.reduce(earlier[:, network.before] + network.enter, axis=1)
-        if network.is_loop:
-            reached = add(reached, add.reduce(earlier + network.last, axis=1)[:, None] + network.first)
+        reached = add.reduce(earlier[:, graph.before] + graph.enter, axis=1)
+        if graph.is_loop:
+            reached = add(reached, add.reduce(earlier + graph.last, axis=1)[:, None] + graph.first)
         scores[time] = reached + emissions[time]
-    return scores, add.reduce(scores[lengths - 1, np.arange(len(lengths))] + network.last, axis=1)
+    return scores, add.reduce(scores[lengths - 1, np.arange(len(lengths))] + graph.last, axis=1)
 
 
-def backward(emissions: Floats, lengths: NDArray[np.int64], network: Network) -> Floats:
+def backward(emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph) -> Floats:
     """Return the backward variables, of the same shape as the emissions; parameters as of `forward`.
 
     c_T(l) = last(l),   c_t(l) = log sum_k exp(enter(l, k) + b_{t+1}(k) + c_{t+1}(k))
     """
     scores = np.empty(emissions.shape)
-    after, leave = network.reversed_arcs()
-    scores[-1] = network.last
+    after, leave = graph.reversed_arcs()
+    scores[-1] = graph.last
     for time in range(len(emissions) - 2, -1, -1):
         later = scores[time + 1] + emissions[time + 1]
         reached = np.logaddexp.reduce(later[:, after] + leave, axis=1)
-        if network.is_loop:
-            reached = np.logaddexp(reached, np.logaddexp.reduce(later + network.first, axis=1)[:, None] + network.last)
-        scores[time] = np.where((lengths - 1 == time)[:, None], network.last, reached)
+        if graph.is_loop:
+            reached = np.logaddexp(reached, np.logaddexp.reduce(later + graph.first, axis=1)[:, None] + graph.last)
+        scores[time] = np.where((lengths - 1 == time)[:, None], graph.last, reached)
     return scores
 
 
-def viterbi(emissions: Floats, lengths: NDArray[np.int64], network: Network) -> tuple[NDArray[np.int64], Floats]:
+def viterbi(emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph) -> tuple[NDArray[np.int64], Floats]:
     """Return the most likely paths, and their log-likelihoods; parameters as of `forward`, no loop.
 
     Returns
@@ -294,15 +293,15 @@ def viterbi(emissions: Floats, lengths: NDArray[np.int64], network: Network) -> 
         Place in each frame; beyond a recording's end its last one.
     log_likelihoods : ndarray of shape (R,)
     """
-    scores, totals = forward(emissions, lengths, network, np.maximum)
+    scores, totals = forward(emissions, lengths, graph, np.maximum)
     recordings = np.arange(len(lengths))
     paths = np.empty(emissions.shape[:2], np.int64)
-    place = (scores[lengths - 1, recordings] + network.last).argmax(axis=1)
+    place = (scores[lengths - 1, recordings] + graph.last).argmax(axis=1)
     for time in range(len(paths) - 1, -1, -1):
         paths[time] = place
         if time:
-            arcs = scores[time - 1, recordings, network.before[:, place]] + network.enter[:, place]
-            place = np.where(time < lengths, network.before[arcs.argmax(axis=0), place], place)
+            arcs = scores[time - 1, recordings, graph.before[:, place]] + graph.enter[:, place]
+            place = np.where(time < lengths, graph.before[arcs.argmax(axis=0), place], place)
     return paths, totals
 
 
@@ -337,28 +336,9 @@ def state_densities(frames: NDArray, parameters: Floats) -> tuple[Floats, NDArra
     return (largest + np.log(totals))[:, :, 0].astype(np.float64), joint, augmented
 
 
-class Occupancy(NamedTuple):
-    """The E-step of a block of recordings with one text.
-
-    Attributes
-    ----------
-    posteriors : ndarray of shape (F, N * C)
-        Of the states and components of `models` in each frame, recording after recording.
-    augmented : ndarray of shape (F, 2 D + 1)
-        Rows [x^2, x, 1] of the frames.
-    log_likelihood : float
-        Sum over the recordings, in nat.
-    stays : ndarray of shape (N,)
-        Expected number of times that each state is kept.
-    """
-
-    posteriors: NDArray
-    augmented: NDArray
-    log_likelihood: float
-    stays: Floats
-
-
-def occupancy(recordings: Sequence[Rows], models: WordModels, text: Text) -> Occupancy:
+def occupancy(
+    recordings: Sequence[Rows], models: WordModels, text: Text, mixture: GaussianMixture | None = None
+) -> tuple[NDArray, NDArray, float, Floats]:
     """Return the posteriors of states and components, given the text, by forward-backward.
 
     Parameters
@@ -368,25 +348,36 @@ def occupancy(recordings: Sequence[Rows], models: WordModels, text: Text) -> Occ
     models : WordModels
         Of the words of the text; see `WordModels.of_text`.
     text : tuple of str
+    mixture : GaussianMixture, optional
+        With diagonal covariances; its components take the place of those of each state.
 
     Returns
     -------
-    Occupancy
+    posteriors : ndarray of shape (F, N * C)
+        Of the states and components of `models` in each frame, recording after recording.
+    augmented : ndarray of shape (F, 2 D + 1)
+        Rows [x^2, x, 1] of the frames.
+    log_likelihood : float
+        Sum over the recordings, in nat.
+    stays : ndarray of shape (N,)
+        Expected number of times that each state is kept.
     """
-    network = text_network(models, text)
+    graph = text_graph(models, text)
     frames, lengths, at = _stacked(recordings)
     densities, posteriors, augmented = state_densities(frames, models.state_parameters())
-    emissions = _emissions(densities, lengths, at, network)
-    ahead, totals = forward(emissions, lengths, network)
-    behind = backward(emissions, lengths, network)
+    emissions = _emissions(densities, lengths, at, graph)
+    ahead, totals = forward(emissions, lengths, graph)
+    behind = backward(emissions, lengths, graph)
     kept = np.zeros(emissions.shape)
-    kept[:-1] = ahead[:-1] + network.enter[0] + (emissions + behind)[1:]
+    kept[:-1] = ahead[:-1] + graph.enter[0] + (emissions + behind)[1:]
     is_last = np.arange(len(emissions))[:, None] >= lengths - 1
     stays_of_places = np.exp(np.where(is_last[:, :, None], -np.inf, kept - totals[:, None])).sum(axis=(0, 1))
-    belongs = network.states[:, None] == np.arange(models.stay.size)
+    belongs = graph.states[:, None] == np.arange(models.stay.size)
     of_states = np.exp((ahead + behind - totals[:, None])[at]) @ belongs
-    posteriors *= of_states[:, :, None].astype(posteriors.dtype)
-    return Occupancy(posteriors.reshape(len(frames), -1), augmented, float(totals.sum()), stays_of_places @ belongs)
+    if mixture is not None:
+        _, posteriors, augmented = state_densities(frames, natural_parameters(mixture)[None])
+    posteriors = posteriors * of_states[:, :, None].astype(posteriors.dtype)
+    return posteriors.reshape(len(frames), -1), augmented, float(totals.sum()), stays_of_places @ belongs
 
 
 def train_word_models(
@@ -491,12 +482,6 @@ class AlignedWords:
     words: NDArray
     owners: NDArray[np.int64]
 
-    def of_word(self, word: str) -> tuple[IdMap, NDArray[np.int64]]:
-        """Return the rows of one word alone, and their numbers."""
-        numbers = np.flatnonzero(self.words == word)
-        rows = self.rows
-        return IdMap(rows.models[numbers], rows.segments[numbers], rows.start[numbers], rows.stop[numbers]), numbers
-
 
 def align_texts(
     models: WordModels, frames: Frames, rows: IdMap, texts: Sequence[Text], *, work: Work = ALL_CORES
@@ -537,7 +522,13 @@ def align_texts(
 
 
 def aligned_statistics(
-    models: WordModels, frames: Frames, rows: IdMap, texts: Sequence[Text], *, work: Work = ALL_CORES
+    models: WordModels,
+    frames: Frames,
+    rows: IdMap,
+    texts: Sequence[Text],
+    mixture: GaussianMixture | None = None,
+    *,
+    work: Work = ALL_CORES,
 ) -> Statistics:
     """Return the statistics of recordings, or parts of them, with known texts, by state and component.
 
@@ -550,11 +541,16 @@ def aligned_statistics(
     rows : IdMap
         Of N rows: model, recording, and the frames of a part.
     texts : sequence of tuple of str, length N
+    mixture : GaussianMixture, optional
+        With diagonal covariances; its components take the place of those of each state:
+        P(s, c | x_1 ... x_T, text) = P(s | x_1 ... x_T, text) P(c | x_t, mixture).
+    work : spkbase.work.Work
+        The result does not depend on the number of workers.
 
     Returns
     -------
     Statistics
-        Of the W * S * C components of `models.mixture`; words that a text lacks have zeros.
+        Of W * S * C components, in the order of `models.mixture`; words that a text lacks have zeros.
 
     Raises
     ------
@@ -564,15 +560,41 @@ def aligned_statistics(
     check_lengths(frames, rows, texts, models.stay.shape[1])
     blocks = text_blocks(texts)
     items = (([part_of(frames, rows, row) for row in some], text) for text, some in blocks)
-    shape = len(rows), models.mixture.n_components
-    zeroth = np.zeros(shape, frames.values.dtype)
-    first = np.zeros((*shape, frames.dimension), frames.values.dtype)
-    sums = work.map(partial(_segment_sums, models=models), items)
+    n_components = models.mixture.n_components if mixture is None else models.stay.size * mixture.n_components
+    zeroth = np.zeros((len(rows), n_components), frames.values.dtype)
+    first = np.zeros((*zeroth.shape, frames.dimension), frames.values.dtype)
+    sums = work.map(partial(_segment_sums, models=models, mixture=mixture), items)
     for (text, some), of_block in zip(blocks, sums, strict=True):
-        used = _components(models, models.of_text(text).words)
+        used = _components(models, models.of_text(text).words, n_components)
         for row, of_row in zip(some, of_block, strict=True):
             first[row, used], zeroth[row, used] = of_row[:, :-1], of_row[:, -1]
     return Statistics(rows.models, rows.segments, zeroth, first.reshape(len(rows), -1))
+
+
+def without_text(statistics: Statistics, states: Floats, mixture: GaussianMixture) -> Statistics:
+    """Return statistics of a mixture in which what is said has been removed: as if each state had the mixture's means.
+
+        n_c = sum_s n_sc,   f_c = sum_s (f_sc - n_sc (m_sc - m_c))
+
+    Parameters
+    ----------
+    statistics : Statistics
+        Of a word by state and component of the mixture, see `aligned_statistics`.
+    states : ndarray of shape (S, C, D)
+        Means m_sc of the background speakers' frames in each state.
+    mixture : GaussianMixture
+        With means m_c.
+
+    Returns
+    -------
+    Statistics
+        Of the mixture's C components, which are the same for all words.
+    """
+    zeroth = np.asarray(statistics.zeroth).reshape(-1, *states.shape[:2])
+    first = np.asarray(statistics.first).reshape(-1, *states.shape)
+    shifts = np.einsum("nsc,scd->ncd", zeroth, states - mixture.means)
+    moved = (first.sum(axis=1) - shifts).reshape(len(first), -1)
+    return Statistics(statistics.models, statistics.segments, zeroth.sum(axis=1), moved.astype(first.dtype))
 
 
 def text_posteriors(
@@ -668,16 +690,16 @@ def _stacked(recordings: Sequence[Rows]) -> tuple[NDArray, NDArray[np.int64], tu
     return np.concatenate([*map(np.asarray, recordings)]), lengths, (np.arange(len(owners)) - starts, owners)
 
 
-def _emissions(densities: Floats, lengths: NDArray, at: tuple[NDArray, NDArray], network: Network) -> Floats:
-    """Return the log-densities (T, R, L) at the places of a network; 0 beyond the ends."""
-    emissions = np.zeros((lengths.max(), len(lengths), len(network.states)))
-    emissions[at] = densities[:, network.states]
+def _emissions(densities: Floats, lengths: NDArray, at: tuple[NDArray, NDArray], graph: StateGraph) -> Floats:
+    """Return the log-densities (T, R, L) at the places of a graph; 0 beyond the ends."""
+    emissions = np.zeros((lengths.max(), len(lengths), len(graph.states)))
+    emissions[at] = densities[:, graph.states]
     return emissions
 
 
-def _components(models: WordModels, words: Sequence[str]) -> NDArray[np.int64]:
-    """Return the components of some words."""
-    places = np.arange(models.mixture.n_components).reshape(len(models.words), -1)
+def _components(models: WordModels, words: Sequence[str], n_components: int) -> NDArray[np.int64]:
+    """Return the components of some words among those of all."""
+    places = np.arange(n_components).reshape(len(models.words), -1)
     return places[[models.words.index(word) for word in words]].ravel()
 
 
@@ -685,41 +707,41 @@ def _expectation(items: list[Any], models: WordModels, work: Work) -> tuple[Accu
     """Return the sums of the E-step over blocks, by component, and the expected stays, by state."""
     dimension = models.mixture.dimension
     sums, stays = np.zeros((models.mixture.n_components, 2 * dimension + 1)), np.zeros(models.stay.shape)
-    likelihood, n_frames = 0.0, 0
-    for words, of_block, found in work.map(partial(_block_expectation, models=models), items):
-        sums[_components(models, words)] += of_block
-        stays[[models.words.index(word) for word in words]] += found.stays.reshape(len(words), -1)
-        likelihood += found.log_likelihood
-        n_frames += len(found.augmented)
+    likelihood, n_frames = 0.0, sum(len(frames) for recordings, _ in items for frames in recordings)
+    for words, of_block, likelihood_of_block, kept in work.map(partial(_block_expectation, models=models), items):
+        sums[_components(models, words, len(sums))] += of_block
+        stays[[models.words.index(word) for word in words]] += kept.reshape(len(words), -1)
+        likelihood += likelihood_of_block
     if SILENCE in models.words:  # its states share one mixture, else they would learn the words around it
-        of_silence = sums[_components(models, [SILENCE])].reshape(models.stay.shape[1], -1, sums.shape[1])
-        sums[_components(models, [SILENCE])] = np.tile(of_silence.mean(axis=0), (len(of_silence), 1))
+        places = _components(models, [SILENCE], len(sums))
+        of_silence = sums[places].reshape(models.stay.shape[1], -1, sums.shape[1])
+        sums[places] = np.tile(of_silence.mean(axis=0), (len(of_silence), 1))
         stays[models.words.index(SILENCE)] = stays[models.words.index(SILENCE)].mean()
     of_components = sums[:, -1], sums[:, dimension:-1], sums[:, :dimension]
     return Accumulator(*of_components, likelihood, n_frames), stays.ravel()
 
 
-def _block_expectation(block: tuple[list[Rows], Text], models: WordModels) -> tuple[Text, NDArray, Occupancy]:
+def _block_expectation(block: tuple[list[Rows], Text], models: WordModels) -> tuple[Text, NDArray, float, Floats]:
     used = models.of_text(block[1])
-    found = occupancy(block[0], used, block[1])
-    return used.words, found.posteriors.T @ found.augmented, found
+    posteriors, augmented, log_likelihood, stays = occupancy(block[0], used, block[1])
+    return used.words, posteriors.T @ augmented, log_likelihood, stays
 
 
-def _segment_sums(block: tuple[list[Rows], Text], models: WordModels) -> list[NDArray]:
+def _segment_sums(block: tuple[list[Rows], Text], models: WordModels, mixture: GaussianMixture | None) -> list[NDArray]:
     """Return the rows [f, n] of each recording, (C, D + 1) for the components of its words."""
-    found = occupancy(block[0], models.of_text(block[1]), block[1])
+    posteriors, augmented, _, _ = occupancy(block[0], models.of_text(block[1]), block[1], mixture)
     ends = np.cumsum([len(frames) for frames in block[0]])[:-1]
-    pairs = zip(np.split(found.posteriors, ends), np.split(found.augmented, ends), strict=True)
-    return [posteriors.T @ augmented[:, models.mixture.dimension :] for posteriors, augmented in pairs]
+    pairs = zip(np.split(posteriors, ends), np.split(augmented[:, models.mixture.dimension :], ends), strict=True)
+    return [of_states.T @ frames for of_states, frames in pairs]
 
 
 def _word_bounds(block: tuple[list[Rows], Text], models: WordModels) -> list[NDArray[np.int64]]:
     """Return the first frame and the end of each word, (K, 2), in each recording."""
     used = models.of_text(block[1])
-    network, size = text_network(used, block[1]), models.stay.shape[1]
+    graph, size = text_graph(used, block[1]), models.stay.shape[1]
     frames, lengths, at = _stacked(block[0])
     densities, _, _ = state_densities(frames, used.state_parameters())
-    paths, _ = viterbi(_emissions(densities, lengths, at, network), lengths, network)
+    paths, _ = viterbi(_emissions(densities, lengths, at, graph), lengths, graph)
     words = np.arange(len(block[1])) * (2 if SILENCE in used.words else 1) + (SILENCE in used.words)
     of_recordings = (path[:length] // size for path, length in zip(paths.T, lengths, strict=True))
     return [np.searchsorted(places, [words, words + 1]).T for places in of_recordings]
@@ -728,7 +750,7 @@ def _word_bounds(block: tuple[list[Rows], Text], models: WordModels) -> list[NDA
 def _log_likelihoods(block: tuple[list[Rows], Text | None], models: WordModels) -> Floats:
     """Return the log-likelihood of each recording given the text, or any sequence of words."""
     used = models if block[1] is None else models.of_text(block[1])
-    network = free_network(used) if block[1] is None else text_network(used, block[1])
+    graph = free_graph(used) if block[1] is None else text_graph(used, block[1])
     frames, lengths, at = _stacked(block[0])
     densities, _, _ = state_densities(frames, used.state_parameters())
-    return forward(_emissions(densities, lengths, at, network), lengths, network)[1]
+    return forward(_emissions(densities, lengths, at, graph), lengths, graph)[1]

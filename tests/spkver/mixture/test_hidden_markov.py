@@ -28,9 +28,9 @@ from spkver.mixture.hidden_markov import (
     SILENCE,
     backward,
     forward,
-    free_network,
+    free_graph,
     occupancy,
-    text_network,
+    text_graph,
     viterbi,
 )
 
@@ -90,11 +90,11 @@ def brute_force(models, frames, text):
     ]
 
 
-def emissions_of(models, network, recordings):
+def emissions_of(models, graph, recordings):
     lengths = np.array([len(frames) for frames in recordings])
-    emissions = np.zeros((lengths.max(), len(recordings), len(network.states)))
+    emissions = np.zeros((lengths.max(), len(recordings), len(graph.states)))
     for row, frames in enumerate(recordings):
-        emissions[: len(frames), row] = logsumexp(component_densities(models, frames), axis=2)[:, network.states]
+        emissions[: len(frames), row] = logsumexp(component_densities(models, frames), axis=2)[:, graph.states]
     return emissions, lengths
 
 
@@ -110,23 +110,23 @@ def test_recursions_are_the_sums_over_all_paths(words, text, lengths):
     rng = np.random.default_rng(1)
     models = random_models(rng, words)
     recordings = [rng.standard_normal((length, DIMENSION)) * 2 for length in lengths]
-    network = text_network(models, text)
-    emissions, n_frames = emissions_of(models, network, recordings)
-    ahead, totals = forward(emissions, n_frames, network)
-    behind = backward(emissions, n_frames, network)
-    paths, best = viterbi(emissions, n_frames, network)
+    graph = text_graph(models, text)
+    emissions, n_frames = emissions_of(models, graph, recordings)
+    ahead, totals = forward(emissions, n_frames, graph)
+    behind = backward(emissions, n_frames, graph)
+    paths, best = viterbi(emissions, n_frames, graph)
     for row, frames in enumerate(recordings):
         found = brute_force(models, frames, text)
         likelihoods = np.array([logs for *_, logs in found])
         assert totals[row] == pytest.approx(logsumexp(likelihoods), rel=1e-12)
         assert best[row] == pytest.approx(likelihoods.max(), rel=1e-12)
-        np.testing.assert_array_equal(network.states[paths[: len(frames), row]], found[likelihoods.argmax()][0])
+        np.testing.assert_array_equal(graph.states[paths[: len(frames), row]], found[likelihoods.argmax()][0])
         shares = np.exp(likelihoods - logsumexp(likelihoods))
         states = np.zeros((len(frames), models.stay.size))
         for (path, *_), share in zip(found, shares, strict=True):
             states[np.arange(len(frames)), path] += share
         gammas = np.exp(ahead[: len(frames), row] + behind[: len(frames), row] - totals[row])
-        ours = gammas @ (network.states[:, None] == np.arange(models.stay.size))
+        ours = gammas @ (graph.states[:, None] == np.arange(models.stay.size))
         np.testing.assert_allclose(ours, states, atol=1e-12)
 
 
@@ -153,8 +153,8 @@ def test_statistics_are_the_expected_sums_over_all_paths(words, text, lengths):
             np.add.at(stays, path[1:][is_kept], share)
         np.testing.assert_allclose(statistics.zeroth[row], zeroth.ravel(), atol=1e-10)
         np.testing.assert_allclose(statistics.first[row], first.ravel(), atol=1e-10)
-    found = occupancy(list(recordings.values()), models.of_text(text), text)
-    of_words = dict(zip(models.of_text(text).words, found.stays.reshape(-1, models.stay.shape[1]), strict=True))
+    kept = occupancy(list(recordings.values()), models.of_text(text), text)[3]
+    of_words = dict(zip(models.of_text(text).words, kept.reshape(-1, models.stay.shape[1]), strict=True))
     expected = dict(zip(models.words, stays.reshape(models.stay.shape), strict=True))
     for word, counts in of_words.items():
         np.testing.assert_allclose(counts, expected[word], atol=1e-10)
@@ -164,9 +164,9 @@ def test_a_loop_sums_over_all_sequences_of_words():
     rng = np.random.default_rng(3)
     models = random_models(rng, ("a", "b"))
     frames = rng.standard_normal((7, DIMENSION))
-    network = free_network(models)
-    emissions, lengths = emissions_of(models, network, [frames])
-    ahead, totals = forward(emissions, lengths, network)
+    graph = free_graph(models)
+    emissions, lengths = emissions_of(models, graph, [frames])
+    ahead, totals = forward(emissions, lengths, graph)
     likelihoods = [
         logs - count * np.log(2)
         for count in (1, 2, 3)
@@ -174,7 +174,7 @@ def test_a_loop_sums_over_all_sequences_of_words():
         for *_, logs in brute_force(models, frames, text)
     ]
     assert totals[0] == pytest.approx(logsumexp(likelihoods), rel=1e-12)
-    gammas = np.exp(ahead + backward(emissions, lengths, network) - totals[:, None])
+    gammas = np.exp(ahead + backward(emissions, lengths, graph) - totals[:, None])
     np.testing.assert_allclose(gammas.sum(axis=2), 1, rtol=1e-12)
     texts = [text for count in (1, 2, 3) for text in itertools.product(models.words, repeat=count)]
     rows = IdMap(["m"] * len(texts), ["r"] * len(texts))
@@ -197,7 +197,7 @@ def test_em_never_lowers_the_likelihood(silence):
 
 def spoken(rng, models, text, length=60):
     """Frames of a text, each state for as long as it stays."""
-    states = text_network(models, text).states
+    states = text_graph(models, text).states
     drawn = np.concatenate([np.full(rng.geometric(1 - models.stay.ravel()[state]), state) for state in states])
     frames = models.mixture.means[drawn] + rng.standard_normal((len(drawn), DIMENSION)) * 0.3
     return frames, drawn
