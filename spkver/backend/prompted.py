@@ -34,7 +34,7 @@ from spkver.features import Frames
 from spkver.idmap import IdMap
 from spkver.vectors import Supervectors, map_means, sum_by_model
 
-_MODELS = 8  # scored together
+_MODELS = 24  # scored together
 
 
 @dataclass(frozen=True)
@@ -224,17 +224,21 @@ def score_sentences(
 def _path_ratios(item: tuple[Rows, SelectedRows], mixture: gmm.GaussianMixture) -> Floats:
     """Return the ratio of each model's states and the mixture, summed over frames."""
     frames, vectors = np.asarray(item[0]), item[1]
+    background = gmm.natural_parameters(mixture)
     n_components, dimension = mixture.means.shape
+    precisions, log_weights = (
+        1 / mixture.variances,
+        background[:, -1] + 0.5 * (mixture.means**2 / mixture.variances).sum(1),
+    )
     ratios = []
     for start, stop in chunk_bounds(len(vectors), _MODELS):
-        means = np.asarray(vectors.part(start, stop), np.float64).reshape(-1, dimension)
-        n_states = len(means) // n_components
-        weights, variances = np.tile(mixture.weights, n_states) / n_states, np.tile(mixture.variances, (n_states, 1))
-        parameters = gmm.natural_parameters(gmm.GaussianMixture(weights, means, variances))
-        parameters[:, -1] += np.log(n_states)
-        parameters = parameters.reshape(n_states, n_components, -1)
+        means = np.asarray(vectors.part(start, stop), np.float64).reshape(-1, n_components, dimension)
+        parameters = np.empty((*means.shape[:2], background.shape[1]), frames.dtype)
+        parameters[:, :, :dimension] = background[:, :dimension]
+        parameters[:, :, dimension:-1] = means * precisions
+        parameters[:, :, -1] = log_weights - 0.5 * np.einsum("scd,scd,cd->sc", means, means, precisions)
         densities = gmm.state_densities(frames, parameters)[0].reshape(len(frames), stop - start, -1)
         graph = gmm.row_graph(np.full(densities.shape[2], 0.5))
         ratios.append(gmm.forward(densities, np.full(stop - start, len(frames)), graph, np.maximum)[1])
     equal = len(frames) * np.log(2)  # staying is as probable as going on
-    return equal + np.concatenate(ratios) - gmm.frame_log_likelihoods(frames, gmm.natural_parameters(mixture)).sum()
+    return equal + np.concatenate(ratios) - gmm.frame_log_likelihoods(frames, background).sum()

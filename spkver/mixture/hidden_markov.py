@@ -21,7 +21,7 @@ verification", IEEE/ACM Trans. Audio, Speech and Language Processing 25(7), 2017
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -120,9 +120,8 @@ class WordModels:
     log_likelihoods: Floats = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
-        n_states = self.stay.size
-        fits = self.stay.ndim == 2 and len(self.stay) == len(self.words) and n_states
-        if not fits or self.mixture.n_components % n_states or self.mixture.has_full_covariances:
+        fits = len(self.stay) == len(self.words) and not self.mixture.n_components % self.stay.size
+        if not fits or self.mixture.has_full_covariances:
             text = "word models need stay (W, S) of W words, and W * S * C components with diagonal covariances"
             raise DataError(f"{text}; got {self.stay.shape}, {len(self.words)} words, {self.mixture.means.shape}")
 
@@ -220,13 +219,13 @@ def text_graph(models: WordModels, text: Text) -> StateGraph:
     return graph
 
 
-def free_graph(models: WordModels) -> StateGraph:
-    """Return the graph of any sequence of the words, all equally probable."""
+def free_graph(models: WordModels, *, is_loop: bool = True) -> StateGraph:
+    """Return the graph of any sequence of the words, all equally probable; or, if it is no loop, of any word."""
     size, graph = models.stay.shape[1], row_graph(models.stay.ravel())
     graph.enter[1, ::size] = -np.inf
     graph.first[::size] = -np.log(len(models.words))
     graph.last[size - 1 :: size] = np.log1p(-models.stay[:, -1])
-    return graph._replace(is_loop=True)
+    return graph._replace(is_loop=is_loop)
 
 
 def forward(
@@ -506,17 +505,9 @@ def align_texts(
     DataError
         If a word has no model, or a recording has fewer frames than its text has states.
     """
-    check_lengths(frames, rows, texts, models.stay.shape[1])
-    blocks = text_blocks(texts)
-    items = (([part_of(frames, rows, row) for row in some], text) for text, some in blocks)
-    sizes = [len(some) for _, some in blocks]
-    bounds: list[Any] = [None] * len(rows)
-    found = work.map(partial(_word_bounds, models=models), items, description="alignment", sizes=sizes)
-    for (_, some), of_block in zip(blocks, found, strict=True):
-        for row, of_row in zip(some, of_block, strict=True):
-            bounds[row] = of_row
+    bounds = dict(_of_rows(partial(_word_bounds, models=models), models, frames, rows, texts, work, "alignment"))
     owners = np.repeat(np.arange(len(rows)), [len(text) for text in texts])
-    start, stop = np.concatenate(bounds).T + np.maximum(rows.start, 0)[owners]
+    start, stop = np.concatenate([bounds[row] for row in range(len(rows))]).T + np.maximum(rows.start, 0)[owners]
     words = np.array([word for text in texts for word in text], object)
     return AlignedWords(IdMap(rows.models[owners], rows.segments[owners], start, stop), words, owners)
 
@@ -557,17 +548,13 @@ def aligned_statistics(
     DataError
         As of `align_texts`.
     """
-    check_lengths(frames, rows, texts, models.stay.shape[1])
-    blocks = text_blocks(texts)
-    items = (([part_of(frames, rows, row) for row in some], text) for text, some in blocks)
     n_components = models.mixture.n_components if mixture is None else models.stay.size * mixture.n_components
     zeroth = np.zeros((len(rows), n_components), frames.values.dtype)
     first = np.zeros((*zeroth.shape, frames.dimension), frames.values.dtype)
-    sums = work.map(partial(_segment_sums, models=models, mixture=mixture), items)
-    for (text, some), of_block in zip(blocks, sums, strict=True):
-        used = _components(models, models.of_text(text).words, n_components)
-        for row, of_row in zip(some, of_block, strict=True):
-            first[row, used], zeroth[row, used] = of_row[:, :-1], of_row[:, -1]
+    used = {text: _components(models, models.of_text(text).words, n_components) for text in set(texts)}
+    segment_sums = partial(_segment_sums, models=models, mixture=mixture)
+    for row, sums in _of_rows(segment_sums, models, frames, rows, texts, work):
+        first[row, used[texts[row]]], zeroth[row, used[texts[row]]] = sums[:, :-1], sums[:, -1]
     return Statistics(rows.models, rows.segments, zeroth, first.reshape(len(rows), -1))
 
 
@@ -600,7 +587,7 @@ def without_text(statistics: Statistics, states: Floats, mixture: GaussianMixtur
 def text_posteriors(
     models: WordModels, frames: Frames, rows: IdMap, texts: Sequence[Text], *, work: Work = ALL_CORES
 ) -> Floats:
-    """Return the log-posterior of each text among all sequences of words, per frame of its recording.
+    """Return the log-posterior of each text among all sequences of words (or all words), per frame of its recording.
 
         s = 1/T [log p(x | text) - K log W - log p(x | any sequence)]
 
@@ -612,7 +599,7 @@ def text_posteriors(
     rows : IdMap
         N recordings, or parts of them; the sequence is found once for a recording that is in several rows.
     texts : sequence of tuple of str, length N
-        Of K words; what each row may say.
+        Of K words; what each row may say. If all have one word, they are compared with single words.
 
     Returns
     -------
@@ -624,23 +611,14 @@ def text_posteriors(
     DataError
         As of `align_texts`.
     """
-    check_lengths(frames, rows, texts, models.stay.shape[1])
-    _, first, parts = np.unique(
-        [f"{name} {start} {stop}" for name, start, stop in zip(rows.segments, rows.start, rows.stop, strict=True)],
-        return_index=True,
-        return_inverse=True,
-    )
-    blocks = [*((None, rows_of) for rows_of in chunks(first.tolist(), _RECORDINGS)), *text_blocks(texts)]
-    items = (([part_of(frames, rows, row) for row in some], text) for text, some in blocks)
-    found = work.map(partial(_log_likelihoods, models=models), items, description="texts", total=len(blocks))
-    free, known = np.empty(len(texts)), np.empty(len(texts))
-    for (text, some), values in zip(blocks, found, strict=True):
-        if text is None:
-            free[some] = values
-        else:
-            known[some] = values - len(text) * np.log(len(models.words))
-    lengths = np.array([len(part_of(frames, rows, row)) for row in range(len(texts))])
-    return (known - free[first[parts]]) / lengths
+    names = [f"{name} {start} {stop}" for name, start, stop in zip(rows.segments, rows.start, rows.stop, strict=True)]
+    _, first, parts = np.unique(names, return_index=True, return_inverse=True)
+    likelihoods, n_words = partial(_log_likelihoods, models=models), len(models.words)
+    known = dict(_of_rows(likelihoods, models, frames, rows, texts, work, "texts"))
+    likelihoods = partial(likelihoods, is_loop=max(map(len, texts)) > 1)
+    free = dict(_of_rows(likelihoods, models, frames, rows[first], [()] * len(first), work, "free texts"))
+    ratios = [known[row] - len(text) * np.log(n_words) - free[parts[row]] for row, text in enumerate(texts)]
+    return np.array(ratios) / [len(part_of(frames, rows, row)) for row in range(len(texts))]
 
 
 def text_blocks(texts: Sequence[Text]) -> list[tuple[Text, list[int]]]:
@@ -747,10 +725,28 @@ def _word_bounds(block: tuple[list[Rows], Text], models: WordModels) -> list[NDA
     return [np.searchsorted(places, [words, words + 1]).T for places in of_recordings]
 
 
-def _log_likelihoods(block: tuple[list[Rows], Text | None], models: WordModels) -> Floats:
-    """Return the log-likelihood of each recording given the text, or any sequence of words."""
-    used = models if block[1] is None else models.of_text(block[1])
-    graph = free_graph(used) if block[1] is None else text_graph(used, block[1])
+def _log_likelihoods(block: tuple[list[Rows], Text], models: WordModels, is_loop: bool = True) -> Floats:
+    """Return the log-likelihood of each recording given the text; without one, given any sequence of words."""
+    used = models.of_text(block[1]) if block[1] else models
+    graph = text_graph(used, block[1]) if block[1] else free_graph(used, is_loop=is_loop)
     frames, lengths, at = _stacked(block[0])
     densities, _, _ = state_densities(frames, used.state_parameters())
     return forward(_emissions(densities, lengths, at, graph), lengths, graph)[1]
+
+
+def _of_rows(
+    function: Callable[[Any], Any],
+    models: WordModels,
+    frames: Frames,
+    rows: IdMap,
+    texts: Sequence[Text],
+    work: Work,
+    description: str = "",
+) -> Iterator[tuple[int, Any]]:
+    """Yield rows of a list, and what a function of blocks with the same text returns for each."""
+    check_lengths(frames, rows, texts, models.stay.shape[1])
+    blocks = text_blocks(texts)
+    items = (([part_of(frames, rows, row) for row in some], text) for text, some in blocks)
+    results = work.map(function, items, description=description, sizes=[len(some) for _, some in blocks])
+    for (_, some), of_block in zip(blocks, results, strict=True):
+        yield from zip(some, of_block, strict=True)

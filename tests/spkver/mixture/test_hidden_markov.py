@@ -180,6 +180,8 @@ def test_a_loop_sums_over_all_sequences_of_words():
     rows = IdMap(["m"] * len(texts), ["r"] * len(texts))
     posteriors = text_posteriors(models, frames_of({"r": frames}), rows, texts)
     assert np.exp(posteriors * len(frames)).sum() == pytest.approx(1, rel=1e-12)
+    single = text_posteriors(models, frames_of({"r": frames}), rows[np.arange(2)], texts[:2])
+    assert np.exp(single * len(frames)).sum() == pytest.approx(1, rel=1e-12)
 
 
 @pytest.mark.parametrize("silence", [False, True])
