@@ -82,7 +82,7 @@ class HiddenMarkovConfig:
     """
 
     states: int = 5
-    components: int = 8
+    components: int = 4
     rounds: int = 6
     silence: bool = False
     variance_floor: float = 0.01
