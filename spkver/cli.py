@@ -30,6 +30,14 @@ COMMANDS = {
         "spkver.recipes.rsr2015.jfa:main",
         "Joint factor analysis: eigenvoices, eigenchannels, a residual.",
     ),
+    "rsr2015 hilam": (
+        "spkver.recipes.rsr2015.hilam:main",
+        "Mixtures of speakers, adapted to the states of their sentences.",
+    ),
+    "rsr2015 ivector-hmm": (
+        "spkver.recipes.rsr2015.ivector_hmm:main",
+        "i-vectors of hidden Markov models of words.",
+    ),
     "rsr2015 prepare": (
         "spkver.recipes.rsr2015.prepare:main",
         "Write the lists of an experiment only.",

@@ -72,6 +72,10 @@ class IdMap:
     def __len__(self) -> int:
         return len(self.models)
 
+    def __getitem__(self, rows: NDArray[np.int64]) -> IdMap:
+        """Return some rows, by their numbers."""
+        return IdMap(self.models[rows], self.segments[rows], self.start[rows], self.stop[rows])
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, IdMap):
             return NotImplemented

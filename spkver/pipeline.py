@@ -24,6 +24,7 @@ from evaluation.trials import Scores, Trials, align, factorise
 from spkbase.errors import DataError, Problems, few
 from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.runs import Origin, Run, Stage, Stamp
+from spkbase.work import chunk_bounds
 from spkver import backend as backends
 from spkver import features as frontend
 from spkver import mixture
@@ -32,6 +33,7 @@ from spkver.idmap import IdMap
 from spkver.sidekit import read_svm
 
 _LAPACK = ("numpy", "scipy")
+_ROWS = 256  # of statistics by state and component in memory
 
 
 def vector_rows(file: Path, known: Embeddings, idmap: IdMap) -> NDArray[np.int64]:
@@ -552,3 +554,152 @@ def joint_factor_scores(
         return score_without_prompts(trials, score)
 
     return scores_of(run, system, trials, compute, after=[factors, enroll, test])
+
+
+def word_models(
+    run: Run, frames: FramesStage, texts: Mapping[str, mixture.Text], config: mixture.HiddenMarkovConfig
+) -> Stage[mixture.WordModels]:
+    """Train a hidden Markov model of each word on recordings whose texts are known (`gmm/words.h5`)."""
+
+    def make(path: Path) -> None:
+        mixture.write_word_models(path, mixture.train_word_models(frames.value, texts, config, work=run.work))
+
+    stage, read = ("models of words", "gmm/words.h5"), mixture.read_word_models
+    return run.stage(*stage, make=make, read=read, inputs=[config, texts], after=frames.origins)
+
+
+def aligned_words(
+    run: Run,
+    name: str,
+    words: Stage[mixture.WordModels],
+    frames: FramesStage,
+    idmap: IdMap,
+    texts: Sequence[mixture.Text],
+) -> Stage[mixture.AlignedWords]:
+    """Find the frames of each word in the recordings of a list, whose texts are given (`data/words_<name>.h5`)."""
+
+    def make(path: Path) -> None:
+        aligned = mixture.align_texts(words.value, frames.value, idmap, texts, work=run.work)
+        write_arrays(path, {**vars(aligned.rows), "words": aligned.words, "owners": aligned.owners})
+
+    def read(path: Path) -> mixture.AlignedWords:
+        arrays = read_arrays(path)
+        rows = IdMap(*(arrays[key] for key in ("models", "segments", "start", "stop")))
+        return mixture.AlignedWords(rows, arrays["words"], arrays["owners"])
+
+    stage, after = (f"words of {name}", f"data/words_{name}.h5"), [words, *frames.origins]
+    return run.stage(*stage, make=make, read=read, inputs=[idmap, texts], after=after)
+
+
+def word_states(
+    run: Run,
+    name: str,
+    ubm: Stage[mixture.TrainedUbm],
+    words: Stage[mixture.WordModels],
+    frames: FramesStage,
+    aligned: Stage[mixture.AlignedWords],
+    relevance: float,
+    speakers: Stage[vector.Supervectors] | None = None,
+    speaker_of: Mapping[str, str] | None = None,
+) -> Stage[vector.Supervectors]:
+    """Adapt means to the states of each word that a model says (`data/sv_<name>.h5`).
+
+    Each model has its speaker's means to begin with. Without speakers all models are one, the background, and have
+    those of the mixture.
+    """
+
+    def make(path: Path) -> None:
+        of_list, means = aligned.value, ubm.value.means
+        priors = {"background": means}
+        if speakers is None:
+            rows = of_list.rows
+            rows = IdMap(np.full(len(rows), "background", object), rows.segments, rows.start, rows.stop)
+            of_list = mixture.AlignedWords(rows, of_list.words, of_list.owners)
+        else:
+            adapted = dict(zip(speakers.value.models, np.asarray(speakers.value.vectors, np.float64), strict=True))
+            priors = {model: adapted[speaker].reshape(means.shape) for model, speaker in (speaker_of or {}).items()}
+        inputs = ubm.value, words.value, frames.value, of_list, priors
+        vector.write_supervectors(path, backends.adapt_words(*inputs, relevance=relevance, work=run.work))
+
+    after: list[Origin] = [ubm, words, aligned, *([] if speakers is None else [speakers]), *frames.origins]
+    stage, inputs = (f"states of {name}", f"data/sv_{name}.h5"), [relevance, speaker_of]
+    return run.stage(*stage, make=make, read=vector.open_supervectors, inputs=inputs, after=after)
+
+
+def statistics_without_text(
+    run: Run,
+    name: str,
+    ubm: Stage[mixture.TrainedUbm],
+    words: Stage[mixture.WordModels],
+    states: Stage[vector.Supervectors],
+    frames: FramesStage,
+    aligned: Stage[mixture.AlignedWords],
+) -> Stage[mixture.Statistics]:
+    """Accumulate the statistics of each word of a list, without what is said (`data/stat_<name>.h5`)."""
+
+    def make(path: Path) -> None:
+        rows, (n_components, dimension) = aligned.value.rows, ubm.value.means.shape
+        zeroth = np.zeros((len(rows), n_components), np.float32)
+        first = np.zeros((len(rows), n_components * dimension), np.float32)
+        for word, means in zip(states.value.segments, np.asarray(states.value.vectors, np.float64), strict=True):
+            rows_of_word = np.flatnonzero(aligned.value.words == word)
+            for start, stop in chunk_bounds(len(rows_of_word), _ROWS):
+                numbers = rows_of_word[start:stop]
+                inputs = words.value.of((word,)), frames.value, rows[numbers], [(word,)] * len(numbers), ubm.value
+                found = mixture.aligned_statistics(*inputs, work=run.work)
+                found = mixture.without_text(found, means.reshape(-1, n_components, dimension), ubm.value)
+                zeroth[numbers], first[numbers] = found.zeroth, found.first
+        names = np.array([f"{segment} {row}" for row, segment in enumerate(rows.segments)], object)
+        mixture.write_statistics(path, mixture.Statistics(rows.models, names, zeroth, first))
+
+    stage, after = (f"statistics of {name}", f"data/stat_{name}.h5"), [ubm, words, states, aligned, *frames.origins]
+    return run.stage(*stage, make=make, read=mixture.open_statistics, after=after)
+
+
+def word_scores(
+    run: Run,
+    system: str,
+    trained: Stage[backends.Backend],
+    vectors: Mapping[str, Stage[vector.IVectors]],
+    aligned: Mapping[str, Stage[mixture.AlignedWords]],
+    prompted: backends.PromptedTrials,
+) -> Stage[Scores]:
+    """Score the trials by the vectors of their words (`scores/<system>.h5` and `.txt`)."""
+
+    def compute() -> Scores:
+        enroll, test = ((aligned[name].value, np.asarray(vectors[name].value.vectors)) for name in ("enroll", "test"))
+        return backends.score_words(trained.value, enroll, test, prompted)
+
+    after: list[Origin] = [trained, aligned["enroll"], vectors["enroll"], aligned["test"], vectors["test"]]
+    return scores_of(run, system, prompted.trials, compute, after=after)
+
+
+def sentence_scores(
+    run: Run,
+    system: str,
+    ubm: Stage[mixture.TrainedUbm],
+    sentences: Stage[vector.Supervectors],
+    frames: FramesStage,
+    tested: Stage[mixture.AlignedWords],
+    prompted: backends.PromptedTrials,
+) -> Stage[Scores]:
+    """Score the trials by the best path through the states of the model's words (`scores/<system>.h5` and `.txt`)."""
+
+    def compute() -> Scores:
+        inputs = ubm.value, sentences.value, frames.value, tested.value, prompted
+        return backends.score_sentences(*inputs, work=run.work)
+
+    return scores_of(run, system, prompted.trials, compute, after=[ubm, sentences, tested, *frames.origins])
+
+
+def text_scores(
+    run: Run, words: Stage[mixture.WordModels], frames: FramesStage, prompted: backends.PromptedTrials
+) -> Stage[Scores]:
+    """Score the trials by the posterior of their prompts among all sequences of words (`scores/text.h5` and `.txt`)."""
+
+    def compute() -> Scores:
+        values = mixture.text_posteriors(words.value, frames.value, prompted.rows, prompted.texts, work=run.work)
+        return prompted.scores(values[prompted.tested])
+
+    rows = run.stamp("prompts", inputs=[prompted.rows, prompted.tested])
+    return scores_of(run, "text", prompted.trials, compute, after=[words, rows, *frames.origins])

@@ -40,6 +40,8 @@ SCRIPTS = {
     "recipes/rsr2015/gmm_ubm.py": ("rsr2015", "gmm-ubm"),
     "recipes/rsr2015/ivector.py": ("rsr2015", "ivector"),
     "recipes/rsr2015/jfa.py": ("rsr2015", "jfa"),
+    "recipes/rsr2015/hilam.py": ("rsr2015", "hilam"),
+    "recipes/rsr2015/ivector_hmm.py": ("rsr2015", "ivector-hmm"),
     "recipes/rsr2015/prepare.py": ("rsr2015", "prepare"),
     "recipes/voiceprivacy/run.py": ("voiceprivacy",),
 }

@@ -5,7 +5,9 @@
 
 Ten words become sentences 001 to 010 and seven takes become sessions 01 to 07: sessions 01, 04 and 07 are for
 enrolment, the others for tests. Eleven speakers are background (m001 ...), the other 23 are enrolled and tested
-(m101 ...), women and men in one list. The takes of a speaker are consecutive, so the channel helps recognition.
+(m101 ...), women and men in one list. In the partition dev the last six background speakers are enrolled and tested, so
+that settings need not be chosen on the others: --set partition=dev --set 'speakers.background_m=[1, 5]' --set
+'speakers.dev_m=[6, 11]'. The takes of a speaker are consecutive, so the channel helps recognition.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ BACKGROUND = (1, 2, 6, 7, 11, 12, 16, 17, 21, 26, 31)
 # The sixth has only three different takes; the other files are copies.
 FEWER_TAKES = {6: ("01", "02", "03")}
 ENROLMENT_SESSIONS = (1, 4, 7)
+N_TRAINING = 5  # background speakers that are left where the others are the partition dev
 WRONG_SENTENCES = 3  # in each model's trials: the sentences that follow its own
 
 
@@ -46,8 +49,9 @@ def main(source: Path, output: Path) -> None:
             target = tree / "sph" / "male" / f"{segment}.wav"
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
-        write_lines(tree / "key/part1/trn/3sesspwd_eval_m.trn", enrolment_lines())
-        write_lines(tree / "key/part1/ndx/3sess-pwd_eval_m.ndx", trial_lines())
+        for partition, speakers in partitions().items():
+            write_lines(tree / f"key/part1/trn/3sesspwd_{partition}_m.trn", enrolment_lines(speakers))
+            write_lines(tree / f"key/part1/ndx/3sess-pwd_{partition}_m.ndx", trial_lines(speakers))
         tree.rename(output)
     click.echo(f"{output}: {len(recordings)} recordings of {N_SPEAKERS} speakers")
 
@@ -92,23 +96,23 @@ def segment_id(speaker: str, session: int, sentence: int) -> str:
     return f"{speaker}/{speaker}_{session:02d}_{sentence:03d}"
 
 
-def evaluation_speakers() -> list[str]:
-    """Return the names of the speakers that are enrolled and tested."""
-    return sorted(name for name in speaker_names().values() if name >= "m101")
+def partitions() -> dict[str, list[str]]:
+    """Return the speakers that are enrolled and tested, by partition; those of dev are among the background."""
+    names = sorted(speaker_names().values())
+    return {"eval": [name for name in names if name >= "m101"], "dev": names[N_TRAINING : len(BACKGROUND)]}
 
 
-def enrolment_lines() -> Iterator[str]:
+def enrolment_lines(speakers: list[str]) -> Iterator[str]:
     """Yield lines ``model file,file,file``."""
-    for speaker in evaluation_speakers():
+    for speaker in speakers:
         for sentence in range(1, len(WORDS) + 1):
             files = [f"male/{segment_id(speaker, session, sentence)}.sph" for session in ENROLMENT_SESSIONS]
             yield f"{speaker}_{sentence:03d} {','.join(files)}"
 
 
-def trial_lines() -> Iterator[str]:
+def trial_lines(speakers: list[str]) -> Iterator[str]:
     """Yield lines ``model,file,TC,TW,IC,IW``, with Y for the trial's type and N for the others."""
     sessions = [session for session in range(1, len(TAKES) + 1) if session not in ENROLMENT_SESSIONS]
-    speakers = evaluation_speakers()
     for target in speakers:
         for sentence in range(len(WORDS)):
             for speaker in speakers:

@@ -1,7 +1,8 @@
 """Gaussian mixtures: frames in; the universal background model and the statistics of each segment under it out.
 
 `GaussianMixture` holds weights, means and variances; `train_ubm` trains it by splitting; `Statistics` are zeroth
-and first order, of one segment a row, and they add.
+and first order, of one segment a row, and they add. `WordModels` are hidden Markov models for speech whose words are
+known; `aligned_statistics` are those of their states' components.
 """
 
 from spkver.mixture.gmm import (
@@ -20,6 +21,23 @@ from spkver.mixture.gmm import (
     unwhiten,
     whiten,
     whitening_factors,
+)
+from spkver.mixture.hidden_markov import (
+    AlignedWords,
+    HiddenMarkovConfig,
+    Text,
+    WordModels,
+    align_texts,
+    aligned_statistics,
+    forward,
+    part_of,
+    read_word_models,
+    row_graph,
+    state_densities,
+    text_posteriors,
+    train_word_models,
+    without_text,
+    write_word_models,
 )
 from spkver.mixture.statistics import (
     Statistics,

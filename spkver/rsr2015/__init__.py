@@ -12,3 +12,4 @@ from spkver.rsr2015.lists import (
     training_lists,
 )
 from spkver.rsr2015.results import report
+from spkver.rsr2015.texts import TextLists, text_lists, texts

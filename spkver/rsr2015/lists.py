@@ -23,7 +23,7 @@ from spkver.backend import check_rank as check_nap_rank
 from spkver.corpora import ListOptions, Rsr2015, SpeakerRanges, read_rsr2015, write_lists
 from spkver.features import FeatureConfig, check_recordings, sidekit_files
 from spkver.idmap import IdMap
-from spkver.mixture import UbmConfig, check_ubm, find_stat_rows
+from spkver.mixture import HiddenMarkovConfig, UbmConfig, check_ubm, find_stat_rows
 from spkver.pipeline import machine_files, vector_rows
 from spkver.vectors import (
     IVectorMethod,
@@ -257,6 +257,7 @@ class RecipeConfig:
     total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig)
     joint_factors: JointFactorConfig = field(default_factory=JointFactorConfig)
     ivectors: IVectorsConfig = field(default_factory=IVectorsConfig)
+    hidden_markov: HiddenMarkovConfig = field(default_factory=HiddenMarkovConfig)
     systems: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -22,8 +22,10 @@ from spkver.vectors.supervectors import (
     Supervectors,
     adapt_multisession,
     adapt_supervectors,
+    map_means,
     open_supervectors,
     read_supervectors,
+    sum_by_model,
     write_supervectors,
 )
 from spkver.vectors.total_variability import (

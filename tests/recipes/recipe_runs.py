@@ -12,10 +12,12 @@ import h5py
 import numpy as np
 import tiny_corpus
 
-from spkver.recipes.rsr2015 import gmm_ubm, ivector, jfa, svm_gmm
+from spkver.recipes.rsr2015 import gmm_ubm, hilam, ivector, ivector_hmm, jfa, svm_gmm
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes" / "rsr2015"
-COMMANDS = {"svm_gmm": svm_gmm.main, "gmm_ubm": gmm_ubm.main, "ivector": ivector.main, "jfa": jfa.main}
+PAGES = {"svm_gmm": svm_gmm, "gmm_ubm": gmm_ubm, "ivector": ivector, "jfa": jfa}
+PAGES |= {"hilam": hilam, "ivector_hmm": ivector_hmm}
+COMMANDS = {name: page.main for name, page in PAGES.items()}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,244 @@
+"""Scores of trials whose text is known: each asks whether a speaker said a certain text, the prompt.
+
+A recording is tested against every prompt of its trials: it is aligned to that text, whatever it says. Words are
+scored one by one.
+
+`adapt_words` and `score_sentences` are HiLAM: the mixture of the background is adapted to a speaker, and the speaker's
+mixture to the states of each word that the speaker has enrolled.
+
+References
+----------
+A. Larcher, K. A. Lee, B. Ma, H. Li, "Text-dependent speaker verification: Classifiers, databases and RSR2015",
+Speech Communication 60, 2014 (HiLAM).
+N. Maghsoodi, H. Sameti, H. Zeinali, T. Stafylakis, "Speaker recognition with random digit strings using uncertainty
+normalized HMM-based i-vectors", IEEE/ACM Trans. Audio, Speech and Language Processing 27(11), 2019 (digits one by one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.embeddings import Embeddings
+from evaluation.trials import Scores, Trials, factorise
+from spkbase.arrays import Floats, Rows, SelectedRows
+from spkbase.errors import DataError
+from spkbase.work import ALL_CORES, Work, chunk_bounds
+from spkver import mixture as gmm
+from spkver.backend.chain import Backend
+from spkver.features import Frames
+from spkver.idmap import IdMap
+from spkver.vectors import Supervectors, map_means, sum_by_model
+
+_MODELS = 24  # scored together
+
+
+@dataclass(frozen=True)
+class PromptedTrials:
+    """Trials, and what each should say.
+
+    Attributes
+    ----------
+    trials : Trials
+        A model may be followed by its prompt, ``m101_01:4-8-0-7-3``.
+    rows : IdMap
+        Each prompt with each recording that is tested against it: (prompt, recording), shape (N,).
+    texts : list of tuple of str, length N
+        The words of the prompts.
+    tested : ndarray of int64 of shape (len(trials),)
+        Row of each trial.
+    """
+
+    trials: Trials
+    rows: IdMap
+    texts: list[gmm.Text]
+    tested: NDArray[np.int64]
+
+    @classmethod
+    def from_prompts(cls, trials: Trials, prompts: Sequence[gmm.Text]) -> PromptedTrials:
+        """Return trials with what each should say, in their order."""
+        places: dict[tuple[gmm.Text, int], int] = {}
+        pairs = zip(prompts, trials.segments.tolist(), strict=True)
+        tested = np.array([places.setdefault(pair, len(places)) for pair in pairs], np.int64)
+        rows = IdMap.from_pairs((" ".join(text), trials.segment_ids[segment]) for text, segment in places)
+        return cls(trials, rows, [text for text, _ in places], tested)
+
+    def trials_of(self, words: gmm.AlignedWords) -> list[tuple[NDArray[np.int64], list[str]]]:
+        """Return, for each word of the rows, its trials, and the model's name with the word, ``m101_01 four``."""
+        enrolled = [name.partition(":")[0] for name in self.trials.model_ids.tolist()]
+        order = np.argsort(self.tested, kind="stable")
+        of_rows = np.split(order, np.searchsorted(self.tested[order], np.arange(1, len(self.rows))))
+        return [
+            (of_rows[row], [f"{enrolled[model]} {word}" for model in self.trials.models[of_rows[row]]])
+            for row, word in zip(words.owners.tolist(), words.words.tolist(), strict=True)
+        ]
+
+    def scores(self, values: Floats) -> Scores:
+        """Return the trials with these scores."""
+        trials = self.trials
+        return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values)
+
+
+def score_words(
+    backend: Backend,
+    enrolled: tuple[gmm.AlignedWords, Floats],
+    tested: tuple[gmm.AlignedWords, Floats],
+    prompted: PromptedTrials,
+) -> Scores:
+    """Score trials by the vectors of their words, as the mean over the words of the prompt.
+
+    Parameters
+    ----------
+    backend : Backend
+    enrolled, tested : (AlignedWords, ndarray of shape (K, R))
+        The words of the enrolment and of the rows of `prompted`, and the vector of each.
+    prompted : PromptedTrials
+
+    Returns
+    -------
+    evaluation.trials.Scores
+        In the order of the trials.
+
+    Raises
+    ------
+    DataError
+        If a model has not enrolled a word of its prompt.
+    """
+    of_words = prompted.trials_of(tested[0])
+    which = np.concatenate([rows for rows, _ in of_words])
+    names, models = factorise([name for _, of_word in of_words for name in of_word])
+    words = np.repeat(np.arange(len(of_words)), [len(rows) for rows, _ in of_words])
+    ids = np.arange(len(of_words)).astype(str).astype(object)
+    speakers = enrolled[0].rows.models + " " + enrolled[0].words
+    enrolment = Embeddings(np.arange(len(speakers)).astype(str).astype(object), speakers, enrolled[1])
+    values = backend.score(enrolment, Embeddings(ids, ids, tested[1]), Trials(names, ids, models, words)).values
+    return prompted.scores(np.bincount(which, values) / np.bincount(which))
+
+
+def adapt_words(
+    mixture: gmm.GaussianMixture,
+    models: gmm.WordModels,
+    frames: Frames,
+    words: gmm.AlignedWords,
+    priors: Mapping[str, Floats],
+    *,
+    relevance: float,
+    work: Work = ALL_CORES,
+) -> Supervectors:
+    """Adapt the means of a mixture to the states of each word that a model says, by MAP.
+
+    Parameters
+    ----------
+    mixture : GaussianMixture
+        With diagonal covariances.
+    models : WordModels
+        They say which frames belong to which state.
+    frames : Frames
+    words : AlignedWords
+    priors : mapping of str to ndarray of shape (C, D)
+        The means that are adapted, of each model.
+    relevance : float
+        In frames.
+    work : spkbase.work.Work
+        The result does not depend on the number of workers.
+
+    Returns
+    -------
+    Supervectors
+        A row for each model (its `models`) and word (its `segments`), float32 of shape (N, S * C * D).
+
+    References
+    ----------
+    Larcher et al., section 3.3; their alignment is that of the adapted states themselves.
+    """
+    found = []
+    for word in sorted(set(words.words)):
+        rows = words.rows[np.flatnonzero(words.words == word)]
+        said = [(word,)] * len(rows)
+        sums = sum_by_model(gmm.aligned_statistics(models.of((word,)), frames, rows, said, mixture, work=work))
+        prior = np.stack([priors[name] for name in sums.models])[:, None]
+        shape = len(sums), models.stay.shape[1], *mixture.means.shape
+        zeroth, first = np.asarray(sums.zeroth).reshape(shape[:3]), np.asarray(sums.first).reshape(shape)
+        means = map_means(zeroth, first, prior, relevance)
+        found.append((sums.models, [word] * len(sums), means.reshape(len(sums), -1).astype(np.float32)))
+    return Supervectors(*map(np.concatenate, zip(*found, strict=True)))
+
+
+def score_sentences(
+    mixture: gmm.GaussianMixture,
+    sentences: Supervectors,
+    frames: Frames,
+    words: gmm.AlignedWords,
+    prompted: PromptedTrials,
+    *,
+    work: Work = ALL_CORES,
+) -> Scores:
+    """Score trials by the best path through the states of the model's words, minus the background, per frame.
+
+        s = 1/T [max over paths of log p(x | path) - log p(x | mixture)]
+
+    Parameters
+    ----------
+    mixture : GaussianMixture
+    sentences : Supervectors
+        See `adapt_words`.
+    frames : Frames
+    words : AlignedWords
+        Of the rows of `prompted`.
+    prompted : PromptedTrials
+    work : spkbase.work.Work
+        Scores do not depend on the number of workers.
+
+    Returns
+    -------
+    evaluation.trials.Scores
+        In nat per frame, in the order of the trials.
+
+    Raises
+    ------
+    DataError
+        If a model has not enrolled a word of its prompt.
+    """
+    known = (f"{model} {word}" for model, word in zip(sentences.models, sentences.segments, strict=True))
+    row_of = {name: row for row, name in enumerate(known)}
+    items, which = [], []
+    for row, (rows, names) in enumerate(prompted.trials_of(words)):
+        if absent := [name for name in names if name not in row_of]:
+            text = f"{absent[0]!r} (model and word) is not enrolled, but a trial wants it"
+            raise DataError(text, remedy="enrol all words of the prompts")
+        vectors = SelectedRows(sentences.vectors, np.array([row_of[name] for name in names]))
+        items.append((gmm.part_of(frames, words.rows, row), vectors))
+        which.append(rows)
+    totals, counts = np.zeros(len(prompted.trials)), np.zeros(len(prompted.trials))
+    ratios = work.map(partial(_path_ratios, mixture=mixture), items, description="scoring", sizes=[*map(len, which)])
+    for rows, (of_part, _), values in zip(which, items, ratios, strict=True):
+        totals[rows] += values
+        counts[rows] += len(of_part)
+    return prompted.scores(totals / counts)
+
+
+def _path_ratios(item: tuple[Rows, SelectedRows], mixture: gmm.GaussianMixture) -> Floats:
+    """Return the ratio of each model's states and the mixture, summed over frames."""
+    frames, vectors = np.asarray(item[0]), item[1]
+    background = gmm.natural_parameters(mixture)
+    n_components, dimension = mixture.means.shape
+    precisions, log_weights = (
+        1 / mixture.variances,
+        background[:, -1] + 0.5 * (mixture.means**2 / mixture.variances).sum(1),
+    )
+    ratios = []
+    for start, stop in chunk_bounds(len(vectors), _MODELS):
+        means = np.asarray(vectors.part(start, stop), np.float64).reshape(-1, n_components, dimension)
+        parameters = np.empty((*means.shape[:2], background.shape[1]), frames.dtype)
+        parameters[:, :, :dimension] = background[:, :dimension]
+        parameters[:, :, dimension:-1] = means * precisions
+        parameters[:, :, -1] = log_weights - 0.5 * np.einsum("scd,scd,cd->sc", means, means, precisions)
+        densities = gmm.state_densities(frames, parameters)[0].reshape(len(frames), stop - start, -1)
+        graph = gmm.row_graph(np.full(densities.shape[2], 0.5))
+        ratios.append(gmm.forward(densities, np.full(stop - start, len(frames)), graph, np.maximum)[1])
+    equal = len(frames) * np.log(2)  # staying is as probable as going on
+    return equal + np.concatenate(ratios) - gmm.frame_log_likelihoods(frames, background).sum()

@@ -1,0 +1,752 @@
+"""Hidden Markov models of words: left-to-right states, each a Gaussian mixture with diagonal covariances.
+
+A word is whatever texts are made of: a digit, a sentence. All words have the same number S of states, each with C
+components. A text is a sequence of words, and its graph of states is that of its words in a row; where pauses have a
+model of their own, `SILENCE`, they may stand at both ends and between words. Texts are known, both in training and in
+alignment: `train_word_models` is Baum-Welch from a flat start, `align_texts` finds the frames of each word by Viterbi,
+`aligned_statistics` sums over frames by state and component. `text_posteriors` asks whether a text was said at all.
+
+To everything that takes a mixture's statistics, a set of word models is one mixture of W * S * C components.
+
+All recursions are in the log domain, over time, for a block of recordings with the same text at once.
+
+References
+----------
+L. R. Rabiner, "A tutorial on hidden Markov models and selected applications in speech recognition", Proc. IEEE 77(2),
+1989.
+H. Zeinali, H. Sameti, L. Burget, "HMM-based phrase-independent i-vector extractor for text-dependent speaker
+verification", IEEE/ACM Trans. Audio, Speech and Language Processing 25(7), 2017.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkbase.arrays import Floats, Rows, part
+from spkbase.configuration import check_values
+from spkbase.errors import ConfigError, DataError
+from spkbase.hdf5 import read_arrays, write_arrays
+from spkbase.showing import one_line
+from spkbase.work import ALL_CORES, Work, chunks, progress
+from spkver.features import Frames
+from spkver.idmap import IdMap
+from spkver.mixture.gmm import (
+    LEAST_LOG_SHARE,
+    Accumulator,
+    GaussianMixture,
+    e_step,
+    m_step,
+    natural_parameters,
+    squares_or_products,
+)
+from spkver.mixture.statistics import Statistics
+from spkver.mixture.ubm import ALIVE, split
+
+logger = logging.getLogger(__name__)
+
+SILENCE = "sil"
+"""The word that stands for pauses."""
+
+Text = tuple[str, ...]
+"""Words in their order."""
+
+_RECORDINGS = 32  # with the same text, in one task
+_PASSED = np.log(0.5)  # a pause is made or left out
+_LEAST_STAY = 1e-3  # probabilities of staying are kept so far from 0 and 1
+
+
+@dataclass(frozen=True)
+class HiddenMarkovConfig:
+    """How models of words are trained.
+
+    Attributes
+    ----------
+    states : int
+        Of each word, from left to right.
+    components : int
+        Gaussians of each state, a power of two; the states of pauses share theirs.
+    rounds : int
+        Rounds of EM at each number of Gaussians: 1, 2, 4 and so on.
+    silence : bool
+        Pauses have a model; frames of pauses are needed then (`features.keep_all`, or `features.vad` none).
+    variance_floor, variance_ceiling : float
+        Limits of the variances as shares of the variance of all frames.
+    """
+
+    states: int = 5
+    components: int = 4
+    rounds: int = 6
+    silence: bool = False
+    variance_floor: float = 0.01
+    variance_ceiling: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_values("hidden_markov", self, least={"states": 1, "components": 1, "rounds": 1})
+        if self.components & (self.components - 1):
+            text = f"hidden_markov.components is {self.components}: expected a power of two, since they double"
+            raise ConfigError(text)
+        if not 0 < self.variance_floor < self.variance_ceiling:
+            text = "hidden_markov.variance_floor must be above 0 and below hidden_markov.variance_ceiling"
+            raise ConfigError(text)
+
+
+@one_line
+@dataclass(frozen=True)
+class WordModels:
+    """A left-to-right hidden Markov model for each of W words.
+
+    Attributes
+    ----------
+    words : tuple of str, length W
+    mixture : GaussianMixture
+        W * S * C components, word after word, state after state; a weight is the share of all frames.
+    stay : ndarray of shape (W, S)
+        Probability that the next frame belongs to the same state.
+    log_likelihoods : ndarray of shape (I,)
+        Mean log-likelihood of a training frame, in nat, in each round of EM, under the parameters before the update.
+    """
+
+    words: Text
+    mixture: GaussianMixture
+    stay: Floats
+    log_likelihoods: Floats = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        fits = len(self.stay) == len(self.words) and not self.mixture.n_components % self.stay.size
+        if not fits or self.mixture.has_full_covariances:
+            text = "word models need stay (W, S) of W words, and W * S * C components with diagonal covariances"
+            raise DataError(f"{text}; got {self.stay.shape}, {len(self.words)} words, {self.mixture.means.shape}")
+
+    def of(self, words: Sequence[str]) -> WordModels:
+        """Return the models of some words, in this order.
+
+        Raises
+        ------
+        DataError
+            If a word has no model.
+        """
+        if absent := [word for word in words if word not in self.words]:
+            text = f"there is no model of {absent[0]!r}, only of {', '.join(self.words[:10])}"
+            raise DataError(text, remedy="let background speakers say all words of the texts")
+        rows = [self.words.index(word) for word in words]
+        mixture, shape = self.mixture, (len(self.words), -1)
+        weights = mixture.weights.reshape(shape)[rows].ravel()
+        means, variances = (
+            values.reshape(*shape, mixture.dimension)[rows].reshape(-1, mixture.dimension)
+            for values in (mixture.means, mixture.variances)
+        )
+        return WordModels(tuple(words), GaussianMixture(weights / weights.sum(), means, variances), self.stay[rows])
+
+    def of_text(self, text: Text) -> WordModels:
+        """Return the models that a text needs: those of its distinct words and of the pauses, if they have one."""
+        return self.of([*dict.fromkeys(text), *(word for word in self.words if word == SILENCE)])
+
+    def state_parameters(self) -> Floats:
+        """Return the `natural_parameters` of each state's mixture, shape (W * S, C, 2 D + 1)."""
+        parameters = natural_parameters(self.mixture).reshape(self.stay.size, -1, 2 * self.mixture.dimension + 1)
+        parameters[:, :, -1] -= np.log(self.mixture.weights.reshape(self.stay.size, -1).sum(axis=1))[:, None]
+        return parameters
+
+
+class StateGraph(NamedTuple):
+    """States of words in a row, or of all words in a loop, and the arcs between them.
+
+    Attributes
+    ----------
+    states : ndarray of int of shape (L,)
+        State of the word models at each place.
+    before : ndarray of int of shape (3, L)
+        Places that an arc leads from.
+    enter : ndarray of shape (3, L)
+        Log-probabilities of these arcs; minus infinity where there is none.
+    first, last : ndarray of shape (L,)
+        Log-probabilities of a beginning and of an end.
+    is_loop : bool
+        From each end an arc leads to each beginning.
+    """
+
+    states: NDArray[np.int64]
+    before: NDArray[np.int64]
+    enter: Floats
+    first: Floats
+    last: Floats
+    is_loop: bool = False
+
+    def reversed_arcs(self) -> tuple[NDArray[np.int64], Floats]:
+        """Return where arcs lead to, and their log-probabilities, both of shape (3, L)."""
+        after, leave = np.zeros_like(self.before), np.full_like(self.enter, -np.inf)
+        for kind in range(len(after)):
+            (there,) = np.nonzero(self.enter[kind] > -np.inf)
+            after[kind, self.before[kind, there]] = there
+            leave[kind, self.before[kind, there]] = self.enter[kind, there]
+        return after, leave
+
+
+def row_graph(stay: Floats, states: NDArray[np.int64] | None = None) -> StateGraph:
+    """Return the graph of states in a row, from their probabilities of staying, shape (L,)."""
+    leave, places = np.log1p(-stay), np.arange(len(stay))
+    before = np.maximum([places, places - 1, places], 0)
+    enter, (first, last) = np.full((3, len(stay)), -np.inf), np.full((2, len(stay)), -np.inf)
+    enter[0], enter[1, 1:] = np.log(stay), leave[:-1]
+    first[0], last[-1] = 0.0, leave[-1]
+    return StateGraph(places if states is None else states, before, enter, first, last)
+
+
+def text_graph(models: WordModels, text: Text) -> StateGraph:
+    """Return the graph of a text: its words in a row, with a pause or none around each where pauses have a model."""
+    has_pauses, size = SILENCE in models.words, models.stay.shape[1]
+    words = [word for word in text for word in ((SILENCE, word) if has_pauses else (word,))]
+    words += [SILENCE] * has_pauses
+    rows = np.array([models.words.index(word) for word in words])
+    states = (rows[:, None] * size + np.arange(size)).ravel()
+    graph = row_graph(models.stay.ravel()[states], states)
+    if has_pauses:
+        leave, starts = np.log1p(-models.stay.ravel()[states]), np.arange(0, len(states), size)
+        graph.first[starts[:2]] = _PASSED
+        graph.enter[1, starts[2::2]] += _PASSED
+        graph.last[starts[-1] - 1] = leave[starts[-1] - 1] + _PASSED
+        passed = starts[3::2]
+        graph.before[2, passed] = passed - size - 1
+        graph.enter[2, passed] = leave[passed - size - 1] + _PASSED
+    return graph
+
+
+def free_graph(models: WordModels, *, is_loop: bool = True) -> StateGraph:
+    """Return the graph of any sequence of the words, all equally probable; or, if it is no loop, of any word."""
+    size, graph = models.stay.shape[1], row_graph(models.stay.ravel())
+    graph.enter[1, ::size] = -np.inf
+    graph.first[::size] = -np.log(len(models.words))
+    graph.last[size - 1 :: size] = np.log1p(-models.stay[:, -1])
+    return graph._replace(is_loop=is_loop)
+
+
+def forward(
+    emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph, add: np.ufunc = np.logaddexp
+) -> tuple[Floats, Floats]:
+    """Return the forward variables, and the log-likelihood of each recording.
+
+        a_1(l) = first(l) + b_1(l),   a_t(l) = b_t(l) + log sum_k exp(a_{t-1}(k) + enter(k, l))
+
+    Parameters
+    ----------
+    emissions : ndarray of shape (T, R, L)
+        Log-densities b_t(l) of R recordings at each place; those beyond a recording's end do not matter.
+    lengths : ndarray of int of shape (R,)
+        Frames of each recording.
+    graph : StateGraph
+    add : ufunc
+        `numpy.logaddexp`, or `numpy.maximum` for the best path alone (Viterbi).
+
+    Returns
+    -------
+    a : ndarray of shape (T, R, L)
+    log_likelihoods : ndarray of shape (R,)
+        In nat; minus infinity of a recording that is too short for the graph.
+
+    References
+    ----------
+    Rabiner, equations 18 to 21 and 30 to 34.
+    """
+    scores = np.empty(emissions.shape)
+    scores[0] = graph.first + emissions[0]
+    for time in range(1, len(emissions)):
+        earlier = scores[time - 1]
+        reached = add.reduce(earlier[:, graph.before] + graph.enter, axis=1)
+        if graph.is_loop:
+            reached = add(reached, add.reduce(earlier + graph.last, axis=1)[:, None] + graph.first)
+        scores[time] = reached + emissions[time]
+    return scores, add.reduce(scores[lengths - 1, np.arange(len(lengths))] + graph.last, axis=1)
+
+
+def backward(emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph) -> Floats:
+    """Return the backward variables, of the same shape as the emissions; parameters as of `forward`.
+
+    c_T(l) = last(l),   c_t(l) = log sum_k exp(enter(l, k) + b_{t+1}(k) + c_{t+1}(k))
+    """
+    scores = np.empty(emissions.shape)
+    after, leave = graph.reversed_arcs()
+    scores[-1] = graph.last
+    for time in range(len(emissions) - 2, -1, -1):
+        later = scores[time + 1] + emissions[time + 1]
+        reached = np.logaddexp.reduce(later[:, after] + leave, axis=1)
+        if graph.is_loop:
+            reached = np.logaddexp(reached, np.logaddexp.reduce(later + graph.first, axis=1)[:, None] + graph.last)
+        scores[time] = np.where((lengths - 1 == time)[:, None], graph.last, reached)
+    return scores
+
+
+def viterbi(emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph) -> tuple[NDArray[np.int64], Floats]:
+    """Return the most likely paths, and their log-likelihoods; parameters as of `forward`, no loop.
+
+    Returns
+    -------
+    paths : ndarray of int of shape (T, R)
+        Place in each frame; beyond a recording's end its last one.
+    log_likelihoods : ndarray of shape (R,)
+    """
+    scores, totals = forward(emissions, lengths, graph, np.maximum)
+    recordings = np.arange(len(lengths))
+    paths = np.empty(emissions.shape[:2], np.int64)
+    place = (scores[lengths - 1, recordings] + graph.last).argmax(axis=1)
+    for time in range(len(paths) - 1, -1, -1):
+        paths[time] = place
+        if time:
+            arcs = scores[time - 1, recordings, graph.before[:, place]] + graph.enter[:, place]
+            place = np.where(time < lengths, graph.before[arcs.argmax(axis=0), place], place)
+    return paths, totals
+
+
+def state_densities(frames: NDArray, parameters: Floats) -> tuple[Floats, NDArray, NDArray]:
+    """Return the log-densities of states, and what statistics are made of.
+
+    Parameters
+    ----------
+    frames : ndarray of shape (T, D)
+    parameters : ndarray of shape (N, C, 2 D + 1)
+        See `WordModels.state_parameters`.
+
+    Returns
+    -------
+    log_densities : ndarray of shape (T, N)
+    posteriors : ndarray of shape (T, N, C)
+        Of the components, given the state; they sum to 1 over C.
+    augmented : ndarray of shape (T, 2 D + 1)
+        Rows [x^2, x, 1].
+    """
+    dimension = frames.shape[1]
+    augmented = np.ones((len(frames), 2 * dimension + 1), frames.dtype)
+    squares_or_products(frames, augmented[:, :dimension])
+    augmented[:, dimension:-1] = frames
+    joint = augmented @ parameters.reshape(-1, augmented.shape[1]).T.astype(frames.dtype)
+    joint = joint.reshape(len(frames), *parameters.shape[:2])
+    largest = joint.max(axis=2, keepdims=True)
+    joint -= largest
+    np.exp(np.maximum(joint, LEAST_LOG_SHARE, out=joint), out=joint)
+    totals = joint.sum(axis=2, keepdims=True)
+    joint /= totals
+    return (largest + np.log(totals))[:, :, 0].astype(np.float64), joint, augmented
+
+
+def occupancy(
+    recordings: Sequence[Rows], models: WordModels, text: Text, mixture: GaussianMixture | None = None
+) -> tuple[NDArray, NDArray, float, Floats]:
+    """Return the posteriors of states and components, given the text, by forward-backward.
+
+    Parameters
+    ----------
+    recordings : sequence of ndarray or StoredArray of shape (T, D)
+        Each at least as long as the text has states.
+    models : WordModels
+        Of the words of the text; see `WordModels.of_text`.
+    text : tuple of str
+    mixture : GaussianMixture, optional
+        With diagonal covariances; its components take the place of those of each state.
+
+    Returns
+    -------
+    posteriors : ndarray of shape (F, N * C)
+        Of the states and components of `models` in each frame, recording after recording.
+    augmented : ndarray of shape (F, 2 D + 1)
+        Rows [x^2, x, 1] of the frames.
+    log_likelihood : float
+        Sum over the recordings, in nat.
+    stays : ndarray of shape (N,)
+        Expected number of times that each state is kept.
+    """
+    graph = text_graph(models, text)
+    frames, lengths, at = _stacked(recordings)
+    densities, posteriors, augmented = state_densities(frames, models.state_parameters())
+    emissions = _emissions(densities, lengths, at, graph)
+    ahead, totals = forward(emissions, lengths, graph)
+    behind = backward(emissions, lengths, graph)
+    kept = np.zeros(emissions.shape)
+    kept[:-1] = ahead[:-1] + graph.enter[0] + (emissions + behind)[1:]
+    is_last = np.arange(len(emissions))[:, None] >= lengths - 1
+    stays_of_places = np.exp(np.where(is_last[:, :, None], -np.inf, kept - totals[:, None])).sum(axis=(0, 1))
+    belongs = graph.states[:, None] == np.arange(models.stay.size)
+    of_states = np.exp((ahead + behind - totals[:, None])[at]) @ belongs
+    if mixture is not None:
+        _, posteriors, augmented = state_densities(frames, natural_parameters(mixture)[None])
+    posteriors = posteriors * of_states[:, :, None].astype(posteriors.dtype)
+    return posteriors.reshape(len(frames), -1), augmented, float(totals.sum()), stays_of_places @ belongs
+
+
+def train_word_models(
+    frames: Frames, texts: Mapping[str, Text], config: HiddenMarkovConfig | None = None, *, work: Work = ALL_CORES
+) -> WordModels:
+    """Train a model of each word by Baum-Welch from a flat start: every state begins with the mean of all frames.
+
+    Parameters
+    ----------
+    frames : Frames
+    texts : mapping of str to tuple of str
+        What is said in each training recording; its words are those of the models.
+    config : HiddenMarkovConfig
+    work : spkbase.work.Work
+        The result does not depend on the number of workers.
+
+    Returns
+    -------
+    WordModels
+        Words in alphabetical order, then `SILENCE` if it is to have a model. A component with less than one frame
+        keeps its mean and variance.
+
+    Raises
+    ------
+    DataError
+        If there are no recordings, or one has fewer frames than its text has states.
+    """
+    config = config or HiddenMarkovConfig()
+    words = tuple(sorted({str(word) for text in texts.values() for word in text})) + (SILENCE,) * config.silence
+    recordings = sorted(texts)
+    said = [texts[name] for name in recordings]
+    check_lengths(frames, IdMap.from_pairs(zip(recordings, recordings, strict=True)), said, config.states)
+    start = GaussianMixture(np.ones(1), np.zeros((1, frames.dimension)), np.ones((1, frames.dimension)))
+    whole = e_step(frames.stack(recordings), start, work=work)
+    mean = whole.first[0] / whole.n_frames
+    variance = whole.second[0] / whole.n_frames - mean**2
+    n_states = len(words) * config.states
+    equal = np.full(n_states, 1 / n_states), np.tile(mean, (n_states, 1)), np.tile(variance, (n_states, 1))
+    passed = sum(map(len, said)) * config.states / whole.n_frames
+    stay = np.full((len(words), config.states), 1 - min(passed, 0.5))
+    models = WordModels(words, GaussianMixture(*equal), stay)
+    limits = {"lowest": config.variance_floor * variance, "highest": config.variance_ceiling * variance}
+    items = [([frames.of(recordings[row]) for row in rows], text) for text, rows in text_blocks(said)]
+    history: list[float] = []
+    rounds = [size for size in range(config.components.bit_length()) for _ in range(config.rounds)]
+    for doublings in progress(rounds, description="models of words", total=len(rounds)):
+        if models.mixture.n_components < n_states << doublings:
+            models = WordModels(words, split_states(models.mixture, n_states), models.stay)
+        sums, stays = _expectation(items, models, work)
+        history.append(sums.mean_log_likelihood)
+        logger.debug("models of words: mean log-likelihood %.6f nat per frame", history[-1])
+        models = updated(models, sums, stays, **limits)
+    return WordModels(words, models.mixture, models.stay, np.array(history))
+
+
+def updated(models: WordModels, sums: Accumulator, stays: Floats, *, lowest: Floats, highest: Floats) -> WordModels:
+    """Return the models of maximum likelihood given the sums of an E-step; see `spkver.mixture.gmm.m_step`.
+
+    Parameters
+    ----------
+    models : WordModels
+    sums : Accumulator
+        Over all W * S * C components.
+    stays : ndarray of shape (W * S,)
+        Expected number of times that each state is kept; its share of the state's frames is the new probability.
+    lowest, highest : ndarray of shape (D,)
+        Limits of the variances.
+    """
+    means, variances = models.mixture.means.copy(), models.mixture.variances.copy()
+    alive = sums.zeroth >= ALIVE
+    carried = (sums.zeroth[alive], sums.first[alive], sums.second[alive])
+    of_alive = m_step(Accumulator(*carried, sums.log_likelihood, sums.n_frames), lowest=lowest, highest=highest)
+    means[alive], variances[alive] = of_alive.means, of_alive.variances
+    weights = np.maximum(sums.zeroth, np.finfo(float).tiny)
+    frames_of_states = weights.reshape(stays.size, -1).sum(axis=1)
+    stay = np.clip(stays / frames_of_states, _LEAST_STAY, 1 - _LEAST_STAY).reshape(models.stay.shape)
+    return WordModels(models.words, GaussianMixture(weights / weights.sum(), means, variances), stay)
+
+
+def split_states(mixture: GaussianMixture, n_states: int) -> GaussianMixture:
+    """Double the components of each state, see `spkver.mixture.ubm.split`; those of a state stay together."""
+    order = np.arange(2 * mixture.n_components).reshape(2, n_states, -1).swapaxes(0, 1).ravel()
+    doubled = split(mixture)
+    return GaussianMixture(doubled.weights[order], doubled.means[order], doubled.variances[order])
+
+
+@one_line
+@dataclass(frozen=True)
+class AlignedWords:
+    """The frames of each word that recordings say.
+
+    Attributes
+    ----------
+    rows : IdMap
+        Model, recording and frames of each of K words, recording after recording.
+    words : ndarray of str of shape (K,)
+    owners : ndarray of int64 of shape (K,)
+        Row of the list that the word belongs to.
+    """
+
+    rows: IdMap
+    words: NDArray
+    owners: NDArray[np.int64]
+
+
+def align_texts(
+    models: WordModels, frames: Frames, rows: IdMap, texts: Sequence[Text], *, work: Work = ALL_CORES
+) -> AlignedWords:
+    """Return which frames of each recording belong to which word of its text, by Viterbi (forced alignment).
+
+    Parameters
+    ----------
+    models : WordModels
+    frames : Frames
+    rows : IdMap
+        N recordings, or parts of them.
+    texts : sequence of tuple of str, length N
+        What each row is taken to say.
+
+    Returns
+    -------
+    AlignedWords
+
+    Raises
+    ------
+    DataError
+        If a word has no model, or a recording has fewer frames than its text has states.
+    """
+    bounds = dict(_of_rows(partial(_word_bounds, models=models), models, frames, rows, texts, work, "alignment"))
+    owners = np.repeat(np.arange(len(rows)), [len(text) for text in texts])
+    start, stop = np.concatenate([bounds[row] for row in range(len(rows))]).T + np.maximum(rows.start, 0)[owners]
+    words = np.array([word for text in texts for word in text], object)
+    return AlignedWords(IdMap(rows.models[owners], rows.segments[owners], start, stop), words, owners)
+
+
+def aligned_statistics(
+    models: WordModels,
+    frames: Frames,
+    rows: IdMap,
+    texts: Sequence[Text],
+    mixture: GaussianMixture | None = None,
+    *,
+    work: Work = ALL_CORES,
+) -> Statistics:
+    """Return the statistics of recordings, or parts of them, with known texts, by state and component.
+
+        n_sc = sum_t P(s, c | x_1 ... x_T, text),   f_sc = sum_t P(s, c | x_1 ... x_T, text) x_t
+
+    Parameters
+    ----------
+    models : WordModels
+    frames : Frames
+    rows : IdMap
+        Of N rows: model, recording, and the frames of a part.
+    texts : sequence of tuple of str, length N
+    mixture : GaussianMixture, optional
+        With diagonal covariances; its components take the place of those of each state:
+        P(s, c | x_1 ... x_T, text) = P(s | x_1 ... x_T, text) P(c | x_t, mixture).
+    work : spkbase.work.Work
+        The result does not depend on the number of workers.
+
+    Returns
+    -------
+    Statistics
+        Of W * S * C components, in the order of `models.mixture`; words that a text lacks have zeros.
+
+    Raises
+    ------
+    DataError
+        As of `align_texts`.
+    """
+    n_components = models.mixture.n_components if mixture is None else models.stay.size * mixture.n_components
+    zeroth = np.zeros((len(rows), n_components), frames.values.dtype)
+    first = np.zeros((*zeroth.shape, frames.dimension), frames.values.dtype)
+    used = {text: _components(models, models.of_text(text).words, n_components) for text in set(texts)}
+    segment_sums = partial(_segment_sums, models=models, mixture=mixture)
+    for row, sums in _of_rows(segment_sums, models, frames, rows, texts, work):
+        first[row, used[texts[row]]], zeroth[row, used[texts[row]]] = sums[:, :-1], sums[:, -1]
+    return Statistics(rows.models, rows.segments, zeroth, first.reshape(len(rows), -1))
+
+
+def without_text(statistics: Statistics, states: Floats, mixture: GaussianMixture) -> Statistics:
+    """Return statistics of a mixture in which what is said has been removed: as if each state had the mixture's means.
+
+        n_c = sum_s n_sc,   f_c = sum_s (f_sc - n_sc (m_sc - m_c))
+
+    Parameters
+    ----------
+    statistics : Statistics
+        Of a word by state and component of the mixture, see `aligned_statistics`.
+    states : ndarray of shape (S, C, D)
+        Means m_sc of the background speakers' frames in each state.
+    mixture : GaussianMixture
+        With means m_c.
+
+    Returns
+    -------
+    Statistics
+        Of the mixture's C components, which are the same for all words.
+    """
+    zeroth = np.asarray(statistics.zeroth).reshape(-1, *states.shape[:2])
+    first = np.asarray(statistics.first).reshape(-1, *states.shape)
+    shifts = np.einsum("nsc,scd->ncd", zeroth, states - mixture.means)
+    moved = (first.sum(axis=1) - shifts).reshape(len(first), -1)
+    return Statistics(statistics.models, statistics.segments, zeroth.sum(axis=1), moved.astype(first.dtype))
+
+
+def text_posteriors(
+    models: WordModels, frames: Frames, rows: IdMap, texts: Sequence[Text], *, work: Work = ALL_CORES
+) -> Floats:
+    """Return the log-posterior of each text among all sequences of words (or all words), per frame of its recording.
+
+        s = 1/T [log p(x | text) - K log W - log p(x | any sequence)]
+
+    Parameters
+    ----------
+    models : WordModels
+        Of W words.
+    frames : Frames
+    rows : IdMap
+        N recordings, or parts of them; the sequence is found once for a recording that is in several rows.
+    texts : sequence of tuple of str, length N
+        Of K words; what each row may say. If all have one word, they are compared with single words.
+
+    Returns
+    -------
+    ndarray of shape (N,)
+        In nat; near 0 where the text was said, clearly below where it was not.
+
+    Raises
+    ------
+    DataError
+        As of `align_texts`.
+    """
+    names = [f"{name} {start} {stop}" for name, start, stop in zip(rows.segments, rows.start, rows.stop, strict=True)]
+    _, first, parts = np.unique(names, return_index=True, return_inverse=True)
+    likelihoods, n_words = partial(_log_likelihoods, models=models), len(models.words)
+    known = dict(_of_rows(likelihoods, models, frames, rows, texts, work, "texts"))
+    likelihoods = partial(likelihoods, is_loop=max(map(len, texts)) > 1)
+    free = dict(_of_rows(likelihoods, models, frames, rows[first], [()] * len(first), work, "free texts"))
+    ratios = [known[row] - len(text) * np.log(n_words) - free[parts[row]] for row, text in enumerate(texts)]
+    return np.array(ratios) / [len(part_of(frames, rows, row)) for row in range(len(texts))]
+
+
+def text_blocks(texts: Sequence[Text]) -> list[tuple[Text, list[int]]]:
+    """Return rows with the same text in blocks of at most 32, in the order of the texts."""
+    rows: dict[Text, list[int]] = {}
+    for row, text in enumerate(texts):
+        rows.setdefault(text, []).append(row)
+    return [(text, list(some)) for text in sorted(rows) for some in chunks(rows[text], _RECORDINGS)]
+
+
+def check_lengths(frames: Frames, rows: IdMap, texts: Sequence[Text], n_states: int) -> None:
+    """Raise DataError for a recording, or a part of one, that has fewer frames than its text has states."""
+    for row, text in enumerate(texts):
+        n_frames = len(part_of(frames, rows, row))
+        if n_frames < max(len(text) * n_states, 1):
+            text_of_error = f"recording {rows.segments[row]!r} has {n_frames} frames, but {' '.join(text)!r} has "
+            text_of_error += f"{len(text)} words of {n_states} states"
+            remedy = "remove it from the lists, or lower hidden_markov.states"
+            raise DataError(text_of_error, remedy=remedy)
+
+
+def part_of(frames: Frames, rows: IdMap, row: int) -> Rows:
+    """Return the frames of a row of a list: the whole recording, or a part of it."""
+    whole = frames.of(rows.segments[row])
+    return whole if rows.stop[row] < 0 else part(whole, int(rows.start[row]), int(rows.stop[row]))
+
+
+def write_word_models(path: str | Path, models: WordModels) -> None:
+    """Write word models as one HDF5 file, whole or not at all."""
+    mixture = {name: getattr(models.mixture, name) for name in ("weights", "means", "variances")}
+    others = {"words": models.words, "stay": models.stay, "log_likelihoods": models.log_likelihoods}
+    write_arrays(path, {**mixture, **others}, attributes={"kind": "word models"})
+
+
+def read_word_models(path: str | Path) -> WordModels:
+    """Read what `write_word_models` wrote."""
+    arrays = read_arrays(path)
+    mixture = GaussianMixture(arrays["weights"], arrays["means"], arrays["variances"])
+    return WordModels(tuple(arrays["words"].tolist()), mixture, arrays["stay"], arrays["log_likelihoods"])
+
+
+def _stacked(recordings: Sequence[Rows]) -> tuple[NDArray, NDArray[np.int64], tuple[NDArray, NDArray]]:
+    """Return the frames of recordings, their lengths, and the (time, recording) of each frame."""
+    lengths = np.array([len(frames) for frames in recordings])
+    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    owners = np.repeat(np.arange(len(lengths)), lengths)
+    return np.concatenate([*map(np.asarray, recordings)]), lengths, (np.arange(len(owners)) - starts, owners)
+
+
+def _emissions(densities: Floats, lengths: NDArray, at: tuple[NDArray, NDArray], graph: StateGraph) -> Floats:
+    """Return the log-densities (T, R, L) at the places of a graph; 0 beyond the ends."""
+    emissions = np.zeros((lengths.max(), len(lengths), len(graph.states)))
+    emissions[at] = densities[:, graph.states]
+    return emissions
+
+
+def _components(models: WordModels, words: Sequence[str], n_components: int) -> NDArray[np.int64]:
+    """Return the components of some words among those of all."""
+    places = np.arange(n_components).reshape(len(models.words), -1)
+    return places[[models.words.index(word) for word in words]].ravel()
+
+
+def _expectation(items: list[Any], models: WordModels, work: Work) -> tuple[Accumulator, Floats]:
+    """Return the sums of the E-step over blocks, by component, and the expected stays, by state."""
+    dimension = models.mixture.dimension
+    sums, stays = np.zeros((models.mixture.n_components, 2 * dimension + 1)), np.zeros(models.stay.shape)
+    likelihood, n_frames = 0.0, sum(len(frames) for recordings, _ in items for frames in recordings)
+    for words, of_block, likelihood_of_block, kept in work.map(partial(_block_expectation, models=models), items):
+        sums[_components(models, words, len(sums))] += of_block
+        stays[[models.words.index(word) for word in words]] += kept.reshape(len(words), -1)
+        likelihood += likelihood_of_block
+    if SILENCE in models.words:  # its states share one mixture, else they would learn the words around it
+        places = _components(models, [SILENCE], len(sums))
+        of_silence = sums[places].reshape(models.stay.shape[1], -1, sums.shape[1])
+        sums[places] = np.tile(of_silence.mean(axis=0), (len(of_silence), 1))
+        stays[models.words.index(SILENCE)] = stays[models.words.index(SILENCE)].mean()
+    of_components = sums[:, -1], sums[:, dimension:-1], sums[:, :dimension]
+    return Accumulator(*of_components, likelihood, n_frames), stays.ravel()
+
+
+def _block_expectation(block: tuple[list[Rows], Text], models: WordModels) -> tuple[Text, NDArray, float, Floats]:
+    used = models.of_text(block[1])
+    posteriors, augmented, log_likelihood, stays = occupancy(block[0], used, block[1])
+    return used.words, posteriors.T @ augmented, log_likelihood, stays
+
+
+def _segment_sums(block: tuple[list[Rows], Text], models: WordModels, mixture: GaussianMixture | None) -> list[NDArray]:
+    """Return the rows [f, n] of each recording, (C, D + 1) for the components of its words."""
+    posteriors, augmented, _, _ = occupancy(block[0], models.of_text(block[1]), block[1], mixture)
+    ends = np.cumsum([len(frames) for frames in block[0]])[:-1]
+    pairs = zip(np.split(posteriors, ends), np.split(augmented[:, models.mixture.dimension :], ends), strict=True)
+    return [of_states.T @ frames for of_states, frames in pairs]
+
+
+def _word_bounds(block: tuple[list[Rows], Text], models: WordModels) -> list[NDArray[np.int64]]:
+    """Return the first frame and the end of each word, (K, 2), in each recording."""
+    used = models.of_text(block[1])
+    graph, size = text_graph(used, block[1]), models.stay.shape[1]
+    frames, lengths, at = _stacked(block[0])
+    densities, _, _ = state_densities(frames, used.state_parameters())
+    paths, _ = viterbi(_emissions(densities, lengths, at, graph), lengths, graph)
+    words = np.arange(len(block[1])) * (2 if SILENCE in used.words else 1) + (SILENCE in used.words)
+    of_recordings = (path[:length] // size for path, length in zip(paths.T, lengths, strict=True))
+    return [np.searchsorted(places, [words, words + 1]).T for places in of_recordings]
+
+
+def _log_likelihoods(block: tuple[list[Rows], Text], models: WordModels, is_loop: bool = True) -> Floats:
+    """Return the log-likelihood of each recording given the text; without one, given any sequence of words."""
+    used = models.of_text(block[1]) if block[1] else models
+    graph = text_graph(used, block[1]) if block[1] else free_graph(used, is_loop=is_loop)
+    frames, lengths, at = _stacked(block[0])
+    densities, _, _ = state_densities(frames, used.state_parameters())
+    return forward(_emissions(densities, lengths, at, graph), lengths, graph)[1]
+
+
+def _of_rows(
+    function: Callable[[Any], Any],
+    models: WordModels,
+    frames: Frames,
+    rows: IdMap,
+    texts: Sequence[Text],
+    work: Work,
+    description: str = "",
+) -> Iterator[tuple[int, Any]]:
+    """Yield rows of a list, and what a function of blocks with the same text returns for each."""
+    check_lengths(frames, rows, texts, models.stay.shape[1])
+    blocks = text_blocks(texts)
+    items = (([part_of(frames, rows, row) for row in some], text) for text, some in blocks)
+    results = work.map(function, items, description=description, sizes=[len(some) for _, some in blocks])
+    for (_, some), of_block in zip(blocks, results, strict=True):
+        yield from zip(some, of_block, strict=True)

@@ -1,0 +1,78 @@
+"""What is said: the words of recordings, and what trials should say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spkbase.errors import ConfigError, DataError
+from spkver.backend import PromptedTrials
+from spkver.corpora import Rsr2015
+from spkver.idmap import IdMap
+from spkver.mixture import Text
+from spkver.rsr2015.lists import RecipeConfig
+
+
+def texts(lists: Rsr2015) -> dict[str, Text]:
+    """Return the words of each recording, and of each model with a text of its own.
+
+    In parts 1 and 2 a sentence is one word, its number: ``m101/m101_02_001`` and ``m101_001`` say ``001``.
+
+    Raises
+    ------
+    DataError
+        If the words of part 3 are not known.
+    """
+    given: dict[str, Text] = getattr(lists, "texts", {})
+    names = [*lists.recordings, *lists.key.model_ids]
+    numbered = {name: name.rpartition("_")[2] for name in names}
+    if absent := [name for name in lists.recordings if numbered[name] > "060" and name not in given]:
+        text = f"the words of {absent[0]!r} are not known, which this system needs"
+        raise DataError(text, remedy="give lists.prompts, lines of 'session,sentence,words'")
+    return {name: (number,) for name, number in numbered.items() if len(number) == 3} | given
+
+
+@dataclass(frozen=True)
+class TextLists:
+    """The lists of systems that know the text.
+
+    Attributes
+    ----------
+    training : dict of str to tuple of str
+        What each recording of the background speakers says.
+    maps : dict of str to IdMap
+        The lists training and speakers (speaker, recording), enroll (model, recording) and test (prompt, recording).
+    texts : dict of str to list of tuple of str
+        What each of their rows says, or should say.
+    prompted : PromptedTrials
+    """
+
+    training: dict[str, Text]
+    maps: dict[str, IdMap]
+    texts: dict[str, list[Text]]
+    prompted: PromptedTrials
+
+
+def text_lists(config: RecipeConfig, lists: Rsr2015) -> TextLists:
+    """Return the lists of systems that know the text; a trial without a prompt should say what the model enrolled.
+
+    Raises
+    ------
+    DataError
+        If the words of a recording are not known.
+    """
+    if config.ubm.covariance == "full":
+        raise ConfigError("ubm.covariance is full: the states of words need diagonal covariances")
+    said, key, speaker_of = texts(lists), lists.key, lists.speakers()[0]
+    of_models = [said.get(name) for name in key.model_ids]
+    of_segments = [said[name] for name in key.segment_ids]
+    wanted = [of_models[model] or of_segments[row] for model, row in zip(key.models, key.segments, strict=True)]
+    prompted = PromptedTrials.from_prompts(key.trials(), wanted)
+    enrolled = [*zip(lists.enrolment.models, lists.enrolment.segments, strict=True)]
+    maps = {
+        "training": IdMap.from_pairs((segment.split("/")[0], segment) for segment in lists.ubm),
+        "enroll": lists.enrolment,
+        "speakers": IdMap.from_pairs(sorted({(speaker_of[model], segment) for model, segment in enrolled})),
+    }
+    of_maps = {name: [said[segment] for segment in idmap.segments] for name, idmap in maps.items()}
+    training = dict(zip(lists.ubm, of_maps["training"], strict=True))
+    return TextLists(training, maps | {"test": prompted.rows}, of_maps | {"test": prompted.texts}, prompted)
