@@ -22,7 +22,7 @@ def texts(lists: Rsr2015) -> dict[str, Text]:
     DataError
         If the words of part 3 are not known.
     """
-    given: dict[str, Text] = getattr(lists, "texts", {})
+    given: dict[str, Text] = lists.texts
     names = [*lists.recordings, *lists.key.model_ids]
     numbered = {name: name.rpartition("_")[2] for name in names}
     if absent := [name for name in lists.recordings if numbered[name] > "060" and name not in given]:

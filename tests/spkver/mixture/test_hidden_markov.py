@@ -21,6 +21,7 @@ from spkver.mixture import (
     read_word_models,
     text_posteriors,
     train_word_models,
+    without_text,
     write_word_models,
 )
 from spkver.mixture.gmm import GaussianMixture
@@ -295,3 +296,19 @@ def test_misuse_is_told():
         align_texts(models, frames, rows, [("c",)])
     with pytest.raises(ConfigError, match=r"hidden_markov\.components is 3"):
         HiddenMarkovConfig(components=3)
+
+
+def test_what_is_said_is_removed_from_statistics():
+    """Statistics as if each frame were moved by the difference of its state's mean and the mixture's."""
+    rng = np.random.default_rng(10)
+    models = random_models(rng, ("a",))
+    mixture = random_models(rng, ("b",), n_states=1, n_components=3).mixture
+    frames = rng.standard_normal((9, DIMENSION))
+    states = rng.standard_normal((2, 3, DIMENSION))
+    rows = IdMap(["m"], ["r"])
+    found = aligned_statistics(models, frames_of({"r": frames}), rows, [("a",)], mixture)
+    posteriors = occupancy([frames], models, ("a",), mixture)[0].reshape(9, 2, 3)
+    moved = frames[:, None, None] - (states - mixture.means)
+    ours = without_text(found, states, mixture)
+    np.testing.assert_allclose(ours.zeroth[0], posteriors.sum(axis=(0, 1)), rtol=1e-12)
+    np.testing.assert_allclose(ours.first[0], np.einsum("tsc,tscd->cd", posteriors, moved).ravel(), rtol=1e-9)
