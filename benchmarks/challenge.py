@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             output = Path(name, f"run-{hours:g}")
             command = [sys.executable, str(ROOT / "recipes/voiceprivacy/run.py"), "--data", str(corpus), "--suffix"]
             command += ["_mcadams", "--output", str(output), "--jobs", str(options.jobs), *others]
-            printed, total = run(command)
+            printed, total, _ = run(command)
             told = re.search(r"about .* if all is new", printed)
             print(f"{hours:g} h: {total}; {told[0] if told else 'no estimate'}", flush=True)
             found.append(seconds_of(output) | {"all": total["wall s"]})

@@ -116,7 +116,8 @@ def both_sexes_scores(vectors: Vectors, extractor: str, end: str, sex: str, test
     sides = {one: vectors.models(extractor, end, key) for one, key in vectors.keys.items()}
     means = {}
     for one, side in sides.items():
-        means[one] = Sessions(side.vectors, np.unique(side.speakers, return_inverse=True)[1]).means.mean(axis=0)
+        models = np.unique(side.speakers, return_inverse=True)[1]
+        means[one] = Sessions(np.asarray(side.vectors, np.float64), models).means.mean(axis=0)
     names, codes = np.unique(np.concatenate([side.speakers for side in sides.values()]), return_inverse=True)
     sessions = Sessions(np.concatenate([side.vectors - means[one] for one, side in sides.items()]), codes)
     trials = vectors.keys[sex].trials()

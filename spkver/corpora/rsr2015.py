@@ -934,6 +934,7 @@ def _check_prompts(path: Path, trials: TrialList, texts: dict[str, tuple[str, ..
         np.array([codes.get(texts.get(name, ()), -1) for name in ids], np.int64)[rows]
         for ids, rows in ((key.model_ids, key.models), (key.segment_ids, key.segments))
     )
+    assert key.types is not None  # all trials of key files have one
     is_wrong = np.isin(key.types, [place for place, name in enumerate(key.type_names) if name.endswith("W")])
     for row in np.flatnonzero((asked >= 0) & (said >= 0) & ((asked != said) != is_wrong))[:_MAX_BAD_LINES].tolist():
         segment = key.segment_ids[key.segments[row]]
