@@ -53,7 +53,8 @@ def say_by_piper(text: str, pace: float) -> tuple[NDArray[Any], int]:
 
 def say_by_espeak(text: str, pace: float) -> tuple[NDArray[Any], int]:
     """Speak by eSpeak's American voice, at 80 to 450 words per minute; return samples and their rate."""
-    samples, rate = synthesise(text, accent_text("en-US"), words_per_minute=round(np.clip(175 * pace, 80, 450)))
+    voice = accent_text("en-US") + "\nflutter 0\nroughness 0\nbreath 0\n"  # else speech depends on what was said before
+    samples, rate = synthesise(text, voice, words_per_minute=round(np.clip(175 * pace, 80, 450)))
     return samples / 32768, rate
 
 
