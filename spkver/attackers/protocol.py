@@ -143,7 +143,7 @@ class Attacker(Protocol):
 
     @property
     def utterances(self) -> int | None:
-        """Recordings of the training set that it learns from at most, all versions counted; None: all."""
+        """The most recordings of a training set that it learns from, all versions counted; None: no limit."""
 
     def record(self, attack: Attack) -> Any:
         """Return all that its scores depend on besides speech, trials and seed, see `spkbase.files.fingerprint`."""

@@ -81,7 +81,7 @@ class VectorAttacker:
 
     @property
     def utterances(self) -> int | None:
-        """Recordings of the training set that it learns from at most."""
+        """The most recordings of a training set that it learns from."""
         return self.choice.utterances
 
     def record(self, attack: Attack) -> Any:

@@ -1,9 +1,9 @@
 """Hidden Markov models of words: left-to-right states, each a Gaussian mixture with diagonal covariances.
 
 A word is whatever texts are made of: a digit, a sentence. All words have the same number S of states, each with C
-components. A text is a sequence of words, and its graph of states is that of its words in a row; where pauses have a
-model of their own, `SILENCE`, they may stand at both ends and between words. Texts are known, both in training and in
-alignment: `train_word_models` is Baum-Welch from a flat start, `align_texts` finds the frames of each word by Viterbi,
+components. A text is a sequence of words; its graph has the states of all its words in a row. If pauses have a model,
+`SILENCE`, they may stand at both ends and between words. Texts are known in training and in alignment:
+`train_word_models` is Baum-Welch from a flat start, `align_texts` finds the frames of each word by Viterbi,
 `aligned_statistics` sums over frames by state and component. `text_posteriors` asks whether a text was said at all.
 
 To everything that takes a mixture's statistics, a set of word models is one mixture of W * S * C components.

@@ -39,7 +39,8 @@ class Estimate(NamedTuple):
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {_duration(value)}" for name, value in self.attackers.items())
         total = sum(self.attackers.values())
-        text = f"about {_duration(self.anonymisation + total + self.metrics)} on {self.n_workers} cores,"
+        cores = f"{self.n_workers} core{'s' if self.n_workers > 1 else ''}"
+        text = f"about {_duration(self.anonymisation + total + self.metrics)} on {cores},"
         text += f" {_size(self.memory)} of memory and {_size(self.disk)} of disk if all is new: anonymisation"
         text += f" {_duration(self.anonymisation)}, attackers on {self.hours:.1f} h of speech {_duration(total)}"
         text += f"{f' ({parts})' if parts else ''}, metrics and intervals {_duration(self.metrics)}"

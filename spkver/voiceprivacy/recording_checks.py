@@ -39,7 +39,7 @@ _PAUSE = 8.0  # natural logarithm of the power by which pauses are below loud fr
 _FEWEST = 10
 _BITS = {"PCM_24": 24, "PCM_32": 32, "FLOAT": 32, "DOUBLE": 64}  # other files: 16
 _MANY = 0.2  # share of recordings that are not nearer to their own originals; each adds half a point to the EER
-_MISSED, _SEVERAL = 2, 4  # recordings further than half of the others: one is by chance, three in 30 are misheard words
+_MISSED, _SEVERAL = 2, 4  # further than half of the others: one may be by chance, three in 30 may be misheard
 
 
 class Finding(NamedTuple):
@@ -194,8 +194,8 @@ def resemblance(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         if level == "ok":
             text += f" in {few(names)}."
         else:
-            text += f", but not in {few(names)}: files are exchanged, or hold no speech. Listen to some, and check"
-            text += " wav.scp."
+            text += f", but not in {few(names)}: files are exchanged, or hold no speech, or other"
+            text += " words. Listen to some, and check wav.scp."
         yield Finding(level, "resemblance", text)
 
 

@@ -150,9 +150,9 @@ class Sets:
         return trials | enrolment | dict.fromkeys(self.training_sets, "training")
 
     def tested_draws(self, dataset: Dataset, scenario: Scenario | None = None) -> int:
-        """Return the number of anonymised versions that all trial lists of a set have, or are scored of in a scenario.
+        """Return how many anonymised versions all trial lists of a set have, or how many of them a scenario scores.
 
-        A reversal inverts each recording several times, which costs as much as several versions: it has one.
+        A reversal scores one, since it inverts each recording several times, which costs as much as several versions.
         """
         if scenario is not None and (not scenario.trials or scenario.name == REVERSAL):
             return 1
