@@ -430,6 +430,7 @@ def reasons(run: Evaluated) -> Iterator[str]:
     for outcome in run.main("original"):
         if (rate := outcome.eer.value) > run.config.weak_attacker_eer:
             yield f"attackers are weak on original speech ({_name(outcome)}: {100 * rate:.1f} %)"
+    ahead = []
     for outcome in run.main():
         voices = sorted(
             (row.eer.value, row.eer.low, row.eer.high, row.attacker)
@@ -438,8 +439,9 @@ def reasons(run: Evaluated) -> Iterator[str]:
         )
         # if the strongest attacker is ahead of the next by more than both intervals, the others miss something
         if outcome.anonymised and len(voices) > 1 and voices[0][2] < voices[1][1]:
-            where = f"{_name(outcome)} {outcome.scenario}: {voices[0][3]} alone"
-            yield f"attackers disagree ({where} is ahead, beyond both intervals)"
+            ahead.append(f"{_name(outcome)} {outcome.scenario}: {voices[0][3]}")
+    if ahead:
+        yield f"attackers disagree (one is ahead of all others, beyond both intervals: {few(ahead)})"
     for one in run.table.order:
         if one.difference is not None and one.difference.low > 0:
             where = f"{_name(one)}: {_against(one.rates)}"
