@@ -18,7 +18,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.measure import describe_machine, replace_block, workers_rate
@@ -46,12 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--update", type=Path, metavar="PAGE", help="put the figures into this page")
     options, others = parser.parse_known_args(arguments)
     print(f"{FULL} h, {options.jobs} workers: {whole_estimate(options.jobs)}", flush=True)
-    sizes, totals, found = sorted(options.hours), [], []
-    if not sizes:
-        return
+    speed = f"{workers_rate(options.jobs) / 1e9:.0f} GFLOP/s of float32 products"
+    machine = f"{describe_machine()}; {speed}; {options.jobs} workers{': ' if others else ''}{' '.join(others)}"
+    totals, found = list[dict[str, float]](), list[dict[str, float]]()
     with tempfile.TemporaryDirectory(prefix="challenge-") as name:
-        machine = f"{describe_machine()}; {workers_rate(options.jobs) / 1e9:.0f} GFLOP/s of float32 products"
-        for hours in sizes:
+        for hours in sorted(options.hours):
             corpus = (options.corpora or Path(name)) / f"corpus-{hours:g}"
             made = simulate_challenge(corpus, "vpc2024", hours / FULL, jobs=options.jobs)
             output = Path(name, f"run-{hours:g}")
@@ -71,6 +70,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             shutil.rmtree(output)
             if not options.corpora:
                 shutil.rmtree(corpus)
+            summary = f"{machine}\n\n{tables(totals, found, options.jobs)}"
+            if options.update:  # after each size, since the next takes three times as long
+                replace_block(options.update, options.block, summary)
+    if options.hours:
+        print(summary)
+
+
+def tables(totals: Sequence[Mapping[str, float]], found: Sequence[Mapping[str, float]], jobs: int) -> str:
+    """Return the totals of each size, and the seconds of each step and attacker with slopes and projections."""
+    sizes = [total["hours"] for total in totals]
     columns = {f"s at {hours:g} h": ".1f" for hours in sizes}
     rows = []
     for what in dict.fromkeys(name for of_size in found for name in of_size):
@@ -78,24 +87,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         slopes = [slope(sizes, seconds, *ends) for ends in ((0, -1), (-2, -1))]
         projected = seconds[-1] * (FULL / sizes[-1]) ** max(1.0, slopes[1] or 1.0)
         row = {"what": what, **dict(zip(columns, seconds, strict=True)), "slope": slopes[0]}
-        rows.append({**row, "363 h, core h": projected * options.jobs / 3600})
+        rows.append({**row, "363 h, core h": projected * jobs / 3600})
     for column in ("CPU s", "peak MB", "disk MB"):
         values = [total[column] for total in totals]
         rate = slope(sizes, values, -2, -1) or 1.0
         power = max(1.0, rate) if column == "CPU s" else rate
-        print(f"{column}: slope {rate:.2f}, at 363 h {values[-1] * (FULL / sizes[-1]) ** power:,.0f}")
+        print(f"{column}: slope {rate:.2f}, at 363 h {values[-1] * (FULL / sizes[-1]) ** power:,.0f}", flush=True)
     shown = {"hours": "g", "all speech h": ".1f", **dict.fromkeys(("wall s", "CPU s", "peak MB", "disk MB"), ",.0f")}
     shown |= {"disk / audio": ".2f", "second start s": ".1f"}
-    summary = "\n\n".join(
-        [
-            f"{machine}; {options.jobs} workers{': ' if others else ''}{' '.join(others)}",
-            format_table(totals, shown, markdown=True),
-            format_table(rows, {"what": "", **columns, "slope": ".2f", "363 h, core h": ".1f"}, markdown=True),
-        ]
-    )
-    print(summary)
-    if options.update:
-        replace_block(options.update, options.block, summary)
+    steps = format_table(rows, {"what": "", **columns, "slope": ".2f", "363 h, core h": ".1f"}, markdown=True)
+    return f"{format_table(totals, shown, markdown=True)}\n\n{steps}"
 
 
 def whole_estimate(jobs: int) -> Estimate:
