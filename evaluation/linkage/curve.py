@@ -21,7 +21,7 @@ where each N counts the same, (G / (k + 1) - 1) / (G - 1). Neither depends on a 
 Intervals
 ---------
 Speakers are resampled, and every size of the gallery gets an interval. Each choice is made for a reason, and
-docs/linkability.md shows how often such intervals hold the true value:
+docs/studies/linkability.md shows how often such intervals hold the true value:
 
 * *Speakers are drawn, with all rows of each*, since rows of a speaker are alike: P out of P with replacement. So an
   interval says how sure the mean over speakers *like these* is.

@@ -14,7 +14,7 @@
 True
 
 `resampling` says what is drawn, `intervals` how an interval is made of it and by which method for each metric,
-docs/uncertainty.md how often such intervals hold the true value.
+docs/studies/intervals.md how often such intervals hold the true value.
 
 Interval of a minimum
 ---------------------

@@ -16,7 +16,7 @@ The factor comes from how isotonic estimates behave: they see the noise of size 
 large as that of the sample, so the noise has sqrt(2) its size, and the resamples are off by 2**(2/3) - 1 = 0.587 of the
 bias that the sample itself has. The inverse, 1.70, is `HULL_FACTOR`. A least cost depends on one threshold alone, and
 on the smooth effects of speakers there, for which the factor would be 1: `COST_FACTOR` is halfway between. The coverage
-with them is in docs/uncertainty.md.
+with them is in docs/studies/intervals.md.
 
 Error rates of few errors have another interval, see below.
 

@@ -120,7 +120,7 @@ def simplest_of_best(
 
 
 def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[str]:
-    """Return the chains to choose from if none are named, simplest first; see docs/backends.md.
+    """Return the chains to choose from if none are named, simplest first; see docs/attackers_inside.md.
 
     Parameters
     ----------
