@@ -2,8 +2,8 @@
 
 A linear score (SVM, joint factor analysis) is an inner product of a row that belongs to the model and a row that
 belongs to the segment. Trials that form a block (all models of a sentence against all its segments) are one matrix
-product; the rows of all other trials are multiplied pair by pair. GMM-UBM models are scored by their log-likelihood
-ratio to the UBM.
+product; other trials are taken from the products of all pairs if they are a good part of these, and else multiplied
+pair by pair. GMM-UBM models are scored by their log-likelihood ratio to the UBM.
 
 References
 ----------
@@ -32,6 +32,8 @@ from spkver.backend.nap import Projection
 from spkver.backend.svm import SvmModels
 from spkver.features import Frames, row_index
 from spkver.vectors import JointFactors, Supervectors, session_vectors, speaker_vectors
+
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows of the models, and of the segments, of some trials
 
 _SIDE = 256  # models, and segments, of one matrix product
 _FEW = 16  # trials: smaller blocks are scored pair by pair
@@ -216,12 +218,17 @@ def score_trials(
     segment_rows = _rows(trials.segment_ids, trials.segments, tests.segments, "segment")
     row_bytes = max(1, vectors.shape[1] * vectors.dtype.itemsize)
     pieces = trial_pieces(trials.models, trials.segments, paired=max(1, int(_PAIRED // row_bytes)))
+    pieces = _tiles_of_dense(pieces, trials)
 
-    def task_of(piece: NDArray[np.int64]) -> tuple[SelectedRows, NDArray, SelectedRows, NDArray | None]:
-        if piece.ndim == 1:
-            models, (segments, pairs) = trials.models[piece], np.unique(trials.segments[piece], return_inverse=True)
-        else:
+    def task_of(piece: NDArray[np.int64]) -> tuple[SelectedRows, NDArray, SelectedRows, Pairs | None]:
+        if piece.ndim == 2:
             models, segments, pairs = trials.models[piece[:, 0]], trials.segments[piece[0]], None
+        else:
+            models, first = np.unique(trials.models[piece], return_inverse=True)
+            segments, second = np.unique(trials.segments[piece], return_inverse=True)
+            if len(piece) * _DENSE < len(models) * len(segments):  # a row of weights for each trial
+                models, first = trials.models[piece], np.arange(len(piece))
+            pairs = first, second
         rows = model_rows[models]
         tested = SelectedRows(vectors, segment_rows[segments])
         return SelectedRows(machines.weights, rows), machines.biases[rows], tested, pairs
@@ -368,20 +375,35 @@ def _mean_log_likelihood(shared: NDArray, linear: NDArray, constant: NDArray, fr
     return total / len(frames)
 
 
+def _tiles_of_dense(pieces: list[NDArray[np.int64]], trials: Trials) -> list[NDArray[np.int64]]:
+    """Cut trials that are no blocks into tiles of models by segments, where they are a good part of all their pairs."""
+    blocks, scattered = [one for one in pieces if one.ndim == 2], [one for one in pieces if one.ndim == 1]
+    rest = np.concatenate(scattered) if len(scattered) > 1 else np.empty(0, np.int64)
+    models, first = np.unique(trials.models[rest], return_inverse=True)
+    segments, second = np.unique(trials.segments[rest], return_inverse=True)
+    if not len(rest) or len(rest) * _DENSE < len(models) * len(segments):
+        return pieces
+    tiles = first // _SIDE * len(segments) + second // _SIDE
+    order = np.argsort(tiles, kind="stable")
+    return blocks + np.split(rest[order], 1 + np.flatnonzero(np.diff(tiles[order])))
+
+
 def _linear_scores(
-    pieces: list[tuple[SelectedRows, NDArray, SelectedRows, NDArray | None]], projection: Projection | None
+    pieces: list[tuple[SelectedRows, NDArray, SelectedRows, Pairs | None]], projection: Projection | None
 ) -> Floats:
-    """Score pieces: all weights with all vectors, or each weight vector with the one that `pairs` names."""
+    """Score pieces: all weights with all vectors, or the rows of both that `pairs` names."""
     scores = []
     for rows, biases, tested, pairs in pieces:
         weights = np.asarray(rows)
         vectors = np.asarray(tested) if projection is None else projection.of_rows(tested)
         if pairs is None:
             scores.append((weights @ vectors.T + biases[:, None]).ravel())
+        elif len(weights) < len(pairs[0]):  # most of all pairs
+            scores.append((weights @ vectors.T)[pairs] + biases[pairs[0]])
         else:
             found = biases.copy()
             for start, stop in chunk_bounds(vectors.shape[1], _COLUMNS):
-                found += np.einsum("ij,ij->i", weights[:, start:stop], vectors[pairs, start:stop])
+                found += np.einsum("ij,ij->i", weights[:, start:stop], vectors[pairs[1], start:stop])
             scores.append(found)
     return np.concatenate(scores)
 

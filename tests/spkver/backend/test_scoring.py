@@ -10,7 +10,7 @@ from stored_vectors import named, stored
 from evaluation.trials.lists import Trials
 from spkbase.errors import DataError
 from spkbase.work import Work
-from spkver.backend import SvmModels, fit_nap, score_gmm_ubm, score_trials
+from spkver.backend import SvmModels, fit_nap, score_gmm_ubm, score_trials, scoring
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
 
@@ -45,7 +45,11 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", list(SHAPES))
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_brute_force(shape, jobs):
+@pytest.mark.parametrize("side", [256, 4])
+def test_brute_force(shape, jobs, side, monkeypatch):
+    monkeypatch.setattr(scoring, "_SIDE", side)
+    if side < 256:  # more than one piece, and more than one tile
+        monkeypatch.setattr(scoring, "_PAIRED", 500)
     pairs = SHAPES[shape]
     trained, vectors = machines()
     found = score_trials(
