@@ -6,8 +6,9 @@
     OUTPUT/data/<anonymised directory>-inverted                      the speech
     OUTPUT/data/<anonymised directory>-reversed<n>                   tested speech, inverted with one of several numbers
 
-Only the anonymiser and the background are used. The number of a background recording is estimated without its speaker,
-so that a recogniser trained on inverted speech sees the same estimation errors as in the trials.
+Only the anonymiser and the background are used. Recognisers learn from original speech in every scenario: to train them
+on inverted speech gains nothing (docs/studies/attackers.md). The number of a background recording is estimated without
+its speaker, so that the folds on which a fusion is trained have the estimation errors of the trials.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ LEAST = 10
 
 _DRAWS, _MOST_DRAWS = 1200, 6  # anonymised versions to aim at, and of one recording at most
 _KEY = 8  # digits of a key
-_MOST = 4000  # background recordings to invert at most; attackers learn from no more
+_MOST = 4000  # background recordings to invert at most, for the folds of a fusion
 _WARPING = "estimating the warp"
 _PAIRS, _SECONDS, _GRID, _LONGER, _EXPLAINED = 6, 3.0, 13, 0.05, 0.8  # see `known_anonymizer`
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")

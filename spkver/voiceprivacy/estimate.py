@@ -69,7 +69,7 @@ def estimate(
     """
     specs = [spec for spec in attacker_specs(config).values() if spec.row]
     inverts, reverses = any(spec.inverts for spec in specs), any(spec.row.is_reversed for spec in specs if spec.row)
-    plain = anonymised = tried = 0.0  # seconds of speech
+    plain = anonymised = inverted = tried = 0.0  # seconds of speech
     recordings = learnt = 0.0
     made = derived = 0.0  # bytes of WAV files with 16 bits
     for name, side in sets.sides.items():
@@ -79,9 +79,10 @@ def estimate(
         share = parts.get(name, count) / max(count, 1)
         plain += seconds * min(1.0, draws * share)
         anonymised += draws * share * seconds
+        inverted += draws * share * seconds * (side != "training")
         tried += seconds * (side == "trials")  # of one draw, see `Sets.tested_draws`
         made += size * share * (draws - (name in sets.versions))
-        derived += size * (draws * share * inverts + NUMBERS * reverses * (side == "trials"))
+        derived += size * (draws * inverts * (side != "training") + NUMBERS * reverses * (side == "trials"))
         derived += size * (1 + draws * share) * (name in parts and needs_pieces(sets.original[name]))
         recordings += count * (1 + draws * share)
         learnt += count * (min(1.0, draws * share) + draws * share) * (name in parts)
@@ -92,7 +93,7 @@ def estimate(
             continue
         speech, more = plain + anonymised, 0
         if spec.inverts:
-            speech, more = (NUMBERS * tried, _REVERSING) if row.is_reversed else (anonymised, _INVERTING)
+            speech, more = (NUMBERS * tried, _REVERSING) if row.is_reversed else (inverted, _INVERTING)
         source = row.base, spec.argument, "reversed" if row.is_reversed else "inverted" if row.is_inverted else ""
         cost = ((row.seconds + more) * (source not in paid) + _ADAPTING * bool(row.adapted)) * speech / 3600
         cost += _ESTIMATOR * len(sets.training_sets) * (row.is_inverted and source not in paid)

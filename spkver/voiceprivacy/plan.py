@@ -386,18 +386,8 @@ class _Planner:
         return self.speech[directory]
 
     def inverted(self, inversion: Inversion, attack: Attack) -> Attack:
-        """Return an attack with inverted speech on all anonymised sides."""
-        training = attack.training
-        if training.on_anonymised:
-            inverted = replace(training, anonymised=tuple(map(inversion.planned, inversion.versions)))
-            if training.anonymised != inversion.background.anonymised:  # of a fold, in pieces if the whole is cut
-                whole = self.cut(replace(inverted, original=inversion.background.original))
-                parts = tuple(
-                    replace(select(version, part.recordings), path=part.path.with_name(f"{part.name}-inverted"))
-                    for version, part in zip(whole.anonymised, training.anonymised, strict=True)
-                )
-                inverted = replace(inverted, anonymised=parts)
-            training = inverted
+        """Return an attack with inverted enrolment and tests, which learns from original speech in every scenario."""
+        training = replace(attack.training, on_anonymised=False)
         enrolled = tuple(map(inversion.planned, attack.enrolment))
         return replace(
             attack, training=training, enrolment=enrolled, tested=inversion.planned(attack.tested, is_tested=True)

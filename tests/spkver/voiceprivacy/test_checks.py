@@ -219,7 +219,7 @@ def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = (),
         (GOOD, VOICES, 0.005, ""),
         (GOOD | {"o": 0.06}, VOICES, 0.005, "weak on original speech (x_test: 6.0 %)"),
         (GOOD | {"s": 0.16}, VOICES, 0.005, ""),  # without intervals that may be chance
-        (GOOD, VOICES, 0.05, "(x_test ignorant: campplus-adapted alone is ahead, beyond both intervals)"),
+        (GOOD, VOICES, 0.05, "ahead of all others, beyond both intervals: x_test ignorant: campplus-adapted"),
         (GOOD, ("gmm-svm", "gmm-ubm"), 0.005, "no attacker uses a neural network"),
         (GOOD, ("campplus", "gmm-svm"), 0.005, "no attacker adapts to the trials"),
         (GOOD, ("campplus-adapted", "gmm-svm"), 0.005, "because no attacker's network has seen anonymised speech."),
