@@ -523,7 +523,7 @@ class Evaluation(Tabular):
             "unit": [unit.name for _, unit in titles],
             "low": [low for low, _ in ends],
             "high": [high for _, high in ends],
-            "note": [self.notes.get(name, "") for name in values],
+            "note": [self.notes.get(name) or self.notes.get(f"intervals.{name}", "") for name in values],
         }
 
     def _lines(self) -> list[dict[str, str | None]]:

@@ -38,7 +38,7 @@ _EXTRAPOLATED = "extrapolated, not measured"
 
 
 def plot_linkability(
-    curves: Mapping[str, Curve],
+    curves: Mapping[str, Curve] | Curve,
     *,
     extrapolations: Mapping[str, Extrapolation] | None = None,
     method: str = "normal",
@@ -49,7 +49,7 @@ def plot_linkability(
 
     Parameters
     ----------
-    curves : mapping of str to Curve
+    curves : mapping of str to Curve, or Curve
         Measured curves by their names in the legend: systems, numbers of utterances or both.
     extrapolations : mapping of str to Extrapolation, optional
         By the same names: what to draw beyond the gallery, as the estimate of one method within the span of all.
@@ -66,6 +66,7 @@ def plot_linkability(
         If there is no curve, an extrapolation has no curve or lacks the method, or an extension is unknown.
     """
     beyond = dict(extrapolations or {})
+    curves = curves if isinstance(curves, Mapping) else {"measured": curves}
     if not curves or not set(beyond) <= set(curves):
         raise DataError("expected at least one curve, and one for each extrapolation")
     for fit in beyond.values():

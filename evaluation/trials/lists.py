@@ -717,7 +717,10 @@ def join_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[np
     if missing not in ("error", "drop"):
         raise DataError(f"expected missing to be 'error' or 'drop', got {missing!r}")
     if not (isinstance(scores, Scores) and isinstance(key, Key)):
-        raise DataError(f"expected Scores and a Key, got {type(scores).__name__} and {type(key).__name__}")
+        raise DataError(
+            f"expected Scores and a Key, got {type(scores).__name__} and {type(key).__name__}",
+            remedy="give arrays their ids: Scores.from_ids(models, segments, values), Key.from_ids(...)",
+        )
     rows = find_rows(key, scores)
     n_extra = len(scores) - int((rows >= 0).sum())
     # the unknown ids first: where both occur, a misspelt id is the cause and the missing trials its effect

@@ -348,7 +348,7 @@ class PairedComparison(Tabular):
     resampling: Resampling = DEFAULT
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """Return a row for each metric of each system and of each difference, with its uncorrected p-value."""
+        """Return a row for each metric of each system and of each difference; see `Differences.to_columns`."""
         return Differences(self._every).to_columns()
 
     @property

@@ -559,11 +559,12 @@ class Differences(Intervals):
     """For each system the differences of its metrics from those of the first one, `Intervals`."""
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """Return a row for each system and metric, with its p-value; see `Intervals.to_columns`."""
+        """Return a row for each system and metric, with its p-value alone and corrected (`holm`)."""
         tables = [intervals.to_columns() for intervals in self.values()]
         columns = {"system": [system for system, intervals in self.items() for _ in intervals]}
         columns |= {name: [cell for table in tables for cell in table[name]] for name in Intervals().to_columns()}
-        return columns | {"p_value": [gap.p_value for intervals in self.values() for gap in intervals.values()]}
+        alone = [gap.p_value for intervals in self.values() for gap in intervals.values()]
+        return columns | {"p_value": alone, "p_corrected": holm(alone).tolist()}
 
 
 NOTED = 1.5

@@ -214,6 +214,8 @@ def error_rate(
     DataError
         If an utterance has no speaker.
     """
+    if not isinstance(counts, ErrorCounts):
+        raise DataError(f"expected ErrorCounts, as from count_errors, got {type(counts).__name__}")
     names, sums = _sums(counts, speakers, file)
     statistic, total = partial(lists.pooled_ratio, sums), int(sums[:, 1].sum())
     found = lists.interval_by_speaker(statistic, len(names), "error_rate", resampling, n_trials=total)

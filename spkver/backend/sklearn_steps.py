@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.trials import Trials
-from spkbase.errors import ConfigError
+from spkbase.errors import ConfigError, DataError
 from spkbase.work import one_blas_thread
 from spkver.backend.chain import parse_chain, train_chain
 from spkver.backend.plda import Sessions
@@ -123,7 +123,11 @@ def _transformer(name: str) -> type:
 
             def pair_score(self, pairs: Any) -> NDArray[np.float64]:
                 """Return the score of each pair (n, 2, R) of an enrolled and a tested vector."""
-                enrolled, tested = (self.transform(side) for side in np.moveaxis(np.asarray(pairs), 1, 0))
+                both = np.asarray(pairs)
+                if both.ndim != 3 or both.shape[1] != 2:
+                    text = f"expected pairs of shape (n, 2, R), got {both.shape}"
+                    raise DataError(text, remedy="np.stack([enrolled, tested], axis=1)")
+                enrolled, tested = (self.transform(side) for side in np.moveaxis(both, 1, 0))
                 rows = np.arange(len(enrolled))
                 ids = rows.astype(str).astype(object)
                 trials = Trials(ids, ids, rows, rows)

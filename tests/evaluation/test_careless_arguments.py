@@ -134,6 +134,7 @@ MISUSES = {
     "ragged": (lambda: ev.auc([[1.0], [2.0, 3.0]], NONTARGET), r"expected target scores of shape \(N,\), got list"),
     "none": (lambda: ev.eer([None], NONTARGET), "expected numbers as target scores, got None"),
     "plot of scores": (lambda: ev.plot_det(scores(VALUES)), "systems in a list, got Scores and NoneType"),
+    "words, no counts": (lambda: ev.error_rate(["a b"], {}), "expected ErrorCounts, as from count_errors, got list"),
     "plot of a name": (lambda: ev.plot_roc([("a", scores(VALUES))]), "expected Scores and a Key, got Scores and None"),
     "plot of lists": (lambda: ev.plot_zebra([TARGET, NONTARGET]), "systems in a list, got list and NoneType"),
     "plot of array": (lambda: ev.plot_ece(scores(VALUES), TARGET), "expected Scores and a Key, got Scores and ndarray"),

@@ -137,6 +137,8 @@ def test_p_values_of_a_table_are_corrected_for_their_number():
         seen = max(seen, min(1.0, (6 - place) * p_value))
         assert holm(p_values)[p_values == p_value] == pytest.approx([seen])
     assert np.isnan(holm(p_values)[3])
-    table = str(compare(systems(0.02), KEY, speakers=MAP, metrics=["cllr", "eer.kaldi"], resamples=50))
-    assert "p-values are corrected for their number (Holm)" in table
+    found = compare(systems(0.02), KEY, speakers=MAP, metrics=["cllr", "eer.kaldi"], resamples=50)
+    assert "p-values are corrected for their number (Holm)" in str(found)
+    columns = found.to_columns()  # the data frame has both
+    np.testing.assert_array_equal(columns["p_corrected"], holm(columns["p_value"]))
     assert "Holm" not in str(compare(systems(0.02), KEY, speakers=MAP, metrics=["cllr"], resamples=50))

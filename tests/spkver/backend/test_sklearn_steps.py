@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 from evaluation.embeddings import Embeddings
 from evaluation.trials import Trials
-from spkbase.errors import ConfigError
+from spkbase.errors import ConfigError, DataError
 from spkver.backend import sklearn_step, train_chain
 
 pytest.importorskip("sklearn", minversion="1.6")
@@ -67,6 +67,9 @@ def test_pairs_have_the_scores_of_a_chain(vectors, speakers):
     estimator = sklearn_step("chain", steps="lda:3,length,plda").fit(vectors, speakers)
     assert np.array_equal(estimator.pair_score(vectors[rows]), ours.score(listed, listed, trials).values)
     assert estimator.transform(vectors).shape == (72, 3)
+    for wrong in (vectors[:4], np.stack([vectors[:5], vectors[:5]])):
+        with pytest.raises(DataError, match=r"expected pairs of shape \(n, 2, R\), got"):
+            estimator.pair_score(wrong)
 
 
 def test_what_is_refused(vectors, speakers):
