@@ -33,7 +33,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import Scores, Trials, checked_ids, factorise, find_rows, ids_of, recode
+from evaluation.trials import Scores, Trials, checked_ids, factorise, find_rows, ids_of, loosened, recode
 from spkbase.arrays import Rows
 from spkbase.errors import DataError, Problems, errors_of, few
 from spkbase.seeding import stream
@@ -471,6 +471,9 @@ def cosine_scores(
     ):
         if absent := names[unknown].tolist():
             text = f"{len(absent)} of {len(names)} {what} without an embedding: {few(absent)}"
+            known = enrol.ids.tolist() if what == "models" else trial.ids.tolist()
+            if (alike := next((one for one in known if loosened(one) == loosened(absent[0])), None)) is not None:
+                advice = f"{alike!r} is another spelling of {absent[0]!r}: spell ids of the trials alike, or"
             problems.add(text, remedy=f"{advice} leave their trials out")
     problems.raise_if_any()
     vectors = [

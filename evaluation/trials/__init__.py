@@ -21,6 +21,7 @@ from evaluation.trials.lists import (
     folded,
     ids_of,
     join_scores,
+    loosened,
     match_ids,
     numbers_of,
     order_free_digest,

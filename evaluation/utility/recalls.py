@@ -424,6 +424,12 @@ def attribute_leakage(
             predicted |= dict(zip(fold, found, strict=True))
         counted[scenario] = confusions(truth, predicted, speakers, convention="pooled")
     recalls = {scenario: average_recall(found, resampling) for scenario, found in counted.items()}
+    for scenario, recall in recalls.items() if resampling.resamples else ():
+        end = recall.interval.high if np.isfinite(recall.interval.high) else 2 * recall.interval.value
+        if end < recall.chance:
+            notes.append(f"{scenario}: below chance, so the attribute is recognised by exchanging the predicted labels")
+        if recall.interval.note:
+            notes.append(f"{scenario}: {recall.interval.note}")
     differences = dict(zip(list(counted)[1:], recall_differences(list(counted.values()), resampling), strict=True))
     return Leakage(recalls, differences, "folds" if training is None else "training", tuple(notes))
 

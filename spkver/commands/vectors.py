@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from spkbase.console import (
     FILE,
@@ -23,6 +24,7 @@ from spkbase.errors import ConfigError
 from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument, with_table
 
 if TYPE_CHECKING:
+    from evaluation.trials import Trials
     from spkver.datadir import DataDir
 
 
@@ -208,6 +210,23 @@ def score(
             sides += f" and {len(set(listed.segments.tolist()))} segments"
         text = f"note: scores are adapted to this list, to all its {sides}: scores of another list, or"
         click.echo(f"{text} of a part of this one, are not comparable with them", err=True)
+        if (groups := _groups_that_never_meet(listed)) > 1:
+            text = f"Warning: the trials fall into {groups} groups of models and segments that never meet, such as the"
+            text += " sexes: adapted to all at once, scores find fewer speakers; give each group a list of its own"
+            click.echo(text, err=True)
+
+
+def _groups_that_never_meet(trials: Trials) -> int:
+    """Count the groups of models and segments that trials join, directly or by others."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    (models, first), (segments, second) = (
+        np.unique(codes, return_inverse=True) for codes in (trials.models, trials.segments)
+    )
+    size = len(models) + len(segments)
+    graph = coo_array((np.ones(len(first), np.int8), (first, len(models) + second)), shape=(size, size))
+    return int(connected_components(graph, directed=False)[0])
 
 
 @click.command("import", cls=Command)

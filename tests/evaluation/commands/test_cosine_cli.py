@@ -55,6 +55,9 @@ def test_who_speaks_is_noted_where_nothing_says_it(folder):
 
 
 def test_models_without_an_embedding_are_named(folder):
+    Path("trials").write_text(TRIALS + "anna t1.wav\n")
+    said = refused(*COMMAND, "--test", "kaldi")
+    assert "'t1' is another spelling of 't1.wav': spell ids of the trials alike" in said
     Path("trials").write_text(TRIALS + "anna t9\n")
     said = refused(*COMMAND, "--test", "kaldi")
     assert "2 of 2 models without an embedding: anna, bert (a model is an enrolled speaker" in said

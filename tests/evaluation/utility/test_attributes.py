@@ -87,6 +87,7 @@ def test_scenarios_learn_from_their_own_side():
     assert uars(found) == {"original": 1, "ignorant": pytest.approx(0, abs=0.05), "informed": 1}
     assert found.differences["ignorant"].value == pytest.approx(-1, abs=0.05)
     assert found.differences["informed"].value == 0
+    assert "ignorant: below chance" in " ".join(attribute_leakage(Sides(original, turned(original)), labels).notes)
 
 
 def test_training_set_of_other_speakers_is_learnt_from():

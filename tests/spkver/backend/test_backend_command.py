@@ -96,6 +96,8 @@ def test_scores_that_are_adapted_to_their_list_say_so(folder):
     run("train", folder / "train.npz", "--chain", "single_test_cosine", "--output", folder / "single.h5")
     assert "adapted to this list, to all its 4 models: scores" in score(folder, folder / "single.h5", output).stderr
     lines = (folder / "trials").read_text().splitlines(keepends=True)
+    (folder / "trials").write_text("".join(lines[:10] + lines[20:30] + lines[50:60] + lines[70:]))  # as of two sexes
+    assert "fall into 2 groups of models and segments that never meet" in score(folder, backend, output).stderr
     (folder / "trials").write_text("".join(lines[:30]))
     score(folder, backend, output)
     after = read_scores(output)
