@@ -21,7 +21,7 @@ _RESAMPLES = 200  # for paired differences
 
 
 def in_common(systems: Mapping[str, Results]) -> tuple[dict[str, Results], list[str]]:
-    """Keep the attackers that all anonymisers have, as the strongest of more attackers is stronger.
+    """Keep the scenarios and attackers that all anonymisers have, as the strongest of more attackers is stronger.
 
     Returns
     -------
@@ -40,9 +40,12 @@ def in_common(systems: Mapping[str, Results]) -> tuple[dict[str, Results], list[
     for name, results in systems.items():
         for row in results.conditions:
             run.setdefault(row.identity[:3], {}).setdefault(name, set()).add(row.attacker)
-    common = {where: set.intersection(*attackers.values()) for where, attackers in run.items()}
+    lists = {name: {row.identity[:2] for row in results.conditions} for name, results in systems.items()}
+    common = dict[tuple[str, ...], set[str]]()
     for where, attackers in run.items():
-        if not common[where]:
+        having = [name for name in systems if where[:2] in lists[name]]
+        common[where] = set.intersection(*(attackers.get(name, set()) for name in having))
+        if not common[where] and len(attackers) == len(having):
             each = "; ".join(f"{name} has {few(known)}" for name, known in attackers.items())
             text = f"expected an attacker that all results have, but on {', '.join(where)} {each}"
             raise DataError(text, remedy="evaluate all anonymisers with the same setting 'attackers'")
@@ -80,8 +83,8 @@ def paired_rates(
     -------
     list of (str, str, dict of str to Interval, str)
         For each other anonymiser and list its name, the list with the scenario, the differences by attacker with
-        intervals and p-values (corrected with `holm` for the number of all these tests), and the reason if there are
-        none. The difference of the strongest attackers comes first.
+        intervals and p-values, and the reason if there are none. The difference of the strongest attackers comes first.
+        With `holm`, p-values are corrected for the number of these first differences, all others for their own number.
     """
     (base, first), *others = systems.items()
     config = first.raw.get("config") or {}
@@ -110,9 +113,18 @@ def paired_rates(
         except DataError as error:
             gaps, problem = {}, f"No paired differences: {error}"
         found.append((name, f"{name_list(dataset, gender)}, {common[-1]}", gaps, problem))
-    corrected = iter(holm([gap.p_value for _, _, gaps, _ in found for gap in gaps.values()]).tolist())
+    families: list[list[float]] = [[], []]
+    for _, _, gaps, _ in found:
+        for place, gap in enumerate(gaps.values()):
+            families[place > 0].append(gap.p_value)
+    corrected = [iter(holm(family).tolist()) for family in families]
     return [
-        (name, where, {of: replace(gap, p_value=next(corrected)) for of, gap in gaps.items()}, problem)
+        (
+            name,
+            where,
+            {of: replace(gap, p_value=next(corrected[place > 0])) for place, (of, gap) in enumerate(gaps.items())},
+            problem,
+        )
         for name, where, gaps, problem in found
     ]
 

@@ -106,9 +106,10 @@ def render_page(
 
 
 def with_pseudonyms(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace the enrolled speakers by S01, S02, ..., in the order of their names, also within texts and utterances."""
+    """Replace speakers by S01, S02, ..., the enrolled first, by their names, also within texts and utterances."""
     names = {row["speaker"] for one in results["conditions"] for row in one.get("speakers") or ()}
-    codes = {name: f"S{place:02}" for place, name in enumerate(sorted(names), 1)}
+    names |= set(background := [name for name in results.get("training_speakers") or () if name not in names])
+    codes = {name: f"S{place:02}" for place, name in enumerate([*sorted(names - {*background}), *background], 1)}
     longest_first = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"\b\B"
     name = re.compile(rf"(?<![^\W_])(?:{longest_first})(?![^\W_])")
 

@@ -217,37 +217,40 @@ def advice(eer: Interval, speakers: float) -> str:
 
 
 def errs(eer: Interval, n_target: float = math.nan) -> str:
-    """Return how often an attacker errs in words, by the upper end if the rate is below one of the target trials.
+    """Return how often an attacker errs in words, with the upper end if the rate is below one of the target trials.
 
     Examples
     --------
     >>> errs(Interval(0.006, 0.0, 0.13), 32), errs(Interval(0.006, 0.0, 0.13), 320)
-    ('is wrong in at most 1 of 8 decisions', 'is wrong in 1 of 167 decisions')
+    ('makes hardly an error on these trials (the interval allows 1 of 7)', 'is wrong in 1 of 167 decisions')
     >>> errs(Interval(0.0), 32)
     'makes no error on these trials'
     """
     if eer.value <= 0:
         return "makes no error on these trials"
     if eer.has_interval and eer.value * n_target < 1:
-        return f"is wrong in at most {one_of(eer.high)} decisions"
+        return f"makes hardly an error on these trials (the interval allows {one_of(eer.high, at_most=True)})"
     return f"is wrong in {one_of(eer.value)} decisions"
 
 
-def one_of(share: float) -> str:
-    """Return a share in words, such as "1 of 8".
+def one_of(share: float, *, at_most: bool = False) -> str:
+    """Return a share in words, such as "1 of 8"; an upper bound is rounded up.
 
     Examples
     --------
     >>> [one_of(share) for share in (0.01, 0.13, 0.3, 0.45, 0.0)]
     ['1 of 100', '1 of 8', '3 of 10', 'almost 1 of 2', 'none']
+    >>> one_of(0.24), one_of(0.24, at_most=True)
+    ('2 of 10', '3 of 10')
     """
+    number = math.ceil if at_most else round
     if share <= 0:
         return "none"
     if share > 0.42:
         return "almost 1 of 2" if share < 0.495 else "1 of 2"
     if share > 0.22:
-        return f"{round(10 * share)} of 10" if round(10 * share) != 4 else "2 of 5"
-    return f"1 of {round(1 / share):,}"
+        return f"{number(10 * share)} of 10" if number(10 * share) != 4 else "2 of 5"
+    return f"1 of {math.floor(1 / share) if at_most else round(1 / share):,}"
 
 
 def _smallest(eers: Sequence[Interval]) -> Interval:

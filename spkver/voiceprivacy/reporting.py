@@ -105,6 +105,9 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
         "config": to_dict(config),
         "versions": versions(),
         "lists": _hashes(sets, config),
+        "training_speakers": sorted(
+            {speaker for name in sets.training_sets for speaker in sets.original[name].speakers.values()}
+        ),
         "run": {
             "date": datetime.now().astimezone().isoformat(timespec="seconds"),
             "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
