@@ -180,7 +180,9 @@ def figure_for(canvas: Canvas, width: float, height: float, forms: Sequence[str]
             if form == ".tex":
                 write_text(file, to_tex(ax or figure.axes[0], width, height, CORNERS.get(corner, "")))
                 continue
-            options = {"dpi": 150, "bbox_inches": "tight", "pad_inches": 0.1, "metadata": _NO_DATE[form]}
+            options: dict[str, Any] = {"dpi": 150, "metadata": _NO_DATE[form]}
+            if not asked:  # else the margins would add to the width
+                options |= {"bbox_inches": "tight", "pad_inches": 0.1}
             with atomic_path(file) as temporary:
                 figure.savefig(temporary, format=form[1:], **options)
 

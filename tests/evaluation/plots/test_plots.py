@@ -176,6 +176,7 @@ def test_a_plot_for_one_column_of_a_paper_without_title_and_notes(kind, tmp_path
     assert not narrow.axes[0].get_title()
     assert not any(legend.get_title().get_text() for legend in narrow.legends)
     assert narrow.get_figwidth() == 3.4
+    assert b"MediaBox [ 0 0 244.8 " in (tmp_path / "x.pdf").read_bytes()  # the file too, in points
     assert 3.4 / 7.5 < narrow.get_figheight() / usual.get_figheight() < 0.75
     assert narrow.axes[0].xaxis.label.get_size() >= 7
     with pytest.raises(TypeError, match="titel"):
