@@ -39,6 +39,7 @@ _SIDE = 256  # models, and segments, of one matrix product
 _FEW = 16  # trials: smaller blocks are scored pair by pair
 _TASK = 32e6  # bytes of rows in one task, or a little more
 
+_THIN, _FEWER = 8, 4  # models of a thin piece at most; thin pieces for each tile that takes their place
 _DENSE = 8  # a list with at least this part of all pairs is taken from the full product
 _CELLS = 1 << 22  # of the full product that are held at a time
 _PAIRED_NUMBERS = 1 << 21  # numbers of either side that are multiplied pair by pair
@@ -376,16 +377,20 @@ def _mean_log_likelihood(shared: NDArray, linear: NDArray, constant: NDArray, fr
 
 
 def _tiles_of_dense(pieces: list[NDArray[np.int64]], trials: Trials) -> list[NDArray[np.int64]]:
-    """Cut trials that are no blocks into tiles of models by segments, where they are a good part of all their pairs."""
-    blocks, scattered = [one for one in pieces if one.ndim == 2], [one for one in pieces if one.ndim == 1]
-    rest = np.concatenate(scattered) if len(scattered) > 1 else np.empty(0, np.int64)
+    """Cut trials of thin pieces into fewer tiles of models by segments, where they are a good part of all their pairs.
+
+    A thin piece has few models for each segment, so that reading the rows takes longer than multiplying them.
+    """
+    thin = [one for one in pieces if one.ndim == 1 or len(one) < _THIN]
+    rest = np.concatenate([np.empty(0, np.int64), *map(np.ravel, thin)])
     models, first = np.unique(trials.models[rest], return_inverse=True)
     segments, second = np.unique(trials.segments[rest], return_inverse=True)
-    if not len(rest) or len(rest) * _DENSE < len(models) * len(segments):
-        return pieces
     tiles = first // _SIDE * len(segments) + second // _SIDE
+    if len(rest) * _DENSE < len(models) * len(segments) or len(thin) <= _FEWER * len(np.unique(tiles)):
+        return pieces
     order = np.argsort(tiles, kind="stable")
-    return blocks + np.split(rest[order], 1 + np.flatnonzero(np.diff(tiles[order])))
+    others = [one for one in pieces if one.ndim == 2 and len(one) >= _THIN]
+    return others + np.split(rest[order], 1 + np.flatnonzero(np.diff(tiles[order])))
 
 
 def _linear_scores(

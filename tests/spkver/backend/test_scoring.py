@@ -39,6 +39,7 @@ SHAPES = {
     "blocks": blocks(),
     "square": [(m, s) for m in MODELS for s in SEGMENTS],
     "scattered": scattered(),
+    "half": scattered(2, len(MODELS) * len(SEGMENTS) // 2),
     "mixed": [*blocks(), *(pair for pair in scattered(1, 80) if pair not in set(blocks()))],
 }
 
@@ -50,6 +51,7 @@ def test_brute_force(shape, jobs, side, monkeypatch):
     monkeypatch.setattr(scoring, "_SIDE", side)
     if side < 256:  # more than one piece, and more than one tile
         monkeypatch.setattr(scoring, "_PAIRED", 500)
+        monkeypatch.setattr(scoring, "_FEWER", 0)
     pairs = SHAPES[shape]
     trained, vectors = machines()
     found = score_trials(
