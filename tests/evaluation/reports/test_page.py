@@ -596,7 +596,8 @@ def test_the_chosen_backends_have_their_error_rate_over_folds(results: dict[str,
     choice = {"attacker": "<b>", "training": "set", "vectors": 1200, "speakers": 20, "chosen": "[cosine]"}
     choice |= {"why": "it is simple", "folds": [{"number": 1, "speakers": ["a", "b"], "targets": 7, "trials": 14}]}
     choice |= {"chains": [chain | {"standard_error": 0.01}, {"chain": "[lda: 9, cosine]", "why": "too few"}]}
-    page = render_page(bare(results) | {"choices": [choice]}, folder=".")
+    words = {"attacker": "content", "training": "set", "chosen": "cosine of words", "why": "of the words"}  # no folds
+    page = render_page(bare(results) | {"choices": [words, choice]}, folder=".")
     section = page[page.index('<section id="choices"') :]
     for text in ("&lt;b&gt;", "set", "[cosine]", "20.00\N{NO-BREAK SPACE}%"):
         assert text in section, text
