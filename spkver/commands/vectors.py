@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from spkbase.console import (
     FILE,
@@ -218,6 +217,7 @@ def score(
 
 def _groups_that_never_meet(trials: Trials) -> int:
     """Count the groups of models and segments that trials join, directly or by others."""
+    import numpy as np
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

@@ -133,8 +133,8 @@ def broken_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     for name, twin in sets.twins.items():
         chosen = spaced(sorted(twin.recordings)) if name in training else sorted(twin.recordings)
         texts = doubtful_recordings({one: twin.recordings[one] for one in chosen}, jobs=jobs)
-        original = {one: path for one, path in sets.original[name].recordings.items() if texts and one in chosen}
-        before = doubtful_recordings(original, jobs=jobs)
+        recordings = sets.original[name].recordings
+        before = doubtful_recordings({one: recordings[one] for one in chosen if texts and one in recordings}, jobs=jobs)
         for text in texts:
             more = f" Their originals: {'; '.join(before)}." if before else ""
             yield Finding("warning", "broken recordings", f"{twin.name}: {text}.{more}")
