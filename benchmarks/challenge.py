@@ -86,16 +86,17 @@ def tables(totals: Sequence[Mapping[str, float]], found: Sequence[Mapping[str, f
         seconds = [of_size.get(what, 0.0) for of_size in found]
         slopes = [slope(sizes, seconds, *ends) for ends in ((0, -1), (-2, -1))]
         projected = seconds[-1] * (FULL / sizes[-1]) ** max(1.0, slopes[1] or 1.0)
-        row = {"what": what, **dict(zip(columns, seconds, strict=True)), "slope": slopes[0]}
-        rows.append({**row, "363 h, core h": projected * jobs / 3600})
-    for column in ("CPU s", "peak MB", "disk MB"):
+        row = {"what": what, **dict(zip(columns, seconds, strict=True))}
+        rows.append(row | ({"slope": slopes[0], "363 h, core h": projected * jobs / 3600} if len(sizes) > 1 else {}))
+    for column in ("CPU s", "peak MB", "disk MB") if len(sizes) > 1 else ():
         values = [total[column] for total in totals]
         rate = slope(sizes, values, -2, -1) or 1.0
         power = max(1.0, rate) if column == "CPU s" else rate
         print(f"{column}: slope {rate:.2f}, at 363 h {values[-1] * (FULL / sizes[-1]) ** power:,.0f}", flush=True)
     shown = {"hours": "g", "all speech h": ".1f", **dict.fromkeys(("wall s", "CPU s", "peak MB", "disk MB"), ",.0f")}
     shown |= {"disk / audio": ".2f", "second start s": ".1f"}
-    steps = format_table(rows, {"what": "", **columns, "slope": ".2f", "363 h, core h": ".1f"}, markdown=True)
+    more = {"slope": ".2f", "363 h, core h": ".1f"} if len(sizes) > 1 else {}
+    steps = format_table(rows, {"what": "", **columns, **more}, markdown=True)
     return f"{format_table(totals, shown, markdown=True)}\n\n{steps}"
 
 
