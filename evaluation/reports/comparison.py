@@ -84,7 +84,7 @@ def paired_rates(
     list of (str, str, dict of str to Interval, str)
         For each other anonymiser and list its name, the list with the scenario, the differences by attacker with
         intervals and p-values, and the reason if there are none. The difference of the strongest attackers comes first.
-        With `holm`, p-values are corrected for the number of these first differences, all others for their own number.
+        P-values of these first differences are corrected for their number by `holm`, those of all others for theirs.
     """
     (base, first), *others = systems.items()
     config = first.raw.get("config") or {}
@@ -105,7 +105,7 @@ def paired_rates(
         for row in (*first.conditions, *results.conditions):
             if row.identity[:3] == (dataset, gender, common[-1]) and not (alike and row.attacker == names[0]):
                 pairs.setdefault(row.attacker, []).append(row)
-        gaps, problem = {}, ""
+        gaps, problem = dict[str, Interval](), ""
         try:
             for attacker, rows in pairs.items():
                 one, other = zip(rows, (folders[base], folders[name]), strict=True)
@@ -113,20 +113,12 @@ def paired_rates(
         except DataError as error:
             gaps, problem = {}, f"No paired differences: {error}"
         found.append((name, f"{name_list(dataset, gender)}, {common[-1]}", gaps, problem))
-    families: list[list[float]] = [[], []]
-    for _, _, gaps, _ in found:
-        for place, gap in enumerate(gaps.values()):
-            families[place > 0].append(gap.p_value)
-    corrected = [iter(holm(family).tolist()) for family in families]
-    return [
-        (
-            name,
-            where,
-            {of: replace(gap, p_value=next(corrected[place > 0])) for place, (of, gap) in enumerate(gaps.items())},
-            problem,
-        )
-        for name, where, gaps, problem in found
-    ]
+    for place in (slice(1), slice(1, None)):  # the strongest attackers, and all others
+        family = [(gaps, attacker) for _, _, gaps, _ in found for attacker in list(gaps)[place]]
+        corrected = holm([gaps[attacker].p_value for gaps, attacker in family]).tolist()
+        for (gaps, attacker), p_value in zip(family, corrected, strict=True):
+            gaps[attacker] = replace(gaps[attacker], p_value=p_value)
+    return found
 
 
 def samples_of(condition: Condition, folder: Path) -> list[Sample]:

@@ -19,7 +19,7 @@ _CENTRED = "subtracts from the scores of each model their mean (whole-list)"
 WORDS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
 AGAINST = {
     "SIMULATED speech": "SIMULATED speech: synthetic voices say nothing about human ones.",
-    "resemblance": "The anonymised recordings seem not to belong to their originals.",
+    "resemblance": "Some anonymised recordings seem not to belong to their originals.",
     "broken attackers": "Scores of some attackers are useless.",
     "attackers that failed": "Some attackers failed: the others may be weaker.",
     "attacker strength": "Attackers recognise even original speech poorly: others would find more.",
@@ -222,14 +222,14 @@ def errs(eer: Interval, n_target: float = math.nan) -> str:
     Examples
     --------
     >>> errs(Interval(0.006, 0.0, 0.13), 32), errs(Interval(0.006, 0.0, 0.13), 320)
-    ('makes hardly an error on these trials (the interval allows 1 of 7)', 'is wrong in 1 of 167 decisions')
+    ('makes hardly any errors on these trials (the interval allows 1 of 7)', 'is wrong in 1 of 167 decisions')
     >>> errs(Interval(0.0), 32)
     'makes no error on these trials'
     """
     if eer.value <= 0:
         return "makes no error on these trials"
     if eer.has_interval and eer.value * n_target < 1:
-        return f"makes hardly an error on these trials (the interval allows {one_of(eer.high, at_most=True)})"
+        return f"makes hardly any errors on these trials (the interval allows {one_of(eer.high, at_most=True)})"
     return f"is wrong in {one_of(eer.value)} decisions"
 
 

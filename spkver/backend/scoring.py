@@ -39,7 +39,8 @@ _SIDE = 256  # models, and segments, of one matrix product
 _FEW = 16  # trials: smaller blocks are scored pair by pair
 _TASK = 32e6  # bytes of rows in one task, or a little more
 
-_THIN, _FEWER = 8, 4  # models of a thin piece at most; thin pieces for each tile that takes their place
+_THIN = 8  # models: a piece of fewer is thin
+_FEWER = 4  # thin pieces for each tile that takes their place, or more
 _DENSE = 8  # a list with at least this part of all pairs is taken from the full product
 _CELLS = 1 << 22  # of the full product that are held at a time
 _PAIRED_NUMBERS = 1 << 21  # numbers of either side that are multiplied pair by pair

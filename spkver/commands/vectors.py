@@ -211,7 +211,7 @@ def score(
         click.echo(f"{text} of a part of this one, are not comparable with them", err=True)
         if (groups := _groups_that_never_meet(listed)) > 1:
             text = f"Warning: the trials fall into {groups} groups of models and segments that never meet, such as the"
-            text += " sexes: adapted to all at once, scores find fewer speakers; give each group a list of its own"
+            text += " sexes. Scores that adapt to all of them recognise fewer speakers: give each group its own list"
             click.echo(text, err=True)
 
 

@@ -466,7 +466,7 @@ def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
         "Asked whether an original and an anonymised recording are of the same person, the strongest"
     )
     # the upper end is 2.1 %
-    assert "makes hardly an error on these trials (the interval allows 1 of 47); a coin toss" in said
+    assert "makes hardly any errors on these trials (the interval allows 1 of 47); a coin toss" in said
 
 
 def test_averages_weigh_corpora_and_report_the_targets_reached() -> None:
