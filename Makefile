@@ -50,7 +50,7 @@ test: lint
 	$(PYTEST)
 
 test-all: lint
-	$(BIN)/python -m pytest -m "" --hypothesis-profile many
+	$(PYTEST) -m "" --hypothesis-profile many
 
 kernels: venv
 	$(BIN)/python tests/other_kernel.py -n $(WORKERS) --dist loadfile
