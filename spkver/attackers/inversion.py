@@ -35,12 +35,14 @@ from spkver.attackers.protocol import TrainingSet
 from spkver.audio import read_audio
 from spkver.datadir import DataDir
 
-VERSION = 2
+VERSION = 3
 """Version of this method; scores of other versions are not reused."""
 FOLDS = 5
 """Folds of background speakers."""
 NUMBERS = 5
 """Numbers, over the range of the anonymiser, that a reversal attack inverts tested recordings with."""
+ENROLLED = 2
+"""Anonymised versions of the enrolment that are inverted at most: more gain nothing (docs/studies/attackers.md)."""
 LEAST = 10
 """Fewest background recordings that an estimator can be trained on."""
 

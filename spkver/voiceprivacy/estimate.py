@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spkbase.errors import DataError
-from spkver.attackers import NUMBERS, needs_pieces
+from spkver.attackers import ENROLLED, NUMBERS, needs_pieces
 from spkver.voiceprivacy.choosing import attacker_specs, features_of
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, TwinConfig
@@ -79,10 +79,11 @@ def estimate(
         share = parts.get(name, count) / max(count, 1)
         plain += seconds * min(1.0, draws * share)
         anonymised += draws * share * seconds
-        inverted += draws * share * seconds * (side != "training")
+        undone = {"training": 0, "enrolment": min(draws, ENROLLED), "trials": draws}[side]
+        inverted += undone * share * seconds
         tried += seconds * (side == "trials")  # of one draw, see `Sets.tested_draws`
         made += size * share * (draws - (name in sets.versions))
-        derived += size * (draws * inverts * (side != "training") + NUMBERS * reverses * (side == "trials"))
+        derived += size * (undone * inverts + NUMBERS * reverses * (side == "trials"))
         derived += size * (1 + draws * share) * (name in parts and needs_pieces(sets.original[name]))
         recordings += count * (1 + draws * share)
         learnt += count * (min(1.0, draws * share) + draws * share) * (name in parts)

@@ -38,6 +38,7 @@ from spkbase.files import fingerprint, format_csv, write_text
 from spkbase.runs import Run, Stamp
 from spkbase.showing import one_line
 from spkver.attackers import (
+    ENROLLED,
     LEAST_SPEAKERS,
     METHOD,
     OF_THE_RECORDING,
@@ -388,7 +389,7 @@ class _Planner:
     def inverted(self, inversion: Inversion, attack: Attack) -> Attack:
         """Return an attack with inverted enrolment and tests, which learns from original speech in every scenario."""
         training = replace(attack.training, on_anonymised=False)
-        enrolled = tuple(map(inversion.planned, attack.enrolment))
+        enrolled = tuple(map(inversion.planned, attack.enrolment[:ENROLLED]))
         return replace(
             attack, training=training, enrolment=enrolled, tested=inversion.planned(attack.tested, is_tested=True)
         )

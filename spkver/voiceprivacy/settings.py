@@ -42,7 +42,7 @@ class TwinConfig(AnonymizerConfig):
 
     name: str = ""
     training_level: Literal["utterance", "speaker"] = "utterance"
-    training_draws: int = 4
+    training_draws: int = 2
     trial_draws: int = 3
     enrolment_draws: int = 4
     shared_draws: bool = False
