@@ -137,8 +137,9 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
         figures = {"minima": (_minima, parts), "similarity": (_similarity, parts)}
         for name, (find, given) in {**figures, "order": (compare_scenarios, main_parts)}.items():
             work = partial(find, output=run.output, resampling=resampling)
-            found = Work(run.jobs).map(work, given, processes=True, description=f"evidence: {name}")
-            evidence[name] = [entry for entries in found for entry in entries]
+            last_first = given[::-1]  # both sexes take longest
+            found = list(Work(run.jobs).map(work, last_first, processes=True, description=f"evidence: {name}"))
+            evidence[name] = [entry for entries in found[::-1] for entry in entries]
         write_json(path, evidence)
 
     with run.timed("evaluation"):

@@ -69,6 +69,7 @@ def estimate(
     """
     specs = [spec for spec in attacker_specs(config).values() if spec.row]
     inverts, reverses = any(spec.inverts for spec in specs), any(spec.row.is_reversed for spec in specs if spec.row)
+    most = ENROLLED if all(spec.is_network for spec in specs if spec.inverts) else None
     plain = anonymised = inverted = tried = 0.0  # seconds of speech
     recordings = learnt = 0.0
     made = derived = 0.0  # bytes of WAV files with 16 bits
@@ -79,7 +80,7 @@ def estimate(
         share = parts.get(name, count) / max(count, 1)
         plain += seconds * min(1.0, draws * share)
         anonymised += draws * share * seconds
-        undone = {"training": 0, "enrolment": min(draws, ENROLLED), "trials": draws}[side]
+        undone = {"training": 0, "enrolment": min(draws, most or draws), "trials": draws}[side]
         inverted += undone * share * seconds
         tried += seconds * (side == "trials")  # of one draw, see `Sets.tested_draws`
         made += size * share * (draws - (name in sets.versions))

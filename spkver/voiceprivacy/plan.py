@@ -12,7 +12,8 @@ semi-informed  anonymised   anonymised   ASV_eval^anon
 
 ASV_eval is trained on original speech, ASV_eval^anon on the same speech anonymised, in several versions if the
 anonymiser is available. The key is always the key of the original trial list. If the enrolment is anonymised several
-times, an attacker enrols with all versions. Each version of the trials is scored separately, in its own folder.
+times, an attacker enrols with all versions; a network inverts two of them. Each version of the trials is scored
+separately, in its own folder.
 
     OUTPUT/lists/<trials>/    keys, speakers and sexes
     OUTPUT/plan.csv           the rows of the plan
@@ -362,7 +363,7 @@ class _Planner:
             if spec.row.is_reversed:
                 attack = replace(attack, variants=inversion.reversed(attack.tested))
             else:
-                attack = self.inverted(inversion, attack)
+                attack = self.inverted(inversion, attack, most=ENROLLED if spec.is_network else None)
         if whole is not None:
             inputs += [attack.scenario, sorted(set(attack.training.versions[0].speakers.values()))]
         elif isinstance(attacker, VectorAttacker) and not attacker.is_fitted:
@@ -386,10 +387,10 @@ class _Planner:
             self.speech[directory] = stamp_of(self.run, directory)
         return self.speech[directory]
 
-    def inverted(self, inversion: Inversion, attack: Attack) -> Attack:
+    def inverted(self, inversion: Inversion, attack: Attack, *, most: int | None) -> Attack:
         """Return an attack with inverted enrolment and tests, which learns from original speech in every scenario."""
         training = replace(attack.training, on_anonymised=False)
-        enrolled = tuple(map(inversion.planned, attack.enrolment[:ENROLLED]))
+        enrolled = tuple(map(inversion.planned, attack.enrolment[:most]))
         return replace(
             attack, training=training, enrolment=enrolled, tested=inversion.planned(attack.tested, is_tested=True)
         )
