@@ -139,6 +139,11 @@ class Inversion:
         assert known is not None  # see `why_not`
         return known
 
+    @property
+    def record(self) -> list[Any]:
+        """What inverted speech depends on besides the recordings."""
+        return [VERSION, self.known.inverse.anonymizer, list(self.known.bounds)]
+
     @cached_property
     def folder(self) -> Run:
         """The run in the folder of the estimator."""

@@ -359,7 +359,7 @@ class _Planner:
         if spec.row is not None and (spec.row.is_inverted or spec.row.is_reversed):
             name = background.anonymised[0].path.name
             inversion = self.inversions.setdefault(name, Inversion(background, self.run, self.seed))
-            record = {"anonymizer": [inversion.known.inverse.anonymizer, list(inversion.known.bounds)], "base": record}
+            record = {"inversion": inversion.record, "base": record}
             if spec.row.is_reversed:
                 attack = replace(attack, variants=inversion.reversed(attack.tested))
             else:
