@@ -116,5 +116,5 @@ start_slurm
 sed -n '/# slurm_cluster.py/,/time.sleep/s/^    //p' docs/cluster.md |
     sed 's/=16/=2/; s/64GB/2GB/; s/24:00:00/00:01:00/; s/jobs=8/jobs=2/' > "$folder/slurm_cluster.py"
 (cd "$folder/slurm" && on head "$bin/python" ../slurm_cluster.py > ../address 2> cluster.log) &
-until grep --quiet tcp "$folder/address"; do sleep 1; done
+until grep --quiet --no-messages tcp "$folder/address"; do sleep 1; done
 run_recipes slurm "$(cat "$folder/address")"
