@@ -183,7 +183,7 @@ class Inversion:
             "estimator.h5",
             make=make,
             read=warping.read_warp_estimator,
-            inputs=[VERSION, what, draws, seed, sorted(original.speakers.items())],
+            inputs=[self.record, draws, seed, sorted(original.speakers.items())],
             sources=recordings,
             libraries=_LIBRARIES,
             also=("undoing.json",),

@@ -61,7 +61,7 @@ docs/studies/attackers.md."""
 
 WITHOUT_NETWORK: tuple[str, ...] = (
     *("supervector-adapted", "supervector-single-test", "supervector-cosine", "gmm-svm-cms"),
-    *("supervector-adapted-inverted", "content"),
+    *("supervector-adapted-inverted", "content", "fusion"),
 )
 """Attackers that run by default where no network has weights."""
 

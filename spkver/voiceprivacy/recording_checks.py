@@ -192,14 +192,14 @@ def resemblance(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         is_none = nearer.mean() < 0.5 + 3.7 / np.sqrt(12 * len(nearer))
         is_error = is_none or (missed >= _SEVERAL and wrong >= _MANY)
         level = "error" if is_error else "warning" if missed >= _MISSED else "ok"
-        found.setdefault(level, []).append(twin.name if level == "ok" else f"{twin.name} ({100 * min(wrong, 1):.0f} %)")
+        name = twin.name if level == "ok" else f"{100 * min(wrong, 1):.0f} % of {twin.name}"
+        found.setdefault(level, []).append(name)
     for level, names in found.items():
-        text = "Recordings are nearer to their own originals than to other originals"
         if level == "ok":
-            text += f" in {few(names)}."
+            text = f"Recordings are nearer to their own originals than to other originals in {few(names)}."
         else:
-            text += f", but not in {few(names)}: files are exchanged, or hold no speech, or other"
-            text += " words. Listen to some, and check wav.scp."
+            text = f"{few(names)} are no nearer to their own originals than to other originals: files are exchanged, or"
+            text += " hold no speech, or other words. Listen to some, and check wav.scp."
         yield Finding(level, "resemblance", text)
 
 
