@@ -220,6 +220,16 @@ def test_the_evaluation_tells_inverting_attackers_from_others(originals, tmp_pat
     assert stamps(before) == before
 
 
+@pytest.mark.parametrize(("is_network", "versions"), [(False, 3), (True, 2)])
+def test_networks_enrol_with_two_inverted_versions_and_others_with_all(
+    originals, tmp_path, monkeypatch, is_network, versions
+):
+    monkeypatch.setattr("spkver.attackers.registry.Spec.is_network", property(lambda spec: is_network))
+    options = {"attackers": "[gmm-ubm-inverted]", "lists": "[f]", "anonymizer__enrolment_draws": 3}
+    evaluated(originals, tmp_path / "out", "--suffix", "_mcadams", evaluation__resamples=0, **options)
+    assert len(list(tmp_path.glob("out/data/tiny_test_enrolls_mcadams*-inverted/wav"))) == versions
+
+
 def test_a_reversal_takes_the_largest_score_over_several_inversions(originals, tmp_path):
     """Brute force: the attacker itself on each inverted version of the trials, against original enrolment."""
     names, out = ("supervector-adapted", "supervector-adapted-reversed"), tmp_path / "out"
