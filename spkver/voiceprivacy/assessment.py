@@ -137,8 +137,8 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
         figures = {"minima": (_minima, parts), "similarity": (_similarity, parts)}
         for name, (find, given) in {**figures, "order": (compare_scenarios, main_parts)}.items():
             work = partial(find, output=run.output, resampling=resampling)
-            last_first = given[::-1]  # both sexes take longest
-            found = list(Work(run.jobs).map(work, last_first, processes=True, description=f"evidence: {name}"))
+            longest_first = given[::-1]  # the list of both sexes comes last
+            found = list(Work(run.jobs).map(work, longest_first, processes=True, description=f"evidence: {name}"))
             evidence[name] = [entry for entries in found[::-1] for entry in entries]
         write_json(path, evidence)
 
