@@ -41,7 +41,7 @@ FOLDS = 5
 """Folds of background speakers."""
 NUMBERS = 5
 """Numbers, over the range of the anonymiser, that a reversal attack inverts tested recordings with."""
-ENROLMENT_VERSIONS = 2
+INVERTED_DRAWS = 2
 """Anonymised versions of the enrolment that a network inverts; more gain nothing: docs/studies/attackers.md."""
 LEAST = 10
 """Fewest background recordings that an estimator can be trained on."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spkbase.errors import DataError
-from spkver.attackers import ENROLMENT_VERSIONS, NUMBERS, needs_pieces
+from spkver.attackers import INVERTED_DRAWS, NUMBERS, needs_pieces
 from spkver.voiceprivacy.choosing import attacker_specs, features_of
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, TwinConfig
@@ -69,7 +69,7 @@ def estimate(
     """
     specs = [spec for spec in attacker_specs(config).values() if spec.row]
     inverts, reverses = any(spec.inverts for spec in specs), any(spec.row.is_reversed for spec in specs if spec.row)
-    most = ENROLMENT_VERSIONS if all(spec.is_network for spec in specs if spec.inverts) else None
+    most = INVERTED_DRAWS if all(spec.is_network for spec in specs if spec.inverts) else None
     plain = anonymised = inverted = tried = 0.0  # seconds of speech
     recordings = learnt = 0.0
     made = derived = 0.0  # bytes of WAV files with 16 bits

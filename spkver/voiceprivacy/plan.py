@@ -39,7 +39,7 @@ from spkbase.files import fingerprint, format_csv, write_text
 from spkbase.runs import Run, Stamp
 from spkbase.showing import one_line
 from spkver.attackers import (
-    ENROLMENT_VERSIONS,
+    INVERTED_DRAWS,
     LEAST_SPEAKERS,
     METHOD,
     OF_THE_RECORDING,
@@ -363,7 +363,7 @@ class _Planner:
             if spec.row.is_reversed:
                 attack = replace(attack, variants=inversion.reversed(attack.tested))
             else:
-                attack = self.inverted(inversion, attack, most=ENROLMENT_VERSIONS if spec.is_network else None)
+                attack = self.inverted(inversion, attack, most=INVERTED_DRAWS if spec.is_network else None)
         if whole is not None:
             inputs += [attack.scenario, sorted(set(attack.training.versions[0].speakers.values()))]
         elif isinstance(attacker, VectorAttacker) and not attacker.is_fitted:
