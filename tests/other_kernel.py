@@ -22,7 +22,7 @@ NUMERICAL = (
     *("test_extraction", "test_vad", "test_feature_golden", "test_ubm", "test_statistics", "test_supervectors"),
     *("test_supervector_golden", "test_nap", "test_svm", "test_scoring", "test_mcadams", "test_prediction"),
     *("test_classic", "test_one_blas_thread", "test_transforms", "test_transforms_golden", "test_chain"),
-    *("test_chain_golden", "test_filterbanks"),
+    *("test_chain_golden", "test_filterbanks", "test_adapted"),
 )
 # what NumPy calls instructions beyond those of Haswell, and beyond those of Prescott; the names changed with NumPy 2.4
 AVX512 = ("X86_V4", "AVX512_ICL", "AVX512_SPR", "AVX512F", "AVX512CD", "AVX512_SKX", "AVX512_CLX", "AVX512_CNL")

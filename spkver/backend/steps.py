@@ -36,6 +36,7 @@ from spkver.backend.scoring import check_codes, pair_products, score_trials
 from spkver.backend.svm import SvmConfig, train_svms
 from spkver.vectors import Supervectors
 
+_ROWS = 48  # rows that are multiplied together where none may depend on the others: whole tiles of every BLAS kernel
 _SAME = 1e-12  # of the longest enrolled vector: what is left of a vector without a mean is rounding
 
 Need = Literal["speakers", "sessions", "adapt"]
@@ -55,7 +56,6 @@ ALIASES = {"center": "centre", "lnorm": "length"}
 """Other names of steps."""
 
 
-@one_blas_thread()
 def adapted_cosine_scores(
     sessions: Sessions,
     tests: NDArray,
@@ -130,35 +130,43 @@ def adapted_cosine_scores(
     if len(sessions.counts) < 2:
         text = "adapted scores subtract the mean of the other models, and there is one model"
         raise DataError(text, remedy="use cosine, or give trials of more models")
-    origin = sessions.means.mean(axis=0)  # less is lost by rounding near it; no score depends on it
-    enrolled, tested = sessions.vectors - origin, tests - origin
-    share = 1.0  # of e0 in t0
-    if whole_list:  # t - t0 = (T + 1) / T (t - (s + e0) / (T + 1)), s the sum of all tested vectors: t itself drops out
-        share = 1 / (len(tests) + 1)
-        tested -= share * tested.sum(axis=0)
-    beyond = np.zeros(len(tests))  # squared length outside the space of the enrolled, where W is the identity
-    if len(enrolled) < sessions.dimension:
-        basis, coordinates = np.linalg.qr(enrolled.T)
-        inside = _products(tested, basis, whole_list)
-        beyond = ((tested - _products(inside, basis.T, whole_list)) ** 2).sum(axis=1)
-        enrolled, tested = coordinates.T, inside
-    least = _SAME * float(row_norms(sessions.vectors).max())
+    from scipy.linalg import solve_triangular  # before the limit, which holds for libraries that are loaded
+
     scores = np.empty(len(models))
-    for model in np.unique(models):
-        trials, own = np.flatnonzero(models == model), sessions.models == model
-        others = Sessions(enrolled[~own], sessions.models[~own] - (sessions.models[~own] > model))
-        centre = others.means.mean(axis=0)
-        root = _root(others, centre, prior, least)
-        moved = enrolled[own] - centre
-        mean = to_unit(moved, _lengths(moved, 0.0, least, "enrolled vector")).mean(axis=0)[None]
-        _lengths(mean, 0.0, _SAME, "mean of a model")
-        mean = mean @ root
-        rows = segments[trials]
-        moved = tested[rows] - share * centre
-        _lengths(moved, beyond[rows], least, "tested vector")
-        moved = _products(moved, root, whole_list)
-        scores[trials] = (moved * mean).sum(axis=1) / np.linalg.norm(mean)
-        scores[trials] /= _lengths(moved, beyond[rows], 0.0, "tested vector")
+    with one_blas_thread():
+        origin = sessions.means.mean(axis=0)  # less is lost by rounding near it; no score depends on it
+        enrolled, tested = sessions.vectors - origin, tests - origin
+        share = 1.0  # of e0 in t0
+        if whole_list:  # t - t0 = (T + 1) / T (t - (s + e0) / (T + 1)), s the sum of all tested vectors: t drops out
+            share = 1 / (len(tests) + 1)
+            tested -= share * tested.sum(axis=0)
+        beyond = np.zeros(len(tests))  # squared length outside the space of the enrolled, where W is the identity
+        if len(enrolled) < sessions.dimension:
+            basis, coordinates = np.linalg.qr(enrolled.T)
+            inside = _by_rows(lambda rows: rows @ basis, tested, whole_list)
+            outside = tested - _by_rows(lambda rows: rows @ basis.T, inside, whole_list)
+            beyond = (outside**2).sum(axis=1)
+            enrolled, tested = coordinates.T, inside
+        least = _SAME * float(row_norms(sessions.vectors).max())
+        for model in np.unique(models):
+            trials, own = np.flatnonzero(models == model), sessions.models == model
+            others = Sessions(enrolled[~own], sessions.models[~own] - (sessions.models[~own] > model))
+            centre = others.means.mean(axis=0)
+            factor = np.linalg.cholesky(_spread(others, centre, prior, least))
+
+            def whiten(rows: Floats, factor: NDArray = factor) -> Floats:
+                return np.asarray(solve_triangular(factor, rows.T, lower=True, check_finite=False)).T
+
+            moved = enrolled[own] - centre
+            mean = to_unit(moved, _lengths(moved, 0.0, least, "enrolled vector")).mean(axis=0)[None]
+            _lengths(mean, 0.0, _SAME, "mean of a model")
+            mean = whiten(mean)
+            rows = segments[trials]
+            moved = tested[rows] - share * centre
+            _lengths(moved, beyond[rows], least, "tested vector")
+            moved = _by_rows(whiten, moved, whole_list)
+            scores[trials] = (moved * mean).sum(axis=1) / np.linalg.norm(mean)
+            scores[trials] /= _lengths(moved, beyond[rows], 0.0, "tested vector")
     return np.clip(scores, -1.0, 1.0)
 
 
@@ -424,8 +432,8 @@ class Step:
         return found if isinstance(found, tuple) else (found,)
 
 
-def _root(others: Sessions, centre: Floats, prior: float, least: float) -> Floats:
-    """Return a matrix A with A A^T = W^(-1) up to a scale, so that cosines after it are those after W^(-1/2)."""
+def _spread(others: Sessions, centre: Floats, prior: float, least: float) -> Floats:
+    """Return a multiple of W: cosines do not depend on its scale."""
     moved = others.vectors - centre
     unit = Sessions(to_unit(moved, np.maximum(row_norms(moved), least)), others.models)
     differences = unit.vectors - unit.means[unit.models]
@@ -433,12 +441,16 @@ def _root(others: Sessions, centre: Floats, prior: float, least: float) -> Float
     matrix = np.eye(unit.dimension)  # W is proportional to I + S / (p trace(S) / n)
     if free > 0 and total > _SAME**2 * len(differences):
         matrix += differences.T @ differences * (free / (prior * total))
-    return np.linalg.inv(np.linalg.cholesky(matrix)).T
+    return matrix
 
 
-def _products(vectors: Floats, matrix: Floats, together: bool) -> Floats:
-    """Return vectors @ matrix, or each row on its own: its bits are then the same whatever the others are."""
-    return vectors @ matrix if together else np.matmul(vectors[:, None, :], matrix)[:, 0]
+def _by_rows(function: Callable[[Floats], Floats], vectors: Floats, together: bool) -> Floats:
+    """Apply a function to all vectors, or to 48 at a time, filled up with zeros, so that no row depends on another."""
+    if together or not len(vectors):
+        return function(vectors)
+    filled = np.zeros((-(-len(vectors) // _ROWS) * _ROWS, vectors.shape[1]))
+    filled[: len(vectors)] = vectors
+    return np.concatenate([function(rows) for rows in np.split(filled, len(filled) // _ROWS)])[: len(vectors)]
 
 
 def _lengths(vectors: NDArray, beyond: NDArray | float, least: float, what: str) -> Floats:

@@ -114,6 +114,24 @@ def test_a_single_test_has_the_same_bits_whatever_else_is_tested(chain):
     np.testing.assert_array_equal(scores(range(18), other)[4], whole[4])
 
 
+@pytest.mark.parametrize(
+    ("n_models", "per_model", "dimension"), [(6, 5, 700), (5, 30, 129), (6, 60, 513), (3, 100, 290)]
+)
+def test_a_single_test_has_the_same_bits_in_blocks_of_any_size(n_models, per_model, dimension):
+    enrolled, models, _ = _draw(n_models, per_model, dimension)
+    tests = np.random.default_rng(1).standard_normal((70, dimension))
+
+    def scores(rows):
+        pairs = _all_pairs(n_models, len(rows))
+        found = adapted_cosine_scores(Sessions(enrolled, models), tests[rows], *pairs, whole_list=False)
+        return found.reshape(n_models, len(rows))
+
+    whole = scores(np.arange(70))
+    for size in (1, 23, 48, 49, 69):
+        rows = np.random.default_rng(size).permutation(70)[:size]
+        np.testing.assert_array_equal(scores(rows), whole[:, rows])
+
+
 def test_what_cannot_be_adapted_is_one_clear_error():
     enrolled, models, tests = _draw(5, 2, 4)
     pairs = np.zeros(3, int), np.arange(3)
