@@ -117,7 +117,7 @@ def _blocks(signals: Iterable[_Framed]) -> Iterator[list[_Piece]]:
     size = 0
     for signal in signals:
         for start, stop in chunk_bounds(len(signal.frames), _FRAMES):
-            if block and (size >= _FRAMES // 2 or block[0][0].length != signal.length):
+            if block and (size >= _FRAMES or block[0][0].length != signal.length):
                 yield block
                 block, size = [], 0
             block.append((signal, start, stop))
