@@ -1,7 +1,7 @@
 """Anonymisers: baselines and users' plug-ins, their random numbers, and known inverses.
 
-Each anonymiser is a function ``samples, rate, utterance, rng -> samples``. Anonymisers with one number per recording
-can be inverted once the number is known:
+Each anonymiser is a function ``samples, rate, utterance, rng -> samples``. Some can be inverted once a number of the
+recording is known:
 
 ========== ======== ========================================= ===========================================
 anonymiser number   effect                                    inverse
@@ -9,6 +9,7 @@ anonymiser number   effect                                    inverse
 mcadams    alpha    moves a pole at the angle w to w**alpha   moving it to w**(1 / alpha)
 vtln       warp     warps the envelope by the bilinear map    the map of -warp
 resampling speed    plays so many times as fast               playing 1 / speed times as fast
+world      formants scales the frequencies of the envelope    scaling by 1 / formants; F0 stays as it is
 ========== ======== ========================================= ===========================================
 
 Other anonymisers have no known inverse: an attacker has to learn one, see `evaluation.embeddings`.
@@ -217,6 +218,27 @@ def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]
     J. Qian, H. Du, J. Hou, L. Chen, T. Jung, X.-Y. Li, Hidebehind: enjoy voice input with voiceprint unclonability and
     anonymity, SenSys 2018.
     """
+    return _read_envelope(
+        samples, rate, lambda omega: omega + 2 * np.arctan2(size * np.sin(omega), 1 - size * np.cos(omega))
+    )
+
+
+def scale_envelope(samples: NDArray[Any], rate: int, factor: float) -> NDArray[Any]:
+    """Scale the frequencies of the spectral envelope by a factor, as `world` scales formants; see `warp_envelope`.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n,)
+        At least 32 ms.
+    rate : int [Hz]
+    factor : float
+        Above 0; 1 / factor inverts it, except for frequencies that it moves beyond half the rate.
+    """
+    return _read_envelope(samples, rate, lambda omega: np.minimum(omega / factor, np.pi))
+
+
+def _read_envelope(samples: NDArray[Any], rate: int, source: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+    """Give a signal the envelope whose value at omega is that of its own at source(omega)."""
     from scipy.signal import ShortTimeFFT
     from scipy.signal.windows import hann
 
@@ -230,9 +252,7 @@ def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]
     cepstrum[order + 1 : length - order] = 0  # the envelope is smooth: its high quefrencies are left out
     envelope = np.fft.rfft(cepstrum, axis=0).real
     bins = np.arange(len(spectrum))
-    omega = np.pi * bins / bins[-1]
-    source = omega + 2 * np.arctan2(size * np.sin(omega), 1 - size * np.cos(omega))
-    warped = _read_between(envelope.T, source / np.pi * bins[-1]).T
+    warped = _read_between(envelope.T, source(np.pi * bins / bins[-1]) / np.pi * bins[-1]).T
     return np.asarray(transform.istft(spectrum * np.exp(warped - envelope), k1=len(samples)))
 
 
@@ -291,7 +311,7 @@ def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Ano
     if config.name == "command":
         check_places(config.command, ("input", "output", "utterance", "rate", "seed"), ("input", "output"))
         return partial(_by_command, template=config.command, folder=folder)
-    if config.name in INVERSES:
+    if config.name in _CHANGES:
         return partial(_by_one_number, config=config)
     if config.name == "none":
         return none
@@ -305,7 +325,7 @@ def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Ano
 @one_line
 @dataclass(frozen=True)
 class Inverse:
-    """An anonymiser with one number per recording, and its inverse.
+    """An anonymiser that is known but for one number per recording, and its inverse.
 
     Attributes
     ----------
@@ -365,6 +385,13 @@ INVERSES = {
         draw=log_uniform,
         apply=_each(change_speed),
         undo=_each(lambda samples, rate, value: change_speed(samples, rate, 1 / value)),
+        bounds=lambda bounds: bounds,
+    ),
+    "world": Inverse(  # its other number, the factor of F0, hides less; and the vocoder itself would be slow
+        *("world", "formants"),
+        draw=log_uniform,
+        apply=_each(scale_envelope),
+        undo=_each(lambda samples, rate, value: scale_envelope(samples, rate, 1 / value)),
         bounds=lambda bounds: bounds,
     ),
 }

@@ -59,7 +59,10 @@ def test_an_all_pole_signal_comes_back(alpha):
     assert np.abs(back).max() <= 1
 
 
-@pytest.mark.parametrize(("name", "value"), [("vtln", 0.1), ("vtln", -0.1), ("resampling", 0.8), ("resampling", 1.25)])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("vtln", 0.1), ("vtln", -0.1), ("resampling", 0.8), ("resampling", 1.25), ("world", 0.8), ("world", 1.25)],
+)
 def test_other_inverses(name, value):
     samples, inverse = resonant(700, 1600, 2600), INVERSES[name]
     changed = inverse.apply([samples], [RATE], [value])[0]
@@ -69,7 +72,22 @@ def test_other_inverses(name, value):
     assert isinstance(inverse.undo([samples[:5]], [RATE], [value])[0], DataError) or name == "resampling"
 
 
-@pytest.mark.parametrize("name", INVERSES)
+def test_formants_are_scaled_as_world_scales_them():
+    pytest.importorskip("pyworld")
+    from spkver.anonymization import make_anonymizer
+
+    pulses = (np.arange(RATE) % 107 == 0).astype(float)
+    for frequency in (700, 1600, 2600):
+        radius = np.exp(-np.pi * 120 / RATE)
+        pulses = lfilter([1], [1, -2 * radius * np.cos(2 * np.pi * frequency / RATE), radius**2], pulses)
+    samples = (0.5 * pulses / np.abs(pulses).max()).astype(np.float32)
+    config = AnonymizerConfig("world", pitch=(1.0, 1.0), formants=(1.2, 1.2))
+    expected = make_anonymizer(config)(samples, RATE, "u", np.random.default_rng(0))
+    found = INVERSES["world"].apply([samples], [RATE], [1.2])[0]
+    assert apart(expected, samples) > 2 * apart(expected, found)
+
+
+@pytest.mark.parametrize("name", ["mcadams", "vtln", "resampling"])
 def test_numbers_are_drawn_as_the_anonymiser_draws_them(name):
     from spkver.anonymization import make_anonymizer
 
