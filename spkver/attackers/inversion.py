@@ -35,18 +35,18 @@ from spkver.attackers.protocol import TrainingSet
 from spkver.audio import read_audio
 from spkver.datadir import DataDir
 
-VERSION = 3
+VERSION = 4
 """Version of this method; scores of other versions are not reused."""
 FOLDS = 5
 """Folds of background speakers."""
-NUMBERS = 5
-"""Numbers, over the range of the anonymiser, that a reversal attack inverts tested recordings with."""
+NUMBERS = 3
+"""Numbers, in the middle of equal parts of the anonymiser's range, that a reversal inverts tested recordings with."""
 INVERTED_DRAWS = 2
 """Anonymised versions of the enrolment that a network inverts; more gain nothing: docs/studies/attackers.md."""
 LEAST = 10
 """Fewest background recordings that an estimator can be trained on."""
 
-_DRAWS, _MOST_DRAWS = 1200, 6  # anonymised versions to aim at, and of one recording at most
+_DRAWS, _MOST_DRAWS = 600, 6  # anonymised versions to aim at, and of one recording at most
 _KEY = 8  # digits of a key
 _MOST = 4000  # background recordings to invert at most, for the folds of a fusion
 _WARPING = "estimating the warp"
@@ -250,7 +250,8 @@ class Inversion:
         """Return the directories in which tested recordings are inverted, all of them with one number each."""
         low, high = self.known.inverse.bounds(self.known.bounds)
         found = []
-        for place, number in enumerate(np.linspace(low, high, NUMBERS).tolist(), 1):
+        for place in range(1, NUMBERS + 1):
+            number = low + (high - low) * (place - 0.5) / NUMBERS
             folder = self.run.path(f"data/{self._label(tested)}-reversed{place}")
             recordings = {name: folder / "wav" / f"{name}.wav" for name in tested.recordings}
             found.append(replace(tested, path=folder, recordings=recordings))

@@ -33,7 +33,7 @@ _ORDER = 20
 _QUIET = 10**-3.5  # share of the energy of loud frames; quieter frames are skipped
 _LOWEST, _HIGHEST = 60.0, 0.475  # Hz, share of the rate
 _FRAMES = 4096  # at a time
-_MOST = 400  # frames to analyse, evenly over the recording: it has one number, however long it is
+_MOST = 100  # frames to analyse, evenly over the recording: it has one number, however long it is
 
 FACTS = ("cues", "width", "ridge", "rmse", "spread")
 _ARRAYS = ("centre", "scale", "points", "weights", "means", "bounds")
