@@ -164,8 +164,8 @@ CATALOGUE: dict[str, CatalogueRow] = {
             *("inverted", 6),
         ),
         _rows("supervector-cosine", "a statistical model of each voice, by projected supervectors", "inverted", 6),
-        # python -m benchmarks.speed extractors
-        _rows("campplus[:WEIGHTS]", "a neural network, CAM++ of 2023", _NETWORK, 38, True),
+        # python -m benchmarks.speed extractors, on words of 2 s; longer recordings take a fifth less
+        _rows("campplus[:WEIGHTS]", "a neural network, CAM++ of 2023", _NETWORK, 48, True),
         _rows("ge2e[:WEIGHTS]", "a neural network, GE2E of 2018", _NETWORK, 16, True),
         _rows("onnx:FILE", "a neural network, from an ONNX file", network=True),
         _rows("extractor:EXTRACTOR", "vectors of an extractor, as spkver embed takes it"),

@@ -17,9 +17,9 @@ from spkver.voiceprivacy.choosing import attacker_specs, features_of
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, TwinConfig
 
-_ANONYMISING = {"mcadams": 10, "vtln": 30, "world": 200, "resampling": 1}
-_INVERTING, _REVERSING, _ADAPTING = 48, 27, 2  # a reversal needs no estimate of the number
-_ESTIMATOR, _CHAINS, _START = 120, 0.007, 20  # s for a training set, for a vector that chains are chosen on, fixed
+_ANONYMISING = {"mcadams": 15, "vtln": 30, "world": 200, "resampling": 1}
+_INVERTING, _REVERSING, _ADAPTING = 42, 28, 2  # a reversal needs no estimate of the number
+_ESTIMATOR, _CHAINS, _START = 20, 0.007, 20  # s for a training set, for a vector that chains are chosen on, fixed
 _MAIN, _WORKER, _RECORDING = (0.4e9, 1.2e9), (0.15e9, 0.35e9), 3e3  # bytes, without and with networks; in lists
 _FRAMES = 100  # in a second
 
