@@ -53,7 +53,7 @@ _ENDINGS = {
 
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
-    *("campplus-adapted-inverted", "campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
+    *("campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
     "content",
 )
 """Attackers that run by default. Each is the strongest at its level of knowledge on some set, or unlike all others:

@@ -224,7 +224,7 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
     absent = registry.absent_attackers()
-    assert {"campplus", "campplus-adapted", "campplus-adapted-inverted"} <= set(absent)
+    assert {"campplus", "campplus-adapted", "campplus-enrolled-plda-inverted"} <= set(absent)
     assert not any("ge2e" in name for name in registry.default_attackers())
     assert {"gmm-ubm", "ivector-adapted"} <= set(registry.named_only())
     assert not any(name.startswith(("campplus", "ge2e")) for name in registry.named_only())
@@ -234,7 +234,7 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     assert registry.default_attackers() == registry.WITHOUT_NETWORK
     (tmp_path / "pretrained.pt").write_bytes(b"no network")
     instead = registry.default_attackers()  # the second network, where the first is not there
-    assert {"ge2e", "ge2e-adapted", "ge2e-adapted-inverted", "ge2e-adapted-reversed"} <= set(instead)
+    assert {"ge2e", "ge2e-adapted", "ge2e-enrolled-plda-inverted", "ge2e-adapted-reversed"} <= set(instead)
     assert [name.replace("ge2e", "campplus") for name in instead] == list(registry.DEFAULT)
     (tmp_path / "campplus_cn_en_common.pt").write_bytes(b"no network")
     assert "campplus" not in registry.absent_attackers()
