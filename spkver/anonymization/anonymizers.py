@@ -218,7 +218,7 @@ def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]
     J. Qian, H. Du, J. Hou, L. Chen, T. Jung, X.-Y. Li, Hidebehind: enjoy voice input with voiceprint unclonability and
     anonymity, SenSys 2018.
     """
-    return _read_envelope(
+    return _move_envelope(
         samples, rate, lambda omega: omega + 2 * np.arctan2(size * np.sin(omega), 1 - size * np.cos(omega))
     )
 
@@ -234,11 +234,11 @@ def scale_envelope(samples: NDArray[Any], rate: int, factor: float) -> NDArray[A
     factor : float
         Above 0; 1 / factor inverts it, except for frequencies that it moves beyond half the rate.
     """
-    return _read_envelope(samples, rate, lambda omega: np.minimum(omega / factor, np.pi))
+    return _move_envelope(samples, rate, lambda omega: np.minimum(omega / factor, np.pi))
 
 
-def _read_envelope(samples: NDArray[Any], rate: int, source: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-    """Give a signal the envelope whose value at omega is that of its own at source(omega)."""
+def _move_envelope(samples: NDArray[Any], rate: int, source: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+    """Return a signal whose envelope at omega is the original envelope at source(omega)."""
     from scipy.signal import ShortTimeFFT
     from scipy.signal.windows import hann
 
@@ -325,7 +325,7 @@ def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Ano
 @one_line
 @dataclass(frozen=True)
 class Inverse:
-    """An anonymiser that is known but for one number per recording, and its inverse.
+    """An anonymiser and its inverse, given one number per recording; of WORLD, the factor of the formants alone.
 
     Attributes
     ----------
@@ -387,7 +387,7 @@ INVERSES = {
         undo=_each(lambda samples, rate, value: change_speed(samples, rate, 1 / value)),
         bounds=lambda bounds: bounds,
     ),
-    "world": Inverse(  # its other number, the factor of F0, hides less; and the vocoder itself would be slow
+    "world": Inverse(  # by the envelope of short frames, since the vocoder is slow; F0 is not inverted
         *("world", "formants"),
         draw=log_uniform,
         apply=_each(scale_envelope),

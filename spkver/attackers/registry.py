@@ -164,7 +164,7 @@ CATALOGUE: dict[str, CatalogueRow] = {
             *("inverted", 6),
         ),
         _rows("supervector-cosine", "a statistical model of each voice, by projected supervectors", "inverted", 6),
-        # python -m benchmarks.speed extractors, on words of 2 s; longer recordings take a fifth less
+        # python -m benchmarks.speed extractors; CAM++ between its 38 for 8 s and 56 for a run mostly of words of 2 s
         _rows("campplus[:WEIGHTS]", "a neural network, CAM++ of 2023", _NETWORK, 48, True),
         _rows("ge2e[:WEIGHTS]", "a neural network, GE2E of 2018", _NETWORK, 16, True),
         _rows("onnx:FILE", "a neural network, from an ONNX file", network=True),

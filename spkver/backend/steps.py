@@ -36,7 +36,7 @@ from spkver.backend.scoring import check_codes, pair_products, score_trials
 from spkver.backend.svm import SvmConfig, train_svms
 from spkver.vectors import Supervectors
 
-_ROWS = 48  # rows that are multiplied together where none may depend on the others: whole tiles of every BLAS kernel
+_ROWS = 48  # rows multiplied together where none may depend on the others: a multiple of the tiles of BLAS kernels
 _SAME = 1e-12  # of the longest enrolled vector: what is left of a vector without a mean is rounding
 
 Need = Literal["speakers", "sessions", "adapt"]

@@ -7,7 +7,13 @@ import pytest
 from scipy.signal import lfilter
 
 from spkbase.errors import DataError
-from spkver.anonymization.anonymizers import AnonymizerConfig, import_world, make_anonymizer, warp_envelope
+from spkver.anonymization.anonymizers import (
+    AnonymizerConfig,
+    import_world,
+    make_anonymizer,
+    scale_envelope,
+    warp_envelope,
+)
 
 RATE = 16000
 
@@ -73,6 +79,13 @@ def test_vtln_without_a_warp_gives_the_samples_back():
     samples = buzz(125, 2000)
     found = warp_envelope(samples, RATE, 0.0)
     np.testing.assert_allclose(found, samples, atol=1e-9)
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.25])
+def test_the_envelope_is_scaled_and_pitch_kept(factor):
+    found = scale_envelope(buzz(125, 2000), RATE, factor)
+    assert abs(envelope_peak(found) - 2000 * factor) < 130
+    assert abs(peak_of(found, 60, 190) - 125) < 1.5
 
 
 def test_world_scales_pitch_and_formants():
