@@ -4,7 +4,7 @@
     python -m benchmarks.golden_outputs compare OLD NEW
 
 `make` runs the four recipes of RSR2015 on simulated speech (and on a tree of RSR2015 part 1,
-which `recipes/rsr2015/dspspeech20.py` makes of real speech), the demo, with ``--public`` the
+which `benchmarks/dspspeech20.py` makes of real speech), the demo, with ``--public`` the
 evaluation of public speech, and commands on what they wrote, each as a process of its own, whose seconds and peak
 memory stand in ``times.json``. `compare` reads both folders file by file: arrays of HDF5, pixels of PNG, the words of
 pages and all other files must be equal, numbers of JSON within 1e-12; logs, dates and what only keeps a run's books do
@@ -220,7 +220,7 @@ def main() -> None:
     made = actions.add_parser("make")
     made.add_argument("folder", type=Path)
     made.add_argument("--corpus", type=Path, help="tree of RSR2015 part 1")
-    made.add_argument("--public", type=Path, help="folder of recipes/voiceprivacy/public_speech.py")
+    made.add_argument("--public", type=Path, help="folder of benchmarks/public_speech.py")
     compared = actions.add_parser("compare")
     compared.add_argument("old", type=Path)
     compared.add_argument("new", type=Path)

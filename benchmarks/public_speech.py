@@ -2,13 +2,14 @@
 
     git clone https://github.com/resemble-ai/Resemblyzer
     git clone https://github.com/zhongyuchen/DSPSpeech-20
-    python recipes/voiceprivacy/public_speech.py OUTPUT --librispeech Resemblyzer --dspspeech DSPSpeech-20
+    python -m benchmarks.public_speech OUTPUT --librispeech Resemblyzer --dspspeech DSPSpeech-20
 
 ``libri10_test`` is the part of LibriSpeech (CC BY 4.0) in the examples of Resemblyzer: ten speakers of test-other with
 ten utterances each, the first three for enrolment. Its training set ``libri251`` has the first 8 s of one utterance of
 each of 251 speakers of train-clean-100. Neither is a set of the VoicePrivacy Challenge, so results do not compare with
 the challenge's. ``dsp_test`` has ten words of DSPSpeech-20 (MIT licence) in seven takes, three for enrolment; eleven of
-its 34 speakers are ``dsp_train``. ``config/public_speech.yaml`` assigns the training sets.
+its 34 speakers are ``dsp_train``. ``recipes/voiceprivacy/config/public_speech.yaml`` assigns the
+training sets.
 
 All utterances of a test speaker come from one chapter or one sitting, so the channel helps recognition.
 """

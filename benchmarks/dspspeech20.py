@@ -1,7 +1,7 @@
 """Arrange a public corpus of real speech like RSR2015 part 1: DSPSpeech-20, 34 speakers (MIT licence).
 
     git clone https://github.com/zhongyuchen/DSPSpeech-20
-    python recipes/rsr2015/dspspeech20.py DSPSpeech-20 OUTPUT
+    python -m benchmarks.dspspeech20 DSPSpeech-20 OUTPUT
 
 Ten words become sentences 001 to 010 and seven takes become sessions 01 to 07: sessions 01, 04 and 07 are for
 enrolment, the others for tests. Eleven speakers are background (m001 ...), the other 23 are enrolled and tested

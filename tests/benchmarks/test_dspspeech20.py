@@ -11,8 +11,8 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
+from benchmarks import dspspeech20
 from spkver.corpora.rsr2015 import read_rsr2015
-from spkver.recipes.rsr2015 import dspspeech20
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
+from benchmarks import public_speech
 from spkbase.configuration import load_config
 from spkver.datadir.reading import read_datadir
-from spkver.recipes.voiceprivacy import public_speech
 from spkver.voiceprivacy.sets import find_datasets
 from spkver.voiceprivacy.settings import Config
 
