@@ -59,10 +59,6 @@ COMMANDS = {
         "evaluation.commands.linkability:single_out",
         "How often exactly one speaker of a crowd is singled out.",
     ),
-    "linkability-batch": (
-        "evaluation.commands.linkability:batch",
-        "Linkability of all attackers against all anonymisers.",
-    ),
     "linkability-compare": (
         "evaluation.commands.linkability_compare:linkability_compare",
         "Agreement of runs on easy and hard speakers.",

@@ -11,7 +11,7 @@ WHOLE = (
     *("test_page", "test_plots", "test_transcription", "test_simulated", "test_simulated_voices"),
     *("test_attacker_runs", "test_evaluation_cli", "test_full_size"),
     *("test_packaging", "test_utility_pitch", "test_embed", "test_prepare", "test_several_systems"),
-    *("test_zebra_cli", "test_linkability_batch", "test_linkability_extras", "test_challenge"),
+    *("test_zebra_cli", "test_linkability_runs", "test_linkability_extras", "test_challenge"),
     *("test_no_silent_numbers", "test_document_examples", "test_help_texts", "test_demo"),
 )
 RANK = {name: number for number, name in enumerate(WHOLE)}

@@ -25,7 +25,6 @@ NOT_RUN = {
     r"(rank|page) ('?result|exp)": "results of whole evaluations: tests/recipes, tests/evaluation/challenges",
     "challenge": "a challenge with all its teams: tests/evaluation/challenges",
     "f0": "recordings: tests/evaluation/commands/test_utility_cli.py",
-    "linkability-batch": "ten seconds: tests/evaluation/commands/test_linkability_batch.py",
     "zebra -s -k": "names of options",
     "(wer|uar) --ref (neutral|ravdess|words)": "words and emotions of a corpus that is not here",
     r".*\$": "a loop of the shell over sets that are not here",

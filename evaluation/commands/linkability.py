@@ -1,12 +1,10 @@
-"""Commands on linkability: ``spkver-eval linkability``, ``linkability-extrapolate``, ``singling-out`` and
-``linkability-batch``."""
+"""Commands on linkability: ``spkver-eval linkability``, ``linkability-extrapolate`` and ``singling-out``."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from itertools import product
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,14 +14,12 @@ from numpy.typing import NDArray
 
 from evaluation import linkage, reports
 from evaluation.commands import shared
-from evaluation.commands.linkability_compare import linkability_compare
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors, warn_of_enrolled
 from evaluation.metrics import reversal
 from evaluation.trials import doubt_speakers, find_speakers
 from evaluation.uncertainty import Resampling
-from spkbase.configuration import load_config
 from spkbase.console import FILE, Command, choice_option, number_option, path_option, together, worker_options
-from spkbase.errors import ConfigError, DataError, errors_of
+from spkbase.errors import DataError, errors_of
 from spkbase.files import atomic_path, format_table
 from spkbase.plain_pickle import read_npz, read_torch
 from spkbase.work import Work
@@ -159,7 +155,7 @@ def linkability(resampling: Resampling, **options: Any) -> None:
         with atomic_path(options["output"] / IMPOSTORS) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, **{str(number): scores for number, scores in largest.items()})  # type: ignore[arg-type]
     if not shared.show_json(report, options["json_path"]):
-        click.echo(_summary(measured, report, click.get_current_context().obj))
+        click.echo(_summary(measured, report))
 
 
 @click.command(cls=Command)
@@ -217,76 +213,6 @@ def single_out(utterances: list[Any], resampling: Resampling, **options: Any) ->
         if found["value"] is not None:
             ends = f"[{found['low']:.4f}, {found['high']:.4f}]"
             click.echo(f"singling out, L = {name}: {found['value']:.4f} {ends}, chance {found['chance']:.4f}")
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What the file of linkability-batch holds: names, patterns of paths, and options of the two commands."""
-
-    attackers: tuple[str, ...] = ()
-    anonymisers: tuple[str, ...] = ()
-    originals: tuple[str, ...] = ()
-    enroll: str | None = None
-    test: str | None = None
-    scores: str | None = None
-    key: str | None = None
-    ranks: str | None = None
-    model_speakers: str | None = None
-    segment_speakers: str | None = None
-    options: dict[str, object] = field(default_factory=dict)
-    compare: dict[str, object] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in ("attackers", "anonymisers"):
-            given = getattr(self, name)
-            if not given or len(set(given)) < len(given) or any(set(one) & set("/\\=") for one in given):
-                raise ConfigError(f"{name} must be different names of folders, got {', '.join(given) or 'none'}")
-        if unknown := sorted(set(self.originals) - set(self.anonymisers)):
-            raise ConfigError(f"originals must be among the anonymisers, got {', '.join(unknown)}")
-
-
-@click.command("linkability-batch", cls=Command)
-@click.argument("config", type=FILE)
-@path_option("-o", "--output", required=True, help="Folder; each run gets ATTACKER/ANONYMISER in it.")
-def batch(config: Path, output: Path) -> None:
-    """Compute linkability for each attacker and anonymiser that the YAML file CONFIG names, then compare them.
-
-    Options are those of the commands linkability and linkability-compare by their names. Each folder holds the whole
-    curves of its run.
-
-    \b
-    attackers: [ECAPA, ResNet]
-    anonymisers: [orig, B3, B5]
-    originals: [orig]
-    enroll: vectors/{attacker}/{anonymiser}/enroll.npz
-    test: vectors/{attacker}/{anonymiser}/trial.npz
-    options: {utterances: [1, 3, 5], sizes: log, bootstrap: 1000, seed: 0}
-    compare: {permutations: 1000}
-
-    Example:
-      spkver-eval linkability-batch batch.yaml --output exp/linked
-    """
-    asked = load_config(Batch, file=config)
-    sources = {name: text for name, text in asdict(asked).items() if isinstance(text, str)}
-    runs, told = {}, set[str]()
-    for attacker, anonymiser in product(asked.attackers, asked.anonymisers):
-        paths = {
-            name: config.parent / text.replace("{attacker}", attacker).replace("{anonymiser}", anonymiser)
-            for name, text in sources.items()
-        }
-        folder = {"output": output / attacker / anonymiser}
-        runs[f"{attacker}/{anonymiser}"] = _parsed(linkability, paths | asked.options | folder, told=told)
-    words = [f"{name}={context.params['output']}" for name, context in runs.items()]
-    compare = {"original": asked.originals, **asked.compare, "output": output}
-    last = _parsed(linkability_compare, compare, *words)  # errors of options are found before anything long
-    for name, context in runs.items():
-        click.echo(f"{name}: ", nl=False)
-        with context:
-            click.Command.invoke(linkability, context)  # an error ends the whole batch
-    n_conditions = len(asked.attackers) * (len(asked.anonymisers) - len(asked.originals))
-    if n_conditions * max(1, len(next(iter(runs.values())).params["utterances"])) > 1:
-        with last:
-            click.Command.invoke(linkability_compare, last)
 
 
 def _numbers(given: list[Any]) -> list[int] | None:
@@ -404,8 +330,8 @@ def _write(measured: reports.Linkage, beyond: dict[int, reports.Beyond], options
     return measured.report | ({"extrapolation": reports.report_extrapolation(beyond)} if beyond else {})
 
 
-def _summary(measured: reports.Linkage, report: dict[str, Any], told: set[str] | None = None) -> str:
-    """A table of a few sizes of each number of utterances; in a batch none, and no note that was told before."""
+def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
+    """Return a table of a few sizes of each number of utterances; notes that several share come once."""
     rows = []
     names = ("size", "linkability", "low", "high", "chance")
     for number, curve in measured.curves.items():
@@ -420,9 +346,8 @@ def _summary(measured: reports.Linkage, report: dict[str, Any], told: set[str] |
     forms = {"utterances": "", "size": "", "linkability": ".4f", "low": ".4f", "high": ".4f", "chance": ".4g"}
     head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} "
     head += "speakers" if _are_speakers(measured.ranks) else "models"
-    lines = [f"{head}; ties {report['tie_rule']}, {report['estimator']}"]
-    if told is None:
-        told, lines = set(), [*lines, "", format_table(rows, forms)]
+    lines = [f"{head}; ties {report['tie_rule']}, {report['estimator']}", "", format_table(rows, forms)]
+    told = set[str]()
     for name, block in report["utterances"].items():
         bits = block["srd_mean_bits"]
         low, high = block["low"][-1], block["high"][-1]  # of the whole gallery, unless --sizes end before
@@ -463,18 +388,3 @@ def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:
         f"low and high: the span of the intervals of {', '.join(spanned)}",
         *notes,
     ]
-
-
-def _parsed(
-    command: click.Command, options: Mapping[str, Any], *words: str, told: set[str] | None = None
-) -> click.Context:
-    """Parse options, given by their names and values, as the command line of a command."""
-    line = list(words)
-    for option, value in options.items():
-        flag = f"--{option.replace('_', '-')}"
-        if isinstance(value, bool):
-            line += [flag] * value
-        else:
-            for one in value if isinstance(value, list | tuple) else [value]:
-                line += [flag, str(one)]
-    return command.make_context(f"spkver-eval {command.name}", line, obj=told)

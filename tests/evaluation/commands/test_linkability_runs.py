@@ -1,4 +1,4 @@
-"""Linkability of attackers against anonymisers from one file, and ranks that are taken up again."""
+"""Linkability of attackers against anonymisers, compared, and ranks that are taken up again."""
 
 import json
 import re
@@ -29,27 +29,21 @@ def folder(tmp_path):
     return tmp_path
 
 
-CONFIG = """
-attackers: [ECAPA, ResNet]
-anonymisers: [orig, B3, B5]
-originals: [orig]
-enroll: "{attacker}/{anonymiser}/enroll.npz"
-test: "{attacker}/{anonymiser}/trial.npz"
-options: {utterances: [3], bootstrap: 20, no_plots: true}
-compare: {permutations: 20}
-"""
+def measure_all(folder, utterances):
+    """Run linkability for each attacker and anonymiser; return the runs as linkability-compare names them."""
+    runs = []
+    for attacker in ("ECAPA", "ResNet"):
+        for name in NOISE:
+            source, output = folder / attacker / name, folder / "out" / attacker / name
+            sides = "--enroll", source / "enroll.npz", "--test", source / "trial.npz"
+            passes("linkability", *sides, "--utterances", utterances, "--bootstrap", 0, "--no-plots", "-o", output)
+            runs.append(f"{attacker}/{name}={output}")
+    return runs
 
 
-def test_a_batch_is_its_runs_and_their_comparison(folder):
-    (folder / "batch.yaml").write_text(CONFIG)
-    result = passes("linkability-batch", folder / "batch.yaml", "-o", folder / "out")
-    assert "ResNet/B5:" in result.stdout
-    passes(
-        "linkability", "--enroll", folder / "ECAPA/B3/enroll.npz", "--test", folder / "ECAPA/B3/trial.npz",
-        "--utterances", 3, "--bootstrap", 20, "--no-plots", "--output", folder / "single",
-    )  # fmt: skip
-    batched = folder / "out" / "ECAPA" / "B3"
-    assert (batched / "curve.csv").read_bytes() == (folder / "single" / "curve.csv").read_bytes()
+def test_comparison_has_both_factors_and_leaves_out_the_originals(folder):
+    runs = measure_all(folder, "3")
+    passes("linkability-compare", *runs, "--original", "orig", "--permutations", 20, "-o", folder / "out")
     compared = json.loads((folder / "out" / "comparison.json").read_text())
     assert compared["originals"] == ["orig"]
     assert {condition["anonymiser"] for condition in compared["conditions"]} == {"B3", "B5"}
@@ -62,46 +56,27 @@ def test_a_batch_is_its_runs_and_their_comparison(folder):
     assert "<svg" in text
 
 
-def test_a_batch_says_each_thing_once(folder):
-    """A line a number of utterances, with its interval; a note that all lengths and runs share once."""
-    (folder / "batch.yaml").write_text(CONFIG.replace("[3]", "[1, 2, 9]"))
-    result = run("linkability-batch", folder / "batch.yaml", "-o", folder / "out")
+def test_comparison_draws_each_factor_of_several_numbers_of_utterances(folder):
+    runs = measure_all(folder, "1,2,9")
+    passes("linkability-compare", *runs, "--original", "orig", "--permutations", 20, "-o", folder / "out")
     pictures = {path.stem for path in (folder / "out").glob("intersections*.png")}
     assert pictures == {
         *("intersections_attacker", "intersections_attacker_unions", "intersections_anonymiser"),
         *("intersections_anonymiser_unions", "intersections_utterances", "intersections_utterances_pairs"),
     }
-    lines = result.stdout.splitlines()
-    assert sum(line.startswith("L = ") for line in lines) == 18
-    assert all(
-        re.search(r"rank-1 rate [01]\.\d{4} \[[01]\.\d{4}, [01]\.\d{4}\]", line) for line in lines if line[:4] == "L = "
-    )
-    assert sum("have fewer than 9 utterances" in line for line in lines if line.startswith("note: 24 of 24")) == 1
-    assert lines.index(next(line for line in lines if "conditions" in line)) < 28
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        ("attackers: [ECAPA, ResNet]", "attackers: []", "attackers must be different names of folders, got none"),
-        ("[ECAPA, ResNet]", "[ECAPA, ECAPA]", "attackers must be different names of folders, got ECAPA, ECAPA"),
-        ("[ECAPA, ResNet]", "[../ECAPA]", "different names of folders, got ../ECAPA"),
-        ("originals: [orig]", "originals: [raw]", "originals must be among the anonymisers, got raw"),
-        ("bootstrap: 20", "boostrap: 20", "No such option '--boostrap'"),
-        ("compare: {permutations: 20}", "seeds: 1", "unknown configuration key 'seeds'"),
-        ("compare: {permutations: 20}", "compare: 3", "compare holds names with values"),
-        ("{permutations: 20}", "{permutation: 20}", "No such option '--permutation'"),
-        (CONFIG, "- 1", "expected keys and values"),
-        (CONFIG, "a: [", "not YAML"),
-        ("ResNet]", "Missing]", "Missing/orig/enroll.npz"),
-        ("utterances: [3]", "utterances: [0]", "expected all, numbers from 1"),
-    ],
-)
-def test_a_malformed_batch_is_refused(folder, before, after, words):
-    (folder / "batch.yaml").write_text(CONFIG.replace(before, after))
-    result = refused("linkability-batch", folder / "batch.yaml", "-o", folder / "out")
-    assert words in result.replace("\n", " ")
-    assert (folder / "out").exists() == words.startswith("Missing")
+def test_each_number_of_utterances_has_a_line_and_a_shared_note_comes_once(folder):
+    source = folder / "ECAPA" / "B3"
+    sides = "--enroll", source / "enroll.npz", "--test", source / "trial.npz"
+    shown = passes("linkability", *sides, "--utterances", "1,2,9,10", "--bootstrap", 20, "--no-plots")
+    lines = [line for line in shown.stdout.splitlines() if line.startswith("L = ")]
+    assert len(lines) == 4
+    for line in lines:
+        assert re.search(r"rank-1 rate [01]\.\d{4} \[[01]\.\d{4}, [01]\.\d{4}\]", line)
+    notes = [line for line in shown.stdout.splitlines() if line.startswith("note:")]
+    assert any("have fewer than 9 utterances" in note for note in notes)
+    assert len(notes) == len(set(notes))
 
 
 def test_an_unknown_original_is_refused(folder):
