@@ -169,12 +169,14 @@ def fit_warp_estimator(
     Raises
     ------
     DataError
-        If the cues are not finite, or do not differ.
+        If the cues are not finite.
 
     References
     ----------
     C. Saunders, A. Gammerman, V. Vovk, Ridge regression learning algorithm in dual variables, ICML 1998.
     """
+    if not np.isfinite(cues).all():
+        raise DataError("the cues of the recordings are not finite", remedy="is this speech?")
     errors: dict[tuple[str, float, float], float] = {}
     for name, columns in CUES.items():
         points = _standardised(cues[:, columns])[0]
@@ -187,8 +189,6 @@ def fit_warp_estimator(
                     guesses[folds == fold] = kernel[folds == fold] @ weights + mean
                 errors[name, width, ridge] = float(np.sqrt(np.mean((np.clip(guesses, *bounds) - values) ** 2)))
     name, width, ridge = min(errors, key=lambda setting: errors[setting])
-    if not np.isfinite(errors[name, width, ridge]):
-        raise DataError("the cues of the recordings do not differ", remedy="is this speech?")
     points, centre, scale = _standardised(cues[:, CUES[name]])
     kernel = warp_kernel(points, points, width)
     learnt = [*(folds != fold for fold in range(folds.max() + 1)), np.ones(len(values), bool)]
@@ -260,13 +260,11 @@ def _dual_weights(
     kernel: NDArray[np.float64], values: NDArray[np.float64], rows: NDArray[np.bool_], ridge: float
 ) -> tuple[NDArray[np.float64], float]:
     """Return the weights, (N,), and the mean trained on some rows; the other rows have weight 0."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+    from sklearn.kernel_ridge import KernelRidge
 
-    mean, weights = float(values[rows].mean()), np.zeros(len(values))
-    system = kernel[np.ix_(rows, rows)]
-    system[np.diag_indices(len(system))] += ridge
-    try:
-        weights[rows] = cho_solve(cho_factor(system, lower=True), values[rows] - mean)
-    except LinAlgError:  # the ridge is too small for these rows
-        weights[:] = np.nan
+    mean = float(values[rows].mean())
+    model = KernelRidge(alpha=ridge, kernel="precomputed")
+    model.fit(kernel[np.ix_(rows, rows)], values[rows] - mean)
+    weights = np.zeros(len(values))
+    weights[rows] = model.dual_coef_
     return weights, mean

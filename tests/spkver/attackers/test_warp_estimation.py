@@ -10,6 +10,7 @@ import pytest
 from scipy.signal import lfilter
 
 from evaluation.embeddings import speaker_folds
+from spkbase.errors import DataError
 from spkver.anonymization import AnonymizerConfig, anonymize_datadir, turn_poles
 from spkver.attackers import TrainingSet, fit_warp_estimator, inversion, unfit_background, warp_cues, warping
 from spkver.audio import write_audio
@@ -136,3 +137,18 @@ def test_an_estimator_is_read_back_as_it_was_written(drawn, tmp_path):
     assert (read.cues, read.width, read.ridge, read.rmse) == (
         estimator.cues, estimator.width, estimator.ridge, estimator.rmse,
     )  # fmt: skip
+
+
+def test_cues_that_are_not_finite_are_refused(drawn):
+    cues, values, speakers = drawn
+    cues = cues.copy()
+    cues[3, 7] = np.nan
+    with pytest.raises(DataError, match="are not finite"):
+        fit_warp_estimator(cues, values, speaker_folds(speakers, 3), (0.5, 0.9))
+
+
+def test_equal_cues_give_the_mean(drawn):
+    cues, values, speakers = drawn
+    equal = np.repeat(cues[:1], len(cues), axis=0)
+    estimator = fit_warp_estimator(equal, values, speaker_folds(speakers, 3), (0.5, 0.9))
+    assert estimator.estimate(equal[:1]) == pytest.approx(values.mean(), abs=1e-6)
