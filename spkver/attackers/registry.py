@@ -107,9 +107,6 @@ class CatalogueRow:
         speakers; else empty.
     is_inverted, is_reversed : bool
         Whether it works on speech inverted by an estimated number, or on tested speech inverted by several numbers.
-    seconds : float or None
-        Time of one core for an hour of speech, training sets and their draws included, measured on one machine. None:
-        not known.
     is_network : bool
         Whether it needs a neural network.
     """
@@ -120,7 +117,6 @@ class CatalogueRow:
     adapted: str = ""
     is_inverted: bool = False
     is_reversed: bool = False
-    seconds: float | None = None
     is_network: bool = False
 
     @property
@@ -133,48 +129,39 @@ _ADAPTED = "adapted single-test adapted-inverted adapted-reversed"
 _NETWORK = f"inverted reversed {_ADAPTED} enrolled-plda enrolled-plda-inverted"
 
 
-def _rows(
-    form: str, summary: str, endings: str = "", seconds: float | None = None, network: bool = False
-) -> list[CatalogueRow]:
+def _rows(form: str, summary: str, endings: str = "", *, network: bool = False) -> list[CatalogueRow]:
     """Return the rows of an attacker, without and with endings."""
     base = re.split(r"[\[:]", form)[0]
-    rows = [] if base == "supervector" else [CatalogueRow(form, summary, base, seconds=seconds, is_network=network)]
+    rows = [] if base == "supervector" else [CatalogueRow(form, summary, base, is_network=network)]
     for ending in endings.split():
         adapted = next((name for name in ADAPTING if ending.startswith(name)), "")
         kinds = {f"is_{kind}": ending.endswith(kind) for kind in ("inverted", "reversed")}
         words = [text for name, text in _ENDINGS.items() if name in ending]
         name, told = f"{base}-{ending}", ", ".join([summary, *words])
-        rows.append(CatalogueRow(name, told, base, adapted, seconds=seconds, is_network=network, **kinds))
+        rows.append(CatalogueRow(name, told, base, adapted, is_network=network, **kinds))
     return rows
 
 
 CATALOGUE: dict[str, CatalogueRow] = {
     row.name: row
     for rows in (
-        # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
-        _rows(
-            "gmm-ubm",
-            "a statistical model of each voice, a mixture against a background mixture",
-            *("inverted", 6),
-        ),
-        _rows("gmm-svm", "a support vector machine for each speaker, on supervectors", "inverted", 6),
+        _rows("gmm-ubm", "a statistical model of each voice, a mixture against a background mixture", "inverted"),
+        _rows("gmm-svm", "a support vector machine for each speaker, on supervectors", "inverted"),
         _rows(
             "gmm-svm-cms",
             "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
-            *("inverted", 6),
+            "inverted",
         ),
-        _rows("supervector-cosine", "a statistical model of each voice, by projected supervectors", "inverted", 6),
-        # python -m benchmarks.speed extractors; CAM++ between its 38 for 8 s and 56 for a run mostly of words of 2 s
-        _rows("campplus[:WEIGHTS]", "a neural network, CAM++ of 2023", _NETWORK, 48, True),
-        _rows("ge2e[:WEIGHTS]", "a neural network, GE2E of 2018", _NETWORK, 16, True),
+        _rows("supervector-cosine", "a statistical model of each voice, by projected supervectors", "inverted"),
+        _rows("campplus[:WEIGHTS]", "a neural network, CAM++ of 2023", _NETWORK, network=True),
+        _rows("ge2e[:WEIGHTS]", "a neural network, GE2E of 2018", _NETWORK, network=True),
         _rows("onnx:FILE", "a neural network, from an ONNX file", network=True),
         _rows("extractor:EXTRACTOR", "vectors of an extractor, as spkver embed takes it"),
-        # of a run with it alone, on a machine that did other work too: less exact
-        _rows("ivector", "a statistical model of each voice, i-vectors", "adapted enrolled-plda", 30),
-        _rows("supervector", "a statistical model of each voice, supervectors", _ADAPTED, 0),
-        _rows("prosody", "pitch, rhythm and pauses", "", 20),
-        _rows("content", "spoken words, where there are transcripts", "", 1),
-        _rows("session", "noise and channel, in the pauses", "", 15),
+        _rows("ivector", "a statistical model of each voice, i-vectors", "adapted enrolled-plda"),
+        _rows("supervector", "a statistical model of each voice, supervectors", _ADAPTED),
+        _rows("prosody", "pitch, rhythm and pauses"),
+        _rows("content", "spoken words, where there are transcripts"),
+        _rows("session", "noise and channel, in the pauses"),
         _rows("fusion", "all attackers together, a sum of their scores with weights from background speakers"),
     )
     for row in rows

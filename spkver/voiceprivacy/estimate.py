@@ -1,7 +1,6 @@
 """Time, memory and disk of an evaluation, estimated before its first long step from counts and measured rates.
 
-Rates are seconds of one core for an hour of speech, see docs/performance.md. Attackers without a known rate, among
-them the user's own code, are named and not counted.
+Attackers without a known rate, among them the user's own code, are named and not counted.
 """
 
 from __future__ import annotations
@@ -17,33 +16,37 @@ from spkver.voiceprivacy.choosing import attacker_specs, features_of
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, TwinConfig
 
-_ANONYMISING = {"mcadams": 15, "vtln": 30, "world": 200, "resampling": 1}
-_INVERTING, _REVERSING, _ADAPTING = 42, 28, 2  # a reversal needs no estimate of the number
+_RATES = {
+    **{"mcadams": 15, "vtln": 30, "world": 200, "resampling": 1},
+    # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
+    **{"gmm-ubm": 6, "gmm-svm": 6, "gmm-svm-cms": 6, "supervector-cosine": 6, "supervector": 0},
+    # python -m benchmarks.speed extractors; CAM++ between its 38 for 8 s and 56 for a run mostly of words of 2 s
+    **{"campplus": 48, "ge2e": 16},
+    # of runs with them alone, on a machine that did other work too: less exact
+    **{"ivector": 30, "prosody": 20, "content": 1, "session": 15},
+    **{"inverted": 42, "reversed": 28, "adapted": 2},  # a reversal needs no estimate of the number
+}
+"""Seconds of one core for an hour of speech, training sets and their draws included: anonymisers, attackers, and what
+inversion and adaptation add. Measured on one machine."""
+
 _ESTIMATOR, _CHAINS, _START = 20, 0.007, 20  # s for a training set, for a vector that chains are chosen on, fixed
 _MAIN, _WORKER, _RECORDING = (0.4e9, 1.2e9), (0.15e9, 0.35e9), 3e3  # bytes, without and with networks; in lists
 _FRAMES = 100  # in a second
 
 
 class Estimate(NamedTuple):
-    """Seconds of the anonymisation, the attackers (each by name) and the metrics; bytes of memory and disk."""
+    """Seconds of all steps on so many cores, bytes of memory and disk, and what is not counted."""
 
-    anonymisation: float
-    attackers: dict[str, float]
-    metrics: float
-    unknown: list[str]
-    hours: float
-    n_workers: int
+    seconds: float
     memory: float
     disk: float
+    n_workers: int
+    unknown: list[str]
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{name} {_duration(value)}" for name, value in self.attackers.items())
-        total = sum(self.attackers.values())
         cores = f"{self.n_workers} core{'s' if self.n_workers > 1 else ''}"
-        text = f"about {_duration(self.anonymisation + total + self.metrics)} on {cores},"
-        text += f" {_size(self.memory)} of memory and {_size(self.disk)} of disk if all is new: anonymisation"
-        text += f" {_duration(self.anonymisation)}, attackers on {self.hours:.1f} h of speech {_duration(total)}"
-        text += f"{f' ({parts})' if parts else ''}, metrics and intervals {_duration(self.metrics)}"
+        text = f"about {_duration(self.seconds)} on {cores},"
+        text += f" {_size(self.memory)} of memory and {_size(self.disk)} of disk if all is new"
         return text + (f"; not known: {', '.join(self.unknown)}" if self.unknown else "")
 
 
@@ -75,47 +78,60 @@ def estimate(
     made = derived = 0.0  # bytes of WAV files with 16 bits
     for name, side in sets.sides.items():
         draws = anonymizer.draws(side) if anonymizer else 1
-        count, seconds = (sum(row[place] for row in headers[name]) for place in (1, 2))
+        count = sum(number for _, number, _ in headers[name])
+        length = sum(duration for _, _, duration in headers[name])
         size = sum(2 * rate * duration for rate, _, duration in headers[name])
         share = parts.get(name, count) / max(count, 1)
-        plain += seconds * min(1.0, draws * share)
-        anonymised += draws * share * seconds
+        plain += length * min(1.0, draws * share)
+        anonymised += draws * share * length
         undone = {"training": 0, "enrolment": min(draws, most or draws), "trials": draws}[side]
-        inverted += undone * share * seconds
-        tried += seconds * (side == "trials")  # of one draw, see `Sets.tested_draws`
+        inverted += undone * share * length
+        tried += length * (side == "trials")  # of one draw, see `Sets.tested_draws`
         made += size * share * (draws - (name in sets.versions))
         derived += size * (undone * inverts + NUMBERS * reverses * (side == "trials"))
         derived += size * (1 + draws * share) * (name in parts and needs_pieces(sets.original[name]))
         recordings += count * (1 + draws * share)
         learnt += count * (min(1.0, draws * share) + draws * share) * (name in parts)
-    seconds_of, paid = dict[str, float](), set[tuple[str, str, str]]()
-    for spec in specs:
+    seconds = 0.0
+    unknown: list[str] = []
+    paid: set[tuple[str, str, str]] = set()
+    for spec in attacker_specs(config).values():
         row = spec.row
-        if row is None or row.seconds is None:
+        if row is None or row.base not in _RATES:
+            unknown.append(spec.name)
             continue
-        speech, more = plain + anonymised, 0
-        if spec.inverts:
-            speech, more = (NUMBERS * tried, _REVERSING) if row.is_reversed else (inverted, _INVERTING)
-        source = row.base, spec.argument, "reversed" if row.is_reversed else "inverted" if row.is_inverted else ""
-        cost = ((row.seconds + more) * (source not in paid) + _ADAPTING * bool(row.adapted)) * speech / 3600
-        cost += _ESTIMATOR * len(sets.training_sets) * (row.is_inverted and source not in paid)
-        # adapted chains are fewer, and a PLDA of the enrolled has one
-        cost += _CHAINS * learnt * row.is_network * {"": 1.0, "enrolled-plda": 0.0}.get(row.adapted, 0.4)
-        seconds_of[spec.name] = cost / n_workers
-        paid.add(source)
+        kind = ""
+        speech = plain + anonymised
+        if row.is_reversed:
+            kind = "reversed"
+            speech = NUMBERS * tried
+        elif row.is_inverted:
+            kind = "inverted"
+            speech = inverted
+        if (row.base, spec.argument, kind) not in paid:  # attackers share vectors
+            paid.add((row.base, spec.argument, kind))
+            seconds += (_RATES[row.base] + _RATES.get(kind, 0)) * speech / 3600
+            if kind == "inverted":
+                seconds += _ESTIMATOR * len(sets.training_sets)
+        if row.adapted:
+            seconds += _RATES["adapted"] * speech / 3600
+        if row.is_network:  # adapted chains are fewer, and a PLDA of the enrolled has one
+            seconds += _CHAINS * learnt * {"": 1.0, "enrolled-plda": 0.0}.get(row.adapted, 0.4)
     known = config.anonymizer.name or (anonymizer.name if anonymizer else "none")
-    anonymising = _ANONYMISING.get(known, 0) * made / 32_000 / 3600 / n_workers
-    unknown = [name for name in attacker_specs(config) if name not in seconds_of]
-    unknown += [f"anonymiser {known}"] if made and known not in (*_ANONYMISING, "none") else []
+    seconds += _RATES.get(known, 0) * made / 32_000 / 3600
+    if made and known not in (*_RATES, "none"):
+        unknown.append(f"anonymiser {known}")
     found = (features_of(chosen) for group in sets.rate_groups for chosen in group.attackers)
     features = {repr(feature): feature for feature in found if feature is not None}
     cepstra = sum(4 * _FRAMES * (feature.n_cepstra + 2) for feature in features.values())
     disk = made + derived + (plain + anonymised) * cepstra
-    frames = [min(1e9 * one.memory_gb, 4 * _FRAMES * one.dimension * anonymised) for one in features.values()]
+    frames = [
+        min(1e9 * feature.memory_gb, 4 * _FRAMES * feature.dimension * anonymised) for feature in features.values()
+    ]
     is_network = any(spec.is_network for spec in specs)
     memory = _MAIN[is_network] + n_workers * _WORKER[is_network] + recordings * _RECORDING + max(frames, default=0)
-    metrics, hours = _metrics(config, sets, anonymizer, n_workers) + _START / n_workers, (plain + anonymised) / 3600
-    return Estimate(anonymising, seconds_of, metrics, unknown, hours, n_workers, memory, disk)
+    seconds += _metrics(config, sets, anonymizer) + _START
+    return Estimate(seconds / n_workers, memory, disk, n_workers, unknown)
 
 
 def check_disk(found: Estimate, output: Path, folders: Sequence[str]) -> None:
@@ -137,7 +153,7 @@ def check_disk(found: Estimate, output: Path, folders: Sequence[str]) -> None:
         raise DataError(text, file=output, remedy=remedy)
 
 
-def _metrics(config: Config, sets: Sets, anonymizer: TwinConfig | None, n_workers: int) -> float:
+def _metrics(config: Config, sets: Sets, anonymizer: TwinConfig | None) -> float:
     """Return the seconds of metrics and intervals, single and pooled."""
     sizes = []
     for dataset in sets.datasets:
@@ -146,7 +162,7 @@ def _metrics(config: Config, sets: Sets, anonymizer: TwinConfig | None, n_worker
     # measured with lists of 700 to 134,000 trials; the same again for figures over several attackers
     of_list = [0.03 + 6e-6 * size + config.evaluation.resamples * (5e-4 + 3e-8 * size) for size in sizes]
     draws = anonymizer.draws("trials") if anonymizer else 1
-    return 2 * len(config.attackers) * (1 + 3 * draws) * sum(of_list) / n_workers
+    return 2 * len(config.attackers) * (1 + 3 * draws) * sum(of_list)
 
 
 def _duration(seconds: float) -> str:
