@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 Name = TypeVar("Name")
 Value = TypeVar("Value")
+Error = TypeVar("Error", bound="DataError")
 
 _MAX_ALIKE = 3
 _MAX_SHOWN = 20
@@ -51,14 +52,37 @@ class DataError(SpkverError, ValueError):
         self, text: str, *, file: str | Path | None = None, line: int | None = None, remedy: str | None = None
     ) -> None:
         self.text, self.file, self.line, self.remedy = text, file, line, remedy
+        self.subjects: tuple[str, ...] = ()
+        self.parts: tuple[DataError, ...] = ()  # the problems of a list
         super().__init__(self._message())
+
+    def changed(self: Error, text: str, **place: Any) -> Error:
+        """Return an error of the same class with another text; file, line and remedy are the same unless given."""
+        changed = type(self)(text, **{"file": self.file, "line": self.line, "remedy": self.remedy, **place})
+        changed.subjects = self.subjects
+        return changed
+
+    def attributed(self: Error, kind: str, name: str) -> Error:
+        """Return the error with its subject before its text, such as "attacker 'mine': "; itself if it has one.
+
+        Parameters
+        ----------
+        kind, name : str
+            What the error is about, for example "attacker" and "mine". An error has one subject of each kind.
+        """
+        if kind in self.subjects:
+            return self
+        attributed = self.changed(f"{kind} {name!r}: {self.text}")
+        attributed.subjects = (kind, *self.subjects)
+        return attributed
 
     def _message(self) -> str:
         where = "" if self.file is None else f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
         return where + self.text + ("" if self.remedy is None else f" ({self.remedy})")
 
     def __reduce__(self):  # type: ignore[no-untyped-def]  # pickling from a worker must keep keyword-only arguments
-        return partial(type(self), file=self.file, line=self.line, remedy=self.remedy), (self.text,)
+        state = {"subjects": self.subjects, "parts": self.parts}
+        return partial(type(self), file=self.file, line=self.line, remedy=self.remedy), (self.text,), state
 
 
 class ConfigError(DataError):
@@ -78,7 +102,7 @@ def errors_of(file: str | Path | None, *, remedy: str | None = None, before: str
         if not before and (error.file is not None or not file):
             raise
         where = error.file if error.file is not None else file or None
-        raise DataError(before + error.text, file=where, line=error.line, remedy=error.remedy or remedy) from error
+        raise error.changed(before + error.text, file=where, remedy=error.remedy or remedy) from error
 
 
 def caught(item: Item, *, function: Callable[[Item], Value]) -> Value | DataError:
@@ -126,7 +150,7 @@ class Problems:
         try:
             yield
         except DataError as error:
-            self.errors.append(type(error)(before + error.text, file=error.file, line=error.line, remedy=error.remedy))
+            self.errors.append(error.changed(before + error.text))
 
     def sift(self, outcomes: Iterable[tuple[Name, Value | DataError]]) -> dict[Name, Value]:
         """Note the errors among the named outcomes of `caught`; return the others."""
@@ -152,7 +176,9 @@ class Problems:
         lines = [f"  {error}" for error in errors[:_MAX_SHOWN]]
         if len(errors) > _MAX_SHOWN:
             lines.append(f"  ... and {len(errors) - _MAX_SHOWN} more")
-        raise (kind or DataError)("\n".join([f"{len(errors)} problems:", *lines]))
+        several = (kind or DataError)("\n".join([f"{len(errors)} problems:", *lines]))
+        several.parts = tuple(errors)
+        raise several
 
 
 def _by_cause(errors: Sequence[DataError]) -> list[DataError]:

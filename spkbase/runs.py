@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from spkbase.configuration import write_yaml
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import ConfigError, DataError, SpkverError
 from spkbase.files import (
     TEMPORARY,
     disk_errors,
@@ -409,7 +409,9 @@ def start_run(
             raise
         except BaseException as error:
             # the one who catches it shows it
-            logger.error("stopped: %s", str(error) or type(error).__name__, extra={"file_only": True})
+            is_defect = isinstance(error, Exception) and not isinstance(error, (SpkverError, OSError, MemoryError))
+            reason = str(error) or type(error).__name__
+            logger.error("stopped: %s", reason, exc_info=error if is_defect else None, extra={"file_only": True})
             raise
 
 

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from evaluation import metrics as measures
 from evaluation import uncertainty
 from evaluation.commands import shared, tables
-from evaluation.trials import find_speakers, group_trials, order_free_digest, read_metadata
+from evaluation.trials import UnknownSpeakersError, find_speakers, group_trials, order_free_digest, read_metadata
 from spkbase.console import Command, choice_option, path_option, worker_options
 from spkbase.errors import DataError
 from spkbase.files import format_table, write_text
@@ -186,11 +186,9 @@ def _assess(
     units: Any = by if resampling.resamples or by == "trial" else "id"
     try:
         sample, scored = uncertainty.sample_from(*read, bootstrap_by=units, missing=reader.missing, **maps)
-    except DataError as error:
-        if "speakers are not known" not in error.text:
-            raise
+    except UnknownSpeakersError as error:
         remedy = f"{error.remedy}; --speakers-by SIGN where ids begin with the speaker"
-        raise DataError(error.text, remedy=remedy) from error
+        raise error.changed(error.text, remedy=remedy) from error
     result, groups, more = statistic.evaluate(sample.runs()), None, {}
     if resampling.resamples:
         intervals = uncertainty.confidence_intervals(sample, statistic, resampling, jobs=jobs)

@@ -14,10 +14,20 @@ import numpy as np
 
 from evaluation.formats import Choice, Format, join, read_scores_and_key
 from evaluation.metrics import CONVENTIONS, reversal
-from evaluation.trials import Key, Scores, Speakers, Trials, find_rows, match_ids, own_trials, read_speakers
+from evaluation.trials import (
+    Key,
+    LabelError,
+    Scores,
+    Speakers,
+    Trials,
+    find_rows,
+    match_ids,
+    own_trials,
+    read_speakers,
+)
 from evaluation.uncertainty import Resampling
 from spkbase.console import Decorator, Function, choice_option, number_option, path_option, together
-from spkbase.errors import ConfigError, DataError, errors_of, few
+from spkbase.errors import ConfigError, errors_of, few
 from spkbase.files import to_json, write_json
 from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
@@ -147,11 +157,11 @@ class Reader:
             )
         try:
             found, truth = read_scores_and_key(scores, key or scores, scores_columns=of_scores, key_columns=of_key)
-        except DataError as error:
-            if key is not None or "target or nontarget" not in error.text:
+        except LabelError as error:
+            if key is not None:
                 raise
             text = f"no key is given, and the scores hold no labels: {error.text}"
-            raise DataError(text, file=error.file, line=error.line, remedy="give a key: -k FILE") from error
+            raise error.changed(text, remedy="give a key: -k FILE") from error
         with errors_of(scores):
             return self.matched(found, truth), truth
 

@@ -407,7 +407,7 @@ def read_list(file: ListFile) -> Trials:
         first, *others = [lines[row][0] for row in error.rows]
         text = error.text + (f"; also in line {few(others)}" if others else "")
         remedy = f"{error.remedy}; duplicates='first' reads the first line alone" if others else error.remedy
-        raise DataError(text, file=path, line=first, remedy=remedy) from None
+        raise error.changed(text, file=path, line=first, remedy=remedy) from None
 
 
 def _parsed(raw: bytes, columns: Columns) -> list[Any]:

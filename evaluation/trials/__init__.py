@@ -9,6 +9,7 @@ from evaluation.trials.lists import (
     COLUMN_NAMES,
     TRUTHS,
     Key,
+    LabelError,
     Scores,
     TrialError,
     Trials,
@@ -34,6 +35,7 @@ from evaluation.trials.lists import (
 from evaluation.trials.speakers import (
     Speakers,
     TrialSpeakers,
+    UnknownSpeakersError,
     cut_lines,
     delimiter_of,
     doubt_speakers,

@@ -93,6 +93,10 @@ class TrialError(DataError):
         return rows + super()._message()
 
 
+class LabelError(TrialError):
+    """Labels mean neither target nor nontarget."""
+
+
 def find_repeat(models: np.ndarray, segments: np.ndarray, n_segments: int) -> tuple[int, int] | None:
     """Return the row of the first trial that repeats an earlier one, and of the earlier one; None without any."""
     pairs = models.astype(np.int64) * n_segments + segments
@@ -225,7 +229,7 @@ def truth_of(labels: Any) -> np.ndarray:
         wrong = [row for row, cell in enumerate(cells) if truth[cell] is None]
         some = few([f"{cells[row]!r:.40}" for row in wrong])
         remedy = "pairs such as 1 and 0, true and false, tar and imp are read too; are scores and key exchanged?"
-        raise TrialError(f"expected target or nontarget, got {some}", wrong, remedy=remedy)
+        raise LabelError(f"expected target or nontarget, got {some}", wrong, remedy=remedy)
     return np.fromiter(map(truth.__getitem__, cells), bool, len(cells))
 
 

@@ -205,6 +205,10 @@ def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, what: 
 _SEPARATOR = re.compile(r"[-_/.:|#+@~]+")
 
 
+class UnknownSpeakersError(DataError):
+    """Ids may not be speakers, so nothing can be said over speakers."""
+
+
 class Doubt(NamedTuple):
     """Why ids may not be speakers: they are ambiguous.
 
@@ -219,9 +223,9 @@ class Doubt(NamedTuple):
     side: str
     text: str
 
-    def error(self, remedy: str) -> DataError:
+    def error(self, remedy: str) -> UnknownSpeakersError:
         """Return the refusal of intervals over speakers."""
-        return DataError(f"the speakers are not known: {self.text}", remedy=remedy)
+        return UnknownSpeakersError(f"the speakers are not known: {self.text}", remedy=remedy)
 
 
 def shared_prefixes(ids: Iterable[str]) -> dict[str, list[str]]:

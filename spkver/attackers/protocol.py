@@ -173,7 +173,5 @@ def naming(name: str, file: Path | None = None, remedy: str | None = None) -> It
     try:
         yield
     except DataError as error:
-        is_named = error.text.startswith(("attacker ", "the attacker "))
-        text = error.text if is_named else f"attacker {name!r}: {error.text}"
-        remedy = error.remedy or remedy
-        raise type(error)(text, file=error.file or file, line=error.line, remedy=remedy) from error
+        placed = error.changed(error.text, file=error.file or file, remedy=error.remedy or remedy)
+        raise placed.attributed("attacker", name) from error

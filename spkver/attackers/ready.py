@@ -48,8 +48,10 @@ class ReadyScores:
         if not any(next(self.folder.glob(pattern), None) for pattern in ("asv_*/*/scores", "asv_*/*/*/scores")):
             inner = self.folder / "exp"
             remedy = f"give scores:{inner}" if inner.is_dir() else "lay it out as a run's folder exp"
-            text = f"attacker {self.name!r}: expected files asv_orig/<enrolment>-<trials>/scores, found none"
-            raise ConfigError(text, file=self.folder, remedy=remedy)
+            error = ConfigError(
+                "expected files asv_orig/<enrolment>-<trials>/scores, found none", file=self.folder, remedy=remedy
+            )
+            raise error.attributed("attacker", self.name)
 
     def file(self, name: str) -> Path:
         """Return the path of the scores for an attack, by its name; the file may be missing."""
@@ -226,10 +228,11 @@ class ReadyVectors:
         embeddings = self._embeddings(training, directory)
         row, ids = {name: number for number, name in enumerate(embeddings.ids.tolist())}, sorted(owners)
         if missing := [name for name in ids if name not in row]:
-            text = f"attacker {self.name!r}: {len(missing)} of {len(ids)} utterances of {directory.path.name}"
+            text = f"{len(missing)} of {len(ids)} utterances of {directory.path.name}"
             remedy = f"extract them, or remove the file: {otherwise}"
             text = f"{text} without an embedding: {few(list(map(repr, missing)))}"
-            raise DataError(text, file=self.file(training, directory), remedy=remedy)
+            error = DataError(text, file=self.file(training, directory), remedy=remedy)
+            raise error.attributed("attacker", self.name)
         vectors = np.asarray(embeddings.vectors)[[row[name] for name in ids]]
         return Embeddings(np.array(ids, object), np.array([owners[name] for name in ids], object), vectors)
 
@@ -248,4 +251,5 @@ def _digest(known: Mapping[Path, NDArray[np.floating]]) -> str:
 
 def _check_folder(name: str, folder: Path) -> None:
     if not folder.is_dir():
-        raise ConfigError(f"attacker {name!r}: no such folder", file=folder, remedy="give the folder that holds them")
+        error = ConfigError("no such folder", file=folder, remedy="give the folder that holds them")
+        raise error.attributed("attacker", name)

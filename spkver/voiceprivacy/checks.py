@@ -299,7 +299,7 @@ def draws(run: Evaluated) -> Iterator[Finding]:
     for name in sets.training_sets if any(row.scenario == "semi-informed" for row in rows) else ():
         count = len(sets.versions[name])
         text = f"Semi-informed attackers learnt from {count} anonymised version{'s' if count > 1 else ''} of {name}"
-        text += f", {sets.once[name]}" if name in sets.once else ""
+        text += f", {sets.once[name].reason}" if name in sets.once else ""
         level = "ok" if count > 1 else "note" if sets.is_fixed(name) else "warning"
         if level == "warning":
             text += ": most are stronger with several. Give the anonymiser (anonymizer.name, or anonymizer.command)"
@@ -309,7 +309,7 @@ def draws(run: Evaluated) -> Iterator[Finding]:
         count = sets.tested_draws(dataset)
         text = f"{dataset.name}: results are means over {count} anonymised versions of the trials"
         if count == 1:
-            reasons = dict.fromkeys(sets.once[name] for name in dataset.tested if name in sets.once)
+            reasons = dict.fromkeys(sets.once[name].reason for name in dataset.tested if name in sets.once)
             text = ", ".join([f"{dataset.name}: results are of one anonymised version of the trials", *reasons])
             if not any(map(sets.is_fixed, dataset.tested)):
                 text += ": another one may differ by points. Give the anonymiser (anonymizer.name) to have"

@@ -92,23 +92,27 @@ class Scored:
 @one_line
 @dataclass
 class Failures:
-    """What went wrong with attackers, so that the others go on.
+    """Errors of single attackers, recorded so that the others can continue.
 
     Attributes
     ----------
+    plugins : set of str
+        Attackers that run users' code, of which any error is recorded. Built-in attackers may fail by an `SpkverError`:
+        another error of theirs is a defect of this package.
     of_rows : dict of str to Exception
         By the file of the scores.
     timed_out : dict of str to Exception
         Attackers that exceeded the time limit; they are not called again in this run.
     """
 
+    plugins: Collection[str] = ()
     of_rows: dict[str, Exception] = field(default_factory=dict)
     timed_out: dict[str, Exception] = field(default_factory=dict)
 
     def attempt(self, name: str, files: Sequence[str], action: Callable[[], Value]) -> Value | None:
-        """Return the value of an action of an attacker, or note its error as that of some files of scores.
+        """Return the value of an action of an attacker, or record its error for some files of scores.
 
-        `ENDING` exceptions end the run.
+        `ENDING` exceptions, and defects of built-in attackers, end the run.
         """
         try:
             if name in self.timed_out:
@@ -116,7 +120,9 @@ class Failures:
             return action()
         except ENDING:
             raise
-        except Exception as error:  # whatever fails, the other attackers go on
+        except Exception as error:
+            if not isinstance(error, SpkverError) and name not in self.plugins:
+                raise
             if isinstance(error, TimeLimitError):
                 self.timed_out[name] = error
             self.of_rows |= dict.fromkeys(files, error)
@@ -133,7 +139,8 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
         Rows whose speech could not be read.
     """
     experiment.begin("extraction")
-    run, failures = experiment.run, Failures()
+    run = experiment.run
+    failures = Failures({spec.name for spec, _ in experiment.attackers if spec.row is None or spec.is_own_code})
     if run.force:  # shared features and statistics are computed again
         shutil.rmtree(run.path(WORK), ignore_errors=True)
     work = Run(make_folder(run.path(WORK)), run.jobs, quiet=True)

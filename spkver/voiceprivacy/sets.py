@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluation.trials import REVERSAL, Key, Scenario
 from spkbase.errors import DataError, Problems, few
@@ -32,7 +32,6 @@ POOLED = "all"  # all speakers; also used for cross-sex trial lists
 
 _TRIALS = re.compile(r"(?P<stem>.+)_trials_(?P<list>f|m|mixed)(?P<subset>_common)?")
 _PART = re.compile(r"_(test|dev)$")
-_HEADER = re.compile(r"\d+ problems:")
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,20 @@ class Dataset:
     def tested(self) -> tuple[str, ...]:
         """Data directories of enrolment and trials."""
         return (self.enrolls, *self.trials.values())
+
+
+class OneVersion(NamedTuple):
+    """Why a data directory has one anonymised version although several are configured.
+
+    Attributes
+    ----------
+    reason : str
+    is_fixed : bool
+        Whether every version would be the same.
+    """
+
+    reason: str
+    is_fixed: bool = False
 
 
 @one_line
@@ -105,8 +118,8 @@ class Sets:
         Originals without an anonymised directory, before any is made.
     emotions : tuple of str
         Originals for the recognition of emotions; they belong to no dataset.
-    once : dict of str to str
-        Reason why a data directory has one version although several are configured, by the name of the original.
+    once : dict of str to OneVersion
+        Data directories with one version although several are configured, by the name of the original.
     left_out : dict of str to set of str
         Speakers excluded from a training set because they are enrolled or tested.
     dropped : tuple of str
@@ -122,7 +135,7 @@ class Sets:
     versions: dict[str, tuple[DataDir, ...]] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     emotions: tuple[str, ...] = ()
-    once: dict[str, str] = field(default_factory=dict)
+    once: dict[str, OneVersion] = field(default_factory=dict)
     left_out: dict[str, set[str]] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     rates: str = ""
@@ -160,7 +173,7 @@ class Sets:
 
     def is_fixed(self, name: str) -> bool:
         """Return whether all anonymised versions of a data directory would be the same."""
-        return "no random numbers" in self.once.get(name, "")
+        return name in self.once and self.once[name].is_fixed
 
 
 def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> list[Dataset]:
@@ -322,9 +335,7 @@ def noted_each(problems: Problems) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        lines = str(error).splitlines()
-        several = _HEADER.fullmatch(lines[0])
-        problems.errors += [DataError(line.strip()) for line in lines[1:]] if several else [error]
+        problems.errors += error.parts or [error]
 
 
 def pooled_key(keys: Iterable[Key]) -> Key:

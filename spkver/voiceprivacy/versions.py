@@ -17,7 +17,7 @@ from spkver.audio import usable_recordings
 from spkver.datadir import DataDir, check_twin
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.recording_checks import check_audio, spaced
-from spkver.voiceprivacy.sets import Sets, noted_each, stamp_of
+from spkver.voiceprivacy.sets import OneVersion, Sets, noted_each, stamp_of
 from spkver.voiceprivacy.settings import Config, TwinConfig
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
     """
     run, suffix, seed = experiment.run, experiment.suffix, experiment.config.seed
     anonymizer, sides = experiment.anonymizer, sets.sides
-    versions, once, problems = dict(sets.versions), dict[str, str](), Problems()
+    versions, once, problems = dict(sets.versions), dict[str, OneVersion](), Problems()
     originals = dict(sets.original)
     is_named = bool(experiment.config.anonymizer.name)
 
@@ -88,9 +88,10 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
                 found = None if name in sets.missing else versions[name][0]
                 why = another_anonymizer(found, config, is_named=is_named) if found else ""
                 if not why and is_fixed(config):
-                    once[name] = f"since {config.name} with these parameters uses no random numbers"
+                    reason = f"since {config.name} with these parameters uses no random numbers"
+                    once[name] = OneVersion(reason, is_fixed=True)
                 elif why and max(map(anonymizer.draws, beside)) > 1:
-                    once[name] = why
+                    once[name] = OneVersion(why)
             whole = [name for one in sets.datasets if not set(one.tested) & once.keys() for name in one.tested]
             for name in sets.training_sets:
                 draws = 1 if name in once else anonymizer.draws("training")
@@ -116,11 +117,11 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
                     if draw > 2 or run.once(f"second version of {name}", partial(differs, name, made), after=after):
                         versions[name] = (*versions[name], made)
                     else:
-                        why = "since a second version is equal to the first: the anonymiser uses no random numbers"
-                        once[name] = why
+                        reason = "since a second version is equal to the first: the anonymiser uses no random numbers"
+                        once[name] = OneVersion(reason, is_fixed=True)
             for why in dict.fromkeys(once.values()):
                 names = [f"{name}{suffix}" for name in once if once[name] == why]
-                logger.warning("%s: one anonymised version only, %s", few(names), why)
+                logger.warning("%s: one anonymised version only, %s", few(names), why.reason)
             problems.raise_if_any()
         whole_sets = replace(sets, versions=versions, once=once)
         if sets.missing:

@@ -170,3 +170,18 @@ def test_a_function_and_its_children_end_with_the_run(layout, tmp_path, number):
         process.send_signal(number)
         process.wait(60)
     wait_for(lambda: not {*map(int, started.read_text().split())} & processes().keys())
+
+
+def test_a_defect_of_a_built_in_attacker_ends_the_run_and_its_traceback_is_logged(layout, tmp_path, monkeypatch):
+    def broken(*arguments, **options):
+        raise ZeroDivisionError("a defect of ours")
+
+    monkeypatch.setattr("spkver.attackers.vector_attacker.train_chain", broken)
+    monkeypatch.setattr("spkver.attackers.vector_attacker.choose_backend", broken)
+    settings = {**zoo(tmp_path), "attackers": '["supervector-cosine", "own"]'}
+    with pytest.raises(ZeroDivisionError, match="a defect of ours"):
+        run(layout, tmp_path / "out", settings)
+    log = (tmp_path / "out/run.log").read_text()
+    assert "stopped: a defect of ours\nTraceback" in log
+    assert ", in broken" in log
+    assert not (tmp_path / "out/results.json").exists()

@@ -4,7 +4,11 @@ import pickle
 
 import pytest
 
-from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.errors import ConfigError, DataError, Problems, errors_of
+
+
+class SpecialError(DataError):
+    """An error of a kind of its own."""
 
 
 @pytest.mark.parametrize(
@@ -51,3 +55,37 @@ def test_one_cause_in_many_files_is_one_problem():
     problems.add("is empty", file="0.wav")
     with pytest.raises(DataError, match=r"^2 problems:\n  the rate is 8000 Hz, in 820 files"):
         problems.raise_if_any()
+
+
+def test_several_problems_are_an_error_with_its_parts():
+    problems = Problems()
+    for number in range(25):
+        problems.add(f"problem {number}")
+    with pytest.raises(DataError) as caught:
+        problems.raise_if_any(ConfigError)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    for error in (caught.value, copy):
+        assert [part.text for part in error.parts] == [f"problem {number}" for number in range(25)]
+    assert DataError("alone").parts == ()
+
+
+@pytest.mark.parametrize("kind", [DataError, ConfigError])
+def test_a_subject_is_named_once_for_each_kind(kind):
+    error = kind("too short", file="a.wav", remedy="leave it out")
+    named = error.attributed("extractor", "ge2e")
+    assert named.attributed("extractor", "other") is named
+    both = pickle.loads(pickle.dumps(named)).attributed("attacker", "mine").attributed("attacker", "again")
+    assert type(both) is kind
+    assert str(both) == "a.wav: attacker 'mine': extractor 'ge2e': too short (leave it out)"
+    assert str(error) == "a.wav: too short (leave it out)"
+
+
+def test_an_error_that_begins_with_a_kind_is_named_all_the_same():
+    """The text says nothing about who is named."""
+    assert DataError("attacker of the data").attributed("attacker", "a").text == "attacker 'a': attacker of the data"
+
+
+def test_a_file_that_is_added_keeps_the_class():
+    with pytest.raises(SpecialError, match=r"^a\.txt: wrong") as caught, errors_of("a.txt"):
+        raise SpecialError("wrong", line=None)
+    assert caught.value.file == "a.txt"

@@ -33,7 +33,7 @@ from spkver.voiceprivacy.recording_checks import (
     warped_similarity,
 )
 from spkver.voiceprivacy.reporting import averages, challenge_rows, verdict
-from spkver.voiceprivacy.sets import Sets, find_datasets
+from spkver.voiceprivacy.sets import OneVersion, Sets, find_datasets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config, TwinConfig
 
 CONFIGS = Path(__file__).resolve().parents[3] / "recipes" / "voiceprivacy" / "config"
@@ -146,7 +146,7 @@ def test_paired_resamples_say_whether_the_informed_attacker_is_weaker_by_chance(
 @pytest.mark.parametrize(("draws", "level"), [(0, "warning"), (3, "ok")])
 def test_one_anonymised_version_of_the_training_set_is_a_warning(draws: int, level: str) -> None:
     given = sets(draws=draws)
-    given.once = {} if draws else {"train": "since nothing says how it was made"}
+    given.once = {} if draws else {"train": OneVersion("since nothing says how it was made")}
     (found,) = checks.draws(evaluated(rows(s=0.1), given, Config()))
     assert found.level == level
     assert f"learnt from {draws + 1} anonymised version{'s' if draws else ''} of train" in found.text
