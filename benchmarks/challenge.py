@@ -123,7 +123,7 @@ def whole_estimate(jobs: int) -> Estimate:
         Dataset(one, f"{one}_enrolls", {sex: f"{one}_trials_{sex}" for sex in "fm"}, train)
         for one in ("libri_dev", "libri_test")
     ]
-    config = Config()
+    config = Config().with_default_attackers()
     anonymizer = config.anonymizer.named_by("_mcadams")
     assert anonymizer is not None
     group = RateGroup((train,), ("libri_dev", "libri_test"), {}, chosen_attackers(config))

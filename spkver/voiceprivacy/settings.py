@@ -199,8 +199,8 @@ class Config:
         Set to its training set, if that is not ``<name>_train`` or else ``train-clean-360``.
     attackers : tuple of str
         Names of `spkver.attackers.CATALOGUE`, or user-supplied attackers (see docs/own_attackers.md), such as
-        scores:FOLDER; any other name needs one of these as `preset` in its settings. Empty: all attackers that can run
-        on this machine (`default_attackers`), whose names are then recorded here.
+        scores:FOLDER; any other name needs one of these as `preset` in its settings. Empty: the default attackers, see
+        `with_default_attackers`.
     attacker_settings : dict
         Name of an attacker, or "all", to settings that differ from the preset.
     duration_change : float
@@ -234,10 +234,7 @@ class Config:
         are_lists = self.lists == ("mixed",) or (bool(self.lists) and set(self.lists) <= {"f", "m"})
         _expect("lists", self.lists, "f and m, one of them, or mixed", are_lists)
         _expect("datasets", self.datasets, "names, each once", len(set(self.datasets)) == len(self.datasets))
-        known = self.attackers
-        if not self.attackers:  # the recorded configuration names the attackers of this machine
-            known = tuple(CATALOGUE)
-            object.__setattr__(self, "attackers", default_attackers())
+        known = self.attackers or tuple(CATALOGUE)
         _expect("attackers", self.attackers, "names, each once", len(set(self.attackers)) == len(self.attackers))
         for key, value in self.attacker_settings.items():
             if key not in (ALL, *known):
@@ -246,7 +243,7 @@ class Config:
             _expect(f"attacker_settings.{key}", value, "keys of its own", isinstance(value, Mapping))
         named = self.challenge.attacker
         draws = ("training_draws", "enrolment_draws", "trial_draws")
-        if named and named not in (*self.attackers, *map(attacker_name, self.attackers)):
+        if named and self.attackers and named not in (*self.attackers, *map(attacker_name, self.attackers)):
             expected = ", ".join(self.attackers)
             raise ConfigError(f"challenge.attacker is {named!r}: expected one of attackers, which are {expected}")
         several = [f"anonymizer.{name}=1" for name in draws if getattr(self.anonymizer, name) != 1]
@@ -256,6 +253,16 @@ class Config:
         limit = self.attackers_time_limit
         _expect("attackers_time_limit", limit, "seconds above 0, or none", limit is None or limit > 0)
         _expect("duration_change", self.duration_change, "a number above 0", self.duration_change > 0)
+
+    def with_default_attackers(self) -> Config:
+        """Return the configuration with the attackers that can run on this machine, unless it names attackers.
+
+        Raises
+        ------
+        ConfigError
+            If the challenge's attacker is none of them.
+        """
+        return self if self.attackers else replace(self, attackers=default_attackers())
 
 
 def _expect(key: str, value: Any, expected: str, is_right: bool) -> None:

@@ -535,7 +535,7 @@ def test_who_attacked(attackers: str, served: str, expected: dict[str, list[str]
 def test_absent_attackers_are_named_unless_others_were_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
     monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
-    (line,) = describe_absent(Config())
+    (line,) = describe_absent(Config().with_default_attackers())
     assert "campplus-adapted, campplus-enrolled-plda, campplus-single-test, campplus," in line
     assert line.endswith("get them by: spkver weights campplus")
     assert describe_absent(Config(attackers=("gmm-svm",))) == []
@@ -560,7 +560,7 @@ def test_what_changes_unnoticed_is_said_at_the_start() -> None:
 @pytest.mark.parametrize("name", ["vpc2022", "vpc2024", "vpc2026", "vpc2026_track2", "simulated"])
 def test_configurations_of_the_challenges(name: str) -> None:
     """What they name is what may be quoted: one attacker of the list, each recording anonymised once."""
-    config = load_config(Config, file=CONFIGS / f"{name}.yaml")
+    config = load_config(Config, file=CONFIGS / f"{name}.yaml").with_default_attackers()
     expected = {"simulated": tuple(PRESETS), "vpc2022": default_attackers()}.get(name, ("campplus", "gmm-svm-cms"))
     here = tuple(entry for entry in config.attackers if entry not in absent_attackers())
     assert config.attackers == expected
