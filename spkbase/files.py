@@ -417,6 +417,20 @@ def write_json(path: str | Path, value: Any) -> None:
     write_text(path, to_json(value) + "\n")
 
 
+def append_line(path: Path, value: Any) -> None:
+    """Append a JSON line to a file of finished results, so that it survives a crash."""
+    with disk_errors(path), path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(value) + "\n")
+
+
+def read_lines(path: Path) -> Iterator[Any]:
+    """Yield the values that `append_line` wrote, without a line that a kill cut off."""
+    with suppress(OSError, UnicodeDecodeError):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError):
+                yield json.loads(line)
+
+
 def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequence[Any]]) -> str:
     r"""Lay out rows with commas, below a header.
 

@@ -14,25 +14,19 @@ from __future__ import annotations
 import json
 import logging
 import os
-import platform
 import re
-import shutil
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from spkbase.configuration import write_yaml
 from spkbase.errors import ConfigError, DataError, SpkverError
 from spkbase.files import (
-    TEMPORARY,
-    disk_errors,
     file_digest,
     fingerprint,
     load_json,
@@ -41,9 +35,10 @@ from spkbase.files import (
     write_json,
     write_text,
 )
+from spkbase.locks import remove_temporaries, sole_use
 from spkbase.packages import OURS
 from spkbase.showing import one_line
-from spkbase.version import __version__
+from spkbase.version import __version__, library_version
 from spkbase.work import Work
 
 Value = TypeVar("Value")
@@ -55,9 +50,7 @@ State = Literal["done", "stale", "missing", "damaged"]
 REPORT = "report"  # the last stage of a recipe
 
 _STEP = ""  # in which stages are made, in any folder
-_LOG, _STAGES, _SOURCES = "run.log", "stages.json", "sources.json"
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "h5py", "soundfile", "soxr")
-_TEMPORARY = re.compile(rf"\..*\.[a-z0-9_]{{8}}{re.escape(TEMPORARY)}(\..*)?")
+LOG, STAGES, SOURCES = "run.log", "stages.json", "sources.json"
 
 
 class Ended(Exception):  # noqa: N818  # not an error
@@ -312,16 +305,16 @@ class Run:
         entry = read_records(self.output)[0].get(artefact, {})
         if entry.get("fingerprint") != origin.fingerprint:
             return "stale" if entry.get("fingerprint") and self.path(artefact).is_file() else "missing"
-        return _state_of_files(self.output, entry)
+        return state_of_files(self.output, entry)
 
     def _sources(self, name: str, sources: Mapping[str, Path] | None) -> str:
         if sources is None:
             return ""
         stamps = _stats(sources)
-        known = _read_json(self.output / _SOURCES)
+        known = read_record(self.output / SOURCES)
         if known.get(name) != stamps:
             text = json.dumps({**known, name: stamps}, separators=(",", ":")).replace("],", "],\n")
-            write_text(self.output / _SOURCES, text + "\n")
+            write_text(self.output / SOURCES, text + "\n")
         return fingerprint(list(sources), stamps)
 
     def note(self, artefact: str, entry: Json) -> None:
@@ -392,8 +385,8 @@ def start_run(
         try:
             output.mkdir(parents=True, exist_ok=True)
             stack.enter_context(sole_use(output))
-            is_ours = (output / _LOG).exists() or (output / _STAGES).exists()
-            stack.enter_context(_logging_to(output / _LOG))
+            is_ours = (output / LOG).exists() or (output / STAGES).exists()
+            stack.enter_context(_logging_to(output / LOG))
         except OSError as error:
             text = f"output folder cannot be written: {error.strerror}"
             raise DataError(text, file=output, remedy="choose another output folder") from error
@@ -415,173 +408,11 @@ def start_run(
             raise
 
 
-@contextmanager
-def sole_use(folder: str | Path) -> Iterator[None]:
-    """Make the folder and lock it for other runs; the lock ends with the process.
-
-    Raises
-    ------
-    DataError
-        If the folder cannot be made, or another run is at work in it.
-    """
-    handle = os.open(make_folder(folder), os.O_RDONLY)
-    try:
-        if not _lock(handle):
-            raise DataError("another run is at work in it", file=folder, remedy="wait for its end")
-        yield
-    finally:
-        os.close(handle)
-
-
-def is_in_use(folder: str | Path) -> bool:
-    """Return whether a run is at work in a folder."""
-    if not Path(folder).is_dir():
-        return False
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        return not _lock(handle)
-    finally:
-        os.close(handle)
-
-
-def is_temporary(path: Path) -> bool:
-    """Return whether a path has the name of an unfinished file."""
-    return _TEMPORARY.fullmatch(path.name) is not None
-
-
-def remove_temporaries(folder: str | Path) -> int:
-    """Remove the unfinished files of a killed run from a folder and its sub-folders; return their number."""
-    count = 0
-    for parent, folders, files in os.walk(folder):
-        for path in filter(is_temporary, map(Path(parent).joinpath, [*files, *folders])):
-            with suppress(OSError):
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-                count += 1
-        folders[:] = [name for name in folders if not name.startswith(".") and not is_in_use(Path(parent) / name)]
-    return count
-
-
-def append_line(path: Path, value: Any) -> None:
-    """Append a JSON line to a file of finished results, so that it survives a crash."""
-    with disk_errors(path), path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(value) + "\n")
-
-
-def read_lines(path: Path) -> Iterator[Any]:
-    """Yield the values that `append_line` wrote, without a line that a kill cut off."""
-    with suppress(OSError, UnicodeDecodeError):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            with suppress(ValueError):
-                yield json.loads(line)
-
-
-@cache
-def library_version(name: str) -> str:
-    """Return the version of an installed distribution, or "none"."""
-    try:
-        return version(name)
-    except (PackageNotFoundError, ValueError):  # ValueError: an empty name, from a damaged record
-        return "none"
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of the package, Python and the libraries that the numbers depend on."""
-    installed = {name: library_version(name) for name in _LIBRARIES if library_version(name) != "none"}
-    return {"spkver": __version__, "python": platform.python_version(), **installed}
-
-
 def read_records(folder: Path) -> tuple[dict[str, Json], dict[str, str]]:
     """Return the records of the artefacts of a folder, and the stage names of its last run by artefact."""
-    record = _read_json(folder / _STAGES)
+    record = read_record(folder / STAGES)
     entries, plan = record.get("artefacts", {}), record.get("plan", {})
     return (entries, plan) if isinstance(entries, dict) and isinstance(plan, dict) else ({}, {})
-
-
-def stage_status(
-    stage: str, artefact: str, state: State, why: str = "", seconds: float | None = None, *, step: str = ""
-) -> Json:
-    """Return the entry of a stage in `read_status`; its step is named by what precedes " of ", as in "scores of A"."""
-    part = (step or stage).partition(" of ")[0]
-    return {"stage": stage, "step": part, "artefact": artefact, "state": state, "why": why, "seconds": seconds}
-
-
-def read_status(
-    output: str | Path, readers: Mapping[str, Callable[[Path], Json | None]] | None = None, *, verify: bool = False
-) -> list[Json]:
-    """Return the states of the stages in an output folder and its sub-folders, without changing anything.
-
-    Parameters
-    ----------
-    output : path
-        Output folder of a recipe.
-    readers : mapping of str to function, optional
-        For folders with records of another kind: a function that returns its `stage_status`, by the record's file name.
-    verify : bool
-        Compare the digests of all artefacts, not only their sizes and times.
-
-    Returns
-    -------
-    list of dict
-        For each folder ``folder``, ``run`` (that of the whole run), ``in_use`` (a run uses it), ``stages`` in the order
-        of the last run, each with ``stage``, ``step``, ``artefact``, ``state`` ("done"; "stale": made from inputs other
-        than the next run would use; "missing"; "damaged": changed since it was written), ``why`` and ``seconds``, and
-        ``others``: artefacts of earlier configurations, which the last run did not use.
-
-    Raises
-    ------
-    DataError
-        If there is no such folder, or it holds no run.
-    """
-    output = Path(output)
-    if not output.is_dir():
-        raise DataError("no such folder", file=output, remedy="give the output folder of a recipe")
-    statuses, runs = list[Json](), dict[str, str]()
-    for parent, folders, files in os.walk(output):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        folder = Path(parent)
-        runs[parent] = parent if _LOG in files else runs.get(str(folder.parent), parent)
-        found = [_stages_of_folder(folder, verify)] if _STAGES in files else []
-        others = [read(folder) for record, read in (readers or {}).items() if record in files]
-        found += [{"stages": [stage], "others": []} for stage in others if stage is not None]
-        statuses += [{"folder": parent, "run": runs[parent], "in_use": is_in_use(folder), **one} for one in found]
-    if not statuses and not (output / _LOG).is_file():
-        raise DataError("no run in this folder: there is no stages.json", file=output)
-    place = str(output)
-    return statuses or [{"folder": place, "run": place, "in_use": is_in_use(output), "stages": [], "others": []}]
-
-
-def format_status(folders: Sequence[Json], *, every: bool = False, steps: Sequence[str] = ()) -> str:
-    """Return a line on how many stages are done, then a line a step, or a line a stage if `every` one is asked for.
-
-    If a run has begun one of `steps`, which are in their order, those after the last that has begun are due.
-    """
-    whole = [stage for status in folders for stage in status["stages"]]
-    states = Counter(stage["state"] for stage in whole)
-    lines = [f"{states['done']} of {len(whole)} stages done"]
-    lines[0] += "".join(f", {number} {state}" for state, number in states.items() if state != "done")
-    lines[0] += "".join([f"; next: {stage['stage']}" for stage in whole if stage["state"] != "done"][:1])
-    place, key = ("folder", "stage") if every else ("run", "step")
-    for folder in dict.fromkeys(status[place] for status in folders):
-        parts = [status for status in folders if status[place] == folder]
-        is_busy = any(status["in_use"] for status in parts)
-        lines += ["", f"{folder}: {'a' if is_busy else 'no'} run is at work in it"]
-        groups: dict[str, list[Json]] = {}
-        for stage in (stage for status in parts for stage in status["stages"]):
-            groups.setdefault(stage[key], []).append(stage)
-        known = [name for name in steps if groups.keys() <= {*steps} and name in groups]
-        width = max(map(len, groups), default=0)
-        for name in dict.fromkeys([*known, *groups]):
-            left = [stage for stage in groups[name] if stage["state"] != "done"]
-            begun = [stage for stage in left if is_busy and stage["state"] == "missing" and stage["why"]]
-            state = "running" if begun else left[0]["state"] if left else "done"
-            done = [stage["seconds"] for stage in groups[name] if stage["state"] == "done"]
-            counted = "" if every else f"{len(done):5} of {len(groups[name]):3}"
-            spent = "" if None in done or not done else f"{sum(done):9.1f} s"
-            why = "".join(f"  {'' if every else one['stage'] + ': '}{one['why']}" for one in (begun or left)[:1])
-            lines.append(f"  {name:{width}}  {state:7}{counted}{spent}{why}".rstrip())
-        lines += [f"  {name:{width}}  due" for name in (steps[steps.index(known[-1]) + 1 :] if known else ())]
-        lines += [f"  {name}: of an earlier configuration" for status in parts for name in status["others"]]
-    return "\n".join(lines)
 
 
 @contextmanager
@@ -603,24 +434,11 @@ def _logging_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-def _lock(handle: int) -> bool:
-    """Lock an open folder; also True on systems without such locks."""
-    try:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except (ImportError, OSError):
-        pass
-    return True
-
-
 def _write_records(folder: Path, entries: Mapping[str, Json], plan: Mapping[str, str]) -> None:
-    write_text(folder / _STAGES, json.dumps({"artefacts": entries, "plan": plan}, indent=1) + "\n")
+    write_text(folder / STAGES, json.dumps({"artefacts": entries, "plan": plan}, indent=1) + "\n")
 
 
-def _read_json(path: Path) -> Json:
+def read_record(path: Path) -> Json:
     """Read a record; a missing or damaged record is empty, so that everything is made again."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -629,7 +447,7 @@ def _read_json(path: Path) -> Json:
     return record if isinstance(record, dict) else {}
 
 
-def _state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
+def state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
     """Compare files with their record: by size and modification time, and where these differ by digest."""
     for name, made in entry["files"].items():
         size, changed = size_and_time(folder / name)
@@ -639,40 +457,3 @@ def _state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State
         if size != made["size"] or (is_in_doubt and file_digest(folder / name) != made["sha256"]):
             return "damaged"
     return "done"
-
-
-def _stages_of_folder(folder: Path, verify: bool) -> Json:
-    entries, plan = read_records(folder)
-    sources = _read_json(folder / _SOURCES)
-    current: Json = {name: entries.get(artefact, {}).get("fingerprint") for artefact, name in plan.items()}
-    reasons: dict[str, str] = {}  # stages that are not up to date
-    stages = []
-    for artefact, name in plan.items():
-        entry = entries.get(artefact, {})
-        state: State = _state_of_files(folder, entry, verify=verify) if entry.get("fingerprint") else "missing"
-        whys = {"damaged": "it has changed since it was written", "missing": "it was begun" if entry else ""}
-        why = whys.get(state, "")
-        if state == "done" and (why := _outdated(entry["origin"], sources.get(name, []), current, reasons)):
-            state, reasons[name] = "stale", why.split(": ", 1)[-1]
-        seconds = entry.get("seconds") if state == "done" else None
-        stages.append(stage_status(name, artefact, state, why, seconds, step=entry.get("step", "")))
-    others = sorted(name for name in entries if name not in plan and (folder / name).is_file())
-    return {"stages": stages, "others": others}
-
-
-def _outdated(origin: Json, stamps: list[Any], current: Json, reasons: Mapping[str, str]) -> str:
-    """Return why the next run will not use an artefact of this origin; "" if nothing has changed."""
-    if origin["version"] != __version__:
-        return f"spkver {origin['version']} -> {__version__}"
-    for name, before in origin["libraries"].items():
-        if (now := library_version(name)) != before:
-            return f"{name} {before} -> {now}"
-    changed = [path for path, *stamp in stamps if stamp != list(size_and_time(Path(path)))]
-    if changed:
-        return f"{changed[0]}{f' and {len(changed) - 1} more' if len(changed) > 1 else ''} changed"
-    for name, before in origin["after"].items():
-        if name in reasons:
-            return f"depends on {name!r}: {reasons[name]}"
-        if current.get(name) not in (None, before):
-            return f"depends on {name!r}, which was made again"
-    return ""

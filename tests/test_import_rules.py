@@ -16,6 +16,7 @@ LAYERS = {
     "spkbase": [
         ["errors", "version", "seeding"],
         ["files", "packages"],
+        ["locks"],
         ["plugins"],
         ["showing"],
         ["arrays", "work"],
@@ -23,6 +24,7 @@ LAYERS = {
         ["hdf5"],
         ["configuration", "console"],
         ["runs"],
+        ["status"],
     ],
     "evaluation": [
         ["trials"],

@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 from spkbase import files
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError, Problems, few
+from spkbase.files import append_line, read_lines
+from spkbase.locks import is_temporary, remove_temporaries, sole_use
 from spkbase.plugins import files_behind, load_plugin
-from spkbase.runs import append_line, is_temporary, read_lines, remove_temporaries, sole_use
 from spkbase.version import __version__
 from spkbase.work import Work, chunks
 from spkver.anonymization.anonymizers import (

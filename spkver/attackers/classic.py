@@ -37,8 +37,9 @@ from spkbase.configuration import check_values, load_config, merged, read_yaml, 
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import file_digest, fingerprint, make_folder, write_text
 from spkbase.hdf5 import read_arrays, write_arrays
-from spkbase.runs import Run, versions
+from spkbase.runs import Run
 from spkbase.showing import one_line
+from spkbase.version import versions
 from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers import lists

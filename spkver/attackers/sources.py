@@ -22,7 +22,8 @@ import numpy as np
 
 from evaluation.embeddings import Embeddings, read_embeddings
 from spkbase.files import file_digest, fingerprint, make_folder
-from spkbase.runs import Origin, Run, Stage, Stamp, versions
+from spkbase.runs import Origin, Run, Stage, Stamp
+from spkbase.version import versions
 from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers import lists

@@ -66,7 +66,7 @@ def status(output: Path, as_json: bool, stages: bool, verify: bool) -> None:
     Example:
       spkver status demo
     """
-    from spkbase.runs import format_status, read_status
+    from spkbase.status import format_status, read_status
     from spkver.anonymization import RECORD
     from spkver.voiceprivacy import STEPS
 
@@ -88,7 +88,7 @@ def last_progress(log: Path) -> list[str]:
 
 def twin_status(folder: Path) -> dict[str, Any] | None:
     """Return how far an anonymised data directory is; its recordings are counted, not read."""
-    from spkbase.runs import stage_status
+    from spkbase.status import stage_status
     from spkver.anonymization import RECORD, progress
 
     counted = progress(folder)

@@ -56,7 +56,7 @@ import soundfile
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import load_json
-from spkbase.runs import sole_use
+from spkbase.locks import sole_use
 from spkbase.showing import one_line
 from spkbase.work import Work
 from spkver.corpora import voices

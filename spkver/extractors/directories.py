@@ -15,11 +15,11 @@ import numpy as np
 
 from evaluation.embeddings import Embeddings, read_embeddings
 from spkbase.errors import ConfigError, DataError, Problems, few
-from spkbase.files import atomic_path, file_digest
+from spkbase.files import append_line, atomic_path, file_digest, read_lines
 from spkbase.files import fingerprint as digest_of
 from spkbase.hdf5 import open_file, write_arrays
 from spkbase.plain_pickle import read_npz
-from spkbase.runs import append_line, read_lines, versions
+from spkbase.version import versions
 from spkbase.work import ALL_CORES, Work, chunks
 from spkver.audio import check_headers
 from spkver.datadir import DataDir

@@ -32,7 +32,7 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.files import file_digest, fingerprint
 from spkbase.packages import imported
 from spkbase.plugins import check_places, files_behind, fill_places, load_plugin, run_command, usual_seconds
-from spkbase.runs import library_version
+from spkbase.version import library_version
 from spkver.audio import write_audio
 from spkver.extractors.protocol import (
     Embed,

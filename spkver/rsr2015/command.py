@@ -50,7 +50,8 @@ def recipe_command(
 
     def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **how: Any) -> None:
         from spkbase.configuration import load_config, read_yaml
-        from spkbase.runs import Ended, format_status, read_status, start_run
+        from spkbase.runs import Ended, start_run
+        from spkbase.status import format_status, read_status
         from spkver.rsr2015.lists import RecipeConfig
 
         defaults = read_yaml(own)

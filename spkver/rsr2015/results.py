@@ -22,7 +22,8 @@ from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import file_digest, format_table, load_json, write_json
-from spkbase.runs import REPORT, Run, Stage, versions
+from spkbase.runs import REPORT, Run, Stage
+from spkbase.version import versions
 from spkver.corpora import Rsr2015, is_simulated, list_hashes
 from spkver.mixture import TrainedUbm, schedule_marks
 from spkver.rsr2015.lists import RecipeConfig

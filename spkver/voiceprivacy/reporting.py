@@ -28,7 +28,7 @@ from evaluation.trials import LEVELS, REVERSAL, SCENARIO_ORDER, SCENARIOS, WHOLE
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import atomic_path, file_digest, format_csv, load_json, to_json, write_text
-from spkbase.runs import versions
+from spkbase.version import versions
 from spkver.attackers import attacker_name
 from spkver.corpora import is_simulated
 from spkver.datadir import MIXED

@@ -7,13 +7,14 @@ import pytest
 
 from spkbase.errors import DataError
 from spkbase.files import atomic_path
-from spkbase.runs import is_in_use, remove_temporaries, sole_use, start_run
+from spkbase.locks import is_in_use, remove_temporaries, sole_use
+from spkbase.runs import start_run
 
 pytest.importorskip("fcntl")
 
 HOLD = """
 import pathlib, sys
-from spkbase.runs import sole_use
+from spkbase.locks import sole_use
 with sole_use(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()

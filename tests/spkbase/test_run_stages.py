@@ -10,8 +10,11 @@ import pytest
 from command_lines import passes, refused
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import write_text
-from spkbase.runs import REPORT, Ended, Run, append_line, format_status, read_status, sole_use, start_run, versions
+from spkbase.files import append_line, write_text
+from spkbase.locks import sole_use
+from spkbase.runs import REPORT, Ended, Run, start_run
+from spkbase.status import format_status, read_status
+from spkbase.version import versions
 
 
 @pytest.fixture
@@ -83,7 +86,8 @@ def test_a_changed_source_makes_all(output, source, change):
 )
 def test_another_library_makes_what_depends_on_it(output, source, monkeypatch, library, made):
     known = versions()
-    monkeypatch.setattr("spkbase.runs.library_version", lambda name: "99" if name == library else known[name])
+    for module in ("runs", "status"):
+        monkeypatch.setattr(f"spkbase.{module}.library_version", lambda name: "99" if name == library else known[name])
     status = {one["stage"]: one["why"] for one in read_status(output)[0]["stages"] if one["state"] == "stale"}
     assert list(status) == made
     assert all(library in why for why in status.values())

@@ -1,0 +1,139 @@
+"""The states of the stages of a run: which are done, stale, missing or damaged, and why."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from spkbase.errors import DataError
+from spkbase.files import size_and_time
+from spkbase.locks import is_in_use
+from spkbase.runs import LOG, SOURCES, STAGES, Json, State, read_record, read_records, state_of_files
+from spkbase.version import __version__, library_version
+
+
+def stage_status(
+    stage: str, artefact: str, state: State, why: str = "", seconds: float | None = None, *, step: str = ""
+) -> Json:
+    """Return the entry of a stage in `read_status`; its step is named by what precedes " of ", as in "scores of A"."""
+    part = (step or stage).partition(" of ")[0]
+    return {"stage": stage, "step": part, "artefact": artefact, "state": state, "why": why, "seconds": seconds}
+
+
+def read_status(
+    output: str | Path, readers: Mapping[str, Callable[[Path], Json | None]] | None = None, *, verify: bool = False
+) -> list[Json]:
+    """Return the states of the stages in an output folder and its sub-folders, without changing anything.
+
+    Parameters
+    ----------
+    output : path
+        Output folder of a recipe.
+    readers : mapping of str to function, optional
+        For folders with records of another kind: a function that returns its `stage_status`, by the record's file name.
+    verify : bool
+        Compare the digests of all artefacts, not only their sizes and times.
+
+    Returns
+    -------
+    list of dict
+        For each folder ``folder``, ``run`` (that of the whole run), ``in_use`` (a run uses it), ``stages`` in the order
+        of the last run, each with ``stage``, ``step``, ``artefact``, ``state`` ("done"; "stale": made from inputs other
+        than the next run would use; "missing"; "damaged": changed since it was written), ``why`` and ``seconds``, and
+        ``others``: artefacts of earlier configurations, which the last run did not use.
+
+    Raises
+    ------
+    DataError
+        If there is no such folder, or it holds no run.
+    """
+    output = Path(output)
+    if not output.is_dir():
+        raise DataError("no such folder", file=output, remedy="give the output folder of a recipe")
+    statuses, runs = list[Json](), dict[str, str]()
+    for parent, folders, files in os.walk(output):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folder = Path(parent)
+        runs[parent] = parent if LOG in files else runs.get(str(folder.parent), parent)
+        found = [_stages_of_folder(folder, verify)] if STAGES in files else []
+        others = [read(folder) for record, read in (readers or {}).items() if record in files]
+        found += [{"stages": [stage], "others": []} for stage in others if stage is not None]
+        statuses += [{"folder": parent, "run": runs[parent], "in_use": is_in_use(folder), **one} for one in found]
+    if not statuses and not (output / LOG).is_file():
+        raise DataError("no run in this folder: there is no stages.json", file=output)
+    place = str(output)
+    return statuses or [{"folder": place, "run": place, "in_use": is_in_use(output), "stages": [], "others": []}]
+
+
+def format_status(folders: Sequence[Json], *, every: bool = False, steps: Sequence[str] = ()) -> str:
+    """Return a line on how many stages are done, then a line a step, or a line a stage if `every` one is asked for.
+
+    If a run has begun one of `steps`, which are in their order, those after the last that has begun are due.
+    """
+    whole = [stage for status in folders for stage in status["stages"]]
+    states = Counter(stage["state"] for stage in whole)
+    lines = [f"{states['done']} of {len(whole)} stages done"]
+    lines[0] += "".join(f", {number} {state}" for state, number in states.items() if state != "done")
+    lines[0] += "".join([f"; next: {stage['stage']}" for stage in whole if stage["state"] != "done"][:1])
+    place, key = ("folder", "stage") if every else ("run", "step")
+    for folder in dict.fromkeys(status[place] for status in folders):
+        parts = [status for status in folders if status[place] == folder]
+        is_busy = any(status["in_use"] for status in parts)
+        lines += ["", f"{folder}: {'a' if is_busy else 'no'} run is at work in it"]
+        groups: dict[str, list[Json]] = {}
+        for stage in (stage for status in parts for stage in status["stages"]):
+            groups.setdefault(stage[key], []).append(stage)
+        known = [name for name in steps if groups.keys() <= {*steps} and name in groups]
+        width = max(map(len, groups), default=0)
+        for name in dict.fromkeys([*known, *groups]):
+            left = [stage for stage in groups[name] if stage["state"] != "done"]
+            begun = [stage for stage in left if is_busy and stage["state"] == "missing" and stage["why"]]
+            state = "running" if begun else left[0]["state"] if left else "done"
+            done = [stage["seconds"] for stage in groups[name] if stage["state"] == "done"]
+            counted = "" if every else f"{len(done):5} of {len(groups[name]):3}"
+            spent = "" if None in done or not done else f"{sum(done):9.1f} s"
+            why = "".join(f"  {'' if every else one['stage'] + ': '}{one['why']}" for one in (begun or left)[:1])
+            lines.append(f"  {name:{width}}  {state:7}{counted}{spent}{why}".rstrip())
+        lines += [f"  {name:{width}}  due" for name in (steps[steps.index(known[-1]) + 1 :] if known else ())]
+        lines += [f"  {name}: of an earlier configuration" for status in parts for name in status["others"]]
+    return "\n".join(lines)
+
+
+def _stages_of_folder(folder: Path, verify: bool) -> Json:
+    entries, plan = read_records(folder)
+    sources = read_record(folder / SOURCES)
+    current: Json = {name: entries.get(artefact, {}).get("fingerprint") for artefact, name in plan.items()}
+    reasons: dict[str, str] = {}  # stages that are not up to date
+    stages = []
+    for artefact, name in plan.items():
+        entry = entries.get(artefact, {})
+        state: State = state_of_files(folder, entry, verify=verify) if entry.get("fingerprint") else "missing"
+        whys = {"damaged": "it has changed since it was written", "missing": "it was begun" if entry else ""}
+        why = whys.get(state, "")
+        if state == "done" and (why := _outdated(entry["origin"], sources.get(name, []), current, reasons)):
+            state, reasons[name] = "stale", why.split(": ", 1)[-1]
+        seconds = entry.get("seconds") if state == "done" else None
+        stages.append(stage_status(name, artefact, state, why, seconds, step=entry.get("step", "")))
+    others = sorted(name for name in entries if name not in plan and (folder / name).is_file())
+    return {"stages": stages, "others": others}
+
+
+def _outdated(origin: Json, stamps: list[Any], current: Json, reasons: Mapping[str, str]) -> str:
+    """Return why the next run will not use an artefact of this origin; "" if nothing has changed."""
+    if origin["version"] != __version__:
+        return f"spkver {origin['version']} -> {__version__}"
+    for name, before in origin["libraries"].items():
+        if (now := library_version(name)) != before:
+            return f"{name} {before} -> {now}"
+    changed = [path for path, *stamp in stamps if stamp != list(size_and_time(Path(path)))]
+    if changed:
+        return f"{changed[0]}{f' and {len(changed) - 1} more' if len(changed) > 1 else ''} changed"
+    for name, before in origin["after"].items():
+        if name in reasons:
+            return f"depends on {name!r}: {reasons[name]}"
+        if current.get(name) not in (None, before):
+            return f"depends on {name!r}, which was made again"
+    return ""
