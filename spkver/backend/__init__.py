@@ -47,14 +47,13 @@ from spkver.backend.scoring import (
     score_joint_factors,
     score_trials,
 )
-from spkver.backend.sklearn_steps import sklearn_step
-from spkver.backend.steps import (
-    NEEDS,
-    STEPS,
+from spkver.backend.session_scores import (
     adapted_cosine_scores,
     cosine_of_sessions,
     enrolled_plda_scores,
     mahalanobis_scores,
 )
+from spkver.backend.sklearn_steps import sklearn_step
+from spkver.backend.steps import NEEDS, STEPS
 from spkver.backend.svm import SvmConfig, SvmModels, open_svms, train_svms, write_svms
 from spkver.backend.transforms import AffineMap, LengthNorm

@@ -11,7 +11,7 @@ from evaluation.trials import Trials
 from spkbase.errors import DataError
 from spkver.backend import train_chain
 from spkver.backend.plda import PldaConfig, Sessions, fit_plda
-from spkver.backend.steps import cosine_of_sessions, enrolled_plda_scores
+from spkver.backend.session_scores import cosine_of_sessions, enrolled_plda_scores
 
 RNG = np.random.default_rng(5)
 MODELS = np.repeat(np.arange(4), 3)
