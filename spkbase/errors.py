@@ -46,14 +46,22 @@ class DataError(SpkverError, ValueError):
         The line, from 1.
     remedy : str, optional
         How to correct it.
+
+    Attributes
+    ----------
+    parts : tuple of DataError
+        The problems, if it reports several.
+    subjects : tuple of str
+        Kinds of things that its text names, see `attributed`.
     """
+
+    parts: tuple[DataError, ...] = ()
+    subjects: tuple[str, ...] = ()
 
     def __init__(
         self, text: str, *, file: str | Path | None = None, line: int | None = None, remedy: str | None = None
     ) -> None:
         self.text, self.file, self.line, self.remedy = text, file, line, remedy
-        self.subjects: tuple[str, ...] = ()
-        self.parts: tuple[DataError, ...] = ()  # the problems of a list
         super().__init__(self._message())
 
     def changed(self: Error, text: str, **place: Any) -> Error:
@@ -141,8 +149,8 @@ class Problems:
         self.errors.append(DataError(text, file=self.file if file is None else file, line=line, remedy=remedy))
 
     def note(self, error: DataError) -> None:
-        """Note a problem that was caught."""
-        self.errors.append(error)
+        """Note a problem that was caught, or each of several that it reports."""
+        self.errors.extend(error.parts or [error])
 
     @contextmanager
     def noted(self, before: str = "") -> Iterator[None]:
@@ -150,7 +158,8 @@ class Problems:
         try:
             yield
         except DataError as error:
-            self.errors.append(error.changed(before + error.text))
+            for part in error.parts or [error]:
+                self.errors.append(part.changed(before + part.text))
 
     def sift(self, outcomes: Iterable[tuple[Name, Value | DataError]]) -> dict[Name, Value]:
         """Note the errors among the named outcomes of `caught`; return the others."""

@@ -69,6 +69,13 @@ class Origin(Protocol):
         """Digest of all its inputs."""
 
 
+class Planned(NamedTuple):
+    """A stage of a run, and the step that it belongs to."""
+
+    stage: str
+    step: str
+
+
 class Stamp(NamedTuple):
     """A dependency without an artefact, such as recordings that stages read, or an existing value."""
 
@@ -152,8 +159,8 @@ class Run:
     only: str | None = None
     until: str | None = None
     timings: dict[str, float] = field(default_factory=dict)
-    plan: dict[str, str] = field(default_factory=dict, repr=False)
-    """Names of the stages of this run, by artefact."""
+    plan: dict[str, Planned] = field(default_factory=dict, repr=False)
+    """The stages of this run, by artefact."""
 
     def path(self, name: str) -> Path:
         """Return the path of an artefact in the output folder; raise a DataError if its name leads out of it."""
@@ -193,6 +200,7 @@ class Run:
         name: str,
         artefact: str,
         *,
+        step: str = "",
         make: Callable[[Path], object],
         read: Callable[[Path], Value],
         also: Sequence[str] = (),
@@ -206,6 +214,8 @@ class Run:
         name : str
         artefact : str
             File in the output folder.
+        step : str
+            Step under which `spkver status` counts the stage, by default its name. In a timed step it is that step.
         make : callable
             Writes the artefact to the given path, completely or not at all.
         read : callable
@@ -222,7 +232,7 @@ class Run:
         """
         origin = origin or self.origin(name, **inputs)
         self.path(artefact)
-        self.plan[artefact] = name
+        self.plan[artefact] = Planned(name, _STEP or step or name)
         is_meant = self.only in (None, name)
         if is_meant:
             state = self.state(artefact, origin)
@@ -232,7 +242,7 @@ class Run:
                 if state == "damaged":
                     logger.warning("%s has changed since it was written: it is made again", self.path(artefact))
                 with self.timed(name):
-                    begun = {"stage": name, "step": _STEP, "origin": origin.value}
+                    begun = {"stage": name, "origin": origin.value}
                     self.note(artefact, begun)
                     make(self.path(artefact))
                 files = {}
@@ -262,7 +272,7 @@ class Run:
 
         artefact = f"checks/{re.sub('[^A-Za-z0-9_-]+', '-', name)}.json"
         apart = replace(self, quiet=True, only=None, until=None, timings={})
-        return apart.stage(name, artefact, make=make, read=load_json, inputs=inputs, after=after).value
+        return apart.stage(name, artefact, step="checks", make=make, read=load_json, inputs=inputs, after=after).value
 
     def origin(
         self,
@@ -337,7 +347,7 @@ class Run:
         planned = replace(self, only="", until=None, quiet=True, timings={}, plan={})
         with suppress(Ended):
             recipe(planned)
-        names = list(planned.plan.values())
+        names = [entry.stage for entry in planned.plan.values()]
         meant = [wanted] if wanted in names else [name for name in names if name.startswith(wanted)]
         if not meant or (self.only and len(meant) > 1):
             text = f"{'only' if self.only else 'until'}={wanted!r} is no stage"
@@ -408,11 +418,14 @@ def start_run(
             raise
 
 
-def read_records(folder: Path) -> tuple[dict[str, Json], dict[str, str]]:
-    """Return the records of the artefacts of a folder, and the stage names of its last run by artefact."""
+def read_records(folder: Path) -> tuple[dict[str, Json], dict[str, Planned]]:
+    """Return the records of the artefacts of a folder, and the stages of its last run by artefact."""
     record = read_record(folder / STAGES)
     entries, plan = record.get("artefacts", {}), record.get("plan", {})
-    return (entries, plan) if isinstance(entries, dict) and isinstance(plan, dict) else ({}, {})
+    try:
+        return dict(entries), {artefact: Planned(*stage) for artefact, stage in plan.items()}
+    except (AttributeError, TypeError, ValueError):  # a damaged record
+        return {}, {}
 
 
 @contextmanager
@@ -434,7 +447,7 @@ def _logging_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-def _write_records(folder: Path, entries: Mapping[str, Json], plan: Mapping[str, str]) -> None:
+def _write_records(folder: Path, entries: Mapping[str, Json], plan: Mapping[str, Planned]) -> None:
     write_text(folder / STAGES, json.dumps({"artefacts": entries, "plan": plan}, indent=1) + "\n")
 
 

@@ -18,9 +18,8 @@ from spkbase.version import __version__, library_version
 def stage_status(
     stage: str, artefact: str, state: State, why: str = "", seconds: float | None = None, *, step: str = ""
 ) -> Json:
-    """Return the entry of a stage in `read_status`; its step is named by what precedes " of ", as in "scores of A"."""
-    part = (step or stage).partition(" of ")[0]
-    return {"stage": stage, "step": part, "artefact": artefact, "state": state, "why": why, "seconds": seconds}
+    """Return the entry of a stage in `read_status`; its step is the stage itself by default."""
+    return {"stage": stage, "step": step or stage, "artefact": artefact, "state": state, "why": why, "seconds": seconds}
 
 
 def read_status(
@@ -105,10 +104,10 @@ def format_status(folders: Sequence[Json], *, every: bool = False, steps: Sequen
 def _stages_of_folder(folder: Path, verify: bool) -> Json:
     entries, plan = read_records(folder)
     sources = read_record(folder / SOURCES)
-    current: Json = {name: entries.get(artefact, {}).get("fingerprint") for artefact, name in plan.items()}
+    current: Json = {name: entries.get(artefact, {}).get("fingerprint") for artefact, (name, _) in plan.items()}
     reasons: dict[str, str] = {}  # stages that are not up to date
     stages = []
-    for artefact, name in plan.items():
+    for artefact, (name, step) in plan.items():
         entry = entries.get(artefact, {})
         state: State = state_of_files(folder, entry, verify=verify) if entry.get("fingerprint") else "missing"
         whys = {"damaged": "it has changed since it was written", "missing": "it was begun" if entry else ""}
@@ -116,7 +115,7 @@ def _stages_of_folder(folder: Path, verify: bool) -> Json:
         if state == "done" and (why := _outdated(entry["origin"], sources.get(name, []), current, reasons)):
             state, reasons[name] = "stale", why.split(": ", 1)[-1]
         seconds = entry.get("seconds") if state == "done" else None
-        stages.append(stage_status(name, artefact, state, why, seconds, step=entry.get("step", "")))
+        stages.append(stage_status(name, artefact, state, why, seconds, step=step))
     others = sorted(name for name in entries if name not in plan and (folder / name).is_file())
     return {"stages": stages, "others": others}
 

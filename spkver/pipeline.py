@@ -154,6 +154,7 @@ def scores_of(
     return run.stage(
         f"scores of {system}",
         f"scores/{system}.h5",
+        step="scores",
         also=(f"scores/{system}.txt",),
         make=make,
         read=read,
@@ -263,7 +264,15 @@ def statistics(
     else:
         origin = {"after": [ubm], "sources": {f"statistics of {name}": file}}
     artefact = f"data/stat_{name}.h5"
-    return run.stage(f"statistics of {name}", artefact, make=make, read=mixture.open_statistics, inputs=idmap, **origin)
+    return run.stage(
+        f"statistics of {name}",
+        artefact,
+        step="statistics",
+        make=make,
+        read=mixture.open_statistics,
+        inputs=idmap,
+        **origin,
+    )
 
 
 def supervectors(
@@ -280,6 +289,7 @@ def supervectors(
     return run.stage(
         f"supervectors of {name}",
         f"data/sv_{name}.h5",
+        step="supervectors",
         make=lambda path: adapt(ubm.value, accumulated.value, config, work=run.work, destination=path),
         read=vector.open_supervectors,
         inputs=[config, multisession],
@@ -292,6 +302,7 @@ def given_supervectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[v
     return run.stage(
         f"supervectors of {name}",
         f"data/sv_{name}.h5",
+        step="supervectors",
         make=lambda path: mixture.copy_stat_rows(file, idmap.models, idmap.segments, path),
         read=vector.open_supervectors,
         inputs=idmap,
@@ -367,7 +378,9 @@ def svm_system(
     else:
         libraries = ("numpy", "scikit-learn")
         origin = {"inputs": config, "after": [enroll, back, *after], "libraries": libraries}
-    trained = run.stage(f"models of {system}", f"svm/{system}.h5", make=make, read=backends.open_svms, **origin)
+    trained = run.stage(
+        f"models of {system}", f"svm/{system}.h5", step="models", make=make, read=backends.open_svms, **origin
+    )
     return scores_of(run, system, trials, compute, after=[trained, test, *after])
 
 
@@ -451,7 +464,9 @@ def ivectors(
         vector.extract_ivectors(matrix.value, accumulated.value, method=method, work=run.work, destination=path)
 
     after, stage = [matrix, accumulated], (f"vectors of {name}", f"data/iv_{name}.h5")
-    return run.stage(*stage, make=make, read=vector.open_ivectors, inputs=method, after=after, libraries=_LAPACK)
+    return run.stage(
+        *stage, step="vectors", make=make, read=vector.open_ivectors, inputs=method, after=after, libraries=_LAPACK
+    )
 
 
 def given_vectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[vector.IVectors]:
@@ -466,7 +481,7 @@ def given_vectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[vector
         write_arrays(path, {"ids": idmap.segments, "speakers": idmap.models, "vectors": vectors})
 
     sources, stage = {f"vectors of {name}": file}, (f"vectors of {name}", f"data/iv_{name}.h5")
-    return run.stage(*stage, make=make, read=vector.open_ivectors, inputs=idmap, sources=sources)
+    return run.stage(*stage, step="vectors", make=make, read=vector.open_ivectors, inputs=idmap, sources=sources)
 
 
 def backend(
@@ -476,6 +491,7 @@ def backend(
     return run.stage(
         f"backend of {system}",
         f"backends/{system}.h5",
+        step="backend",
         make=lambda path: backends.write_backend(
             path, backends.train_chain(training.value.embeddings(), chain, seed=seed)
         ),
@@ -565,7 +581,7 @@ def word_models(
         mixture.write_word_models(path, mixture.train_word_models(frames.value, texts, config, work=run.work))
 
     stage, read = ("models of words", "gmm/words.h5"), mixture.read_word_models
-    return run.stage(*stage, make=make, read=read, inputs=[config, texts], after=frames.origins)
+    return run.stage(*stage, step="models", make=make, read=read, inputs=[config, texts], after=frames.origins)
 
 
 def aligned_words(
@@ -588,7 +604,7 @@ def aligned_words(
         return mixture.AlignedWords(rows, arrays["words"], arrays["owners"])
 
     stage, after = (f"words of {name}", f"data/words_{name}.h5"), [words, *frames.origins]
-    return run.stage(*stage, make=make, read=read, inputs=[idmap, texts], after=after)
+    return run.stage(*stage, step="words", make=make, read=read, inputs=[idmap, texts], after=after)
 
 
 def word_states(
@@ -623,7 +639,7 @@ def word_states(
 
     after: list[Origin] = [ubm, words, aligned, *([] if speakers is None else [speakers]), *frames.origins]
     stage, inputs = (f"states of {name}", f"data/sv_{name}.h5"), [relevance, speaker_of]
-    return run.stage(*stage, make=make, read=vector.open_supervectors, inputs=inputs, after=after)
+    return run.stage(*stage, step="states", make=make, read=vector.open_supervectors, inputs=inputs, after=after)
 
 
 def statistics_without_text(
@@ -653,7 +669,7 @@ def statistics_without_text(
         mixture.write_statistics(path, mixture.Statistics(rows.models, names, zeroth, first))
 
     stage, after = (f"statistics of {name}", f"data/stat_{name}.h5"), [ubm, words, states, aligned, *frames.origins]
-    return run.stage(*stage, make=make, read=mixture.open_statistics, after=after)
+    return run.stage(*stage, step="statistics", make=make, read=mixture.open_statistics, after=after)
 
 
 def word_scores(

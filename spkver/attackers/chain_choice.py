@@ -430,6 +430,7 @@ def backend_stage(
     return run.stage(
         f"backend of {choice.name}",
         "choice.json",
+        step="backend",
         make=make,
         read=load_json,
         also=("backend.h5",),

@@ -213,6 +213,7 @@ class Inversion:
         found = self.folder.stage(
             f"numbers of {label}",
             f"numbers/{label}.json",
+            step="numbers",
             make=make,
             read=load_json,
             inputs=[VERSION, list(recordings), speakers, is_shared, None if folds is None else folds.tolist()],

@@ -99,6 +99,7 @@ def cut(source: DataDir, counts: Mapping[str, int], folder: Path, *, jobs: int |
     Run(make_folder(folder), jobs=jobs, quiet=True).stage(
         f"pieces of {source.name}",
         "pieces.json",
+        step="pieces",
         make=make,
         read=load_json,
         inputs=[PIECES, SHORTEST, sorted(source.speakers.items()), sorted(counts.items())],

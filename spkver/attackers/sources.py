@@ -104,6 +104,7 @@ class ExtractorSource:
         found = extracted.work.stage(
             f"vectors of {file}",
             file,
+            step="vectors",
             make=embed,
             read=read_embeddings,
             inputs=sorted(chosen.speakers.items()),

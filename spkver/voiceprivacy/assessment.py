@@ -118,6 +118,7 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
             stages[dataset, attacker] = run.stage(
                 f"numbers of {attacker} on {dataset}{suffix}",
                 f"numbers/{dataset}{suffix}/{attacker}.json",
+                step="numbers",
                 make=partial(_assess_all, run=run, conditions=group, config=config, seed=seed),
                 read=lambda path: [Condition.from_dict(row) for row in load_json(path)],
                 inputs=[group, {name: file_digest(run.path(name)) for name in files}, config, seed],

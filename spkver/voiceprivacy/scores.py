@@ -347,6 +347,7 @@ def _weights(
     return run.stage(
         f"weights of {fused.name}",
         file,
+        step="weights",
         make=make,
         read=load_json,
         inputs=[about, used, [fold.key for fold, _ in folds]],

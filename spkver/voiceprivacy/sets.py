@@ -331,11 +331,9 @@ def read_sets(
 
 @contextmanager
 def noted_each(problems: Problems) -> Iterator[None]:
-    """Note the error of the block; an error that lists several problems is split, so that lists do not nest."""
-    try:
+    """Note the error of the block, or each of several that it reports."""
+    with problems.noted():
         yield
-    except DataError as error:
-        problems.errors += error.parts or [error]
 
 
 def pooled_key(keys: Iterable[Key]) -> Key:

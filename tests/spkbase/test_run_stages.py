@@ -209,7 +209,7 @@ def test_status_of_a_finished_run(output, source):
 
 
 def test_status_has_a_line_a_step_of_stages_in_any_folder(tmp_path):
-    """Steps are done, running or due; stages that no step holds are named "WHAT of WHICH"."""
+    """Steps are done, running or due; a stage that no timed step holds names its own."""
     run = Run(tmp_path / "out", quiet=True)
 
     def made(name, folder, make=lambda path: write_text(path, "")):
@@ -235,10 +235,13 @@ def test_status_has_a_line_a_step_of_stages_in_any_folder(tmp_path):
     assert shown() == ["checks done 1 of 1", "training done 3 of 3", "utility due", "report due"]
     assert len(format_status(read_status(run.output), every=True).splitlines()) == 1 + 4 * 3
     alone = Run(tmp_path / "alone", quiet=True)
-    for name in ("models of a", "models of b"):
-        alone.stage(name, f"{name}.txt", make=lambda path: write_text(path, ""), read=Path.read_text)
-    assert [line.split()[:4] for line in format_status(read_status(alone.output)).splitlines()[3:]] == [
-        ["models", "done", "2", "of"]
+    for name, step in (("models of a", "models"), ("models of b", "models"), ("end of file", "")):
+        alone.stage(name, f"{name}.txt", step=step, make=lambda path: write_text(path, ""), read=Path.read_text)
+    steps = [(stage["stage"], stage["step"]) for stage in read_status(alone.output)[0]["stages"]]
+    assert steps == [("models of a", "models"), ("models of b", "models"), ("end of file", "end of file")]
+    assert [line.split()[:3] for line in format_status(read_status(alone.output)).splitlines()[3:]] == [
+        ["models", "done", "2"],
+        ["end", "of", "file"],
     ]
 
 
