@@ -33,7 +33,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import Scores, Trials, checked_ids, factorise, find_rows, ids_of, loosened, recode
+from evaluation.trials import (
+    Scores,
+    Trials,
+    check_index,
+    checked_ids,
+    factorise,
+    find_rows,
+    ids_of,
+    index_of,
+    loosened,
+    recode,
+    vectors_of,
+    warn_of_alike,
+)
 from spkbase.arrays import Rows
 from spkbase.errors import DataError, Problems, errors_of, few
 from spkbase.seeding import stream
@@ -44,6 +57,9 @@ logger = logging.getLogger(__name__)
 
 TIE = 1e-12
 """Two cosines that are closer cannot be distinguished in float64: they are a tie."""
+
+NUMBERED = "no ids and no speakers were given: utterances are known by their row numbers"
+"""Note of embeddings from bare arrays; two of them are matched by row, and by nothing else."""
 
 _ROWS = 1 << 13
 _LEAST_MARGIN = 1e-5
@@ -110,20 +126,32 @@ class Embeddings:
         speakers : array_like of str or int of shape (n,), optional
             Speaker of each; without them each utterance has its own.
         ids : array_like of str or int of shape (n,), optional
-            Distinct ids; u0, u1, ... by default.
+            Distinct ids; by default the index of a data frame, or u0, u1, ... where that is of row numbers.
+
+        Raises
+        ------
+        DataError
+            If a value is no number, a column of a data frame holds ids, speakers or row numbers, the indices of what is
+            given differ, an id is repeated, or shapes disagree.
 
         Examples
         --------
         >>> Embeddings.from_arrays([[1, 0], [2, 0], [0, 3]], speakers=[7, 7, 8])
         Embeddings(3 utterances of 2 speakers, 2 dimensions)
         """
-        try:
-            rows = np.atleast_1d(np.asarray(vectors)) + 0.0
-        except (TypeError, ValueError) as error:
-            raise DataError(f"expected vectors of numbers of shape (n, D), got {type(vectors).__name__}") from error
-        names = [f"u{row}" for row in range(len(rows))] if ids is None else ids_of(ids, "ids")
+        check_index(vectors=vectors, speakers=speakers, ids=ids)
+        rows = vectors_of(vectors) + 0.0
+        index = index_of(vectors, speakers)
+        names = index if ids is None else ids_of(ids, "ids")
+        if index and names != index and sorted(names) == sorted(index):
+            remedy = "sort or join them by their index, or give arrays if the order is right"
+            raise DataError("expected ids in the order of the index of the data frame, got another", remedy=remedy)
         owners = names if speakers is None else ids_of(speakers, "speakers")
-        return cls(np.array(names, object), np.array(owners, object), rows)
+        notes = ()
+        if names is None:
+            names = [f"u{row}" for row in range(len(rows))]
+            notes = (NUMBERED,) if owners is None else ()
+        return cls(np.array(names, object), np.array(owners or names, object), rows, notes)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -143,9 +171,11 @@ class Embeddings:
         norms = row_norms(self.vectors)
         with errors_of(self.source):
             check_norms(norms, self.ids)
-        if len(self) > 1 and (norms == norms[0]).all() and (self.vectors == self.vectors[0]).all():
-            text = "%s: all %d vectors are equal: a broken extractor, not privacy"
-            logger.warning(text, self.source or "embeddings", len(self))
+        if len(self) > 1 and _share_direction(self.vectors, norms):
+            equal = (norms == norms[0]).all() and (self.vectors == self.vectors[0]).all()
+            alike = "are equal" if equal else "have one direction but for rounding (subtract a mean that all share)"
+            text = "%s: all %d vectors %s: a broken extractor, not privacy"
+            logger.warning(text, self.source or "embeddings", len(self), alike)
         return norms
 
 
@@ -523,8 +553,21 @@ def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> ND
     return np.array([fold[name] for name in names], np.int64)
 
 
+def _share_direction(vectors: NDArray[np.floating], norms: NDArray[np.float64]) -> bool:
+    """Return whether the cosine of each vector with the first cannot be told from 1."""
+    first = to_unit(vectors[:1])[0]
+    for start, stop in chunk_bounds(len(vectors), _ROWS):
+        cosine = to_unit(vectors[start:stop], norms[start:stop]) @ first
+        if cosine.min() < 1 - TIE:
+            return False
+    return True
+
+
 def _common(first: Embeddings, second: Embeddings) -> tuple[list[str], list[str]]:
     """Return the ids that both have, and those whose vectors are equal."""
+    warn_of_alike([*first.speakers.tolist(), *second.speakers.tolist()])
+    if NUMBERED in first.notes and NUMBERED in second.notes:
+        logger.warning("both sides have neither ids nor speakers: their rows are matched by number")
     if first.vectors.shape[1] != second.vectors.shape[1]:
         return [], []
     row_of = {name: row for row, name in enumerate(first.ids.tolist())}

@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.trials import check_index, vectors_of
 from spkbase.arrays import ComputedRows, Floats, Rows, SelectedRows, fill_rows, part
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError
@@ -170,6 +171,8 @@ def fit_nap(
     if isinstance(vectors, Supervectors):
         speakers = vectors.models if speakers is None else speakers
         vectors = vectors.vectors
+    check_index(vectors=vectors, speakers=speakers)
+    vectors = vectors_of(vectors)
     n_sessions, dimension = vectors.shape
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)
     if scatter == "within":

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.trials import vectors_of
 from spkbase.arrays import Floats, Rows, SelectedRows, StoredArray, fill_rows
 from spkbase.errors import ConfigError, DataError
 from spkbase.hdf5 import check_forms, new_file, read_arrays, stored_array, write_arrays, write_strings
@@ -159,6 +160,7 @@ def train_svms(
     """
     vectors = enrolment.vectors
     background = background.vectors if isinstance(background, Supervectors) else background
+    background = vectors_of(background, "background vectors")
     if not len(background):
         raise DataError("no background vectors: a machine needs vectors of other speakers")
     if vectors.shape[1:] != background.shape[1:]:
