@@ -41,7 +41,6 @@ from evaluation.trials import (
     factorise,
     find_rows,
     ids_of,
-    index_of,
     loosened,
     recode,
     vectors_of,
@@ -139,11 +138,11 @@ class Embeddings:
         >>> Embeddings.from_arrays([[1, 0], [2, 0], [0, 3]], speakers=[7, 7, 8])
         Embeddings(3 utterances of 2 speakers, 2 dimensions)
         """
-        check_index(vectors=vectors, speakers=speakers, ids=ids)
+        index = check_index(vectors=vectors, speakers=speakers, ids=ids)
         rows = vectors_of(vectors) + 0.0
-        index = index_of(vectors, speakers)
-        names = index if ids is None else ids_of(ids, "ids")
-        if index and names != index and sorted(names) == sorted(index):
+        named = None if index is None else ids_of(index, "ids in the index")
+        names = named if ids is None else ids_of(ids, "ids")
+        if named and names != named and sorted(names) == sorted(named):
             remedy = "sort or join them by their index, or give arrays if the order is right"
             raise DataError("expected ids in the order of the index of the data frame, got another", remedy=remedy)
         owners = names if speakers is None else ids_of(speakers, "speakers")
@@ -171,11 +170,11 @@ class Embeddings:
         norms = row_norms(self.vectors)
         with errors_of(self.source):
             check_norms(norms, self.ids)
-        if len(self) > 1 and _share_direction(self.vectors, norms):
-            equal = (norms == norms[0]).all() and (self.vectors == self.vectors[0]).all()
-            alike = "are equal" if equal else "have one direction but for rounding (subtract a mean that all share)"
-            text = "%s: all %d vectors %s: a broken extractor, not privacy"
-            logger.warning(text, self.source or "embeddings", len(self), alike)
+        unit = to_unit(self.vectors[:_ROWS], norms[:_ROWS])
+        if len(self) > 1 and (unit @ unit[0]).min() > 1 - TIE:
+            text = "%s: all %d vectors are equal but for length and rounding: a broken extractor, not privacy"
+            text += " (or a mean that all share, which may be subtracted)"
+            logger.warning(text, self.source or "embeddings", len(unit))
         return norms
 
 
@@ -551,16 +550,6 @@ def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> ND
     order = stream(seed, "folds of speakers").permutation(len(known))
     fold = {known[place]: number % n_folds for number, place in enumerate(order)}
     return np.array([fold[name] for name in names], np.int64)
-
-
-def _share_direction(vectors: NDArray[np.floating], norms: NDArray[np.float64]) -> bool:
-    """Return whether the cosine of each vector with the first cannot be told from 1."""
-    first = to_unit(vectors[:1])[0]
-    for start, stop in chunk_bounds(len(vectors), _ROWS):
-        cosine = to_unit(vectors[start:stop], norms[start:stop]) @ first
-        if cosine.min() < 1 - TIE:
-            return False
-    return True
 
 
 def _common(first: Embeddings, second: Embeddings) -> tuple[list[str], list[str]]:

@@ -16,7 +16,7 @@ from evaluation.trials.columns import (
     column_of,
     floats_of,
     ids_of,
-    index_of,
+    known_columns,
     numbers_of,
     split_by_labels,
     truth_of,

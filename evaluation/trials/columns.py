@@ -53,11 +53,14 @@ COLUMN_NAMES = {
 """Known names of columns in headers of tables and data frames, by role, in upper or lower case."""
 
 _NO_DIMENSION = re.compile(
-    r"unnamed\W.*|level.?\d|(row|index|ids?|no|nr)|speech|wav|path|sex|gender|accent|lang(uage)?|fold|split|emotion"
-    r"|((utt(erance)?|spkr?|speaker|client|subject|user|person|segment|session|rec(ording)?|file|model|class|label|row)s?"
-    r"([ _.-]*(ids?|idx|index|no|nr|num(ber)?|code|name|label))?)",
+    r"unnamed\W.*|level.?\d|index|ids?|no|nr|idx|speech|wav|path|sex|gender|accent|lang(uage)?|fold|split|emotion|cls"
+    r"|((utt(erance)?|utts|spkr?|speaker|client|subject|user|person|segment|session|rec(ording)?|file(name)?|model|class"
+    r"|label|row|target|test|trial|probe|enrol(l?ment)?|enroll|reference)s?([ _.-]*(ids?|idx|index|no|nr|num(ber)?|code"
+    r"|name|label|key|type))?|(is_)?same(_speaker)?|is_target|(ground_?)?truth|gt|y_true)",
     re.IGNORECASE,
 )
+"""Names of columns of a data frame that are no dimension of a vector."""
+
 _FEWEST = 5  # rows of vectors, from which on a column that counts them is no chance
 _CERTAIN = 0.9  # share of distinct scores, from which on equal ones are no chance
 _FEW = 4  # from this number on, values of 0 and 1 given with fractions may be labels
@@ -102,7 +105,7 @@ def column_of(values: Any, name: str) -> np.ndarray:
     DataError
         If it is not one column of values, or some are masked.
     """
-    column = _array_of(values, name, "(N,)")
+    column = _array_of(values, name)
     if column.ndim != 1:
         remedy = "choose the column of the data frame" if hasattr(values, "columns") else None
         raise DataError(f"expected {name} of shape (N,), got {column.shape}", remedy=remedy)
@@ -153,29 +156,50 @@ def check_dimensions(values: Any, rows: NDArray[np.floating], name: str = "vecto
     DataError
         With the name or the number of the column.
     """
-    titles = [str(title) for title in getattr(values, "columns", [])]
-    labels = {name for role, names in COLUMN_NAMES.items() if role != "score" for name in names}
+    _refuse_mask(values, name)
+    titles = [str(title).strip() for title in getattr(values, "columns", [])]
     remedy = "leave it out of the vectors: ids and speakers are arguments of their own, or the index of a data frame"
-    for title in titles:
-        if title.lower() in labels or _NO_DIMENSION.fullmatch(title.strip()):
-            raise DataError(f"column {title!r} is no dimension of {name}, by its name", remedy=remedy)
-    with np.errstate(invalid="ignore"):
-        whole = (np.asarray(rows[:_FEWEST]) % 1 == 0).all(axis=0)
-        if len(rows) < _FEWEST or whole.all():
-            return
-        for column in np.flatnonzero(whole).tolist():
-            numbers = rows[:, column]
-            title = titles[column] if titles else str(column)
-            if (numbers[:_FEWEST] == numbers[0]).all() or (numbers % 1 != 0).any():
-                continue
-            if (numbers[1:] > numbers[:-1]).all():
-                text = f"column {title!r} of {name} counts the rows, beside columns of fractions"
-                raise DataError(text, remedy=remedy)
-            if titles:
-                logger.warning("column %r of %s holds whole numbers beside fractions: is it a dimension?", title, name)
+    for title in filter(_NO_DIMENSION.fullmatch, titles):
+        raise DataError(f"column {title!r} is no dimension of {name}, by its name", remedy=remedy)
+    head = np.asarray(rows[:_FEWEST], np.float64)
+    whole = (head == np.floor(head)).all(axis=0)
+    if len(head) < _FEWEST or whole.all():
+        return
+    rising = (head[1:] > head[:-1]).all(axis=0)
+    for column in np.flatnonzero(whole & (rising | bool(titles))).tolist():
+        numbers = rows[:, column]
+        if numbers.min() == numbers.max() or (numbers != np.floor(numbers)).any():
+            continue
+        text = f"column {(titles or range(len(whole)))[column]!r} of {name} holds whole numbers beside fractions"
+        if (numbers[1:] >= numbers[:-1]).all():
+            raise DataError(f"{text}, which rise as the numbers of rows or groups do", remedy=remedy)
+        logger.warning("%s: is it a dimension?", text)
 
 
-def check_index(**given: Any) -> None:
+def known_columns(role: str, titles: Sequence[str]) -> list[str]:
+    """Return the columns of a header that have a known name of a role, those of the better name first.
+
+    ISO's names stand for one column together: the first of these alone is returned.
+
+    Parameters
+    ----------
+    role : str
+        Key of `COLUMN_NAMES`.
+    titles : sequence of str
+        Names of all columns.
+
+    Examples
+    --------
+    >>> known_columns("score", ["model", "segment", "LLR", "score"])
+    ['score', 'LLR']
+    """
+    names = COLUMN_NAMES[role]
+    known = sorted((title for title in titles if title.lower() in names), key=lambda title: names.index(title.lower()))
+    is_iso = all(title.lower().startswith(("bio_ref_", "probe_")) for title in known)
+    return known[:1] if is_iso else known
+
+
+def check_index(**given: Any) -> Any:
     """Refuse columns and data frames that are given together with different indices.
 
     Used by position they would give wrong numbers silently. What has no index is taken as it is.
@@ -184,6 +208,11 @@ def check_index(**given: Any) -> None:
     ----------
     **given : array_like, Series, data frame or None
         By the name of the argument.
+
+    Returns
+    -------
+    Index or None
+        The index that they share, unless it is of row numbers.
 
     Raises
     ------
@@ -200,21 +229,15 @@ def check_index(**given: Any) -> None:
     spkbase.errors.DataError: expected scores and labels with the same index, but the two differ \
 (sort or join them by their index, or give arrays if the order is right)
     """
-    indices = {name: values.index for name, values in given.items() if hasattr(getattr(values, "index", 0), "equals")}
-    first = next(iter(indices), "")
+    indices = {name: getattr(values, "index", None) for name, values in given.items()}
+    indices = {name: index for name, index in indices.items() if hasattr(index, "equals")}
+    shared = next(iter(indices), "")
     for name, index in indices.items():
-        if not index.equals(indices[first]):
+        if not index.equals(indices[shared]):
             remedy = "sort or join them by their index, or give arrays if the order is right"
-            raise DataError(f"expected {first} and {name} with the same index, but the two differ", remedy=remedy)
-
-
-def index_of(*given: Any) -> list[str] | None:
-    """Return the ids that the index of the first Series or data frame holds; None if there is none but row numbers."""
-    for values in given:
-        index: Any = getattr(values, "index", None)
-        if hasattr(index, "equals") and type(index).__name__ != "RangeIndex":
-            return ids_of(index, "ids in the index")
-    return None
+            raise DataError(f"expected {shared} and {name} with the same index, but the two differ", remedy=remedy)
+    index = indices.get(shared)
+    return None if type(index).__name__ == "RangeIndex" else index
 
 
 def truth_of(labels: Any) -> np.ndarray:
@@ -267,9 +290,13 @@ def are_labels(others: Any) -> bool:
     >>> are_labels([True, False]), are_labels([0.2, 0.0])
     (True, False)
     """
-    column = np.asarray(others.to_numpy() if hasattr(others, "to_numpy") else others)
-    is_text = column.dtype.kind == "O" and all(isinstance(cell, str) for cell in column.flat)
-    return bool(column.size) and (column.dtype.kind in "bUST" or is_text)
+    column = _inferred(_array_of(others, "nontarget scores"))
+    return bool(column.size) and column.dtype.kind in "bUST"
+
+
+def _inferred(column: np.ndarray) -> np.ndarray:
+    """Return objects as an array of the type that all of them have."""
+    return np.array(column.tolist()) if column.dtype.kind == "O" else column
 
 
 def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
@@ -290,13 +317,13 @@ def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
     DataError
         If one of the two holds labels.
     """
-    target, nontarget = (np.array(side.tolist()) if side.dtype.kind == "O" else side for side in (target, nontarget))
+    target, nontarget = _inferred(target), _inferred(nontarget)
     if not {target.dtype.kind, nontarget.dtype.kind} <= set("biuf") or not (target.size and nontarget.size):
         return
     _refuse_labels("target", target, nontarget)
     _refuse_labels("nontarget", nontarget, target)
-    shared = np.unique(nontarget[np.isin(nontarget, target[:_FEWEST])])
-    if len(shared) < _FEWEST or len(np.unique(nontarget)) < _CERTAIN * len(nontarget):
+    shared = np.isin(nontarget, target[:_FEWEST]).sum()  # which tells at once in most cases
+    if shared < _FEWEST or len(np.unique(nontarget)) < _CERTAIN * len(nontarget):
         return
     if np.isin(target, nontarget).all():
         text = "all %d target scores are among the nontarget ones: give scores[labels == 0] as these, not all"
@@ -306,20 +333,17 @@ def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
 def _refuse_labels(name: str, labels: np.ndarray, scores: np.ndarray) -> None:
     if labels.shape != scores.shape or scores.dtype.kind == "b":
         return
-    low, high = labels.min(), labels.max()
-    three_values = low < high and np.isin(labels, (-1, 0, 1)).all()
-    two_values = three_values and ((labels == low) | (labels == high)).all()
-    if labels.dtype.kind != "b" and not three_values:
+    values, low, high = np.unique(labels), labels.min(), labels.max()
+    if labels.dtype.kind != "b" and (len(values) < 2 or not np.isin(values, (-1, 0, 1)).all()):
         return
     with np.errstate(invalid="ignore"):
         fractions = (scores % 1 > 0).any()
-    many = len(labels) >= _MANY and len(np.unique(scores)) > 2 and (two_values or fractions)
+    many = len(labels) >= _MANY and len(np.unique(scores)) > 2 and (fractions or len(values) == 2)
     got = f"{len(labels)} labels ({low + 0:g} and {high:g}), one for each score"
-    low_class = f"scores[labels == {low + 0:g}]"
-    remedy = f"give scores[labels == 1], {low_class}; ev.evaluate takes labels=labels"
-    if labels.dtype.kind == "b" or (labels.dtype.kind in "iu" and fractions) or many:
+    remedy = f"give scores[labels == 1], scores[labels == {low + 0:g}]; ev.evaluate takes labels=labels"
+    if many or labels.dtype.kind == "b" or (labels.dtype.kind in "iu" and fractions):
         raise DataError(f"expected {name} scores, got {got}", remedy=remedy)
-    if fractions and len(labels) >= _FEW and not np.isin(scores, (-1, 0, 1)).any():
+    if fractions and len(labels) >= _FEW and not np.isin(scores, values).any():
         logger.warning("the %s scores look like %s: if they are, %s", name, got, remedy)
 
 
@@ -389,16 +413,15 @@ def floats_of(values: Any, name: str) -> NDArray[np.floating]:
     DataError
         If one is no real number; the first row is named.
     """
-    array = _array_of(values, name, "(N,) or (N, D)")
+    array = _array_of(values, name)
     kind = array.dtype.kind
     if kind == "f":
         return array
     if kind not in "iu":
-        for row, cells in enumerate(array.reshape(len(array), -1).tolist()):
-            for cell in cells:
-                if kind != "O" or isinstance(cell, bool) or not isinstance(cell, Real):
-                    text = f"expected numbers as {name}, got {cell!r:.60}"
-                    raise TrialError(text, [row], remedy="give numbers: no text, no truth values, no gaps")
+        for place, cell in np.ndenumerate(array.astype(object)):
+            if kind != "O" or isinstance(cell, bool) or not isinstance(cell, Real):
+                text = f"expected numbers as {name}, got {cell!r:.60}"
+                raise TrialError(text, place[:1], remedy="give numbers: no text, no truth values, no gaps")
     return array.astype(np.float64)
 
 
@@ -412,16 +435,17 @@ def ids_of(column: Any, name: str) -> list[str]:
     return ids
 
 
-def _array_of(values: Any, name: str, shape: str) -> np.ndarray:
+def _array_of(values: Any, name: str) -> np.ndarray:
     """Return what a user gave as an array, of whatever type."""
-    if np.ma.is_masked(values):
-        raise DataError(f"expected {name} without a mask", remedy="leave the masked trials out, or score them")
+    _refuse_mask(values, name)
     try:
         if hasattr(values, "detach"):  # a tensor, which may need a gradient or lie on a device
             values = values.detach().cpu().double()
-        array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+        return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise DataError(f"expected {name} of shape {shape}, got {type(values).__name__}: {error}") from error
-    if not array.ndim:
-        raise DataError(f"expected {name} of shape {shape}, got {type(values).__name__}")
-    return array
+        raise DataError(f"expected {name} of shape (N,), got {type(values).__name__}: {error}") from error
+
+
+def _refuse_mask(values: Any, name: str) -> None:
+    if np.ma.is_masked(values):
+        raise DataError(f"expected {name} without a mask", remedy="leave the masked trials out, or score them")

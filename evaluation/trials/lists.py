@@ -24,7 +24,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.trials.columns import COLUMN_NAMES, TrialError, check_index, column_of, ids_of, numbers_of, truth_of
+from evaluation.trials.columns import TrialError, check_index, column_of, ids_of, known_columns, numbers_of, truth_of
 from spkbase.errors import DataError
 from spkbase.showing import Tabular, html_table
 
@@ -87,8 +87,11 @@ def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
 
 
 def folded(identity: str) -> str:
-    """Return what ids have in common that differ in case, or in composed and decomposed letters, alone."""
-    return identity.lower() if identity.isascii() else unicodedata.normalize("NFKC", identity).casefold()
+    """Return what ids have in common that differ in case, form of Unicode, outer blanks or invisible letters alone."""
+    if identity.isascii():
+        return identity.strip().lower()
+    letters = unicodedata.normalize("NFKC", identity).casefold()
+    return "".join(letter for letter in letters if unicodedata.category(letter) != "Cf").strip()
 
 
 def loosened(identity: str) -> str:
@@ -188,8 +191,8 @@ class Trials(Tabular):
         DataError
             If the lengths differ, an id is not a string or empty, or a pair is repeated.
         """
-        given = dict(enumerate(columns)) | named
-        check_index(models=models, segments=segments, **{f"column {name}": given[name] for name in given})
+        others = {f"column {number}": column for number, column in enumerate([*columns, *named.values()], 3)}
+        check_index(models=models, segments=segments, **others)
         model_ids, model_codes = factorise(models)
         segment_ids, segment_codes = factorise(segments)
         return cls(model_ids, segment_ids, model_codes, segment_codes, *columns, **named)
@@ -204,13 +207,13 @@ class Trials(Tabular):
             With a row a trial; its index, if it has one, is ignored. Labels of a key are true and false, 1 and
             0, or text such as ``target`` and ``nontarget``; its column ``type`` is kept.
         **names : str
-            Names of the columns: `model`, `segment`, and `label` of a key or `score`; by default the first that
+            Names of the columns: `model`, `segment`, and `label` of a key or `score`; by default those that
             readers of tables know, such as ``enroll`` and ``test``.
 
         Raises
         ------
         DataError
-            If a column is missing, an id is missing or no text, or a pair is repeated.
+            If a column is missing or two may be meant, an id is missing or no text, or a pair is repeated.
 
         Examples
         --------
@@ -220,11 +223,13 @@ class Trials(Tabular):
         [True, False]
         """
         there = [str(name) for name in (frame.columns if hasattr(frame, "columns") else frame)]
-        lower = {name.lower(): name for name in reversed(there)}
         chosen = {"type": "type"} if cls is Key and "type" in there else {}
         for role in cls._roles:
-            known = next((lower[name] for name in COLUMN_NAMES[role] if name in lower), "")
-            chosen[role] = names.pop(role, known)
+            known = known_columns(role, there)
+            if len(set(known)) > 1 and role not in names:
+                text = f"expected one column for {role}, got {' and '.join(known)}"
+                raise DataError(text, remedy=f"name the one that counts: {role}={known[0]!r}")
+            chosen[role] = names.pop(role, "".join(known[:1]))
         if lacking := [role for role, name in chosen.items() if name not in there] or list(names):
             text = f"expected a column for {' and '.join(lacking)}, got {', '.join(there)[:200] or 'none'}"
             options = ", ".join(f"{role}=..." for role in cls._roles)
