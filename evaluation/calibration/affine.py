@@ -113,7 +113,7 @@ def train_affine(
         Penalty on half the squared weights (of scores scaled to unit variance); 0 trains without. Above 0 it keeps the
         weights finite where the scores separate the classes without error.
     names : tuple of str, optional
-        Names of the systems, kept with the result.
+        Names of the systems, kept with the result; those of the columns of data frames by default.
 
     Raises
     ------
@@ -131,6 +131,8 @@ def train_affine(
         target, nontarget = split_scores(target, nontarget)  # which refuses others
     if np.ndim(target) == np.ndim(nontarget) == 1:
         check_classes(column_of(target, "target scores"), column_of(nontarget, "nontarget scores"))
+    columns = check_index("columns", target=target, nontarget=nontarget)
+    names = names or tuple(map(str, [] if columns is None else columns))
     affine = _trained(target, nontarget, prior=prior, ridge=ridge, names=names)
     if min(affine.weights) < 0:
         whose = few([name for name, weight in zip(names, affine.weights, strict=False) if weight < 0])
@@ -162,6 +164,10 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
         If there are scores of another number of systems, infinite ones of several systems contradict each other, or
         finite ones are so large that the result is not.
     """
+    titles = [str(title) for title in getattr(scores, "columns", affine.names)]
+    if titles != list(affine.names) and sorted(titles) == sorted(affine.names):
+        got = f"expected columns {few(affine.names)} as in training, got {few(titles)}"
+        raise DataError(got, remedy="put them in this order, or give an array if the order is right")
     scores = floats_of(scores, "scores").astype(np.float64, copy=False)
     columns = scores[:, None] if scores.ndim == 1 else scores
     if columns.ndim != 2 or columns.shape[1] != len(affine.weights):

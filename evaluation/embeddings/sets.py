@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from evaluation.trials import (
     Scores,
     Trials,
+    check_dimensions,
     check_index,
     checked_ids,
     factorise,
@@ -101,10 +102,12 @@ class Embeddings:
     source: str = ""
 
     def __post_init__(self) -> None:
+        check_index(ids=self.ids, speakers=self.speakers, vectors=self.vectors)
         vectors = np.asanyarray(self.vectors)
         if vectors.ndim != 2 or vectors.dtype.kind != "f" or not vectors.size:
             got = f"{vectors.dtype} of shape {vectors.shape}"
             raise DataError(f"expected vectors of floats, one row an utterance, got {got}", remedy="check the file")
+        check_dimensions(self.vectors, vectors)
         ids = checked_ids(np.asarray(self.ids, object), "ids of utterances")
         speakers = np.asarray(self.speakers, object)
         if not all(isinstance(name, str) and name for name in speakers.tolist()):
@@ -140,17 +143,14 @@ class Embeddings:
         """
         index = check_index(vectors=vectors, speakers=speakers, ids=ids)
         rows = vectors_of(vectors) + 0.0
-        named = None if index is None else ids_of(index, "ids in the index")
+        named = [f"u{row}" for row in range(len(rows))] if index is None else ids_of(index, "ids in the index")
         names = named if ids is None else ids_of(ids, "ids")
-        if named and names != named and sorted(names) == sorted(named):
+        if index is not None and names != named and sorted(names) == sorted(named):
             remedy = "sort or join them by their index, or give arrays if the order is right"
-            raise DataError("expected ids in the order of the index of the data frame, got another", remedy=remedy)
+            raise DataError("expected ids in the order of the index, got another", remedy=remedy)
         owners = names if speakers is None else ids_of(speakers, "speakers")
-        notes = ()
-        if names is None:
-            names = [f"u{row}" for row in range(len(rows))]
-            notes = (NUMBERED,) if owners is None else ()
-        return cls(np.array(names, object), np.array(owners or names, object), rows, notes)
+        is_bare = index is ids is speakers is None
+        return cls(np.array(names, object), np.array(owners, object), rows, (NUMBERED,) * is_bare)
 
     def __len__(self) -> int:
         return len(self.ids)

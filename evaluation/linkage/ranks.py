@@ -389,7 +389,7 @@ def ranks_of_matrix(similarities: ArrayLike) -> Ranks:
     [0, 1]
     """
     matrix = floats_of(similarities, "similarities")
-    if matrix.ndim != 2 or matrix.dtype.kind != "f" or not 0 < len(matrix) <= matrix.shape[1]:
+    if matrix.ndim != 2 or not 0 < len(matrix) <= matrix.shape[1]:
         text = "expected a matrix of similarities, trials by enrolled speakers, with target scores on its diagonal"
         raise DataError(f"{text}, got {matrix.dtype} of shape {matrix.shape}")
     if not np.isfinite(matrix).all():

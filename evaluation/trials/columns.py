@@ -61,6 +61,7 @@ _NO_DIMENSION = re.compile(
 )
 """Names of columns of a data frame that are no dimension of a vector."""
 
+_NUMBER = re.compile(r"\d+$")
 _FEWEST = 5  # rows of vectors, from which on a column that counts them is no chance
 _CERTAIN = 0.9  # share of distinct scores, from which on equal ones are no chance
 _FEW = 4  # from this number on, values of 0 and 1 given with fractions may be labels
@@ -118,7 +119,8 @@ def vectors_of(values: Any, name: str = "vectors") -> Any:
     Parameters
     ----------
     values : array_like of shape (n, D), a data frame of pandas, polars or a similar library, or StoredArray
-        Whole numbers become float64; rows in a file stay there, and are returned as they are.
+        Whole numbers become float64; rows in a file stay there, and are returned as they are. Columns of a data frame
+        whose names end in numbers are taken in the order of these, so that two frames agree.
     name : str
         What the rows are, for the error message.
 
@@ -133,7 +135,9 @@ def vectors_of(values: Any, name: str = "vectors") -> Any:
     if rows.ndim != 2:
         raise DataError(f"expected {name} of shape (n, D), got {rows.shape}")
     check_dimensions(values, rows, name)
-    return rows
+    numbers = [_NUMBER.search(str(title)) for title in getattr(values, "columns", [])]
+    order = np.argsort([int(number[0]) for number in numbers if number], kind="stable")
+    return rows[:, order] if len(order) == rows.shape[1] else rows
 
 
 def check_dimensions(values: Any, rows: NDArray[np.floating], name: str = "vectors") -> None:
@@ -199,13 +203,15 @@ def known_columns(role: str, titles: Sequence[str]) -> list[str]:
     return known[:1] if is_iso else known
 
 
-def check_index(**given: Any) -> Any:
+def check_index(part: str = "index", /, **given: Any) -> Any:
     """Refuse columns and data frames that are given together with different indices.
 
     Used by position they would give wrong numbers silently. What has no index is taken as it is.
 
     Parameters
     ----------
+    part : {"index", "columns"}
+        What must be the same.
     **given : array_like, Series, data frame or None
         By the name of the argument.
 
@@ -229,13 +235,13 @@ def check_index(**given: Any) -> Any:
     spkbase.errors.DataError: expected scores and labels with the same index, but the two differ \
 (sort or join them by their index, or give arrays if the order is right)
     """
-    indices = {name: getattr(values, "index", None) for name, values in given.items()}
-    indices = {name: index for name, index in indices.items() if hasattr(index, "equals")}
+    every: dict[str, Any] = {name: getattr(values, part, None) for name, values in given.items()}
+    indices = {name: index for name, index in every.items() if hasattr(index, "equals")}
     shared = next(iter(indices), "")
     for name, index in indices.items():
         if not index.equals(indices[shared]):
-            remedy = "sort or join them by their index, or give arrays if the order is right"
-            raise DataError(f"expected {shared} and {name} with the same index, but the two differ", remedy=remedy)
+            remedy = f"sort or join them by their {part}, or give arrays if the order is right"
+            raise DataError(f"expected {shared} and {name} with the same {part}, but the two differ", remedy=remedy)
     index = indices.get(shared)
     return None if type(index).__name__ == "RangeIndex" else index
 

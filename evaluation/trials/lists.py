@@ -24,7 +24,16 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.trials.columns import TrialError, check_index, column_of, ids_of, known_columns, numbers_of, truth_of
+from evaluation.trials.columns import (
+    TrialError,
+    check_index,
+    column_of,
+    floats_of,
+    ids_of,
+    known_columns,
+    numbers_of,
+    truth_of,
+)
 from spkbase.errors import DataError
 from spkbase.showing import Tabular, html_table
 
@@ -159,7 +168,9 @@ class Trials(Tabular):
         for name, dtype in self._dtypes.items():
             if name == "types" and getattr(self, name) is None:
                 continue
-            column = column_of(getattr(self, name), name).astype(dtype, copy=False).view()
+            column = column_of(getattr(self, name), name)
+            column = floats_of(column, name) if dtype is np.float64 else column
+            column = column.astype(dtype, copy=False).view()
             if column.shape != np.shape(self.models):
                 raise DataError(f"expected {name} of shape {np.shape(self.models)}, got {column.shape}")
             column.flags.writeable = False

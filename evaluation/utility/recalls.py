@@ -137,8 +137,7 @@ class Recalls(Tabular):
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return one row: the recall with its interval, beside chance."""
-        counted: dict[str, list[Any]] = {"utterances": [self.n_utterances], "chance": [self.chance]}
-        return counted | self.interval.to_columns()
+        return {"chance": [self.chance]} | self.interval.to_columns()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it by name, for a report."""
@@ -178,11 +177,11 @@ def confusions(
     DataError
         If ids do not fit, or a speaker or a fold is unknown.
     """
-    warn_of_alike([*truth.values(), *predicted.values()], "classes", "a class")
     if convention not in CONVENTIONS:
         raise DataError(f"expected one of {CONVENTIONS}, got {convention!r}")
     if missing == "error":
         check_same(truth, predicted, file=file, what="utterances")
+    warn_of_alike([*truth.values(), *predicted.values()], "classes", "a class")
     utterances = sorted(utterance for utterance in truth if utterance in predicted)
     if not utterances:
         raise DataError("no utterance has both a label and a prediction", file=file, remedy="compare the ids")
@@ -325,8 +324,8 @@ class Leakage(Tabular):
         """Return a row for each scenario."""
         columns: dict[str, list[Any]] = {"scenario": list(self.recalls)}
         for recall in self.recalls.values():
-            for name, cells in recall.to_columns().items():
-                columns.setdefault(name, []).extend(cells)
+            for title, cells in recall.to_columns().items():
+                columns.setdefault(title, []).extend(cells)
         return columns
 
     def to_dict(self) -> dict[str, Any]:

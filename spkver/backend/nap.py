@@ -172,27 +172,27 @@ def fit_nap(
         speakers = vectors.models if speakers is None else speakers
         vectors = vectors.vectors
     check_index(vectors=vectors, speakers=speakers)
-    vectors = vectors_of(vectors)
-    n_sessions, dimension = vectors.shape
+    rows: Rows = vectors_of(vectors)
+    n_sessions, dimension = rows.shape
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)
     if scatter == "within":
-        whole, groups = vectors, np.unique(np.asarray(speakers, object), return_inverse=True)[1]
-        rows_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
-        means = np.stack([whole[rows].mean(axis=0, dtype=np.float64) for rows in rows_of]).astype(whole.dtype)
-        less_means = ComputedRows(whole.shape, lambda rows: whole[rows] - means[groups[rows]], whole.dtype)
-        vectors = cast("Rows", less_means)
-    gram = gram_matrix(vectors, work=work) / dimension
+        whole, groups = rows, np.unique(np.asarray(speakers, object), return_inverse=True)[1]
+        places_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
+        means = np.stack([whole[places].mean(axis=0, dtype=np.float64) for places in places_of]).astype(whole.dtype)
+        less_means = ComputedRows(whole.shape, lambda places: whole[places] - means[groups[places]], whole.dtype)
+        rows = cast("Rows", less_means)
+    gram = gram_matrix(rows, work=work) / dimension
     with one_blas_thread():  # results must not depend on the machine's cores
         values, coordinates = np.linalg.eigh(gram)
     values, coordinates = values[::-1][:rank], coordinates[:, ::-1][:, :rank]
-    smallest = n_sessions * np.finfo(vectors.dtype).eps
+    smallest = n_sessions * np.finfo(rows.dtype).eps
     if rank and not values[-1] > values[0] * smallest:
         n_spanned = int((values > values[0] * smallest).sum())
         raise ConfigError(
             f"nap.rank is {rank}, but the {n_sessions} sessions span only {n_spanned} directions", remedy="lower it"
         )
     weights = (coordinates / np.sqrt(dimension * values)).T
-    return Projection(combine_rows(weights, vectors))
+    return Projection(combine_rows(weights, rows))
 
 
 @one_line

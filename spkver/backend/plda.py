@@ -76,6 +76,7 @@ class Sessions:
     models: NDArray[np.int64]
 
     def __post_init__(self) -> None:
+        check_index(vectors=self.vectors, models=self.models)
         object.__setattr__(self, "vectors", checked_vectors(self.vectors, "enrolled vectors"))
         codes = np.asarray(self.models)
         if codes.shape != (len(self.vectors),) or codes.dtype.kind not in "iu":

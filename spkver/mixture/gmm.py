@@ -23,6 +23,7 @@ import math
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -467,7 +468,7 @@ def chunk_frames(n_frames: int) -> int:
     return CHUNK * min(32, max(1, -(-n_frames // (512 * CHUNK))))
 
 
-def check_frames(frames: Rows, mixture: GaussianMixture) -> Rows:
+def check_frames(frames: Rows, mixture: GaussianMixture) -> Any:
     """Return frames as floats; raise DataError unless they are (T > 0, D) for the mixture's D."""
     frames = vectors_of(frames, "frames")
     if frames.shape[1] != mixture.dimension:

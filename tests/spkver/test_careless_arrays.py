@@ -10,7 +10,7 @@ import evaluation as ev
 from evaluation import calibration, linkage, metrics, plots
 from evaluation.utility import Sides, attribute_leakage, average_recall, confusions, count_errors
 from spkbase.errors import DataError
-from spkver.backend import fit_nap, fit_plda, sklearn_step, train_chain
+from spkver.backend import Sessions, fit_nap, fit_plda, sklearn_step, train_chain
 from spkver.features import Frames
 from spkver.mixture import UbmConfig, accumulate_statistics, log_likelihood, train_ubm
 
@@ -300,8 +300,30 @@ WITH_INDEX = {
     "labels of a key": lambda: ev.Key.from_ids(pd.Series(IDS), pd.Series(SPEAKERS), is_target=TURNED[:120]),
     "models": lambda: ev.Trials.from_ids(pd.Series(IDS), pd.Series(SPEAKERS)[::-1]),
     "fusion": lambda: calibration.train_nonnegative(pd.DataFrame({"a": SCORES, "b": SCORES}), TURNED),
+    "embeddings": lambda: ev.Embeddings(IDS, SHUFFLED, FRAME),
+    "sessions": lambda: Sessions(pd.DataFrame(VECTORS), pd.Series(PEOPLE)[::-1]),
     "statistics": lambda: accumulate_statistics(UBM, None, pd.Series(["a"]), pd.Series(["a"], index=[3])),
 }
+
+
+def test_columns_of_fused_scores_have_one_order():
+    frame = pd.DataFrame({"plda": SCORES, "cosine": RNG.normal(size=200) + TRUTH})
+    turned = frame[["cosine", "plda"]]
+    affine = ev.train_affine(frame[TRUTH], frame[~TRUTH])
+    assert affine.names == ("plda", "cosine")
+    np.testing.assert_array_equal(affine(frame), affine(frame.to_numpy()))
+    with pytest.raises(DataError, match="target and nontarget with the same columns"):
+        ev.train_affine(frame[TRUTH], turned[~TRUTH])
+    with pytest.raises(DataError, match="expected columns plda, cosine as in training, got cosine, plda"):
+        affine(turned)
+
+
+def test_numbered_columns_of_vectors_have_one_order():
+    vectors = pd.DataFrame(np.tile(VECTORS, 2), index=IDS).add_prefix("e")
+    turned = vectors[sorted(vectors.columns)]  # e0, e1, e10, ...
+    expected, found = (ev.Embeddings.from_arrays(frame).vectors for frame in (vectors, turned))
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(expected, vectors.to_numpy())
 
 
 @pytest.mark.parametrize("call", WITH_INDEX.values(), ids=WITH_INDEX)
@@ -382,7 +404,7 @@ def test_a_printed_result_begins_with_the_result(caplog):
     )
     recall = average_recall(confusions({"a": "x"}, {"a": "x"}, {"a": "s"}))
     assert f"{leakage.recalls['original'].interval.value:.4g}" in str(leakage)
-    assert str(recall).split()[:3] == ["utterances", "chance", "value"]
+    assert str(recall).split()[:2] == ["chance", "value"]
 
 
 @pytest.mark.parametrize("other", ["llr", "LLR", "similarity"])
@@ -442,3 +464,19 @@ def test_a_selection_counts_the_ids_that_it_uses():
     assert repr(key.subset(np.arange(25))) == "Key(2 models, 20 segments, 25 trials)"
     assert repr(key.subset(np.zeros(400, bool))) == "Key(0 models, 0 segments, 0 trials)"
     assert len(key.subset(np.arange(25)).model_ids) == 20
+
+
+VALUES = {
+    "text": ["1.0", "x"],
+    "missing": [1.0, None],
+    "complex": [1j, 2],
+    "truth": [True, False],
+    "dates": np.array([1, 2], "M8[s]"),
+}
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_scores_of_a_list_that_are_no_numbers_are_refused(values):
+    with pytest.raises(DataError, match=r"row [01]: expected numbers as values"):
+        ev.Scores.from_ids(["a", "b"], ["s", "t"], values)
+    assert ev.Scores.from_ids(["a", "b"], ["s", "t"], np.array([1, 2.5], object)).values.tolist() == [1.0, 2.5]
