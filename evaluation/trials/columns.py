@@ -53,7 +53,7 @@ COLUMN_NAMES = {
 """Known names of columns in headers of tables and data frames, by role, in upper or lower case."""
 
 _NO_DIMENSION = re.compile(
-    r"unnamed\W.*|level.?\d|index|ids?|no|nr|idx|speech|wav|path|sex|gender|accent|lang(uage)?|fold|split|emotion|cls"
+    r"unnamed\W.*|level.?\d|index|ids?|no|nr|idx|wav|path|sex|gender|accent|lang(uage)?|fold|split|emotion|cls"
     r"|((utt(erance)?|utts|spkr?|speaker|client|subject|user|person|segment|session|rec(ording)?|file(name)?|model|class"
     r"|label|row|target|test|trial|probe|enrol(l?ment)?|enroll|reference)s?([ _.-]*(ids?|idx|index|no|nr|num(ber)?|code"
     r"|name|label|key|type))?|(is_)?same(_speaker)?|is_target|(ground_?)?truth|gt|y_true)",

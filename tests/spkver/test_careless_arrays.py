@@ -8,6 +8,7 @@ import pytest
 
 import evaluation as ev
 from evaluation import calibration, linkage, metrics, plots
+from evaluation.embeddings import fit_alignment, owner_ranks
 from evaluation.utility import Sides, attribute_leakage, average_recall, confusions, count_errors
 from spkbase.errors import DataError
 from spkver.backend import Sessions, fit_nap, fit_plda, sklearn_step, train_chain
@@ -42,6 +43,8 @@ OF_VECTORS = {
         UBM, Frames(np.array(["a"]), np.array([0, len(vectors)]), vectors), ["a"], ["a"]
     ),
     "adapted": lambda vectors: train_chain(VECTORS, "lda:3,cosine", speakers=SPEAKERS, adapt=vectors),
+    "alignment": lambda vectors: fit_alignment(VECTORS[: len(vectors)], vectors),
+    "cohort": lambda vectors: calibration.cohort_moments(vectors, IDS),
     "transform": lambda vectors: train_chain(VECTORS, "lda:3,cosine", speakers=SPEAKERS).transform(vectors),
 } | {name: lambda vectors, call=call: call(vectors, SPEAKERS) for name, call in WITH_SPEAKERS.items()}
 OF_ROWS = {name: call for name, call in OF_VECTORS.items() if not name.startswith("estimator")}
@@ -302,6 +305,8 @@ WITH_INDEX = {
     "fusion": lambda: calibration.train_nonnegative(pd.DataFrame({"a": SCORES, "b": SCORES}), TURNED),
     "embeddings": lambda: ev.Embeddings(IDS, SHUFFLED, FRAME),
     "sessions": lambda: Sessions(pd.DataFrame(VECTORS), pd.Series(PEOPLE)[::-1]),
+    "alignment": lambda: fit_alignment(FRAME, FRAME.sample(frac=1, random_state=0)),
+    "ranks of owners": lambda: owner_ranks(FRAME, SHUFFLED, FRAME, OWNERS),
     "statistics": lambda: accumulate_statistics(UBM, None, pd.Series(["a"]), pd.Series(["a"], index=[3])),
 }
 
