@@ -150,8 +150,8 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
     ----------
     affine : Affine
         See `train_affine`.
-    scores : array_like of float of shape (N,) or (N, K)
-        Scores; of one system they may be infinite.
+    scores : array_like of float of shape (N,) or (N, K), or a data frame
+        Scores; of one system they may be infinite. Columns that have the names of the systems are taken by name.
 
     Returns
     -------
@@ -164,10 +164,8 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
         If there are scores of another number of systems, infinite ones of several systems contradict each other, or
         finite ones are so large that the result is not.
     """
-    titles = [str(title) for title in getattr(scores, "columns", affine.names)]
-    if titles != list(affine.names) and sorted(titles) == sorted(affine.names):
-        got = f"expected columns {few(affine.names)} as in training, got {few(titles)}"
-        raise DataError(got, remedy="put them in this order, or give an array if the order is right")
+    if affine.names and set(affine.names) <= set(getattr(scores, "columns", [])):
+        scores = scores[list(affine.names)]  # type: ignore[call-overload,index]  # a data frame
     scores = floats_of(scores, "scores").astype(np.float64, copy=False)
     columns = scores[:, None] if scores.ndim == 1 else scores
     if columns.ndim != 2 or columns.shape[1] != len(affine.weights):

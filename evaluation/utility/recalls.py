@@ -107,7 +107,7 @@ class Confusions:
 
 @one_line
 @dataclass(frozen=True)
-class Recalls(Tabular):
+class Recalls:
     """An unweighted average recall.
 
     Attributes
@@ -134,10 +134,6 @@ class Recalls(Tabular):
     n_speakers: int
     n_utterances: int
     convention: str
-
-    def to_columns(self) -> dict[str, list[Any]]:
-        """Return one row: the recall with its interval, beside chance."""
-        return {"chance": [self.chance]} | self.interval.to_columns()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it by name, for a report."""
@@ -324,7 +320,8 @@ class Leakage(Tabular):
         """Return a row for each scenario."""
         columns: dict[str, list[Any]] = {"scenario": list(self.recalls)}
         for recall in self.recalls.values():
-            for title, cells in recall.to_columns().items():
+            columns.setdefault("chance", []).append(recall.chance)
+            for title, cells in recall.interval.to_columns().items():
                 columns.setdefault(title, []).extend(cells)
         return columns
 

@@ -9,7 +9,7 @@ import pytest
 import evaluation as ev
 from evaluation import calibration, linkage, metrics, plots
 from evaluation.embeddings import fit_alignment, owner_ranks
-from evaluation.utility import Sides, attribute_leakage, average_recall, confusions, count_errors
+from evaluation.utility import Sides, attribute_leakage, confusions, count_errors
 from spkbase.errors import DataError
 from spkver.backend import Sessions, fit_nap, fit_plda, sklearn_step, train_chain
 from spkver.features import Frames
@@ -319,8 +319,7 @@ def test_columns_of_fused_scores_have_one_order():
     np.testing.assert_array_equal(affine(frame), affine(frame.to_numpy()))
     with pytest.raises(DataError, match="target and nontarget with the same columns"):
         ev.train_affine(frame[TRUTH], turned[~TRUTH])
-    with pytest.raises(DataError, match="expected columns plda, cosine as in training, got cosine, plda"):
-        affine(turned)
+    np.testing.assert_array_equal(affine(turned), affine(frame))
 
 
 def test_numbered_columns_of_vectors_have_one_order():
@@ -407,9 +406,7 @@ def test_a_printed_result_begins_with_the_result(caplog):
         Sides(ev.Embeddings.from_arrays(VECTORS, speakers=SPEAKERS)),
         dict.fromkeys(SPEAKERS[:60], "f") | dict.fromkeys(SPEAKERS[60:], "m"),
     )
-    recall = average_recall(confusions({"a": "x"}, {"a": "x"}, {"a": "s"}))
     assert f"{leakage.recalls['original'].interval.value:.4g}" in str(leakage)
-    assert str(recall).split()[:2] == ["chance", "value"]
 
 
 @pytest.mark.parametrize("other", ["llr", "LLR", "similarity"])
