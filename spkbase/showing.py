@@ -114,6 +114,10 @@ class Tabular(ABC):
     def to_columns(self) -> dict[str, Any]:
         """Return columns of equal length by name, as ``polars.DataFrame`` and others take them."""
 
+    def headline(self) -> str:
+        """Return the result in one line, where the rows are its details; else nothing."""
+        return ""
+
     def to_dataframe(self) -> Any:
         """Return a pandas data frame of the columns."""
         import pandas
@@ -121,7 +125,7 @@ class Tabular(ABC):
         return pandas.DataFrame(self.to_columns())
 
     def _repr_html_(self) -> str:
-        return html_table(self.to_columns(), caption=type(self).__name__)
+        return html_table(self.to_columns(), caption=self.headline() or type(self).__name__)
 
     def __str__(self) -> str:
         columns = self.to_columns()
@@ -131,4 +135,5 @@ class Tabular(ABC):
         n_rows = max(map(len, columns.values()), default=0)
         cells = islice(zip(*columns.values(), strict=True), _ROWS)
         table = format_table([dict(zip(columns, row, strict=True)) for row in cells], forms)
-        return table if n_rows <= _ROWS else f"{table}\n... {n_rows:,} rows"
+        more = f"... {n_rows:,} rows" if n_rows > _ROWS else ""
+        return "\n".join(filter(None, [self.headline(), table, more]))

@@ -38,7 +38,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.trials import Trials, TrialSpeakers, split_scores
+from evaluation.trials import (
+    Trials,
+    TrialSpeakers,
+    check_classes,
+    check_index,
+    column_of,
+    floats_of,
+    split_scores,
+    truth_of,
+)
 from spkbase.errors import DataError, errors_of, few
 from spkbase.files import load_json, write_json
 from spkbase.showing import one_line
@@ -104,7 +113,7 @@ def train_affine(
         Penalty on half the squared weights (of scores scaled to unit variance); 0 trains without. Above 0 it keeps the
         weights finite where the scores separate the classes without error.
     names : tuple of str, optional
-        Names of the systems, kept with the result.
+        Names of the systems, kept with the result; those of the columns of data frames by default.
 
     Raises
     ------
@@ -120,6 +129,10 @@ def train_affine(
     """
     if isinstance(target, Trials) or isinstance(nontarget, Trials):
         target, nontarget = split_scores(target, nontarget)  # which refuses others
+    if np.ndim(target) == np.ndim(nontarget) == 1:
+        check_classes(column_of(target, "target scores"), column_of(nontarget, "nontarget scores"))
+    columns = check_index("columns", target=target, nontarget=nontarget)
+    names = names or tuple(map(str, [] if columns is None else columns))
     affine = _trained(target, nontarget, prior=prior, ridge=ridge, names=names)
     if min(affine.weights) < 0:
         whose = few([name for name, weight in zip(names, affine.weights, strict=False) if weight < 0])
@@ -137,8 +150,8 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
     ----------
     affine : Affine
         See `train_affine`.
-    scores : array_like of float of shape (N,) or (N, K)
-        Scores; of one system they may be infinite.
+    scores : array_like of float of shape (N,) or (N, K), or a data frame
+        Scores; of one system they may be infinite. Columns that have the names of the systems are taken by name.
 
     Returns
     -------
@@ -151,7 +164,9 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
         If there are scores of another number of systems, infinite ones of several systems contradict each other, or
         finite ones are so large that the result is not.
     """
-    scores = np.asarray(scores, np.float64)
+    if affine.names and set(affine.names) <= set(getattr(scores, "columns", [])):
+        scores = scores[list(affine.names)]  # type: ignore[call-overload,index]  # a data frame
+    scores = floats_of(scores, "scores").astype(np.float64, copy=False)
     columns = scores[:, None] if scores.ndim == 1 else scores
     if columns.ndim != 2 or columns.shape[1] != len(affine.weights):
         raise DataError(f"expected scores of {len(affine.weights)} systems, got shape {scores.shape}")
@@ -207,8 +222,9 @@ def cross_validate_affine(
     DataError
         If shapes or options do not fit, there are fewer speakers than folds, or as for `train_affine`.
     """
+    check_index(scores=scores, labels=is_target)
     scores = _matrix(scores, "trials'")
-    is_target = np.asarray(is_target, bool)
+    is_target = truth_of(is_target)
     if folds < 3:
         raise DataError(f"expected at least 3 folds, so that trials between two leave one to train on, got {folds}")
     if len(is_target) != len(scores) or len(speakers) != len(scores):
@@ -309,7 +325,7 @@ def cllr_of_trials(llr: ArrayLike, is_target: ArrayLike) -> NDArray[np.float64]:
     >>> cllr_of_trials([0.0, 0.0], [True, False])
     array([0.5, 0.5])
     """
-    llr, is_target = np.asarray(llr, np.float64), np.asarray(is_target, bool)
+    llr, is_target = np.asarray(llr, np.float64), truth_of(is_target)
     counts = np.where(is_target, is_target.sum(), (~is_target).sum())
     return np.logaddexp(0.0, np.where(is_target, -llr, llr)) / np.log(2) / 2 / counts
 
@@ -339,7 +355,8 @@ def train_nonnegative(scores: ArrayLike, is_target: ArrayLike, *, ridge: float =
     """
     from scipy.optimize import minimize
 
-    rows, is_target = _matrix(scores, "trials'"), np.asarray(is_target, bool)
+    check_index(scores=scores, labels=is_target)
+    rows, is_target = _matrix(scores, "trials'"), truth_of(is_target)
     if not is_target.any() or is_target.all():
         raise DataError("fusion needs trials of both classes", remedy="give more speakers")
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
@@ -381,7 +398,8 @@ def choose_fusion(
     DataError
         If there is one fold alone, or one without trials of both classes.
     """
-    scores, is_target, folds = np.asarray(scores, np.float64), np.asarray(is_target, bool), np.asarray(folds)
+    check_index(scores=scores, labels=is_target, folds=folds, speakers=speakers)
+    scores, is_target, folds = _matrix(scores, "trials'"), truth_of(is_target), np.asarray(folds)
     if len(np.unique(folds)) < 2:
         raise DataError("fusion needs two folds of speakers, so that its weights are tested on others")
     codes = np.unique(np.asarray(speakers).astype(str), return_inverse=True)[1]
@@ -449,7 +467,7 @@ def _trained(
 
 
 def _matrix(scores: ArrayLike, name: str) -> np.ndarray:
-    scores = np.asarray(scores, np.float64)
+    scores = floats_of(scores, f"{name} scores").astype(np.float64, copy=False)
     columns = scores[:, None] if scores.ndim == 1 else scores
     if columns.ndim != 2 or not columns.shape[1]:
         raise DataError(f"expected {name} scores of shape (N,) or (N, systems), got {scores.shape}")

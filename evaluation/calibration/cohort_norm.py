@@ -39,7 +39,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import Scores, Trials, recode
+from evaluation.trials import Scores, Trials, recode, vectors_of
 from spkbase.errors import DataError, few
 
 
@@ -145,9 +145,9 @@ def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | 
     >>> cohort_moments(np.array([[0.0, 2.0, 4.0]]), ["m"], top=2)
     (array([3.]), array([1.]))
     """
+    scores = vectors_of(scores, "cohort scores").astype(np.float64, copy=False)
     if scores.shape[1] < 2:
         raise DataError(f"the cohort has {scores.shape[1]} members: a deviation needs 2")
-    scores = np.asarray(scores, np.float64)
     if top is not None and top < scores.shape[1]:
         scores = np.partition(scores, scores.shape[1] - top, axis=1)[:, -top:]
         scores.sort(axis=1)  # the order of a partition is the library's own affair; sums are not

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings.sets import row_norms, to_unit
+from evaluation.trials import check_index, vectors_of
 from spkbase.errors import DataError
 from spkbase.seeding import stream
 from spkbase.showing import one_line
@@ -184,7 +185,9 @@ class Alignment:
     @one_blas_thread()
     def apply(self, vectors: NDArray[np.floating]) -> Matrix:
         """Return vectors, (n, D), in the other space, (n, E)."""
-        moved: Matrix = (np.asarray(vectors, np.float64) - self.source_mean) @ self.matrix + self.target_mean
+        moved: Matrix = (
+            vectors_of(vectors).astype(np.float64, copy=False) - self.source_mean
+        ) @ self.matrix + self.target_mean
         return moved
 
 
@@ -216,11 +219,12 @@ def fit_alignment(
     DataError
         If there are fewer than two pairs, or the dimensions differ where only the mean is shifted.
     """
+    check_index(source=source, target=target)
     centred, means = _centred_sides(source, target, same=kind == "centred", subtract=not uncentred)
     if len(source) != len(target):
         raise DataError(f"expected pairs of vectors, got {len(source)} and {len(target)}")
     if kind == "centred":
-        return Alignment(*means, np.eye(source.shape[1]))
+        return Alignment(*means, np.eye(len(means[0])))
     matrix = procrustes(*centred, prior=prior) if kind == "orthogonal" else ridge_map(*centred, ridge)
     return Alignment(*means, matrix)
 
@@ -252,7 +256,7 @@ def fit_alignment_without_pairs(
         If a side has fewer than two vectors, or the dimensions differ.
     """
     centred, means = _centred_sides(source, target, same=True, subtract=not uncentred)
-    start = np.eye(source.shape[1]) if one_extractor else None
+    start = np.eye(len(means[0])) if one_extractor else None
     return Alignment(*means, wasserstein_procrustes(*centred, start=start, seed=seed, restarts=restarts))
 
 
@@ -260,14 +264,15 @@ def _centred_sides(
     source: NDArray[np.floating], target: NDArray[np.floating], *, same: bool, subtract: bool
 ) -> tuple[tuple[Matrix, Matrix], tuple[Matrix, Matrix]]:
     """Return both sides minus what is subtracted, and that, after checks; with `same` dimensions must be equal."""
-    sides = np.asarray(source, np.float64), np.asarray(target, np.float64)
+    sides = [vectors_of(side, "training vectors").astype(np.float64, copy=False) for side in (source, target)]
     for side in sides:
         if len(side) < 2:
             raise DataError(f"expected at least two vectors on each side to train on, got {len(side)}")
         if not np.isfinite(side).all():
             raise DataError("training vectors are not finite (NaN or infinite)", remedy="extract them again")
-    if same and source.shape[1] != target.shape[1]:
-        text = f"expected as many dimensions on both sides, got {source.shape[1]} and {target.shape[1]}"
+    dimensions = [side.shape[1] for side in sides]
+    if same and dimensions[0] != dimensions[1]:
+        text = f"expected as many dimensions on both sides, got {dimensions[0]} and {dimensions[1]}"
         raise DataError(text, remedy="use one extractor for both, or an orthogonal or ridge map trained on pairs")
     means = subtract * sides[0].mean(axis=0), subtract * sides[1].mean(axis=0)
     return (sides[0] - means[0], sides[1] - means[1]), means
@@ -295,6 +300,8 @@ def owner_ranks(
     -------
     ndarray of int of shape (n,)
     """
+    check_index(tested=tested, speakers=speakers)
+    check_index(gallery=gallery, owners=owners)
     names, codes = np.unique(owners.astype(str), return_inverse=True)
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(len(names)))

@@ -33,7 +33,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import Scores, Trials, checked_ids, factorise, find_rows, ids_of, loosened, recode
+from evaluation.trials import (
+    Scores,
+    Trials,
+    check_dimensions,
+    check_index,
+    checked_ids,
+    factorise,
+    find_rows,
+    ids_of,
+    loosened,
+    recode,
+    vectors_of,
+    warn_of_alike,
+)
 from spkbase.arrays import Rows
 from spkbase.errors import DataError, Problems, errors_of, few
 from spkbase.seeding import stream
@@ -44,6 +57,9 @@ logger = logging.getLogger(__name__)
 
 TIE = 1e-12
 """Two cosines that are closer cannot be distinguished in float64: they are a tie."""
+
+NUMBERED = "no ids and no speakers were given: utterances are known by their row numbers"
+"""Note of embeddings from bare arrays; two of them are matched by row, and by nothing else."""
 
 _ROWS = 1 << 13
 _LEAST_MARGIN = 1e-5
@@ -86,10 +102,12 @@ class Embeddings:
     source: str = ""
 
     def __post_init__(self) -> None:
+        check_index(ids=self.ids, speakers=self.speakers, vectors=self.vectors)
         vectors = np.asanyarray(self.vectors)
         if vectors.ndim != 2 or vectors.dtype.kind != "f" or not vectors.size:
             got = f"{vectors.dtype} of shape {vectors.shape}"
             raise DataError(f"expected vectors of floats, one row an utterance, got {got}", remedy="check the file")
+        check_dimensions(self.vectors, vectors)
         ids = checked_ids(np.asarray(self.ids, object), "ids of utterances")
         speakers = np.asarray(self.speakers, object)
         if not all(isinstance(name, str) and name for name in speakers.tolist()):
@@ -110,20 +128,29 @@ class Embeddings:
         speakers : array_like of str or int of shape (n,), optional
             Speaker of each; without them each utterance has its own.
         ids : array_like of str or int of shape (n,), optional
-            Distinct ids; u0, u1, ... by default.
+            Distinct ids; by default the index of a data frame, or u0, u1, ... where that is of row numbers.
+
+        Raises
+        ------
+        DataError
+            If a value is no number, a column of a data frame holds ids, speakers or row numbers, the indices of what is
+            given differ, an id is repeated, or shapes disagree.
 
         Examples
         --------
         >>> Embeddings.from_arrays([[1, 0], [2, 0], [0, 3]], speakers=[7, 7, 8])
         Embeddings(3 utterances of 2 speakers, 2 dimensions)
         """
-        try:
-            rows = np.atleast_1d(np.asarray(vectors)) + 0.0
-        except (TypeError, ValueError) as error:
-            raise DataError(f"expected vectors of numbers of shape (n, D), got {type(vectors).__name__}") from error
-        names = [f"u{row}" for row in range(len(rows))] if ids is None else ids_of(ids, "ids")
+        index = check_index(vectors=vectors, speakers=speakers, ids=ids)
+        rows = vectors_of(vectors) + 0.0
+        named = [f"u{row}" for row in range(len(rows))] if index is None else ids_of(index, "ids in the index")
+        names = named if ids is None else ids_of(ids, "ids")
+        if index is not None and names != named and sorted(names) == sorted(named):
+            remedy = "sort or join them by their index, or give arrays if the order is right"
+            raise DataError("expected ids in the order of the index, got another", remedy=remedy)
         owners = names if speakers is None else ids_of(speakers, "speakers")
-        return cls(np.array(names, object), np.array(owners, object), rows)
+        is_bare = index is ids is speakers is None
+        return cls(np.array(names, object), np.array(owners, object), rows, (NUMBERED,) * is_bare)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -143,9 +170,11 @@ class Embeddings:
         norms = row_norms(self.vectors)
         with errors_of(self.source):
             check_norms(norms, self.ids)
-        if len(self) > 1 and (norms == norms[0]).all() and (self.vectors == self.vectors[0]).all():
-            text = "%s: all %d vectors are equal: a broken extractor, not privacy"
-            logger.warning(text, self.source or "embeddings", len(self))
+        unit = to_unit(self.vectors[:_ROWS], norms[:_ROWS])
+        if len(self) > 1 and (unit @ unit[0]).min() > 1 - TIE:
+            text = "%s: all %d vectors are equal but for length and rounding: a broken extractor, not privacy"
+            text += " (or a mean that all share, which may be subtracted)"
+            logger.warning(text, self.source or "embeddings", len(unit))
         return norms
 
 
@@ -525,6 +554,9 @@ def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> ND
 
 def _common(first: Embeddings, second: Embeddings) -> tuple[list[str], list[str]]:
     """Return the ids that both have, and those whose vectors are equal."""
+    warn_of_alike([*first.speakers.tolist(), *second.speakers.tolist()])
+    if NUMBERED in first.notes and NUMBERED in second.notes:
+        logger.warning("both sides have neither ids nor speakers: their rows are matched by number")
     if first.vectors.shape[1] != second.vectors.shape[1]:
         return [], []
     row_of = {name: row for row, name in enumerate(first.ids.tolist())}

@@ -59,6 +59,7 @@ from evaluation.trials import (
     delimiter_of,
     find_rows,
     is_number,
+    known_columns,
     truth_of,
 )
 from spkbase.errors import DataError, few
@@ -321,11 +322,8 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
         names, *values = [[cell.strip('"') for cell in line.split()] for line in lines]
     else:
         names, *values = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter)]
-    lower = [name.lower() for name in names]
-    places: dict[str, Sequence[int]] = {}
-    for role, known in COLUMN_NAMES.items():
-        if found := [name for name in known if name in lower]:
-            places[role] = [lower.index(found[0])]
+    known = {role: known_columns(role, names) for role in COLUMN_NAMES}
+    places: dict[str, Sequence[int]] = {role: [names.index(titles[0])] for role, titles in known.items() if titles}
     named = {role: given for role in ("model", "segment", "score", "label") if (given := getattr(choice, role))}
     for role, given in named.items():
         columns = (given,) if isinstance(given, str) else given
@@ -340,6 +338,14 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
         needed.append("label")
     lacking = [role for role in needed if role not in places]
     if not lacking:
+        side = "scores" if content == "scores" else "key"
+        for role in needed or ("score", "label"):
+            titles = [names[place] for place in places[role]] if role in named else known[role]
+            several = [name for name in names if name in titles]
+            if len(several) > len(places[role]):
+                text = f"two columns could be the {role}: {' and '.join(several)}"
+                remedy = f"name one: {side}_columns=Choice({role}='{several[0]}'); no two may have the same name"
+                raise DataError(text, file=path, line=1, remedy=remedy)
         return Columns(places, len(names), f"{len(names)} columns as in the header", delimiter, header=1)
     # words above numbers, or words of which two are known, are a header too
     above_numbers = values and len(names) == len(values[0]) >= 3 and any(map(is_number, values[0]))

@@ -45,7 +45,7 @@ from evaluation.embeddings import (
     to_unit,
     warn_of_enrolled,
 )
-from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, join_scores
+from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, floats_of, join_scores
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError, few
 from spkbase.files import atomic_path
@@ -388,8 +388,8 @@ def ranks_of_matrix(similarities: ArrayLike) -> Ranks:
     >>> ranks_of_matrix([[0.9, 0.1, 0.2], [0.3, 0.2, 0.2]]).beaters.tolist()
     [0, 1]
     """
-    matrix = np.asarray(similarities)
-    if matrix.ndim != 2 or matrix.dtype.kind != "f" or not 0 < len(matrix) <= matrix.shape[1]:
+    matrix = floats_of(similarities, "similarities")
+    if matrix.ndim != 2 or not 0 < len(matrix) <= matrix.shape[1]:
         text = "expected a matrix of similarities, trials by enrolled speakers, with target scores on its diagonal"
         raise DataError(f"{text}, got {matrix.dtype} of shape {matrix.shape}")
     if not np.isfinite(matrix).all():

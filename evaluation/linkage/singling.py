@@ -83,6 +83,11 @@ class SinglingOut(Tabular):
     per_predicate: NDArray[np.float64] = field(repr=False)
     speakers: NDArray[np.object_] = field(repr=False)
 
+    def headline(self) -> str:
+        """Return the probability with its interval, and chance."""
+        text = "isolated with probability {value:.4f} [{low:.4f}, {high:.4f}], by chance {chance:.4f}: "
+        return (text + "{n_predicates} predicates in a crowd of {n_crowd}").format(**self.to_dict())
+
     def to_columns(self) -> dict[str, NDArray[Any]]:
         """Return a row for each attacked speaker: how often the predicate isolated somebody."""
         return {"speaker": self.speakers, "share": self.per_predicate}

@@ -22,7 +22,7 @@ import numpy as np
 
 from evaluation.metrics.detection import sort_with_warning
 from evaluation.metrics.sorted_scores import GivenScores, OtherScores, Prior, SortedScores, sort_scores
-from evaluation.trials import Scores, split_scores
+from evaluation.trials import Scores, numbers_of, split_scores
 from spkbase.errors import DataError
 
 _PIECE = 1 << 15
@@ -152,7 +152,7 @@ def pav_llrs(
         return np.repeat(llr, scores.target.astype(int)), np.repeat(llr, scores.nontarget.astype(int))
     if isinstance(target, Scores):
         target, nontarget = split_scores(target, nontarget)  # type: ignore[arg-type]
-    values, others = np.asarray(target), np.asarray(nontarget)
+    values, others = numbers_of(target, "target scores"), numbers_of(nontarget, "nontarget scores")
     return llr[np.searchsorted(scores.thresholds, values)], llr[np.searchsorted(scores.thresholds, others)]
 
 

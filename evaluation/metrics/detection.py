@@ -46,7 +46,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.metrics.sorted_scores import GivenScores, OtherScores, Prior, SortedScores, sort_scores
-from evaluation.trials import Scores
+from evaluation.trials import Scores, numbers_of
 from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -286,7 +286,7 @@ def reversal(target: GivenScores, nontarget: OtherScores = None) -> Reversal | N
     1.0
     """
     if nontarget is not None and not isinstance(target, Scores):
-        target, nontarget = np.asarray(target, np.float64), np.asarray(nontarget, np.float64)
+        target, nontarget = numbers_of(target, "target scores"), numbers_of(nontarget, "nontarget scores")
         # an EER above 0.5 puts more than half of each class on the wrong side of a threshold: the medians tell at once
         if not (len(target) and len(nontarget)) or np.median(target) > np.median(nontarget):
             return None

@@ -28,7 +28,17 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.trials import Key, Scores, Trials, column_of, numbers_of, refuse_labels, split_scores
+from evaluation.trials import (
+    Key,
+    Scores,
+    Trials,
+    check_classes,
+    check_index,
+    column_of,
+    floats_of,
+    numbers_of,
+    split_scores,
+)
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
@@ -239,7 +249,7 @@ def sort_scores(
         target, nontarget = split_scores(target, nontarget)  # type: ignore[arg-type]  # which refuses others
     if isinstance(target, SortedScores) or nontarget is None:
         raise DataError("expected scores of target and of nontarget trials", remedy="give both, or Scores and a Key")
-    refuse_labels(column_of(target, "target scores"), column_of(nontarget, "nontarget scores"))
+    check_classes(column_of(target, "target scores"), column_of(nontarget, "nontarget scores"))
     target, target_weights = _sorted(target, target_weights, "target")
     nontarget, nontarget_weights = _sorted(nontarget, nontarget_weights, "nontarget")
     both = np.concatenate([target, nontarget])
@@ -299,10 +309,11 @@ def as_count(weight: float) -> int | float:
 
 def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Sort the scores of a class, and their weights with them; scores of weight 0 are left out."""
+    check_index(**{f"{name} scores": scores, f"{name} weights": weights})
     scores = checked_scores(scores, name)
     if weights is None:
         return np.sort(scores), np.ones(len(scores))
-    weights = np.asarray(weights, np.float64)
+    weights = floats_of(weights, f"{name} weights").astype(np.float64)
     if weights.shape != scores.shape:
         raise DataError(f"expected {name} weights of shape {scores.shape}, one for each score, got {weights.shape}")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):

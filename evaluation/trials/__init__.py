@@ -5,32 +5,39 @@
 metadata are read here too. `SCENARIOS` and `LEVELS` say what an attacker of a list has and may use.
 """
 
-from evaluation.trials.lists import (
+from evaluation.trials.columns import (
     COLUMN_NAMES,
     TRUTHS,
-    Key,
     LabelError,
-    Scores,
     TrialError,
+    are_labels,
+    check_classes,
+    check_dimensions,
+    check_index,
+    column_of,
+    floats_of,
+    ids_of,
+    known_columns,
+    numbers_of,
+    split_by_labels,
+    truth_of,
+    vectors_of,
+)
+from evaluation.trials.lists import (
+    Key,
+    Scores,
     Trials,
     align,
-    are_labels,
     checked_ids,
-    column_of,
     factorise,
     find_rows,
     folded,
-    ids_of,
     join_scores,
     loosened,
     match_ids,
-    numbers_of,
     order_free_digest,
     recode,
-    refuse_labels,
-    split_by_labels,
     split_scores,
-    truth_of,
 )
 from evaluation.trials.speakers import (
     Speakers,

@@ -8,10 +8,7 @@ models times segments. A pair occurs once in a list. The order of the trials is 
 have their tables sorted by code point, so that the tables do not depend on that order.
 
 Lists are joined by id pair, never by row: a pair of codes is one number, and lists are joined by these numbers.
-
-Series and data frames of pandas, polars and similar libraries are used through what they have in common, so none of
-these libraries is imported: a column is what has ``to_numpy`` or ``__array__`` or is a sequence, a data frame is what
-has ``columns`` and gives a column by name.
+Series and data frames are taken as `evaluation.trials.columns` says.
 """
 
 from __future__ import annotations
@@ -27,74 +24,25 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spkbase.errors import DataError, few
+from evaluation.trials.columns import (
+    TrialError,
+    check_index,
+    column_of,
+    floats_of,
+    ids_of,
+    known_columns,
+    numbers_of,
+    truth_of,
+)
+from spkbase.errors import DataError
 from spkbase.showing import Tabular, html_table
 
 Self = TypeVar("Self", bound="Trials")
 
 logger = logging.getLogger(__name__)
 
-_PAIRS = ("target nontarget", "1 0", "1 -1", "true false", "tar imp", "tgt imp", "genuine impostor", "same different")
-
-TRUTHS = {word: word == pair.split()[0] for pair in _PAIRS for word in pair.split()}
-"""The meaning of each label, in upper or lower case."""
-
-COLUMN_NAMES = {
-    "model": (
-        *("model", "model_id", "modelid", "enrol", "enroll", "enrolment", "enrollment", "enrol_id", "enroll_id"),
-        *("enrolment_id", "enrollment_id", "reference", "bio_ref_template_id", "bio_ref_subject_id"),
-        *("enrol_utt", "enroll_utt", "enrol_path", "enroll_path", "enrol_file", "enroll_file", "enrol_wav"),
-        *("enroll_wav", "utt1", "file1", "path1", "wav1", "audio1", "id1"),
-    ),
-    "segment": (
-        *("segment", "segment_id", "segmentid", "test", "test_id", "trial", "trial_id", "utterance", "utt"),
-        *("probe", "probe_id", "probe_template_id", "probe_key"),
-        *("test_utt", "test_path", "test_file", "test_wav", "utt2", "file2", "path2", "wav2", "audio2", "id2"),
-    ),
-    "score": (
-        *("score", "scores", "llr", "value", "similarity", "cos_sim", "cosine", "cosine_score", "cosine_similarity"),
-        *("plda", "plda_score", "sim"),
-    ),
-    "label": (
-        *("target", "is_target", "label", "targettype", "truth", "labels", "same", "is_same", "same_speaker"),
-        *("ground_truth", "gt", "y_true"),
-    ),
-    "claimed": ("bio_ref_subject_id",),
-    "real": ("probe_subject_id",),
-}
-"""Known names of columns in headers of tables and data frames, by role, in upper or lower case."""
-
 _SPELLING = re.compile(r"[/_-]|\.(wav|flac|sph|ogg|mp3|m4a|opus|aac)$", re.IGNORECASE)
-_MANY = 20  # from this number on, values of 0 and 1 given with other numbers are labels
 _ROWS = 10  # in a notebook
-
-
-class TrialError(DataError):
-    """Some trials of a list are wrong; readers of files turn their rows into lines.
-
-    Parameters
-    ----------
-    text : str
-        What was expected and what was found.
-    rows : sequence of int
-        Rows of the list, from 0.
-    side : {"", "scores", "key"}
-        Which of two lists that were joined.
-    **place
-        As for `DataError`.
-    """
-
-    def __init__(self, text: str, rows: Sequence[int] | np.ndarray = (), *, side: str = "", **place: Any) -> None:
-        self.rows, self.side = [int(row) for row in rows], side
-        super().__init__(text, **place)
-
-    def _message(self) -> str:
-        rows = "" if self.side or not self.rows else f"row {few(self.rows)}: "
-        return rows + super()._message()
-
-
-class LabelError(TrialError):
-    """Labels mean neither target nor nontarget."""
 
 
 def find_repeat(models: np.ndarray, segments: np.ndarray, n_segments: int) -> tuple[int, int] | None:
@@ -148,8 +96,11 @@ def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
 
 
 def folded(identity: str) -> str:
-    """Return what ids have in common that differ in case, or in composed and decomposed letters, alone."""
-    return identity.lower() if identity.isascii() else unicodedata.normalize("NFKC", identity).casefold()
+    """Return what ids have in common that differ in case, form of Unicode, outer blanks or invisible letters alone."""
+    if identity.isascii():
+        return identity.strip().lower()
+    letters = unicodedata.normalize("NFKC", identity).casefold()
+    return "".join(letter for letter in letters if unicodedata.category(letter) != "Cf").strip()
 
 
 def loosened(identity: str) -> str:
@@ -167,197 +118,6 @@ def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Return the place of each id in another table, or -1."""
     places = {identity: place for place, identity in enumerate(table.tolist())}
     return np.array([places.get(identity, -1) for identity in ids.tolist()], np.int32)
-
-
-def column_of(values: Any, name: str) -> np.ndarray:
-    """Return a column as an array of shape (N,).
-
-    Parameters
-    ----------
-    values : array_like, or a Series of pandas, polars or a similar library
-    name : str
-        What the column holds, for the error message, such as ``"scores"``.
-
-    Raises
-    ------
-    DataError
-        If it is not one column of values, or some are masked.
-    """
-    if np.ma.is_masked(values):
-        raise DataError(f"expected {name} without a mask", remedy="leave the masked trials out, or score them")
-    try:
-        if hasattr(values, "detach"):  # a tensor, which may need a gradient or lie on a device
-            values = values.detach().cpu().double()
-        column = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise DataError(f"expected {name} of shape (N,), got {type(values).__name__}: {error}") from error
-    if column.ndim != 1:
-        remedy = "choose the column of the data frame" if hasattr(values, "columns") else None
-        raise DataError(f"expected {name} of shape (N,), got {column.shape}", remedy=remedy)
-    return column
-
-
-def truth_of(labels: Any) -> np.ndarray:
-    """Return whether each label means target.
-
-    Parameters
-    ----------
-    labels : array_like of bool, of 1 and 0 or -1, or of str of shape (N,)
-        Text is ``target`` or ``nontarget``, or another pair of `TRUTHS`.
-
-    Returns
-    -------
-    ndarray of bool of shape (N,)
-
-    Raises
-    ------
-    DataError
-        If a label means neither; the first few are named.
-
-    Examples
-    --------
-    >>> truth_of(["target", "nontarget"]).tolist(), truth_of([1, 0, 0]).tolist()
-    ([True, False], [True, False, False])
-    """
-    column = column_of(labels, "labels")
-    if column.dtype.kind in "biuf" and any(np.isin(column, (1, other)).all() for other in (0, -1)):
-        return column == 1
-    cells = column.tolist()
-    known = TRUTHS | {"1.0": True, "0.0": False}
-    truth = {cell: known.get(str(cell).lower()) for cell in set(cells)}
-    if None in truth.values():
-        wrong = [row for row, cell in enumerate(cells) if truth[cell] is None]
-        some = few([f"{cells[row]!r:.40}" for row in wrong])
-        remedy = "pairs such as 1 and 0, true and false, tar and imp are read too; are scores and key exchanged?"
-        raise LabelError(f"expected target or nontarget, got {some}", wrong, remedy=remedy)
-    return np.fromiter(map(truth.__getitem__, cells), bool, len(cells))
-
-
-def are_labels(others: Any) -> bool:
-    """Return whether the second argument holds labels of scores, and not scores of the other class.
-
-    Truth values and text are labels. Numbers 0 and 1 are not treated as labels here, but
-    `evaluation.metrics.sort_scores` refuses them together with scores.
-
-    Examples
-    --------
-    >>> are_labels([True, False]), are_labels([0.2, 0.0])
-    (True, False)
-    """
-    column = np.asarray(others.to_numpy() if hasattr(others, "to_numpy") else others)
-    is_text = column.dtype.kind == "O" and all(isinstance(cell, str) for cell in column.flat)
-    return bool(column.size) and (column.dtype.kind in "bUST" or is_text)
-
-
-def refuse_labels(target: np.ndarray, nontarget: np.ndarray) -> None:
-    """Refuse labels in the place of scores, as in scikit-learn's ``metric(y_true, y_score)``.
-
-    Refused are truth values, and numbers that are all 0 and 1, or -1 and 1, with as many scores. Two values on either
-    side (decisions), and a few numbers with a point, may be the scores of either class.
-
-    Parameters
-    ----------
-    target, nontarget : ndarray of shapes (n_target,) and (n_nontarget,)
-        What was given as scores.
-
-    Raises
-    ------
-    DataError
-        If one of the two holds labels.
-    """
-    for name, labels, scores in (("target", target, nontarget), ("nontarget", nontarget, target)):
-        if labels.shape != scores.shape or not labels.size or scores.dtype.kind not in "iuf":
-            continue
-        low, high = labels.min(), labels.max()
-        two_values = (low, high) in ((0, 1), (-1, 1)) and ((labels == low) | (labels == high)).all()
-        if labels.dtype.kind != "b" and not (labels.dtype.kind in "iuf" and two_values):
-            continue
-        with np.errstate(invalid="ignore"):
-            whole_beside_fractions = labels.dtype.kind in "iu" and (scores % 1 > 0).any()
-        many = len(labels) >= _MANY and len(np.unique(scores)) > 2
-        if labels.dtype.kind == "b" or whole_beside_fractions or many:
-            text = f"expected {name} scores, got {len(labels)} labels ({low + 0:g} and {high:g}), one for each score"
-            remedy = f"give scores[labels == 1], scores[labels == {low + 0:g}]; ev.evaluate takes labels=labels"
-            raise DataError(text, remedy=remedy)
-
-
-def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) -> dict[str, np.ndarray]:
-    """Split scores into those of target and of nontarget trials by the label of each.
-
-    Parameters
-    ----------
-    scores : array_like of float of shape (N,)
-        Scores, or a Series.
-    labels : array_like of bool, of 0 and 1, or of str of shape (N,)
-        See `truth_of`.
-    weights : array_like of float of shape (N,), optional
-        How often each trial counts.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``target`` and ``nontarget``, and ``target_weights`` and ``nontarget_weights`` where there are any, as
-        `evaluation.metrics.sort_scores` takes them.
-
-    Raises
-    ------
-    DataError
-        If lengths or the indices of two Series differ, a label is unknown, or a score is not a number or NaN.
-    """
-    first: Any = getattr(scores, "index", None)
-    second: Any = getattr(labels, "index", None)
-    if hasattr(first, "equals") and hasattr(second, "equals") and not first.equals(second):
-        # used by position they would give wrong numbers silently
-        remedy = "sort or join them by their index, or give arrays if the order is right"
-        raise DataError("expected scores and labels with the same index, but the two differ", remedy=remedy)
-    is_target = truth_of(labels)
-    split: dict[str, np.ndarray] = {}
-    for name, values in (("scores", scores), ("weights", weights)):
-        if values is None:
-            continue
-        numbers = numbers_of(values, name)
-        if len(numbers) != len(is_target):
-            raise DataError(f"expected a label for each of {len(numbers)} {name}, got {len(is_target)}")
-        after = "" if name == "scores" else "_weights"
-        split |= {f"target{after}": numbers[is_target], f"nontarget{after}": numbers[~is_target]}
-    return split
-
-
-def numbers_of(values: Any, name: str) -> np.ndarray:
-    """Return a column as float64.
-
-    Parameters
-    ----------
-    values : array_like of float of shape (N,), or a Series
-        Infinite values are allowed.
-    name : str
-        What they are, for the error.
-
-    Raises
-    ------
-    DataError
-        If a value is not a number, NaN or missing; the first rows are named.
-    """
-    column = column_of(values, name)
-    if column.dtype.kind not in "iuf":
-        for row, cell in enumerate(column.tolist()):
-            if isinstance(cell, bool) or not isinstance(cell, (int, float)):
-                text = f"expected numbers as {name}, got {cell!r:.60}"
-                raise TrialError(text, [row], remedy="give numbers: no text, no truth values, no gaps")
-    numbers = column.astype(np.float64)
-    if len(bad := np.flatnonzero(np.isnan(numbers))):
-        raise TrialError(f"expected numbers as {name}, got {len(bad)} NaN or missing among {len(numbers)}", bad)
-    return numbers
-
-
-def ids_of(column: Any, name: str) -> list[str]:
-    """Return ids as text; whole numbers, which ids of digits are in a data frame, are written out."""
-    ids = [str(cell) if type(cell) is int else cell for cell in column_of(column, name).tolist()]
-    for row, cell in enumerate(ids):
-        if not isinstance(cell, str) or not cell:
-            text = f"expected {name} as text, got {cell!r:.60}"
-            raise TrialError(text, [row], remedy="read the column as text, no gaps")
-    return ids
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -408,7 +168,9 @@ class Trials(Tabular):
         for name, dtype in self._dtypes.items():
             if name == "types" and getattr(self, name) is None:
                 continue
-            column = column_of(getattr(self, name), name).astype(dtype, copy=False).view()
+            column = column_of(getattr(self, name), name)
+            column = floats_of(column, name) if dtype is np.float64 else column
+            column = column.astype(dtype, copy=False).view()
             if column.shape != np.shape(self.models):
                 raise DataError(f"expected {name} of shape {np.shape(self.models)}, got {column.shape}")
             column.flags.writeable = False
@@ -440,6 +202,8 @@ class Trials(Tabular):
         DataError
             If the lengths differ, an id is not a string or empty, or a pair is repeated.
         """
+        others = {f"column {number}": column for number, column in enumerate([*columns, *named.values()], 3)}
+        check_index(models=models, segments=segments, **others)
         model_ids, model_codes = factorise(models)
         segment_ids, segment_codes = factorise(segments)
         return cls(model_ids, segment_ids, model_codes, segment_codes, *columns, **named)
@@ -454,13 +218,13 @@ class Trials(Tabular):
             With a row a trial; its index, if it has one, is ignored. Labels of a key are true and false, 1 and
             0, or text such as ``target`` and ``nontarget``; its column ``type`` is kept.
         **names : str
-            Names of the columns: `model`, `segment`, and `label` of a key or `score`; by default the first that
+            Names of the columns: `model`, `segment`, and `label` of a key or `score`; by default those that
             readers of tables know, such as ``enroll`` and ``test``.
 
         Raises
         ------
         DataError
-            If a column is missing, an id is missing or no text, or a pair is repeated.
+            If a column is missing or two may be meant, an id is missing or no text, or a pair is repeated.
 
         Examples
         --------
@@ -470,11 +234,13 @@ class Trials(Tabular):
         [True, False]
         """
         there = [str(name) for name in (frame.columns if hasattr(frame, "columns") else frame)]
-        lower = {name.lower(): name for name in reversed(there)}
         chosen = {"type": "type"} if cls is Key and "type" in there else {}
         for role in cls._roles:
-            known = next((lower[name] for name in COLUMN_NAMES[role] if name in lower), "")
-            chosen[role] = names.pop(role, known)
+            known = known_columns(role, there)
+            if len(set(known)) > 1 and role not in names:
+                text = f"expected one column for {role}, got {' and '.join(known)}"
+                raise DataError(text, remedy=f"name the one that counts: {role}={known[0]!r}")
+            chosen[role] = names.pop(role, "".join(known[:1]))
         if lacking := [role for role, name in chosen.items() if name not in there] or list(names):
             text = f"expected a column for {' and '.join(lacking)}, got {', '.join(there)[:200] or 'none'}"
             options = ", ".join(f"{role}=..." for role in cls._roles)
@@ -498,7 +264,8 @@ class Trials(Tabular):
         return len(self.models)
 
     def __repr__(self) -> str:
-        counts = f"{len(self.model_ids)} models, {len(self.segment_ids)} segments, {len(self)} trials"
+        models, segments = (np.count_nonzero(np.bincount(codes)) for codes in (self.models, self.segments))
+        counts = f"{models} models, {segments} segments, {len(self)} trials"
         return f"{type(self).__name__}({counts})"
 
     def pairs(self) -> Iterator[tuple[str, str]]:

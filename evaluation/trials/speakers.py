@@ -105,13 +105,25 @@ def read_speakers(path: str | Path) -> dict[str, str]:
     return speakers
 
 
-def warn_of_alike(names: Iterable[str]) -> None:
-    """Warn of speakers whose names differ in case or in the form of Unicode alone: each name is a speaker."""
+def warn_of_alike(
+    names: Iterable[str], kind: str = "names of speakers", each: str = "a speaker", form: Callable[[str], str] = folded
+) -> None:
+    """Warn of names that differ in spelling alone, such as case or form of Unicode: each of them counts.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of speakers, classes or words.
+    kind, each : str
+        What they are, and what each is, for the warning.
+    form : callable
+        Returns what the spellings of a name have in common.
+    """
     first: dict[str, str] = {}
-    pairs = [(first.setdefault(folded(name), name), name) for name in sorted(set(names))]
+    pairs = [(first.setdefault(form(name), name), name) for name in sorted(set(names))]
     if alike := [pair for pair in pairs if pair[0] != pair[1]]:
-        text = "%d names of speakers differ from another in case or Unicode form alone, such as %s: each is a speaker"
-        logger.warning(text, len(alike), " and ".join(map(ascii, alike[0])))
+        text = "some %s differ in case, blanks or Unicode form alone, such as %s (%d in all): each is %s"
+        logger.warning(text, kind, " and ".join(map(ascii, alike[0])), len(alike), each)
 
 
 def find_speakers(
@@ -409,6 +421,7 @@ def group_trials(
         If the metadata know some ids of a side but not all, or no side is known.
     """
     names = sorted({value for value in metadata.values() if value})
+    warn_of_alike(names, "groups", "a group")
     places = {"": -2} | {name: place for place, name in enumerate(names)}
     sides = []
     for what, ids, codes, by_speaker in (

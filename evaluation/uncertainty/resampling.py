@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.metrics import SortedScores, checked_scores
-from evaluation.trials import TrialSpeakers
+from evaluation.trials import TrialSpeakers, check_index, truth_of
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import Work, chunk_bounds
@@ -238,7 +238,8 @@ def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers |
     >>> sample_of([2.0, 0.0, 1.0], [True, False, False]).runs().target.tolist()
     [0.0, 0.0, 1.0]
     """
-    scores, is_target = checked_scores(scores, "trial"), np.asarray(is_target, bool)
+    check_index(scores=scores, labels=is_target)
+    scores, is_target = checked_scores(scores, "trial"), truth_of(is_target)
     if is_target.shape != scores.shape:
         raise DataError(f"expected a label for each of {len(scores)} scores, got shape {is_target.shape}")
     n_target = int(is_target.sum())

@@ -37,6 +37,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.trials import warn_of_alike
 from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility import lists
 from spkbase.errors import DataError
@@ -185,6 +186,8 @@ def count_errors(
         raise DataError("no utterance has both a reference and a hypothesis", file=file, remedy="compare the ids")
     normalise = NORMALISERS[normaliser]
     pairs = [(normalise(reference[name]), normalise(hypothesis.get(name, ""))) for name in utterances]
+    words = " ".join(map(" ".join, pairs)).split()
+    warn_of_alike(words, "words", "a word (--normaliser basic)", partial(unicodedata.normalize, "NFKC"))
     counts = _align(pairs, unit)
     if not counts[:, :3].sum():
         raise DataError("the references hold no word, so there is no error rate", remedy="check the reference file")

@@ -55,10 +55,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
+from evaluation.trials import warn_of_alike
 from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility.lists import DEFAULT, check_same, interval_by_speaker, named, speakers_of
 from spkbase.errors import DataError
-from spkbase.showing import one_line
+from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
 
 Convention = Literal["default", "vpc2024", "pooled"]
@@ -176,6 +177,7 @@ def confusions(
         raise DataError(f"expected one of {CONVENTIONS}, got {convention!r}")
     if missing == "error":
         check_same(truth, predicted, file=file, what="utterances")
+    warn_of_alike([*truth.values(), *predicted.values()], "classes", "a class")
     utterances = sorted(utterance for utterance in truth if utterance in predicted)
     if not utterances:
         raise DataError("no utterance has both a label and a prediction", file=file, remedy="compare the ids")
@@ -294,7 +296,7 @@ class Sides(NamedTuple):
 
 @one_line
 @dataclass(frozen=True)
-class Leakage:
+class Leakage(Tabular):
     """How well an attribute is predicted from vectors.
 
     Attributes
@@ -313,6 +315,15 @@ class Leakage:
     differences: dict[str, Interval]
     learnt_from: str
     notes: tuple[str, ...] = ()
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return a row for each scenario."""
+        columns: dict[str, list[Any]] = {"scenario": list(self.recalls)}
+        for recall in self.recalls.values():
+            columns.setdefault("chance", []).append(recall.chance)
+            for title, cells in recall.interval.to_columns().items():
+                columns.setdefault(title, []).extend(cells)
+        return columns
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it by name, for a report."""
@@ -388,6 +399,7 @@ def attribute_leakage(
         for note in dict.fromkeys(note for side in sides for note in side.notes)
         if "has no speakers" in note
     ]
+    warn_of_alike(name for side in sides for name in side.speakers.tolist())
     truth = _labels_of(tested.original, labels, missing, notes)
     speakers = dict(zip(tested.original.ids.tolist(), tested.original.speakers.tolist(), strict=True))
     if tested.anonymised is not None:

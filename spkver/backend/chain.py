@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from evaluation.calibration import Affine, apply_affine, cohort_moments, normalise, train_affine
 from evaluation.embeddings import Embeddings, check_embeddings, check_norms, row_norms
-from evaluation.trials import Scores, Trials, factorise
+from evaluation.trials import Scores, Trials, factorise, vectors_of, warn_of_alike
 from spkbase.arrays import Floats
 from spkbase.configuration import convert
 from spkbase.errors import ConfigError, DataError, Problems, errors_of, few
@@ -291,8 +291,8 @@ class Backend:
         """
         if isinstance(vectors, Embeddings):
             raise DataError("expected an array of vectors, got Embeddings", remedy="give their vectors")
-        vectors = np.asarray(vectors)
-        if vectors.ndim != 2 or vectors.shape[1] != self.facts["dimension"]:
+        vectors = vectors_of(vectors)
+        if vectors.shape[1] != self.facts["dimension"]:
             text = f"expected vectors of {self.facts['dimension']} dimensions, got shape {vectors.shape}"
             raise DataError(text, remedy="use the extractor that the backend was trained with")
         names = np.arange(len(vectors)).astype(object) if names is None else names
@@ -461,6 +461,7 @@ def train_chain(embeddings: Any, spec: Spec, *, speakers: Any = None, adapt: Any
             text = f"expected vectors to adapt to of {dimension} dimensions, got {adapt.vectors.shape[1]}"
             raise DataError(text, file=adapt.source or None, remedy="use one extractor for both")
     names, codes = factorise(embeddings.speakers)
+    warn_of_alike(names.tolist())
     counts = np.bincount(codes)
     check_chain(chain, dimension, counts, is_adapted=adapt is not None)
     calibrate = step_of(chain, "calibration")

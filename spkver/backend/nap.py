@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.trials import check_index, vectors_of
 from spkbase.arrays import ComputedRows, Floats, Rows, SelectedRows, fill_rows, part
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError
@@ -170,26 +171,28 @@ def fit_nap(
     if isinstance(vectors, Supervectors):
         speakers = vectors.models if speakers is None else speakers
         vectors = vectors.vectors
-    n_sessions, dimension = vectors.shape
+    check_index(vectors=vectors, speakers=speakers)
+    rows: Rows = vectors_of(vectors)
+    n_sessions, dimension = rows.shape
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)
     if scatter == "within":
-        whole, groups = vectors, np.unique(np.asarray(speakers, object), return_inverse=True)[1]
-        rows_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
-        means = np.stack([whole[rows].mean(axis=0, dtype=np.float64) for rows in rows_of]).astype(whole.dtype)
-        less_means = ComputedRows(whole.shape, lambda rows: whole[rows] - means[groups[rows]], whole.dtype)
-        vectors = cast("Rows", less_means)
-    gram = gram_matrix(vectors, work=work) / dimension
+        whole, groups = rows, np.unique(np.asarray(speakers, object), return_inverse=True)[1]
+        places_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
+        means = np.stack([whole[places].mean(axis=0, dtype=np.float64) for places in places_of]).astype(whole.dtype)
+        less_means = ComputedRows(whole.shape, lambda places: whole[places] - means[groups[places]], whole.dtype)
+        rows = cast("Rows", less_means)
+    gram = gram_matrix(rows, work=work) / dimension
     with one_blas_thread():  # results must not depend on the machine's cores
         values, coordinates = np.linalg.eigh(gram)
     values, coordinates = values[::-1][:rank], coordinates[:, ::-1][:, :rank]
-    smallest = n_sessions * np.finfo(vectors.dtype).eps
+    smallest = n_sessions * np.finfo(rows.dtype).eps
     if rank and not values[-1] > values[0] * smallest:
         n_spanned = int((values > values[0] * smallest).sum())
         raise ConfigError(
             f"nap.rank is {rank}, but the {n_sessions} sessions span only {n_spanned} directions", remedy="lower it"
         )
     weights = (coordinates / np.sqrt(dimension * values)).T
-    return Projection(combine_rows(weights, vectors))
+    return Projection(combine_rows(weights, rows))
 
 
 @one_line

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import factorise
+from evaluation.trials import check_index, factorise, vectors_of
 from spkbase.arrays import Floats
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, few
@@ -76,6 +76,7 @@ class Sessions:
     models: NDArray[np.int64]
 
     def __post_init__(self) -> None:
+        check_index(vectors=self.vectors, models=self.models)
         object.__setattr__(self, "vectors", checked_vectors(self.vectors, "enrolled vectors"))
         codes = np.asarray(self.models)
         if codes.shape != (len(self.vectors),) or codes.dtype.kind not in "iu":
@@ -89,6 +90,7 @@ class Sessions:
     @classmethod
     def named(cls, vectors: NDArray, names: Sequence[str] | Sequence[int] | NDArray) -> tuple[Sessions, NDArray]:
         """Return the sessions of models that are known by names, and the sorted names: code m is names[m]."""
+        check_index(vectors=vectors, names=names)
         column = np.asarray(names)
         if column.ndim != 1 or len(column) != len(vectors):
             raise DataError(f"expected a name for each of {len(vectors)} vectors, got shape {column.shape}")
@@ -132,8 +134,8 @@ def checked_vectors(vectors: NDArray[np.floating], what: str, dimension: int | N
     DataError
         If there is none, they are no rows of numbers, have not `dimension` columns, or one is not finite.
     """
-    array = np.asarray(vectors)
-    if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.size:
+    array = vectors_of(vectors, what)
+    if not array.size:
         raise DataError(f"expected {what} as rows of numbers, got {array.dtype} of shape {array.shape}")
     if dimension is not None and array.shape[1] != dimension:
         text = f"expected {what} of {dimension} dimensions, got {array.shape[1]}"
@@ -542,6 +544,7 @@ def fit_plda(
         If a rank is higher than the vectors' dimension.
     """
     config = config or PldaConfig()
+    check_index(vectors=vectors, speakers=speakers)
     sessions = Sessions.named(checked_vectors(vectors, "training vectors"), speakers)[0]
     rank, channels = config.rank or sessions.dimension, config.channel_rank
     if max(rank, channels) > sessions.dimension or rank + channels > 2 * sessions.dimension:
@@ -750,6 +753,7 @@ def fit_two_covariance(
     .. [1] S. R. Searle, G. Casella and C. E. McCulloch, "Variance Components", 1992, section 3.6 (the analysis of
        variance of unbalanced data).
     """
+    check_index(vectors=vectors, speakers=speakers)
     sessions, _ = Sessions.named(checked_vectors(vectors, "training vectors"), speakers)
     with one_blas_thread():
         prior = residual_prior(sessions)

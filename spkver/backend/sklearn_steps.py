@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import Trials
+from evaluation.trials import Trials, check_dimensions, check_index
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import one_blas_thread
 from spkver.backend.chain import parse_chain, train_chain
@@ -100,10 +100,12 @@ def _transformer(name: str) -> type:
             """Learn the maps from vectors `X` (n, R) and, where the step needs them, speakers `y` (n,)."""
             codes = np.zeros(0, np.int64)
             if needs_speakers:
+                check_index(X=X, y=y)
                 vectors, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
                 codes = np.unique(y, return_inverse=True)[1]
             else:
                 vectors = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+            check_dimensions(X, vectors, "X")
             if step is None:
                 # as text they have the order of the codes
                 self.backend_ = train_chain(vectors, self.steps, speakers=10**9 + codes, seed=self.seed)

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.trials import vectors_of
 from spkbase.arrays import Floats, Rows, SelectedRows, StoredArray, fill_rows
 from spkbase.errors import ConfigError, DataError
 from spkbase.hdf5 import check_forms, new_file, read_arrays, stored_array, write_arrays, write_strings
@@ -158,21 +159,22 @@ def train_svms(
         If the arrays do not fit together, or the file cannot be written.
     """
     vectors = enrolment.vectors
-    background = background.vectors if isinstance(background, Supervectors) else background
-    if not len(background):
+    shared = background.vectors if isinstance(background, Supervectors) else background
+    others: Rows = vectors_of(shared, "background vectors")
+    if not len(others):
         raise DataError("no background vectors: a machine needs vectors of other speakers")
-    if vectors.shape[1:] != background.shape[1:]:
-        shapes = f"vectors of shape {vectors.shape} and a background of shape {background.shape}"
+    if vectors.shape[1:] != others.shape[1:]:
+        shapes = f"vectors of shape {vectors.shape} and a background of shape {others.shape}"
         raise DataError(f"{shapes} do not fit together")
     rows_of_models: dict[str, list[int]] = {}
     for row, model in enumerate(enrolment.models):
         rows_of_models.setdefault(model, []).append(row)
     models = sorted(rows_of_models)
 
-    held = np.asarray(background) if projection is None else projection.of_rows(background)
+    held = np.asarray(others) if projection is None else projection.of_rows(others)
     gram = gram_matrix(held, work=work)
     # other processes read a background that is in a file; else they are sent it
-    negatives = (background, projection) if ships_items() and isinstance(background, StoredArray) else (held, None)
+    negatives = (others, projection) if ships_items() and isinstance(others, StoredArray) else (held, None)
     groups = chunks([rows_of_models[model] for model in models], _MODELS)
     items = ((SelectedRows(vectors, np.concatenate(rows)), [*map(len, rows)]) for rows in groups)
     config = config or SvmConfig()

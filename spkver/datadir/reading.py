@@ -145,6 +145,7 @@ def read_datadir(
     plain = {utterance: entry for utterance, entry in entries.items() if utterance not in pipes}
     recordings = _find_audio(folder, plain, problems)
     problems.raise_if_any()
+    warn_of_alike(speakers.values())
     if pipes and pipes_to is not None:
         recordings.update(run_pipes(pipes, pipes_to, jobs=jobs))
         recordings = {utterance: recordings[utterance] for utterance in entries}

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from evaluation.trials import Key, folded, warn_of_alike
+from evaluation.trials import Key, folded
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.seeding import stream
 from spkbase.showing import one_line
@@ -128,7 +128,6 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
         notes.append(
             f"{len(training)} speakers with fewer than {needed} utterances are used for training: {few(training, repr)}"
         )
-    warn_of_alike(by_speaker)
     groups = _SEXES if datadir.sexes else {MIXED: "speakers"}
     if not datadir.sexes:
         notes.append(SEXES_POOLED)

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.trials import vectors_of
 from spkbase.arrays import Rows, StoredArray, fill_rows, keep_rows, part
 from spkbase.errors import DataError
 from spkbase.hdf5 import check_forms, read_arrays, stored_array
@@ -107,6 +108,7 @@ class Frames:
     _rows: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "values", vectors_of(self.values, "frames"))
         object.__setattr__(self, "_rows", row_index(self.ids))
 
     def __len__(self) -> int:

@@ -23,10 +23,12 @@ import math
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.trials import vectors_of
 from spkbase.arrays import Floats, Rows, part
 from spkbase.errors import DataError
 from spkbase.showing import one_line
@@ -405,7 +407,7 @@ def e_step(frames: Rows, mixture: GaussianMixture, *, work: Work = ALL_CORES) ->
     DataError
         If there are no frames, or they do not have the mixture's dimension.
     """
-    check_frames(frames, mixture)
+    frames = check_frames(frames, mixture)
     parameters = natural_parameters(mixture)
     bounds = chunk_bounds(len(frames), chunk_frames(len(frames)))
     chunk_statistics = partial(sufficient_statistics, parameters=parameters)
@@ -435,7 +437,7 @@ def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> Floats:
     >>> log_likelihood(np.zeros((1, 2)), standard).round(6)
     array([-1.837877])
     """
-    check_frames(frames, mixture)
+    frames = check_frames(frames, mixture)
     parameters = natural_parameters(mixture)
     with one_blas_thread():
         return frame_log_likelihoods(frames, parameters)
@@ -466,13 +468,15 @@ def chunk_frames(n_frames: int) -> int:
     return CHUNK * min(32, max(1, -(-n_frames // (512 * CHUNK))))
 
 
-def check_frames(frames: Rows, mixture: GaussianMixture) -> None:
-    """Raise DataError unless frames are (T > 0, D) for the mixture's D."""
-    if len(frames.shape) != 2 or frames.shape[1] != mixture.dimension:
+def check_frames(frames: Rows, mixture: GaussianMixture) -> Any:
+    """Return frames as floats; raise DataError unless they are (T > 0, D) for the mixture's D."""
+    frames = vectors_of(frames, "frames")
+    if frames.shape[1] != mixture.dimension:
         text = f"frames have shape {frames.shape}, the mixture expects (T, {mixture.dimension})"
         raise DataError(text, remedy="use the features that the mixture was trained on")
     if not len(frames):
         raise DataError("no frames: expected at least one")
+    return frames
 
 
 @one_blas_thread()

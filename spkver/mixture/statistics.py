@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.trials import check_index
 from spkbase.arrays import Rows, fill_rows, part
 from spkbase.errors import DataError, few
 from spkbase.showing import one_line
@@ -185,6 +186,7 @@ def accumulate_statistics(
     DataError
         If a segment has no frames, statistics are not finite, or the file cannot be written.
     """
+    check_index(models=models, segments=segments)
     n_components, width = mixture.n_components, mixture.means.size
     if destination is not None:
         blocks = statistic_blocks(mixture, frames, segments, work=work)

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.trials import vectors_of
 from spkbase.arrays import Floats, Rows, part
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError
@@ -242,6 +243,7 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
     """
     config = config or UbmConfig()
     n_splits = config.components.bit_length() - 1
+    frames = vectors_of(frames, "frames")
     _check(frames, config)
     dimension = frames.shape[1]
     # the mean and second moment of all frames, SIDEKIT's start
@@ -366,8 +368,6 @@ def _revive(accumulator: Accumulator) -> Accumulator:
 
 
 def _check(frames: Rows, config: UbmConfig) -> None:
-    if frames.ndim != 2:
-        raise DataError(f"frames must be (T, D), got shape {frames.shape}")
     if len(frames) < config.components:
         text = f"{len(frames)} frames cannot train {config.components} Gaussians"
         raise DataError(text, remedy="lower ubm.components or give more background speech")

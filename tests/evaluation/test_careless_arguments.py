@@ -151,7 +151,7 @@ MISUSES = {
     "no system": (lambda: ev.compare({}, KEY), "at least one system to compare, got none"),
     "arrays for cosines": (lambda: ev.cosine_scores(np.eye(2), np.eye(2), KEY), "expected Embeddings, got ndarray"),
     "arrays singled out": (lambda: ev.singling_out(np.eye(2), np.eye(2)), "expected Embeddings, got ndarray"),
-    "vectors as text": (lambda: ev.Embeddings.from_arrays(["a"]), "expected vectors of numbers"),
+    "vectors as text": (lambda: ev.Embeddings.from_arrays(["a"]), "expected numbers as vectors, got 'a'"),
     "no speaker": (lambda: ev.Embeddings.from_arrays(np.eye(2), speakers=["a", None]), "expected speakers as text"),
     "no values": (lambda: ev.Scores.from_ids(MODELS, SEGMENTS, None), "expected values of shape"),
 }

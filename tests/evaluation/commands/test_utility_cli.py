@@ -87,7 +87,7 @@ WER, UAR = "wer --ref text --segment-speakers utt2spk", "uar --ref utt2emo --seg
         (f"{WER} --hyp lower", "lower: is in lower case, the reference in upper case"),
         (f"{WER} --hyp part --missing drop", "part: dropped 2 utterances that are not in both files: 'a2', 'b1'"),
         (f"{UAR} --predictions utt2emo", "utt2emo: equals the reference in all 3 utterances"),
-        (f"{UAR} --predictions other", "other: 2 labels unknown to the reference, each an error: '1', 'Sad'"),
+        (f"{UAR} --predictions other", "other: 2 labels unknown to the reference, each an error: '1', 'Bad'"),
         (f"{UAR} --predictions more --missing drop", "more: dropped 1 utterances that are not in both files: 'c1'"),
         ("wer --ref text --hyp hyp", "no intervals without speakers: give --segment-speakers"),
         ("uar --ref utt2emo --predictions predictions", "no intervals without speakers"),
@@ -101,7 +101,7 @@ def test_what_makes_a_figure_wrong_is_told_in_one_line(lists, monkeypatch, words
     monkeypatch.chdir(lists)
     write(lists / "lower", "a1 one two\na2 three x\nb1 four five\n")
     write(lists / "part", "a1 ONE TO\n")
-    write(lists / "other", "a1 Sad\na2 1\nb1 sad\n")
+    write(lists / "other", "a1 Bad\na2 1\nb1 sad\n")
     write(lists / "more", "a1 sad\na2 sad\nb1 sad\nc1 sad\n")
     done = passes(*words.split())
     assert done.stderr.startswith(f"Warning: {said}" if said else "")

@@ -371,7 +371,7 @@ def test_arrays_and_embeddings_in_the_place_of_each_other_are_refused(training, 
         backend.transform(tested)
     with pytest.raises(DataError, match="got them with Embeddings, which have their own"):
         train_chain(training, "centre", speakers=training.speakers)
-    with pytest.raises(DataError, match="expected vectors of numbers"):
+    with pytest.raises(DataError, match="expected numbers as vectors, got 'training"):
         train_chain("training.npz", "centre")
     with pytest.raises(ConfigError, match="name the speakers of the vectors"):
         train_chain(training.vectors, "plda")

@@ -66,7 +66,10 @@ def test_folders_that_cannot_be_read_are_explained(tmp_path, names, message):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("Anna/1.wav", "anna/2.wav"), "differ from another in case or Unicode form alone, such as 'Anna' and 'anna'"),
+        (
+            ("Anna/1.wav", "anna/2.wav"),
+            "differ in case, blanks or Unicode form alone, such as 'Anna' and 'anna'",
+        ),
         (("a/1.wav", "a/2.m4a", "notes.txt", "a/.5.mp3"), "2 other files are left out: 'a/2.m4a', 'notes.txt'"),
     ],
 )

@@ -135,7 +135,7 @@ def test_dead_component_is_split_off_the_fullest(caplog):
         (np.full((50, 2), np.nan), ubm.UbmConfig(components=2), "finite"),
         (np.full((50, 2), np.inf), ubm.UbmConfig(components=2), "finite"),
         (np.zeros((50, 2)), ubm.UbmConfig(components=2), "0 everywhere"),
-        (np.ones(50), ubm.UbmConfig(components=2), r"\(T, D\)"),
+        (np.ones(50), ubm.UbmConfig(components=2), r"frames of shape \(n, D\), got \(50,\)"),
         (np.ones((0, 2)), ubm.UbmConfig(components=1), "0 frames"),
         (np.eye(20), ubm.UbmConfig(components=2, first_split_dimension=20), "0 to 19"),
     ],

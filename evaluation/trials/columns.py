@@ -1,0 +1,461 @@
+"""Columns, tables and labels that users give to functions, as arrays: what cannot be meant is refused here.
+
+Series and data frames of pandas, polars and similar libraries are used through what they have in common, so none of
+these libraries is imported: a column is what has ``to_numpy`` or ``__array__`` or is a sequence, a data frame is what
+has ``columns`` and gives a column by name. An index, which pandas has, says what belongs together: columns that are
+given together have the same one, and that of a data frame of vectors names the vectors.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spkbase.arrays import StoredArray
+from spkbase.errors import DataError, few
+
+logger = logging.getLogger(__name__)
+
+_PAIRS = ("target nontarget", "1 0", "1 -1", "true false", "tar imp", "tgt imp", "genuine impostor", "same different")
+
+TRUTHS = {word: word == pair.split()[0] for pair in _PAIRS for word in pair.split()}
+"""The meaning of each label, in upper or lower case."""
+
+COLUMN_NAMES = {
+    "model": (
+        *("model", "model_id", "modelid", "enrol", "enroll", "enrolment", "enrollment", "enrol_id", "enroll_id"),
+        *("enrolment_id", "enrollment_id", "reference", "bio_ref_template_id", "bio_ref_subject_id"),
+        *("enrol_utt", "enroll_utt", "enrol_path", "enroll_path", "enrol_file", "enroll_file", "enrol_wav"),
+        *("enroll_wav", "utt1", "file1", "path1", "wav1", "audio1", "id1"),
+    ),
+    "segment": (
+        *("segment", "segment_id", "segmentid", "test", "test_id", "trial", "trial_id", "utterance", "utt"),
+        *("probe", "probe_id", "probe_template_id", "probe_key"),
+        *("test_utt", "test_path", "test_file", "test_wav", "utt2", "file2", "path2", "wav2", "audio2", "id2"),
+    ),
+    "score": (
+        *("score", "scores", "llr", "value", "similarity", "cos_sim", "cosine", "cosine_score", "cosine_similarity"),
+        *("plda", "plda_score", "sim"),
+    ),
+    "label": (
+        *("target", "is_target", "label", "targettype", "truth", "labels", "same", "is_same", "same_speaker"),
+        *("ground_truth", "gt", "y_true"),
+    ),
+    "claimed": ("bio_ref_subject_id",),
+    "real": ("probe_subject_id",),
+}
+"""Known names of columns in headers of tables and data frames, by role, in upper or lower case."""
+
+_NO_DIMENSION = re.compile(
+    r"unnamed\W.*|level.?\d|index|ids?|no|nr|idx|wav|path|sex|gender|accent|lang(uage)?|fold|split|emotion|cls"
+    r"|((utt(erance)?|utts|spkr?|speaker|client|subject|user|person|segment|session|rec(ording)?|file(name)?|model|class"
+    r"|label|row|target|test|trial|probe|enrol(l?ment)?|enroll|reference)s?([ _.-]*(ids?|idx|index|no|nr|num(ber)?|code"
+    r"|name|label|key|type))?|(is_)?same(_speaker)?|is_target|(ground_?)?truth|gt|y_true)",
+    re.IGNORECASE,
+)
+"""Names of columns of a data frame that are no dimension of a vector."""
+
+_NUMBER = re.compile(r"\d+$")
+_FEWEST = 5  # rows of vectors, from which on a column that counts them is no chance
+_CERTAIN = 0.9  # share of distinct scores, from which on equal ones are no chance
+_FEW = 4  # from this number on, values of 0 and 1 given with fractions may be labels
+_MANY = 20  # from this number on, values of 0 and 1 given with other numbers are labels
+
+
+class TrialError(DataError):
+    """Some trials of a list are wrong; readers of files turn their rows into lines.
+
+    Parameters
+    ----------
+    text : str
+        What was expected and what was found.
+    rows : sequence of int
+        Rows of the list, from 0.
+    side : {"", "scores", "key"}
+        Which of two lists that were joined.
+    **place
+        As for `DataError`.
+    """
+
+    def __init__(self, text: str, rows: Sequence[int] | np.ndarray = (), *, side: str = "", **place: Any) -> None:
+        self.rows, self.side = [int(row) for row in rows], side
+        super().__init__(text, **place)
+
+    def _message(self) -> str:
+        rows = "" if self.side or not self.rows else f"row {few(self.rows)}: "
+        return rows + super()._message()
+
+
+class LabelError(TrialError):
+    """Labels mean neither target nor nontarget."""
+
+
+def column_of(values: Any, name: str) -> np.ndarray:
+    """Return a column as an array of shape (N,).
+
+    Parameters
+    ----------
+    values : array_like, or a Series of pandas, polars or a similar library
+    name : str
+        What the column holds, for the error message, such as ``"scores"``.
+
+    Raises
+    ------
+    DataError
+        If it is not one column of values, or some are masked.
+    """
+    column = _array_of(values, name)
+    if column.ndim != 1:
+        remedy = "choose the column of the data frame" if hasattr(values, "columns") else None
+        raise DataError(f"expected {name} of shape (N,), got {column.shape}", remedy=remedy)
+    return column
+
+
+def vectors_of(values: Any, name: str = "vectors") -> Any:
+    """Return rows of numbers as an array of a floating type, shape (n, D); floats are not copied.
+
+    Parameters
+    ----------
+    values : array_like of shape (n, D), a data frame of pandas, polars or a similar library, or StoredArray
+        Whole numbers become float64; rows in a file stay there, and are returned as they are. Columns of a data frame
+        whose names end in numbers are taken in the order of these, so that two frames agree.
+    name : str
+        What the rows are, for the error message.
+
+    Raises
+    ------
+    DataError
+        If they are no rows of real numbers, or a column holds ids, speakers or row numbers.
+    """
+    if isinstance(values, StoredArray):  # rows in a file stay there
+        return values
+    rows = floats_of(values, name)
+    if rows.ndim != 2:
+        raise DataError(f"expected {name} of shape (n, D), got {rows.shape}")
+    check_dimensions(values, rows, name)
+    numbers = [_NUMBER.search(str(title)) for title in getattr(values, "columns", [])]
+    order = np.argsort([int(number[0]) for number in numbers if number], kind="stable")
+    return rows[:, order] if len(order) == rows.shape[1] else rows
+
+
+def check_dimensions(values: Any, rows: NDArray[np.floating], name: str = "vectors") -> None:
+    """Refuse columns of ids, speakers or row numbers among the dimensions of vectors.
+
+    A column is one by its name in a data frame, or if whole numbers rise in it beside columns of fractions. Other whole
+    numbers in a data frame may be an attribute or a feature: there is a warning.
+
+    Parameters
+    ----------
+    values : array_like of shape (n, D), or data frame
+        As the user gave them.
+    rows : ndarray of shape (n, D)
+        The same as an array.
+    name : str
+        What they are, for the error message.
+
+    Raises
+    ------
+    DataError
+        With the name or the number of the column.
+    """
+    _refuse_mask(values, name)
+    titles = [str(title).strip() for title in getattr(values, "columns", [])]
+    remedy = "leave it out of the vectors: ids and speakers are arguments of their own, or the index of a data frame"
+    for title in filter(_NO_DIMENSION.fullmatch, titles):
+        raise DataError(f"column {title!r} is no dimension of {name}, by its name", remedy=remedy)
+    head = np.asarray(rows[:_FEWEST], np.float64)
+    whole = (head == np.floor(head)).all(axis=0)
+    if len(head) < _FEWEST or whole.all():
+        return
+    rising = (head[1:] > head[:-1]).all(axis=0)
+    for column in np.flatnonzero(whole & (rising | bool(titles))).tolist():
+        numbers = rows[:, column]
+        if numbers.min() == numbers.max() or (numbers != np.floor(numbers)).any():
+            continue
+        text = f"column {(titles or range(len(whole)))[column]!r} of {name} holds whole numbers beside fractions"
+        if (numbers[1:] >= numbers[:-1]).all():
+            raise DataError(f"{text}, which rise as the numbers of rows or groups do", remedy=remedy)
+        logger.warning("%s: is it a dimension?", text)
+
+
+def known_columns(role: str, titles: Sequence[str]) -> list[str]:
+    """Return the columns of a header that have a known name of a role, those of the better name first.
+
+    ISO's names stand for one column together: the first of these alone is returned.
+
+    Parameters
+    ----------
+    role : str
+        Key of `COLUMN_NAMES`.
+    titles : sequence of str
+        Names of all columns.
+
+    Examples
+    --------
+    >>> known_columns("score", ["model", "segment", "LLR", "score"])
+    ['score', 'LLR']
+    """
+    names = COLUMN_NAMES[role]
+    known = sorted((title for title in titles if title.lower() in names), key=lambda title: names.index(title.lower()))
+    is_iso = all(title.lower().startswith(("bio_ref_", "probe_")) for title in known)
+    return known[:1] if is_iso else known
+
+
+def check_index(part: str = "index", /, **given: Any) -> Any:
+    """Refuse columns and data frames that are given together with different indices.
+
+    Used by position they would give wrong numbers silently. What has no index is taken as it is.
+
+    Parameters
+    ----------
+    part : {"index", "columns"}
+        What must be the same.
+    **given : array_like, Series, data frame or None
+        By the name of the argument.
+
+    Returns
+    -------
+    Index or None
+        The index that they share, unless it is of row numbers.
+
+    Raises
+    ------
+    DataError
+        If two differ; both are named.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> check_index(scores=pandas.Series([1, 2]), labels=[True, False])
+    >>> check_index(scores=pandas.Series([1, 2]), labels=pandas.Series([True, False], index=[1, 0]))
+    Traceback (most recent call last):
+      ...
+    spkbase.errors.DataError: expected scores and labels with the same index, but the two differ \
+(sort or join them by their index, or give arrays if the order is right)
+    """
+    every: dict[str, Any] = {name: getattr(values, part, None) for name, values in given.items()}
+    indices = {name: index for name, index in every.items() if hasattr(index, "equals")}
+    shared = next(iter(indices), "")
+    for name, index in indices.items():
+        if not index.equals(indices[shared]):
+            remedy = f"sort or join them by their {part}, or give arrays if the order is right"
+            raise DataError(f"expected {shared} and {name} with the same {part}, but the two differ", remedy=remedy)
+    index = indices.get(shared)
+    return None if type(index).__name__ == "RangeIndex" else index
+
+
+def truth_of(labels: Any) -> np.ndarray:
+    """Return whether each label means target.
+
+    Parameters
+    ----------
+    labels : array_like of bool, of 1 and 0 or -1, or of str of shape (N,)
+        Text is ``target`` or ``nontarget``, or another pair of `TRUTHS`.
+
+    Returns
+    -------
+    ndarray of bool of shape (N,)
+
+    Raises
+    ------
+    DataError
+        If a label means neither; the first few are named.
+
+    Examples
+    --------
+    >>> truth_of(["target", "nontarget"]).tolist(), truth_of([1, 0, 0]).tolist()
+    ([True, False], [True, False, False])
+    """
+    column = column_of(labels, "labels")
+    if column.dtype.kind in "biuf" and any(np.isin(column, (1, other)).all() for other in (0, -1)):
+        return column == 1
+    cells = column.tolist()
+    known = TRUTHS | {"1.0": True, "0.0": False}
+    truth = {cell: known.get(str(cell).lower()) for cell in set(cells)}
+    if {"-1", "0"} <= {str(cell) for cell in truth}:
+        remedy = "-1 and 0 are both nontarget in one key or the other: leave out what is not known"
+        raise LabelError("expected labels of two values, got 1, 0 and -1", remedy=remedy)
+    if None in truth.values():
+        wrong = [row for row, cell in enumerate(cells) if truth[cell] is None]
+        some = few([f"{cells[row]!r:.40}" for row in wrong])
+        remedy = "pairs such as 1 and 0, true and false, tar and imp are read too; are scores and key exchanged?"
+        raise LabelError(f"expected target or nontarget, got {some}", wrong, remedy=remedy)
+    return np.fromiter(map(truth.__getitem__, cells), bool, len(cells))
+
+
+def are_labels(others: Any) -> bool:
+    """Return whether the second argument holds labels of scores, and not scores of the other class.
+
+    Truth values and text are labels. Numbers 0 and 1 are not treated as labels here, but
+    `evaluation.metrics.sort_scores` refuses them together with scores.
+
+    Examples
+    --------
+    >>> are_labels([True, False]), are_labels([0.2, 0.0])
+    (True, False)
+    """
+    column = _inferred(_array_of(others, "nontarget scores"))
+    return bool(column.size) and column.dtype.kind in "bUST"
+
+
+def _inferred(column: np.ndarray) -> np.ndarray:
+    """Return objects as an array of the type that all of them have."""
+    return np.array(column.tolist()) if column.dtype.kind == "O" else column
+
+
+def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
+    """Refuse labels in the place of scores, as in scikit-learn's ``metric(y_true, y_score)``; warn of what may be some.
+
+    Refused are truth values, and numbers that are all 0 and 1, or -1 and 1, or these three, with as many scores. Two
+    values on either side (decisions), and a few numbers with a point, may be the scores of either class. Target scores
+    that are all among the nontarget ones, where these hardly repeat, are a sign that the scores of all trials were
+    given: there is a warning.
+
+    Parameters
+    ----------
+    target, nontarget : ndarray of shapes (n_target,) and (n_nontarget,)
+        What was given as scores.
+
+    Raises
+    ------
+    DataError
+        If one of the two holds labels.
+    """
+    target, nontarget = _inferred(target), _inferred(nontarget)
+    if not {target.dtype.kind, nontarget.dtype.kind} <= set("biuf") or not (target.size and nontarget.size):
+        return
+    _refuse_labels("target", target, nontarget)
+    _refuse_labels("nontarget", nontarget, target)
+    shared = np.isin(nontarget, target[:_FEWEST]).sum()  # which tells at once in most cases
+    if shared < _FEWEST or len(np.unique(nontarget)) < _CERTAIN * len(nontarget):
+        return
+    if np.isin(target, nontarget).all():
+        text = "all %d target scores are among the nontarget ones: give scores[labels == 0] as these, not all"
+        logger.warning(text, len(target))
+
+
+def _refuse_labels(name: str, labels: np.ndarray, scores: np.ndarray) -> None:
+    if labels.shape != scores.shape or scores.dtype.kind == "b":
+        return
+    values, low, high = np.unique(labels), labels.min(), labels.max()
+    if labels.dtype.kind != "b" and (len(values) < 2 or not np.isin(values, (-1, 0, 1)).all()):
+        return
+    with np.errstate(invalid="ignore"):
+        fractions = (scores % 1 > 0).any()
+    many = len(labels) >= _MANY and len(np.unique(scores)) > 2 and (fractions or len(values) == 2)
+    got = f"{len(labels)} labels ({low + 0:g} and {high:g}), one for each score"
+    remedy = f"give scores[labels == 1], scores[labels == {low + 0:g}]; ev.evaluate takes labels=labels"
+    if many or labels.dtype.kind == "b" or (labels.dtype.kind in "iu" and fractions):
+        raise DataError(f"expected {name} scores, got {got}", remedy=remedy)
+    if fractions and len(labels) >= _FEW and not np.isin(scores, values).any():
+        logger.warning("the %s scores look like %s: if they are, %s", name, got, remedy)
+
+
+def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) -> dict[str, np.ndarray]:
+    """Split scores into those of target and of nontarget trials by the label of each.
+
+    Parameters
+    ----------
+    scores : array_like of float of shape (N,)
+        Scores, or a Series.
+    labels : array_like of bool, of 0 and 1, or of str of shape (N,)
+        See `truth_of`.
+    weights : array_like of float of shape (N,), optional
+        How often each trial counts.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``target`` and ``nontarget``, and ``target_weights`` and ``nontarget_weights`` where there are any, as
+        `evaluation.metrics.sort_scores` takes them.
+
+    Raises
+    ------
+    DataError
+        If lengths or the indices of two Series differ, a label is unknown, or a score is not a number or NaN.
+    """
+    check_index(scores=scores, labels=labels, weights=weights)
+    is_target = truth_of(labels)
+    split: dict[str, np.ndarray] = {}
+    for name, values in (("scores", scores), ("weights", weights)):
+        if values is None:
+            continue
+        numbers = numbers_of(values, name)
+        if len(numbers) != len(is_target):
+            raise DataError(f"expected a label for each of {len(numbers)} {name}, got {len(is_target)}")
+        after = "" if name == "scores" else "_weights"
+        split |= {f"target{after}": numbers[is_target], f"nontarget{after}": numbers[~is_target]}
+    return split
+
+
+def numbers_of(values: Any, name: str) -> np.ndarray:
+    """Return a column as float64.
+
+    Parameters
+    ----------
+    values : array_like of float of shape (N,), or a Series
+        Infinite values are allowed.
+    name : str
+        What they are, for the error.
+
+    Raises
+    ------
+    DataError
+        If a value is not a number, NaN or missing; the first rows are named.
+    """
+    numbers = floats_of(column_of(values, name), name).astype(np.float64)
+    if len(bad := np.flatnonzero(np.isnan(numbers))):
+        raise TrialError(f"expected numbers as {name}, got {len(bad)} NaN or missing among {len(numbers)}", bad)
+    return numbers
+
+
+def floats_of(values: Any, name: str) -> NDArray[np.floating]:
+    """Return real numbers as an array of a floating type, of any shape; floats are not copied.
+
+    Raises
+    ------
+    DataError
+        If one is no real number; the first row is named.
+    """
+    array = _array_of(values, name)
+    kind = array.dtype.kind
+    if kind == "f":
+        return array
+    if kind not in "iu":
+        for place, cell in np.ndenumerate(array.astype(object)):
+            if kind != "O" or isinstance(cell, bool) or not isinstance(cell, Real):
+                text = f"expected numbers as {name}, got {cell!r:.60}"
+                raise TrialError(text, place[:1], remedy="give numbers: no text, no truth values, no gaps")
+    return array.astype(np.float64)
+
+
+def ids_of(column: Any, name: str) -> list[str]:
+    """Return ids as text; whole numbers, which ids of digits are in a data frame, are written out."""
+    ids = [str(cell) if type(cell) is int else cell for cell in column_of(column, name).tolist()]
+    for row, cell in enumerate(ids):
+        if not isinstance(cell, str) or not cell:
+            text = f"expected {name} as text, got {cell!r:.60}"
+            raise TrialError(text, [row], remedy="read the column as text, no gaps")
+    return ids
+
+
+def _array_of(values: Any, name: str) -> np.ndarray:
+    """Return what a user gave as an array, of whatever type."""
+    _refuse_mask(values, name)
+    try:
+        if hasattr(values, "detach"):  # a tensor, which may need a gradient or lie on a device
+            values = values.detach().cpu().double()
+        return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DataError(f"expected {name} of shape (N,), got {type(values).__name__}: {error}") from error
+
+
+def _refuse_mask(values: Any, name: str) -> None:
+    if np.ma.is_masked(values):
+        raise DataError(f"expected {name} without a mask", remedy="leave the masked trials out, or score them")
