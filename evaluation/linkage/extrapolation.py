@@ -48,6 +48,7 @@ from evaluation.linkage.ranks import Ranks, TieRule
 from evaluation.metrics import clopper_pearson
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
+from spkbase.rounding import is_constant
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
 
@@ -591,7 +592,7 @@ def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
         raise DataError("expected finite impostor scores")
     excess = largest[:, :-1] - largest[:, -1:]
     row_means = excess.mean(axis=1)
-    if not (row_means > 0).all():
+    if is_constant(largest, axis=1).any():
         raise DataError("expected impostor scores that differ, got a trial whose largest ones are all the same")
     logs = np.log(row_means)
     scatter, noise = float(logs.var()), float((excess / row_means[:, None]).var(axis=1).mean()) / count

@@ -64,6 +64,7 @@ from evaluation.uncertainty.intervals import Differences, Interval, Intervals, h
 from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
 from spkbase.errors import DataError, few
 from spkbase.files import format_table
+from spkbase.rounding import is_negligible
 from spkbase.showing import Tabular, html_table, one_line
 
 logger = logging.getLogger(__name__)
@@ -214,13 +215,19 @@ def paired_differences(
         differences[name] = Intervals()
         pairs = [(place * count + draw, draw) for draw in range(count)]
         for metric in values[0]:
-            with np.errstate(invalid="ignore"):  # of two infinite values it is undefined
-                gaps = [float(np.subtract(values[one][metric], values[other][metric])) for one, other in pairs]
-                drawn = [resampled[one][metric] - resampled[other][metric] for one, other in pairs]
+            gaps = [float(_gap(values[one][metric], values[other][metric])) for one, other in pairs]
+            drawn = [_gap(resampled[one][metric], resampled[other][metric]) for one, other in pairs]
             method = measures.method_of(metric, difference=True, metrics=rows)
             gap = interval_over_draws(gaps, drawn, method=method, n_units=n_units, level=resampling.level)
             differences[name][metric] = replace(gap, p_value=_p_value(gap, n_units, resampling.level))
     return Differences(differences)
+
+
+def _gap(values: ArrayLike, base: ArrayLike) -> NDArray[np.float64]:
+    """Return differences from the base, 0 where they are rounding, NaN of two infinite values."""
+    with np.errstate(invalid="ignore"):
+        gap = np.subtract(values, base)
+    return np.where(is_negligible(gap, base) & ~np.isnan(gap), 0.0, gap)
 
 
 def _p_value(gap: Interval, n_units: int, level: float) -> float:
