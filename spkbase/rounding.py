@@ -16,7 +16,7 @@ SINGLE = 1e-6
 """The same of float32 numbers."""
 
 
-def is_negligible(difference: ArrayLike, magnitude: ArrayLike, *, share: float = SHARE) -> NDArray[np.bool_]:
+def is_negligible(difference: ArrayLike, magnitude: ArrayLike, *, share: ArrayLike = SHARE) -> NDArray[np.bool_]:
     """Return whether differences are only the rounding of numbers of a magnitude; true of NaN, false of infinity.
 
     Parameters
@@ -25,7 +25,7 @@ def is_negligible(difference: ArrayLike, magnitude: ArrayLike, *, share: float =
         Differences, deviations, or lengths of differences, of any shape.
     magnitude : array_like of float
         Absolute values of the numbers that they were made of; shapes are broadcast.
-    share : float
+    share : array_like of float
         The part of the magnitude up to which a difference is rounding.
 
     Returns
@@ -38,8 +38,19 @@ def is_negligible(difference: ArrayLike, magnitude: ArrayLike, *, share: float =
     >>> bool(values.std() > 0), bool(is_negligible(values.std(), 0.1)), bool(is_negligible(1e-9, 0.1))
     (True, True, False)
     """
-    is_larger = np.abs(difference) > share * np.abs(magnitude)
+    is_larger = np.abs(difference) > np.asarray(share) * np.abs(magnitude)
     return np.asarray(~is_larger & ~np.isinf(difference))
+
+
+def share_of_sum(count: ArrayLike) -> NDArray[np.float64]:
+    """Return what part of a sum of so many numbers, added one after the other, may be rounding.
+
+    Examples
+    --------
+    >>> share_of_sum([1, 10**6])
+    array([1.00000000e-12, 2.22044605e-10])
+    """
+    return np.maximum(SHARE, np.asarray(count) * np.finfo(np.float64).eps)
 
 
 def is_constant(values: ArrayLike, axis: int = 0) -> NDArray[np.bool_]:

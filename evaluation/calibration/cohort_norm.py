@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from evaluation.trials import Scores, Trials, recode
 from spkbase.errors import DataError, few
-from spkbase.rounding import is_negligible
+from spkbase.rounding import is_negligible, share_of_sum
 
 
 def closed_set_scores(scores: Scores) -> Scores:
@@ -116,6 +116,7 @@ def enrolled_blocks(trials: Trials) -> NDArray[np.int64]:
 Side = Literal["model", "segment"]
 Moments = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Mean and standard deviation (divided by N) of the cohort scores of each model, or of each segment."""
+
 
 def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | None = None) -> Moments:
     """Return mean and standard deviation (divided by N) of the cohort scores of each row of a matrix.
@@ -271,5 +272,5 @@ def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(owners, values, len(ids)) / counts
         deviation = np.sqrt(np.bincount(owners, (values - mean[owners]) ** 2, len(ids)) / counts)
-    refuse(is_negligible(deviation, mean)[used], "equal cohort scores alone")
+    refuse(is_negligible(deviation, mean, share=share_of_sum(counts))[used], "equal cohort scores alone")
     return mean, deviation

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from spkbase.arrays import ComputedRows, Floats, Rows, SelectedRows, fill_rows, part
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError
+from spkbase.rounding import is_negligible
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.vectors import Supervectors
@@ -172,16 +173,20 @@ def fit_nap(
         vectors = vectors.vectors
     n_sessions, dimension = vectors.shape
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)
+    size = 0.0
     if scatter == "within":
         whole, groups = vectors, np.unique(np.asarray(speakers, object), return_inverse=True)[1]
         rows_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
         means = np.stack([whole[rows].mean(axis=0, dtype=np.float64) for rows in rows_of]).astype(whole.dtype)
+        size = float(np.sqrt(np.square(means, dtype=np.float64).mean(axis=1).max()))
         less_means = ComputedRows(whole.shape, lambda rows: whole[rows] - means[groups[rows]], whole.dtype)
         vectors = cast("Rows", less_means)
     gram = gram_matrix(vectors, work=work) / dimension
     with one_blas_thread():  # results must not depend on the machine's cores
         values, coordinates = np.linalg.eigh(gram)
     values, coordinates = values[::-1][:rank], coordinates[:, ::-1][:, :rank]
+    if is_negligible(np.sqrt(max(values[0], 0.0)), size * np.sqrt(n_sessions)):
+        values[:] = 0.0  # the means of equal sessions, rounded
     smallest = n_sessions * np.finfo(vectors.dtype).eps
     if rank and not values[-1] > values[0] * smallest:
         n_spanned = int((values > values[0] * smallest).sum())
