@@ -7,6 +7,8 @@ centring, is never compared with 0 but with the size of the numbers that it was 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -40,6 +42,11 @@ def is_negligible(difference: ArrayLike, magnitude: ArrayLike, *, share: ArrayLi
     """
     is_larger = np.abs(difference) > np.asarray(share) * np.abs(magnitude)
     return np.asarray(~is_larger & ~np.isinf(difference))
+
+
+def share_of_type(dtype: np.dtype[Any]) -> float:
+    """Return what part of numbers of a type may be rounding: `SINGLE` of float32, `SHARE` of others."""
+    return SINGLE if dtype == np.float32 else SHARE
 
 
 def share_of_sum(count: ArrayLike) -> NDArray[np.float64]:
@@ -78,7 +85,6 @@ def is_constant(values: ArrayLike, axis: int = 0) -> NDArray[np.bool_]:
     values = np.asarray(values)
     low, high = values.min(axis=axis), values.max(axis=axis)
     largest = np.maximum(np.abs(low), np.abs(high))
-    share = SINGLE if values.dtype == np.float32 else SHARE
     with np.errstate(invalid="ignore", over="ignore"):
         spread = high - low
-    return is_negligible(spread, largest, share=share)
+    return is_negligible(spread, largest, share=share_of_type(values.dtype))

@@ -467,7 +467,10 @@ def chunk_frames(n_frames: int) -> int:
 
 
 def check_frames(frames: Rows, mixture: GaussianMixture) -> None:
-    """Raise DataError unless frames are (T > 0, D) for the mixture's D."""
+    """Raise DataError unless frames are (T > 0, D) for the mixture's D, of float32 or float64."""
+    if frames.dtype not in (np.float32, np.float64):
+        text = f"expected frames of float32 or float64, got {frames.dtype}"
+        raise DataError(text, remedy="convert numbers by .astype(numpy.float64)")
     if len(frames.shape) != 2 or frames.shape[1] != mixture.dimension:
         text = f"frames have shape {frames.shape}, the mixture expects (T, {mixture.dimension})"
         raise DataError(text, remedy="use the features that the mixture was trained on")

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Floats, Rows, part
 from spkbase.configuration import check_values
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import ConfigError, DataError, few
 from spkbase.hdf5 import open_file
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 ALIVE = 1.0  # a component that carries less than one frame is dead
 
 _SCHEDULE = (1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8)
+_FAR = 10  # times the variance: a second moment, of which the floor is a share, that the mean makes
 _TIE = 1e-5  # variances within this share of the largest one tie: float32 sums of equal ones differ by 1e-6 and more
 
 
@@ -224,7 +225,8 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
     Parameters
     ----------
     frames : ndarray or StoredArray of shape (T, D)
-        All frames, in memory or in a file; float32, or float64, which runs everything in float64.
+        All frames, in memory or in a file; float32, or float64, which runs everything in float64. Where their mean is
+        far from 0 the variance floor, a share of their second moment, is large, and a warning says so.
     config : UbmConfig
     work : spkbase.work.Work
         The result does not depend on the number of workers.
@@ -236,13 +238,13 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
     Raises
     ------
     DataError
-        If there are fewer frames than Gaussians, or frames that are not finite.
+        If there are fewer frames than Gaussians, or frames that are not finite numbers.
     ConfigError
         If the first split dimension does not exist.
     """
     config = config or UbmConfig()
     n_splits = config.components.bit_length() - 1
-    _check(frames, config)
+    frames = _checked(frames, config)
     dimension = frames.shape[1]
     # the mean and second moment of all frames, SIDEKIT's start
     start = GaussianMixture(np.ones(1), np.zeros((1, dimension)), np.ones((1, dimension)))
@@ -252,6 +254,7 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
         constant = np.flatnonzero(~(moment > 0)).tolist()
         raise DataError(f"dimensions {constant} of the frames are 0 everywhere: no Gaussian can be fitted to them")
     mixture = GaussianMixture(np.ones(1), accumulator.first / len(frames), moment[None])
+    _warn_of_floor(mixture.means[0], moment, config.variance_floor)
     likelihoods: list[float] = []
     sizes: list[int] = []
     limits = config.variance_floor, config.variance_ceiling
@@ -365,7 +368,31 @@ def _revive(accumulator: Accumulator) -> Accumulator:
     return Accumulator(zeroth, first, second, accumulator.log_likelihood, accumulator.n_frames)
 
 
-def _check(frames: Rows, config: UbmConfig) -> None:
+def _warn_of_floor(mean: Floats, moment: Floats, floor: float) -> None:
+    """Warn of dimensions whose mean is so large that a share of their second moment is no small variance."""
+    variance = np.maximum(moment - mean**2, 0.0)
+    far = np.flatnonzero(moment > _FAR * variance)
+    if not len(far):
+        return
+    with np.errstate(divide="ignore"):
+        share = float((floor * moment[far] / variance[far]).max())
+    logger.warning(
+        "UBM: the variance floor is up to %.3g times the variance of the frames, since their mean is far from 0 in "
+        "dimensions %s: Gaussians cannot be narrower (normalise the features, cmvn, or subtract their mean)",
+        share,
+        few(far.tolist()),
+    )
+
+
+def _checked(frames: Rows, config: UbmConfig) -> Rows:
+    """Return frames that can be trained on, those of whole numbers in float64."""
+    if not hasattr(frames, "dtype"):
+        frames = np.asarray(frames)
+    if isinstance(frames, np.ndarray) and frames.dtype.kind in "iu":
+        frames = frames.astype(np.float64)
+    if frames.dtype not in (np.float32, np.float64):
+        text = f"expected frames of float32 or float64, got {frames.dtype}"
+        raise DataError(text, remedy="convert numbers by .astype(numpy.float64)")
     if frames.ndim != 2:
         raise DataError(f"frames must be (T, D), got shape {frames.shape}")
     if len(frames) < config.components:
@@ -376,6 +403,7 @@ def _check(frames: Rows, config: UbmConfig) -> None:
         text = "the frames of the universal background model are not all finite numbers"
         raise DataError(text, remedy="extract them again")
     _check_first_split(config, frames.shape[1])
+    return frames
 
 
 def _check_first_split(config: UbmConfig, dimension: int) -> None:
