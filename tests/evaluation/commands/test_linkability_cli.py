@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_lines import passes, refused
+from scipy.special import ndtr
 from torch_writer import write_torch
 
 from evaluation import formats
@@ -150,7 +151,10 @@ def test_larger_populations_are_told_apart_from_what_was_measured(tmp_path):
 
 def test_methods_that_fail_are_neither_printed_nor_drawn(tmp_path):
     rng = np.random.default_rng(0)
-    ranks = {1: Ranks(rng.binomial(1999, 0.001, 400), 0, 1999), 3: Ranks(rng.integers(0, 2000, 400), 0, 1999)}
+    ranks = {
+        1: Ranks(rng.binomial(1999, 0.001, 400), 0, 1999),
+        3: Ranks(rng.binomial(1999, ndtr(rng.normal(-2, 1, 400))), 0, 1999),
+    }
     folder = tmp_path / "gallery"
     write_linkage(folder, measure_linkage(ranks, Settings(resamples=0)))
     beyond = (folder, "--bootstrap", 0, "--populations", "10000")
