@@ -585,7 +585,8 @@ def over_lists(
         further = logit(ends[1]) - logit(ends[0])
     else:
         quantiles = [stdtrit(n_units - 1, (1 + each) / 2) for each in levels]
-        further = (quantiles[1] / quantiles[0] - 1) * (logit(interval.high) - logit(max(interval.value, interval.high / 20)))
+        reach = logit(interval.high) - logit(max(interval.value, interval.high / 20))
+        further = (quantiles[1] / quantiles[0] - 1) * reach
     return replace(interval, high=float(expit(logit(interval.high) + max(further, 0.0))))
 
 
