@@ -13,14 +13,17 @@ from scipy.special import ndtr
 from evaluation.linkage import Ranks, linkability_at_sizes
 from evaluation.linkage.extrapolation import (
     MARGINS,
+    Tail,
     _by_bounds,
     _ends,
+    _shape,
     backtest,
     beat_probabilities,
     curve_bounds,
     extrapolate,
     first_probability,
     fit_tail,
+    influences,
     rank_cells,
     sizes_beyond,
 )
@@ -79,6 +82,31 @@ def test_the_shape_of_a_pareto_tail_is_found(shape):
     mated = np.quantile(scores, 0.999) * np.ones(400)
     p = beat_probabilities(tail, mated, np.full(400, 0.5))
     assert np.exp(np.log(p).mean()) == pytest.approx(1e-3, rel=0.35)
+
+
+@pytest.mark.parametrize("shape", [-0.15, 0.15, 0.4])
+def test_the_influences_on_the_shape_are_what_a_trial_that_counts_twice_adds(shape):
+    excess = stats.genpareto.rvs(shape, size=(200, 30), random_state=4)
+    excess /= excess.mean()
+    fitted = _shape(excess.ravel())
+    trials = np.ones(len(excess))
+    to_shape, to_mean = influences(Tail(fitted, trials, trials, trials, excess))
+    refitted = [_shape(np.vstack([excess, row]).ravel()) - fitted for row in excess]
+    # the slope of the straight line through the origin; the largest scores of excesses are clipped, which adds to it
+    assert to_shape @ refitted / (to_shape @ to_shape) == pytest.approx(1, abs=0.3)
+    assert np.corrcoef(to_shape, refitted)[0, 1] > 0.9
+    np.testing.assert_allclose(to_mean, [np.vstack([excess, row]).mean() - 1 for row in excess], rtol=0.02)
+
+
+@pytest.mark.parametrize("shape", [0.15, 0.4])
+def test_the_spread_of_the_influences_is_the_standard_error_of_the_shape(shape):
+    """Of n m excesses the shape's is (1 + shape) / sqrt(n m)."""
+    draws = [stats.genpareto.rvs(shape, size=(200, 30), random_state=seed) for seed in range(20)]
+    spreads = []
+    for excess in draws:
+        tail = Tail(shape, *[np.ones(200)] * 3, excess / excess.mean())
+        spreads.append(np.sqrt((influences(tail)[0] ** 2).sum()))
+    assert np.mean(spreads) == pytest.approx((1 + shape) / np.sqrt(200 * 30), rel=0.15)
 
 
 def test_each_trial_has_the_threshold_of_its_own_impostors():

@@ -1,5 +1,6 @@
 """The interval of the minimum over attackers: no end rises with another attacker, coverage, a perfect anonymiser."""
 
+from argparse import Namespace
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy.special import expit, logit, ndtri
 from scipy.stats import t as student
 
 from benchmarks.coverage import simulate
-from benchmarks.minimum_over_attackers import of_perfect, repeat
+from benchmarks.minimum_over_attackers import lists_table, of_perfect, repeat
 from evaluation.metrics import eer, method_of
 from evaluation.uncertainty import (
     Interval,
@@ -155,6 +156,17 @@ def test_the_upper_end_over_lists_is_that_of_the_level_that_pays_for_them(n_list
     assert limits(n_lists, high=float(expit(centre + once))).high == pytest.approx(expit(centre + over))
     none = [rate_where(0, 30, 300, 2 * tail) for tail in tails]
     assert limits(n_lists, value=0.0, low=0.0, high=none[0]).high == pytest.approx(none[1])
+
+
+def test_the_true_minimum_over_lists_lies_above_the_upper_end_in_the_nominal_share():
+    rows = lists_table(Namespace(repetitions=1000, first_seed=0))
+    once, over = (
+        [float(row[f"true minimum above (%), {name}"]) for row in rows] for name in ("as of one list", "over lists")
+    )
+    assert [row["lists"] for row in rows] == [1, 2, 4, 12]
+    assert once[0] == over[0]
+    assert once[-1] > 15
+    assert max(over) < 2.5 + 3 * 0.5  # and three standard errors
 
 
 @pytest.mark.parametrize(
