@@ -8,22 +8,30 @@ as gallery and as trials, and predicts the curve of all 20,000.
     scores, Student       impostor t with 5 degrees of freedom, mated the same + 6: no monotone map makes both normal
     scores, polarised     mated N(5, 1) for one speaker in five, N(1, 1) for the others
     embeddings, sphere    speakers uniform in 64 dimensions, trials with normal noise
+    embeddings, six accents   20 dimensions, speakers about six centres, little noise: (nearly) all trials are first
+    embeddings, uneven noise  20 dimensions, trials with noise that differs between them by a log-normal factor
     embeddings, clustered 2 x 20 nested clusters with Student t speakers (4 degrees of freedom), noise that differs
                           between speakers by a log-normal factor and has Student t steps, one trial in twenty at random
 
+Of the worlds of 20 dimensions 60,000 speakers are the truth at 3,000 and 30,000, and each repetition sees 300 of them,
+without scores of impostors and with some. A span that is not trusted is withheld, and does not count as held or not.
+
     python -m benchmarks.extrapolation [--repetitions 40] [--worlds 2] [--kept 20] [--resamples 200] [--jobs 2]
+    python -m benchmarks.extrapolation --parts small --repetitions 30 --resamples 60
 """
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from benchmarks.measure import repeated, study_options
-from evaluation.linkage import Extrapolation, Ranks, extrapolate
+from evaluation.linkage import Extrapolation, Ranks, extrapolate, linkability_at_sizes
 from evaluation.uncertainty import Resampling
 from spkbase.files import format_table
 from spkbase.work import Work
@@ -106,15 +114,60 @@ EMBEDDING_WORLDS: dict[str, DrawWorld] = {
 }
 
 
-def repeat_embeddings(kept: int, resamples: int, pair: tuple[np.ndarray, np.ndarray, int]) -> Extrapolation:
+def repeat_embeddings(
+    kept: int, resamples: int, sizes: ArrayLike, pair: tuple[np.ndarray, np.ndarray, int]
+) -> Extrapolation:
     """Extrapolate from some speakers of a world."""
     gallery, trials, seed = pair
     similarity = trials @ gallery.T
     mated = similarity.diagonal().copy()
     np.fill_diagonal(similarity, -np.inf)
     ranks = Ranks((similarity > mated[:, None]).sum(axis=1), 0, len(gallery) - 1, mated=mated)
-    largest = -np.partition(-similarity, kept, axis=1)[:, : kept + 1]
-    return extrapolate(ranks, SIZES[:1], impostor_scores=largest, resampling=Resampling(resamples, seed=seed))
+    largest = -np.partition(-similarity, kept, axis=1)[:, : kept + 1] if kept else None
+    return extrapolate(ranks, sizes, impostor_scores=largest, resampling=Resampling(resamples, seed=seed))
+
+
+def draw_accents(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """As `draw_sphere`."""
+    accents = rng.normal(size=(6, 20))
+    speakers = accents[rng.integers(6, size=count)] + 0.6 * rng.normal(size=(count, 20))
+    return _unit(speakers), _unit(speakers + 0.33 * rng.normal(size=speakers.shape))
+
+
+def draw_uneven(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """As `draw_sphere`."""
+    speakers = rng.normal(size=(count, 20))
+    noise = 0.6 * np.exp(0.5 * rng.normal(size=(count, 1)))
+    return _unit(speakers), _unit(speakers + noise * rng.normal(size=speakers.shape))
+
+
+SMALL_WORLDS: dict[str, DrawWorld] = {"six accents": draw_accents, "uneven noise": draw_uneven}
+N_SMALL, N_SMALL_WORLD = 300, 60_000
+SMALL_SIZES = np.array([3_000, 30_000])
+
+
+def small_table(options: argparse.Namespace) -> list[dict[str, object]]:
+    """One row a world, kind of scores and size: the span, how often it held the truth, how often it was withheld."""
+    rows: list[dict[str, object]] = []
+    for name, draw in SMALL_WORLDS.items():
+        gallery, trials = draw(np.random.default_rng(options.first_seed), N_SMALL_WORLD)
+        similarity = trials[:6000].astype(np.float32) @ gallery.T.astype(np.float32)
+        own = similarity.diagonal()[:, None].copy()
+        everyone = Ranks((similarity > own).sum(axis=1), 0, N_SMALL_WORLD - 1)
+        truth = linkability_at_sizes(everyone, SMALL_SIZES)
+        for kept in (0, options.kept):
+            pieces = [slice(start, start + N_SMALL) for start in range(0, options.repetitions * N_SMALL, N_SMALL)]
+            pairs = [(gallery[piece], trials[piece], number) for number, piece in enumerate(pieces)]
+            sees = partial(repeat_embeddings, kept, options.resamples, SMALL_SIZES)
+            estimates = list(Work(options.jobs).map(sees, pairs, processes=True))
+            low, high = np.moveaxis([estimate.span() for estimate in estimates if estimate.is_trusted], 1, 0)
+            for place, size in enumerate(SMALL_SIZES.tolist()):
+                held = (low[:, place] <= truth[place]) & (truth[place] <= high[:, place])
+                row = {"world": name, "impostor scores": kept, "N": f"{size:,}", "true": f"{truth[place]:.3f}"}
+                row |= {"low": f"{low[:, place].mean():.3f}", "high": f"{high[:, place].mean():.4f}"}
+                share = {"held %": held.mean(), "withheld %": 1 - len(low) / len(estimates)}
+                rows.append(row | {column: f"{100 * value:.0f}" for column, value in share.items()})
+    return rows
 
 
 def measured_curve(gallery: np.ndarray, trials: np.ndarray) -> float:
@@ -132,13 +185,16 @@ def summarise(world: str, estimates: list[Extrapolation], truth: np.ndarray) -> 
     """One row a method and size: median prediction, typical error, how often the interval held the truth."""
     rows: list[dict[str, object]] = []
     spans = np.array([estimate.span() for estimate in estimates])
+    trusted = np.array([estimate.is_trusted for estimate in estimates])
     for place, size in enumerate(estimates[0].sizes):
         true = truth[..., place]
         for method in (*METHODS, "span"):
             row: dict[str, object] = {"world": world, "N": f"{size:.0e}", "true": f"{np.mean(true):.2e}"}
             row["method"] = method
             if method == "span":
-                low, high = spans[:, 0, place], spans[:, 1, place]
+                low, high = spans[trusted, 0, place], spans[trusted, 1, place]
+                true = np.broadcast_to(true, len(trusted))[trusted]
+                row["withheld %"] = f"{100 * np.mean(~trusted):.0f}"
             else:
                 parts = [estimate.predictions[method] for estimate in estimates]
                 value, low, high = (
@@ -152,8 +208,16 @@ def summarise(world: str, estimates: list[Extrapolation], truth: np.ndarray) -> 
 
 
 def main() -> None:
-    options = study_options(__doc__, repetitions=40, worlds=2, kept=20, resamples=200)
+    options = study_options(__doc__, repetitions=40, worlds=2, kept=20, resamples=200, parts=["large", "small"])
     started = time.perf_counter()
+    tables = {"large": large_table, "small": small_table}
+    for part in options.parts:
+        print(format_table(tables[part](options), markdown=True), "\n", flush=True)
+    print(f"{time.perf_counter() - started:.0f} s with {options.jobs} workers")
+
+
+def large_table(options: argparse.Namespace) -> list[dict[str, object]]:
+    """Rows of `summarise`, with all columns in the first."""
     rows: list[dict[str, object]] = []
     for name in SCORE_WORLDS:
         found = repeated(partial(repeat_scores, name, options.kept, options.resamples), options)
@@ -165,13 +229,12 @@ def main() -> None:
             gallery, trials = draw(np.random.default_rng([options.first_seed, number]), N_WORLD)
             pieces = [slice(start, start + N_FIT) for start in range(0, N_WORLD, N_FIT)]
             pairs = [(gallery[piece], trials[piece], number) for piece in pieces]
-            sees = partial(repeat_embeddings, options.kept, options.resamples)
+            sees = partial(repeat_embeddings, options.kept, options.resamples, SIZES[:1])
             estimates += Work(options.jobs).map(sees, pairs, processes=True)
             truths += [measured_curve(gallery, trials)] * len(pieces)
         rows += summarise(f"embeddings, {name}", estimates, np.array(truths)[:, None])
-    columns = ["world", "N", "true", "method", "median", "off by a factor of", "covered %", "low", "high"]
-    print(format_table(rows, columns, markdown=True))
-    print(f"{time.perf_counter() - started:.0f} s with {options.jobs} workers")
+    columns = ["world", "N", "true", "method", "median", "off by a factor of", "covered %", "withheld %", "low", "high"]
+    return [{column: row.get(column) for column in columns} for row in rows]
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

@@ -8,11 +8,17 @@ same trials, stand the interval of the attacker that has the smallest rate, as i
 of the printed minimum. Last comes what is printed of 1 and 16 attackers of a perfect anonymiser (cosines of vectors,
 half of whose variance is the attacker's own, that tell nothing of who speaks), and what is told of that.
 
+The part "lists" takes the minimum over independent lists of other speakers too: 16 attackers on each, whose estimates
+lie normally about one true rate on the logit scale, with a correlation of 0.49 between attackers. It counts how often
+the true minimum lies above the upper end, as the ends hold for one list, and as `over_lists` moves them.
+
     python -m benchmarks.minimum_over_attackers [--repetitions 100] [--speakers 10 30 80] [--strengths equal]
+    python -m benchmarks.minimum_over_attackers --parts lists --repetitions 4000
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from dataclasses import replace
@@ -21,7 +27,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import expit, logit, ndtri
 
 from benchmarks.coverage import simulate
 from benchmarks.measure import covered, repeated, study_options
@@ -29,17 +35,20 @@ from evaluation.metrics import SortedScores, eer, method_of
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import (
     AT_ONCE,
+    Interval,
     Resampling,
     bootstrap,
     interval,
     minima_over_attackers,
     minimum_of,
+    over_lists,
     sample_of,
 )
 from spkbase.files import format_table
 from spkbase.work import one_blas_thread
 
 ATTACKERS = (1, 4, 16)
+LISTS = (1, 2, 4, 12)
 RATES = (0.005, 0.02, 0.1, 0.3)
 RATIOS = {"equal": 1.0, "unequal": 1.15}
 MOST_NONTARGET = 1500
@@ -100,9 +109,24 @@ def of_perfect(n_speakers: int, n_attackers: int, seed: int) -> tuple[float, flo
 
 def main() -> None:
     options = study_options(
-        __doc__, repetitions=100, resamples=200, speakers=[10, 30, 80], rates=[*RATES], strengths=[*RATIOS]
+        __doc__,
+        repetitions=100,
+        resamples=200,
+        speakers=[10, 30, 80],
+        rates=[*RATES],
+        strengths=[*RATIOS],
+        parts=["attackers", "perfect", "lists"],
     )
-    started, rows = time.perf_counter(), []
+    started = time.perf_counter()
+    tables = {"attackers": attackers_table, "perfect": perfect_table, "lists": lists_table}
+    for part in options.parts:
+        print(format_table(tables[part](options), markdown=True), "\n", flush=True)
+    print(f"\n{time.perf_counter() - started:.0f} s with {options.jobs} workers")
+
+
+def attackers_table(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """How often intervals of the minimum over attackers on one list hold it."""
+    rows: list[dict[str, Any]] = []
     for rate, strength, count in product(options.rates, options.strengths, options.speakers):
         rates = tuple(np.minimum(rate * RATIOS[strength] ** np.arange(max(ATTACKERS)), 0.499).tolist())
         found = np.array(repeated(partial(repeat, count, rates, options.resamples), options))
@@ -110,15 +134,40 @@ def main() -> None:
             cell = {"true": f"{100 * rate:g} %", "strength": strength, "speakers": count, "attackers": number}
             rows.append(cell | row_of(found[:, place], rate))
             print(rows[-1], file=sys.stderr, flush=True)
-    print(format_table(rows, markdown=True), "\n", flush=True)
-    rows = []
+    return rows
+
+
+def perfect_table(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """What is printed of attackers of a perfect anonymiser, and told of it."""
+    rows: list[dict[str, Any]] = []
     for count, number in product((10, 23), (1, 16)):
         printed, told, low = np.array(repeated(partial(of_perfect, count, number), options)).T
         cell = {"speakers": count, "attackers": number, "printed": f"{100 * printed.mean():.1f}"}
         cell |= {"told": f"{100 * told.mean():.1f}", "below the 5 % quantile": f"{100 * np.mean(printed < low):.1f}"}
         rows.append(cell | {"smallest printed": f"{100 * printed.min():.1f}"})
-    print(format_table(rows, markdown=True))
-    print(f"\n{time.perf_counter() - started:.0f} s with {options.jobs} workers")
+    return rows
+
+
+def lists_table(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """How often the true minimum over attackers and lists lies above the upper end."""
+    rows: list[dict[str, Any]] = []
+    true, error = logit(0.1), 0.25
+    further = error * ndtri(1 - 0.05 / 2 / AT_ONCE)
+    for n_lists in LISTS:
+        rng = np.random.default_rng([options.first_seed, n_lists])
+        shape = options.repetitions, n_lists, max(ATTACKERS)
+        noise = 0.7 * rng.standard_normal((*shape[:2], 1)) + np.sqrt(1 - 0.49) * rng.standard_normal(shape)
+        least = true + error * noise.min(axis=2)
+        values, highs = expit(least), expit(least + further)
+        intervals = [Interval(*ends) for ends in zip(values.flat, values.flat, highs.flat, strict=True)]
+        moved = [over_lists(one, n_lists, n_units=np.inf, n_trials=np.inf).high for one in intervals]
+        row: dict[str, Any] = {"lists": n_lists}
+        for name, given in (("as of one list", highs), ("over lists", np.reshape(moved, highs.shape))):
+            upper = given.min(axis=1)
+            row[f"true minimum above (%), {name}"] = f"{100 * np.mean(upper < expit(true)):.1f}"
+            row[f"median upper end (%), {name}"] = f"{100 * np.median(upper):.1f}"
+        rows.append(row)
+    return rows
 
 
 def row_of(found: np.ndarray, rate: float) -> dict[str, str]:

@@ -14,7 +14,7 @@ HEAVY = ("librosa", "sklearn", "matplotlib", "torch", "numba", "av", "espeakng_l
 # The layers of each top-level package: its packages and modules import from the earlier layers alone.
 LAYERS = {
     "spkbase": [
-        ["errors", "version", "seeding"],
+        ["errors", "version", "seeding", "rounding"],
         ["files", "packages"],
         ["locks"],
         ["plugins"],

@@ -50,6 +50,7 @@ from evaluation.trials import (
 )
 from spkbase.errors import DataError, errors_of, few
 from spkbase.files import load_json, write_json
+from spkbase.rounding import is_constant
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
@@ -360,7 +361,7 @@ def train_nonnegative(scores: ArrayLike, is_target: ArrayLike, *, ridge: float =
     if not is_target.any() or is_target.all():
         raise DataError("fusion needs trials of both classes", remedy="give more speakers")
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
-    usable = scale > 0
+    usable = ~is_constant(rows) & (scale > 0)
     scale = np.where(usable, scale, 1.0)
     rows, signs, shares, penalty, log_odds = _problem((rows - mean) / scale, is_target, 0.5, ridge)
 
@@ -452,8 +453,9 @@ def _trained(
         number = int(np.argmin(finite))
         text = f"system {number} has scores of up to {np.abs(rows[:, number]).max():.3g}, too large to learn from"
         raise DataError(text, remedy="check how they were made, or scale them")
-    if not (scale > 0).all():
-        raise DataError(f"system {int(np.argmin(scale))} gives every trial the same score: it cannot be calibrated")
+    varies = ~is_constant(rows) & (scale > 0)
+    if not varies.all():
+        raise DataError(f"system {int(np.argmin(varies))} gives every trial the same score: it cannot be calibrated")
     is_target = np.arange(len(rows)) < len(target)
     problem = _problem((rows - mean) / scale, is_target, prior, ridge)
     solution = _minimise(*problem)

@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 
 from evaluation.trials import Scores, Trials, recode, vectors_of
 from spkbase.errors import DataError, few
+from spkbase.rounding import is_negligible, share_of_sum
 
 
 def closed_set_scores(scores: Scores) -> Scores:
@@ -116,8 +117,6 @@ Side = Literal["model", "segment"]
 Moments = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Mean and standard deviation (divided by N) of the cohort scores of each model, or of each segment."""
 
-_FLAT = 1e-12  # a deviation below this share of the mean is rounding: all scores are equal
-
 
 def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | None = None) -> Moments:
     """Return mean and standard deviation (divided by N) of the cohort scores of each row of a matrix.
@@ -152,7 +151,7 @@ def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | 
         scores = np.partition(scores, scores.shape[1] - top, axis=1)[:, -top:]
         scores.sort(axis=1)  # the order of a partition is the library's own affair; sums are not
     mean, deviation = scores.mean(axis=1), scores.std(axis=1)
-    if len(flat := np.flatnonzero(_is_flat(mean, deviation))):
+    if len(flat := np.flatnonzero(is_negligible(deviation, mean))):
         name = str(ids[flat[0]])
         raise DataError(f"{len(flat)} with equal cohort scores alone, {name!r} among them: nothing to normalise by")
     return mean, deviation
@@ -180,11 +179,6 @@ def normalise(scores: Scores, *, models: Moments | None = None, segments: Moment
             mean, deviation = moments
             sides.append((scores.values - mean[codes]) / deviation[codes])
     return replace(scores, values=sum(sides) / len(sides)) if sides else scores
-
-
-def _is_flat(mean: NDArray, deviation: NDArray) -> NDArray[np.bool_]:
-    """Return whether all scores are equal but for rounding; NaN counts as equal."""
-    return ~(deviation > _FLAT * np.abs(mean))
 
 
 def z_norm(scores: Scores, model_cohort: Scores, *, top: int | None = None) -> Scores:
@@ -278,5 +272,5 @@ def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(owners, values, len(ids)) / counts
         deviation = np.sqrt(np.bincount(owners, (values - mean[owners]) ** 2, len(ids)) / counts)
-    refuse(_is_flat(mean, deviation)[used], "equal cohort scores alone")
+    refuse(is_negligible(deviation, mean, share=share_of_sum(counts))[used], "equal cohort scores alone")
     return mean, deviation

@@ -368,23 +368,29 @@ def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:
     lines = ["", f"EXTRAPOLATED beyond the gallery of {first.populations.measured_to:,}, not measured:", ""]
     rows = []
     for number, part in beyond.items():
-        low, high = part.populations.span()
+        low, high = part.populations.ends()
+        estimates = [name for name in linkage.SPANNED if name in part.populations.predictions]
+        if not part.populations.is_trusted:
+            estimates = []
         for row, size in enumerate(part.populations.sizes.tolist()):
-            said = {name: method.linkability[row].item() for name, method in part.populations.predictions.items()}
-            methods = {name: value for name, value in said.items() if value == value}  # bounds have no estimate
+            methods = {name: part.populations.predictions[name].linkability[row].item() for name in estimates}
             ends = {"low": low[row].item(), "high": high[row].item()}
             names = {"utterances": reports.utterances_name(number), "population": f"{size:,.0f}"}
             rows.append(names | methods | ends)
-    forms = {name: "" if name in ("utterances", "population") else ".4g" for name in rows[0]}
     notes = [
         f"note: L = {reports.utterances_name(number)}: {note}"
         for number, part in beyond.items()
         for note in part.populations.notes
     ]
     spanned = [name for name in linkage.SPANNED if name in first.populations.predictions]
+    shown = [name for name in spanned if any(name in row for row in rows)]
+    forms = {"utterances": "", "population": ""} | dict.fromkeys([*shown, "low", "high"], ".4g")
+    meaning = f"low and high: the span of the intervals of {', '.join(spanned)}"
+    if not all(part.populations.is_trusted for part in beyond.values()):
+        meaning += "; without an estimate the bounds, since no extrapolation is trusted"
     return [
         *lines,
         format_table(rows, forms),
-        f"low and high: the span of the intervals of {', '.join(spanned)}",
+        meaning,
         *notes,
     ]

@@ -31,7 +31,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evaluation.trials import (
     Scores,
@@ -49,6 +49,7 @@ from evaluation.trials import (
 )
 from spkbase.arrays import Rows
 from spkbase.errors import DataError, Problems, errors_of, few
+from spkbase.rounding import is_negligible
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds
@@ -193,8 +194,21 @@ def row_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     return norms
 
 
-def check_norms(norms: NDArray[np.float64], names: NDArray[np.object_], *, what: str = "vector") -> None:
+def check_norms(
+    norms: NDArray[np.float64], names: NDArray[np.object_], *, what: str = "vector", size: ArrayLike = 0.0
+) -> None:
     """Raise an error that names vectors without a direction: NaN, infinite or all zero.
+
+    Parameters
+    ----------
+    norms : ndarray of float64 of shape (n,)
+        Their lengths.
+    names : ndarray of str of shape (n,)
+        Their names.
+    what : str
+        What they are, for messages.
+    size : array_like of float
+        Lengths of the vectors that means are made of, which may cancel but for rounding.
 
     Raises
     ------
@@ -203,7 +217,7 @@ def check_norms(norms: NDArray[np.float64], names: NDArray[np.object_], *, what:
     """
     for bad, text in (
         (~np.isfinite(norms), "not finite (NaN, infinite or far too large)"),
-        (norms == 0, "zero (or far too small): no direction"),
+        (is_negligible(norms, size), "zero (or far too small): no direction"),
     ):
         if count := int(bad.sum()):
             subject = f"{count} {what}s are" if count > 1 else f"1 {what} is"
@@ -444,7 +458,8 @@ def speaker_vectors(
         np.add.reduceat(block, ends[first:last] - ends[first], axis=0, out=means[first:last])
     means /= counts[:, None]
     lengths = row_norms(means)
-    check_norms(lengths, names, what="speaker mean")
+    size = 1.0 if averaging.mean == "normalised" else np.maximum.reduceat(norms[rows], ends[:-1])
+    check_norms(lengths, names, what="speaker mean", size=size)
     return SpeakerVectors(names, means, lengths, notes)
 
 

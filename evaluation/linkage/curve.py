@@ -84,6 +84,7 @@ from evaluation.uncertainty import (
     widening,
 )
 from spkbase.errors import DataError
+from spkbase.rounding import is_constant
 from spkbase.showing import Tabular, one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 
@@ -533,7 +534,7 @@ def _ends(
     factor = np.sqrt(n_units / (n_units - 1)) * stdtrit(np.maximum(freedom, 1.0), (1 + level) / 2)
     reach = factor * scaled[:-1].std(axis=0, ddof=1)
     low, high = clopper_pearson(values * n_units, (1 - values) * n_units, level=level)  # of a share out of the speakers
-    spread = ~(resampled == resampled[0]).all(axis=0) & (reach > 0)
+    spread = ~is_constant(resampled) & (reach > 0)
     low[spread] = np.maximum(low, from_scale(scaled[-1] - reach, _LOGIT))[spread]
     high[spread] = np.minimum(high, from_scale(scaled[-1] + reach, _LOGIT))[spread]
     return low, high

@@ -22,11 +22,20 @@ Methods
 * *bounds*: no shape. The least and the largest value over all distributions on the grid of margins whose curve runs
   inside a band around the measured curve, which holds the true curve at all its sizes at once; linear programmes.
 
+Few errors, and few hits
+------------------------
+Where (nearly) everybody ranks first, or (nearly) nobody, a shape is fitted to what was not seen. The methods' intervals
+then reach at least as far as follows from the share q of the trials that are first in the whole gallery of M, whose
+interval is that of few errors (`evaluation.uncertainty.rate_interval`): linkability at N > M is at most q, and at least
+q**((N - 1) / (M - 1)), as the mean of a power is at least the power of the mean.
+
 Hiding
 ------
 Impostors are hidden by chance, of each trial on its own: of its k beaters among M impostors a hypergeometric number is
 left among M / hidden. Extrapolated to the whole gallery, this is compared with what was measured there. The trials are
 the same on both sides, so the error shown is that of the method and of the hidden impostors, not that of few trials.
+Where no interval of a method holds what was measured (or its interval, where few trials are first, or are not), no
+extrapolation is trusted, and only the bounds are left.
 
 References
 ----------
@@ -47,7 +56,9 @@ from evaluation.linkage.curve import linkability_at_sizes, linkability_by_row
 from evaluation.linkage.ranks import Ranks, TieRule
 from evaluation.metrics import clopper_pearson
 from evaluation.uncertainty import Resampling
+from evaluation.uncertainty.intervals import PLENTY, rate_interval
 from spkbase.errors import DataError
+from spkbase.rounding import is_constant
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
 
@@ -60,6 +71,7 @@ DEFAULT = Resampling(resamples=200)
 """200 resamples, seed 0, 95 %."""
 HIDDEN = 20
 LEAST_LEFT = 10  # impostors of each trial
+_LEFT = 50  # the same, of the back-test of an extrapolation
 MIN_ROWS = 20
 MIN_KEPT = 10
 COMPONENTS = (1, 2, 3)
@@ -128,6 +140,8 @@ class Extrapolation(Tabular):
         As asked for.
     notes : tuple of str
         What to read with the numbers.
+    tests : tuple of Backtest
+        What the methods said of the gallery when most of it was hidden; none where the gallery is too small.
     """
 
     sizes: Array
@@ -136,12 +150,26 @@ class Extrapolation(Tabular):
     resampling: Resampling
     ties: str
     notes: tuple[str, ...] = ()
+    tests: tuple[Backtest, ...] = ()
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether a method with a shape held the gallery in the back-test; true without one."""
+        spanned = [test.held for test in self.tests if test.method in SPANNED]
+        return not spanned or any(spanned)
 
     def span(self) -> tuple[Array, Array]:
-        """Return the lowest and highest ends of the intervals of the methods that have a shape."""
-        ends = [(part.low, part.high) for name, part in self.predictions.items() if name in SPANNED]
-        lows, highs = zip(*ends, strict=True)
-        return np.min(lows, axis=0), np.max(highs, axis=0)
+        """Return the lowest and highest ends of the intervals of the methods that have a shape; NaN if not trusted."""
+        if not self.is_trusted:
+            unknown = np.full(len(self.sizes), np.nan)
+            return unknown, unknown
+        spanned = [part for name, part in self.predictions.items() if name in SPANNED]
+        return np.min([part.low for part in spanned], axis=0), np.max([part.high for part in spanned], axis=0)
+
+    def ends(self) -> tuple[Array, Array]:
+        """Return the span, or the bounds where no extrapolation is trusted."""
+        bounds = self.predictions["bounds"]
+        return self.span() if self.is_trusted else (bounds.low, bounds.high)
 
     def at(self, sizes: ArrayLike) -> Extrapolation:
         """Return the same at some of the sizes."""
@@ -214,6 +242,28 @@ def extrapolate(
     linkability at any N is a mean over the distribution of p. See docs/linkability.md for what each method takes it
     to be.
     """
+    made = _extrapolated(ranks, sizes, impostor_scores, ties, resampling)
+    hidden = min(HIDDEN, (ranks.largest_size - 1) // _LEFT)
+    if hidden < 2:
+        note = f"no back-test: {2 * _LEFT} impostors of each trial are needed, there are {ranks.largest_size - 1}"
+        return replace(made, notes=(*made.notes, note))
+    tests = backtest(ranks, hidden=hidden, impostor_scores=impostor_scores, ties=ties, resampling=resampling)
+    made = replace(made, tests=tuple(tests))
+    if made.is_trusted:
+        return made
+    spanned = [test for test in tests if test.method in SPANNED]
+    low, high = min(test.low for test in spanned), max(test.high for test in spanned)
+    note = (
+        f"no extrapolation is trusted, and only the bounds are shown: of {tests[0].fitted_to:,} speakers the methods "
+        f"predicted {low:.3g} to {high:.3g} for all {tests[0].size:,}, where {tests[0].measured:.3g} was measured"
+    )
+    return replace(made, notes=(*made.notes, note))
+
+
+def _extrapolated(
+    ranks: Ranks, sizes: ArrayLike, impostor_scores: ArrayLike | None, ties: TieRule, resampling: Resampling
+) -> Extrapolation:
+    """Extrapolate without a back-test; see `extrapolate`."""
     wanted = np.unique(np.asarray(sizes, np.float64))
     if not len(wanted) or not ((wanted >= 2) & (wanted <= LARGEST)).all():
         raise DataError(f"expected populations from 2 to {LARGEST:.0e}, got {wanted.tolist()}")
@@ -237,6 +287,13 @@ def extrapolate(
     else:
         scores = np.asarray(impostor_scores, np.float64)
         predictions["tail"] = _by_tail(ranks, scores, ties, drawn[:, speakers], wanted, resampling.level)
+    share = float(rows[:, -1].mean())
+    ends = _few(share, n_speakers, len(rows), resampling.level)
+    if ends is not None:
+        power = (wanted - 1) / (ranks.largest_size - 1)
+        least, most = ends[0] ** np.maximum(power, 1.0), ends[1] ** np.minimum(power, 1.0)
+        for name, part in predictions.items():
+            predictions[name] = replace(part, low=np.minimum(part.low, least), high=np.maximum(part.high, most))
     predictions["bounds"] = _by_bounds(rows, drawn[1:, speakers], n_speakers, inside, wanted, resampling.level)
     return Extrapolation(wanted, ranks.largest_size, predictions, resampling, ties, tuple(notes))
 
@@ -270,7 +327,7 @@ class Backtest:
     measured : float
         What is true of these trials.
     held : bool
-        Whether the interval holds what was measured.
+        Whether the interval holds what was measured, or a part of its interval where few trials are first, or are not.
     """
 
     method: str
@@ -327,14 +384,25 @@ def backtest(
         if (count := int(kept.sum(axis=1).min())) > MIN_KEPT:
             scores = np.take_along_axis(largest, np.argsort(~kept, axis=1, kind="stable")[:, :count], axis=1)
     seen, size = Ranks(beaters, same, left, ranks.speakers, ranks.mated), ranks.largest_size
-    predicted = extrapolate(seen, [size], impostor_scores=scores, ties=ties, resampling=resampling)
+    predicted = _extrapolated(seen, [size], scores, ties, resampling)
     measured = float(linkability_at_sizes(ranks, [size], ties=ties)[0])
+    n_speakers = len(np.unique(ranks.speakers))
+    least, most = _few(measured, n_speakers, len(ranks), resampling.level) or (measured, measured)
     tests = []
     for name, part in predicted.predictions.items():
         value, low, high = float(part.linkability[0]), float(part.low[0]), float(part.high[0])
-        held = bool(low <= measured <= high)
+        held = bool(low <= most and least <= high)
         tests.append(Backtest(name, predicted.measured_to, size, value, low, high, measured, held))
     return tests
+
+
+def _few(share: float, n_speakers: int, n_rows: int, level: float) -> tuple[float, float] | None:
+    """Return the interval of the share of the trials that are first, if few of them are or are not; else None."""
+    settings: dict[str, Any] = {"n_units": n_speakers, "n_trials": n_rows, "level": level}
+    if (1 - share) * n_rows < PLENTY:
+        low, high = rate_interval(1 - share, **settings)
+        return 1 - high, 1 - low
+    return rate_interval(share, **settings) if share * n_rows < PLENTY else None
 
 
 def _by_normals(
@@ -591,7 +659,7 @@ def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
         raise DataError("expected finite impostor scores")
     excess = largest[:, :-1] - largest[:, -1:]
     row_means = excess.mean(axis=1)
-    if not (row_means > 0).all():
+    if is_constant(largest, axis=1).any():
         raise DataError("expected impostor scores that differ, got a trial whose largest ones are all the same")
     logs = np.log(row_means)
     scatter, noise = float(logs.var()), float((excess / row_means[:, None]).var(axis=1).mean()) / count

@@ -201,5 +201,6 @@ def _conversations(trial: Embeddings, utterances: int, averaging: Averaging) -> 
         vectors /= norms[rows.reshape(-1)][:, None]
     means = vectors.reshape(len(used), n_folds, utterances, -1).mean(axis=2)
     lengths = row_norms(means.reshape(-1, means.shape[2])).reshape(len(used), -1)
-    check_norms(lengths.min(axis=1), names[used], what="conversation mean")
+    size = row_norms(vectors).reshape(len(used), -1).max(axis=1)
+    check_norms(lengths.min(axis=1), names[used], what="conversation mean", size=size)
     return means, len(names) - len(used)

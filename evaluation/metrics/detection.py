@@ -48,6 +48,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.metrics.sorted_scores import GivenScores, OtherScores, Prior, SortedScores, sort_scores
 from evaluation.trials import Scores, numbers_of
 from spkbase.errors import DataError
+from spkbase.rounding import is_constant, is_negligible
 
 logger = logging.getLogger(__name__)
 SRE08 = (0.01, 10.0, 1.0)
@@ -288,10 +289,15 @@ def reversal(target: GivenScores, nontarget: OtherScores = None) -> Reversal | N
     if nontarget is not None and not isinstance(target, Scores):
         target, nontarget = numbers_of(target, "target scores"), numbers_of(nontarget, "nontarget scores")
         # an EER above 0.5 puts more than half of each class on the wrong side of a threshold: the medians tell at once
-        if not (len(target) and len(nontarget)) or np.median(target) > np.median(nontarget):
+        if not (len(target) and len(nontarget)):
+            return None
+        middle = float(np.median(target))
+        with np.errstate(invalid="ignore"):
+            gap = middle - np.median(nontarget)
+        if gap > 0 and not is_negligible(gap, middle):
             return None
     scores = sort_scores(target, nontarget)
-    if len(scores) == 1:
+    if is_constant(scores.thresholds):
         return Reversal(0.5, clear=True)
     return reversal_at(eer(scores, method="interpolated"), min(scores.n_target, scores.n_nontarget))
 

@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.metrics.sorted_scores import GivenScores, OtherScores, SortedScores, sort_scores
 from spkbase.errors import DataError
+from spkbase.rounding import is_constant
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
@@ -308,7 +309,7 @@ def _moments(values: NDArray[np.float64], weights: NDArray[np.float64], name: st
     values, weights = values[kept], weights[kept]
     if not np.isfinite(values).all():
         raise DataError(f"expected finite {name} scores: an infinite one is infinite evidence under any density")
-    if len(values) < 2:
+    if len(values) < 2 or is_constant(values):
         raise DataError(f"expected two different {name} scores at least: a density needs a width")
     share = weights / weights.sum()
     mean = float((share * values).sum())

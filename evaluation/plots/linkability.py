@@ -72,7 +72,7 @@ def plot_linkability(
     for fit in beyond.values():
         if method not in fit.predictions:
             raise DataError(f"expected an extrapolation by the method {method!r}, got {', '.join(fit.predictions)}")
-    predicted = [fit.predictions[method].linkability for fit in beyond.values()]
+    predicted = [fit.predictions[method].linkability for fit in beyond.values() if fit.is_trusted]
     largest = max(float(curve.sizes.max()) for curve in curves.values())
     farthest = max([largest, *(float(fit.sizes.max()) for fit in beyond.values())])
     entries = []
@@ -88,12 +88,15 @@ def plot_linkability(
             if name in beyond:  # not joined to what was measured, which it need not meet
                 fit = beyond[name]
                 past = fit.sizes >= curve.sizes.max()
-                low, high = fit.span()
+                low, high = fit.ends()
                 _draw_band(axes, fit.sizes[past], low[past], high[past], look["color"], _PALE_BAND)
-                axes.plot(fit.sizes[past], fit.predictions[method].linkability[past], **look | {"linestyle": _DOTS})
+                if fit.is_trusted:
+                    axes.plot(fit.sizes[past], fit.predictions[method].linkability[past], **look | {"linestyle": _DOTS})
         entries.append((_CHANCE, "chance"))
         if beyond:
             text = f"dotted: {_EXTRAPOLATED} ({method}; band: span of methods)"
+            if not all(fit.is_trusted for fit in beyond.values()):
+                text += ", bounds alone where none is trusted"
             entries.append((plain(GREY) | {"linestyle": _DOTS}, text))
         levels = {curve.level for curve in curves.values() if np.isfinite(curve.low).any()}
         notes = []
@@ -174,7 +177,7 @@ def plot_extrapolation(
     estimates = {
         method: prediction
         for method, prediction in extrapolation.predictions.items()
-        if not np.isnan(prediction.linkability).all()
+        if extrapolation.is_trusted and not np.isnan(prediction.linkability).all()
     }
     # a tail may end, and then its estimate falls without end
     drawn = [prediction.linkability for method, prediction in estimates.items() if method != "tail"]
@@ -199,6 +202,8 @@ def plot_extrapolation(
         entries.append((_CHANCE, "chance"))
         level = 100 * extrapolation.resampling.level
         notes = f"Dotted, on grey: {_EXTRAPOLATED}; bands: {level:g} % intervals of each method"
+        if not extrapolation.is_trusted:
+            notes = f"On grey: {_EXTRAPOLATED}; no method is trusted, since none held the gallery in the back-test"
         x, title = _sizes(_SIZE, 2, farthest), "Linkability beyond the gallery"
         return style.finish(axes, canvas, title, x, y, entries, notes)
 

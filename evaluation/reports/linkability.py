@@ -48,7 +48,6 @@ SHOWN = "normal"
 
 Sizes = Literal["all", "log", "published"] | tuple[int, ...]
 
-_LEFT = 50  # fewest impostors of each trial that a back-test leaves
 _LEAST_SPEAKERS = 4  # for quarters
 _WRITTEN = re.compile(
     r"(linkability\.json|(ranks|impostors)\.npz|(per_speaker|curve|cmc|extrapolation)\.csv"
@@ -255,9 +254,7 @@ def extrapolate_linkage(
         }
         sizes = np.union1d(linkage.sizes_beyond(ranks.largest_size, float(wanted[-1])), wanted)
         curve = linkage.extrapolate(ranks, sizes, **common)
-        hidden = min(linkage.HIDDEN, (ranks.largest_size - 1) // _LEFT)
-        tested = linkage.backtest(ranks, hidden=hidden, **common) if hidden >= 2 else []
-        beyond[number] = Beyond(curve.at(wanted), curve, tested)
+        beyond[number] = Beyond(curve.at(wanted), curve, list(curve.tests))
     return beyond
 
 
@@ -399,8 +396,10 @@ def write_linkage(
         for method, columns in methods.items():
             for size, *values in _points(sizes, *columns):
                 every.append((name, size, method, *values, found_of.measured_to, "extrapolated"))
-        shown = methods.get(SHOWN, (unknown,))[0]  # with the span of all intervals
-        points = _points(sizes, shown, *found_of.span(), linkage.chance(found_of.sizes))
+        shown = unknown
+        if SHOWN in methods and found_of.is_trusted:
+            shown = methods[SHOWN][0]
+        points = _points(sizes, shown, *found_of.ends(), linkage.chance(found_of.sizes))
         rows += [(name, *point, "extrapolated") for point in points]
     write_text(folder / "curve.csv", _csv(("utterances", "size", "linkability", "low", "high", "chance", "kind"), rows))
     if beyond:

@@ -11,7 +11,7 @@ from itertools import count
 from evaluation.plots import TARGETS
 from evaluation.reports.results import Outcome, Results
 from evaluation.trials import REVERSAL
-from evaluation.uncertainty import Interval, minimum_of
+from evaluation.uncertainty import Interval, minimum_of, over_lists
 
 _CLOSED = "knows that the speaker is one of the enrolled (closed set)"
 _CENTRED = "subtracts from the scores of each model their mean (whole-list)"
@@ -48,6 +48,8 @@ class Headline:
         EER of the same list without anonymisation.
     how : str
         What the attacker does besides for this rate; empty if nothing.
+    lists : int
+        Number of lists of other speakers (each sex of each data set), for which the interval holds at once.
     """
 
     worst: Outcome
@@ -55,6 +57,13 @@ class Headline:
     eer: Interval
     original: Interval
     how: str = ""
+    lists: int = 1
+
+    def over(self, n_lists: int) -> Headline:
+        """Return the same with an interval that holds for so many lists at once."""
+        speakers = min(self.worst.n_enrolled, self.worst.condition.n_trial_speakers)
+        eer = over_lists(self.eer, n_lists, before=self.lists, n_units=speakers, n_trials=self.worst.n_target)
+        return replace(self, eer=eer, lists=n_lists)
 
     @property
     def anonymised(self) -> bool:
@@ -151,14 +160,20 @@ def headlines(results: Results) -> list[Headline]:
             if eer.value < worst.eer.value:
                 worst, attacker, how = next(other[1:] for other in others if other[0].value == eer.value)
         originals = (one.rate for one in every if one.gender == worst.gender and not one.anonymised)
-        found.append(Headline(worst, attacker, eer, next(originals, Interval()), how))
+        headline = Headline(worst, attacker, eer, next(originals, Interval()), how)
+        lists = {outcome.gender for outcome in anonymised} - {"all"}
+        found.append(headline.over(max(len(lists), 1)))
     return sorted(found, key=lambda headline: (not headline.anonymised, headline.eer.value))
 
 
 def overall(found: Sequence[Headline]) -> Headline:
     """Return the headline over all data sets: of the least private one, with the smallest rate over all of them."""
-    anonymised = [headline.eer for headline in found if headline.anonymised]
-    return replace(found[0], eer=_smallest(anonymised)) if anonymised else found[0]
+    anonymised = [headline for headline in found if headline.anonymised]
+    if not anonymised:
+        return found[0]
+    lists = sum(headline.lists for headline in anonymised)
+    eer = _smallest([headline.over(lists).eer for headline in anonymised])
+    return replace(found[0], eer=eer, lists=lists)
 
 
 def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]:

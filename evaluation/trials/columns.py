@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spkbase.arrays import StoredArray
+from spkbase.arrays import ComputedRows, StoredArray
 from spkbase.errors import DataError, few
 
 logger = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ def vectors_of(values: Any, name: str = "vectors") -> Any:
 
     Parameters
     ----------
-    values : array_like of shape (n, D), a data frame of pandas, polars or a similar library, or StoredArray
+    values : array_like of shape (n, D), a data frame of pandas, polars or a similar library, or Rows
         Whole numbers become float64; rows in a file stay there, and are returned as they are. Columns of a data frame
         whose names end in numbers are taken in the order of these, so that two frames agree.
     name : str
@@ -133,7 +133,7 @@ def vectors_of(values: Any, name: str = "vectors") -> Any:
     DataError
         If they are no rows of real numbers, or a column holds ids, speakers or row numbers.
     """
-    if isinstance(values, StoredArray):  # rows in a file stay there
+    if isinstance(values, StoredArray | ComputedRows):  # rows that are not in memory stay where they are
         return values
     rows = floats_of(values, name)
     if rows.ndim != 2:

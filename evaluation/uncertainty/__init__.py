@@ -14,6 +14,7 @@ from evaluation.uncertainty.confidence import (
     maximum_of,
     minima_over_attackers,
     minimum_of,
+    over_lists,
     paired_differences,
     sample_from,
     with_intervals,

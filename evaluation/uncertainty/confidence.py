@@ -26,10 +26,11 @@ is
     low = min over a of L_a,    high = min over a of U_a.
 
 The lower end needs no correction: it is at most that of the attacker who truly has the smallest rate. The upper end is
-above the true minimum unless some U_a is below the true rate of a, for up to `AT_ONCE` attackers, scenarios and sets,
-however they depend on each other. As no end depends on who else was there, another attacker on the same trials never
-raises either end; this is why already the first one pays for those that may come. Minima of parts are joined by the
-same rule (`minimum_of`): those of scenarios, and of sets of other speakers.
+above the true minimum unless some U_a is below the true rate of a, for up to `AT_ONCE` attackers and scenarios on one
+list of trials, however they depend on each other. As no end depends on who else was there, another attacker on the same
+trials never raises either end; this is why already the first one pays for those that may come. Minima of parts are
+joined by the same rule (`minimum_of`). Lists of other speakers are new chances to lie below: over L of them the upper
+ends are moved to a level at which L times as many hold (`over_lists`).
 
 *What a perfect anonymiser would show* is the reported minimum if scores carried no identity: the speakers of the
 segments are permuted against those of the models, nobody staying in place, for all attackers alike. The nontarget
@@ -40,6 +41,7 @@ So the sizes of lists, the choice of the smallest, and what attackers have in co
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -60,10 +62,20 @@ from evaluation.trials import (
     join_scores,
     split_by_labels,
 )
-from evaluation.uncertainty.intervals import Differences, Interval, Intervals, holm, interval_over_draws, p_text
+from evaluation.uncertainty.intervals import (
+    PLENTY,
+    Differences,
+    Interval,
+    Intervals,
+    holm,
+    interval_over_draws,
+    p_text,
+    rate_interval,
+)
 from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
 from spkbase.errors import DataError, few
 from spkbase.files import format_table
+from spkbase.rounding import is_negligible
 from spkbase.showing import Tabular, html_table, one_line
 
 logger = logging.getLogger(__name__)
@@ -214,13 +226,19 @@ def paired_differences(
         differences[name] = Intervals()
         pairs = [(place * count + draw, draw) for draw in range(count)]
         for metric in values[0]:
-            with np.errstate(invalid="ignore"):  # of two infinite values it is undefined
-                gaps = [float(np.subtract(values[one][metric], values[other][metric])) for one, other in pairs]
-                drawn = [resampled[one][metric] - resampled[other][metric] for one, other in pairs]
+            gaps = [float(_gap(values[one][metric], values[other][metric])) for one, other in pairs]
+            drawn = [_gap(resampled[one][metric], resampled[other][metric]) for one, other in pairs]
             method = measures.method_of(metric, difference=True, metrics=rows)
             gap = interval_over_draws(gaps, drawn, method=method, n_units=n_units, level=resampling.level)
             differences[name][metric] = replace(gap, p_value=_p_value(gap, n_units, resampling.level))
     return Differences(differences)
+
+
+def _gap(values: ArrayLike, base: ArrayLike) -> NDArray[np.float64]:
+    """Return differences from the base, 0 where they are rounding, NaN of two infinite values."""
+    with np.errstate(invalid="ignore"):
+        gap = np.subtract(values, base)
+    return np.where(is_negligible(gap, base) & ~np.isnan(gap), 0.0, gap)
 
 
 def _p_value(gap: Interval, n_units: int, level: float) -> float:
@@ -526,6 +544,50 @@ def minimum_of(intervals: Iterable[Interval]) -> Interval:
     smallest = min(given, key=lambda one: one.value if one.known else np.inf)
     low, high = (float(np.fmin.reduce([getattr(one, end) for one in given])) for end in ("low", "high"))
     return replace(smallest, low=low, high=high, method=METHOD)
+
+
+def over_lists(
+    interval: Interval, n_lists: int, *, before: int = 1, n_units: float, n_trials: float, level: float = 0.95
+) -> Interval:
+    """Return an interval whose upper end holds for `AT_ONCE` attackers on each of several lists at once.
+
+    Resamples are not needed again. On the logit scale the distance of the end from the value grows as the quantiles of
+    Student's t do; where fewer than 8 trials are errors, the end moves as that of `rate_interval` does.
+
+    Parameters
+    ----------
+    interval : Interval
+        A minimum on one list, or on `before` of them.
+    n_lists : int
+        Lists of trials of other speakers, over which the minimum is taken.
+    before : int
+        Lists for which the upper end holds as it is.
+    n_units, n_trials : float
+        Numbers of speakers and target trials of a list; speakers are taken to be many where they are not known.
+    level : float
+        Share of true values that the interval should cover.
+
+    Examples
+    --------
+    >>> one = Interval(0.2, 0.12, 0.35)
+    >>> over_lists(one, 1, n_units=30, n_trials=300).high, round(over_lists(one, 12, n_units=30, n_trials=300).high, 3)
+    (0.35, 0.402)
+    """
+    from scipy.special import expit, logit, stdtrit
+
+    if n_lists <= before or not interval.has_interval or not 0 < interval.high < 1:
+        return interval
+    n_units = n_units if n_units >= 2 else math.inf
+    levels = [1 - (1 - level) / (AT_ONCE * count) for count in (before, n_lists)]
+    if interval.value * n_trials < PLENTY:
+        settings: dict[str, Any] = {"n_units": int(min(n_units, n_trials)), "n_trials": int(n_trials)}
+        ends = [rate_interval(interval.value, level=each, **settings)[1] for each in levels]
+        further = logit(ends[1]) - logit(ends[0])
+    else:
+        quantiles = [stdtrit(n_units - 1, (1 + each) / 2) for each in levels]
+        reach = logit(interval.high) - logit(max(interval.value, interval.high / 20))
+        further = (quantiles[1] / quantiles[0] - 1) * reach
+    return replace(interval, high=float(expit(logit(interval.high) + max(further, 0.0))))
 
 
 def maximum_of(intervals: Iterable[Interval]) -> Interval:

@@ -87,6 +87,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.metrics import Method, format_value
 from spkbase.errors import DataError
+from spkbase.rounding import is_constant, is_negligible
 from spkbase.showing import Tabular, brief, one_line
 
 ALONE, PLENTY = 2.0, 8.0
@@ -373,7 +374,7 @@ def _usual_interval(
         return Interval(value, np.nan, np.nan, method.name, "the worst case of a sample has no true value to cover")
     if np.isnan(value) or len(resampled) < 2:
         return Interval(value, np.nan, np.nan, method.name, "the value is undefined, and so is its interval")
-    if (resampled == resampled[0]).all():
+    if is_constant(resampled):
         note = "every resample gives the same value: the spread is unknown"
         return Interval(value, np.nan, np.nan, method.name, note)
     note = ""
@@ -386,7 +387,7 @@ def _usual_interval(
         ends = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
         return Interval(value, float(ends[0]), float(ends[1]), method.name, note)
     centre, spread = _centre_and_spread(value, resampled, method, n_units, n_trials)
-    if spread == 0:  # all but the same, nothing or half an error
+    if is_negligible(spread, centre):  # all but the same, nothing or half an error
         return Interval(value, np.nan, np.nan, method.name, "too few errors: the spread is unknown")
     reach = widening * method.widening * stdtrit(n_units - 1, (1 + level) / 2) * spread
     low, high = (float(end) for end in from_scale(np.array([centre - reach, centre + reach]), method))

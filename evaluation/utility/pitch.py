@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility import lists
 from spkbase.errors import DataError, Problems, caught, errors_of
+from spkbase.rounding import is_constant
 from spkbase.showing import one_line
 from spkbase.work import Work, one_blas_thread
 
@@ -265,10 +266,10 @@ def _stretched(track: NDArray, length: int, *, by_voice: bool) -> NDArray:
 
 
 def _pearson(one: NDArray, other: NDArray) -> float:
+    if is_constant(one) or is_constant(other):
+        return np.nan
     one, other = one - one.mean(), other - other.mean()
-    # a constant minus its mean may leave rounding errors
-    scale = np.sqrt((one @ one) * (other @ other))
-    return float(one @ other / scale) if scale > 1e-9 else np.nan
+    return float(one @ other / np.sqrt((one @ one) * (other @ other)))
 
 
 def _compare(pair: tuple[Path, Path], track: Tracker, convention: Convention) -> TrackComparison:

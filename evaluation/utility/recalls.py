@@ -59,6 +59,7 @@ from evaluation.trials import warn_of_alike
 from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility.lists import DEFAULT, check_same, interval_by_speaker, named, speakers_of
 from spkbase.errors import DataError
+from spkbase.rounding import is_constant
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
 
@@ -357,6 +358,7 @@ def predict_labels(vectors: NDArray, labels: Sequence[str], tested: NDArray) -> 
 
     vectors = np.asarray(vectors, np.float64)
     mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
+    deviation[is_constant(vectors)] = 0.0
     deviation[deviation <= _LEAST * deviation.max()] = np.inf
     machine = LogisticRegression(C=PENALTY, class_weight="balanced", max_iter=_ROUNDS)
     with warnings.catch_warnings():

@@ -36,6 +36,7 @@ from evaluation.metrics import Method, sort_scores
 from evaluation.trials import Key, Scores, align, find_speakers
 from evaluation.uncertainty import Interval, Resampling, interval
 from spkbase.errors import DataError, few
+from spkbase.rounding import is_constant, is_negligible
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
 
@@ -50,6 +51,7 @@ RIDGE = 1e-3
 """Keeps the map finite where scores separate the classes without error; see `evaluation.calibration.train_affine`."""
 
 _FOLDS = 5
+_ALIKE = 1e-9  # similarities, from 0 to 1, that differ less are the same: means of equal scores are rounded
 
 
 def similarity_matrix(llr: ArrayLike, first: ArrayLike, second: ArrayLike, n_speakers: int) -> NDArray[np.float64]:
@@ -135,7 +137,10 @@ def distinctiveness(matrix: ArrayLike, weights: ArrayLike | None = None) -> floa
     if not pairs.sum() > 0:
         raise DataError("expected trials between two speakers, got none", remedy="the rest needs nontarget trials")
     rest = float((pairs * np.nan_to_num(cells)).sum() / pairs.sum())
-    return abs(float((weight * diagonal).sum() / weight.sum()) - rest)
+    own = float((weight * diagonal).sum() / weight.sum())
+    if is_negligible(own - rest, 1.0, share=_ALIKE):
+        return 0.0
+    return abs(own - rest)
 
 
 def de_identification(original: float, crossed: float) -> float:
@@ -295,6 +300,8 @@ def matrix_of_voices(
         raise DataError(text, remedy="calibrate the scores elsewhere, or by isotonic regression on the same trials")
     llrs = []
     for of_draw in values:
+        if is_constant(of_draw):
+            notes.append("all scores are equal: a broken system, not privacy")
         if calibration == "folds":
             of_draw = cross_validate_affine(of_draw, is_same, speakers, folds=_FOLDS, seed=seed, ridge=RIDGE)
         elif calibration == "pav":

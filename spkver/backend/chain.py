@@ -358,7 +358,8 @@ class Backend:
     def score_vectors(self, sessions: Sessions, tests: Floats, trials: Trials) -> Scores:
         """Return scores of mapped vectors; the codes of the trials are those of the models and the rows of tests."""
         if self.scorer.name == "cosine":
-            check_norms(row_norms(sessions.means), trials.model_ids, what="mapped model")
+            size = row_norms(sessions.vectors).max(initial=0.0)
+            check_norms(row_norms(sessions.means), trials.model_ids, what="mapped model", size=size)
             check_norms(row_norms(tests), trials.segment_ids, what="mapped vector")
         values = self._raw(sessions, tests, trials.models, trials.segments)
         scores = Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)

@@ -22,6 +22,7 @@ from evaluation.trials import check_index, vectors_of
 from spkbase.arrays import ComputedRows, Floats, Rows, SelectedRows, fill_rows, part
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError
+from spkbase.rounding import is_negligible
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.vectors import Supervectors
@@ -175,16 +176,20 @@ def fit_nap(
     rows: Rows = vectors_of(vectors)
     n_sessions, dimension = rows.shape
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)
+    size = 0.0
     if scatter == "within":
         whole, groups = rows, np.unique(np.asarray(speakers, object), return_inverse=True)[1]
         places_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
         means = np.stack([whole[places].mean(axis=0, dtype=np.float64) for places in places_of]).astype(whole.dtype)
+        size = float(np.sqrt(np.square(means, dtype=np.float64).mean(axis=1).max()))
         less_means = ComputedRows(whole.shape, lambda places: whole[places] - means[groups[places]], whole.dtype)
         rows = cast("Rows", less_means)
     gram = gram_matrix(rows, work=work) / dimension
     with one_blas_thread():  # results must not depend on the machine's cores
         values, coordinates = np.linalg.eigh(gram)
     values, coordinates = values[::-1][:rank], coordinates[:, ::-1][:, :rank]
+    if is_negligible(np.sqrt(max(values[0], 0.0)), size * np.sqrt(n_sessions)):
+        values[:] = 0.0  # the means of equal sessions, rounded
     smallest = n_sessions * np.finfo(rows.dtype).eps
     if rank and not values[-1] > values[0] * smallest:
         n_spanned = int((values > values[0] * smallest).sum())

@@ -31,6 +31,7 @@ from evaluation.trials import check_index, factorise, vectors_of
 from spkbase.arrays import Floats
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, few
+from spkbase.rounding import is_constant
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 from spkver.backend.scoring import pair_products
@@ -38,7 +39,7 @@ from spkver.backend.transforms import warn_of_few
 from spkver.sidekit import FactorAnalyser
 
 _SINGULAR = 1e-8  # least eigenvalue of a correlation matrix that counts as determined
-_CONSTANT = 1e-12  # standard deviation, as a part of the largest absolute value, below which there is none
+_CONSTANT = 1e-12  # part of the variance, within or between speakers, below which there is none
 _SMALL = 1e-10  # standard deviation, as a part of the largest of all dimensions, that counts as none
 _LARGEST = 1e100  # beyond, squares of squares leave the range of float64
 
@@ -257,7 +258,7 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
     within: Floats = inside.T @ inside / len(vectors)
     total = vectors.var(axis=0)
     deviations = np.sqrt(total)
-    varies = (deviations > _CONSTANT * largest) & (deviations > _SMALL * deviations.max())
+    varies = ~is_constant(vectors) & (deviations > _SMALL * deviations.max())
     if not varies.any():
         raise DataError("the vectors are all the same: nothing can be learnt from them", remedy="extract them anew")
     parts = np.diag(within)[varies] / total[varies]  # of each dimension within speakers

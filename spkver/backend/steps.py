@@ -362,7 +362,7 @@ STEPS: tuple[Step, ...] = (
         (_SHRINK,),
         ("sessions",),
         lambda training, values: Mahalanobis(
-            np.linalg.inv(transforms.regularised_within(training.vectors, training.codes, **values))
+            transforms.inverse(transforms.regularised_within(training.vectors, training.codes, **values))
         ),
         lambda model, values, *trials: mahalanobis_scores(model.matrix, *trials),
         Mahalanobis,

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import check_norms, row_norms, to_unit
 from spkbase.arrays import Floats, Rows, part
 from spkbase.errors import ConfigError, DataError
+from spkbase.rounding import is_negligible, share_of_sum
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.backend.nap import Projection
@@ -33,7 +34,6 @@ from spkver.backend.nap import Projection
 logger = logging.getLogger(__name__)
 
 _ROWS = 1 << 13
-_EQUAL = 1e-24  # of the squared length: below it a variance is rounding
 _SINGULAR = 1e-12  # of the largest eigenvalue: below it an eigenvalue is rounding
 _SPANNED = 1e-9  # of the largest eigenvalue: principal directions with less are rounding
 _FEW = 3  # vectors a dimension, below which the inverse of a covariance is far off (docs/backends.md)
@@ -131,7 +131,7 @@ def within_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: s
     counts, sums = class_sums(vectors, codes)
     shares = np.full(len(codes), 1 / len(codes)) if weighting == "vectors" else 1 / (len(counts) * counts[codes])
     means = sums / counts[:, None]
-    return _unless_rounding(scatter(vectors, means, codes, shares), means)
+    return _unless_rounding(scatter(vectors, means, codes, shares), means, counts.max())
 
 
 def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: str = "vectors") -> Floats:
@@ -153,7 +153,8 @@ def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: 
     shares = counts / counts.sum() if weighting == "vectors" else np.full(len(counts), 1 / len(counts))
     means = sums / counts[:, None]
     middle = sums.sum(axis=0)[None] / counts.sum()
-    return _unless_rounding(scatter(means, middle, np.zeros(len(counts), np.int64), shares), means)
+    spread = scatter(means, middle, np.zeros(len(counts), np.int64), shares)
+    return _unless_rounding(spread, means, counts.sum())
 
 
 @one_blas_thread()
@@ -358,6 +359,13 @@ def whitening_matrix(covariance: Floats, kind: str = "full") -> Floats:
     return scaled @ directions.T if kind == "symmetric" else scaled
 
 
+def inverse(covariance: Floats) -> Floats:
+    """Return the inverse of a covariance that is not singular: exactly symmetric, and positive definite."""
+    factor = whitening_matrix(covariance, "cholesky")
+    product = factor @ factor.T
+    return np.asarray((product + product.T) / 2)
+
+
 def fit_centring(vectors: Rows) -> AffineMap:
     """Return the map x - m, m the mean of the vectors (N, R).
 
@@ -371,7 +379,7 @@ def fit_centring(vectors: Rows) -> AffineMap:
         float(np.abs(np.asarray(part(vectors, start, stop), np.float64) - middle).max())
         for start, stop in chunk_bounds(len(vectors), _ROWS)
     )
-    if not spread > 1e-12 * float(np.abs(middle).max()):
+    if is_negligible(spread, np.abs(middle).max(), share=share_of_sum(len(vectors))):
         raise DataError(f"the {len(vectors)} vectors are all the same: without their mean nothing is left")
     return AffineMap(middle, np.ones(len(middle)))
 
@@ -384,8 +392,9 @@ def fit_whitening(vectors: Rows, *, kind: str = "full", shrink: float | None = N
     """
     covariance = total_covariance(vectors)
     if kind == "diagonal" and shrink is None:
-        variances = np.diag(covariance)
-        constant = np.flatnonzero(~(variances > 1e-24 * np.maximum(mean(vectors) ** 2, variances.max())))
+        deviations = np.sqrt(np.diag(covariance))
+        size = np.maximum(np.abs(mean(vectors)), deviations.max())
+        constant = np.flatnonzero(is_negligible(deviations, size, share=share_of_sum(len(vectors))))
         if len(constant):
             some = ", ".join(map(str, constant[:3].tolist()))
             remedy = "leave them out, use another whitening, or give shrink"
@@ -437,7 +446,8 @@ def fit_pca(vectors: Rows, *, rank: int | None = None) -> AffineMap:
     lowest = max(0, len(products) - (rank or len(products)))
     values, axes = eigh(products, subset_by_index=[lowest, len(products) - 1])
     kept = values > _SPANNED * values[-1]
-    if not values[-1] > 0 or not kept.any():
+    size = np.linalg.norm(middle) * np.sqrt(len(centred))
+    if is_negligible(np.sqrt(values[-1]), size, share=share_of_sum(len(centred))):
         raise DataError(f"the {len(vectors)} vectors are all the same: they have no principal directions")
     axes = axes[:, kept][:, ::-1]
     directions = centred.T @ axes / np.sqrt(values[kept][::-1]) if is_wide else axes
@@ -553,9 +563,11 @@ def signed(directions: Floats) -> Floats:
     return directions * np.where(largest < 0, -1.0, 1.0)
 
 
-def _unless_rounding(covariance: Floats, means: Floats) -> Floats:
-    """Return a covariance, or zeros where equal vectors differ from their mean by the rounding of it alone."""
-    return covariance if np.trace(covariance) > _EQUAL * float((means**2).sum(axis=1).max()) else 0 * covariance
+def _unless_rounding(covariance: Floats, means: Floats, count: float) -> Floats:
+    """Return a covariance, or zeros where equal vectors differ from their mean, of so many, by its rounding alone."""
+    deviation = np.sqrt(np.trace(covariance))
+    is_rounding = is_negligible(deviation, row_norms(means).max(), share=share_of_sum(count))
+    return 0 * covariance if is_rounding else covariance
 
 
 @one_blas_thread()

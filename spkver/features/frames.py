@@ -26,6 +26,7 @@ from evaluation.trials import vectors_of
 from spkbase.arrays import Rows, StoredArray, fill_rows, keep_rows, part
 from spkbase.errors import DataError
 from spkbase.hdf5 import check_forms, read_arrays, stored_array
+from spkbase.rounding import is_constant
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunks, ships_items
 from spkver.features.config import FeatureConfig
@@ -242,7 +243,7 @@ def normalise(frames: NDArray, speech: NDArray[np.bool_], *, variance: bool = Tr
     centred = frames - selected.mean(axis=0)
     if variance:
         spread = selected.std(axis=0)
-        centred /= np.where(spread > 0, spread, 1.0)
+        centred /= np.where(is_constant(selected) | (spread == 0), 1.0, spread)
     return centred
 
 

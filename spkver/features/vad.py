@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.rounding import is_constant
 from spkbase.work import one_blas_thread
 from spkver.features.cepstra import frame_signal
 
@@ -121,10 +122,9 @@ def energy_vad(log_energy: NDArray, *, alpha: float = 0.2, n_iterations: int = 1
     J.-F. Bonastre et al., "ALIZE/SpkDet: a state-of-the-art open source software for speaker recognition",
     Odyssey 2008 (energy modelling by a few Gaussians).
     """
-    spread = log_energy.std() if len(log_energy) else 0.0
-    if not spread > 0:
+    if not len(log_energy) or is_constant(log_energy):
         return np.ones(len(log_energy), bool)
-    x = ((log_energy - log_energy.mean()) / spread).astype(np.float64)
+    x = ((log_energy - log_energy.mean()) / log_energy.std()).astype(np.float64)
     weights = np.full(3, 1 / 3)
     means = np.array([-2.0, 0.0, 2.0])
     variances = np.ones(3)

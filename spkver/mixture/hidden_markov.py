@@ -32,8 +32,9 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Floats, Rows, part
 from spkbase.configuration import check_values
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import ConfigError, DataError, few
 from spkbase.hdf5 import read_arrays, write_arrays
+from spkbase.rounding import is_negligible, share_of_type
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunks, progress
 from spkver.features import Frames
@@ -402,7 +403,7 @@ def train_word_models(
     Raises
     ------
     DataError
-        If there are no recordings, or one has fewer frames than its text has states.
+        If there are no recordings, one has fewer frames than its text has states, or a dimension does not vary.
     """
     config = config or HiddenMarkovConfig()
     words = tuple(sorted({str(word) for text in texts.values() for word in text})) + (SILENCE,) * config.silence
@@ -410,9 +411,16 @@ def train_word_models(
     said = [texts[name] for name in recordings]
     check_lengths(frames, IdMap.from_pairs(zip(recordings, recordings, strict=True)), said, config.states)
     start = GaussianMixture(np.ones(1), np.zeros((1, frames.dimension)), np.ones((1, frames.dimension)))
-    whole = e_step(frames.stack(recordings), start, work=work)
+    values = frames.stack(recordings)
+    whole = e_step(values, start, work=work)
     mean = whole.first[0] / whole.n_frames
-    variance = whole.second[0] / whole.n_frames - mean**2
+    moment = whole.second[0] / whole.n_frames
+    variance = moment - mean**2
+    share = 100 * share_of_type(values.dtype)  # thousands of squares are added in the type of the frames
+    constant = np.flatnonzero(is_negligible(np.maximum(variance, 0.0), moment, share=share))
+    if len(constant):
+        text = f"dimensions {few(constant.tolist())} of the frames do not vary, or too little beside their mean"
+        raise DataError(text, remedy="normalise the features (cmvn), or leave these dimensions out")
     n_states = len(words) * config.states
     equal = np.full(n_states, 1 / n_states), np.tile(mean, (n_states, 1)), np.tile(variance, (n_states, 1))
     passed = sum(map(len, said)) * config.states / whole.n_frames

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from evaluation.trials import vectors_of
 from spkbase.arrays import Floats, Rows, part
 from spkbase.configuration import check_values
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import ConfigError, DataError, few
 from spkbase.hdf5 import open_file
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 ALIVE = 1.0  # a component that carries less than one frame is dead
 
 _SCHEDULE = (1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8)
+_FAR = 10  # times the variance: a second moment, of which the floor is a share, that the mean makes
 _TIE = 1e-5  # variances within this share of the largest one tie: float32 sums of equal ones differ by 1e-6 and more
 
 
@@ -225,7 +226,8 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
     Parameters
     ----------
     frames : ndarray or StoredArray of shape (T, D)
-        All frames, in memory or in a file; float32, or float64, which runs everything in float64.
+        All frames, in memory or in a file; float32, or float64, which runs everything in float64. Where their mean is
+        far from 0 the variance floor, a share of their second moment, is large, and a warning says so.
     config : UbmConfig
     work : spkbase.work.Work
         The result does not depend on the number of workers.
@@ -237,7 +239,7 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
     Raises
     ------
     DataError
-        If there are fewer frames than Gaussians, or frames that are not finite.
+        If there are fewer frames than Gaussians, or frames that are not finite numbers.
     ConfigError
         If the first split dimension does not exist.
     """
@@ -254,6 +256,7 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
         constant = np.flatnonzero(~(moment > 0)).tolist()
         raise DataError(f"dimensions {constant} of the frames are 0 everywhere: no Gaussian can be fitted to them")
     mixture = GaussianMixture(np.ones(1), accumulator.first / len(frames), moment[None])
+    _warn_of_floor(mixture.means[0], moment, config.variance_floor)
     likelihoods: list[float] = []
     sizes: list[int] = []
     limits = config.variance_floor, config.variance_ceiling
@@ -365,6 +368,22 @@ def _revive(accumulator: Accumulator) -> Accumulator:
         for half, centre in ((fullest, mean - shift), (component, mean + shift)):
             zeroth[half], first[half], second[half] = count, count * centre, count * (variance + centre**2)
     return Accumulator(zeroth, first, second, accumulator.log_likelihood, accumulator.n_frames)
+
+
+def _warn_of_floor(mean: Floats, moment: Floats, floor: float) -> None:
+    """Warn of dimensions whose mean is so large that a share of their second moment is no small variance."""
+    variance = np.maximum(moment - mean**2, 0.0)
+    far = np.flatnonzero(moment > _FAR * variance)
+    if not len(far):
+        return
+    with np.errstate(divide="ignore"):
+        share = float((floor * moment[far] / variance[far]).max())
+    logger.warning(
+        "UBM: the variance floor is up to %.3g times the variance of the frames, since their mean is far from 0 in "
+        "dimensions %s: Gaussians cannot be narrower (normalise the features, cmvn, or subtract their mean)",
+        share,
+        few(far.tolist()),
+    )
 
 
 def _check(frames: Rows, config: UbmConfig) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_lines import passes, refused
+from scipy.special import ndtr
 from torch_writer import write_torch
 
 from evaluation import formats
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors, write_embeddings
 from evaluation.linkage import Ranks, linkability_at_sizes, linkability_over_sizes, rank_speakers, read_ranks
-from evaluation.reports.linkability import Settings, measure_linkage
+from evaluation.reports.linkability import Settings, measure_linkage, write_linkage
 from evaluation.trials.lists import Key
 
 
@@ -146,6 +147,27 @@ def test_larger_populations_are_told_apart_from_what_was_measured(tmp_path):
     for name in ("linkability.png", "extrapolation_L1.svg", "cmc.png", "speakers.png", "easy_speakers_L1.txt"):
         assert (tmp_path / "out" / name).stat().st_size > 0
     assert "larger than the gallery of 60, got 60" in refused("linkability-extrapolate", *beyond, 60)
+
+
+def test_methods_that_fail_are_neither_printed_nor_drawn(tmp_path):
+    rng = np.random.default_rng(0)
+    probabilities = {1: np.full(400, 0.001), 3: ndtr(rng.normal(-2, 1, 400))}
+    ranks = {number: Ranks(rng.binomial(1999, beaten), 0, 1999) for number, beaten in probabilities.items()}
+    folder = tmp_path / "gallery"
+    write_linkage(folder, measure_linkage(ranks, Settings(resamples=0)))
+    beyond = (folder, "--bootstrap", 0, "--populations", "10000")
+    result = run(*beyond, "--output", tmp_path / "out", command="linkability-extrapolate")
+    lines = result.stdout.splitlines()
+    failed, trusted = (line.split() for line in lines if " 10,000 " in line)
+    assert (len(failed), len(trusted)) == (4, 5)  # without an estimate
+    assert "without an estimate the bounds, since no extrapolation is trusted" in result.stdout
+    assert "note: L = 1: no extrapolation is trusted" in result.stdout
+    bounds = next(row for row in rows_of(tmp_path / "out/extrapolation.csv") if row["method"] == "bounds")
+    assert failed[2:] == [f"{float(bounds[end]):.4g}" for end in ("low", "high")]
+    spans = [row for row in rows_of(tmp_path / "out/extrapolation.csv") if row["method"] == "span"]
+    assert [row["low"] == "" for row in spans] == [True, False]
+    row = next(row for row in rows_of(tmp_path / "out/curve.csv") if row["kind"] == "extrapolated")
+    assert (row["linkability"], row["low"], row["high"]) == ("", bounds["low"], bounds["high"])
 
 
 def test_singling_out(files):

@@ -13,19 +13,24 @@ from scipy.special import ndtr
 from evaluation.linkage import Ranks, linkability_at_sizes
 from evaluation.linkage.extrapolation import (
     MARGINS,
+    Tail,
     _by_bounds,
     _ends,
+    _shape,
     backtest,
     beat_probabilities,
     curve_bounds,
     extrapolate,
     first_probability,
     fit_tail,
+    influences,
     rank_cells,
     sizes_beyond,
 )
+from evaluation.uncertainty.intervals import rate_interval, rate_where
 from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
+from spkbase.files import to_json
 
 FAR = np.array([20_000.0, 1e5, 1e6, 1e8])
 # closed_forms.json of the reference and a quadrature: normal scores, d' = 2
@@ -77,6 +82,31 @@ def test_the_shape_of_a_pareto_tail_is_found(shape):
     mated = np.quantile(scores, 0.999) * np.ones(400)
     p = beat_probabilities(tail, mated, np.full(400, 0.5))
     assert np.exp(np.log(p).mean()) == pytest.approx(1e-3, rel=0.35)
+
+
+@pytest.mark.parametrize("shape", [-0.15, 0.15, 0.4])
+def test_the_influences_on_the_shape_are_what_a_trial_that_counts_twice_adds(shape):
+    excess = stats.genpareto.rvs(shape, size=(200, 30), random_state=4)
+    excess /= excess.mean()
+    fitted = _shape(excess.ravel())
+    trials = np.ones(len(excess))
+    to_shape, to_mean = influences(Tail(fitted, trials, trials, trials, excess))
+    refitted = [_shape(np.vstack([excess, row]).ravel()) - fitted for row in excess]
+    # the slope of the straight line through the origin; the largest scores of excesses are clipped, which adds to it
+    assert to_shape @ refitted / (to_shape @ to_shape) == pytest.approx(1, abs=0.3)
+    assert np.corrcoef(to_shape, refitted)[0, 1] > 0.9
+    np.testing.assert_allclose(to_mean, [np.vstack([excess, row]).mean() - 1 for row in excess], rtol=0.02)
+
+
+@pytest.mark.parametrize("shape", [0.15, 0.4])
+def test_the_spread_of_the_influences_is_the_standard_error_of_the_shape(shape):
+    """Of n m excesses the shape's is (1 + shape) / sqrt(n m)."""
+    draws = [stats.genpareto.rvs(shape, size=(200, 30), random_state=seed) for seed in range(20)]
+    spreads = []
+    for excess in draws:
+        tail = Tail(shape, *[np.ones(200)] * 3, excess / excess.mean())
+        spreads.append(np.sqrt((influences(tail)[0] ** 2).sum()))
+    assert np.mean(spreads) == pytest.approx((1 + shape) / np.sqrt(200 * 30), rel=0.15)
 
 
 def test_each_trial_has_the_threshold_of_its_own_impostors():
@@ -212,6 +242,102 @@ def test_the_tail_takes_part_where_enough_impostor_scores_are_left():
     }
     assert "tail" in tested[1000]
     assert tested[200] == [one for one in tested[1000] if one != "tail"]
+
+
+# ---- the ceiling, the floor, and methods that fail
+
+
+@pytest.mark.parametrize("n_speakers", [20, 300])
+@pytest.mark.parametrize("with_tail", [False, True])
+def test_where_everybody_ranks_first_the_upper_end_is_1_and_the_lower_end_is_of_no_error(n_speakers, with_tail):
+    rng = np.random.default_rng(0)
+    impostors = rng.normal(size=(300, 299))
+    speakers = np.arange(300) % n_speakers
+    ranks = Ranks(np.zeros(300, int), 0, 299, speakers=[f"s{speaker:03d}" for speaker in speakers], mated=[9.0] * 300)
+    scores = -np.sort(-impostors, axis=1)[:, :21] if with_tail else None
+    found = extrapolate(ranks, [300, 3000, 30_000], impostor_scores=scores, resampling=Resampling(20))
+    low, high = found.span()
+    rate = rate_where(0, n_speakers, 300, 0.05)
+    assert found.is_trusted
+    assert high.tolist() == [1.0, 1.0, 1.0]
+    # trials that are all alike: a mean of powers is never lower
+    assert (low <= (1 - rate) ** np.array([1, 2999 / 299, 29_999 / 299]) + 1e-12).all()
+    for test in found.tests:
+        assert test.high == 1
+        assert test.low < test.measured
+
+
+@pytest.mark.parametrize("beaters", [np.full(100, 299), np.arange(100) + 1, np.full(100, 1)])
+def test_where_nobody_ranks_first_the_lower_end_is_0_and_the_upper_end_is_of_no_hit(beaters):
+    found = extrapolate(Ranks(beaters, 0, 299), [300, 1e6], resampling=Resampling(20))
+    part = found.predictions["normal"]
+    assert part.low.tolist() == [0.0, 0.0]
+    assert (part.high >= rate_where(0, 100, 100, 0.05)).all()
+
+
+@pytest.mark.parametrize("n_first", [1, 7, 93, 99])
+def test_few_trials_on_a_side_bound_every_larger_gallery(n_first):
+    beaters = np.r_[np.zeros(n_first, int), np.full(100 - n_first, 150)]
+    found = extrapolate(Ranks(beaters, 0, 299), [300, 3000], resampling=Resampling(20))
+    part = found.predictions["normal"]
+    few = min(n_first, 100 - n_first) / 100
+    low, high = rate_interval(few, n_units=100, n_trials=100)
+    if n_first > 50:
+        low, high = 1 - high, 1 - low
+    assert (part.high >= high - 1e-12).all()
+    assert (part.low <= low ** np.array([1, 2999 / 299]) + 1e-12).all()
+
+
+@pytest.fixture(scope="module")
+def failing():
+    """Trials that a random impostor beats with one and the same probability: no mixture of margins as wide as ours."""
+    beaters = np.random.default_rng(0).binomial(1999, 0.001, 400)
+    return extrapolate(Ranks(beaters, 0, 1999), [10_000, 1e6], resampling=Resampling(40))
+
+
+def test_a_span_that_fails_its_back_test_is_not_shown(ranks, failing):
+    trusted = extrapolate(ranks, FAR, resampling=Resampling(40))
+    assert [test.method for test in trusted.tests] == ["normal", "bounds"]
+    assert trusted.is_trusted
+    assert np.isfinite(trusted.span()).all()
+    assert not any("trusted" in note for note in trusted.notes)
+    assert any(
+        "no extrapolation is trusted, and only the bounds are shown: of 100 speakers" in note for note in failing.notes
+    )
+    untested = replace(failing, tests=())
+    assert untested.is_trusted
+    assert not failing.is_trusted
+    assert np.isnan(failing.span()).all()
+    np.testing.assert_array_equal(
+        failing.ends(), [failing.predictions["bounds"].low, failing.predictions["bounds"].high]
+    )
+    np.testing.assert_array_equal(trusted.ends(), trusted.span())
+    assert np.isnan(failing.at([1e6]).span()).all()
+    assert json.loads(to_json(failing.to_dict()))["span"] == {"low": [None, None], "high": [None, None]}
+
+
+def test_one_method_that_holds_is_enough(failing):
+    normal, bounds = (replace(failing.tests[0], method=name, held=name != "normal") for name in ("normal", "bounds"))
+    tail = replace(normal, method="tail", held=True)
+    assert replace(failing, tests=(normal, tail, bounds)).is_trusted
+    assert not replace(failing, tests=(normal, bounds)).is_trusted
+
+
+def test_a_gallery_too_small_for_a_back_test_says_so():
+    found = extrapolate(Ranks(np.arange(30) % 4, 0, 60), [1000], resampling=Resampling(10))
+    assert found.tests == ()
+    assert found.is_trusted
+    assert "no back-test: 100 impostors of each trial are needed, there are 60" in found.notes
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_perfect_anonymiser_passes_the_back_test(seed):
+    rng = np.random.default_rng(seed)
+    ranks = Ranks(rng.integers(0, 300, 300), 0, 299)
+    found = extrapolate(ranks, [30_000], resampling=Resampling(40))
+    low, high = found.span()
+    assert found.is_trusted
+    assert low[0] <= 1 / 30_000 <= high[0]
 
 
 # ---- bad input

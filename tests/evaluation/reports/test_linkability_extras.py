@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import warnings
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,18 @@ def test_what_was_measured_is_never_dotted_and_what_was_not_always_is(run: Linka
                 assert line.get_xdata().max() <= 301
     dotted = [line for line in figures[0].axes[0].lines if line._unscaled_dash_pattern[1] == (1.2, 1.6)]
     np.testing.assert_allclose(dotted[0].get_ydata(), beyond[1].curve.predictions["normal"].linkability)
+
+
+def test_what_no_method_is_trusted_with_is_drawn_as_bounds_alone(run: Linkage, beyond: dict[int, Beyond]) -> None:
+    failed = tuple(replace(test, held=False) for test in beyond[1].curve.tests)
+    curve = replace(beyond[1].curve, tests=failed)
+    together = plots.plot_linkability({"a": run.curves[1]}, extrapolations={"a": curve})
+    alone = plots.plot_extrapolation(run.curves[1], curve)
+    for figure in (together, alone):
+        assert not [line for line in figure.axes[0].lines if line._unscaled_dash_pattern[1] == (1.2, 1.6)]
+    assert "bounds alone where none is trusted" in " ".join(labels(together))
+    assert not [text for text in labels(alone) if text.startswith(("normal", "tail"))]
+    assert "no method is trusted" in alone.legends[0].get_title().get_text()
 
 
 def test_the_logarithmic_axis_shows_chance(run: Linkage) -> None:

@@ -221,7 +221,7 @@ def test_the_interval_of_the_word_counts_in_scenarios_and_data_sets() -> None:
     stated = place | {"low": 0.15, "high": 0.28, "minimum_over_scenarios": {"perfect": perfect}}
     text = read(render_page({"format": 1, "conditions": rows, "summary": [stated]}, folder=".")).text
     assert " Between weak and moderate protection " in text
-    assert "24.0 % equal error rate, the smallest on 2 data sets, interval 15.0\N{EN DASH}28.0 %" in text
+    assert "24.0 % equal error rate, the smallest on 2 data sets, interval 15.0\N{EN DASH}28.3 %" in text
     assert "the true level may lie anywhere from weak to moderate" in text
     assert "would measure about 43.2 % here, because the best of 1 attackers in each scenario is picked" in text
     assert "and less than 39.5 % in 1 of 20 cases" in text

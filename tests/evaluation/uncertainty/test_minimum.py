@@ -1,13 +1,15 @@
 """The interval of the minimum over attackers: no end rises with another attacker, coverage, a perfect anonymiser."""
 
+from argparse import Namespace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.special import ndtri
+from scipy.special import expit, logit, ndtri
+from scipy.stats import t as student
 
 from benchmarks.coverage import simulate
-from benchmarks.minimum_over_attackers import of_perfect, repeat
+from benchmarks.minimum_over_attackers import lists_table, of_perfect, repeat
 from evaluation.metrics import eer, method_of
 from evaluation.uncertainty import (
     Interval,
@@ -16,8 +18,10 @@ from evaluation.uncertainty import (
     interval_over_draws,
     minima_over_attackers,
     minimum_of,
+    over_lists,
 )
 from evaluation.uncertainty.confidence import AT_ONCE, METHOD
+from evaluation.uncertainty.intervals import rate_where
 from spkbase.errors import DataError
 
 
@@ -122,3 +126,57 @@ def test_bad_input():
     other = samples(0.1, n_speakers=11)
     with pytest.raises(DataError, match="expected the same trials of 'attacker-0' and 'b'"):
         minimum_over_attackers(samples(0.1) | {"b": other["attacker-0"]})
+
+
+# ---- several lists
+
+
+def limits(n_lists, **given):
+    ends = {"value": 0.2, "low": 0.1, "high": 0.3} | given
+    return over_lists(Interval(**ends), n_lists, n_units=30, n_trials=300)
+
+
+def test_one_list_changes_nothing_and_more_lists_only_raise_the_upper_end():
+    one = Interval(0.2, 0.1, 0.3)
+    assert over_lists(one, 1, n_units=30, n_trials=300) is one
+    assert over_lists(one, 4, before=4, n_units=30, n_trials=300) is one
+    highs = [limits(count).high for count in (1, 2, 4, 12, 100)]
+    assert highs == sorted(set(highs))
+    assert {(limits(count).value, limits(count).low) for count in (1, 12)} == {(0.2, 0.1)}
+    twice = over_lists(limits(3), 12, before=3, n_units=30, n_trials=300)
+    assert twice.high == pytest.approx(limits(12).high, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_lists", [2, 4, 12])
+def test_the_upper_end_over_lists_is_that_of_the_level_that_pays_for_them(n_lists):
+    """Of a rate with an interval by Student's t on the logit scale, and of none of the trials."""
+    tails = [0.05 / 2 / AT_ONCE / count for count in (1, n_lists)]
+    once, over = 0.25 * student.ppf(1 - np.array(tails), 29)
+    centre = logit(0.2)
+    assert limits(n_lists, high=float(expit(centre + once))).high == pytest.approx(expit(centre + over))
+    none = [rate_where(0, 30, 300, 2 * tail) for tail in tails]
+    assert limits(n_lists, value=0.0, low=0.0, high=none[0]).high == pytest.approx(none[1])
+
+
+def test_the_true_minimum_over_lists_lies_above_the_upper_end_in_the_nominal_share():
+    rows = lists_table(Namespace(repetitions=1000, first_seed=0))
+    once, over = (
+        [float(row[f"true minimum above (%), {name}"]) for row in rows] for name in ("as of one list", "over lists")
+    )
+    assert [row["lists"] for row in rows] == [1, 2, 4, 12]
+    assert once[0] == over[0]
+    assert once[-1] > 15
+    assert max(over) < 2.5 + 3 * 0.5  # and three standard errors
+
+
+@pytest.mark.parametrize(
+    "interval", [Interval(0.2), Interval(0.2, 0.1, np.nan), Interval(0.5, 0.4, 1.0), Interval(np.nan)]
+)
+def test_without_an_upper_end_there_is_nothing_to_raise(interval):
+    assert over_lists(interval, 12, n_units=30, n_trials=300) is interval
+
+
+def test_numbers_of_speakers_and_trials_may_be_unknown():
+    for value in (0.0, 0.2):
+        found = over_lists(Interval(value, 0.0, 0.3), 12, n_units=np.nan, n_trials=np.nan)
+        assert 0.3 < found.high < 0.5
