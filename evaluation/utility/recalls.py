@@ -54,7 +54,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.embeddings import Embeddings
+from evaluation.embeddings import Embeddings, warn_of_copies
 from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility.lists import DEFAULT, check_same, interval_by_speaker, named, speakers_of
 from spkbase.errors import DataError
@@ -388,6 +388,9 @@ def attribute_leakage(
         for note in dict.fromkeys(note for side in sides for note in side.notes)
         if "has no speakers" in note
     ]
+    warn_of_copies(tested.original, what="utterances have copies")
+    if training is not None:
+        warn_of_copies(tested.original, training.original, what="utterances are in training too")
     truth = _labels_of(tested.original, labels, missing, notes)
     speakers = dict(zip(tested.original.ids.tolist(), tested.original.speakers.tolist(), strict=True))
     if tested.anonymised is not None:
