@@ -187,3 +187,29 @@ def test_every_bad_input_gets_one_clear_error(lists, monkeypatch, arguments, mes
     write(lists / "short", "a1 ONE TWO\n")
     done = refused(*arguments)
     assert any(part in done for part in message.split("|")), done
+
+
+@pytest.mark.parametrize("options", [[], ["--symmetric"], ["--calibrate", "none"], ["--calibrate", "pav"]])
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_similarity_of_one_file_given_several_times_is_told(tmp_path, options, share):
+    """Pairs of speakers may have no trial, and lines another order."""
+    draw = np.random.default_rng(3)
+    lines, shuffled, truth = [], [], []
+    for model in range(9):
+        for speaker in range(9):
+            if model == speaker or draw.random() < share:
+                same = "target" if model == speaker else "nontarget"
+                lines += [f"s{model} s{speaker}-u{take} {draw.normal(3 * (model == speaker)):.4f}\n" for take in "12"]
+                truth += [f"s{model} s{speaker}-u{take} {same}\n" for take in "12"]
+    shuffled = [lines[row] for row in draw.permutation(len(lines))]
+    other = [
+        f"{line.rsplit(' ', 1)[0]} {draw.normal(2 * ('target' == key.split()[2])):.4f}\n"
+        for line, key in zip(lines, truth, strict=True)
+    ]
+    for name, content in (("a", lines), ("b", shuffled), ("c", other), ("key", truth)):
+        write(tmp_path / name, "".join(content))
+    given = ("-k", tmp_path / "key", "--speakers-by", "-", *options)
+    told = passes("similarity", "--original", tmp_path / "a", "--original-anonymised", tmp_path / "b", *given).output
+    assert "M_oo and M_oa are the same: was a file given twice?" in told
+    told = passes("similarity", "--original", tmp_path / "a", "--original-anonymised", tmp_path / "c", *given).output
+    assert "given twice" not in told
