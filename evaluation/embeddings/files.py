@@ -326,14 +326,31 @@ def _name_among(names: Iterable[str], kind: Sequence[str]) -> str | None:
 
 def _needed(names: Iterable[str]) -> set[str]:
     """Names of the columns that are read, of all."""
-    names = list(names)
-    kinds = [_name_among(names, kind) for kind in (VECTORS, IDS, SPEAKERS)]
-    return {name for name in kinds if name is not None} | ({*_WINDOW} & set(names))
+    return {name for name in names if name.lower() in (*VECTORS, *IDS, *SPEAKERS, *_WINDOW)}
+
+
+def _single(named: Mapping[str, Any], kind: Sequence[str], path: Path) -> str | None:
+    """Return the name of the column of a kind, or None; several that hold other values are refused."""
+    names = [name for known in kind for name in named if name.lower() == known]
+    for other in names[1:]:
+        first, second = named[names[0]], named[other]
+        if _is_like(first, second) and not np.array_equal(first, second):
+            remedy = "write one of them: numpy.savez(path, vectors=vectors, ids=ids, speakers=speakers)"
+            raise DataError(f"holds {names[0]} and {other}, which differ", file=path, remedy=remedy)
+    return next(iter(names), None)
+
+
+def _is_like(first: Any, second: Any) -> bool:
+    """Return whether two columns have as many rows of one type, so that either could be meant."""
+    for column in (first, second):
+        if not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0:
+            return False
+    return len(first) == len(second) > 0 and type(first[0]) is type(second[0])
 
 
 def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
     """Make columns of named arrays: vectors, ids and speakers."""
-    key, ids, speakers = (_name_among(named, kind) for kind in (VECTORS, IDS, SPEAKERS))
+    key, ids, speakers = (_single(named, kind, path) for kind in (VECTORS, IDS, SPEAKERS))
     if key is None:
         raise DataError(f"expected ids, speakers and vectors; vectors not there, but {few(list(named))}", file=path)
     own, owners = (None if name is None else _texts(named[name], name, path) for name in (ids, speakers))
