@@ -1,9 +1,9 @@
 """Files of embeddings: read by their content, large ones mapped instead of copied.
 
 ===========  =====================================================================================================
-npz, HDF5    ``vectors`` (n, D) of floats, ``ids`` (n,) and ``speakers`` (n,) of text; also other names that the
-             field uses; an npz of an array for each utterance, or of a window that
-             slides over a recording (``data``, ``start``, ``duration``, ``step``)
+npz, HDF5    ``vectors`` (n, D) of floats, ``ids`` (n,) and ``speakers`` (n,) of text or whole numbers; also other
+             names that the field uses; an array for each utterance, in HDF5 perhaps in groups by speaker; an npz of a
+             window that slides over a recording (``data``, ``start``, ``duration``, ``step``)
 npy          (n, D), with a list of ids beside it; a folder of ``vectors.npy``, ``ids.npy`` and ``speakers.npy``
 Kaldi        ``.scp`` and ``.ark`` of vectors (`evaluation.embeddings.kaldi`), with an ``utt2spk``; folders of them
 PyTorch      ``.pt`` in both forms, without PyTorch, and the cache of VoicePrivacy
@@ -352,7 +352,9 @@ def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
     """Make columns of named arrays: vectors, ids and speakers."""
     key, ids, speakers = (_single(named, kind, path) for kind in (VECTORS, IDS, SPEAKERS))
     if key is None:
-        raise DataError(f"expected ids, speakers and vectors; vectors not there, but {few(list(named))}", file=path)
+        got = few(list(named)) or "nothing"
+        remedy = f"name them: {', '.join(VECTORS[:3])} ..."
+        raise DataError(f"expected ids, speakers and vectors; vectors not there, but {got}", file=path, remedy=remedy)
     own, owners = (None if name is None else _texts(named[name], name, path) for name in (ids, speakers))
     return _Columns(own, owners, _matrix(named[key], path))
 
@@ -425,6 +427,8 @@ def _columns_of_data(content: Any, path: Path) -> _Columns:
         if not whole or not isinstance(name, (str, int)) or not isinstance(speaker, (str, int, type(None))):
             raise DataError(f"{_SHAPE}, got {type(value).__name__} for {name!r:.60}", file=path)
     ids = [str(name) for _, name, _ in rows]
+    if len(set(ids)) < len(ids):  # speakers name their utterances alike
+        ids = [f"{speaker}/{name}" for speaker, name, _ in rows]
     speakers = None if rows[0][0] is None else [str(speaker) for speaker, _, _ in rows]
     array = _stacked(ids, [np.asarray(vector).reshape(-1) for _, _, vector in rows], path)
     nameless = not isinstance(content, dict) and not _is_pair(content[0])
@@ -480,10 +484,12 @@ def _read_zip(path: Path) -> _Columns:
 
 
 def _read_hdf5(path: Path, map_above: int) -> _Columns:
-    """Read datasets of the root of an HDF5 file."""
+    """Read datasets of the root of an HDF5 file, or a dataset for each utterance."""
     columns: dict[str, Any] = {}
     with open_file(path, remedy="it may be truncated: copy or write it again") as file:
         vectors = _name_among(file, VECTORS)
+        if vectors is None:
+            return _columns_of_tree(file, path)
         if vectors == "stat1" and "stat0" in file and file["stat0"].shape[1:] != (1,):
             text = f"holds statistics of a mixture, stat0 {file['stat0'].shape}"
             raise DataError(text, remedy="extract i-vectors from them first")
@@ -494,6 +500,27 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
             else:
                 columns[name] = read_dataset(file[name])
     return _columns_of(columns, path)
+
+
+def _columns_of_tree(file: Any, path: Path) -> _Columns:
+    """Read a dataset for each utterance; groups are speakers, and a longer path is the id, as in VoxCeleb's lists."""
+    arrays: dict[str, NDArray[Any]] = {}
+
+    def read(name: str, item: Any) -> None:
+        if hasattr(item, "shape"):
+            arrays[name] = read_dataset(item)
+
+    file.visititems(read)
+    if not arrays or any(array.dtype.kind != "f" for array in arrays.values()):
+        return _columns_of(arrays, path)
+    tree: dict[str, Any] = {}
+    for name, array in arrays.items():
+        speaker, _, utterance = name.partition("/")
+        if not utterance:
+            tree[name] = array
+        else:
+            tree.setdefault(speaker, {})[name if "/" in utterance else utterance] = array
+    return _columns_of_data(tree, path)
 
 
 def _read_safetensors(path: Path) -> _Columns:
