@@ -223,7 +223,7 @@ def _read(path: Path, allow_pickle: bool, map_above: int) -> _Columns:
             return _read_file(cache / CACHE, allow_pickle, map_above)
     if _is_npy_folder(path):
         names = _needed([file.stem for file in path.glob("*.npy")]) - {*_WINDOW}
-        arrays = {name: read_npy(path / f"{name}.npy", map_above=map_above) for name in names}
+        arrays = {name: read_npy(path / f"{name}.npy", map_above=map_above, allow_pickle=allow_pickle) for name in names}
         return _with_ids(_columns_of(arrays, path), path)
     files = _files_of(path)
     return _joined([_read_file(file, allow_pickle, map_above, is_part=True) for file in files], files)
@@ -251,9 +251,9 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
     if any(head[offset:].startswith(b"\x89HDF\r\n\x1a\n") for offset in (0, 512, 1024, 2048)):
         return _read_hdf5(path, map_above)
     if head.startswith(b"PK\x03\x04"):
-        return _read_zip(path)
+        return _read_zip(path, allow_pickle)
     if head.startswith(b"\x93NUMPY"):
-        return _columns_of_data(read_npy(path, map_above=map_above), path)
+        return _columns_of_data(read_npy(path, map_above=map_above, allow_pickle=allow_pickle), path)
     if head.startswith(OLDER_TORCH):
         return _columns_of_data(read_torch(path), path)
     if head.startswith(b"MATLAB 5"):
@@ -369,8 +369,10 @@ def _matrix(vectors: Any, path: Path) -> NDArray[Any]:
 def _texts(column: Any, name: str, path: Path) -> list[str]:
     """Return a column of text as strings."""
     column = np.asarray(column)
-    if column.ndim != 1 or column.dtype.kind not in "USO":
-        raise DataError(f"expected {name} of text, got {column.dtype} of shape {column.shape}", file=path)
+    is_text = all(isinstance(value, (str, bytes)) for value in column.flat) or column.dtype.kind in "iu"
+    if column.ndim != 1 or not is_text:
+        got = f"{column.dtype} of shape {column.shape}"
+        raise DataError(f"expected {name} of text or whole numbers, got {got}", file=path, remedy="write them as text")
     try:
         return [value.decode("utf-8") if isinstance(value, bytes) else str(value) for value in column.tolist()]
     except UnicodeDecodeError as error:
@@ -427,8 +429,6 @@ def _columns_of_data(content: Any, path: Path) -> _Columns:
         if not whole or not isinstance(name, (str, int)) or not isinstance(speaker, (str, int, type(None))):
             raise DataError(f"{_SHAPE}, got {type(value).__name__} for {name!r:.60}", file=path)
     ids = [str(name) for _, name, _ in rows]
-    if len(set(ids)) < len(ids):  # speakers name their utterances alike
-        ids = [f"{speaker}/{name}" for speaker, name, _ in rows]
     speakers = None if rows[0][0] is None else [str(speaker) for speaker, _, _ in rows]
     array = _stacked(ids, [np.asarray(vector).reshape(-1) for _, _, vector in rows], path)
     nameless = not isinstance(content, dict) and not _is_pair(content[0])
@@ -457,7 +457,7 @@ def _named_columns(content: dict[Any, Any]) -> dict[str, Any] | None:
     return content | {key: vectors} if isinstance(vectors, np.ndarray) else None
 
 
-def _read_zip(path: Path) -> _Columns:
+def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
     """Read an npz (vectors with their ids, windows of a recording, or an array an utterance), or a file of PyTorch."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -469,10 +469,10 @@ def _read_zip(path: Path) -> _Columns:
     if any(name.rpartition("/")[2] == "data.pkl" for name in names):
         return _columns_of_data(read_torch(path), path)
     if _name_among(names, VECTORS) is None:
-        arrays = read_npz(path)
+        arrays = read_npz(path, allow_pickle=allow_pickle)
         is_by_utterance = arrays and not _name_among(names, (*IDS, *SPEAKERS))
         return _columns_of_data(arrays, path) if is_by_utterance else _columns_of(arrays, path)
-    arrays = read_npz(path, *_needed(names))
+    arrays = read_npz(path, *_needed(names), allow_pickle=allow_pickle)
     columns = _columns_of(arrays, path)
     if columns.ids is not None or not set(_WINDOW) <= set(arrays):
         return columns
@@ -503,7 +503,7 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
 
 
 def _columns_of_tree(file: Any, path: Path) -> _Columns:
-    """Read a dataset for each utterance; groups are speakers, and a longer path is the id, as in VoxCeleb's lists."""
+    """Read a dataset for each utterance; groups are speakers. Ids are whole paths where they must be, as in VoxCeleb."""
     arrays: dict[str, NDArray[Any]] = {}
 
     def read(name: str, item: Any) -> None:
@@ -513,13 +513,14 @@ def _columns_of_tree(file: Any, path: Path) -> _Columns:
     file.visititems(read)
     if not arrays or any(array.dtype.kind != "f" for array in arrays.values()):
         return _columns_of(arrays, path)
+    utterances = [name.partition("/")[2] for name in arrays]
+    is_path = len(set(utterances)) < len(utterances) or any("/" in name for name in utterances)
     tree: dict[str, Any] = {}
-    for name, array in arrays.items():
-        speaker, _, utterance = name.partition("/")
+    for name, utterance in zip(arrays, utterances, strict=True):
         if not utterance:
-            tree[name] = array
+            tree[name] = arrays[name]
         else:
-            tree.setdefault(speaker, {})[name if "/" in utterance else utterance] = array
+            tree.setdefault(name.partition("/")[0], {})[name if is_path else utterance] = arrays[name]
     return _columns_of_data(tree, path)
 
 

@@ -203,7 +203,7 @@ def test_similarity_of_one_file_given_several_times_is_told(tmp_path, options, s
                 truth += [f"s{model} s{speaker}-u{take} {same}\n" for take in "12"]
     shuffled = [lines[row] for row in draw.permutation(len(lines))]
     other = [
-        f"{line.rsplit(' ', 1)[0]} {draw.normal(2 * ('target' == key.split()[2])):.4f}\n"
+        f"{line.rsplit(' ', 1)[0]} {draw.normal(2 * (key.split()[2] == 'target')):.4f}\n"
         for line, key in zip(lines, truth, strict=True)
     ]
     for name, content in (("a", lines), ("b", shuffled), ("c", other), ("key", truth)):
