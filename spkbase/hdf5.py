@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, StoredArray
 from spkbase.errors import DataError
-from spkbase.files import FORMAT_VERSION, atomic_path
+from spkbase.files import FORMAT_VERSION, atomic_path, check_data
 
 if TYPE_CHECKING:
     import h5py
@@ -146,6 +146,7 @@ def open_file(
             raise
         raise DataError(error.text, file=path, remedy=error.remedy or remedy) from error
     except _BROKEN as error:
+        check_data(path)
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"cannot be read as HDF5: {why}", file=path, remedy=remedy) from error
 

@@ -25,6 +25,7 @@ import numpy.lib.format as npy
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.files import check_data
 
 OLDER_TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 """First bytes of a file in PyTorch's older form."""
@@ -149,6 +150,7 @@ def _one_error(path: Any, what: str) -> Iterator[None]:
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except Exception as error:  # a broken file can raise anything
+        check_data(path)
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         remedy = "it may be truncated: copy or write it again"
         raise DataError(f"cannot be read as {what}: {reason}", file=path, remedy=remedy) from error

@@ -65,7 +65,7 @@ from evaluation.embeddings.kaldi import read_ark, read_scp
 from evaluation.embeddings.sets import Embeddings
 from evaluation.trials import cut_lines, delimiter_of, is_number, read_speakers
 from spkbase.errors import DataError, errors_of, few
-from spkbase.files import atomic_path, read_id_list, read_text_bytes, shown
+from spkbase.files import atomic_path, check_data, read_id_list, read_text_bytes, shown
 from spkbase.hdf5 import create_file, open_file, read_dataset, stored_dataset
 from spkbase.plain_pickle import MAP_ABOVE, OLDER_TORCH, read_npy, read_npz, read_pickle, read_torch
 
@@ -223,7 +223,8 @@ def _read(path: Path, allow_pickle: bool, map_above: int) -> _Columns:
             return _read_file(cache / CACHE, allow_pickle, map_above)
     if _is_npy_folder(path):
         names = _needed([file.stem for file in path.glob("*.npy")]) - {*_WINDOW}
-        arrays = {name: read_npy(path / f"{name}.npy", map_above=map_above, allow_pickle=allow_pickle) for name in names}
+        how: dict[str, Any] = {"map_above": map_above, "allow_pickle": allow_pickle}
+        arrays = {name: read_npy(path / f"{name}.npy", **how) for name in names}
         return _with_ids(_columns_of(arrays, path), path)
     files = _files_of(path)
     return _joined([_read_file(file, allow_pickle, map_above, is_part=True) for file in files], files)
@@ -233,7 +234,7 @@ def _read_file(path: Path, allow_pickle: bool, map_above: int, *, is_part: bool 
     """Read one file; a vector alone in a file of a folder has the name of the file."""
     try:
         with path.open("rb") as handle:
-            head = handle.read(_HEAD)
+            head = check_data(path, handle.read(_HEAD))
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     if not head:
@@ -503,7 +504,7 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
 
 
 def _columns_of_tree(file: Any, path: Path) -> _Columns:
-    """Read a dataset for each utterance; groups are speakers. Ids are whole paths where they must be, as in VoxCeleb."""
+    """Read a dataset for each utterance; groups are speakers. Ids are whole paths where they must be."""
     arrays: dict[str, NDArray[Any]] = {}
 
     def read(name: str, item: Any) -> None:

@@ -225,9 +225,7 @@ def test_arrays_of_other_files_are_never_returned(tmp_path, monkeypatch, way, re
             if other != name:
                 file[other] = values
         way(file, name, Path("secret.h5"))
-    with pytest.raises(
-        DataError, match=r"(is a link to another file|refers to other files).*write all arrays"
-    ):
+    with pytest.raises(DataError, match=r"(is a link to another file|refers to other files).*write all arrays"):
         read(Path("given.h5"))
 
 
