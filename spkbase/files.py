@@ -337,14 +337,12 @@ def load_json(path: str | Path) -> Any:
     Raises
     ------
     DataError
-        If it cannot be read, or is not JSON in UTF-8; with the line.
+        If it cannot be read, see `read_text`, or is not JSON; with the line.
     """
+    text = read_text(path)
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+        return json.loads(text)
     except json.JSONDecodeError as error:
-        check_data(path)
         raise DataError(f"expected JSON: {error.msg}", file=path, line=error.lineno) from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"expected JSON: {error}", file=path) from error

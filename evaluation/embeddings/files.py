@@ -249,6 +249,9 @@ def _read_file(path: Path, allow_pickle: bool, map_above: int, *, is_part: bool 
 
 def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> _Columns:
     """Read a file by what its first bytes say, or its extension where these say nothing."""
+    if head.startswith(b"MATLAB"):  # 7.3, which is HDF5, too: arrays are transposed, and texts are references
+        remedy = "in Python: numpy.savez(path, vectors=vectors, ids=ids) of what scipy.io.loadmat or h5py reads"
+        raise DataError("is a file of MATLAB, which is not read", file=path, remedy=remedy)
     if any(head[offset:].startswith(b"\x89HDF\r\n\x1a\n") for offset in (0, 512, 1024, 2048)):
         return _read_hdf5(path, map_above)
     if head.startswith(b"PK\x03\x04"):
@@ -257,9 +260,6 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
         return _columns_of_data(read_npy(path, map_above=map_above, allow_pickle=allow_pickle), path)
     if head.startswith(OLDER_TORCH):
         return _columns_of_data(read_torch(path), path)
-    if head.startswith(b"MATLAB 5"):
-        remedy = "in MATLAB: save(file, 'vectors', 'ids', '-v7.3'); in Python: numpy.savez of scipy.io.loadmat"
-        raise DataError("is a file of MATLAB 5, which is not read", file=path, remedy=remedy)
     if head[8:10] == b'{"' and head[4:8] == bytes(4):
         return _read_safetensors(path)
     is_pickle = path.suffix in (".pkl", ".pickle", ".pk") or (head[0] == 0x80 and head[1:2] in b"\2\3\4\5")

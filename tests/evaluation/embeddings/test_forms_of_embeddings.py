@@ -533,3 +533,16 @@ def test_two_columns_that_could_be_meant_are_refused(tmp_path, names, extension)
     assert read(written("same", columns | same)).speakers.tolist() == SPEAKERS
     with pytest.raises(DataError, match=f"holds {names}, which differ"):
         read(written("two", columns | TWO[names]))
+
+
+@pytest.mark.parametrize("version", ["5.0", "7.3"])
+def test_matlab_is_refused_with_a_way_that_works(tmp_path, version):
+    """In version 7.3, which is HDF5, arrays are transposed."""
+    path = tmp_path / "e.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["vectors"] = VECTORS
+    raw = bytearray(path.read_bytes())
+    raw[:128] = f"MATLAB {version} MAT-file".encode().ljust(128)
+    path.write_bytes(raw)
+    with pytest.raises(DataError, match=r"is a file of MATLAB.*scipy\.io\.loadmat"):
+        read_embeddings(path)
