@@ -24,14 +24,14 @@ _JITTER = 1e-9
 
 
 def find_copies(
-    vectors: NDArray[np.floating], known: NDArray[np.floating], tolerance: float
+    vectors: NDArray[np.floating], known: NDArray[np.floating] | None, tolerance: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Find the vectors that have the direction of a known one but for rounding, in time n log n.
 
     Parameters
     ----------
     vectors, known : ndarray of a floating type of shape (n, D) and (m, D)
-        May be mapped. Where both are one array, copies of other rows are sought.
+        May be mapped. None: copies of other rows of `vectors` are sought.
     tolerance : float
         Largest distance of copies, scaled to length 1; see `rounding`.
 
@@ -52,10 +52,13 @@ def find_copies(
     """
     from scipy.spatial import KDTree
 
-    tree = KDTree(_project(known))
-    rank = 2 if known is vectors else 1  # each is the nearest to itself
-    nearest = tree.query(_project(vectors), [rank], eps=1.0, distance_upper_bound=tolerance)[1][:, 0]
-    rows = np.flatnonzero(nearest < len(known))
+    places, rank = _project(vectors), 1
+    if known is None:
+        tree, rank = KDTree(places), 2  # each is the nearest to itself
+    else:
+        tree = KDTree(_project(known))
+    nearest = tree.query(places, [rank], eps=1.0, distance_upper_bound=tolerance)[1][:, 0]
+    rows = np.flatnonzero(nearest < tree.n)
     return rows, nearest[rows]
 
 
@@ -67,8 +70,10 @@ def rounding(vectors: NDArray[np.floating], speakers: NDArray[np.object_]) -> fl
     order = np.argsort(factorise(speakers)[1], kind="stable")[:_SAMPLE]
     apart = np.linalg.norm(np.diff(_unit(vectors[order]), axis=0), axis=1)
     within = apart[speakers[order[1:]] == speakers[order[:-1]]]
-    if vectors.shape[1] < _LEAST_DIMENSIONS or not len(apart):
+    if vectors.shape[1] < _LEAST_DIMENSIONS:
         return _EXACT
+    if not len(apart):
+        return _ROUNDED
     usual = np.quantile(within if len(within) else apart, 0.75)
     return max(_EXACT, min(_ROUNDED, _SHARE * float(usual)))
 

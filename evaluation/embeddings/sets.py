@@ -194,6 +194,7 @@ def warn_of_enrolled(enrolled: Embeddings, tested: Embeddings, trials: Trials | 
     trials : Trials, optional
         What is scored; a model is a speaker or an utterance of `enrolled`. Every model and segment by default.
     """
+    check_embeddings(enrolled, tested)
     warn_of_copies(enrolled, what="enrolled utterances have copies")
     if tested is not enrolled:
         warn_of_copies(tested, what="tested utterances have copies")
@@ -222,11 +223,10 @@ def warn_of_copies(embeddings: Embeddings, known: Embeddings | None = None, *, w
     what : str
         What they are and do, for the warning, such as "tested utterances are in training".
     """
-    known = embeddings if known is None else known
     rows, originals = _copies(embeddings, known)
     if len(rows) and (embeddings.vectors != embeddings.vectors[0]).any():  # else `Embeddings.norms` warns
         text = "%d of %d %s (give each recording once): %s"
-        logger.warning(text, len(rows), len(embeddings), what, _pairs(embeddings, rows, known, originals))
+        logger.warning(text, len(rows), len(embeddings), what, _pairs(embeddings, rows, known or embeddings, originals))
 
 
 def check_anonymised(original: Embeddings, anonymised: Embeddings) -> None:
@@ -548,12 +548,14 @@ def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> ND
     return np.array([fold[name] for name in names], np.int64)
 
 
-def _copies(embeddings: Embeddings, known: Embeddings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that are recordings of a known set, and their rows there."""
-    check_embeddings(embeddings, known)
+def _copies(embeddings: Embeddings, known: Embeddings | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows that are recordings of a known set, or of other rows, and their rows there."""
+    tolerance = rounding(embeddings.vectors, embeddings.speakers)
+    if known is None:
+        return find_copies(embeddings.vectors, None, tolerance)
     if embeddings.vectors.shape[1] != known.vectors.shape[1]:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    tolerance = min(rounding(side.vectors, side.speakers) for side in (embeddings, known))
+    tolerance = min(tolerance, rounding(known.vectors, known.speakers))
     return find_copies(embeddings.vectors, known.vectors, tolerance)
 
 

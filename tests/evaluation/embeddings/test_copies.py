@@ -7,7 +7,7 @@ import pytest
 from command_lines import passes, refused
 
 import evaluation as ev
-from evaluation.embeddings import Embeddings, find_copies, rounding, write_embeddings
+from evaluation.embeddings import Embeddings, find_copies, rounding, warn_of_enrolled, write_embeddings
 
 N_SPEAKERS, EACH = 30, 4
 SPEAKERS = [f"s{number // EACH:02d}" for number in range(N_SPEAKERS * EACH)]
@@ -53,12 +53,12 @@ def test_other_recordings_are_no_copies_however_close(within, offset, n_dimensio
     speakers = np.array(SPEAKERS, object)
     tolerance = min(rounding(side, speakers) for side in (first, second))
     assert not len(find_copies(first, second, tolerance)[0])
-    assert not len(find_copies(first, first, tolerance)[0])
+    assert not len(find_copies(first, None, tolerance)[0])
 
 
 def test_many_equal_vectors_take_no_longer():
     vectors = np.ones((30_000, 20))
-    assert len(find_copies(vectors, vectors, 1e-7)[0]) == len(vectors)
+    assert len(find_copies(vectors, None, 1e-7)[0]) == len(vectors)
 
 
 @pytest.fixture
@@ -148,6 +148,26 @@ def test_python_tells_them_too(caplog):
     tested = Embeddings([f"t{row}" for row in range(120)], SPEAKERS, recordings(0).astype(np.float32))
     ev.linkability(enrolled, tested, resampling=ev.Resampling(0))
     assert "120 of 120 tested utterances meet a model of the same recording" in caplog.text
+    caplog.clear()
+    ev.linkability(enrolled, enrolled, resampling=ev.Resampling(0))
+    assert "120 of 120 tested utterances meet a model of the same recording" in caplog.text
+    assert "copies" not in caplog.text
+
+
+@pytest.mark.parametrize("change", [lambda vectors: vectors, lambda vectors: 2 * vectors.astype(np.float16)])
+def test_one_enrolled_recording_among_many(caplog, change):
+    enrolled = Embeddings(["e"], ["s00"], recordings(0)[:1])
+    warn_of_enrolled(enrolled, Embeddings([f"t{row}" for row in range(120)], SPEAKERS, change(recordings(0))))
+    assert "1 of 120 tested utterances meet a model of the same recording" in caplog.text
+
+
+def test_vectors_without_a_direction_and_of_other_dimensions_are_left_to_other_checks(caplog):
+    vectors = recordings(0)
+    vectors[:4] = np.array([0.0, np.nan, np.inf, 1e308])[:, None]
+    broken = Embeddings([f"e{row}" for row in range(120)], SPEAKERS, vectors)
+    for other in (Embeddings(["t"], ["s00"], np.ones((1, 3))), Embeddings(["t"], ["s00"], np.ones((1, 64)))):
+        warn_of_enrolled(broken, other)
+    assert caplog.text == ""
 
 
 def test_original_vectors_are_not_taken_for_anonymised_ones_under_other_ids(folder):
