@@ -57,7 +57,8 @@ def find_copies(
         tree, rank = KDTree(places), 2  # each is the nearest to itself
     else:
         tree = KDTree(_project(known))
-    nearest = tree.query(places, [rank], eps=1.0, distance_upper_bound=tolerance)[1][:, 0]
+    _, neighbours = tree.query(places, [rank], eps=1.0, distance_upper_bound=tolerance)
+    nearest = np.ravel(neighbours)
     rows = np.flatnonzero(nearest < tree.n)
     return rows, nearest[rows]
 

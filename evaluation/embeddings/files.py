@@ -356,6 +356,8 @@ def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
         got = few(list(named)) or "nothing"
         remedy = f"name them: {', '.join(VECTORS[:3])} ..."
         raise DataError(f"expected ids, speakers and vectors; vectors not there, but {got}", file=path, remedy=remedy)
+    if isinstance(named[key], dict):  # of an array of objects
+        return _columns_of_data(named[key], path)
     own, owners = (None if name is None else _texts(named[name], name, path) for name in (ids, speakers))
     return _Columns(own, owners, _matrix(named[key], path))
 
@@ -471,6 +473,9 @@ def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
         return _columns_of_data(read_torch(path), path)
     if _name_among(names, VECTORS) is None:
         arrays = read_npz(path, allow_pickle=allow_pickle)
+        only = next(iter(arrays.values()), None)
+        if len(arrays) == 1 and isinstance(only, dict):
+            return _columns_of_data(only, path)
         is_by_utterance = arrays and not _name_among(names, (*IDS, *SPEAKERS))
         return _columns_of_data(arrays, path) if is_by_utterance else _columns_of(arrays, path)
     arrays = read_npz(path, *_needed(names), allow_pickle=allow_pickle)
@@ -489,8 +494,8 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
     columns: dict[str, Any] = {}
     with open_file(path, remedy="it may be truncated: copy or write it again") as file:
         vectors = _name_among(file, VECTORS)
-        if vectors is None:
-            return _columns_of_tree(file, path)
+        if vectors is None or hasattr(file[vectors], "visititems"):
+            return _columns_of_tree(file if vectors is None else file[vectors], path)
         if vectors == "stat1" and "stat0" in file and file["stat0"].shape[1:] != (1,):
             text = f"holds statistics of a mixture, stat0 {file['stat0'].shape}"
             raise DataError(text, remedy="extract i-vectors from them first")

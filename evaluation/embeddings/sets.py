@@ -204,7 +204,7 @@ def warn_of_enrolled(enrolled: Embeddings, tested: Embeddings, trials: Trials | 
         total = f"{len(trials)} trials"
         met = np.full(len(trials), -1)
         for models in (enrolled.ids, enrolled.speakers):
-            own = Trials.from_ids(models[originals], tested.ids[rows])
+            own = Trials.from_ids(models[originals].tolist(), tested.ids[rows].tolist())
             met = np.maximum(met, find_rows(trials, own))
         rows, originals = rows[met[met >= 0]], originals[met[met >= 0]]
     if len(rows):

@@ -431,6 +431,19 @@ def test_groups_of_datasets_are_speakers(tmp_path, paths, ids):
     assert found.vectors.tolist() == VECTORS.tolist()
 
 
+def test_a_group_of_vectors_is_no_speaker(tmp_path):
+    arrays = {f"embeddings/{name}": row for name, row in zip(IDS, VECTORS, strict=True)}
+    assert read_embeddings(tree(tmp_path / "e.h5", arrays)).speakers.tolist() == IDS
+
+
+@pytest.mark.parametrize("name", ["embeddings", "arr_0"])
+def test_a_dictionary_alone_in_an_npz(tmp_path, name):
+    np.savez(tmp_path / "e.npz", **{name: np.array(dict(zip(IDS, VECTORS, strict=True)), object)})
+    found = read(tmp_path / "e.npz")
+    assert found.ids.tolist() == found.speakers.tolist() == IDS
+    assert found.vectors.tolist() == VECTORS.tolist()
+
+
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
