@@ -43,7 +43,7 @@ _STORAGES = {
 
 def read_npz(
     source: Any, *names: str, file: str | Path | None = None, allow_pickle: bool | None = None
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, Any]:
     """Read arrays of an npz.
 
     Parameters
@@ -62,7 +62,7 @@ def read_npz(
     DataError
         If it cannot be read, is broken, or holds Python objects that are not allowed or no plain data.
     """
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Any] = {}
     with _one_error(source if file is None else file, "npz"), zipfile.ZipFile(source) as archive:
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")

@@ -336,8 +336,7 @@ def _single(named: Mapping[str, Any], kind: Sequence[str], path: Path) -> str | 
     for other in names[1:]:
         first, second = named[names[0]], named[other]
         if _is_like(first, second) and not np.array_equal(first, second):
-            remedy = "write one of them: numpy.savez(path, vectors=vectors, ids=ids, speakers=speakers)"
-            raise DataError(f"holds {names[0]} and {other}, which differ", file=path, remedy=remedy)
+            _check_single([names[0], other], path)
     return next(iter(names), None)
 
 
@@ -347,6 +346,13 @@ def _is_like(first: Any, second: Any) -> bool:
         if not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0:
             return False
     return len(first) == len(second) > 0 and type(first[0]) is type(second[0])
+
+
+def _check_single(names: Sequence[str], path: Path) -> None:
+    """Refuse columns of a kind of which a user must choose."""
+    if len(names) > 1:
+        remedy = "write one of them: numpy.savez(path, vectors=vectors, ids=ids, speakers=speakers)"
+        raise DataError(f"holds {names[0]} and {names[1]}, which differ", file=path, remedy=remedy)
 
 
 def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
@@ -594,13 +600,17 @@ def _places(header: list[str], path: Path) -> tuple[int, int | None, list[int], 
     at_speaker = None if speaker_name is None else header.index(speaker_name)
     index = 0 if header[0].lower() in _INDEX else None
     others = [place for place in range(len(header)) if place not in (at_id, at_speaker, index)]
-    if (whole := _name_among([header[place] for place in others], VECTORS)) is not None:
-        return at_id, at_speaker, [header.index(whole)], True
+    whole = [place for place in others if header[place].lower() in VECTORS]
+    if whole:
+        _check_single([header[place] for place in whole], path)
+        return at_id, at_speaker, whole, True
     series: dict[str, list[tuple[int, int]]] = {}
     for place in others:
         if match := _NUMBERED.fullmatch(header[place]):
             series.setdefault(match[1], []).append((int(match[2]), place))
     longest = max(series.values(), key=len, default=[])
+    if len(longest) > 1:
+        _check_single([f"{name}0" for name, columns in series.items() if len(columns) == len(longest)], path)
     places = [place for _, place in sorted(longest)] if len(longest) > 1 else others
     if not places:
         raise DataError("expected columns of values after the ids, got none", file=path, line=1)

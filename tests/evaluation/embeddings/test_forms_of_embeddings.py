@@ -559,3 +559,21 @@ def test_matlab_is_refused_with_a_way_that_works(tmp_path, version):
     path.write_bytes(raw)
     with pytest.raises(DataError, match=r"is a file of MATLAB.*scipy\.io\.loadmat"):
         read_embeddings(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        (["vectors", "embeddings"], "vectors and embeddings"),
+        (["emb", "data"], "emb and data"),
+        (["a0", "a1", "b0", "b1"], "a0 and b0"),
+    ],
+)
+def test_two_columns_of_vectors_in_a_table_are_refused(tmp_path, header, names):
+    cells = [["[1 2]" if "0" not in "".join(header) else "1"] * len(header) for _ in IDS]
+    lines = [["id", *header], *([name, *row] for name, row in zip(IDS, cells, strict=True))]
+    (tmp_path / "e.csv").write_text("".join(",".join(line) + "\n" for line in lines))
+    with pytest.raises(DataError, match=f"holds {names}, which differ"):
+        read_embeddings(tmp_path / "e.csv")
+    (tmp_path / "f.csv").write_text("id,a0,a1,a2,b0,b1\nu1,1,2,3,4,5\nu2,2,3,4,5,6\n")
+    assert read_embeddings(tmp_path / "f.csv").vectors.tolist() == [[1, 2, 3], [2, 3, 4]]
