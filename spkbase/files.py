@@ -35,6 +35,7 @@ TEMPORARY = ".spkver-tmp"
 FORMAT_VERSION = 1
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_STAND_IN = 64  # bytes that show what is not the data
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -201,10 +202,27 @@ def read_bytes(path: str | Path) -> bytes:
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     try:
-        return gzip.decompress(raw) if raw.startswith(_GZIP_MAGIC) else raw
+        return gzip.decompress(raw) if raw.startswith(_GZIP_MAGIC) else check_data(path, raw)
     except (OSError, EOFError, zlib.error) as error:
         remedy = "it is truncated or damaged: copy or write it again"
         raise DataError(f"cannot be decompressed: {error}", file=path, remedy=remedy) from error
+
+
+def check_data(path: str | Path, raw: bytes | None = None) -> bytes:
+    """Return the first bytes of a file, which may be given; raise a DataError for what stands in for the data.
+
+    That is a pointer of Git LFS, or a web page that was saved under the name of the data.
+    """
+    if raw is None:
+        with suppress(OSError, TypeError), Path(path).open("rb") as file:
+            raw = file.read(_STAND_IN)
+    raw = raw or b""
+    start = raw[:_STAND_IN].lstrip().lower()
+    if start.startswith(b"version https://git-lfs"):
+        raise DataError("is a pointer of Git LFS, not the data", file=path, remedy="run: git lfs pull")
+    if start.startswith((b"<!doctype html", b"<html")):
+        raise DataError("is a web page, not the data", file=path, remedy="download the file itself")
+    return raw
 
 
 def read_text_bytes(path: str | Path) -> bytes:
@@ -319,12 +337,11 @@ def load_json(path: str | Path) -> Any:
     Raises
     ------
     DataError
-        If it cannot be read, or is not JSON in UTF-8; with the line.
+        If it cannot be read, see `read_text`, or is not JSON; with the line.
     """
+    text = read_text(path)
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise DataError(f"expected JSON: {error.msg}", file=path, line=error.lineno) from error
     except (ValueError, RecursionError) as error:

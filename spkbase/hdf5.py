@@ -1,7 +1,7 @@
 """HDF5 files of named arrays; a file is complete or absent, and records what it was made from.
 
 Large float arrays are written contiguous and uncompressed: their mantissas do not compress, and rows of a contiguous
-dataset can be read one by one. Links to other files are not followed.
+dataset can be read one by one. Data in other files are refused: links to them, external and virtual datasets.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, StoredArray
 from spkbase.errors import DataError
-from spkbase.files import FORMAT_VERSION, atomic_path
+from spkbase.files import FORMAT_VERSION, atomic_path, check_data
 
 if TYPE_CHECKING:
     import h5py
+
+_WITHIN = "write all arrays into one file"
 
 # h5py raises these for damaged files
 _BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
@@ -135,6 +137,7 @@ def open_file(
 
     try:
         with h5py.File(path if image is None else image, "r") as file:
+            _check_links(file)
             yield file
     except FileNotFoundError:
         raise DataError("no such file", file=path) from None
@@ -143,8 +146,28 @@ def open_file(
             raise
         raise DataError(error.text, file=path, remedy=error.remedy or remedy) from error
     except _BROKEN as error:
+        check_data(path)
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"cannot be read as HDF5: {why}", file=path, remedy=remedy) from error
+
+
+def _check_links(file: h5py.File) -> None:
+    """Raise a DataError if a link is to another file; HDF5 would follow it."""
+    import h5py
+
+    def outside(name: bytes, link: Any) -> bytes | None:
+        return None if link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT) else name
+
+    name = file.id.links.visit(outside, info=True)
+    if name is not None:
+        text = f"{name.decode(errors='replace')!r} is a link to another file, which is not followed"
+        raise DataError(text, remedy=_WITHIN)
+
+
+def check_own(dataset: h5py.Dataset) -> None:
+    """Raise a DataError, without a file, if the values of a dataset may lie in other files."""
+    if dataset.external or dataset.is_virtual:
+        raise DataError(f"{dataset.name!r} refers to other files, which are not read", remedy=_WITHIN)
 
 
 def read_arrays(path: str | Path, *names: str) -> dict[str, NDArray]:
@@ -159,6 +182,7 @@ def read_dataset(dataset: h5py.Dataset) -> NDArray:
 
     if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
         raise DataError(f"expected {dataset.name} to be an array")
+    check_own(dataset)
     if h5py.check_string_dtype(dataset.dtype) is not None:
         return read_strings(dataset)
     if dataset.dtype.kind not in "fiub":
@@ -173,6 +197,7 @@ def read_strings(dataset: h5py.Dataset) -> NDArray[np.object_]:
     if h5py.check_string_dtype(dataset.dtype) is None or dataset.ndim != 1:
         got = f"{dataset.dtype} of shape {dataset.shape}"
         raise DataError(f"expected {dataset.name.lstrip('/')} to be a column of strings, got {got}")
+    check_own(dataset)
     try:
         return dataset.asstr("utf-8")[()]
     except UnicodeDecodeError as error:
@@ -220,6 +245,7 @@ def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
 
     if not isinstance(dataset, h5py.Dataset) or not dataset.shape or dataset.dtype.kind not in "biuf":
         return None
+    check_own(dataset)
     offset = dataset.id.get_offset()
     if offset is None or dataset.chunks is not None or offset + dataset.nbytes > Path(path).stat().st_size:
         return None

@@ -16,7 +16,7 @@ import pickle
 import re
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ import numpy.lib.format as npy
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.files import check_data
 
 OLDER_TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 """First bytes of a file in PyTorch's older form."""
@@ -32,7 +33,7 @@ OLDER_TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 MAP_ABOVE = 1 << 26
 """Size in bytes above which an array that is contiguous in its file is mapped."""
 
-_DTYPE = re.compile(r"([<>=|]?)([fiu][1248]|b1|[US][1-9][0-9]{0,4})")
+_DTYPE = re.compile(r"([<>=|]?)([fiu][1248]|b1|O8?|[US][1-9][0-9]{0,4})")
 _STORAGES = {
     **{"HalfStorage": "<f2", "FloatStorage": "<f4", "DoubleStorage": "<f8", "BFloat16Storage": "<u2"},
     **{"LongStorage": "<i8", "IntStorage": "<i4", "ShortStorage": "<i2", "CharStorage": "i1", "ByteStorage": "u1"},
@@ -40,8 +41,10 @@ _STORAGES = {
 }
 
 
-def read_npz(source: Any, *names: str, file: str | Path | None = None) -> dict[str, NDArray[Any]]:
-    """Read arrays of an npz, without pickle.
+def read_npz(
+    source: Any, *names: str, file: str | Path | None = None, allow_pickle: bool | None = None
+) -> dict[str, Any]:
+    """Read arrays of an npz.
 
     Parameters
     ----------
@@ -50,28 +53,47 @@ def read_npz(source: Any, *names: str, file: str | Path | None = None) -> dict[s
         Arrays to read, if they are there; by default all.
     file : path, optional
         The file for error messages; by default `source`.
+    allow_pickle : bool, optional
+        Read arrays of objects too, as `read_pickle` does; they become lists, or what an array without axes holds. None
+        is as false, where a user has no choice.
 
     Raises
     ------
     DataError
-        If it cannot be read, is broken or holds Python objects.
+        If it cannot be read, is broken, or holds Python objects that are not allowed or no plain data.
     """
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Any] = {}
     with _one_error(source if file is None else file, "npz"), zipfile.ZipFile(source) as archive:
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             if name == member.filename or (names and name not in names):
                 continue
             with archive.open(member) as stream:
-                arrays[name] = _checked(npy.read_array(stream, allow_pickle=False))
+                arrays[name] = _read_array(stream, allow_pickle)
     return arrays
 
 
-def read_npy(path: str | Path, *, map_above: int = MAP_ABOVE) -> NDArray[Any]:
-    """Read one array, or map it if the file has more than `map_above` bytes; errors are those of `read_npz`."""
-    with _one_error(path, "npy"):
-        mapped = Path(path).stat().st_size > map_above
-        return _checked(np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False))
+def read_npy(path: str | Path, *, map_above: int = MAP_ABOVE, allow_pickle: bool | None = None) -> Any:
+    """Read one array like `read_npz`, or map it if the file has more than `map_above` bytes."""
+    with _one_error(path, "npy"), Path(path).open("rb") as stream:
+        if Path(path).stat().st_size > map_above:
+            with suppress(ValueError):  # of objects
+                return np.load(path, mmap_mode="r", allow_pickle=False)
+        return _read_array(stream, allow_pickle)
+
+
+def _read_array(stream: Any, allow_pickle: bool | None) -> Any:
+    try:
+        return _checked(npy.read_array(stream, allow_pickle=False))
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        if allow_pickle:
+            return load_plain(stream.read())  # the header was read
+        remedy = "write ids and speakers as text: numpy.array(ids, str)"
+        if allow_pickle is not None:
+            remedy = f"allow_pickle=True reads plain ones without running them; or {remedy}"
+        raise DataError("holds Python objects, which can carry programs", remedy=remedy) from None
 
 
 def read_pickle(path: str | Path) -> Any:
@@ -128,9 +150,7 @@ def _one_error(path: Any, what: str) -> Iterator[None]:
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except Exception as error:  # a broken file can raise anything
-        if "allow_pickle" in str(error):
-            text = "holds Python objects, which are never read: they can execute code"
-            raise DataError(text, file=path, remedy="write ids and speakers as text: numpy.array(ids, str)") from None
+        check_data(path)
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         remedy = "it may be truncated: copy or write it again"
         raise DataError(f"cannot be read as {what}: {reason}", file=path, remedy=remedy) from error
@@ -260,8 +280,11 @@ class _Array:
     def __setstate__(self, state: Any) -> None:
         self.state = state
 
-    def array(self) -> NDArray[Any]:
+    def array(self) -> Any:
         _, shape, dtype, is_fortran, raw = self.state
+        if isinstance(raw, list):
+            objects = np.fromiter(raw, object, len(raw))
+            return objects.reshape(_sizes(shape), order="F" if is_fortran else "C").tolist()
         if not isinstance(dtype, _DType):
             raise pickle.UnpicklingError("an array of objects, expected numbers or text")
         raw = raw.encode("latin-1") if isinstance(raw, str) else raw  # written by Python 2
@@ -395,6 +418,7 @@ def _plain(value: Any, done: dict[int, Any]) -> Any:
         return done[id(value)]
     if isinstance(value, _Array):
         made: Any = value.array()
+        made = made if isinstance(made, np.ndarray) else _plain(made, done)
     elif isinstance(value, _EmbeddingSet):
         made = _plain(value.content, done)
     elif isinstance(value, dict):

@@ -33,7 +33,7 @@ import soundfile
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems, caught, few
-from spkbase.files import atomic_path
+from spkbase.files import atomic_path, check_data
 from spkbase.work import Work
 
 logger = logging.getLogger(__name__)
@@ -378,6 +378,7 @@ def _checked_header(path: Path, file: soundfile.SoundFile, n_samples: int) -> Au
 
 
 def _unreadable(path: Path, reason: object) -> DataError:
+    check_data(path)
     remedy = "convert the file to one of these, or copy it again if it should be one"
     return DataError(f"not readable as WAV, FLAC, SPHERE, Ogg or MP3: {_reason(reason)}", file=path, remedy=remedy)
 

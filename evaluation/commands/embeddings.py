@@ -201,6 +201,10 @@ def _training(options: dict[str, Any], sides: tuple[Embeddings, Embeddings]) -> 
         text = f"{len(common)} {what} are both in training and linked: {few(common)}"
         remedy = "give others; --own-pairs allows other utterances of the same speakers; without, --folds of speakers"
         raise DataError(text, file=paths[1][0], remedy=remedy)
+    embeddings.check_anonymised(original, anonymised)
+    if not options["own_pairs"]:
+        embeddings.warn_of_copies(sides[0], original, what="original utterances are in training too")
+    embeddings.warn_of_copies(sides[1], anonymised, what="anonymised utterances are in training too")
     return original, anonymised
 
 

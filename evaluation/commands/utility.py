@@ -16,6 +16,7 @@ from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.console import FILE, Command, choice_option, path_option, worker_options
 from spkbase.errors import few
+from spkbase.files import file_digest
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +24,7 @@ _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters
 
 
 @click.command(cls=Command)
-@path_option("--ref", "reference", required=True, help="Reference: Kaldi's text.")
+@path_option("--ref", "reference", required=True, help="Reference: Kaldi's text, or sclite's trn.")
 @path_option("--hyp", "hypotheses", required=True, multiple=True, help="Recognised words, as text; repeatable.")
 @segment_speakers_option
 @label_option
@@ -211,6 +212,8 @@ def _names(paths: Sequence[Path], labels: Sequence[str]) -> list[str]:
         names = [str(path) for path in paths]
     if len(names) != len(paths) or len(set(names)) < len(names):
         raise click.UsageError(f"expected a different label for each of {len(paths)} files, got {', '.join(names)}")
+    if len({file_digest(path) for path in paths}) < len(paths):
+        logger.warning("two of %s have the same content: was one file given twice?", ", ".join(names))
     return names
 
 

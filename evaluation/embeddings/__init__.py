@@ -15,6 +15,7 @@ from evaluation.embeddings.alignment import (
     ridge_map,
     wasserstein_procrustes,
 )
+from evaluation.embeddings.copies import find_copies, rounding
 from evaluation.embeddings.files import holds_embeddings, read_embeddings, write_embeddings
 from evaluation.embeddings.kaldi import read_binary, read_text_matrix
 from evaluation.embeddings.sets import (
@@ -32,5 +33,6 @@ from evaluation.embeddings.sets import (
     speaker_folds,
     speaker_vectors,
     to_unit,
+    warn_of_copies,
     warn_of_enrolled,
 )

@@ -1,9 +1,9 @@
 """Files of embeddings: read by their content, large ones mapped instead of copied.
 
 ===========  =====================================================================================================
-npz, HDF5    ``vectors`` (n, D) of floats, ``ids`` (n,) and ``speakers`` (n,) of text; also other names that the
-             field uses; an npz of an array for each utterance, or of a window that
-             slides over a recording (``data``, ``start``, ``duration``, ``step``)
+npz, HDF5    ``vectors`` (n, D) of floats, ``ids`` (n,) and ``speakers`` (n,) of text or whole numbers; also other
+             names that the field uses; an array for each utterance, in HDF5 perhaps in groups by speaker; an npz of a
+             window that slides over a recording (``data``, ``start``, ``duration``, ``step``)
 npy          (n, D), with a list of ids beside it; a folder of ``vectors.npy``, ``ids.npy`` and ``speakers.npy``
 Kaldi        ``.scp`` and ``.ark`` of vectors (`evaluation.embeddings.kaldi`), with an ``utt2spk``; folders of them
 PyTorch      ``.pt`` in both forms, without PyTorch, and the cache of VoicePrivacy
@@ -65,7 +65,7 @@ from evaluation.embeddings.kaldi import read_ark, read_scp
 from evaluation.embeddings.sets import Embeddings
 from evaluation.trials import cut_lines, delimiter_of, is_number, read_speakers
 from spkbase.errors import DataError, errors_of, few
-from spkbase.files import atomic_path, read_id_list, read_text_bytes, shown
+from spkbase.files import atomic_path, check_data, read_id_list, read_text_bytes, shown
 from spkbase.hdf5 import create_file, open_file, read_dataset, stored_dataset
 from spkbase.plain_pickle import MAP_ABOVE, OLDER_TORCH, read_npy, read_npz, read_pickle, read_torch
 
@@ -223,7 +223,8 @@ def _read(path: Path, allow_pickle: bool, map_above: int) -> _Columns:
             return _read_file(cache / CACHE, allow_pickle, map_above)
     if _is_npy_folder(path):
         names = _needed([file.stem for file in path.glob("*.npy")]) - {*_WINDOW}
-        arrays = {name: read_npy(path / f"{name}.npy", map_above=map_above) for name in names}
+        how: dict[str, Any] = {"map_above": map_above, "allow_pickle": allow_pickle}
+        arrays = {name: read_npy(path / f"{name}.npy", **how) for name in names}
         return _with_ids(_columns_of(arrays, path), path)
     files = _files_of(path)
     return _joined([_read_file(file, allow_pickle, map_above, is_part=True) for file in files], files)
@@ -233,7 +234,7 @@ def _read_file(path: Path, allow_pickle: bool, map_above: int, *, is_part: bool 
     """Read one file; a vector alone in a file of a folder has the name of the file."""
     try:
         with path.open("rb") as handle:
-            head = handle.read(_HEAD)
+            head = check_data(path, handle.read(_HEAD))
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     if not head:
@@ -248,17 +249,17 @@ def _read_file(path: Path, allow_pickle: bool, map_above: int, *, is_part: bool 
 
 def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> _Columns:
     """Read a file by what its first bytes say, or its extension where these say nothing."""
+    if head.startswith(b"MATLAB"):  # 7.3, which is HDF5, too: arrays are transposed, and texts are references
+        remedy = "in Python: numpy.savez(path, vectors=vectors, ids=ids) of what scipy.io.loadmat or h5py reads"
+        raise DataError("is a file of MATLAB, which is not read", file=path, remedy=remedy)
     if any(head[offset:].startswith(b"\x89HDF\r\n\x1a\n") for offset in (0, 512, 1024, 2048)):
         return _read_hdf5(path, map_above)
     if head.startswith(b"PK\x03\x04"):
-        return _read_zip(path)
+        return _read_zip(path, allow_pickle)
     if head.startswith(b"\x93NUMPY"):
-        return _columns_of_data(read_npy(path, map_above=map_above), path)
+        return _columns_of_data(read_npy(path, map_above=map_above, allow_pickle=allow_pickle), path)
     if head.startswith(OLDER_TORCH):
         return _columns_of_data(read_torch(path), path)
-    if head.startswith(b"MATLAB 5"):
-        remedy = "in MATLAB: save(file, 'vectors', 'ids', '-v7.3'); in Python: numpy.savez of scipy.io.loadmat"
-        raise DataError("is a file of MATLAB 5, which is not read", file=path, remedy=remedy)
     if head[8:10] == b'{"' and head[4:8] == bytes(4):
         return _read_safetensors(path)
     is_pickle = path.suffix in (".pkl", ".pickle", ".pk") or (head[0] == 0x80 and head[1:2] in b"\2\3\4\5")
@@ -326,16 +327,43 @@ def _name_among(names: Iterable[str], kind: Sequence[str]) -> str | None:
 
 def _needed(names: Iterable[str]) -> set[str]:
     """Names of the columns that are read, of all."""
-    names = list(names)
-    kinds = [_name_among(names, kind) for kind in (VECTORS, IDS, SPEAKERS)]
-    return {name for name in kinds if name is not None} | ({*_WINDOW} & set(names))
+    return {name for name in names if name.lower() in (*VECTORS, *IDS, *SPEAKERS, *_WINDOW)}
+
+
+def _single(named: Mapping[str, Any], kind: Sequence[str], path: Path) -> str | None:
+    """Return the name of the column of a kind, or None; several that hold other values are refused."""
+    names = [name for known in kind for name in named if name.lower() == known]
+    for other in names[1:]:
+        first, second = named[names[0]], named[other]
+        if _is_like(first, second) and not np.array_equal(first, second):
+            _check_single([names[0], other], path)
+    return next(iter(names), None)
+
+
+def _is_like(first: Any, second: Any) -> bool:
+    """Return whether two columns have as many rows of one type, so that either could be meant."""
+    for column in (first, second):
+        if not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0:
+            return False
+    return len(first) == len(second) > 0 and type(first[0]) is type(second[0])
+
+
+def _check_single(names: Sequence[str], path: Path) -> None:
+    """Refuse columns of a kind of which a user must choose."""
+    if len(names) > 1:
+        remedy = "write one of them: numpy.savez(path, vectors=vectors, ids=ids, speakers=speakers)"
+        raise DataError(f"holds {names[0]} and {names[1]}, which differ", file=path, remedy=remedy)
 
 
 def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
     """Make columns of named arrays: vectors, ids and speakers."""
-    key, ids, speakers = (_name_among(named, kind) for kind in (VECTORS, IDS, SPEAKERS))
+    key, ids, speakers = (_single(named, kind, path) for kind in (VECTORS, IDS, SPEAKERS))
     if key is None:
-        raise DataError(f"expected ids, speakers and vectors; vectors not there, but {few(list(named))}", file=path)
+        got = few(list(named)) or "nothing"
+        remedy = f"name them: {', '.join(VECTORS[:3])} ..."
+        raise DataError(f"expected ids, speakers and vectors; vectors not there, but {got}", file=path, remedy=remedy)
+    if isinstance(named[key], dict):  # of an array of objects
+        return _columns_of_data(named[key], path)
     own, owners = (None if name is None else _texts(named[name], name, path) for name in (ids, speakers))
     return _Columns(own, owners, _matrix(named[key], path))
 
@@ -350,8 +378,10 @@ def _matrix(vectors: Any, path: Path) -> NDArray[Any]:
 def _texts(column: Any, name: str, path: Path) -> list[str]:
     """Return a column of text as strings."""
     column = np.asarray(column)
-    if column.ndim != 1 or column.dtype.kind not in "USO":
-        raise DataError(f"expected {name} of text, got {column.dtype} of shape {column.shape}", file=path)
+    is_text = all(isinstance(value, (str, bytes)) for value in column.flat) or column.dtype.kind in "iu"
+    if column.ndim != 1 or not is_text:
+        got = f"{column.dtype} of shape {column.shape}"
+        raise DataError(f"expected {name} of text or whole numbers, got {got}", file=path, remedy="write them as text")
     try:
         return [value.decode("utf-8") if isinstance(value, bytes) else str(value) for value in column.tolist()]
     except UnicodeDecodeError as error:
@@ -436,7 +466,7 @@ def _named_columns(content: dict[Any, Any]) -> dict[str, Any] | None:
     return content | {key: vectors} if isinstance(vectors, np.ndarray) else None
 
 
-def _read_zip(path: Path) -> _Columns:
+def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
     """Read an npz (vectors with their ids, windows of a recording, or an array an utterance), or a file of PyTorch."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -448,10 +478,13 @@ def _read_zip(path: Path) -> _Columns:
     if any(name.rpartition("/")[2] == "data.pkl" for name in names):
         return _columns_of_data(read_torch(path), path)
     if _name_among(names, VECTORS) is None:
-        arrays = read_npz(path)
+        arrays = read_npz(path, allow_pickle=allow_pickle)
+        only = next(iter(arrays.values()), None)
+        if len(arrays) == 1 and isinstance(only, dict):
+            return _columns_of_data(only, path)
         is_by_utterance = arrays and not _name_among(names, (*IDS, *SPEAKERS))
         return _columns_of_data(arrays, path) if is_by_utterance else _columns_of(arrays, path)
-    arrays = read_npz(path, *_needed(names))
+    arrays = read_npz(path, *_needed(names), allow_pickle=allow_pickle)
     columns = _columns_of(arrays, path)
     if columns.ids is not None or not set(_WINDOW) <= set(arrays):
         return columns
@@ -463,10 +496,12 @@ def _read_zip(path: Path) -> _Columns:
 
 
 def _read_hdf5(path: Path, map_above: int) -> _Columns:
-    """Read datasets of the root of an HDF5 file."""
+    """Read datasets of the root of an HDF5 file, or a dataset for each utterance."""
     columns: dict[str, Any] = {}
     with open_file(path, remedy="it may be truncated: copy or write it again") as file:
         vectors = _name_among(file, VECTORS)
+        if vectors is None or hasattr(file[vectors], "visititems"):
+            return _columns_of_tree(file if vectors is None else file[vectors], path)
         if vectors == "stat1" and "stat0" in file and file["stat0"].shape[1:] != (1,):
             text = f"holds statistics of a mixture, stat0 {file['stat0'].shape}"
             raise DataError(text, remedy="extract i-vectors from them first")
@@ -477,6 +512,28 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
             else:
                 columns[name] = read_dataset(file[name])
     return _columns_of(columns, path)
+
+
+def _columns_of_tree(file: Any, path: Path) -> _Columns:
+    """Read a dataset for each utterance; groups are speakers. Ids are whole paths where they must be."""
+    arrays: dict[str, NDArray[Any]] = {}
+
+    def read(name: str, item: Any) -> None:
+        if hasattr(item, "shape"):
+            arrays[name] = read_dataset(item)
+
+    file.visititems(read)
+    if not arrays or any(array.dtype.kind != "f" for array in arrays.values()):
+        return _columns_of(arrays, path)
+    utterances = [name.partition("/")[2] for name in arrays]
+    is_path = len(set(utterances)) < len(utterances) or any("/" in name for name in utterances)
+    tree: dict[str, Any] = {}
+    for name, utterance in zip(arrays, utterances, strict=True):
+        if not utterance:
+            tree[name] = arrays[name]
+        else:
+            tree.setdefault(name.partition("/")[0], {})[name if is_path else utterance] = arrays[name]
+    return _columns_of_data(tree, path)
 
 
 def _read_safetensors(path: Path) -> _Columns:
@@ -543,13 +600,17 @@ def _places(header: list[str], path: Path) -> tuple[int, int | None, list[int], 
     at_speaker = None if speaker_name is None else header.index(speaker_name)
     index = 0 if header[0].lower() in _INDEX else None
     others = [place for place in range(len(header)) if place not in (at_id, at_speaker, index)]
-    if (whole := _name_among([header[place] for place in others], VECTORS)) is not None:
-        return at_id, at_speaker, [header.index(whole)], True
+    whole = [place for place in others if header[place].lower() in VECTORS]
+    if whole:
+        _check_single([header[place] for place in whole], path)
+        return at_id, at_speaker, whole, True
     series: dict[str, list[tuple[int, int]]] = {}
     for place in others:
         if match := _NUMBERED.fullmatch(header[place]):
             series.setdefault(match[1], []).append((int(match[2]), place))
     longest = max(series.values(), key=len, default=[])
+    if len(longest) > 1:
+        _check_single([f"{name}0" for name, columns in series.items() if len(columns) == len(longest)], path)
     places = [place for _, place in sorted(longest)] if len(longest) > 1 else others
     if not places:
         raise DataError("expected columns of values after the ids, got none", file=path, line=1)

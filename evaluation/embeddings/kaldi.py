@@ -36,11 +36,12 @@ from numpy.typing import NDArray
 
 from evaluation.trials import cut_lines
 from spkbase.errors import DataError, Problems
-from spkbase.files import is_file, read_text_bytes
+from spkbase.files import check_data, is_file, read_text_bytes
 
 Raw = bytes | mmap.mmap
 _PLACE = re.compile(r"(?P<path>.*?)(:(?P<offset>[0-9]{1,18}))?")
 _ID = re.compile(rb"[ \t\r\n]*([^ \t\r\n\0]+)[ \t\r\n]?")
+_HEAD = 64
 _WHITE = b" \t\r\n"
 _BINARY = b"\0B"
 _KINDS = {b"FV": "<f4", b"FM": "<f4", b"DV": "<f8", b"DM": "<f8", b"CM": "u1", b"CM2": "<u2", b"CM3": "u1"}
@@ -111,7 +112,7 @@ def _mapped(path: Path) -> Iterator[Raw]:
     """Open a file as bytes that are read where they are needed."""
     try:
         with path.open("rb") as handle:
-            if not handle.read(1):
+            if not check_data(path, handle.read(_HEAD)):
                 raise DataError("expected vectors, got an empty file", file=path, remedy="write the archive again")
             with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as raw:
                 yield raw

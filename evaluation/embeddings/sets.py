@@ -33,6 +33,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evaluation.embeddings.copies import find_copies, rounding
 from evaluation.trials import (
     Scores,
     Trials,
@@ -66,6 +67,7 @@ _ROWS = 1 << 13
 _LEAST_MARGIN = 1e-5
 _PAIRS = 1 << 14
 _ROWS_OF_SPEAKERS = 1 << 14
+_SHOWN = 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,26 +228,49 @@ def check_norms(
 
 
 def warn_of_enrolled(enrolled: Embeddings, tested: Embeddings, trials: Trials | None = None) -> None:
-    """Warn where an utterance is tested against a model that it is a part of.
+    """Warn where a recording is tested against a model that it is a part of, or is on one side twice.
 
     Parameters
     ----------
     enrolled, tested : Embeddings
-        An utterance of both is the same where id and vector are.
+        Recordings are the same where their vectors are, see `find_copies`, whatever their ids and speakers.
     trials : Trials, optional
         What is scored; a model is a speaker or an utterance of `enrolled`. Every model and segment by default.
     """
     check_embeddings(enrolled, tested)
-    same = set(_common(enrolled, tested)[1])
-    count, of = len(same), f"{len(tested)} tested utterances"
-    if trials is not None and same:
-        speakers = zip(enrolled.ids.tolist(), enrolled.speakers.tolist(), strict=True)
-        own = {(model, name) for name, speaker in speakers if name in same for model in (name, speaker)}
-        found = find_rows(Trials.from_ids(*zip(*own, strict=True)), trials)
-        count, of = int((found >= 0).sum()), f"{len(trials)} trials"
-    if count:
-        text = "meet a model of the same recording: they look too well recognised (enrol other recordings)"
-        logger.warning("%d of %s %s", count, of, text)
+    _check_names(enrolled, tested)
+    warn_of_copies(enrolled, what="enrolled utterances have copies")
+    if tested is not enrolled:
+        warn_of_copies(tested, what="tested utterances have copies")
+    rows, originals = _copies(tested, enrolled)
+    total = f"{len(tested)} tested utterances"
+    if trials is not None and len(rows):
+        total = f"{len(trials)} trials"
+        met = np.full(len(trials), -1)
+        for models in (enrolled.ids, enrolled.speakers):
+            own = Trials.from_ids(models[originals].tolist(), tested.ids[rows].tolist())
+            met = np.maximum(met, find_rows(trials, own))
+        rows, originals = rows[met[met >= 0]], originals[met[met >= 0]]
+    if len(rows):
+        text = "%d of %s meet a model of the same recording (enrol others, or errors are too few): %s"
+        logger.warning(text, len(rows), total, _pairs(tested, rows, enrolled, originals))
+
+
+def warn_of_copies(embeddings: Embeddings, known: Embeddings | None = None, *, what: str) -> None:
+    """Warn where recordings of a set are in another one, or twice in their own, by their vectors.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+    known : Embeddings, optional
+        The other set; by default their own.
+    what : str
+        What they are and do, for the warning, such as "tested utterances are in training".
+    """
+    rows, originals = _copies(embeddings, known)
+    if len(rows) and (embeddings.vectors != embeddings.vectors[0]).any():  # else `Embeddings.norms` warns
+        text = "%d of %d %s (give each recording once): %s"
+        logger.warning(text, len(rows), len(embeddings), what, _pairs(embeddings, rows, known or embeddings, originals))
 
 
 def check_anonymised(original: Embeddings, anonymised: Embeddings) -> None:
@@ -254,11 +279,13 @@ def check_anonymised(original: Embeddings, anonymised: Embeddings) -> None:
     Raises
     ------
     DataError
-        If more than half of the utterances that both have are the same vectors.
+        If more than half of the utterances, of the side that has fewer, are the same vectors.
     """
-    common, same = _common(original, anonymised)
-    if 2 * len(same) > len(common):
-        text = f"{len(same)} of {len(common)} utterances have the same vector, original and anonymised"
+    _check_names(original, anonymised)
+    count = len(_copies(anonymised, original)[0])
+    total = min(len(original), len(anonymised))
+    if 2 * count > total:
+        text = f"{count} of {total} utterances have the same vector, original and anonymised"
         raise DataError(text, file=anonymised.source or None, remedy="give the vectors of the anonymised speech")
 
 
@@ -567,14 +594,27 @@ def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> ND
     return np.array([fold[name] for name in names], np.int64)
 
 
-def _common(first: Embeddings, second: Embeddings) -> tuple[list[str], list[str]]:
-    """Return the ids that both have, and those whose vectors are equal."""
+def _check_names(first: Embeddings, second: Embeddings) -> None:
+    """Warn of speakers that differ by their spelling alone, and of two sets without names."""
     warn_of_alike([*first.speakers.tolist(), *second.speakers.tolist()])
     if NUMBERED in first.notes and NUMBERED in second.notes:
         logger.warning("both sides have neither ids nor speakers: their rows are matched by number")
-    if first.vectors.shape[1] != second.vectors.shape[1]:
-        return [], []
-    row_of = {name: row for row, name in enumerate(first.ids.tolist())}
-    rows = {name: (row_of[name], row) for row, name in enumerate(second.ids.tolist()) if name in row_of}
-    same = [name for name, (one, two) in rows.items() if np.array_equal(first.vectors[one], second.vectors[two])]
-    return list(rows), same
+
+
+def _copies(embeddings: Embeddings, known: Embeddings | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows that are recordings of a known set, or of other rows, and their rows there."""
+    tolerance = rounding(embeddings.vectors, embeddings.speakers)
+    if known is None:
+        return find_copies(embeddings.vectors, None, tolerance)
+    if embeddings.vectors.shape[1] != known.vectors.shape[1]:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    tolerance = min(tolerance, rounding(known.vectors, known.speakers))
+    return find_copies(embeddings.vectors, known.vectors, tolerance)
+
+
+def _pairs(side: Embeddings, rows: NDArray[np.int64], other: Embeddings, others: NDArray[np.int64]) -> str:
+    """Name the first copies and their originals, with speakers."""
+    pairs = []
+    for row, original in zip(rows[:_SHOWN], others[:_SHOWN], strict=True):
+        pairs.append(f"{side.ids[row]} of {side.speakers[row]} = {other.ids[original]} of {other.speakers[original]}")
+    return ", ".join(pairs)

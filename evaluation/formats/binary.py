@@ -40,7 +40,7 @@ from evaluation.trials import Key, Scores, Trials, factorise, truth_of
 from spkbase import plain_pickle
 from spkbase.errors import DataError, errors_of
 from spkbase.files import write_bytes
-from spkbase.hdf5 import open_file, read_strings, write_column, write_ids
+from spkbase.hdf5 import check_own, open_file, read_strings, write_column, write_ids
 
 if TYPE_CHECKING:
     import h5py
@@ -141,6 +141,7 @@ def _dataset(file: h5py.File, *names: str) -> h5py.Dataset:
         what = {"modelset": "the ids of models", "segset": "the ids of segments"}.get(names[0], "a dataset")
         text = f"expected {what} ({' or '.join(names)}), got only {', '.join(file) or 'an empty file'}"
         raise DataError(text, remedy="choose the file that fits: an Ndx, a Key or Scores as SIDEKIT writes them")
+    check_own(found)
     return found
 
 

@@ -63,7 +63,7 @@ from evaluation.trials import (
     truth_of,
 )
 from spkbase.errors import DataError, few
-from spkbase.files import check_text, inner_suffix, read_bytes, shown, without_formula, write_bytes
+from spkbase.files import check_data, check_text, inner_suffix, read_bytes, shown, without_formula, write_bytes
 from spkbase.showing import one_line
 
 Layout = tuple[str, ...]
@@ -153,7 +153,7 @@ class ListFile:
         with suppress(OSError):
             if self.path.is_file():
                 with self.path.open("rb") as handle:
-                    head = handle.read(2056)
+                    head = check_data(self.path, handle.read(2056))
                 if not head.startswith(b"\x1f\x8b"):
                     return head
         return self.content[:2056]

@@ -10,6 +10,7 @@ weights of the speakers; systems that are compared share the resamples. Interval
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -19,16 +20,20 @@ from numpy.typing import NDArray
 from evaluation.metrics import Method
 from evaluation.uncertainty import Interval, Resampling, interval
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import is_file, read_id_list
+from spkbase.files import inner_suffix, is_file, read_id_list, read_text
+
+_TRN = re.compile(r"(?P<words>.*)\((?P<id>[^()\s]*[-_0-9][^()\s]*)\)")
+_TIMED = (".ctm", ".stm")
 
 
 def read_transcripts(path: str | Path) -> dict[str, str]:
-    """Read Kaldi's `text`: an utterance id, white space, and the words, which may be none.
+    """Read Kaldi's `text`, an utterance id, white space, and the words, which may be none, or sclite's trn.
 
     Parameters
     ----------
     path : path
-        UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted.
+        UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted. It is a trn, ``words (id)``,
+        where every line ends with its own id, which has a digit, a hyphen or an underscore.
 
     Returns
     -------
@@ -38,8 +43,20 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
     Raises
     ------
     DataError
-        With file and line: a repeated utterance, an empty file, not UTF-8. All problems at once.
+        With file and line: a repeated utterance, an empty file, not UTF-8. All problems at once. If only some lines
+        end with an id, or the file has words with times (ctm, stm).
     """
+    if inner_suffix(path) in _TIMED:
+        remedy = "write a line 'utterance words' for each utterance"
+        raise DataError("holds words with times, which are not read", file=path, remedy=remedy)
+    lines = [line.strip() for line in read_text(path).split("\n") if line.strip()]
+    endings = [match for match in map(_TRN.fullmatch, lines) if match]
+    words = {match["id"]: match["words"].strip() for match in endings}
+    if 2 * len(words) > len(lines):
+        if len(words) < len(lines):
+            text = f"{len(words)} of {len(lines)} lines end with an id of their own, as in sclite's trn"
+            raise DataError(text, file=path, remedy="expected all of them, or none: lines 'utterance words'")
+        return words
     return read_id_list(path, "utterance words", n_columns=1, rest=True)
 
 

@@ -54,7 +54,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.embeddings import Embeddings
+from evaluation.embeddings import Embeddings, warn_of_copies
 from evaluation.trials import warn_of_alike
 from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility.lists import DEFAULT, check_same, interval_by_speaker, named, speakers_of
@@ -402,6 +402,9 @@ def attribute_leakage(
         if "has no speakers" in note
     ]
     warn_of_alike(name for side in sides for name in side.speakers.tolist())
+    warn_of_copies(tested.original, what="utterances have copies")
+    if training is not None:
+        warn_of_copies(tested.original, training.original, what="utterances are in training too")
     truth = _labels_of(tested.original, labels, missing, notes)
     speakers = dict(zip(tested.original.ids.tolist(), tested.original.speakers.tolist(), strict=True))
     if tested.anonymised is not None:

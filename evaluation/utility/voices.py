@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -375,9 +376,10 @@ def compare_voices(
     elif values.get("aa") == 0:
         all_notes.append("anonymised voices are all alike: D(M_aa) is 0, so that G_VD is -inf")
     # what looks like a file given twice, or for another one: numbers come out, and are plausible
-    for name in ("oa", "aa"):
-        if name in chosen and np.array_equal(chosen["oo"].values, chosen[name].values):
-            all_notes.append(f"M_oo and M_{name} are the same: was a file given twice?")
+    for first, second in combinations(chosen, 2):
+        cells = _both_ways(chosen[first].values), _both_ways(chosen[second].values)
+        if np.allclose(*cells, rtol=0.0, atol=1e-6, equal_nan=True):
+            all_notes.append(f"M_{first} and M_{second} are the same: was a file given twice?")
     if values.get("gain", 0.0) > 0:
         all_notes.append("anonymised voices are more distinct than original ones: were the files swapped?")
     if values.get("deid", 0.0) < 0:
@@ -391,6 +393,14 @@ def compare_voices(
         intervals.get("gain", Interval(note="no anonymised against anonymised speech")),
         tuple(all_notes),
     )
+
+
+def _both_ways(cells: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return mean LLRs as if each pair counted both ways, as it may in one of two lists that are compared."""
+    from scipy.special import logit
+
+    with np.errstate(invalid="ignore"):  # of 0 and 1
+        return logit(np.where(np.isnan(cells), cells.T, cells)) + logit(np.where(np.isnan(cells.T), cells, cells.T))
 
 
 def _numbers(cells: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64] | None) -> dict[str, float]:

@@ -159,13 +159,16 @@ def train(
     Example:
       spkver backend train vectors.h5 --chain '[centre, lda: 20, length, plda: {rank: 10}]' --output backend.h5
     """
-    from evaluation.embeddings import read_embeddings
+    from evaluation.embeddings import read_embeddings, warn_of_copies
     from spkver.backend import read_chain, train_chain, write_backend
 
     steps = read_chain(chain)
     training = read_embeddings(vectors, speakers=speakers, allow_pickle=allow_pickle)
     others = None if adapt is None else read_embeddings(adapt, allow_pickle=allow_pickle)
     with echo_log():
+        warn_of_copies(training, what="training utterances have copies")
+        if others is not None:
+            warn_of_copies(others, training, what="utterances of --adapt are in training too")
         trained = train_chain(training, steps, adapt=others, seed=seed)
     write_backend(output, trained)
     click.echo(f"{output}: {trained!r}")

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import file_digest
+from spkbase.files import check_data, file_digest
 from spkbase.packages import imported
 from spkbase.work import one_blas_thread
 from spkver.extractors.filterbanks import Window, kaldi_filterbanks, mel_spectra
@@ -248,6 +248,7 @@ def read_network(model: bytes | str | Path) -> Network:
         model, file = str(model), model
         if not Path(model).is_file():
             raise ConfigError("there is no such ONNX file", file=file, remedy="check the path")
+        check_data(model)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4  # what is wrong is raised

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from spkbase.arrays import Rows
 from spkbase.errors import DataError, Problems, errors_of
 from spkbase.files import read_text, write_text
-from spkbase.hdf5 import create_file, new_file, open_file, stored_dataset, write_column, write_ids
+from spkbase.hdf5 import check_own, create_file, new_file, open_file, stored_dataset, write_column, write_ids
 from spkbase.hdf5 import read_strings as read_column
 from spkbase.work import chunk_bounds
 from spkver.idmap import IdMap
@@ -260,6 +260,7 @@ def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
     if not isinstance(dataset, h5py.Dataset):
         there = ", ".join(sorted(group)[:12]) or "nothing"
         raise DataError(f"expected {name!r}, found {there}")
+    check_own(dataset)
     return dataset
 
 

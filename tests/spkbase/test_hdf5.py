@@ -3,14 +3,20 @@
 import errno
 import io
 import os
+from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
+from evaluation.embeddings import read_embeddings
+from evaluation.formats import read_scores
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
 from spkbase.files import file_digest
 from spkbase.hdf5 import new_file, open_file, read_arrays, stored_array, write_arrays
+from spkver.backend import read_vbx_transform
+from spkver.sidekit import read_feature_file, read_mixture, read_stat_server
 
 
 def test_arrays_come_back(tmp_path):
@@ -102,3 +108,136 @@ def test_damage_is_an_error_with_the_file(tmp_path, damage, read):
     damage(path)
     with pytest.raises(DataError, match=r"a\.h5: "):
         read(path)
+
+
+# --- files that refer to other files ---------------------------------------------------------------------------------
+
+SECRET = 4242.0
+
+
+def external_link(file, name, other):
+    file[name] = h5py.ExternalLink(other.name, f"/{name}")
+
+
+def absolute_link(file, name, other):
+    file[name] = h5py.ExternalLink(str(other.absolute()), f"/{name}")
+
+
+def soft_link_to_it(file, name, other):
+    file["hidden/deep"] = h5py.ExternalLink(other.name, f"/{name}")
+    file[name] = h5py.SoftLink("/hidden/deep")
+
+
+def group_of_the_other(file, name, other):
+    file["group"] = h5py.ExternalLink(other.name, "/")
+    file[name] = h5py.SoftLink(f"/group/{name}")
+
+
+def external_dataset(file, name, other):
+    with h5py.File(other) as secret:
+        dataset = secret[name]
+        offset, shape, dtype = dataset.id.get_offset(), dataset.shape, dataset.dtype
+    size = int(np.prod(shape)) * dtype.itemsize
+    file.create_dataset(name, shape, dtype, external=[(str(other.absolute()), offset, size)])
+
+
+def virtual_dataset(file, name, other):
+    with h5py.File(other) as secret:
+        shape, dtype = secret[name].shape, secret[name].dtype
+    layout = h5py.VirtualLayout(shape, dtype)
+    layout[:] = h5py.VirtualSource(other.name, name, shape)
+    file.create_virtual_dataset(name, layout)
+
+
+WAYS = [external_link, absolute_link, soft_link_to_it, group_of_the_other, external_dataset, virtual_dataset]
+
+
+def vectors_of(path):
+    return read_embeddings(path).vectors
+
+
+def statistics_of(path):
+    return read_stat_server(path).stat1
+
+
+def arrays_of(path):
+    return read_arrays(path)["vectors"]
+
+
+def stored_of(path):
+    return np.asarray(stored_array(path, "vectors"))
+
+
+def scores_of(path):
+    return read_scores(path).values
+
+
+def transform_of(path):
+    return read_vbx_transform(path).lda
+
+
+def features_of(path):
+    return read_feature_file(path)["show"].cep
+
+
+def mixture_of(path):
+    return read_mixture(path).means
+
+
+IDS = np.array([b"u1", b"u2"])
+PLAIN = {"vectors": np.full((2, 3), SECRET), "ids": IDS, "speakers": IDS}
+READERS = [
+    (vectors_of, PLAIN, ["vectors", "ids"]),
+    (vectors_of, {"u1": np.full(3, SECRET), "u2": np.full(3, 1.0)}, ["u1"]),
+    (arrays_of, PLAIN, ["vectors"]),
+    (stored_of, PLAIN, ["vectors"]),
+    (
+        statistics_of,
+        {"modelset": IDS, "segset": IDS, "stat0": np.ones((2, 1), "f4"), "stat1": np.full((2, 3), SECRET, "f4")},
+        ["stat1", "modelset"],
+    ),
+    (
+        scores_of,
+        {"modelset": IDS, "segset": IDS, "score_mask": np.ones((2, 2), "i1"), "scores": np.full((2, 2), SECRET)},
+        ["scores", "segset"],
+    ),
+    (transform_of, {"mean1": np.ones(3), "mean2": np.ones(2), "lda": np.full((3, 2), SECRET)}, ["lda"]),
+    (features_of, {"show/cep": np.full((4, 3), SECRET, "f4"), "show/vad": np.ones(4, "i1")}, ["show/cep", "show/vad"]),
+    (
+        mixture_of,
+        {"w": np.ones(1), "mu": np.full((1, 2), SECRET), "invcov": np.ones((1, 2)), "cov_var_ctl": np.ones((1, 2))},
+        ["mu", "w"],
+    ),
+]
+CASES = [(read, arrays, name) for read, arrays, names in READERS for name in names]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("read", "arrays", "name"), CASES, ids=[f"{case[0].__name__} {case[2]}" for case in CASES])
+def test_arrays_of_other_files_are_never_returned(tmp_path, monkeypatch, way, read, arrays, name):
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("secret.h5", "w") as file:
+        for other, values in arrays.items():
+            file[other] = values
+    assert SECRET in read(Path("secret.h5"))
+    with h5py.File("given.h5", "w") as file:
+        for other, values in arrays.items():
+            if other != name:
+                file[other] = values
+        way(file, name, Path("secret.h5"))
+    with pytest.raises(DataError, match=r"(is a link to another file|refers to other files).*write all arrays"):
+        read(Path("given.h5"))
+
+
+def test_links_within_a_file_are_followed_and_cycles_end(tmp_path):
+    path = tmp_path / "e.h5"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["data"] = np.full((2, 3), 1.0)
+        file["vectors"] = h5py.SoftLink("/data")
+        file["group/self"] = file["/"]
+    assert read_arrays(path, "vectors")["vectors"].tolist() == [[1.0] * 3] * 2
+    for name, target in (("round", "/round"), ("one", "/two"), ("two", "/one"), ("up", "/group/../data")):
+        with h5py.File(path, "a") as file:
+            file[name] = h5py.SoftLink(target)
+        with pytest.raises(DataError, match="cannot be read as HDF5"):
+            read_arrays(path, name)

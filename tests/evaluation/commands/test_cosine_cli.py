@@ -51,7 +51,7 @@ def test_who_speaks_is_noted_where_nothing_says_it(folder):
     result = passes(*COMMAND, "--test", "kaldi")
     assert result.stdout == "2 scores -> scores.txt\n"
     assert read_scores("scores.txt").values == pytest.approx([1, 0.5**0.5])
-    assert result.stderr == "note: enrolled.npz has no speakers: each id counts as one\n"
+    assert result.stderr.endswith("note: enrolled.npz has no speakers: each id counts as one\n")
 
 
 def test_models_without_an_embedding_are_named(folder):

@@ -482,7 +482,7 @@ def test_vectors_that_say_nothing_are_told(tmp_path, monkeypatch, words, good, o
     sets |= {
         "equal": ([f"{name}-t" for name in ids], np.ones((24, 6))),
         "moved": (ids, vectors + 0.1),
-        "good": ([f"{name}-t" for name in ids], vectors),
+        "good": ([f"{name}-t" for name in ids], vectors + 0.1 * rng.standard_normal((24, 6))),
     }
     for name, (named, of_set) in sets.items():
         write_embeddings(f"{name}.npz", Embeddings(named, speakers, of_set))

@@ -8,6 +8,7 @@ import soundfile
 from command_lines import passes, refused, run
 
 from evaluation.challenges.rank_files import ASR, ASV_ANON, Section, write_rank_file
+from evaluation.utility import read_transcripts
 
 MAP = "--segment-speakers"
 
@@ -187,3 +188,87 @@ def test_every_bad_input_gets_one_clear_error(lists, monkeypatch, arguments, mes
     write(lists / "short", "a1 ONE TWO\n")
     done = refused(*arguments)
     assert any(part in done for part in message.split("|")), done
+
+
+@pytest.mark.parametrize("options", [[], ["--symmetric"], ["--calibrate", "none"], ["--calibrate", "pav"]])
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_similarity_of_one_file_given_several_times_is_told(tmp_path, options, share):
+    """Pairs of speakers may have no trial, and lines another order."""
+    draw = np.random.default_rng(3)
+    lines, shuffled, truth = [], [], []
+    for model in range(9):
+        for speaker in range(9):
+            if model == speaker or draw.random() < share:
+                same = "target" if model == speaker else "nontarget"
+                lines += [f"s{model} s{speaker}-u{take} {draw.normal(3 * (model == speaker)):.4f}\n" for take in "12"]
+                truth += [f"s{model} s{speaker}-u{take} {same}\n" for take in "12"]
+    shuffled = [lines[row] for row in draw.permutation(len(lines))]
+    other = [
+        f"{line.rsplit(' ', 1)[0]} {draw.normal(2 * (key.split()[2] == 'target')):.4f}\n"
+        for line, key in zip(lines, truth, strict=True)
+    ]
+    for name, content in (("a", lines), ("b", shuffled), ("c", other), ("key", truth)):
+        write(tmp_path / name, "".join(content))
+    given = ("-k", tmp_path / "key", "--speakers-by", "-", *options)
+    told = passes("similarity", "--original", tmp_path / "a", "--original-anonymised", tmp_path / "b", *given).output
+    assert "M_oo and M_oa are the same: was a file given twice?" in told
+    told = passes("similarity", "--original", tmp_path / "a", "--original-anonymised", tmp_path / "c", *given).output
+    assert "given twice" not in told
+
+
+# --- sclite's trn ----------------------------------------------------------------------------------------------------
+
+KALDI = {"a-1": "the cat sat", "a-2": "the dog ran", "b-1": ""}
+
+
+def as_kaldi(words):
+    return "".join(f"{name} {text}\n" for name, text in words.items())
+
+
+def as_trn(words):
+    return "".join(f"{text} ({name})\n" for name, text in words.items())
+
+
+@pytest.mark.parametrize("reference", [as_kaldi, as_trn])
+@pytest.mark.parametrize("recognised", [as_kaldi, as_trn])
+def test_words_before_their_ids_are_read(tmp_path, reference, recognised):
+    write(tmp_path / "ref", reference(KALDI))
+    write(tmp_path / "hyp", recognised(KALDI | {"a-1": "the cat mat"}))
+    told = passes("wer", "--ref", tmp_path / "ref", "--hyp", tmp_path / "hyp", "--bootstrap", 0, "--json", "-")
+    assert json.loads(told.stdout)["hyp"]["wer"]["value"] == pytest.approx(1 / 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("ref", as_trn(KALDI) + "c-1 some words\n", "3 of 4 lines end with an id of their own, as in sclite's trn"),
+        ("ref", as_trn(KALDI) + "again (a-1)\n", "3 of 4 lines end with an id of their own"),
+        ("ref.ctm", "a-1 1 0.00 0.31 the\na-2 1 0.00 0.20 the\n", "holds words with times"),
+        ("ref.stm", "a-1 1 a 0.00 0.31 <o> the\n", "holds words with times"),
+    ],
+)
+def test_forms_of_transcripts_that_are_not_read_are_refused(tmp_path, name, content, words):
+    write(tmp_path / name, content)
+    write(tmp_path / "hyp", as_kaldi(KALDI))
+    done = run("wer", "--ref", tmp_path / name, "--hyp", tmp_path / "hyp", "--bootstrap", 0)
+    assert done.exit_code == 2
+    assert words in done.output
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["u1 well (laughter)\nu2 so (cough)\n", "u1 one (2)\nu2 two\nu3 three\n", "u1 1 2 3.5 4 five\nu2 6 7 8 9\n"],
+)
+def test_brackets_and_numbers_among_words_are_words(tmp_path, lines):
+    write(tmp_path / "text", lines)
+    assert list(read_transcripts(tmp_path / "text")) == [line.split()[0] for line in lines.splitlines()]
+
+
+@pytest.mark.parametrize(("command", "options"), [("wer", ("--ref", "--hyp")), ("uar", ("--ref", "--predictions"))])
+def test_a_hypothesis_given_twice_is_told(tmp_path, command, options):
+    for name, second in (("ref", "glad"), ("one", "sad"), ("two", "sad"), ("three", "angry")):
+        write(tmp_path / name, f"a sad\nb {second}\n")
+    given = (command, options[0], tmp_path / "ref", options[1], tmp_path / "three", "--bootstrap", 0, options[1])
+    assert "given twice" not in passes(*given, tmp_path / "two").stderr
+    told = passes(*given, tmp_path / "two", options[1], tmp_path / "one").stderr
+    assert "two of three, two, one have the same content: was one file given twice?" in told

@@ -229,7 +229,11 @@ def test_real_x_vectors(shared, tmp_path):
         ({"vectors": VECTORS}, "ids not there"),
         ({"ids": IDS, "vectors": VECTORS.astype(int)}, "expected vectors (n, D) of floats, got int64 of shape (3, 3)"),
         ({"ids": IDS, "vectors": VECTORS[0]}, "expected vectors (n, D) of floats, got float32 of shape (3,)"),
-        ({"ids": [1, 2, 3], "vectors": VECTORS}, "expected ids of text, got int64 of shape (3,)"),
+        (
+            {"ids": [1.0, 2.0, 3.0], "vectors": VECTORS},
+            "ids of text or whole numbers, got float64 of shape (3,)",
+        ),
+        ({"ids": [True, False, True], "vectors": VECTORS}, "expected ids of text or whole numbers, got bool"),
         ({"ids": IDS[:2], "vectors": VECTORS}, "expected ids of 3 vectors, got shape (2,)"),
         ({"ids": ["a", "b", "a"], "vectors": VECTORS}, "ids of utterances: 'a' is repeated"),
         ({"ids": ["a", "", "c"], "vectors": VECTORS}, "expected ids of utterances to be strings that are not empty"),

@@ -396,3 +396,184 @@ def test_bad_values_are_told_with_their_file(tmp_path):
     ):
         with pytest.raises(DataError, match=message):
             cosine_scores(files[enrol], files[trial], trials)
+
+
+# --- an array for each utterance in HDF5 -----------------------------------------------------------------------------
+
+
+def tree(path, arrays):
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+    return path
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (1, 1, 3)])
+def test_a_dataset_for_each_utterance(tmp_path, shape):
+    arrays = {name: row.reshape(shape) for name, row in zip(IDS, VECTORS, strict=True)}
+    found = read_embeddings(tree(tmp_path / "e.h5", arrays))
+    assert found.ids.tolist() == found.speakers.tolist() == IDS
+    assert found.vectors.tolist() == VECTORS.tolist()
+
+
+@pytest.mark.parametrize(
+    ("paths", "ids"),
+    [
+        (["anna/u1", "anna/u3", "bert/u2"], ["u1", "u3", "u2"]),
+        (["anna/0", "anna/1", "bert/0"], ["anna/0", "anna/1", "bert/0"]),
+        (["anna/x/1.wav", "anna/y/1.wav", "bert/z/1.wav"], ["anna/x/1.wav", "anna/y/1.wav", "bert/z/1.wav"]),
+    ],
+)
+def test_groups_of_datasets_are_speakers(tmp_path, paths, ids):
+    found = read_embeddings(tree(tmp_path / "e.h5", dict(zip(paths, VECTORS, strict=True))))
+    assert found.ids.tolist() == ids
+    assert found.speakers.tolist() == ["anna", "anna", "bert"]
+    assert found.vectors.tolist() == VECTORS.tolist()
+
+
+def test_a_group_of_vectors_is_no_speaker(tmp_path):
+    arrays = {f"embeddings/{name}": row for name, row in zip(IDS, VECTORS, strict=True)}
+    assert read_embeddings(tree(tmp_path / "e.h5", arrays)).speakers.tolist() == IDS
+
+
+@pytest.mark.parametrize("name", ["embeddings", "arr_0"])
+def test_a_dictionary_alone_in_an_npz(tmp_path, name):
+    np.savez(tmp_path / "e.npz", **{name: np.array(dict(zip(IDS, VECTORS, strict=True)), object)})
+    found = read(tmp_path / "e.npz")
+    assert found.ids.tolist() == found.speakers.tolist() == IDS
+    assert found.vectors.tolist() == VECTORS.tolist()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({}, "vectors not there, but nothing"),
+        ({"bar": np.array([b"u1"]), "foo": VECTORS}, "vectors not there, but bar, foo"),
+        ({"u1": VECTORS[0], "u2": VECTORS[1, :2]}, r"got \(3,\) for u1 and \(2,\) for u2"),
+        ({"u1": np.array([1, 2])}, "vectors not there, but u1"),
+    ],
+)
+def test_hdf5_of_other_things(tmp_path, arrays, message):
+    with pytest.raises(DataError, match=message):
+        read_embeddings(tree(tmp_path / "e.h5", arrays))
+
+
+# --- arrays of objects, whole numbers, and several columns of a kind -------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["e.npy", "e.npz"])
+def test_arrays_of_objects_are_read_on_request_alone(tmp_path, name):
+    objects = {"e.npy": dict(zip(IDS, VECTORS, strict=True)), "e.npz": np.array(IDS, object)}[name]
+    if name == "e.npy":
+        np.save(tmp_path / name, objects)
+    else:
+        np.savez(tmp_path / name, vectors=VECTORS, ids=objects, speakers=np.array(SPEAKERS, object))
+    found = read(tmp_path / name)
+    assert found.ids.tolist() == IDS
+    assert found.vectors.tolist() == VECTORS.tolist()
+    with pytest.raises(DataError, match="allow_pickle=True reads plain ones without running them"):
+        read_embeddings(tmp_path / name)
+
+
+@pytest.mark.parametrize("save", ["npy", "npz"])
+def test_nothing_of_an_array_of_objects_is_run(tmp_path, save):
+    class Attack:
+        def __reduce__(self):
+            return Path.touch, (tmp_path / "ran",)
+
+    path = tmp_path / f"e.{save}"
+    hostile = np.array([Attack()], object)
+    np.save(path, hostile) if save == "npy" else np.savez(path, vectors=VECTORS, ids=hostile)
+    for allow_pickle in (True, False):
+        with pytest.raises(DataError, match=r"nothing of it was run|can carry programs"):
+            read_embeddings(path, allow_pickle=allow_pickle)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8])
+@pytest.mark.parametrize("extension", ["npz", "h5", "pkl"])
+def test_whole_numbers_as_ids_and_speakers_are_text(tmp_path, kind, extension):
+    columns = {"vectors": VECTORS, "ids": np.array([7, 8, 9], kind), "speakers": np.array([0, 1, 0], kind)}
+    path = tmp_path / f"e.{extension}"
+    if extension == "npz":
+        np.savez(path, **columns)
+    elif extension == "h5":
+        tree(path, columns)
+    else:
+        pickled(path, columns)
+    found = read(path)
+    assert found.ids.tolist() == ["7", "8", "9"]
+    assert found.speakers.tolist() == ["0", "1", "0"]
+
+
+@pytest.mark.parametrize("column", [[0.0, 1.0, 0.0], [True, False, True], [None, "a", "b"], [["a"], ["b"], ["a"]]])
+def test_speakers_of_other_types_are_refused(tmp_path, column):
+    with pytest.raises(DataError, match="expected speakers of text or whole numbers, got"):
+        read(pickled(tmp_path / "e.pkl", {"ids": IDS, "speakers": column, "vectors": VECTORS}))
+
+
+TWO = {
+    "vectors and embeddings": {"embeddings": VECTORS + 1},
+    "vectors and x": {"x": VECTORS[:, :2]},
+    "ids and utt_ids": {"utt_ids": np.array(IDS[::-1])},
+    "speakers and spk": {"spk": np.array(IDS)},
+}
+
+
+@pytest.mark.parametrize("extension", ["npz", "h5", "pkl", "folder"])
+@pytest.mark.parametrize("names", TWO)
+def test_two_columns_that_could_be_meant_are_refused(tmp_path, names, extension):
+    columns = {"vectors": VECTORS, "ids": np.array(IDS), "speakers": np.array(SPEAKERS)}
+    same = {"embedding": VECTORS, "utt": np.array(IDS), "spk_ids": np.array([4, 5, 4])}
+
+    def written(name, content):
+        path = tmp_path / f"{name}.{extension}"
+        if extension == "npz":
+            np.savez(path, **content)
+        elif extension == "h5":
+            tree(
+                path,
+                {name: array if array.dtype.kind in "fi" else array.astype("S") for name, array in content.items()},
+            )
+        elif extension == "pkl":
+            pickled(path, content)
+        else:
+            path.mkdir()
+            for column, array in content.items():
+                np.save(path / f"{column}.npy", array)
+        return path
+
+    assert read(written("same", columns | same)).speakers.tolist() == SPEAKERS
+    with pytest.raises(DataError, match=f"holds {names}, which differ"):
+        read(written("two", columns | TWO[names]))
+
+
+@pytest.mark.parametrize("version", ["5.0", "7.3"])
+def test_matlab_is_refused_with_a_way_that_works(tmp_path, version):
+    """In version 7.3, which is HDF5, arrays are transposed."""
+    path = tmp_path / "e.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["vectors"] = VECTORS
+    raw = bytearray(path.read_bytes())
+    raw[:128] = f"MATLAB {version} MAT-file".encode().ljust(128)
+    path.write_bytes(raw)
+    with pytest.raises(DataError, match=r"is a file of MATLAB.*scipy\.io\.loadmat"):
+        read_embeddings(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        (["vectors", "embeddings"], "vectors and embeddings"),
+        (["emb", "data"], "emb and data"),
+        (["a0", "a1", "b0", "b1"], "a0 and b0"),
+    ],
+)
+def test_two_columns_of_vectors_in_a_table_are_refused(tmp_path, header, names):
+    cells = [["[1 2]" if "0" not in "".join(header) else "1"] * len(header) for _ in IDS]
+    lines = [["id", *header], *([name, *row] for name, row in zip(IDS, cells, strict=True))]
+    (tmp_path / "e.csv").write_text("".join(",".join(line) + "\n" for line in lines))
+    with pytest.raises(DataError, match=f"holds {names}, which differ"):
+        read_embeddings(tmp_path / "e.csv")
+    (tmp_path / "f.csv").write_text("id,a0,a1,a2,b0,b1\nu1,1,2,3,4,5\nu2,2,3,4,5,6\n")
+    assert read_embeddings(tmp_path / "f.csv").vectors.tolist() == [[1, 2, 3], [2, 3, 4]]

@@ -389,7 +389,7 @@ def test_svg_keeps_its_shape_and_takes_names_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"\xff", r"results.json: expected JSON"),
+        (b"\xff", r"results.json:1: expected text in UTF-8"),
         (b"[1]", r"results.json: expected a JSON object, got list"),
         (b'{"format": 2}', r"results.json: expected results of format 1, got 2"),
         (b'{"format": 1, "conditions": [7]}', r"results.json: expected results of format 1 .* damaged"),

@@ -155,10 +155,14 @@ def test_speakers_that_are_not_in_all_matrices_are_left_out():
 
 def test_swapped_and_repeated_files_and_undefined_measures_are_noted():
     clear, blurred = (SimilarityMatrix(("a", "b"), np.array([[high, 0.1], [0.1, high]])) for high in (0.9, 0.5))
-    assert compare_voices({"oo": clear, "oa": blurred, "aa": blurred}).notes == ()
-    notes = compare_voices({"oo": blurred, "oa": clear, "aa": clear}).notes
+    other = SimilarityMatrix(("a", "b"), np.array([[0.6, 0.1], [0.1, 0.6]]))
+    assert compare_voices({"oo": clear, "oa": blurred, "aa": other}).notes == ()
+    clearer = SimilarityMatrix(("a", "b"), np.array([[0.95, 0.1], [0.1, 0.95]]))
+    notes = compare_voices({"oo": blurred, "oa": clear, "aa": clearer}).notes
     assert [note.rpartition(": ")[2] for note in notes] == ["were the files swapped?", "were files swapped?"]
-    assert compare_voices({"oo": clear, "aa": clear}).notes == ("M_oo and M_aa are the same: was a file given twice?",)
+    twice = "M_{} and M_{} are the same: was a file given twice?"
+    assert compare_voices({"oo": clear, "aa": clear}).notes == (twice.format("oo", "aa"),)
+    assert compare_voices({"oo": clear, "oa": blurred, "aa": blurred}).notes == (twice.format("oa", "aa"),)
     alike, apart = (SimilarityMatrix(("a", "b"), cells) for cells in (np.full((2, 2), 0.5), np.eye(2)))
     undefined, infinite = compare_voices({"oo": alike, "aa": apart}), compare_voices({"oo": apart, "aa": alike})
     assert np.isnan(undefined.gain.value)

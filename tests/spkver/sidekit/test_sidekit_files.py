@@ -339,7 +339,7 @@ class Evil:
     ("content", "message"),
     [
         ((Evil(), 1.0), "which is no part of plain data: nothing of it was run"),
-        ((np.array([Path("a")], dtype=object), 1.0), "an array of 'O8', expected numbers or text"),
+        ((np.array([Path("a")], dtype=object), 1.0), "which is no part of plain data: nothing of it was run"),
         ((np.ones(3, dtype=int), 1.0), "an array of 'i8', expected floats"),
         ((np.ones((3, 2)), 1.0), r"expected a finite vector and a finite float, found \(3, 2\)"),
         ((np.array([1.0, np.nan]), 1.0), "expected a finite vector"),

@@ -1,0 +1,114 @@
+"""Recordings that come again under another id: their vectors have one direction but for rounding.
+
+A user who copies, renames, scales or prints vectors, or stores them in another type, changes their ids, lengths and
+last digits, not their directions. Two recordings of one speaker are far from that: they differ by a large part of what
+two speakers differ by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.trials import factorise
+from spkbase.work import chunk_bounds, one_blas_thread
+
+_ROWS = 1 << 13
+_ROUNDED = 7e-3  # more than float16, bfloat16 or three decimals change in a vector of length 1
+_EXACT = 1e-7  # more than float32 changes
+_SHARE = 0.05  # of the distance between two recordings of a speaker
+_LEAST_DIMENSIONS = 16  # in fewer, different recordings may be as close as rounding
+_SAMPLE = 2000
+_DIRECTIONS = 8
+_JITTER = 1e-9
+_SLACK = 1.5  # projections lengthen a distance a little
+
+
+def find_copies(
+    vectors: NDArray[np.floating], known: NDArray[np.floating] | None, tolerance: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find the vectors that have the direction of a known one but for rounding, in time n log n.
+
+    Parameters
+    ----------
+    vectors, known : ndarray of a floating type of shape (n, D) and (m, D)
+        May be mapped. None: copies of other rows of `vectors` are sought.
+    tolerance : float
+        Largest distance of copies, scaled to length 1; see `rounding`.
+
+    Returns
+    -------
+    rows, originals : ndarray of int of shape (c,)
+        The copies, and the row of `known` that each is nearest to.
+
+    Notes
+    -----
+    Neighbours are sought among projections on 8 random directions, which keep distances but for about 25 %; they are
+    copies if the vectors themselves are as close.
+
+    Examples
+    --------
+    >>> spoken = np.random.default_rng(0).standard_normal((3, 50))
+    >>> find_copies(2 * spoken[1:].astype(np.float16), spoken, 0.007)
+    (array([0, 1]), array([1, 2]))
+    """
+    from scipy.spatial import KDTree
+
+    places, rank = _project(vectors), 1
+    if known is None:
+        tree, rank = KDTree(places), 2  # each is the nearest to itself
+    else:
+        tree = KDTree(_project(known))
+    _, neighbours = tree.query(places, [rank], eps=1.0, distance_upper_bound=tolerance)
+    nearest = np.ravel(neighbours)
+    rows = np.flatnonzero(nearest < tree.n)
+    originals = nearest[rows]
+    others = vectors if known is None else known
+    apart = np.concatenate([np.empty(0), *_distances(vectors, rows, others, originals)])
+    close = apart <= _SLACK * tolerance
+    return rows[close], originals[close]
+
+
+def rounding(vectors: NDArray[np.floating], speakers: NDArray[np.object_]) -> float:
+    """Return the largest distance of two vectors of length 1 that counts as rounding.
+
+    It is far below the distance of two utterances of a speaker, shape (n,), or of any two if each speaker has one.
+    """
+    order = np.argsort(factorise(speakers)[1], kind="stable")[:_SAMPLE]
+    apart = np.linalg.norm(np.diff(_unit(vectors[order]), axis=0), axis=1)
+    within = apart[speakers[order[1:]] == speakers[order[:-1]]]
+    if vectors.shape[1] < _LEAST_DIMENSIONS:
+        return _EXACT
+    if not len(apart):
+        return _ROUNDED
+    usual = np.quantile(within if len(within) else apart, 0.75)
+    return max(_EXACT, min(_ROUNDED, _SHARE * float(usual)))
+
+
+def _distances(
+    vectors: NDArray[np.floating], rows: NDArray[np.int64], others: NDArray[np.floating], originals: NDArray[np.int64]
+) -> Iterator[NDArray[np.float64]]:
+    """Yield the distances of pairs of vectors, scaled to length 1, a block at a time."""
+    for start, stop in chunk_bounds(len(rows), _ROWS):
+        difference = _unit(vectors[rows[start:stop]]) - _unit(others[originals[start:stop]])
+        yield np.linalg.norm(difference, axis=1)
+
+
+@one_blas_thread()
+def _project(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Project unit vectors on random directions; equal ones are set apart a little, which the tree needs."""
+    generator = np.random.default_rng(0)
+    directions = generator.standard_normal((vectors.shape[1], _DIRECTIONS)) / _DIRECTIONS**0.5
+    blocks = [_unit(vectors[start:stop]) @ directions for start, stop in chunk_bounds(len(vectors), _ROWS)]
+    places = np.concatenate(blocks)
+    noise = generator.standard_normal(places.shape)
+    return np.where(np.isfinite(places), places + _JITTER * noise, noise)
+
+
+def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Scale vectors to length 1; those without a direction become NaN."""
+    vectors = np.asarray(vectors, np.float64)
+    with np.errstate(all="ignore"):
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
