@@ -36,6 +36,7 @@ LAYERS = {
         ["commands"],
     ],
     "spkver": [
+        ["streams"],
         ["idmap", "audio"],
         ["sidekit", "datadir"],
         ["features", "corpora"],

@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import soundfile
 from numpy.typing import NDArray
 
-from spkbase.errors import few
+from spkbase.errors import DataError, few
 from spkbase.files import load_json, write_json
 from spkbase.runs import Run
 from spkbase.work import Work, one_blas_thread
-from spkver.audio import doubtful_recordings, read_audio
+from spkver.audio import doubtful_recordings, open_audio, read_audio
 from spkver.datadir import DataDir
 from spkver.features import PRESETS, FeatureConfig, mfcc
 from spkver.voiceprivacy.sets import Sets, stamp_of
@@ -145,7 +144,7 @@ def file_tags(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     found = []
     for twin in sets.twins.values():
         for utterance in spaced(sorted(twin.recordings)):
-            with suppress(soundfile.LibsndfileError, OSError), soundfile.SoundFile(twin.recordings[utterance]) as file:
+            with suppress(DataError), open_audio(twin.recordings[utterance]) as file:
                 tags = [tag for tag, words in file.copy_metadata().items() if twin.speakers[utterance] in words]
                 found += [f"{twin.name}/{utterance}, {tag}" for tag in tags]
     if found:
@@ -158,10 +157,12 @@ def hidden_speech(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     found = []
     for name, twin in sets.twins.items():
         for utterance in spaced(sorted(twin.recordings)):
-            with suppress(soundfile.LibsndfileError, OSError):
-                before, after = (soundfile.info(side.recordings[utterance]) for side in (sets.original[name], twin))
-                if after.samplerate > before.samplerate or _BITS.get(after.subtype, 16) > _BITS.get(before.subtype, 16):
-                    found.append(f"{twin.name}/{utterance}, {after.subtype} at {after.samplerate} Hz")
+            before, after = sets.original[name].recordings[utterance], twin.recordings[utterance]
+            with suppress(DataError), open_audio(before) as original, open_audio(after) as anonymised:
+                more_bits = _BITS.get(anonymised.subtype, 16) > _BITS.get(original.subtype, 16)
+                if more_bits or anonymised.samplerate > original.samplerate:
+                    rate = anonymised.samplerate
+                    found.append(f"{twin.name}/{utterance}, {anonymised.subtype} at {rate} Hz")
     if found:
         text = f"{len(found)} anonymised files have more bits or a higher sampling rate than their originals"
         text += f" ({few(found)}). Attackers do not look for original speech there: convert the files."
