@@ -45,7 +45,14 @@ class DataError(SpkverError, ValueError):
         The line, from 1.
     remedy : str, optional
         How to correct it.
+
+    Attributes
+    ----------
+    parts : tuple of DataError
+        The problems, if it reports several.
     """
+
+    parts: tuple[DataError, ...] = ()
 
     def __init__(
         self, text: str, *, file: str | Path | None = None, line: int | None = None, remedy: str | None = None
@@ -117,8 +124,8 @@ class Problems:
         self.errors.append(DataError(text, file=self.file if file is None else file, line=line, remedy=remedy))
 
     def note(self, error: DataError) -> None:
-        """Note a problem that was caught."""
-        self.errors.append(error)
+        """Note a problem that was caught, or each of several that it reports."""
+        self.errors.extend(error.parts or [error])
 
     @contextmanager
     def noted(self, before: str = "") -> Iterator[None]:
@@ -126,7 +133,8 @@ class Problems:
         try:
             yield
         except DataError as error:
-            self.errors.append(type(error)(before + error.text, file=error.file, line=error.line, remedy=error.remedy))
+            for part in error.parts or [error]:
+                self.errors.append(type(part)(before + part.text, file=part.file, line=part.line, remedy=part.remedy))
 
     def sift(self, outcomes: Iterable[tuple[Name, Value | DataError]]) -> dict[Name, Value]:
         """Note the errors among the named outcomes of `caught`; return the others."""
@@ -152,7 +160,9 @@ class Problems:
         lines = [f"  {error}" for error in errors[:_MAX_SHOWN]]
         if len(errors) > _MAX_SHOWN:
             lines.append(f"  ... and {len(errors) - _MAX_SHOWN} more")
-        raise (kind or DataError)("\n".join([f"{len(errors)} problems:", *lines]))
+        several = (kind or DataError)("\n".join([f"{len(errors)} problems:", *lines]))
+        several.parts = tuple(errors)
+        raise several
 
 
 def _by_cause(errors: Sequence[DataError]) -> list[DataError]:

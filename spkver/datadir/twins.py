@@ -81,15 +81,15 @@ def check_twin(
 def _contents(path: Path) -> tuple[float, str | None]:
     """Duration, and a digest of length and middle, or of all where that is silent; None for silence."""
     header = audio_header(path)
-    part = _samples(path, max(0, header.n_samples // 2 - _PART // 2), _PART)
+    part = read_part(path, max(0, header.n_samples // 2 - _PART // 2), _PART)
     if _is_silent(part):
-        part = _samples(path, 0, header.n_samples)
+        part = read_part(path, 0, header.n_samples)
         if _is_silent(part):
             return header.seconds, None
     return header.seconds, sha256(header.n_samples.to_bytes(8, "little") + part.tobytes()).hexdigest()
 
 
-def _samples(path: Path, start: int, count: int) -> NDArray[np.int16]:
+def read_part(path: Path, start: int, count: int) -> NDArray[np.int16]:
     """Some samples of the first channel, as 16-bit integers."""
     try:
         with open_audio(path) as file:

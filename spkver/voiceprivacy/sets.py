@@ -32,7 +32,6 @@ POOLED = "all"  # all speakers; also used for cross-sex trial lists
 
 _TRIALS = re.compile(r"(?P<stem>.+)_trials_(?P<list>f|m|mixed)(?P<subset>_common)?")
 _PART = re.compile(r"_(test|dev)$")
-_HEADER = re.compile(r"\d+ problems:")
 
 
 @dataclass(frozen=True)
@@ -318,13 +317,9 @@ def read_sets(
 
 @contextmanager
 def noted_each(problems: Problems) -> Iterator[None]:
-    """Note the error of the block; an error that lists several problems is split, so that lists do not nest."""
-    try:
+    """Note the error of the block, or each of several that it reports."""
+    with problems.noted():
         yield
-    except DataError as error:
-        lines = str(error).splitlines()
-        several = _HEADER.fullmatch(lines[0])
-        problems.errors += [DataError(line.strip()) for line in lines[1:]] if several else [error]
 
 
 def pooled_key(keys: Iterable[Key]) -> Key:
