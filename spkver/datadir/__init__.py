@@ -5,6 +5,7 @@ from spkver.datadir.directory import (
     check_ids,
     enrolment,
     unfit_id,
+    wav_file,
     with_versions,
     without_labels,
     write_datadir,

@@ -24,7 +24,7 @@ from spkbase.runs import Run
 from spkbase.work import Work, one_blas_thread
 from spkver.audio import doubtful_recordings, open_audio, read_audio
 from spkver.datadir import DataDir, copies, fingerprints_of
-from spkver.features import PRESETS, FeatureConfig, mfcc
+from spkver.features import FeatureConfig, mfcc
 from spkver.voiceprivacy.sets import Sets, stamp_of
 
 logger = logging.getLogger(__name__)
@@ -318,7 +318,7 @@ def _described(path: Path) -> tuple[NDArray[np.floating], ...]:
 
 def _sequence(path: Path) -> NDArray[np.float32]:
     """Return the normalised cepstra of a recording in parts of equal length, see `Description`."""
-    config = FeatureConfig(**PRESETS["telephone"])  # type: ignore[arg-type]
+    config = FeatureConfig(preset="telephone")
     samples = read_audio(path, rate=config.rate, resample=True, channel=0, dtype="float64").samples
     cepstra, energy = mfcc(np.pad(samples, (0, max(0, config.min_samples - len(samples)))), config)
     cepstra = cepstra[energy > np.quantile(energy, 0.95) - _PAUSE]
