@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import re
 import stat
 import struct
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,6 +36,7 @@ from numpy.typing import NDArray
 from spkbase.errors import DataError, Problems, caught, few
 from spkbase.files import atomic_path, check_data
 from spkbase.work import Work
+from spkver.streams import Mp3Stream, counting_frame, mp3_stream, ogg_stream, silent_decoder, tag_size
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +52,22 @@ _SPHERE = b"NIST_1A\n"
 _SHAPE = ("sample_rate", "channel_count", "sample_count")
 _MAX_SPHERE_HEADER = 1 << 20
 _COPY_AGAIN = "copy the file again from its source"
-_WAV, _MAGIC = (b"RIFF", b"RIFX", b"RF64"), (b"RIFF", b"RIFX", b"RF64", b"fLaC", b"OggS")
-_MP3 = re.compile(rb"ID3|\xff[\xe2\xe3\xf2\xf3\xfa\xfb]")  # a tag, or the first frame of layer III
+_WAV = (b"RIFF", b"RIFX", b"RF64")
+_MP3 = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]")  # the first frame of layer III
+# beginnings of a second recording, behind the first one, which is all that libsndfile reads
+_SECOND = {
+    "WAV": re.compile(rb"RIFF....WAVEfmt ", re.DOTALL),
+    "FLAC": re.compile(rb"fLaC[\x00\x80]\x00\x00\x22"),
+    "NIST": re.compile(rb"NIST_1A\n +\d+\n"),
+}
+_BLOCK = 1 << 14  # bytes; libFLAC reads half as many at once
+# what the decoder raises about files that it cannot read, beside its own errors
+_FAILURES = (soundfile.SoundFileError, OSError, ValueError, TypeError, ArithmeticError, AssertionError, MemoryError)
+_IN_WORDS = {
+    "Internal error : SF_INFO struct incomplete": "its header states no sampling rate, channels, samples or encoding",
+    "File contains data in an unimplemented format": "its encoding is unknown, or its header is damaged",
+    "File contains data in an unknown format": "its encoding is unknown, or its header is damaged",
+}
 _LOUDEST = 16.0  # times full scale; louder floating-point samples are integers that were not scaled
 _LEAST_RATE = 1000  # Hz; a header with less is damaged, and to resample from it would take all memory
 _HIGHEST, _CLIPPED, _LOUD = 0.999, 0.001, 0.1  # of the peak; the share of samples above that clipping makes; its level
@@ -105,10 +121,10 @@ def audio_header(path: str | Path) -> AudioHeader:
         not installed.
     """
     path = Path(path)
-    sphere = _check_file(path)
+    sphere, mp3 = _check_file(path)
     if "shorten" in sphere.get("sample_coding", ""):
         return AudioHeader(*_shorten_shape(path, sphere))
-    with _open(path) as file:
+    with _opened(path, mp3) as file:
         promised = _number(path, sphere, "sample_count") if "sample_count" in sphere else file.frames
         return _checked_header(path, file, min(file.frames, promised))
 
@@ -241,21 +257,21 @@ def read_audio(
     path = Path(path)
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64', not {dtype!r}")
-    sphere = _check_file(path)
+    sphere, mp3 = _check_file(path)
     if "shorten" in sphere.get("sample_coding", ""):
         found_rate = _shorten_shape(path, sphere)[0]
+        _check_single(path, "NIST", start=len(_SPHERE))
         frames = _read_shorten(path, sphere).astype(dtype) / np.dtype(dtype).type(32768)
     else:
-        with _open(path) as file:
-            try:
-                frames = file.read(dtype=dtype, always_2d=True)
-            except (soundfile.LibsndfileError, OSError, MemoryError) as error:  # the header may promise too much
-                raise DataError(f"cut off or damaged: {_reason(error)}", file=path, remedy=_COPY_AGAIN) from error
+        with _opened(path, mp3) as file:
+            frames = file.read(file.frames, dtype=dtype, always_2d=True)  # the number, since some codecs cannot seek
             if len(frames) < file.frames:
                 raise _cut_off(path, file.frames, len(frames), "samples")
             if "sample_count" in sphere:
                 frames = frames[: _number(path, sphere, "sample_count")]
             found_rate = _checked_header(path, file, len(frames)).rate
+            if file.format == "FLAC":  # the decoder has not read beyond the block after the last sample
+                _check_single(path, "FLAC", start=os.lseek(file.name, 0, os.SEEK_CUR) - _BLOCK)
     n_channels = frames.shape[1]
     if channel is None and n_channels > 1:
         remedy = f"choose one with channel=0 to channel={n_channels - 1}"
@@ -281,6 +297,21 @@ def read_audio(
     if not len(resampled):
         raise DataError(f"too short to be resampled: {len(samples)} samples", file=path, remedy="leave the file out")
     return Audio(resampled, rate)
+
+
+@contextmanager
+def open_audio(path: str | Path) -> Iterator[soundfile.SoundFile]:
+    """Open a file to read some of its samples or its tags; SPHERE files compressed with shorten cannot be opened.
+
+    Raises
+    ------
+    DataError
+        As `audio_header`, and for what the decoder raises in the block.
+    """
+    path = Path(path)
+    _, mp3 = _check_file(path)
+    with _opened(path, mp3) as file:
+        yield file
 
 
 def write_audio(path: str | Path, samples: NDArray[Any], rate: int) -> None:
@@ -332,7 +363,7 @@ def _usable(path: Path) -> Path:
     header = audio_header(path)
     if header.seconds < _SHORTEST:
         raise DataError(f"shorter than {_SHORTEST:g} s: {header.seconds:.3f} s", file=path, remedy=remedy)
-    with suppress(DataError, soundfile.LibsndfileError, OSError), _open(path) as file:  # else it is read whole
+    with suppress(DataError), open_audio(path) as file:  # else it is read whole
         file.seek(max(0, header.n_samples // 2 - _PART // 2))
         if file.read(_PART).any():
             return path
@@ -353,19 +384,31 @@ def _doubt(path: Path) -> str:
     return "far too quiet (no sample above -50 dB of full scale)" if peak < _QUIET else ""
 
 
-def _open(path: Path) -> soundfile.SoundFile:
-    try:
-        file = soundfile.SoundFile(str(path))
-    except (soundfile.LibsndfileError, OSError) as error:
-        raise _unreadable(path, error) from error
-    if file.format not in _FORMATS:
-        file.close()
-        raise _unreadable(path, f"its format is {file.format}")
-    if file.frames >= _UNKNOWN_FRAMES:  # libsndfile cannot read such a file to its end
-        file.close()
-        text = "FLAC header without the number of samples, as written to a pipe"
-        raise DataError(text, file=path, remedy="decode and encode it again into a file")
-    return file
+@contextmanager
+def _opened(path: Path, mp3: Mp3Stream | None) -> Iterator[soundfile.SoundFile]:
+    """Open a checked file; whatever its decoder raises, here or in the block, becomes a DataError."""
+    with ExitStack() as stack:
+        if mp3 is not None:
+            stack.enter_context(silent_decoder())
+        try:
+            handle = stack.enter_context(path.open("rb"))
+            file = stack.enter_context(soundfile.SoundFile(handle.fileno(), closefd=False))
+            if mp3 is not None and mp3.promised is None and file.frames != mp3.n_samples:  # an estimate
+                content = path.read_bytes()[mp3.frames[0].start :]
+                file = stack.enter_context(soundfile.SoundFile(io.BytesIO(counting_frame(mp3) + content)))
+        except _FAILURES as error:
+            raise _unreadable(path, error) from error
+        if file.format not in _FORMATS:
+            raise _unreadable(path, f"its format is {file.format}")
+        if file.frames >= _UNKNOWN_FRAMES:  # libsndfile cannot read such a file to its end
+            text = "FLAC header without the number of samples, as written to a pipe"
+            raise DataError(text, file=path, remedy="decode and encode it again into a file")
+        try:
+            yield file
+        except DataError:
+            raise
+        except _FAILURES as error:  # the header may promise too much
+            raise DataError(f"cut off or damaged: {_reason(error)}", file=path, remedy=_COPY_AGAIN) from error
 
 
 def _checked_header(path: Path, file: soundfile.SoundFile, n_samples: int) -> AudioHeader:
@@ -384,12 +427,13 @@ def _unreadable(path: Path, reason: object) -> DataError:
 
 
 def _reason(error: object) -> str:
-    text = getattr(error, "error_string", None) or str(error)
-    return text.removeprefix("Error : ").rstrip(".")
+    text = getattr(error, "error_string", None) or str(error) or type(error).__name__
+    text = text.removeprefix("Error : ").rstrip(".")
+    return _IN_WORDS.get(text, text)
 
 
-def _check_file(path: Path) -> dict[str, str]:
-    """Check that the file is as long as its header says; return the fields of a SPHERE header, else nothing."""
+def _check_file(path: Path) -> tuple[dict[str, str], Mp3Stream | None]:
+    """Check that the file is as long as its header says; return the fields of a SPHERE header and the frames of MP3."""
     if path.suffix.lower() == ".raw":  # libsndfile would believe the name
         raise DataError("headerless audio cannot be read", file=path, remedy="convert it to WAV, FLAC or SPHERE")
     try:
@@ -401,16 +445,64 @@ def _check_file(path: Path) -> dict[str, str]:
         with path.open("rb") as handle:
             magic = handle.read(8)
             if magic == _SPHERE:
-                return _read_sphere_header(path, handle, status.st_size)
-            if magic[:4] not in _MAGIC and not _MP3.match(magic):  # libsndfile would try its many other formats on it
-                raise _unreadable(path, f"it begins with {magic[:4]!r}")
+                return _read_sphere_header(path, handle, status.st_size), None
             if magic[:4] in _WAV:
                 _check_wav(path, handle, magic[:4], status.st_size)
+            elif magic[:4] == b"OggS":
+                _check_ogg(path)
+            elif magic[:3] == b"ID3" or _MP3.match(magic):
+                return {}, _checked_mp3(path)
+            elif magic[:4] != b"fLaC":  # libsndfile would try its many other formats on it
+                raise _unreadable(path, f"it begins with {magic[:4]!r}")
     except FileNotFoundError as error:
         raise DataError("no such file", file=path, remedy="check the list and the folder it points to") from error
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check its rights") from error
-    return {}
+    return {}, None
+
+
+def _checked_mp3(path: Path) -> Mp3Stream | None:
+    """Check that an MP3 file holds as many frames as its header says; None for another format behind an ID3 tag."""
+    content = path.read_bytes()
+    start = 0
+    while content.startswith(b"ID3", start) and tag_size(content[start : start + 10]):
+        start += tag_size(content[start : start + 10])
+    if content[start : start + 4] in (*_WAV, b"fLaC"):
+        return None
+    stream = mp3_stream(content, start)
+    if not stream.frames:
+        raise _unreadable(path, "it holds no frames of MP3 (layer III)")
+    n_frames = len(stream.frames)
+    if stream.promised is not None and n_frames < stream.promised - 1:  # encoders differ by one
+        raise _cut_off(path, stream.promised, n_frames, "MP3 frames")
+    kinds = {frame.kind for frame in stream.frames}
+    if len(kinds) > 1 or (stream.promised is not None and n_frames > stream.promised + 1):
+        raise _joined(path)
+    return stream
+
+
+def _check_ogg(path: Path) -> None:
+    stream = ogg_stream(path.read_bytes())
+    if stream.is_joined:
+        raise _joined(path)
+    if not stream.is_whole:
+        text = "cut off: the last page of the Ogg stream is not there"
+        raise DataError(text, file=path, remedy=_COPY_AGAIN)
+
+
+def _check_single(path: Path, kind: str, start: int) -> None:
+    """Search for the beginning of another recording from byte `start` on, at least from behind the first beginning."""
+    with path.open("rb") as handle:
+        first = tag_size(handle.read(10)) + len(_SPHERE)
+        handle.seek(max(start, first))
+        if _SECOND[kind].search(handle.read()):
+            raise _joined(path)
+
+
+def _joined(path: Path) -> DataError:
+    """Return the error of a file in which several recordings follow each other."""
+    text = "holds several recordings, one behind the other, of which decoders read only the first"
+    return DataError(text, file=path, remedy="write each to a file of its own")
 
 
 def _check_wav(path: Path, handle: BinaryIO, magic: bytes, size: int) -> None:
@@ -427,6 +519,7 @@ def _check_wav(path: Path, handle: BinaryIO, magic: bytes, size: int) -> None:
             if length == 0xFFFFFFFF and large is not None:
                 length = large
             elif length >= _UNKNOWN_WAV_SIZE:
+                _check_single(path, "WAV", start=position)
                 return
             if length > size - position:
                 raise _cut_off(path, length, size - position, "bytes of samples")
@@ -444,10 +537,20 @@ def _check_rest(path: Path, handle: BinaryIO, order: str, position: int, size: i
     while position + 8 <= size:
         handle.seek(position)
         name, length = struct.unpack(f"{order}4sI", handle.read(8))
+        if name in _WAV:
+            raise _joined(path)
+        if name == b"data":
+            text = "has two chunks of samples, expected one"
+            raise DataError(text, file=path, remedy="write the file again from its source")
         position += 8 + length + length % 2
         if not (name.isascii() and name.decode("ascii").isprintable()) or position > size + 1:
             break
         end = position
+    _check_end(path, handle, end, size)
+
+
+def _check_end(path: Path, handle: BinaryIO, end: int, size: int) -> None:
+    """Check that the bytes after the last chunk are few or zero."""
     if size - end > _TAG:
         handle.seek(end)
         if any(handle.read(size - end)):
@@ -486,6 +589,10 @@ def _read_sphere_header(path: Path, handle: BinaryIO, size: int) -> dict[str, st
         promised *= _number(path, fields, "channel_count") if "channel_count" in fields else 1
         if promised > size - header_size:
             raise _cut_off(path, promised, size - header_size, "bytes of samples")
+        handle.seek(header_size + promised)
+        if handle.read(len(_SPHERE)) == _SPHERE:
+            raise _joined(path)
+        _check_end(path, handle, header_size + promised, size)
     return fields
 
 

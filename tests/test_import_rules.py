@@ -38,6 +38,7 @@ LAYERS = {
         ["commands"],
     ],
     "spkver": [
+        ["streams"],
         ["idmap", "audio"],
         ["sidekit", "datadir"],
         ["features", "corpora"],

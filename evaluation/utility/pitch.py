@@ -278,8 +278,9 @@ def _compare(pair: tuple[Path, Path], track: Tracker, convention: Convention) ->
     tracks = []
     for path in pair:
         try:
-            with errors_of(path):
-                tracks.append(track(*soundfile.read(str(path), dtype="float64")))
+            with errors_of(path), soundfile.SoundFile(str(path)) as file:
+                samples = file.read(file.frames, dtype="float64")  # the number, since some codecs cannot seek
+                tracks.append(track(samples, file.samplerate))
         except (soundfile.LibsndfileError, OSError) as error:
             text, remedy = f"not readable as audio: {error}", "give WAV, FLAC or SPHERE"
             raise DataError(text, file=path, remedy=remedy) from error

@@ -47,7 +47,7 @@ from spkver.anonymization.anonymizers import (
 )
 from spkver.anonymization.mcadams_coefficient import turn_poles
 from spkver.audio import check_headers, read_audio, write_audio
-from spkver.datadir import DataDir, check_ids, unfit_id, write_datadir
+from spkver.datadir import DataDir, check_ids, unfit_id, wav_file, write_datadir
 
 logger = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ def progress(folder: str | Path) -> tuple[int, int] | None:
     if not isinstance(record.get("utterances"), int):
         return None
     made = (name for name, entry in record["files"].items() if entry.get("made_by") == record.get("made_by"))
-    done = sum(_is_as_stamped(_output(folder, name), record["files"][name]["output"]) for name in made)
+    done = sum(_is_as_stamped(wav_file(folder, name), record["files"][name]["output"]) for name in made)
     return done, record["utterances"]
 
 
@@ -183,7 +183,7 @@ def make_twin(
     """
     _check_target(source, target)
     check_ids(source.recordings, source.path)
-    tasks = [Task(name, path, _output(target, name), streams[name]) for name, path in source.recordings.items()]
+    tasks = [Task(name, path, wav_file(target, name), streams[name]) for name, path in source.recordings.items()]
     if own := [one.utterance for one in tasks if one.target.exists() and one.target.resolve() == one.source.resolve()]:
         text = f"{len(own)} recordings of {source.path} would be replaced: {few(own)}"
         raise DataError(text, file=target, remedy="choose another suffix or folder")
@@ -209,7 +209,7 @@ def make_twin(
         else:
             logger.debug("%s: all %d utterances are up to date in %s", source.name, len(tasks), target)
         for utterance in record["files"].keys() - source.recordings.keys():
-            _output(target, utterance).unlink(missing_ok=True)
+            wav_file(target, utterance).unlink(missing_ok=True)
             del record["files"][utterance]
         kinds = [len({one[side]["sha256"] for one in record["files"].values()}) for side in ("source", "output")]
         if kinds[1] < kinds[0]:
@@ -275,10 +275,6 @@ def undo_datadir(
     header = {"anonymizer": {"name": f"the inverse of {anonymizer}"}, "version": __version__, "made_by": made_by}
     undo = partial(_undo, anonymizer=anonymizer)
     return make_twin(source, Path(target), streams, header, undo, jobs=jobs, force=force)
-
-
-def _output(target: Path, utterance: str) -> Path:
-    return target / "wav" / f"{utterance}.wav"
 
 
 def _check_target(source: DataDir, target: Path) -> None:

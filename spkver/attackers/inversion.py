@@ -33,7 +33,7 @@ from spkver.attackers import lists, warping
 from spkver.attackers.pieces import whole_name
 from spkver.attackers.protocol import TrainingSet
 from spkver.audio import read_audio
-from spkver.datadir import DataDir
+from spkver.datadir import DataDir, wav_file
 
 VERSION = 4
 """Version of this method; scores of other versions are not reused."""
@@ -241,7 +241,7 @@ class Inversion:
                 found = self._of_background(directory)
             if found is None:
                 folder = self.run.path(f"data/{self._label(directory)}-inverted")
-                recordings = {name: folder / "wav" / f"{name}.wav" for name in directory.recordings}
+                recordings = {name: wav_file(folder, name) for name in directory.recordings}
                 found = replace(directory, path=folder, recordings=recordings)
                 self._sources[folder] = *key, None
             self._planned[key] = found
@@ -254,7 +254,7 @@ class Inversion:
         for place in range(1, NUMBERS + 1):
             number = low + (high - low) * (place - 0.5) / NUMBERS
             folder = self.run.path(f"data/{self._label(tested)}-reversed{place}")
-            recordings = {name: folder / "wav" / f"{name}.wav" for name in tested.recordings}
+            recordings = {name: wav_file(folder, name) for name in tested.recordings}
             found.append(replace(tested, path=folder, recordings=recordings))
             self._sources[folder] = tested, True, number
         return tuple(found)

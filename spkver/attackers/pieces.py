@@ -21,7 +21,7 @@ from spkbase.files import load_json, make_folder, write_json
 from spkbase.runs import Run
 from spkbase.work import Work
 from spkver.audio import audio_header, read_audio, write_audio
-from spkver.datadir import DataDir, write_datadir
+from spkver.datadir import DataDir, wav_file, write_datadir
 
 PIECES = 2
 ENDING = "-pieces"
@@ -63,7 +63,7 @@ def pieces_of(source: DataDir, counts: Mapping[str, int], folder: Path) -> DataD
         for utterance, speaker in sorted(source.speakers.items())
         for number in range(1, 1 + counts[utterance])
     }
-    recordings = {piece: folder / "wav" / f"{piece}.wav" for piece in owners}
+    recordings = {piece: wav_file(folder, piece) for piece in owners}
     return replace(source, path=folder, recordings=recordings, speakers=owners, enrolls=None, trials=None)
 
 
@@ -114,7 +114,7 @@ def _cut(task: tuple[str, Path, int], *, folder: Path) -> DataError | None:
         samples, rate = read_audio(path)
         edges = [-(-len(samples) * number // count) for number in range(count + 1)]
         for number, (start, stop) in enumerate(pairwise(edges), 1):
-            write_audio(folder / "wav" / f"{utterance}-piece{number}.wav", np.asarray(samples[start:stop]), rate)
+            write_audio(wav_file(folder, f"{utterance}-piece{number}"), np.asarray(samples[start:stop]), rate)
     except DataError as error:
         return DataError(f"{utterance}: {error.text}", file=error.file or path, remedy=error.remedy)
     return None

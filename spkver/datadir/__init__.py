@@ -5,10 +5,12 @@ from spkver.datadir.directory import (
     check_ids,
     enrolment,
     unfit_id,
+    wav_file,
     with_versions,
     without_labels,
     write_datadir,
 )
+from spkver.datadir.fingerprints import Fingerprint, copies, fingerprint, fingerprints_of, similarity
 from spkver.datadir.reading import datadir_of_folder, datadir_of_table, match_sexes, read_datadir
 from spkver.datadir.splitting import (
     MIXED,

@@ -133,7 +133,7 @@ def write_datadir(datadir: DataDir) -> None:
     if not datadir.recordings:
         problems.add("no utterances", remedy="a data directory holds at least one")
     for identifier in sorted({*datadir.recordings, *datadir.speakers, *datadir.speakers.values(), *datadir.sexes}):
-        if (unfit := unfit_id(identifier)) is not None:
+        if (unfit := _unfit_for_lists(identifier)) is not None:
             problems.add(f"id {identifier!r} {unfit}", remedy="rename it")
     for utterance in sorted(datadir.recordings.keys() ^ datadir.speakers.keys()):
         problems.add(f"utterance {utterance!r} has {'no speaker' if utterance in datadir.recordings else 'no audio'}")
@@ -163,8 +163,29 @@ def write_datadir(datadir: DataDir) -> None:
             write_text(folder / name, text)
 
 
+def file_stem(identifier: str) -> str:
+    """Return the name, without extension, of a file for an id: a slash cannot be in it, so it is written as in URLs.
+
+    Examples
+    --------
+    >>> file_stem("id10270/x6u/00001"), id_of_stem("id10270%2Fx6u%2F00001")
+    ('id10270%2Fx6u%2F00001', 'id10270/x6u/00001')
+    """
+    return identifier.replace("%", "%25").replace("/", "%2F")
+
+
+def id_of_stem(stem: str) -> str:
+    """Return the id of a file's name, see `file_stem`."""
+    return stem.replace("%2F", "/").replace("%25", "%")
+
+
+def wav_file(folder: Path, utterance: str) -> Path:
+    """Return the file of an utterance in a folder of our own: ``wav/<utterance>.wav``."""
+    return folder / "wav" / f"{file_stem(utterance)}.wav"
+
+
 def unfit_id(identifier: str) -> str | None:
-    """Return why an id cannot name a file in an output folder, None if it can.
+    """Return why an id cannot be the name of a file or folder, None if it can.
 
     Examples
     --------
@@ -184,7 +205,7 @@ def unfit_id(identifier: str) -> str | None:
 
 
 def check_ids(ids: Iterable[str], file: str | Path | None = None) -> None:
-    """Refuse ids that cannot name a file.
+    """Refuse ids that cannot name a file, see `file_stem`; those with slashes can, unless they lead out of a folder.
 
     Raises
     ------
@@ -193,9 +214,14 @@ def check_ids(ids: Iterable[str], file: str | Path | None = None) -> None:
     """
     problems = Problems(file)
     for identifier in ids:
-        if (unfit := unfit_id(identifier)) is not None:
+        if (unfit := _unfit_for_lists(identifier)) is not None:
             problems.add(f"id {identifier!r:.100} {unfit}", remedy="rename it")
     problems.raise_if_any()
+
+
+def _unfit_for_lists(identifier: str) -> str | None:
+    is_path = all(part and not part.startswith(".") for part in identifier.split("/"))
+    return unfit_id(file_stem(identifier) if is_path else identifier)
 
 
 def no_folder(path: Path) -> DataError:

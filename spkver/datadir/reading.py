@@ -23,11 +23,12 @@ from spkbase.files import atomic_path, is_file, load_json, read_id_list, write_t
 from spkbase.plugins import run_command
 from spkbase.work import Work
 from spkver.audio import EXTENSIONS, audio_header
-from spkver.datadir.directory import SEXES, DataDir, check_ids, no_folder
+from spkver.datadir.directory import SEXES, DataDir, check_ids, file_stem, id_of_stem, no_folder
 
 logger = logging.getLogger(__name__)
 
 _RECORD = "commands.json"
+_IN_ARCHIVE = re.compile(r"\.ark:\d+(\[.*\])?$")
 
 
 def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = None) -> dict[str, Path]:
@@ -49,7 +50,7 @@ def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = N
         With all commands that failed or wrote no audio; the other files are kept.
     """
     check_ids(commands)
-    paths = {utterance: folder / f"{utterance}.wav" for utterance in commands}
+    paths = {utterance: folder / f"{file_stem(utterance)}.wav" for utterance in commands}
     record: dict[str, str] = {}
     with suppress(DataError):
         record = load_json(folder / _RECORD)
@@ -288,7 +289,7 @@ def match_sexes(table: Mapping[str, str], speakers: set[str], file: str | Path) 
 
 def _run(item: tuple[str, str], folder: Path, place: Path) -> tuple[str, DataError | None]:
     utterance, command = item
-    path = folder / f"{utterance}.wav"
+    path = folder / f"{file_stem(utterance)}.wav"
     try:
         with atomic_path(path) as temporary:
             with temporary.open("wb") as output:
@@ -307,8 +308,8 @@ def _run(item: tuple[str, str], folder: Path, place: Path) -> tuple[str, DataErr
 def _own_recordings(folder: Path) -> dict[str, Path]:
     """The recordings of a folder without lists, by the names of their files."""
     found = [path for path in sorted(folder.glob("wav/[!.]*")) if path.suffix.lower() in EXTENSIONS]
-    files = {path.stem: path for path in found}
-    if twice := Counter(path.stem for path in found) - Counter([*files]):
+    files = {id_of_stem(path.stem): path for path in found}
+    if twice := Counter(id_of_stem(path.stem) for path in found) - Counter([*files]):
         text = f"{len(twice)} utterances exist in several formats: {few(twice, repr)}"
         raise DataError(text, file=folder / "wav", remedy="keep one of each")
     return files
@@ -378,7 +379,15 @@ def _find_audio(folder: Path, entries: Mapping[str, str], problems: Problems) ->
     file, folder = folder / "wav.scp", folder.resolve()
     bases = list(dict.fromkeys((folder, Path.cwd(), folder.parent, folder.parent.parent)))
     paths = {}
+    archived = {utterance: entry for utterance, entry in entries.items() if _IN_ARCHIVE.search(entry)}
+    if archived:
+        first = next(iter(archived.values()))
+        text = f"{len(archived)} entries are parts of archives, such as {first!r}, which are not read"
+        remedy = "write each recording to a WAV or FLAC file, such as by kaldiio.load_scp and soundfile.write"
+        problems.add(text, file=file, remedy=remedy)
     for utterance, entry in entries.items():
+        if utterance in archived:
+            continue
         path = Path(entry)
         tried = [path] if path.is_absolute() else [base / path for base in bases]
         if path.parent.name == "wav":  # the directory's own file, moved or not, first

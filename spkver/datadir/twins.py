@@ -7,12 +7,11 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-import soundfile
 from numpy.typing import NDArray
 
-from spkbase.errors import Problems, caught, few
+from spkbase.errors import DataError, Problems, caught, few
 from spkbase.work import Work
-from spkver.audio import audio_header, read_audio
+from spkver.audio import audio_header, open_audio, read_audio
 from spkver.datadir.directory import DataDir
 
 _PART = 2048  # samples from the middle that are compared
@@ -82,21 +81,21 @@ def check_twin(
 def _contents(path: Path) -> tuple[float, str | None]:
     """Duration, and a digest of length and middle, or of all where that is silent; None for silence."""
     header = audio_header(path)
-    part = _samples(path, max(0, header.n_samples // 2 - _PART // 2), _PART)
+    part = read_part(path, max(0, header.n_samples // 2 - _PART // 2), _PART)
     if _is_silent(part):
-        part = _samples(path, 0, header.n_samples)
+        part = read_part(path, 0, header.n_samples)
         if _is_silent(part):
             return header.seconds, None
     return header.seconds, sha256(header.n_samples.to_bytes(8, "little") + part.tobytes()).hexdigest()
 
 
-def _samples(path: Path, start: int, count: int) -> NDArray[np.int16]:
+def read_part(path: Path, start: int, count: int) -> NDArray[np.int16]:
     """Some samples of the first channel, as 16-bit integers."""
     try:
-        with soundfile.SoundFile(str(path)) as file:
+        with open_audio(path) as file:
             file.seek(start)
             samples = file.read(count, dtype="float32", always_2d=True)[:, 0]
-    except (soundfile.LibsndfileError, OSError):  # compressed with shorten, or broken
+    except DataError:  # a codec that cannot seek, such as shorten, or broken
         samples = read_audio(path, channel=0).samples[start : start + count]
     return np.clip(np.rint(samples * 32768), -32768, 32767).astype(np.int16)
 

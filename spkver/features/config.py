@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import wraps
+from typing import Any
 
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError
@@ -53,6 +55,8 @@ PRESETS: dict[str, dict[str, object]] = {
 @dataclass(frozen=True)
 class FeatureConfig:
     """Everything between a file and the frames of a model. The defaults are the preset `sidekit`.
+
+    A preset changes the values that are not given: ``FeatureConfig(preset="telephone", vad="energy")``.
 
     Attributes
     ----------
@@ -137,14 +141,10 @@ class FeatureConfig:
 
     def __post_init__(self) -> None:
         check_values("features", self, choices=_CHOICES)
-        preset = PRESETS.get(self.preset, {})
-        if preset and all(getattr(self, name) == getattr(FeatureConfig, name) for name in preset):
-            remedy = f"give them: FeatureConfig(preset={self.preset!r}, **PRESETS[{self.preset!r}])"
-            raise ConfigError(f"features.preset is {self.preset!r}, but none of its values is set", remedy=remedy)
         if not 0 < self.low_frequency < self.high_frequency <= self.rate / 2:
             text = f"features.low_frequency {self.low_frequency} and features.high_frequency {self.high_frequency} "
             text += f"must rise from above 0 to at most half of features.rate, {self.rate / 2} Hz"
-            remedy = "for telephone speech: features.preset=telephone, in Python FeatureConfig(**PRESETS['telephone'])"
+            remedy = "for telephone speech: features.preset=telephone, in Python FeatureConfig(preset='telephone')"
             raise ConfigError(text, remedy=remedy)
         if self.channel is not None and not hasattr(self.channel, "__index__"):
             text = f"features.channel is {self.channel!r}: expected one channel, from 0"
@@ -159,7 +159,7 @@ class FeatureConfig:
         if self.n_filters > self.window_samples:
             most = f"at most {self.window_samples}, the samples of a frame"
             raise ConfigError(f"features.n_filters is {self.n_filters}: expected {most}")
-        if self.n_cepstra >= self.n_filters:
+        if self.n_cepstra >= self.n_filters and self.files is None:
             text = f"features.n_cepstra {self.n_cepstra} must be below features.n_filters {self.n_filters}"
             raise ConfigError(f"{text}: C0 is left out")
         for name, high in (("dither", math.inf), ("vad_percentile", 100), ("pre_emphasis", 1)):
@@ -219,6 +219,27 @@ class FeatureConfig:
     def post_processing(self) -> dict[str, object]:
         """Return what the frames depend on besides the stored features."""
         return {name: getattr(self, name) for name in _AFTERWARDS}
+
+
+def _with_preset(initialise: Callable[..., None]) -> Callable[..., None]:
+    """Let arguments that are not given have the values of the preset, and values of a whole preset have its name."""
+    names = [field.name for field in fields(FeatureConfig)]
+
+    @wraps(initialise)
+    def __init__(self: FeatureConfig, *arguments: Any, **named: Any) -> None:  # noqa: N807
+        given = {**dict(zip(names, arguments, strict=False)), **named}
+        for name, values in PRESETS.items():
+            if "preset" not in given and values and values.items() <= given.items():
+                named["preset"] = given["preset"] = name
+        if "preset" in given:
+            implied = FeatureConfig.implied(given)
+            named |= {name: value for name, value in implied.items() if name not in given}
+        initialise(self, *arguments, **named)
+
+    return __init__
+
+
+FeatureConfig.__init__ = _with_preset(FeatureConfig.__init__)  # type: ignore[method-assign]
 
 
 def values_for_rates(values: Mapping[str, object], rates: Collection[int]) -> dict[str, object]:

@@ -11,27 +11,24 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import soundfile
 from numpy.typing import NDArray
 
-from spkbase.errors import few
+from spkbase.errors import DataError, few
 from spkbase.files import load_json, write_json
 from spkbase.runs import Run
 from spkbase.work import Work, one_blas_thread
-from spkver.audio import doubtful_recordings, read_audio
-from spkver.datadir import DataDir
-from spkver.features import PRESETS, FeatureConfig, mfcc
+from spkver.audio import doubtful_recordings, open_audio, read_audio
+from spkver.datadir import DataDir, copies, fingerprints_of
+from spkver.features import FeatureConfig, mfcc
 from spkver.voiceprivacy.sets import Sets, stamp_of
 
 logger = logging.getLogger(__name__)
 
-_PART = 4096  # bytes
 _COMPARED = 100  # recordings of a directory that are compared with their originals
 _PLACES, _BANDS, _CELLS = 200, 32, 150
 _LEAST = 1e-20
@@ -79,52 +76,45 @@ def read_findings(run: Run, suffix: str) -> dict[str, list[Finding]]:
 def equal_audio(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     """Check that no recording has two names, and that no anonymised recording is the original of another utterance.
 
-    A trial would be trivial, or a training speaker would be tested. `check_twin` compares each recording with its own
-    original.
+    A trial would be trivial, or a training speaker would be tested. Recordings are compared by what they sound like,
+    see `spkver.datadir.fingerprints`. `check_twin` compares each recording with its own original.
     """
-    originals = {f"{one.name}/{utterance}" for one in sets.original.values() for utterance in one.recordings}
-    found: dict[str, list[list[str]]] = {"original": [], "anonymised": [], "both": []}
-    for group in equal_files([*sets.original.values(), *sets.twins.values()]):
-        sides = [[name for name in group if (name in originals) == is_original] for is_original in (True, False)]
-        for what, names in zip(("original", "anonymised"), sides, strict=True):
-            found[what] += [names] if len(names) > 1 else []
-        # an utterance equals its own original if the anonymiser was asked to change nothing
-        here, there = ({name.split("/")[1] for name in names} for names in sides)
-        if here and there and not here & there:
-            found["both"].append([sides[1][0], sides[0][0]])
-    listed = {what: few([" = ".join(group) for group in groups]) for what, groups in found.items()}
-    for what in ("original", "anonymised"):
-        text = f"{sum(map(len, found[what]))} files of {what} speech hold the audio of another one: {listed[what]}"
-        text = text if found[what] else f"No two files of {what} speech are equal."
-        yield Finding("warning" if found[what] else "ok", "duplicate audio", text)
-    if found["both"]:
-        text = f"{len(found['both'])} files of anonymised speech hold original audio of another set: {listed['both']}"
+    originals = fingerprints_of(distinct_recordings(sets.original.values()), jobs=jobs)
+    twins = fingerprints_of(distinct_recordings(sets.twins.values()), jobs=jobs)
+    for side, prints in (("original", originals), ("anonymised", twins)):
+        names = list(prints)
+        pairs = copies(list(prints.values()))
+        if pairs:
+            listed = few([f"{names[first]} = {names[second]}" for first, second in pairs])
+            n_files = len({second for _, second in pairs})
+            text = f"{n_files} files of {side} speech hold the audio of another one, whatever its format, level or"
+            yield Finding("warning", "duplicate audio", f"{text} ends: {listed}")
+        else:
+            yield Finding("ok", "duplicate audio", f"No two files of {side} speech are equal.")
+    matches: dict[str, list[str]] = {}
+    names = list(originals)
+    twin_names = list(twins)
+    for twin, original in copies(list(twins.values()), list(originals.values())):
+        matches.setdefault(twin_names[twin], []).append(names[original])
+    # an utterance equals its own original if the anonymiser was asked to change nothing, or little
+    left = [f"{twin} = {found[0]}" for twin, found in matches.items() if not _is_own(twin, found)]
+    if left:
+        text = f"{len(left)} files of anonymised speech hold original audio of another set: {few(left)}"
         yield Finding("warning", "original audio", text)
 
 
-def equal_files(directories: Iterable[DataDir]) -> list[list[str]]:
-    """Return groups of utterances, as ``directory/utterance``, whose files hold the same bytes.
-
-    A file that several directories list under one name counts once; under two names it is a duplicate. Files of the
-    same size are compared by some bytes in the middle first, so that few files are read whole.
-    """
-
-    def middle(path: Path) -> bytes:
-        with path.open("rb", buffering=0) as file:
-            file.seek(path.stat().st_size // 2)
-            return file.read(_PART)
-
-    files: dict[tuple[Path, str], str] = {}  # lists may share recordings, under the same names
+def distinct_recordings(directories: Iterable[DataDir]) -> dict[str, Path]:
+    """Return recordings by ``directory/utterance``; one that several directories list under one name counts once."""
+    names: dict[tuple[str, str], str] = {}
     for directory in directories:
         for utterance, path in sorted(directory.recordings.items()):
-            files.setdefault((Path(os.path.realpath(path)), utterance), f"{directory.name}/{utterance}")
-    alike = [list(files)]
-    for feature in (lambda path: path.stat().st_size, middle, lambda path: sha256(path.read_bytes()).digest()):
-        groups: dict[object, list[tuple[Path, str]]] = {}
-        for group, file in ((group, file) for group, of in enumerate(alike) for file in of):
-            groups.setdefault((group, feature(file[0])), []).append(file)
-        alike = [group for group in groups.values() if len(group) > 1]
-    return sorted([files[file] for file in group] for group in alike)
+            names.setdefault((os.path.realpath(path), utterance), f"{directory.name}/{utterance}")
+    return {name: Path(path) for (path, _), name in names.items()}
+
+
+def _is_own(twin: str, originals: Iterable[str]) -> bool:
+    """Whether one of the originals, as ``directory/utterance``, is the twin's utterance."""
+    return any(name.partition("/")[2] == twin.partition("/")[2] for name in originals)
 
 
 def broken_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
@@ -145,7 +135,7 @@ def file_tags(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     found = []
     for twin in sets.twins.values():
         for utterance in spaced(sorted(twin.recordings)):
-            with suppress(soundfile.LibsndfileError, OSError), soundfile.SoundFile(twin.recordings[utterance]) as file:
+            with suppress(DataError), open_audio(twin.recordings[utterance]) as file:
                 tags = [tag for tag, words in file.copy_metadata().items() if twin.speakers[utterance] in words]
                 found += [f"{twin.name}/{utterance}, {tag}" for tag in tags]
     if found:
@@ -158,10 +148,12 @@ def hidden_speech(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     found = []
     for name, twin in sets.twins.items():
         for utterance in spaced(sorted(twin.recordings)):
-            with suppress(soundfile.LibsndfileError, OSError):
-                before, after = (soundfile.info(side.recordings[utterance]) for side in (sets.original[name], twin))
-                if after.samplerate > before.samplerate or _BITS.get(after.subtype, 16) > _BITS.get(before.subtype, 16):
-                    found.append(f"{twin.name}/{utterance}, {after.subtype} at {after.samplerate} Hz")
+            before, after = sets.original[name].recordings[utterance], twin.recordings[utterance]
+            with suppress(DataError), open_audio(before) as original, open_audio(after) as anonymised:
+                more_bits = _BITS.get(anonymised.subtype, 16) > _BITS.get(original.subtype, 16)
+                if more_bits or anonymised.samplerate > original.samplerate:
+                    rate = anonymised.samplerate
+                    found.append(f"{twin.name}/{utterance}, {anonymised.subtype} at {rate} Hz")
     if found:
         text = f"{len(found)} anonymised files have more bits or a higher sampling rate than their originals"
         text += f" ({few(found)}). Attackers do not look for original speech there: convert the files."
@@ -326,7 +318,7 @@ def _described(path: Path) -> tuple[NDArray[np.floating], ...]:
 
 def _sequence(path: Path) -> NDArray[np.float32]:
     """Return the normalised cepstra of a recording in parts of equal length, see `Description`."""
-    config = FeatureConfig(**PRESETS["telephone"])  # type: ignore[arg-type]
+    config = FeatureConfig(preset="telephone")
     samples = read_audio(path, rate=config.rate, resample=True, channel=0, dtype="float64").samples
     cepstra, energy = mfcc(np.pad(samples, (0, max(0, config.min_samples - len(samples)))), config)
     cepstra = cepstra[energy > np.quantile(energy, 0.95) - _PAUSE]

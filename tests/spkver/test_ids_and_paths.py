@@ -13,7 +13,7 @@ from spkver.audio import read_audio, write_audio
 from spkver.datadir.directory import DataDir, write_datadir
 from spkver.datadir.reading import read_datadir, run_pipes
 
-BAD = ["../../x", ".", "a/b", "a/../../b", "", "a\0b", "a b", "x" * 300, ".hidden"]
+BAD = ["../../x", ".", "/a/b", "a/../../b", "", "a\0b", "a b", "x" * 300, ".hidden"]
 IN_A_LIST = [one for one in BAD if one and not set(one) & set("\0\n ")]  # what one line of a list can hold
 RATE = 8000
 

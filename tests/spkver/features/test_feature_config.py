@@ -1,5 +1,8 @@
 """The configuration of the features: ranges, derived numbers, and what each key may change."""
 
+import pickle
+from dataclasses import asdict, replace
+
 import pytest
 
 from spkbase.configuration import load_config
@@ -17,7 +20,7 @@ from spkver.features.config import PRESETS, FeatureConfig, values_for_rates
         {"high_frequency": 8000.1},
         {"channel": [0, 1]},
         {"channel": 0.0},
-        {"preset": "telephone"},
+        {"preset": "phone"},
         {"window": 1e-5},
         {"shift": 1e-5},
         {"n_cepstra": 40},
@@ -39,6 +42,39 @@ def test_presets_are_valid(preset):
     config = FeatureConfig(**{**PRESETS[preset], "preset": preset})
     assert config.dimension == (2 * 24 if preset == "wideband" else 3 * (1 + config.n_cepstra))
     assert config.window_samples == round(0.025 * config.rate)
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+@pytest.mark.parametrize("more", [{}, {"vad": "percentile"}, {"n_cepstra": 7, "rate": 16000}])
+def test_presets_in_python_are_those_of_the_command_line(preset, more):
+    settings = [f"preset={preset}", *(f"{name}={value}" for name, value in more.items())]
+    config = FeatureConfig(preset=preset, **more)
+    assert config == load_config(FeatureConfig, settings=settings)
+    assert config.preset == preset
+    assert config == FeatureConfig(preset, **more)
+    for name, value in more.items():
+        assert getattr(config, name) == value  # what is given wins
+    # and it stays what it is
+    assert replace(config) == pickle.loads(pickle.dumps(config)) == FeatureConfig(**asdict(config)) == config
+
+
+def test_values_of_a_preset_have_its_name():
+    for name, values in PRESETS.items():
+        assert FeatureConfig(**values).preset == name
+        assert FeatureConfig(**values) == FeatureConfig(preset=name)
+    assert FeatureConfig(**{**PRESETS["telephone"], "n_filters": 23}).preset == "sidekit"
+    assert replace(FeatureConfig(), vad="energy").preset == "sidekit"
+
+
+def test_unknown_presets_are_refused():
+    with pytest.raises(ConfigError, match="preset is 'phone': expected one of"):
+        FeatureConfig(preset="phone")
+
+
+def test_cepstra_of_given_files_need_no_filters():
+    assert FeatureConfig(files="folder", n_cepstra=56).dimension == 3 * 57
+    with pytest.raises(ConfigError, match="must be below"):
+        FeatureConfig(n_cepstra=56)
 
 
 def test_defaults_are_the_tutorials():
@@ -76,6 +112,6 @@ def test_filters_follow_a_rate_that_is_set(preset, share):
 def test_the_error_of_another_rate_names_what_works():
     with pytest.raises(ConfigError, match=r"^features.low_frequency .* features.rate") as caught:
         FeatureConfig(rate=8000)
-    assert "FeatureConfig(**PRESETS['telephone'])" in str(caught.value)
-    assert FeatureConfig(**PRESETS["telephone"]).rate == 8000
+    assert "FeatureConfig(preset='telephone')" in str(caught.value)
+    assert FeatureConfig(preset="telephone").rate == 8000
     assert load_config(FeatureConfig, settings=["preset=telephone"]).rate == 8000
