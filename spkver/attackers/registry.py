@@ -30,6 +30,7 @@ from spkver.attackers.chain_choice import ADAPTED_COSINE, ENROLLED_PLDA, SINGLE_
 from spkver.attackers.classic import PRESETS, attacker_config, classic_attacker
 from spkver.attackers.content import content_attacker
 from spkver.attackers.fusion import Fusion
+from spkver.attackers.properties import PropertiesAttacker
 from spkver.attackers.protocol import Attacker, naming
 from spkver.attackers.ready import ReadyScores, ReadyVectors
 from spkver.attackers.supplied import OwnCommand, OwnFunction
@@ -54,19 +55,21 @@ _ENDINGS = {
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
     *("campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
-    "content",
+    *("content", "properties"),
 )
 """Attackers that run by default. Each is the strongest at its level of knowledge on some set, or unlike all others:
 docs/studies/attackers.md."""
 
 WITHOUT_NETWORK: tuple[str, ...] = (
     *("supervector-adapted", "supervector-single-test", "supervector-cosine", "gmm-svm-cms"),
-    *("supervector-adapted-inverted", "content", "fusion"),
+    *("supervector-adapted-inverted", "content", "properties", "fusion"),
 )
 """Attackers that run by default where no network has weights."""
 
 OF_THE_RECORDING = "session"
 """It recognises a recording, not a voice: the background cannot tell them apart if it has one per speaker."""
+
+_WITHOUT_SETTINGS = {"fusion": Fusion, "properties": PropertiesAttacker}
 
 BY_FEATURES = (*PRESETS, "ivector", "supervector")
 """Rows with cepstra, whose settings fit the sampling rates of the recordings."""
@@ -174,6 +177,7 @@ CATALOGUE: dict[str, CatalogueRow] = {
         _rows("supervector", "a statistical model of each voice, supervectors", _ADAPTED, 0),
         _rows("prosody", "pitch, rhythm and pauses", "", 20),
         _rows("content", "spoken words, where there are transcripts", "", 1),
+        _rows("properties", "level, length, format, tags and noise of files, without a voice", "", 1),
         _rows("session", "noise and channel, in the pauses", "", 15),
         _rows("fusion", "all attackers together, a sum of their scores with weights from background speakers"),
     )
@@ -326,10 +330,10 @@ def make_attacker(
     values = merged(values, own)
     if spec.inverts and not own:  # what learns from original speech has its base's backend
         name = re.sub("-(inverted|reversed)$", "", row.name)
-    if row.base == "fusion":
+    if row.base in _WITHOUT_SETTINGS:
         if values:
-            raise ConfigError(f"attacker_settings of {name}: {', '.join(values)}: a fusion has none")
-        return Fusion(name)
+            raise ConfigError(f"attacker_settings of {name}: {', '.join(values)}: a {row.base} attacker has none")
+        return _WITHOUT_SETTINGS[row.base](name)
     mixture = {key: shared[key] for key in ("features", "ubm") if key in shared}
     if row.base in PRESETS:
         with naming(name):

@@ -45,7 +45,7 @@ OVERESTIMATED = "overestimated privacy"
 FEW_TRAINING_SPEAKERS = 100
 """With fewer speakers an attacker learns little about how voices differ; the challenges train on 921."""
 
-_NO_VOICE_PRINT = ("fusion", "prosody", "session", "content")
+_NO_VOICE_PRINT = ("fusion", "prosody", "session", "properties", "content")
 # the fewest speakers for which the coverage of all intervals was measured (docs/uncertainty.md)
 _FEW_SPEAKERS = 20
 _BROKEN = 0.02  # an EER below which practically everybody is recognised
@@ -121,10 +121,13 @@ def uninformative(run: Evaluated) -> Iterator[Finding]:
         reversal = reversal_at(row.metric("eer.interpolated").value, min(row.n_target, row.n_nontarget))
         return row.metric("min_cllr").value > 1 - 1e-9 or (reversal is not None and reversal.clear)
 
+    # properties are equal where files are alike, which is as it should be
+    of_files = [name for name, spec in attacker_specs(run.config).items() if spec.kind == "properties"]
     found: dict[tuple[str, str], list[str]] = {}
     for outcome in run.table.outcomes:
-        if broken := [row.attacker for row in outcome.conditions if is_broken(row)]:
-            level = "error" if len(broken) == len(outcome.conditions) and outcome.anonymised else "warning"
+        rows = [row for row in outcome.conditions if row.attacker not in of_files]
+        if broken := [row.attacker for row in rows if is_broken(row)]:
+            level = "error" if len(broken) == len(rows) and outcome.anonymised else "warning"
             found.setdefault((level, few(broken)), []).append(" ".join(outcome.identity))
     for (level, names), where in found.items():
         text = f"Scores of {names} are all equal or inverted ({few(where)}): they do not count and show no privacy."
