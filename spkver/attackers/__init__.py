@@ -36,6 +36,7 @@ from spkver.attackers.registry import (
     default_attackers,
     is_outside,
     make_attacker,
+    named_entry,
     named_only,
     parse_spec,
 )

@@ -10,9 +10,10 @@ seen where the enrolment shows it.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,8 @@ logger = logging.getLogger(__name__)
 _PARTNERS = 20  # pairs of each recording with its neighbours in the list of speakers, and as many with others
 _JUMP = 2.0
 _RIDGE = 0.1
+_VERSIONS = 2  # of the enrolment
+_ENROLLED = 32  # recordings of a model, versions counted, evenly spaced
 _LEAST_WEIGHT = 1e-3  # of each property, so that scores tell something even where nothing can be learnt
 _METHOD = 1  # version of the scores
 
@@ -91,13 +94,20 @@ def learn_weights_of_properties(
     return np.array(trained.weights)
 
 
+class Weights(NamedTuple):
+    """Weights of the properties by the training set, and by each enrolment once it is scored."""
+
+    background: NDArray[np.float64]
+    enrolment: dict[DataDir, NDArray[np.float64]]
+
+
 @one_line
 @dataclass(frozen=True)
 class PropertiesAttacker:
     """The attacker by properties; see `spkver.attackers.Attacker`."""
 
     level: ClassVar[str] = ALL_ENROLLED
-    utterances: ClassVar[int | None] = 1000
+    utterances: ClassVar[int | None] = 400
 
     name: str = "properties"
     source: ExtractorSource = field(default_factory=lambda: ExtractorSource(open_extractor("properties")), repr=False)
@@ -112,51 +122,57 @@ class PropertiesAttacker:
 
     def extract(self, extracted: Extracted, attack: Attack) -> None:
         """Read the files of the training set, the enrolment and the tested recordings."""
+        background = self._part(attack.training.versions, extracted.seed)
         with naming(self.name):
-            for directory in (
-                self._background(extracted, attack.training),
-                lists.enrolled_speech(attack.enrolment),
-                attack.tested,
-            ):
+            for directory in (background, lists.enrolled_speech(attack.enrolment[:_VERSIONS]), attack.tested):
                 self.source.extract(extracted, directory)
 
-    def fit(self, extracted: Extracted, training: TrainingSet) -> NDArray[np.float64]:
-        """Return the weights of the properties by the training set."""
+    def fit(self, extracted: Extracted, training: TrainingSet) -> Weights:
+        """Learn the weights of the properties from the training set."""
         with naming(self.name):
-            return self._learn(extracted, self._background(extracted, training), training.name)
+            return Weights(self._learn(extracted, training.versions), {})
 
-    def score(self, extracted: Extracted, model: NDArray[np.float64], attack: Attack) -> Scores:
+    def score(self, extracted: Extracted, model: Weights, attack: Attack) -> Scores:
         """Score each trial by the mean closeness of the tested recording to the enrolled ones."""
-        enrolment = lists.enrolled_speech(attack.enrolment)
+        versions = attack.enrolment[:_VERSIONS]
+        enrolment = lists.enrolled_speech(versions)
         models, segments = lists.match_trials(enrolment, attack.tested, attack.trials)
-        weights = model + self._learn(extracted, enrolment, attack.name) + _LEAST_WEIGHT
+        if enrolment not in model.enrolment:
+            model.enrolment[enrolment] = self._learn(extracted, versions)
+        weights = model.background + model.enrolment[enrolment] + _LEAST_WEIGHT
         enrolled = self._properties(extracted, enrolment)
         tested = self._properties(extracted, lists.select(attack.tested, set(segments)))
         tests = np.stack(list(tested.values()))
         values = {}
         for speaker, names in lists.sessions_of(models).items():
-            near = [closeness(enrolled[name], tests) @ weights for name in names]
+            spaced = names[:: -(-len(names) // _ENROLLED)]
+            near = [closeness(enrolled[name], tests) @ weights for name in spaced]
             values[speaker] = dict(zip(tested, np.mean(near, axis=0), strict=True))
         trials = attack.trials
         pairs = zip(trials.model_ids[trials.models], trials.segment_ids[trials.segments], strict=True)
         return lists.as_scores(trials, np.array([values[speaker][segment] for speaker, segment in pairs]))
 
-    def _background(self, extracted: Extracted, training: TrainingSet) -> DataDir:
-        first, *others = lists.limited(training.versions, self.utterances, seed=extracted.seed)
+    def _part(self, versions: Sequence[DataDir], seed: int) -> DataDir:
+        """Return the recordings to learn from, in all versions: of speakers with at least two."""
+        counts = Counter(versions[0].speakers.values())
+        several = {name for name, speaker in versions[0].speakers.items() if counts[speaker] > 1}
+        first, *others = lists.limited([lists.select(one, several) for one in versions], self.utterances, seed=seed)
         return with_versions(first, others)
 
     def _properties(self, extracted: Extracted, directory: DataDir) -> dict[str, NDArray[np.float64]]:
+        if not len(directory):
+            return {}
         found = self.source.fit(extracted, directory, "")(directory)
         return dict(zip(found.ids.tolist(), np.asarray(found.vectors), strict=True))
 
-    def _learn(self, extracted: Extracted, directory: DataDir, name: str) -> NDArray[np.float64]:
-        """Return the weights by a directory, and log those that tell speakers apart."""
+    def _learn(self, extracted: Extracted, versions: Sequence[DataDir]) -> NDArray[np.float64]:
+        """Return the weights by a data directory, and log those that tell its speakers apart."""
+        directory = self._part(versions, extracted.seed)
         properties = self._properties(extracted, directory)
         speakers = [directory.speakers[utterance] for utterance in properties]
         recordings = [directory.version_of.get(utterance, utterance) for utterance in properties]
-        weights = learn_weights_of_properties(
-            np.stack(list(properties.values())), speakers, recordings, seed=extracted.seed
-        )
+        rows = np.array(list(properties.values())).reshape(-1, len(PROPERTIES))
+        weights = learn_weights_of_properties(rows, speakers, recordings, seed=extracted.seed)
         told = {key: f"{weight:.2g}" for key, weight in zip(PROPERTIES, weights, strict=True) if weight > 0}
-        logger.debug("%s, weights by %s: %s", self.name, name, told)
+        logger.debug("%s, weights by %s: %s", self.name, directory.name, told)
         return weights

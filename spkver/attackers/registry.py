@@ -16,7 +16,7 @@ attributes of its `Spec`. To add an attacker, add a row to `CATALOGUE`, and a li
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -418,6 +418,32 @@ def attacker_name(entry: str) -> str:
         module = Path(where).stem if where.endswith(".py") else where.rpartition(".")[2]
         label = f"{module}-{function}"
     return _UNSAFE.sub("-", label)[:_LONGEST].strip("-") or "own"
+
+
+def named_entry(name: str, entries: Sequence[str]) -> str | None:
+    """Return the entry of a list of attackers that a name stands for; None if there is none, or there are several.
+
+    An entry has the name that it is written as, the name that tables show, and, of a plug-in or a file, the first or
+    last part of these.
+
+    Examples
+    --------
+    >>> entries = ("campplus-adapted", "mine/mlp.py:attack", "onnx:models/ecapa.onnx")
+    >>> [named_entry(name, entries) for name in ("campplus-adapted", "mlp-attack", "mlp", "ecapa", "campplus")]
+    ['campplus-adapted', 'mine/mlp.py:attack', 'mine/mlp.py:attack', 'onnx:models/ecapa.onnx', None]
+    """
+    if name in entries:
+        return name
+    shown = {entry: attacker_name(entry) for entry in entries}
+    fitting = [entry for entry in entries if shown[entry] == name]
+    if not fitting:
+        parts = {entry: (entry.rpartition(":")[0], shown[entry]) for entry in entries if ":" in entry}
+        fitting = [
+            entry
+            for entry, (file, label) in parts.items()
+            if name in (file, Path(file).name) or label.startswith(f"{name}-") or label.endswith(f"-{name}")
+        ]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _find_row(entry: str) -> tuple[CatalogueRow | None, str]:

@@ -7,7 +7,7 @@ published weights. `prosody_vector` measures pitch and rhythm only, `session_vec
 `property_vector` what is no voice.
 """
 
-from spkver.extractors.cues import PROSODY, prosody_vector, session_vector
+from spkver.extractors.cues import PROSODY, energy_contour, prosody_vector, session_vector
 from spkver.extractors.directories import check_output, embed_directory
 from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra
 from spkver.extractors.networks import campplus_graph, ge2e_graph, read_built_in

@@ -77,8 +77,9 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
     with run.timed("report"):
         earlier = _earlier_results(run.output, suffix)
         lacking = load_json(run.path(LACKING))
-        evaluated = Evaluated(table, sets, config, experiment.failures, fusions, utility, earlier, simulated, lacking)
-        sanity = [finding._asdict() for finding in all_findings(evaluated, read_findings(run, suffix))]
+        heard = read_findings(run, suffix)
+        found = experiment.failures, fusions, utility, earlier, simulated, lacking, heard
+        sanity = [finding._asdict() for finding in all_findings(Evaluated(table, sets, config, *found))]
         write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=protocol)
     refused = [f"No verdict: {one['text']}" for one in sanity if one["level"] == "error"]
     alarms = {one["check"]: one["text"] for one in sanity if one["check"] in _IN_THE_VERDICT}

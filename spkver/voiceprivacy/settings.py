@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from evaluation.uncertainty import MOST_RESAMPLES
 from spkbase.errors import ConfigError
 from spkver.anonymization import BUILT_IN, AnonymizerConfig, make_anonymizer
-from spkver.attackers import CATALOGUE, attacker_name, default_attackers
+from spkver.attackers import CATALOGUE, attacker_name, default_attackers, named_entry
 from spkver.corpora import Sizes
 
 ALL = "all"  # key of `attacker_settings` that applies to every GMM-based attacker
@@ -239,16 +239,23 @@ class Config:
             known = tuple(CATALOGUE)
             object.__setattr__(self, "attackers", default_attackers())
         _expect("attackers", self.attackers, "names, each once", len(set(self.attackers)) == len(self.attackers))
+        settings = {}
         for key, value in self.attacker_settings.items():
-            if key not in (ALL, *known):
-                expected = ", ".join((ALL, *known))
-                raise ConfigError(f"attacker_settings.{key}: there is no such attacker, expected one of {expected}")
+            entry = key if key == ALL else named_entry(key, known)
+            if entry is None or entry in settings:
+                text = "another key has its settings" if entry else "there is no such attacker"
+                raise ConfigError(f"attacker_settings.{key}: {text}, expected one of {_shown((ALL, *known))}")
             _expect(f"attacker_settings.{key}", value, "keys of its own", isinstance(value, Mapping))
+            settings[entry] = value
+        object.__setattr__(self, "attacker_settings", settings)
         named = self.challenge.attacker
         draws = ("training_draws", "enrolment_draws", "trial_draws")
-        if named and named not in (*self.attackers, *map(attacker_name, self.attackers)):
-            expected = ", ".join(self.attackers)
-            raise ConfigError(f"challenge.attacker is {named!r}: expected one of attackers, which are {expected}")
+        if named:
+            entry = named_entry(named, self.attackers)
+            if entry is None:
+                expected = _shown(self.attackers)
+                raise ConfigError(f"challenge.attacker is {named!r}: expected one of attackers, which are {expected}")
+            object.__setattr__(self, "challenge", replace(self.challenge, attacker=entry))
         several = [f"anonymizer.{name}=1" for name in draws if getattr(self.anonymizer, name) != 1]
         if named and several:
             text = f"challenge.attacker is {named!r}, and the challenge anonymises each recording once"
@@ -256,6 +263,12 @@ class Config:
         limit = self.attackers_time_limit
         _expect("attackers_time_limit", limit, "seconds above 0, or none", limit is None or limit > 0)
         _expect("duration_change", self.duration_change, "a number above 0", self.duration_change > 0)
+
+
+def _shown(entries: Sequence[str]) -> str:
+    """Return entries of ``attackers``, with the names that tables show where these differ."""
+    names = {entry: attacker_name(entry) for entry in entries}
+    return ", ".join(entry if name == entry else f"{entry} ({name})" for entry, name in names.items())
 
 
 def _expect(key: str, value: Any, expected: str, is_right: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -30,6 +31,7 @@ from spkver.voiceprivacy.recording_checks import (
     file_tags,
     hidden_speech,
     resemblance,
+    short_recordings,
     warped_similarity,
 )
 from spkver.voiceprivacy.reporting import averages, challenge_rows, verdict
@@ -199,6 +201,55 @@ def test_lists_whose_pooled_rate_is_far_above_both_are_named(pooled: float, told
     table = [one | {"gender": sex} for sex, rate in rates.items() for one in rows(("a",), o=rate)]
     found = list(checks.pooled_trials(evaluated(table, sets(), Config())))
     assert ["f 1.0 %, m 9.0 %" in one.text for one in found] == [True] * told
+
+
+# --- length of speech -------------------------------------------------------------------------------------------------
+
+
+def spoken(folder: Path, speech: float, silence: float, utterances: int, rate: int = 16000) -> DataDir:
+    """Two speakers; noise as speech, then silence."""
+    folder.mkdir()
+    recordings, speakers, random = {}, {}, np.random.default_rng(0)
+    for number in range(2 * utterances):
+        name = f"{folder.name}-{number}"
+        samples = np.concatenate([0.1 * random.standard_normal(int(speech * rate)), np.zeros(int(silence * rate))])
+        recordings[name], speakers[name] = folder / f"{number}.wav", f"s{number % 2}"
+        soundfile.write(recordings[name], samples + 1e-4 * random.standard_normal(len(samples)), rate)
+    return DataDir(folder, recordings, speakers)
+
+
+@pytest.mark.parametrize(
+    ("test", "silence", "enrolled", "utterances", "is_short"),
+    [
+        (0.7, 0.0, 0.7, 3, True),  # both sides are short
+        (0.7, 3.0, 0.7, 3, True),  # silence is no speech
+        (0.7, 20.0, 0.7, 3, True),
+        (0.7, 0.0, 2.2, 3, False),  # a word, against much enrolment
+        (0.7, 1.3, 0.7, 30, False),
+        (0.3, 2.0, 2.2, 10, True),  # too short for any enrolment
+        (6.0, 0.0, 0.3, 1, True),  # and the other way
+        (1.5, 0.0, 1.5, 3, False),
+        (6.0, 0.0, 6.0, 3, False),
+    ],
+)
+def test_short_recordings_are_a_reason_with_both_lengths(
+    tmp_path: Path, test: float, silence: float, enrolled: float, utterances: int, is_short: bool
+) -> None:
+    original = {
+        "e": spoken(tmp_path / "e", enrolled, silence, utterances),
+        "t": spoken(tmp_path / "t", test, silence, 5),
+    }
+    given = SimpleNamespace(
+        datasets=(SimpleNamespace(name="x_test", enrolls="e", trials={"f": "t"}),), original=original
+    )
+    findings = list(short_recordings(given, 1))  # type: ignore[arg-type]
+    assert bool(findings) == is_short
+    run = evaluated(rows(VOICES, 0.005, **GOOD), sets(), CONFIG, heard={"short_recordings": findings})
+    told = "".join(finding.text for finding in checks.overestimated(run))
+    assert ("because recordings are short (x_test: test recordings hold" in told) == is_short
+    if is_short:
+        lengths = [float(number) for number in re.findall(r"(\d+\.\d) s", told)]
+        assert lengths == pytest.approx([test, enrolled * utterances], abs=0.3)
 
 
 # --- privacy that is probably overestimated ---------------------------------------------------------------------------
