@@ -196,7 +196,8 @@ class Config:
     lists : tuple of str
         Trial lists of each set, by the endings of their names: f, m, or mixed.
     training_sets : dict
-        Set to its training set, if that is not ``<name>_train`` or else ``train-clean-360``.
+        Set to its training set, if that is not ``<name>_train``, ``train_english`` and so on for ``en`` (VoicePrivacy
+        2026, track 2), or else ``train-clean-360``.
     attackers : tuple of str
         Names of `spkver.attackers.CATALOGUE`, or user-supplied attackers (see docs/own_attackers.md), such as
         scores:FOLDER; any other name needs one of these as `preset` in its settings. Empty: all attackers that can run

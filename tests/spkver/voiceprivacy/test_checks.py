@@ -18,7 +18,7 @@ from evaluation.reports import Condition, Minima, comparison, summarise
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Interval, Minimum, Resampling, sample_of
 from spkbase.configuration import load_config
-from spkbase.errors import ConfigError
+from spkbase.errors import ConfigError, DataError
 from spkver.attackers import PRESETS, absent_attackers, attacker_name, default_attackers
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import checks
@@ -671,3 +671,58 @@ def test_the_anonymiser_is_configured_or_named_by_the_suffix(suffix: str, settin
     else:
         found = config.named_by(suffix)
         assert (found and (found.name, found.of("trials").level, found.of("training").level)) == expected
+
+
+@pytest.mark.parametrize("name", ["mine/mlp.py:attack", "mlp-attack", "mlp", "mlp.py", "mine/mlp.py", "attack"])
+def test_settings_name_an_attacker_as_it_is_written_or_shown(name: str) -> None:
+    once = {f"{side}_draws": 1 for side in ("training", "enrolment", "trial")}
+    config = Config(
+        attackers=("gmm-svm", "mine/mlp.py:attack", "onnx:models/ecapa.onnx"),
+        attacker_settings={name: {"level": "whole-list"}, "ecapa": {"chains": ["cosine"]}},
+        challenge=ChallengeConfig(attacker=name),
+        anonymizer=TwinConfig(**once),  # type: ignore[arg-type]
+    )
+    assert config.challenge.attacker == "mine/mlp.py:attack"
+    assert list(config.attacker_settings) == ["mine/mlp.py:attack", "onnx:models/ecapa.onnx"]
+
+
+@pytest.mark.parametrize(
+    ("attackers", "settings", "words"),
+    [
+        (
+            ("a.py:attack", "b.py:attack"),
+            {"attack": {}},
+            "no such attacker, expected one of all, a.py:attack (a-attack)",
+        ),
+        (("campplus-adapted",), {"campplus": {}}, "no such attacker"),  # it is another attacker
+        (("a.py:attack",), {"a": {}, "a-attack": {}}, "another key has its settings"),
+    ],
+)
+def test_names_of_several_attackers_or_of_none_are_refused(
+    attackers: tuple[str, ...], settings: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        Config(attackers=attackers, attacker_settings=settings)
+
+
+@pytest.mark.parametrize("form", ["train_{}", "{}_train"])
+def test_track_2_finds_the_training_sets_of_the_toolkit_and_those_named_by_the_language(
+    form: str, tmp_path: Path
+) -> None:
+    names = {"en": "english", "de": "german", "es": "spanish", "fr": "french"}
+    for short, language in names.items():
+        for part in ("dev_enrolls", "dev_trials_mixed", "test_enrolls", "test_trials_mixed"):
+            (tmp_path / f"{short}_{part}").mkdir()
+        (tmp_path / form.format(language if form.startswith("train") else short)).mkdir()
+    config = load_config(Config, file=CONFIGS / "vpc2026_track2.yaml")
+    found = {one.name: one.training for one in find_datasets(tmp_path, config)}
+    for short, language in names.items():
+        expected = form.format(language if form.startswith("train") else short)
+        assert found[f"{short}_dev"] == found[f"{short}_test"] == expected
+
+
+def test_a_missing_training_set_of_a_language_is_named_in_both_ways(tmp_path: Path) -> None:
+    for part in ("en_dev_enrolls", "en_dev_trials_mixed"):
+        (tmp_path / part).mkdir()
+    with pytest.raises(DataError, match="looked for en_train and train_english and train-clean-360"):
+        find_datasets(tmp_path, Config(datasets=("en_dev",), lists=("mixed",)))
