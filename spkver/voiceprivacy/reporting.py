@@ -50,7 +50,7 @@ LISTS = ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "te
 _COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")  # of the challenge
 _KNOWS = {
     "ignorant": "which ignores the anonymisation",
-    REVERSAL: "which has original enrolment speech and inverts the trials by guesses",
+    REVERSAL: "which has original enrolment speech, knows the family of anonymisers and inverts the trials by guesses",
     "lazy-informed": "which anonymises its enrolment speech",
     "semi-informed": "which anonymises its enrolment and its training speech",
 }
