@@ -8,8 +8,9 @@ A property without a resolution is a category, given as a number that says nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,18 +18,16 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import ConfigError
 from spkbase.work import one_blas_thread
 from spkver.audio import read_audio
-from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, Vectors
+from spkver.extractors.protocol import Extraction, ExtractorSettings, embed_each
 
 PROPERTIES: Mapping[str, float] = {
     "level": 0.05,  # dB
     "peak": 0.05,  # dB
     "offset": 0.02,  # steps of 16 bits, as the following values
     "step between values": 0.0,
-    "odd values": 0.005,  # share
-    "zeros": 0.0005,  # share
     "values at the peak": 0.0005,  # share
     "duration": 0.001,  # s
     "leading silence": 0.001,  # s
@@ -82,22 +81,23 @@ def property_vector(path: Path) -> NDArray[np.float64]:
 
 def _values(samples: NDArray[np.float32], rate: int) -> list[float]:
     """Return properties of the samples themselves."""
-    steps = np.round(samples * _FULL_SCALE).astype(np.int32)
-    sizes = np.abs(steps)
-    sounding = np.flatnonzero(sizes > _SILENCE)
-    first, last = (sounding[0], sounding[-1] + 1) if len(sounding) else (len(steps), len(steps))
+    sizes = np.abs(np.round(samples * _FULL_SCALE).astype(np.int32))
+    sounding = sizes > _SILENCE
     return [
         _decibels(np.square(samples).mean(dtype=np.float64)),
         _decibels(float(np.abs(samples).max()) ** 2),
         _FULL_SCALE * float(samples.mean(dtype=np.float64)),
         float(np.gcd.reduce(sizes)),
-        float(np.mean(steps & 1)),
-        float(np.mean(samples == 0)),
         float(np.mean(sizes == sizes.max())),
         len(samples) / rate,
-        first / rate,
-        (len(samples) - last) / rate,
+        _before(sounding) / rate,
+        _before(sounding[::-1]) / rate,
     ]
+
+
+def _before(sounding: NDArray[np.bool_]) -> int:
+    """Return the number of samples before the first that sounds."""
+    return int(np.append(np.flatnonzero(sounding), len(sounding))[0])
 
 
 def _file(path: Path, n_samples: int, rate: int) -> list[float]:
@@ -148,20 +148,8 @@ def _category(value: object) -> float:
     return float(int.from_bytes(sha256(repr(value).encode()).digest()[:6], "big"))
 
 
-def extract_properties(recordings: Sequence[Recording]) -> Vectors:
-    """Return the properties of each recording, or what is wrong with it."""
-    vectors: Vectors = []
-    for name, path in recordings:
-        try:
-            vectors.append(property_vector(Path(path)))
-        except DataError as error:
-            remedy = error.remedy or "replace the recording or remove it from the lists"
-            vectors.append(DataError(f"{name}: {error.text}", file=error.file or path, remedy=remedy))
-    return vectors
-
-
 def open_properties(argument: str, settings: ExtractorSettings) -> Extraction:
     """Open the extractor of properties, which takes whole recordings at their own rate."""
     if argument or settings != ExtractorSettings():
         raise ConfigError("the properties of files have no settings", remedy="leave out what follows the name")
-    return Extraction(extract_properties, {"version": _VERSION, "properties": len(PROPERTIES)})
+    return Extraction(partial(embed_each, embed=property_vector), {"version": _VERSION, "properties": len(PROPERTIES)})

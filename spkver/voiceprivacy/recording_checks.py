@@ -155,7 +155,7 @@ def file_tags(sets: Sets, jobs: int | None) -> Iterator[Finding]:
                 tags = [tag for tag, words in file.copy_metadata().items() if twin.speakers[utterance] in words]
                 found += [f"{twin.name}/{utterance}, {tag}" for tag in tags]
     if found:
-        text = f"Tags of anonymised files name the speaker: {few(found)}. No attacker reads them: remove them."
+        text = f"Tags of anonymised files name the speaker: {few(found)}. Remove them."
         yield Finding("warning", "tags of files", text)
 
 
