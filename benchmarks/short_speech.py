@@ -64,7 +64,8 @@ def main(data: Path, run: Path, work: Path) -> None:
                 segments = cut(tested, sorted(tested.speakers), seconds, work / speech / f"tests-{seconds}", PIECES)
                 pairs = [(model, name) for model in of_model for name in sorted(segments.speakers)]
                 is_target = np.array([segments.speakers[name] == model for model, name in pairs])
-                trials = Key.from_ids(*zip(*pairs, strict=True), is_target).trials()
+                of_models, of_tests = zip(*pairs, strict=True)
+                trials = Key.from_ids(of_models, of_tests, is_target).trials()
                 found = score({"it": attacker}, models, segments, trials, work=work / speech / "work")["it"]
                 values = align(found, trials)
                 rates.append(100 * eer(sort_scores(values[is_target], values[~is_target])))
