@@ -177,7 +177,7 @@ CATALOGUE: dict[str, CatalogueRow] = {
         _rows("supervector", "a statistical model of each voice, supervectors", _ADAPTED, 0),
         _rows("prosody", "pitch, rhythm and pauses", "", 20),
         _rows("content", "spoken words, where there are transcripts", "", 1),
-        _rows("properties", "properties of files that are no voice, such as level, length, format and tags", "", 1),
+        _rows("properties", "properties of files that are no voice, such as level, length, format and tags", "", 3),
         _rows("session", "noise and channel, in the pauses", "", 15),
         _rows("fusion", "all attackers together, a sum of their scores with weights from background speakers"),
     )
