@@ -195,6 +195,18 @@ def test_attackers_whose_scores_are_equal_or_inverted_do_not_count() -> None:
     ]
 
 
+def test_properties_that_all_files_share_are_no_broken_attacker_and_hide_none() -> None:
+    config = Config(attackers=("a", "properties"), attacker_settings={"a": {"preset": "gmm-svm"}})
+    table = [one | {"min_cllr": 0.5} for one in rows(("a", "properties"), o=0.02, l=0.5)]
+    for row in table:
+        if row["attacker"] == "properties":
+            row["min_cllr"] = 1.0
+    assert not list(checks.uninformative(evaluated(table, sets(), config)))
+    table[2]["min_cllr"] = 1.0  # the only other attacker
+    (found,) = checks.uninformative(evaluated(table, sets(), config))
+    assert (found.level, "Scores of a are" in found.text) == ("error", True)
+
+
 @pytest.mark.parametrize(("pooled", "told"), [(0.1, False), (0.165, True)])
 def test_lists_whose_pooled_rate_is_far_above_both_are_named(pooled: float, told: bool) -> None:
     rates = {"f": 0.01, "m": 0.09, "all": pooled}
