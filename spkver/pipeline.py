@@ -632,8 +632,7 @@ def word_states(
             rows = IdMap(np.full(len(rows), "background", object), rows.segments, rows.start, rows.stop)
             of_list = mixture.AlignedWords(rows, of_list.words, of_list.owners)
         else:
-            adapted = dict(zip(speakers.value.models, np.asarray(speakers.value.vectors, np.float64), strict=True))
-            priors = {model: adapted[speaker].reshape(means.shape) for model, speaker in (speaker_of or {}).items()}
+            priors = _speaker_means(speakers.value, speaker_of or {}, means.shape)
         inputs = ubm.value, words.value, frames.value, of_list, priors
         vector.write_supervectors(path, backends.adapt_words(*inputs, relevance=relevance, work=run.work))
 
@@ -706,6 +705,36 @@ def sentence_scores(
         return backends.score_sentences(*inputs, work=run.work)
 
     return scores_of(run, system, prompted.trials, compute, after=[ubm, sentences, tested, *frames.origins])
+
+
+def own_text_scores(
+    run: Run,
+    system: str,
+    scores: Stage[Scores],
+    ubm: Stage[mixture.TrainedUbm],
+    sentences: Stage[vector.Supervectors],
+    frames: FramesStage,
+    tested: Stage[mixture.AlignedWords],
+    prompted: backends.PromptedTrials,
+    speakers: Stage[vector.Supervectors],
+    speaker_of: Mapping[str, str],
+) -> Stage[Scores]:
+    """Score the text by the states of the model's words minus its speaker's mixture (`scores/<system>.h5`, `.txt`)."""
+
+    def compute() -> Scores:
+        priors = _speaker_means(speakers.value, speaker_of, ubm.value.means.shape)
+        inputs = ubm.value, sentences.value, priors, frames.value, tested.value, prompted
+        return backends.minus_own_mixture(scores.value, *inputs, work=run.work)
+
+    return scores_of(run, system, prompted.trials, compute, after=[scores, speakers])
+
+
+def _speaker_means(
+    speakers: vector.Supervectors, speaker_of: Mapping[str, str], shape: tuple[int, ...]
+) -> dict[str, NDArray[np.float64]]:
+    """Return the means of the speaker of each model."""
+    adapted = dict(zip(speakers.models, np.asarray(speakers.vectors, np.float64), strict=True))
+    return {model: adapted[speaker].reshape(shape) for model, speaker in speaker_of.items()}
 
 
 def text_scores(

@@ -36,6 +36,7 @@ SCENARIOS = (
 )
 """From the least to the best informed attacker. In a reversal attack the enrolment is original; the attacker knows the
 family of anonymisers and the range of its parameter, but not the values drawn, and has no anonymised speech except the
-trials."""
+trials; where no record names the family, it is recognised from a few pairs of original and anonymised background
+recordings."""
 
 SCENARIO_ORDER = tuple(scenario.name for scenario in SCENARIOS)

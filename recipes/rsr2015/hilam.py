@@ -4,8 +4,9 @@
                                     [--force] [--only STAGE | --until STAGE]
 
 DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". A score is the log-likelihood of the best
-path through the states minus that of the background's mixture. The text is judged by hidden Markov models of the
-background, and both scores are fused by weights that are trained on background speakers.
+path through the states minus that of the background's mixture (`hilam`), or of the speaker's own mixture
+(`hilam-text`), which asks for the text alone. The text is also judged by hidden Markov models of the background
+(`text`).
 
 Example:
   spkver rsr2015 hilam --corpus RSR2015_V1 --output exp/male-hilam --set 'trials.nontarget=[TW, IC, IW]'
@@ -38,7 +39,9 @@ def hilam(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     sentences = pipeline.word_states(run, "sentences", ubm, words, frames, aligned["enroll"], relevance, *own)
 
     systems = {"text": pipeline.text_scores(run, words, frames, known.prompted)}
-    systems["hilam"] = pipeline.sentence_scores(run, "hilam", ubm, sentences, frames, aligned["test"], known.prompted)
+    inputs = ubm, sentences, frames, aligned["test"], known.prompted
+    systems["hilam"] = pipeline.sentence_scores(run, "hilam", *inputs)
+    systems["hilam-text"] = pipeline.own_text_scores(run, "hilam-text", systems["hilam"], *inputs, *own)
     return rsr2015.report("rsr2015/hilam", run, config, lists, ubm, systems)
 
 

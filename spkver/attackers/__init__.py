@@ -22,6 +22,7 @@ from spkver.attackers.inversion import INVERTED_DRAWS, NUMBERS, Inversion, known
 from spkver.attackers.lists import limited, recordings_of, select
 from spkver.attackers.pieces import ENDING as PIECES_ENDING
 from spkver.attackers.pieces import count_pieces, cut, needs_pieces, pieces_of
+from spkver.attackers.properties import PropertiesAttacker
 from spkver.attackers.protocol import ENDING, Attack, Attacker, Extracted, TrainingSet
 from spkver.attackers.registry import (
     BY_FEATURES,
@@ -35,6 +36,7 @@ from spkver.attackers.registry import (
     default_attackers,
     is_outside,
     make_attacker,
+    named_entry,
     named_only,
     parse_spec,
 )

@@ -16,7 +16,7 @@ attributes of its `Spec`. To add an attacker, add a row to `CATALOGUE`, and a li
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from spkver.attackers.chain_choice import ADAPTED_COSINE, ENROLLED_PLDA, SINGLE_
 from spkver.attackers.classic import PRESETS, attacker_config, classic_attacker
 from spkver.attackers.content import content_attacker
 from spkver.attackers.fusion import Fusion
+from spkver.attackers.properties import PropertiesAttacker
 from spkver.attackers.protocol import Attacker, naming
 from spkver.attackers.ready import ReadyScores, ReadyVectors
 from spkver.attackers.supplied import OwnCommand, OwnFunction
@@ -54,19 +55,21 @@ _ENDINGS = {
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
     *("campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
-    "content",
+    *("content", "properties"),
 )
 """Attackers that run by default. Each is the strongest at its level of knowledge on some set, or unlike all others:
 docs/studies/attackers.md."""
 
 WITHOUT_NETWORK: tuple[str, ...] = (
     *("supervector-adapted", "supervector-single-test", "supervector-cosine", "gmm-svm-cms"),
-    *("supervector-adapted-inverted", "content", "fusion"),
+    *("supervector-adapted-inverted", "content", "properties", "fusion"),
 )
 """Attackers that run by default where no network has weights."""
 
 OF_THE_RECORDING = "session"
 """It recognises a recording, not a voice: the background cannot tell them apart if it has one per speaker."""
+
+_WITHOUT_SETTINGS = {"fusion": Fusion, "properties": PropertiesAttacker}
 
 BY_FEATURES = (*PRESETS, "ivector", "supervector")
 """Rows with cepstra, whose settings fit the sampling rates of the recordings."""
@@ -161,6 +164,7 @@ CATALOGUE: dict[str, CatalogueRow] = {
         _rows("supervector", "a statistical model of each voice, supervectors", _ADAPTED),
         _rows("prosody", "pitch, rhythm and pauses"),
         _rows("content", "spoken words, where there are transcripts"),
+        _rows("properties", "properties of files that are no voice, such as level, length, format and tags"),
         _rows("session", "noise and channel, in the pauses"),
         _rows("fusion", "all attackers together, a sum of their scores with weights from background speakers"),
     )
@@ -313,10 +317,10 @@ def make_attacker(
     values = merged(values, own)
     if spec.inverts and not own:  # what learns from original speech has its base's backend
         name = re.sub("-(inverted|reversed)$", "", row.name)
-    if row.base == "fusion":
+    if row.base in _WITHOUT_SETTINGS:
         if values:
-            raise ConfigError(f"attacker_settings of {name}: {', '.join(values)}: a fusion has none")
-        return Fusion(name)
+            raise ConfigError(f"attacker_settings of {name}: {', '.join(values)}: a {row.base} attacker has none")
+        return _WITHOUT_SETTINGS[row.base](name)
     mixture = {key: shared[key] for key in ("features", "ubm") if key in shared}
     if row.base in PRESETS:
         with naming(name):
@@ -401,6 +405,32 @@ def attacker_name(entry: str) -> str:
         module = Path(where).stem if where.endswith(".py") else where.rpartition(".")[2]
         label = f"{module}-{function}"
     return _UNSAFE.sub("-", label)[:_LONGEST].strip("-") or "own"
+
+
+def named_entry(name: str, entries: Sequence[str]) -> str | None:
+    """Return the entry of a list of attackers that a name stands for; None if there is none, or there are several.
+
+    An entry has the name that it is written as, the name that tables show, and, of a plug-in or a file, the first or
+    last part of these.
+
+    Examples
+    --------
+    >>> entries = ("campplus-adapted", "mine/mlp.py:attack", "onnx:models/ecapa.onnx")
+    >>> [named_entry(name, entries) for name in ("campplus-adapted", "mlp-attack", "mlp", "ecapa", "campplus")]
+    ['campplus-adapted', 'mine/mlp.py:attack', 'mine/mlp.py:attack', 'onnx:models/ecapa.onnx', None]
+    """
+    if name in entries:
+        return name
+    shown = {entry: attacker_name(entry) for entry in entries}
+    fitting = [entry for entry in entries if shown[entry] == name]
+    if not fitting:
+        parts = {entry: (entry.rpartition(":")[0], shown[entry]) for entry in entries if ":" in entry}
+        fitting = [
+            entry
+            for entry, (file, label) in parts.items()
+            if name in (file, Path(file).name) or label.startswith(f"{name}-") or label.endswith(f"-{name}")
+        ]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _find_row(entry: str) -> tuple[CatalogueRow | None, str]:

@@ -4,7 +4,7 @@ A recording is tested against every prompt of its trials: it is aligned to that 
 scored one by one.
 
 `adapt_words` and `score_sentences` are HiLAM: the mixture of the background is adapted to a speaker, and the speaker's
-mixture to the states of each word that the speaker has enrolled.
+mixture to the states of each word that the speaker has enrolled. `minus_own_mixture` asks for the text alone.
 
 References
 ----------
@@ -219,6 +219,41 @@ def score_sentences(
         totals[rows] += values
         counts[rows] += len(of_part)
     return prompted.scores(totals / counts)
+
+
+def minus_own_mixture(
+    scores: Scores,
+    mixture: gmm.GaussianMixture,
+    sentences: Supervectors,
+    priors: Mapping[str, Floats],
+    frames: Frames,
+    words: gmm.AlignedWords,
+    prompted: PromptedTrials,
+    *,
+    work: Work = ALL_CORES,
+) -> Scores:
+    """Return scores of sentences relative to the speaker's own mixture, which explains any text of this speaker.
+
+        s = 1/T [max over paths of log p(x | path) - log p(x | mixture of the speaker)]
+
+    Parameters
+    ----------
+    scores : evaluation.trials.Scores
+        Of `score_sentences`.
+    mixture, sentences, frames, words, prompted, work
+        As for `score_sentences`.
+    priors : mapping of str to ndarray of shape (C, D)
+        The means of each model's speaker, as for `adapt_words`.
+
+    Returns
+    -------
+    evaluation.trials.Scores
+        In nat per frame, in the order of the trials.
+    """
+    own = np.stack([priors[model].ravel() for model in sentences.models]).astype(np.float32)
+    one_state = Supervectors(sentences.models, sentences.segments, own)
+    ratios = score_sentences(mixture, one_state, frames, words, prompted, work=work)
+    return prompted.scores(scores.values - ratios.values)
 
 
 def _path_ratios(item: tuple[Rows, SelectedRows], mixture: gmm.GaussianMixture) -> Floats:

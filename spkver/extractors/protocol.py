@@ -215,16 +215,25 @@ def extract_each(
     rate, shortest, window, hop
         See `Extraction` and `averaged`.
     """
+
+    def embed(path: Path) -> NDArray[np.floating]:
+        samples, found = read_audio(path, rate=rate, resample=True)
+        if not samples.any():
+            raise DataError("digital silence: every sample is 0")
+        if len(samples) < shortest * found:
+            seconds = len(samples) / found
+            raise DataError(f"{seconds:.3f} s are too short: at least {shortest:g} s are needed")
+        return averaged(function, samples, found, window=window, hop=hop)
+
+    return embed_each(recordings, embed)
+
+
+def embed_each(recordings: Sequence[Recording], embed: Callable[[Path], NDArray[np.floating]]) -> Vectors:
+    """Call a function with the file of each recording, and return its vectors, or what is wrong with a recording."""
     vectors: Vectors = []
     for name, path in recordings:
         try:
-            samples, found = read_audio(path, rate=rate, resample=True)
-            if not samples.any():
-                raise DataError("digital silence: every sample is 0")
-            if len(samples) < shortest * found:
-                seconds = len(samples) / found
-                raise DataError(f"{seconds:.3f} s are too short: at least {shortest:g} s are needed")
-            vectors.append(averaged(function, samples, found, window=window, hop=hop))
+            vectors.append(embed(Path(path)))
         except DataError as error:
             remedy = error.remedy or "replace the recording or remove it from the lists"
             vectors.append(DataError(f"{name}: {error.text}", file=error.file or path, remedy=remedy))

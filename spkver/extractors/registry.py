@@ -15,6 +15,7 @@ from spkver.extractors import own
 from spkver.extractors.cues import open_prosody, open_session
 from spkver.extractors.ivector import open_ivector
 from spkver.extractors.networks import open_campplus, open_ge2e, open_onnx
+from spkver.extractors.properties import open_properties
 from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, Vectors
 
 
@@ -44,6 +45,11 @@ _KINDS = (
     Kind("ivector:FOLDER", "i-vectors of what spkver train --system ivector wrote", open_ivector),
     Kind("prosody", "pitch, rhythm and pauses; no timbre", open_prosody),
     Kind("session", "noise and channel, from the frames without speech", open_session),
+    Kind(
+        "properties",
+        "level, length, format, tags and noise of the file; no voice",
+        open_properties,
+    ),
     Kind("resemblyzer[:WEIGHTS]", "the package Resemblyzer", own.open_resemblyzer),
     Kind("speechbrain-ecapa[:MODEL]", "ECAPA-TDNN of the package speechbrain", own.open_speechbrain),
     Kind("wespeaker[:MODEL]", "the package wespeaker", own.open_wespeaker),

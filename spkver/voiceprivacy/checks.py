@@ -45,7 +45,7 @@ OVERESTIMATED = "overestimated privacy"
 FEW_TRAINING_SPEAKERS = 100
 """With fewer speakers an attacker learns little about how voices differ; the challenges train on 921."""
 
-_NO_VOICE_PRINT = ("fusion", "prosody", "session", "content")
+_NO_VOICE_PRINT = ("fusion", "prosody", "session", "properties", "content")
 # the fewest speakers for which the coverage of all intervals was measured (docs/uncertainty.md)
 _FEW_SPEAKERS = 20
 _BROKEN = 0.02  # an EER below which practically everybody is recognised
@@ -70,6 +70,8 @@ class Evaluated:
         Whether the speech is SIMULATED.
     lacking : dict
         Recordings that an extractor failed on, by the extractor.
+    heard : dict
+        Findings of `RECORDING_CHECKS`, by the names of these.
     """
 
     table: Table
@@ -81,6 +83,7 @@ class Evaluated:
     earlier: Mapping[str, Json] = field(default_factory=dict)
     simulated: bool = False
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    heard: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
 
     def main(self, scenario: str = "") -> list[Outcome]:
         """Return the main outcomes, see `main_outcomes`, of one scenario or of all."""
@@ -121,10 +124,13 @@ def uninformative(run: Evaluated) -> Iterator[Finding]:
         reversal = reversal_at(row.metric("eer.interpolated").value, min(row.n_target, row.n_nontarget))
         return row.metric("min_cllr").value > 1 - 1e-9 or (reversal is not None and reversal.clear)
 
+    # properties are equal where files are alike, which is as it should be
+    of_files = [name for name, spec in attacker_specs(run.config).items() if spec.kind == "properties"]
     found: dict[tuple[str, str], list[str]] = {}
     for outcome in run.table.outcomes:
-        if broken := [row.attacker for row in outcome.conditions if is_broken(row)]:
-            level = "error" if len(broken) == len(outcome.conditions) and outcome.anonymised else "warning"
+        rows = [row for row in outcome.conditions if row.attacker not in of_files]
+        if broken := [row.attacker for row in rows if is_broken(row)]:
+            level = "error" if len(broken) == len(rows) and outcome.anonymised else "warning"
             found.setdefault((level, few(broken)), []).append(" ".join(outcome.identity))
     for (level, names), where in found.items():
         text = f"Scores of {names} are all equal or inverted ({few(where)}): they do not count and show no privacy."
@@ -399,6 +405,7 @@ CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
     recording_checks.broken_recordings,
     recording_checks.file_tags,
     recording_checks.hidden_speech,
+    recording_checks.short_recordings,
     missing_lists,
     few_speakers,
     independence,
@@ -410,9 +417,9 @@ CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
 )
 
 
-def all_findings(evaluated: Evaluated, heard: Mapping[str, Sequence[Finding]]) -> list[Finding]:
-    """Return the findings of `CHECKS`; `heard` holds the findings of `RECORDING_CHECKS` by the names of these."""
-    found = (heard[check.__name__] if check in RECORDING_CHECKS else check(evaluated) for check in CHECKS)
+def all_findings(evaluated: Evaluated) -> list[Finding]:
+    """Return the findings of `CHECKS`."""
+    found = (evaluated.heard[check.__name__] if check in RECORDING_CHECKS else check(evaluated) for check in CHECKS)
     return [finding for findings in found for finding in findings]
 
 
@@ -422,6 +429,7 @@ def reasons(run: Evaluated) -> Iterator[str]:
     - Attackers disagree: one voice-based attacker is ahead of all others by more than both intervals.
     - On original speech no attacker has an EER of ``weak_attacker_eer`` or below.
     - Attackers with more knowledge (semi-informed) are significantly weaker than attackers with less.
+    - Recordings hold little speech.
     - Training sets have few speakers, or one anonymised version.
     - No attacker uses a neural network, no network has seen anonymised speech, no attacker adapts to the trials, or one
       failed.
@@ -430,6 +438,8 @@ def reasons(run: Evaluated) -> Iterator[str]:
     for outcome in run.main("original"):
         if (rate := outcome.eer.value) > run.config.weak_attacker_eer:
             yield f"attackers are weak on original speech ({_name(outcome)}: {100 * rate:.1f} %)"
+    for finding in run.heard.get("short_recordings", ()):
+        yield f"recordings are short ({finding.text})"
     ahead = []
     for outcome in run.main():
         voices = sorted(

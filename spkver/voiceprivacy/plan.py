@@ -49,6 +49,7 @@ from spkver.attackers import (
     Fold,
     Fusion,
     Inversion,
+    PropertiesAttacker,
     Spec,
     TrainingSet,
     VectorAttacker,
@@ -112,6 +113,11 @@ class PlanRow:
     scenario: Scenario | None = None
     draw: int = 1
     members: tuple[PlanRow, ...] = ()
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether fusions take it; words and properties of files say nothing about voices."""
+        return not self.content and not isinstance(self.attacker, PropertiesAttacker)
 
     @property
     def model(self) -> tuple[str, str]:
@@ -323,7 +329,7 @@ class _Planner:
             raise DataError(f"no attacker can score any condition: {name} on {left[0]}: {why}")
         for training, pairs in chosen.items():
             rows = [row for row in plan.rows if row.dataset and row.dataset.training == training]
-            levels = sorted({row.level for row in rows if not row.content})
+            levels = sorted({row.level for row in rows if row.is_fused})
             fusions = [one for _, fusion in pairs if isinstance(fusion, Fusion) for one in fusion.variants(levels)]
             plan.names[training] = [spec.name for spec, one in pairs if not isinstance(one, Fusion)]
             plan.names[training] += [fusion.name for fusion in fusions]
@@ -418,7 +424,7 @@ class _Planner:
         """Yield the rows of a fusion: trial lists that at least one of its members scores."""
         lists: dict[str, list[PlanRow]] = {}
         for row in rows:
-            if fusion.takes(row.level) and not row.content:
+            if fusion.takes(row.level) and row.is_fused:
                 lists.setdefault(str(Path(row.file).parents[1]), []).append(row)
         both = [self.sets.original[training], *self.sets.versions[training]]
         for folder, members in lists.items():

@@ -23,8 +23,9 @@ from spkbase.files import load_json, write_json
 from spkbase.runs import Run
 from spkbase.work import Work, one_blas_thread
 from spkver.audio import doubtful_recordings, open_audio, read_audio
-from spkver.datadir import DataDir, copies, fingerprints_of
-from spkver.features import FeatureConfig, mfcc
+from spkver.datadir import DataDir, copies, enrolment, fingerprints_of
+from spkver.extractors import energy_contour
+from spkver.features import FRAME_SHIFT, FeatureConfig, mfcc
 from spkver.voiceprivacy.sets import Sets, stamp_of
 
 logger = logging.getLogger(__name__)
@@ -33,10 +34,15 @@ _COMPARED = 100  # recordings of a directory that are compared with their origin
 _PLACES, _BANDS, _CELLS = 200, 32, 150
 _LEAST = 1e-20
 _PAUSE = 8.0  # natural logarithm of the power by which pauses are below loud frames, 35 dB
+_LOUD, _SPEECH = 20, 30.0  # loudest frames, and dB below the softest of these
 _FEWEST = 10
 _BITS = {"PCM_24": 24, "PCM_32": 32, "FLOAT": 32, "DOUBLE": 64}  # other files: 16
 _MANY = 0.2  # share of recordings that are not nearer to their own originals; each adds half a point to the EER
 _MISSED, _SEVERAL = 2, 4  # further than half of the others: one may be by chance, three in 30 may be misheard
+
+VERY_SHORT, SHORT, NOT_LONG = 0.5, 1.0, 6.0
+"""Seconds of speech. A test recording or the enrolment of a speaker is too short below the first, or below the second
+where the other side is shorter than the third: see docs/studies/attackers.md."""
 
 
 class Finding(NamedTuple):
@@ -58,7 +64,7 @@ def check_audio(run: Run, sets: Sets, suffix: str) -> None:
         f"checks{suffix}.json",
         make=make,
         read=load_json,
-        inputs=sets.training_sets,
+        inputs=[sets.training_sets, [check.__name__ for check in RECORDING_CHECKS]],
         after=[stamp_of(run, one) for one in (*sets.original.values(), *sets.twins.values())],
         libraries=("numpy", "soundfile"),
     )
@@ -139,7 +145,7 @@ def file_tags(sets: Sets, jobs: int | None) -> Iterator[Finding]:
                 tags = [tag for tag, words in file.copy_metadata().items() if twin.speakers[utterance] in words]
                 found += [f"{twin.name}/{utterance}, {tag}" for tag in tags]
     if found:
-        text = f"Tags of anonymised files name the speaker: {few(found)}. No attacker reads them: remove them."
+        text = f"Tags of anonymised files name the speaker: {few(found)}. Remove them."
         yield Finding("warning", "tags of files", text)
 
 
@@ -193,6 +199,28 @@ def resemblance(sets: Sets, jobs: int | None) -> Iterator[Finding]:
             text = f"{few(names)} are no nearer to their own originals than to other originals: files are exchanged, or"
             text += " hold no speech, or other words. Listen to some, and check wav.scp."
         yield Finding(level, "resemblance", text)
+
+
+def short_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
+    """Note sets with so little original speech that every attacker recognises much less than in longer recordings."""
+    for dataset in sets.datasets:
+        enrolled = enrolment(sets.original[dataset.enrolls])
+        recordings = sets.original[dataset.enrolls].recordings
+        model = median_speech([recordings[name] for name in spaced(sorted(enrolled.segments))], jobs)
+        model *= len(enrolled.segments) / len(set(enrolled.models))
+        tested = {
+            name: path for trials in dataset.trials.values() for name, path in sets.original[trials].recordings.items()
+        }
+        test = median_speech([tested[name] for name in spaced(sorted(tested))], jobs)
+        shorter, longer = sorted((test, model))
+        if shorter < VERY_SHORT or (shorter < SHORT and longer < NOT_LONG):
+            text = f"{dataset.name}: test recordings hold {test:.1f} s of speech, and the enrolment of a speaker"
+            yield Finding("note", "short recordings", f"{text} {model:.1f} s (medians)")
+
+
+def median_speech(paths: Sequence[Path], jobs: int | None) -> float:
+    """Return the median of the speech in recordings, in seconds, without pauses and silence."""
+    return float(np.median(list(Work(jobs).map(_speech, paths))))
 
 
 class Description(NamedTuple):
@@ -296,8 +324,15 @@ RECORDING_CHECKS: tuple[Callable[[Sets, int | None], Iterator[Finding]], ...] = 
     broken_recordings,
     file_tags,
     hidden_speech,
+    short_recordings,
 )
 """All checks of recordings."""
+
+
+def _speech(path: Path) -> float:
+    audio = read_audio(path, channel=0)
+    energy = np.sort(energy_contour(audio.samples, audio.rate))
+    return FRAME_SHIFT * np.count_nonzero(energy > energy[-_LOUD:][0] - _SPEECH)
 
 
 def _described(path: Path) -> tuple[NDArray[np.floating], ...]:

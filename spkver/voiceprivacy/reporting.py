@@ -50,7 +50,7 @@ LISTS = ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "te
 _COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")  # of the challenge
 _KNOWS = {
     "ignorant": "which ignores the anonymisation",
-    REVERSAL: "which has original enrolment speech and inverts the trials by guesses",
+    REVERSAL: "which has original enrolment speech, knows the family of anonymisers and inverts the trials by guesses",
     "lazy-informed": "which anonymises its enrolment speech",
     "semi-informed": "which anonymises its enrolment and its training speech",
 }
@@ -77,8 +77,9 @@ def report(experiment: Experiment, sets: Sets, scores: Sequence[Scored], table: 
     with run.timed("report"):
         earlier = _earlier_results(run.output, suffix)
         lacking = load_json(run.path(LACKING))
-        evaluated = Evaluated(table, sets, config, experiment.failures, fusions, utility, earlier, simulated, lacking)
-        sanity = [finding._asdict() for finding in all_findings(evaluated, read_findings(run, suffix))]
+        heard = read_findings(run, suffix)
+        found = experiment.failures, fusions, utility, earlier, simulated, lacking, heard
+        sanity = [finding._asdict() for finding in all_findings(Evaluated(table, sets, config, *found))]
         write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=protocol)
     refused = [f"No verdict: {one['text']}" for one in sanity if one["level"] == "error"]
     alarms = {one["check"]: one["text"] for one in sanity if one["check"] in _IN_THE_VERDICT}

@@ -28,6 +28,13 @@ from spkver.voiceprivacy.settings import Config
 logger = logging.getLogger(__name__)
 
 DEFAULT_TRAINING_SET = "train-clean-360"
+OF_LANGUAGES = {
+    "en": ("train_english",),
+    "de": ("train_german",),
+    "es": ("train_spanish",),
+    "fr": ("train_french",),
+}
+"""Training sets of languages, as VoicePrivacy 2026 names those of its track 2."""
 POOLED = "all"  # all speakers; also used for cross-sex trial lists
 
 _TRIALS = re.compile(r"(?P<stem>.+)_trials_(?P<list>f|m|mixed)(?P<subset>_common)?")
@@ -209,7 +216,8 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
             continue
         if f"{stem}_enrolls" not in here:
             problems.add(f"no {stem}_enrolls for the set {name}", remedy="add it, or leave the set out by datasets")
-        tried = [_PART.sub("", stem) + "_train", DEFAULT_TRAINING_SET]
+        whole = _PART.sub("", stem)
+        tried = [f"{whole}_train", *OF_LANGUAGES.get(whole, ()), DEFAULT_TRAINING_SET]
         tried = [config.training_sets[name]] if name in config.training_sets else tried
         training = [candidate for candidate in tried if candidate in here]
         if not training:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from evaluation.uncertainty import MOST_RESAMPLES
 from spkbase.errors import ConfigError
 from spkver.anonymization import BUILT_IN, AnonymizerConfig, make_anonymizer
-from spkver.attackers import CATALOGUE, attacker_name, default_attackers
+from spkver.attackers import CATALOGUE, attacker_name, default_attackers, named_entry
 from spkver.corpora import Sizes
 
 ALL = "all"  # key of `attacker_settings` that applies to every GMM-based attacker
@@ -196,7 +196,8 @@ class Config:
     lists : tuple of str
         Trial lists of each set, by the endings of their names: f, m, or mixed.
     training_sets : dict
-        Set to its training set, if that is not ``<name>_train`` or else ``train-clean-360``.
+        Set to its training set, if that is not ``<name>_train``, ``train_english`` and so on for ``en`` (VoicePrivacy
+        2026, track 2), or else ``train-clean-360``.
     attackers : tuple of str
         Names of `spkver.attackers.CATALOGUE`, or user-supplied attackers (see docs/own_attackers.md), such as
         scores:FOLDER; any other name needs one of these as `preset` in its settings. Empty: the default attackers, see
@@ -236,16 +237,23 @@ class Config:
         _expect("datasets", self.datasets, "names, each once", len(set(self.datasets)) == len(self.datasets))
         known = self.attackers or tuple(CATALOGUE)
         _expect("attackers", self.attackers, "names, each once", len(set(self.attackers)) == len(self.attackers))
+        settings = {}
         for key, value in self.attacker_settings.items():
-            if key not in (ALL, *known):
-                expected = ", ".join((ALL, *known))
-                raise ConfigError(f"attacker_settings.{key}: there is no such attacker, expected one of {expected}")
+            entry = key if key == ALL else named_entry(key, known)
+            if entry is None or entry in settings:
+                text = "another key has its settings" if entry else "there is no such attacker"
+                raise ConfigError(f"attacker_settings.{key}: {text}, expected one of {_shown((ALL, *known))}")
             _expect(f"attacker_settings.{key}", value, "keys of its own", isinstance(value, Mapping))
+            settings[entry] = value
+        object.__setattr__(self, "attacker_settings", settings)
         named = self.challenge.attacker
         draws = ("training_draws", "enrolment_draws", "trial_draws")
-        if named and self.attackers and named not in (*self.attackers, *map(attacker_name, self.attackers)):
-            expected = ", ".join(self.attackers)
-            raise ConfigError(f"challenge.attacker is {named!r}: expected one of attackers, which are {expected}")
+        if named and self.attackers:
+            entry = named_entry(named, self.attackers)
+            if entry is None:
+                expected = _shown(self.attackers)
+                raise ConfigError(f"challenge.attacker is {named!r}: expected one of attackers, which are {expected}")
+            object.__setattr__(self, "challenge", replace(self.challenge, attacker=entry))
         several = [f"anonymizer.{name}=1" for name in draws if getattr(self.anonymizer, name) != 1]
         if named and several:
             text = f"challenge.attacker is {named!r}, and the challenge anonymises each recording once"
@@ -263,6 +271,12 @@ class Config:
             If the challenge's attacker is none of them.
         """
         return self if self.attackers else replace(self, attackers=default_attackers())
+
+
+def _shown(entries: Sequence[str]) -> str:
+    """Return entries of ``attackers``, with the names that tables show where these differ."""
+    names = {entry: attacker_name(entry) for entry in entries}
+    return ", ".join(entry if name == entry else f"{entry} ({name})" for entry, name in names.items())
 
 
 def _expect(key: str, value: Any, expected: str, is_right: bool) -> None:

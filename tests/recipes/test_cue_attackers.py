@@ -9,7 +9,7 @@ import voiceprivacy_runs as vp
 from recipe_runs import refused, results_of
 from voiceprivacy_runs import rows
 
-ATTACKERS = ["prosody", "session", "content"]
+ATTACKERS = ["prosody", "session", "content", "properties"]
 
 
 def write_texts(data):
@@ -58,3 +58,16 @@ def test_without_transcripts_content_says_so_and_the_others_finish(layout, tmp_p
     assert {row["attacker"] for row in results["conditions"]} == {"gmm-ubm"}
     outcome = vp.run_recipe(layout, tmp_path / "alone", attackers="[content]", **settings)
     refused(outcome, "no attacker can score any condition: content on", "no transcripts")
+
+
+def test_fusions_take_neither_words_nor_properties_of_files(data, tmp_path):
+    found = vp.evaluated(
+        data, tmp_path / "out", attackers="[gmm-ubm,properties,content,fusion]", evaluation__resamples=0
+    )
+    for fusion in found["fusions"]:
+        assert set(fusion["weights"]["weights"]) == {"gmm-ubm"}
+
+
+def test_files_that_share_every_property_are_no_broken_attacker(data, tmp_path):
+    found = vp.evaluated(data, tmp_path / "out", attackers="[properties,gmm-ubm]", evaluation__resamples=0)
+    assert not any("properties" in finding["text"] for finding in vp.findings(found, "broken attackers"))

@@ -20,7 +20,8 @@ COMMON = {"features", "ubm", "models of words", "words of enroll", "words of tes
 STAGES = {
     "hilam": {
         *COMMON,
-        *("statistics of speakers", "supervectors of speakers", "states of sentences", "scores of hilam"),
+        *("statistics of speakers", "supervectors of speakers", "states of sentences"),
+        *("scores of hilam", "scores of hilam-text"),
     },
     "ivector_hmm": {
         *COMMON,
@@ -39,7 +40,7 @@ def test_stages_resume_and_bits_do_not_depend_on_jobs(recipe, tiny, tmp_path, na
     again = recipe(tiny, tmp_path / "out", name=name, **SETTINGS[name], trials__nontarget="[TW, IC, IW]")
     assert made(again.err) == set()
     systems = results_of(tmp_path / "out")["systems"]
-    assert [*systems] == ["text", name.replace("_", "-")]
+    assert [*systems] == ["text", name.replace("_", "-"), *(["hilam-text"] if name == "hilam" else [])]
     for system in systems.values():
         assert set(system["trial_types"]) == {"TC-TW", "TC-IC", "TC-IW"}
     assert systems["text"]["trial_types"]["TC-TW"]["eer"] < 0.1  # the sentences sound very different
@@ -69,6 +70,23 @@ def test_a_sentence_is_scored_by_the_best_path_minus_the_background(recipe, tiny
         assert value == pytest.approx(expected, abs=1e-6)
 
 
+def test_the_text_alone_is_scored_against_the_mixture_of_the_speaker(recipe, tiny, tmp_path):
+    settings = SETTINGS["hilam"] | {"trials__nontarget": "[TW, IC, IW]", "features__dtype": "float64"}
+    assert recipe(tiny, tmp_path / "out", name="hilam", **settings).status == 0
+    ubm, speakers = read_ubm(tmp_path / "out/gmm/ubm.h5"), open_supervectors(tmp_path / "out/data/sv_speakers.h5")
+    scores, text = (read_scores(tmp_path / f"out/scores/{name}.h5") for name in ("hilam", "hilam-text"))
+    means = dict(zip(speakers.models, np.asarray(speakers.vectors, float), strict=True))
+    from spkver.features import FeatureConfig, load_frames, read_feature_table
+
+    config = FeatureConfig(preset="sidekit", vad="snr", dtype="float64")
+    frames = load_frames(read_feature_table(tmp_path / "out/features.h5"), config, folder=tmp_path)
+    for (model, segment), value, before in [*zip(scores.pairs(), text.values, scores.values, strict=True)][::7]:
+        own = type(ubm.mixture)(ubm.weights, means[model.split("_")[0]].reshape(ubm.means.shape), ubm.variances)
+        tested = np.asarray(frames.of(segment))
+        ratio = (log_likelihood(tested, own) - log_likelihood(tested, ubm.mixture)).mean()
+        assert value == pytest.approx(before - ratio, abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
@@ -81,7 +99,7 @@ def test_only_what_depends_on_a_setting_is_made_again(recipe, tiny, tmp_path, se
     before = {**SETTINGS["hilam"], "hidden_markov__components": 1}
     assert recipe(tiny, tmp_path / "out", name="hilam", **before).status == 0
     outcome = recipe(tiny, tmp_path / "out", name="hilam", **(before | settings))
-    assert made(outcome.err) == expected | {"states of sentences", "scores of hilam"}
+    assert made(outcome.err) == expected | {"states of sentences", "scores of hilam", "scores of hilam-text"}
 
 
 def test_words_of_recordings_are_cut_and_statistics_are_of_all_their_frames(recipe, tiny, tmp_path):

@@ -270,6 +270,14 @@ def test_evidence_at_the_ceiling_of_the_number_of_trials_is_told(individual: flo
     assert ("category A, at the ceiling that the number of trials imposes" in text) == told
 
 
+def test_session_channel_and_language_stand_beside_the_verdict() -> None:
+    names = {"dataset": "d", "gender": "all", "scenario": "ignorant", "attacker": "a"}
+    results = {"format": 1, "conditions": [names | {"eer": {"rocch": 0.3}}]}
+    text = read(render_page(results, folder=".")).text
+    beside = text[: text.index("equal error rate") + 2000]
+    assert all(word in beside for word in ("a session or channel", "in other languages"))
+
+
 def test_a_check_can_forbid_a_verdict_and_no_network_stands_in_the_badge() -> None:
     names = {"dataset": "d", "gender": "all", "scenario": "ignorant", "attacker": "a"}
     results = {

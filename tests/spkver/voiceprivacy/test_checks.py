@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -17,7 +18,7 @@ from evaluation.reports import Condition, Minima, comparison, summarise
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Interval, Minimum, Resampling, sample_of
 from spkbase.configuration import load_config
-from spkbase.errors import ConfigError
+from spkbase.errors import ConfigError, DataError
 from spkver.attackers import PRESETS, absent_attackers, attacker_name, default_attackers
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import checks
@@ -29,6 +30,7 @@ from spkver.voiceprivacy.recording_checks import (
     file_tags,
     hidden_speech,
     resemblance,
+    short_recordings,
     warped_similarity,
 )
 from spkver.voiceprivacy.reporting import averages, challenge_rows, verdict
@@ -192,12 +194,73 @@ def test_attackers_whose_scores_are_equal_or_inverted_do_not_count() -> None:
     ]
 
 
+def test_properties_that_all_files_share_are_no_broken_attacker_and_hide_none() -> None:
+    config = Config(attackers=("a", "properties"), attacker_settings={"a": {"preset": "gmm-svm"}})
+    table = [one | {"min_cllr": 0.5} for one in rows(("a", "properties"), o=0.02, l=0.5)]
+    for row in table:
+        if row["attacker"] == "properties":
+            row["min_cllr"] = 1.0
+    assert not list(checks.uninformative(evaluated(table, sets(), config)))
+    table[2]["min_cllr"] = 1.0  # the only other attacker
+    (found,) = checks.uninformative(evaluated(table, sets(), config))
+    assert (found.level, "Scores of a are" in found.text) == ("error", True)
+
+
 @pytest.mark.parametrize(("pooled", "told"), [(0.1, False), (0.165, True)])
 def test_lists_whose_pooled_rate_is_far_above_both_are_named(pooled: float, told: bool) -> None:
     rates = {"f": 0.01, "m": 0.09, "all": pooled}
     table = [one | {"gender": sex} for sex, rate in rates.items() for one in rows(("a",), o=rate)]
     found = list(checks.pooled_trials(evaluated(table, sets(), Config())))
     assert ["f 1.0 %, m 9.0 %" in one.text for one in found] == [True] * told
+
+
+# --- length of speech -------------------------------------------------------------------------------------------------
+
+
+def spoken(folder: Path, speech: float, silence: float, utterances: int, rate: int = 16000) -> DataDir:
+    """Two speakers; noise as speech, then silence."""
+    folder.mkdir()
+    recordings, speakers, random = {}, {}, np.random.default_rng(0)
+    for number in range(2 * utterances):
+        name = f"{folder.name}-{number}"
+        samples = np.concatenate([0.1 * random.standard_normal(int(speech * rate)), np.zeros(int(silence * rate))])
+        recordings[name], speakers[name] = folder / f"{number}.wav", f"s{number % 2}"
+        soundfile.write(recordings[name], samples + 1e-4 * random.standard_normal(len(samples)), rate)
+    return DataDir(folder, recordings, speakers)
+
+
+@pytest.mark.parametrize(
+    ("test", "silence", "enrolled", "utterances", "is_short"),
+    [
+        (0.7, 0.0, 0.7, 3, True),  # both sides are short
+        (0.7, 3.0, 0.7, 3, True),  # silence is no speech
+        (0.7, 20.0, 0.7, 3, True),
+        (0.7, 0.0, 2.2, 3, False),  # a word, against much enrolment
+        (0.7, 1.3, 0.7, 30, False),
+        (0.3, 2.0, 2.2, 10, True),  # too short for any enrolment
+        (6.0, 0.0, 0.3, 1, True),  # and the other way
+        (1.5, 0.0, 1.5, 3, False),
+        (6.0, 0.0, 6.0, 3, False),
+    ],
+)
+def test_short_recordings_are_a_reason_with_both_lengths(
+    tmp_path: Path, test: float, silence: float, enrolled: float, utterances: int, is_short: bool
+) -> None:
+    original = {
+        "e": spoken(tmp_path / "e", enrolled, silence, utterances),
+        "t": spoken(tmp_path / "t", test, silence, 5),
+    }
+    given = SimpleNamespace(
+        datasets=(SimpleNamespace(name="x_test", enrolls="e", trials={"f": "t"}),), original=original
+    )
+    findings = list(short_recordings(given, 1))  # type: ignore[arg-type]
+    assert bool(findings) == is_short
+    run = evaluated(rows(VOICES, 0.005, **GOOD), sets(), CONFIG, heard={"short_recordings": findings})
+    told = "".join(finding.text for finding in checks.overestimated(run))
+    assert ("because recordings are short (x_test: test recordings hold" in told) == is_short
+    if is_short:
+        lengths = [float(number) for number in re.findall(r"(\d+\.\d) s", told)]
+        assert lengths == pytest.approx([test, enrolled * utterances], abs=0.3)
 
 
 # --- privacy that is probably overestimated ---------------------------------------------------------------------------
@@ -608,3 +671,58 @@ def test_the_anonymiser_is_configured_or_named_by_the_suffix(suffix: str, settin
     else:
         found = config.named_by(suffix)
         assert (found and (found.name, found.of("trials").level, found.of("training").level)) == expected
+
+
+@pytest.mark.parametrize("name", ["mine/mlp.py:attack", "mlp-attack", "mlp", "mlp.py", "mine/mlp.py", "attack"])
+def test_settings_name_an_attacker_as_it_is_written_or_shown(name: str) -> None:
+    once = {f"{side}_draws": 1 for side in ("training", "enrolment", "trial")}
+    config = Config(
+        attackers=("gmm-svm", "mine/mlp.py:attack", "onnx:models/ecapa.onnx"),
+        attacker_settings={name: {"level": "whole-list"}, "ecapa": {"chains": ["cosine"]}},
+        challenge=ChallengeConfig(attacker=name),
+        anonymizer=TwinConfig(**once),  # type: ignore[arg-type]
+    )
+    assert config.challenge.attacker == "mine/mlp.py:attack"
+    assert list(config.attacker_settings) == ["mine/mlp.py:attack", "onnx:models/ecapa.onnx"]
+
+
+@pytest.mark.parametrize(
+    ("attackers", "settings", "words"),
+    [
+        (
+            ("a.py:attack", "b.py:attack"),
+            {"attack": {}},
+            "no such attacker, expected one of all, a.py:attack (a-attack)",
+        ),
+        (("campplus-adapted",), {"campplus": {}}, "no such attacker"),  # it is another attacker
+        (("a.py:attack",), {"a": {}, "a-attack": {}}, "another key has its settings"),
+    ],
+)
+def test_names_of_several_attackers_or_of_none_are_refused(
+    attackers: tuple[str, ...], settings: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        Config(attackers=attackers, attacker_settings=settings)
+
+
+@pytest.mark.parametrize("form", ["train_{}", "{}_train"])
+def test_track_2_finds_the_training_sets_of_the_toolkit_and_those_named_by_the_language(
+    form: str, tmp_path: Path
+) -> None:
+    names = {"en": "english", "de": "german", "es": "spanish", "fr": "french"}
+    for short, language in names.items():
+        for part in ("dev_enrolls", "dev_trials_mixed", "test_enrolls", "test_trials_mixed"):
+            (tmp_path / f"{short}_{part}").mkdir()
+        (tmp_path / form.format(language if form.startswith("train") else short)).mkdir()
+    config = load_config(Config, file=CONFIGS / "vpc2026_track2.yaml")
+    found = {one.name: one.training for one in find_datasets(tmp_path, config)}
+    for short, language in names.items():
+        expected = form.format(language if form.startswith("train") else short)
+        assert found[f"{short}_dev"] == found[f"{short}_test"] == expected
+
+
+def test_a_missing_training_set_of_a_language_is_named_in_both_ways(tmp_path: Path) -> None:
+    for part in ("en_dev_enrolls", "en_dev_trials_mixed"):
+        (tmp_path / part).mkdir()
+    with pytest.raises(DataError, match="looked for en_train and train_english and train-clean-360"):
+        find_datasets(tmp_path, Config(datasets=("en_dev",), lists=("mixed",)))
