@@ -98,7 +98,7 @@ def _embeddings_options(*, required: bool) -> list[Any]:
     path_option("-s", "--scores", help="Scores, or a .pt of similarities, instead of embeddings."),
     path_option("-k", "--key", help="Their key; none where the scores hold labels."),
     path_option("--ranks", help="Ranks of an earlier run (its --output)."),
-    shared.reader_options(missing=True),
+    shared.reader_options(in_order=True),
     choice_option("--bootstrap-by", of=["speaker", "id"], help="What is resampled: speakers, or model ids."),
     choice_option("--not-enrolled", of=["error", "drop"], help="Test speakers not enrolled: stop, or drop."),
     numbers_option(

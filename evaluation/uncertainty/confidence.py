@@ -52,6 +52,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation import metrics as measures
 from evaluation.trials import (
     Key,
+    Missing,
     Scores,
     Speakers,
     are_labels,
@@ -77,7 +78,7 @@ def sample_from(
     model_speakers: Speakers | None = None,
     segment_speakers: Speakers | None = None,
     bootstrap_by: Literal["speaker", "id", "trial"] = "speaker",
-    missing: str = "error",
+    missing: Missing = "error",
 ) -> tuple[Sample, Key]:
     """Return the trials of scores and key, joined and sorted for a bootstrap.
 
@@ -90,7 +91,7 @@ def sample_from(
     bootstrap_by : {"speaker", "id", "trial"}
         What resamples draw. speaker: speakers of the maps and the key; id: the same, and each id that no map and no
         target trial names is a speaker, whatever it looks like; trial: far too narrow where trials share speakers.
-    missing : {"error", "drop"}
+    missing : {"error", "drop", "reject"}
         What to do with trials without a score and scores of unknown ids.
 
     Returns
