@@ -177,10 +177,14 @@ def _assess(
     """Read a system's trials and compute what was asked for."""
     by, resampling, maps = drawn
     read = reader.read(system.scores, system.key)
-    parts = reader.split(read, system.scores, system.key)  # with its errors, which name the place in the files
-    trials = (order_free_digest(read[1]) if several else 0, len(parts[0]), len(parts[1]))
+    values, key = reader.joined(read, system.scores, system.key)  # with its errors, which name the place in the files
+    scores = measures.sort_scores(values[key.is_target], values[~key.is_target])
+    search = uncertainty.closed_search_note(values, key, scores)
+    n_target = int(key.is_target.sum())
+    trials = (order_free_digest(read[1]) if several else 0, n_target, len(key) - n_target)
     if not resampling.resamples and groups_of is None:
-        result = statistic.evaluate(measures.sort_scores(*parts))
+        result = statistic.evaluate(scores)
+        result.notes.update(search)
         return _Assessed(result, result.to_dict(), trials)
     # without intervals nothing is drawn, and ids do as names
     units: Any = by if resampling.resamples or by == "trial" else "id"
@@ -192,6 +196,7 @@ def _assess(
         remedy = f"{error.remedy}; --speakers-by SIGN where ids begin with the speaker"
         raise DataError(error.text, remedy=remedy) from error
     result, groups, more = statistic.evaluate(sample.runs()), None, {}
+    result.notes.update(search)
     if resampling.resamples:
         intervals = uncertainty.confidence_intervals(sample, statistic, resampling, jobs=jobs)
         units = {"speaker": "speakers", "id": "ids, each counted as a speaker"}.get(by, "")

@@ -164,15 +164,20 @@ class Reader:
         return match_ids(scores, key) if self.match == "loose" else scores
 
     def split(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores of target and of nontarget trials; a warning where they look reversed."""
+        """Return the scores of target and of nontarget trials; see `joined`."""
+        values, truth = self.joined(read, scores, key)
+        return values[truth.is_target], values[~truth.is_target]
+
+    def joined(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, Key]:
+        """Return the scores in the order of the trials that have one; a warning where they look reversed."""
         columns = (self.scores, self.key if key is not None else self.scores)
-        parts = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
-        if (turned := reversal(*parts)) is not None and turned.clear:
+        values, truth = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
+        if (turned := reversal(values[truth.is_target], values[~truth.is_target])) is not None and turned.clear:
             logger.warning("%s: %s%s", scores, turned.text, " (--distances)" if turned.rate > 0.5 else "")
         if own := own_trials(read[1]):
             text = "compare a recording with itself (leave them out, unless ids are speakers)"
             logger.warning("%s: %d target trials, such as %s, %s", scores, len(own), few(own, repr), text)
-        return parts
+        return values, truth
 
 
 def _reader(

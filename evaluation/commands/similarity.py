@@ -11,7 +11,7 @@ import numpy as np
 from evaluation import plots, utility
 from evaluation.commands import shared, tables
 from evaluation.formats import read_scores
-from evaluation.trials import Key, Scores, find_speakers, join_scores
+from evaluation.trials import Key, Scores, find_speakers
 from evaluation.uncertainty import Resampling
 from spkbase.console import Command, choice_option, path_option
 from spkbase.errors import errors_of
@@ -79,7 +79,7 @@ def similarity(
                 read = scores, Key(*trials, is_target=speakers.models == speakers.segments)
             else:
                 read = reader.read(path, key)
-                values, truth = join_scores(*read, missing=reader.missing)
+                values, truth = reader.joined(read, path, key)
                 read = Scores(truth.model_ids, truth.segment_ids, truth.models, truth.segments, values), truth
             matrices[name], found = utility.matrix_of_voices(*read, **how, symmetric=symmetric and name != "oa")
         notes += [f"{name}: {note}" for note in found]

@@ -138,7 +138,7 @@ def format_systems(results: Mapping[str, Evaluation], columns: Sequence[Column])
     """Return the table of the terminal, with the notes of each system below."""
     counts = {label: f"{result.n_target:,} + {result.n_nontarget:,}" for label, result in results.items()}
     rows = [{"system": row["system"], "trials": counts[row["system"]]} | row for row in system_rows(results, columns)]
-    shown = ("scores", "intervals", *(column.name for column in columns))
+    shown = ("scores", "intervals", "identification", *(column.name for column in columns))
     texts = [(label, name, text) for label, result in results.items() for name, text in result.notes.items()]
     notes = [f"{label}: {text}" for label, name, text in texts if name in shown]
     return "\n".join([format_table(rows), *([""] if notes else []), *dict.fromkeys(notes)])

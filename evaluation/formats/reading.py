@@ -33,7 +33,7 @@ from evaluation.formats.text import (
     write_table,
     write_text_list,
 )
-from evaluation.trials import Key, Missing, Scores, TrialError, Trials, cut_lines, find_rows, match_ids, split_scores
+from evaluation.trials import Key, Missing, Scores, TrialError, Trials, cut_lines, find_rows, join_scores, match_ids
 from spkbase.errors import DataError
 from spkbase.files import inner_suffix, read_text_bytes
 from spkbase.showing import one_line
@@ -275,12 +275,13 @@ def read_split(
         With file and line, if a file is malformed or the two do not fit together.
     """
     scores_columns = replace(scores_columns, missing=missing)
-    return join(
+    values, truth = join(
         *read_scores_and_key(scores, key, scores_columns=scores_columns, key_columns=key_columns, binary=binary),
         files=(scores, key),
         missing=missing,
         columns=(scores_columns, key_columns),
     )
+    return values[truth.is_target], values[~truth.is_target]
 
 
 def read_scores_and_key(
@@ -326,10 +327,10 @@ def join(
     files: tuple[str | Path, str | Path],
     missing: Missing = "error",
     columns: tuple[Choice, Choice] = (DETECT, DETECT),
-) -> tuple[np.ndarray, np.ndarray]:
-    """Split scores by a key as `split_scores` does, with errors that name the place in the files they came from."""
+) -> tuple[np.ndarray, Key]:
+    """Join scores with a key as `join_scores` does, with errors that name the place in the files they came from."""
     try:
-        return split_scores(scores, key, missing=missing)
+        return join_scores(scores, key, missing=missing)
     except TrialError as error:
         side = ("scores", "key").index(error.side)
         text = f"with the {('key', 'scores')[side]} {files[1 - side]}: {error.text}"

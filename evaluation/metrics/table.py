@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from evaluation.metrics import detection, disclosure
-from evaluation.metrics.calibration import cllr, min_cllr
+from evaluation.metrics.calibration import cllr, doubt_ratios, min_cllr
 from evaluation.metrics.conventions import CONVENTIONS
 from evaluation.metrics.detection import METHODS, RateAt, TrueAccept, act_dcf, auc, equal_error, min_dcf, prbep
 from evaluation.metrics.disclosure import SCALE, Zebra, d_sys, d_sys_pav, format_value, individual, population
@@ -352,14 +352,18 @@ def _at_the_ceiling(value: float, scores: SortedScores, convention: str, point: 
 
 def _why_infinite(value: float, scores: SortedScores, convention: str, point: str) -> str | None:
     if not np.isinf(value):
-        is_bounded = len(scores.thresholds) > 2 and scores.thresholds[0] >= 0 and scores.thresholds[-1] <= 1
-        text = (
-            "all scores are between 0 and 1, so they are no log-likelihood ratios: take the logit of probabilities, or"
-        )
-        return f"{text} calibrate" if is_bounded else None
+        return doubt_ratios(scores, value)
     if np.isinf(scores.thresholds[[0, -1]]).any():
         return "infinite: a target trial has a score of -inf, or a nontarget trial +inf"
     return f"infinite: a posterior underflows, as the convention {convention} has it"
+
+
+def _of_loss(value: float, scores: SortedScores, convention: str, point: str) -> str | None:
+    return _why_infinite(value + min_cllr(scores), scores, convention, point)
+
+
+def _one_sign(value: float, scores: SortedScores, convention: str, point: str) -> str | None:
+    return doubt_ratios(scores, np.nan)
 
 
 # fmt: off
@@ -373,13 +377,13 @@ METRICS = (
     Metric("min_cllr", min_cllr, "minCllr (bit)", BIT, method=Method("log", HULL_FACTOR, lower=0, upper=1),
            short="minCllr", about="Minimum Cllr over all monotone calibrations of the scores"),
     Metric("calibration_loss", sub, "calibration loss (bit)", BIT, method=Method("identity", HULL_FACTOR, lower=0),
-           of=("cllr", "min_cllr"), caveat=_why_infinite,
+           of=("cllr", "min_cllr"), caveat=_of_loss,
            about="Calibration loss: Cllr minus its minimum"),
     Metric("min_dcf", partial(_cost, min_dcf, True), "minDCF at prior {}", COST,
            method=Method("log", COST_FACTOR, lower=0, upper=1), points=PRIORS, over_priors=True,
            about="Minimum normalised detection cost over all thresholds: 1 is that of deciding without scores"),
     Metric("act_dcf", partial(_cost, act_dcf, True), "actual DCF at prior {}", COST, method=Method("log", lower=0),
-           points=PRIORS, over_priors=True,
+           points=PRIORS, over_priors=True, caveat=_one_sign,
            about="Detection cost of the scores as natural log-likelihood ratios, normalised in the same way"),
     Metric("min_dcf_unnormalised", partial(_cost, min_dcf, False), "minDCF at prior {} (not normalised)", DCF,
            method=_least_cost_method, points=PRIORS, over_priors=True, about="`min_dcf` times the smaller of prior and "

@@ -8,6 +8,7 @@ from evaluation.uncertainty.confidence import (
     AT_ONCE,
     Minimum,
     PairedComparison,
+    closed_search_note,
     compare,
     confidence_intervals,
     evaluate,

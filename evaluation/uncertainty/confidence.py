@@ -40,6 +40,7 @@ So the sizes of lists, the choice of the smallest, and what attackers have in co
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -69,6 +70,7 @@ from spkbase.showing import Tabular, html_table, one_line
 
 logger = logging.getLogger(__name__)
 _FEW = 10
+_CROSSED = 5  # models
 
 
 def sample_from(
@@ -246,6 +248,8 @@ def evaluate(
     speakers: Speakers | None = None,
     resamples: int | None = None,
     seed: int = 0,
+    missing: Missing = "error",
+    llr_base: float = math.e,
 ) -> measures.Evaluation:
     """Compute every metric of scores, and with speakers its confidence interval.
 
@@ -272,6 +276,10 @@ def evaluate(
     resamples, seed : int
         Resamples of the speakers for intervals of 95 %, and their seed. With speakers 1000 by default; without them
         none, and where they are asked for, ids are the speakers if they look like it.
+    missing : {"error", "drop", "reject"}
+        What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
+    llr_base : float
+        Base of the log-likelihood ratios, such as 10 in forensic science.
 
     Returns
     -------
@@ -294,23 +302,67 @@ def evaluate(
     """
     if labels is None and (isinstance(nontarget, Key) or (nontarget is not None and are_labels(nontarget))):
         labels, nontarget = nontarget, None
+    search: dict[str, str] = {}
     if labels is None and weights is None and not isinstance(target, Scores):
         scores = measures.sort_scores(target, nontarget)
     elif labels is None or nontarget is not None or (weights is not None and isinstance(target, Scores)):
         remedy = "evaluate(target, nontarget), or evaluate(scores, labels=labels, weights=weights)"
         raise DataError("expected scores by class, or scores of all trials and labels", remedy=remedy)
     elif isinstance(target, Scores) or isinstance(labels, Key):
-        scores = measures.sort_scores(target, labels)  # which refuses anything but Scores and a Key
+        values, labels = join_scores(target, labels, missing=missing)  # which refuses anything but Scores and a Key
+        scores = measures.sort_scores(values[labels.is_target], values[~labels.is_target])
+        search = closed_search_note(values, labels, scores)
     else:
         scores = measures.sort_scores(**split_by_labels(target, labels, weights))
+    if not llr_base > 1:
+        raise DataError(f"expected a base of log-likelihood ratios above 1, got {llr_base}")
+    scores = replace(scores, thresholds=scores.thresholds * math.log(llr_base))
     statistic = measures.Metrics(priors, convention, tuple(metrics))
     result = statistic.evaluate(scores)
+    result.notes.update(search)
     resampling = Resampling((0 if speakers is None else 1000) if resamples is None else resamples, seed)
     if not resampling.resamples:
         return result
-    sample = _sample(target, labels, speakers)
+    sample = _sample(target, labels, speakers, missing)
+    sample = replace(sample, scores=sample.scores * math.log(llr_base))
     intervals = confidence_intervals(sample, statistic, resampling)
     return with_intervals(result, intervals, resampling.text(f"{sample.n_effective} speakers"))
+
+
+def closed_search_note(values: NDArray[np.float64], key: Key, scores: measures.SortedScores) -> dict[str, str]:
+    """Return how often a search among all models finds the target one, where tests and models are crossed.
+
+    Scores with an offset for each test tell little at one threshold, and much within a test. Models and tests are
+    crossed if nine in ten trials are of tests with one target trial, which have scores of five models or more, and of
+    half as many as the median test.
+
+    Parameters
+    ----------
+    values : ndarray of float64 of shape (N,)
+        Scores in the order of the key.
+    key : Key
+    scores : SortedScores
+        The same.
+
+    Returns
+    -------
+    dict of str to str
+        A note ``identification``, or nothing.
+    """
+    n_tests = len(key.segment_ids)
+    sizes = np.bincount(key.segments, minlength=n_tests)
+    targets = np.bincount(key.segments[key.is_target], minlength=n_tests)
+    crossed = (targets == 1) & (sizes >= max(_CROSSED, np.median(sizes[sizes > 0]) / 2))
+    if sizes[crossed].sum() < 0.9 * len(key):
+        return {}
+    best = np.full(n_tests, -np.inf)
+    np.maximum.at(best, key.segments[~key.is_target], values[~key.is_target])
+    own = np.full(n_tests, -np.inf)
+    own[key.segments[key.is_target]] = values[key.is_target]
+    first = np.mean((own > best)[crossed])
+    chance = np.mean(1 / sizes[crossed])
+    found = f"the target one scores highest in {100 * first:.1f} % of tests (chance {100 * chance:.1f} %)"
+    return {"identification": f"EER {100 * measures.eer(scores):.1f} %; in a search among the models of a test {found}"}
 
 
 def with_intervals(result: measures.Evaluation, intervals: Intervals, note: str) -> measures.Evaluation:
@@ -320,11 +372,11 @@ def with_intervals(result: measures.Evaluation, intervals: Intervals, note: str)
     return replace(result, intervals=of_each, notes=result.notes | {"intervals": note} | notes)
 
 
-def _sample(scores: Any, key: Any, speakers: Speakers | None) -> Sample:
+def _sample(scores: Any, key: Any, speakers: Speakers | None, missing: Missing) -> Sample:
     """Return the trials of a list whose speakers are given in words of Python, both sides in one."""
     if speakers is None and isinstance(key, Key) and (doubt := doubt_speakers(key)) is not None:
         raise doubt.error("give the speaker of each id: speakers={id: speaker, ...}, a function, or a sign such as '/'")
-    return sample_from(scores, key, model_speakers=speakers, segment_speakers=speakers)[0]
+    return sample_from(scores, key, model_speakers=speakers, segment_speakers=speakers, missing=missing)[0]
 
 
 @one_line
@@ -399,6 +451,7 @@ def compare(
     seed: int = 0,
     level: float = 0.95,
     jobs: int | None = 1,
+    missing: Missing = "error",
 ) -> PairedComparison:
     """Compare systems on the same trials: metrics with intervals, paired differences with intervals and p-values.
 
@@ -422,6 +475,9 @@ def compare(
         Resamples of the speakers, two or more, their seed, and the coverage of the intervals.
     jobs : int, optional
         Number of workers; all cores if None.
+    missing : {"error", "drop", "reject"}
+        What to do with trials of the key that have no score; see `evaluation.trials.split_scores`. Systems must have
+        the same ones.
 
     Raises
     ------
@@ -450,7 +506,7 @@ def compare(
     needed = {row.name for name in metrics if (row := measures.find_metric(name, measures.METRICS)[0]) is not None}
     needed |= {part for row in measures.METRICS if row.name in needed for part in row.of}
     statistic = measures.Metrics(metrics=tuple(row for row in measures.METRICS if row.name in needed))
-    samples = {name: _sample(scores, key, speakers) for name, scores in systems.items()}
+    samples = {name: _sample(scores, key, speakers, missing) for name, scores in systems.items()}
     for name, sample in samples.items():
         if (turned := measures.reversal(sample.runs())) is not None and turned.clear:
             logger.warning("%s: %s", name, turned.text)
