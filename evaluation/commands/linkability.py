@@ -430,7 +430,7 @@ def _summary(measured: reports.Linkage, report: dict[str, Any], told: set[str] |
         ends = f" [{low:.4f}, {high:.4f}]" if whole else ""
         text = f"L = {name}: rank-1 rate {block['rank1']:.4f}{ends}, mean over sizes {block['linkability_mean']:.4f}"
         if bits is not None:
-            text += f", rank disclosure {bits:.2f} bits (worst {block['srd_worst_bits']:.2f})"
+            text += f", rank disclosure {bits:z.2f} bits (worst {block['srd_worst_bits']:z.2f})"
         lines.append(text)
         lines += [f"note: {note}" for note in block["notes"] if note not in told]
         told.update(block["notes"])

@@ -152,7 +152,8 @@ class Reader:
         try:
             found, truth = read_scores_and_key(scores, key or scores, scores_columns=of_scores, key_columns=of_key)
         except DataError as error:
-            if key is not None or "target or nontarget" not in error.text:
+            named = of_scores.layout is not None or of_scores.label is not None
+            if key is not None or named or "target or nontarget" not in error.text:
                 raise
             text = f"no key is given, and the scores hold no labels: {error.text}"
             raise DataError(text, file=error.file, line=error.line, remedy="give a key: -k FILE") from error

@@ -302,6 +302,8 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> L
         first = (numbers if content == "scores" else labels)[0] and not any(test(cell.lower()) for cell in columns[2])
         return known[("voxsrc" if content == "scores" else "voxceleb") if first else "kaldi"]
     third, last = columns[2:]
+    if content == "key" and labels[3] and not numbers[2]:  # ASVspoof: the third is the kind of speech
+        return ("model", "segment", "-", "label")
     wespeaker, speechbrain = labels[3] and numbers[2], labels[2] and numbers[3]
     if wespeaker and speechbrain:  # both columns hold numbers: a score has a point, a label has none
         wespeaker, speechbrain = (any(map(_DOTTED.match, column)) for column in (third, last))
@@ -353,6 +355,7 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
     lines = raw[: 1 << 16].decode("utf-8", "replace").lstrip().splitlines()[:2]
     if not lines:
         return None
+    lines[0] = lines[0].lstrip("# ")
     delimiter = delimiter_of(lines[0])
     if delimiter is None:
         names, *values = [[cell.strip('"') for cell in line.split()] for line in lines]

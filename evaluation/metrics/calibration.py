@@ -142,7 +142,7 @@ def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:
 
     They are none if all have one sign: then not even the best nontarget trial speaks for other speakers. They are none
     above 1.05 bit, where no scores at all would serve better, and where calibration would save more than half of Cllr
-    and over 0.1 bit.
+    and over 0.1 bit, or over 0.3 bit.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:
     if cost is None:
         cost = _entropy(scores.thresholds, scores.target, scores.nontarget, 0.5)
     least = min_cllr(scores)
-    if len(scores) < _FEW or not (cost > 1.05 or cost - least > max(0.1, least)):
+    if len(scores) < _FEW or not (cost > 1.05 or cost - least > max(0.1, min(least, 0.3))):
         return None
     numbers = f"Cllr {cost:.3f} bit, minimum {least:.3f}"
     return f"the scores are no calibrated LLRs ({numbers}): calibrate them first, or name the base of their logarithm"

@@ -238,6 +238,8 @@ def truth_of(labels: Any) -> np.ndarray:
         wrong = [row for row, cell in enumerate(cells) if truth[cell] is None]
         some = few(list(dict.fromkeys(f"{cells[row]!r:.40}" for row in wrong)))
         remedy = "pairs such as 1 and 0, true and false, tar and imp are read too; are scores and key exchanged?"
+        if "spoof" in truth:
+            remedy = "spoofed speech is of no speaker: leave its lines out"
         raise TrialError(f"expected target or nontarget, got {some}", wrong, remedy=remedy)
     return np.fromiter(map(truth.__getitem__, cells), bool, len(cells))
 
