@@ -35,7 +35,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 _ENGINE = "spkbase.engine"  # key of the option in a context of click
 _ARGUMENT = re.compile(r"\b([a-z][a-z_]*)=(?:(True)\b|[A-Z]\w*\(([^()]*)\)|'([^']*)'|([A-Z]+|-?\d+)\b)")
-_UNKNOWN = re.compile(r"(?:; |, or |\()[^;()]*\b(?:missing|duplicates|in_order)=\S[^;()]*")  # remedies of readers of scores
+_UNKNOWN = re.compile(r"(?:; |, or |\()[^;()]*\b(?:missing|duplicates|in_order)=\S[^;()]*")
 
 
 def in_options(text: str, command: click.Command) -> str:

@@ -136,13 +136,15 @@ def metrics(
     first = results[systems[0].name]
     wanted = [name.strip() for name in columns.split(",")] if columns else list(first.values()) if with_all else []
     shown = tables.chosen_columns(first, wanted)
-    gaps = tables.difference_rows(differences, shown, reference)
+    numbers = {name: tables.numbers_of_system(result) for name, result in results.items()}
+    gaps = uncertainty.difference_rows(differences, shown, reference)
     if markdown is not None:
         below = f"\nDifferences:\n\n{format_table(gaps, markdown=True)}\n" if gaps else ""
-        write_text(markdown, f"{format_table(tables.system_rows(results, shown), markdown=True)}\n{below}")
+        write_text(markdown, f"{format_table(uncertainty.system_rows(numbers, shown), markdown=True)}\n{below}")
     if latex is not None:
         narrow = [one for one in shown if wanted or one.name in tables.NARROW]
-        write_text(latex, tables.paper_tables(results, differences, narrow, reference))
+        note = results[reference].notes.get("intervals", "")
+        write_text(latex, uncertainty.paper_tables(numbers, differences, narrow, reference, note=note))
     report: dict[str, Any] = {name: of_it.report for name, of_it in found.items()}
     if len(systems) > 1:
         pairs = {name: {metric: gap.to_dict() for metric, gap in of_it.items()} for name, of_it in differences.items()}

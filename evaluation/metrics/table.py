@@ -33,7 +33,7 @@ from evaluation.metrics.disclosure import SCALE, Zebra, d_sys, d_sys_pav, format
 from evaluation.metrics.sorted_scores import SortedScores, as_count
 from spkbase.errors import DataError, few
 from spkbase.files import as_plain, format_table
-from spkbase.showing import Tabular, html_table, one_line
+from spkbase.showing import Tabular, escape_tex, html_table, latex_table, one_line
 from spkbase.work import one_blas_thread
 
 HULL_FACTOR = 1 / (2 ** (2 / 3) - 1)
@@ -174,6 +174,11 @@ class Metric:
     def numbers(self) -> list[tuple[str, str]]:
         """Return the name of each number with its point, which is empty where the metric has one number alone."""
         return [(self.name, "")] if self.points is None else [(f"{self.name}.{point}", point) for point in self.points]
+
+    def title_at(self, point: str, **beside: Any) -> str:
+        """Return what tables call the number at a point, with what is shown beside it."""
+        title = self.title or f"{self.name}.{point}".rstrip(".")
+        return title.format(_WRITTEN.get(point, point), **beside) if point or beside else title
 
     def method_at(self, point: str) -> Method:
         """Return how the interval at a point is made."""
@@ -511,9 +516,7 @@ class Evaluation(Tabular):
             beside = {} if metric.beside is None else self.results[metric.name.partition(".")[0]]
             words = {name: format_value(part) if isinstance(part, float) else part for name, part in beside.items()}
             for name, point in metric.numbers():
-                title = metric.title or name
-                title = title.format(_WRITTEN.get(point, point), **words) if point or words else title
-                titles[name] = (title, metric.unit)
+                titles[name] = (metric.title_at(point, **words), metric.unit)
         return titles
 
     def to_columns(self) -> dict[str, Any]:
@@ -544,6 +547,28 @@ class Evaluation(Tabular):
             rows.append((title, number_text(values[name], unit.form), interval))
         names = ["metric", "value", "interval"] if self.intervals else ["metric", "value"]
         return [dict(zip(names, row, strict=False)) for row in rows]
+
+    def to_latex(self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()) -> str:
+        r"""Return a row for each metric as a ``table`` of booktabs, for ``\input`` in LaTeX.
+
+        Parameters
+        ----------
+        caption : str, optional
+            As TeX; by default it names the numbers of trials and how intervals were made.
+        label : str
+            For references.
+        columns : sequence of str
+            Metrics by the names of `values`; all by default.
+        """
+        names = list(self.values())
+        if unknown := [name for name in columns if name not in names]:
+            raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(names)}")
+        lines = dict(zip(names, self._lines()[-len(names) :], strict=True))  # those above are counts
+        if caption is None:
+            counts = f"Metrics of {self.n_target:,} target and {self.n_nontarget:,} nontarget trials"
+            caption = escape_tex(". ".join([counts, *filter(None, [self.notes.get("intervals")])])) + "."
+        rows = [{title: cell or "" for title, cell in lines[name].items()} for name in columns or names]
+        return latex_table(rows, caption=caption, label=label)
 
     def _repr_html_(self) -> str:
         lines = self._lines()

@@ -43,3 +43,4 @@ from evaluation.uncertainty.resampling import (
     draw_counts,
     sample_of,
 )
+from evaluation.uncertainty.systems import Column, columns_of, difference_rows, paper_tables, system_rows

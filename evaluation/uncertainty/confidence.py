@@ -41,7 +41,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -62,8 +61,9 @@ from evaluation.trials import (
     join_scores,
     split_by_labels,
 )
-from evaluation.uncertainty.intervals import Differences, Interval, Intervals, holm, interval_over_draws, p_text
+from evaluation.uncertainty.intervals import Differences, Interval, Intervals, interval_over_draws
 from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
+from evaluation.uncertainty.systems import Column, columns_of, difference_rows, paper_tables, system_rows
 from spkbase.errors import DataError, few
 from spkbase.files import format_table
 from spkbase.showing import Tabular, html_table, one_line
@@ -394,11 +394,14 @@ class PairedComparison(Tabular):
         Of each system from the first one, with intervals and p-values.
     resampling : Resampling
         Of the speakers.
+    units : str
+        What was resampled.
     """
 
     systems: dict[str, Intervals]
     differences: Differences
     resampling: Resampling = DEFAULT
+    units: str = "the speakers"
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each metric of each system and of each difference; see `Differences.to_columns`."""
@@ -408,30 +411,37 @@ class PairedComparison(Tabular):
     def _every(self) -> dict[str, Intervals]:
         return self.systems | {f"{one} minus {next(iter(self.systems))}": gap for one, gap in self.differences.items()}
 
-    def _tables(self) -> list[list[dict[str, str]]]:
+    def _tables(self, columns: Sequence[str] = ()) -> list[list[dict[str, str]]]:
         """Return a row for each system, and in a second table one for each difference, as ``spkver-eval metrics``."""
-        rows: list[dict[str, str]] = []
-        p_values = iter(holm([ends.p_value for found in self._every.values() for ends in found.values()]).tolist())
-        for name, found in self._every.items():
-            rows.append(row := {"system": name})
-            for metric, ends in found.items():
-                unit = measures.find_metric(metric, measures.METRICS)[0].unit  # type: ignore[union-attr]  # `compare` has checked it
-                text = ", ".join(filter(None, [ends.text(unit.form), p_text(next(p_values))]))
-                row[f"{metric} [%]" if unit == measures.FRACTION else metric] = text
-        return [part for part in (rows[: len(self.systems)], rows[len(self.systems) :]) if part]
+        shown, first = self._columns(columns), next(iter(self.systems))
+        rows = system_rows(self.systems, shown), difference_rows(self.differences, shown, first)
+        return [part for part in rows if part]
+
+    def _columns(self, names: Sequence[str] = ()) -> list[Column]:
+        first = next(iter(self.systems.values()))
+        if unknown := [name for name in names if name not in first]:
+            raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(first)}")
+        known = columns_of(measures.METRICS)
+        return [known[name] for name in names or first]
 
     @property
     def _note(self) -> str:
         corrected = sum(map(len, self.differences.values())) > 1
-        return self.resampling.text("the speakers") + corrected * "; p-values are corrected for their number (Holm)"
+        return self.resampling.text(self.units) + corrected * "; p-values are corrected for their number (Holm)"
 
-    def to_latex(self) -> str:
-        r"""Return the tables for ``\input`` in LaTeX, with the rules of booktabs."""
-        import pandas
+    def to_latex(self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()) -> str:
+        r"""Return two tables for ``\input`` in LaTeX, with the rules of booktabs, as ``spkver-eval metrics --latex``.
 
-        tables = [pandas.DataFrame(rows).to_latex(index=False, escape=True) for rows in self._tables()]
-        text = "\n".join([f"% {self._note}", *tables])
-        return re.sub(r"(?<=[\[ ])-(?=\d)|<", r"$\g<0>$", text)  # minus and < are in mathematics alone
+        Parameters
+        ----------
+        caption, label : str, optional
+            Of the first table, as TeX; by default the caption says how intervals were made and what is bold.
+        columns : sequence of str
+            Metrics by their names; all by default.
+        """
+        shown, first = self._columns(columns), next(iter(self.systems))
+        how: dict[str, Any] = {"note": self.resampling.text(self.units), "caption": caption, "label": label}
+        return paper_tables(self.systems, self.differences, shown, first, **how)
 
     def _repr_html_(self) -> str:
         shown = [html_table({name: [row[name] for row in rows] for name in rows[0]}) for rows in self._tables()]
@@ -518,7 +528,8 @@ def compare(
         return Intervals({name: intervals[name] for name in metrics})
 
     differences = Differences({name: chosen(intervals) for name, intervals in gaps.items()})
-    return PairedComparison({name: chosen(intervals) for name, intervals in found.items()}, differences, resampling)
+    units = f"{next(iter(samples.values())).n_effective} speakers"
+    return PairedComparison({name: chosen(ends) for name, ends in found.items()}, differences, resampling, units)
 
 
 def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:
