@@ -219,11 +219,11 @@ def cross_validate_affine(
     if len(is_target) != len(scores) or len(speakers) != len(scores):
         raise DataError(f"expected a truth and two speakers for each of {len(scores)} trials")
     both = np.concatenate([speakers.names[speakers.models], speakers.names[speakers.segments]]).astype(str)
-    names, codes = np.unique(both, return_inverse=True)
-    if len(names) < folds:
-        raise DataError(f"expected at least as many speakers as folds, got {len(names)} and {folds}")
-    fold = np.empty(len(names), np.int64)
-    fold[np.random.default_rng(seed).permutation(len(names))] = np.arange(len(names)) % folds
+    people, codes = np.unique(both, return_inverse=True)
+    if len(people) < folds:
+        raise DataError(f"expected at least as many speakers as folds, got {len(people)} and {folds}")
+    fold = np.empty(len(people), np.int64)
+    fold[np.random.default_rng(seed).permutation(len(people))] = np.arange(len(people)) % folds
     models, segments = fold[codes].reshape(2, -1)
     result, inverted = np.empty(len(scores)), []
     for pair in combinations_with_replacement(range(folds), 2):

@@ -238,7 +238,7 @@ def _to_ratios(
     reader: shared.Reader,
     maps: dict[str, Any],
     seed: int,
-    **how: float,
+    **how: Any,
 ) -> None:
     """Calibrate one system or fuse several: by folds of speakers, by what is learnt of a key, or by a saved map."""
     shared.warn_of_repeats(paths)
@@ -253,7 +253,7 @@ def _to_ratios(
         training = [formats.read_scores(path, reader.scores) for path in train_paths] or systems
         training = [reader.matched(one, key) for one in training]
         own = folds is None and not train_paths  # the key is of some of the trials, as it is meant to be
-        rows, trained = _stacked(training, key.subset(slice(None)) if own else key, learnt_from, reader.missing)
+        rows, trained = _stacked(training, key.subset(np.arange(len(key))) if own else key, learnt_from, reader.missing)
         with errors_of(None if names else learnt_from[0]):
             if folds is not None:
                 speakers = _speakers_of_folds(trained, maps)

@@ -647,7 +647,7 @@ class Scores(Trials):
         rejected : float
             The score of a rejection; infinity for distances.
         """
-        *ids, models, segments, values = columns
+        model_ids, segment_ids, models, segments, values = columns
         if missing == "error":
             return cls(*columns)
         values = column_of(values, "scores").astype(np.float64, copy=False)
@@ -657,7 +657,7 @@ class Scores(Trials):
             logger.warning("%s %s", _DONE[missing], text)
             values = np.where(failed, rejected, values)
         kept = ~failed | (missing == "reject")
-        return cls(*ids, models[kept], segments[kept], values[kept])
+        return cls(model_ids, segment_ids, models[kept], segments[kept], values[kept])
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns by name."""

@@ -309,9 +309,10 @@ def evaluate(
         remedy = "evaluate(target, nontarget), or evaluate(scores, labels=labels, weights=weights)"
         raise DataError("expected scores by class, or scores of all trials and labels", remedy=remedy)
     elif isinstance(target, Scores) or isinstance(labels, Key):
-        values, labels = join_scores(target, labels, missing=missing)  # which refuses anything but Scores and a Key
-        scores = measures.sort_scores(values[labels.is_target], values[~labels.is_target])
-        search = closed_search_note(values, labels, scores)
+        given: Any = target, labels
+        values, key = join_scores(*given, missing=missing)  # which refuses anything but Scores and a Key
+        scores = measures.sort_scores(values[key.is_target], values[~key.is_target])
+        search = closed_search_note(values, key, scores)
     else:
         scores = measures.sort_scores(**split_by_labels(target, labels, weights))
     if not llr_base > 1:
