@@ -254,6 +254,9 @@ def _to_ratios(
         training = [reader.matched(one, key) for one in training]
         own = folds is None and not train_paths  # the key is of some of the trials, as it is meant to be
         rows, trained = _stacked(training, key.subset(np.arange(len(key))) if own else key, learnt_from, reader.missing)
+        if reader.missing == "reject":  # a rejection says nothing of the scale
+            finite = np.isfinite(rows).all(axis=1)
+            rows, trained = rows[finite], trained.subset(finite)
         with errors_of(None if names else learnt_from[0]):
             if folds is not None:
                 speakers = _speakers_of_folds(trained, maps)

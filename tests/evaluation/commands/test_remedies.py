@@ -250,3 +250,27 @@ def test_the_log_says_nothing_where_all_fits(words, caplog):
     with caplog.at_level(logging.WARNING):
         said = passes(*words("metrics", lines_of(VALUES)))
     assert said.stderr == ""
+
+
+def test_rejections_are_written_and_not_trained_on(words, tmp_path):
+    lines = [*lines_of(VALUES)[:-1], "s5 s5-1 nan"]
+    for command in ("calibrate", "fuse"):
+        said = passes(*words(command, lines), "--missing", "reject").stderr
+        assert "counted as rejected 1 score of 72 that are not a number (NaN)" in said
+    assert ev.read_scores(tmp_path / "out.txt").values[-1] == -np.inf
+
+
+def test_similarity_of_scores_that_are_no_ratios_is_told(words):
+    line = words("similarity", lines_of(np.exp(VALUES)))
+    line[-1] = "none"
+    assert "all scores are above 0, so they are no log-likelihood ratios" in passes(*line).stderr
+
+
+def test_ratios_of_base_10_are_read_by_the_commands(words, tmp_path):
+    natural, decimal = (words("metrics", lines_of(values)) for values in (VALUES, VALUES / np.log(10)))
+    shown = passes(*decimal, "--llr-base", "10").stdout
+    words("metrics", lines_of(VALUES))
+    assert shown == passes(*natural).stdout
+    words("convert", lines_of(VALUES / np.log(10)))
+    passes("convert", "scores", tmp_path / "first.txt", tmp_path / "n.txt", "--llr-base", "10")
+    np.testing.assert_allclose(ev.read_scores(tmp_path / "n.txt").values, VALUES)
