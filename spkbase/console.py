@@ -35,10 +35,11 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 _ENGINE = "spkbase.engine"  # key of the option in a context of click
 _ARGUMENT = re.compile(r"\b([a-z][a-z_]*)=(?:(True)\b|[A-Z]\w*\(([^()]*)\)|'([^']*)'|([A-Z]+|-?\d+)\b)")
+_UNKNOWN = re.compile(r"(?:; |, or |\()[^;()]*\b(?:missing|duplicates|in_order)=\S[^;()]*")
 
 
 def in_options(text: str, command: click.Command) -> str:
-    """Rewrite the arguments of Python functions in a message as options, where the command has them.
+    """Rewrite the arguments of Python functions in a message as options; remedies that the command lacks are left out.
 
     Examples
     --------
@@ -48,6 +49,8 @@ def in_options(text: str, command: click.Command) -> str:
     ... def metrics(missing: str, key_columns: str) -> None: ...
     >>> in_options("give other=1, missing='drop' or key_columns=Choice(model='a', label='b')", metrics)
     'give other=1, --missing drop or --key-columns model=a,label=b'
+    >>> in_options("a repeated trial (keep one; duplicates='first' reads the first line)", metrics)
+    'a repeated trial (keep one)'
     """
     options = {name.lstrip("-").replace("-", "_"): name for parameter in command.params for name in parameter.opts}
 
@@ -58,7 +61,8 @@ def in_options(text: str, command: click.Command) -> str:
         value = "" if true else next(filter(None, values), "") if parts is None else re.sub(r"layout=|'|\s", "", parts)
         return f"{options[name]} {value}".rstrip()
 
-    return _ARGUMENT.sub(option, text)
+    text = _ARGUMENT.sub(option, text)
+    return _UNKNOWN.sub(lambda found: found[0][0].strip(";,"), text).replace(" ()", "")
 
 
 class Command(click.Command):

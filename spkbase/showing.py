@@ -6,11 +6,12 @@ only for data frames; Jupyter calls ``_repr_html_``.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from html import escape
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, TypeVar
 
 from spkbase.files import format_table
@@ -19,6 +20,23 @@ Class = TypeVar("Class", bound=type)
 
 LONGEST = 200
 """Most characters of a text in one line."""
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    **{letter: f"\\{letter}" for letter in "{}#$%&_"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "\N{NO-BREAK SPACE}": "~",
+    "\N{MINUS SIGN}": r"\textminus{}",
+    **{raised: rf"\textsuperscript{{{digit}}}" for raised, digit in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)},
+}
+# where a cell of a narrow table goes on below, in small type: units, intervals, p-values
+_BREAK = re.compile(r" (?=\[|\(|minus |at )|, (?=p )")
+_MINUS = re.compile(r"(?<![^\[ ])-(?=\d|inf)")  # of a number, which TeX sets in mathematics
 
 _FEW = 4
 _ROWS = 50  # rows of a printed table
@@ -137,3 +155,53 @@ class Tabular(ABC):
         table = format_table([dict(zip(columns, row, strict=True)) for row in cells], forms)
         more = f"... {n_rows:,} rows" if n_rows > _ROWS else ""
         return "\n".join(filter(None, [self.headline(), table, more]))
+
+
+def escape_tex(text: str) -> str:
+    """Write a text so that TeX prints it as it is; letters that its fonts lack are printed as their code points.
+
+    Examples
+    --------
+    >>> escape_tex("50% of $x_1$ in Łódź")
+    '50\\\\% of \\\\$x\\\\_1\\\\$ in Łódź'
+    """
+    return "".join(
+        _ESCAPES.get(letter, letter if ord(letter) < 0x180 and letter.isprintable() else f"[U+{ord(letter):04X}]")
+        for letter in text
+    )
+
+
+def latex_table(
+    rows: Sequence[Mapping[str, str]], *, caption: str, label: str, best: Mapping[str, str] | None = None
+) -> str:
+    r"""Return a narrow ``table`` for a paper, of booktabs: intervals are below their numbers, in small type.
+
+    Parameters
+    ----------
+    rows : sequence of mapping of str to str
+        Cells by heading; the first column names the systems.
+    caption : str
+        As TeX, without special letters of its own.
+    label : str
+        For references to the table.
+    best : mapping of str to str, optional
+        System whose number is bold, by heading.
+    """
+    headings, blocks = list(rows[0]), []
+    for row in [dict(zip(headings, headings, strict=True)), *rows]:
+        lines = []
+        bold = [(best or {}).get(heading) == row[headings[0]] for heading in headings]
+        for depth, parts in enumerate(zip_longest(*map(_BREAK.split, row.values()), fillvalue="")):
+            texts = [f"${one}$" if one[:3] in ("p =", "p <") else _MINUS.sub("$-$", escape_tex(one)) for one in parts]
+            forms = [r"{\scriptsize %s}" if depth else r"\textbf{%s}" if thick else "%s" for thick in bold]
+            lines.append(" & ".join(text and form % text for form, text in zip(forms, texts, strict=True)) + r" \\")
+        blocks.append("\n".join(lines))
+    lines = [
+        "% \\usepackage{booktabs}; up to three metrics with intervals fit a column of 3.4 in, more fit table*",
+        r"\begin{table}\centering\setlength{\tabcolsep}{3pt}",
+        rf"\caption{{{caption}}}\label{{{label}}}",
+        rf"\begin{{tabular}}{{l{'r' * (len(headings) - 1)}}}\toprule",
+        "\n\\addlinespace[2pt]\n".join(blocks).replace(r"\addlinespace[2pt]", r"\midrule", 1),
+        "\\bottomrule\\end{tabular}\n\\end{table}\n",
+    ]
+    return "\n".join(lines)

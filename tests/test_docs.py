@@ -237,5 +237,5 @@ def test_the_first_lines_of_the_reference_run(reference, tmp_path, monkeypatch, 
     target = {True: "target", False: "nontarget"}
     Path("key.txt").write_text("\n".join(f"{m} {s} {target[m[1] == s[1]]}" for m, s in pairs))
     exec(re.search(r"```python\n(.*)```", reference.OPENING, re.S)[1], {})
-    assert "eer.rocch" in capsys.readouterr().out
+    assert "EER (ROCCH) [%]" in capsys.readouterr().out
     assert (tmp_path / "det.png").is_file()

@@ -23,7 +23,7 @@ NEEDS = {
 }
 SAYS = {
     "scores_to_figure": ["EER lower by", "eer.rocch"],
-    "rsr2015_in_python": ["SVM with NAP minus SVM", "eer.rocch"],
+    "rsr2015_in_python": ["SVM with NAP minus SVM", "EER (ROCCH)"],
     "anonymised_to_verdict": ["semi-informed", "equal error rate of", "SIMULATED"],
 }
 

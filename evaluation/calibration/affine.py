@@ -63,8 +63,9 @@ _FORMAT = "spkver affine calibration"
 _VERSION = 1
 _MAX_STEPS = 100
 
-# Newton's decrement (nats) at which a minimum is reached
-_CONVERGED = 1e-20
+# Newton's decrement, relative to the loss, below which the loss falls no more than by rounding; the squared error of
+# the weights is of its order before the last step, and of its square after it
+_CONVERGED = 1e-14
 
 _ERRORS = 2.0  # standard errors: one in 40 uninformative systems stays
 _TOLERANCE = 1e-12  # of the minimum, relative
@@ -190,6 +191,7 @@ def cross_validate_affine(
     folds: int = 5,
     seed: int = 0,
     ridge: float = 0.0,
+    names: tuple[str, ...] = (),
 ) -> np.ndarray:
     """Calibrate each trial by trials of other speakers only.
 
@@ -212,6 +214,8 @@ def cross_validate_affine(
         Number of folds, at least 3.
     seed : int
         Deals the speakers.
+    names : tuple of str, optional
+        Names of the systems, for errors.
 
     Returns
     -------
@@ -224,18 +228,19 @@ def cross_validate_affine(
         If shapes or options do not fit, there are fewer speakers than folds, or as for `train_affine`.
     """
     check_index(scores=scores, labels=is_target)
-    scores = _matrix(scores, "trials'")
+    scores = _matrix(scores, "trials'", names)
+    _spread(scores, names)  # what no number of folds mends
     is_target = truth_of(is_target)
     if folds < 3:
         raise DataError(f"expected at least 3 folds, so that trials between two leave one to train on, got {folds}")
     if len(is_target) != len(scores) or len(speakers) != len(scores):
         raise DataError(f"expected a truth and two speakers for each of {len(scores)} trials")
     both = np.concatenate([speakers.names[speakers.models], speakers.names[speakers.segments]]).astype(str)
-    names, codes = np.unique(both, return_inverse=True)
-    if len(names) < folds:
-        raise DataError(f"expected at least as many speakers as folds, got {len(names)} and {folds}")
-    fold = np.empty(len(names), np.int64)
-    fold[np.random.default_rng(seed).permutation(len(names))] = np.arange(len(names)) % folds
+    people, codes = np.unique(both, return_inverse=True)
+    if len(people) < folds:
+        raise DataError(f"expected at least as many speakers as folds, got {len(people)} and {folds}")
+    fold = np.empty(len(people), np.int64)
+    fold[np.random.default_rng(seed).permutation(len(people))] = np.arange(len(people)) % folds
     models, segments = fold[codes].reshape(2, -1)
     result, inverted = np.empty(len(scores)), []
     for pair in combinations_with_replacement(range(folds), 2):
@@ -243,9 +248,10 @@ def cross_validate_affine(
         if not tested.any():
             continue
         trained = ~(np.isin(models, pair) | np.isin(segments, pair))
-        before = f"without the speakers of folds {pair[0]} and {pair[1]}: "
-        with errors_of(None, before=before, remedy="use fewer folds"):
-            affine = _trained(scores[trained & is_target], scores[trained & ~is_target], prior=prior, ridge=ridge)
+        tested_folds = " and ".join(str(number + 1) for number in sorted({*pair}))
+        with errors_of(None, before=f"without the speakers of fold {tested_folds}: ", remedy="use fewer folds"):
+            parts = scores[trained & is_target], scores[trained & ~is_target]
+            affine = _trained(*parts, prior=prior, ridge=ridge, names=names)
         result[tested] = apply_affine(affine, scores[tested])
         inverted.append(min(affine.weights) < 0)
     if any(inverted):
@@ -439,7 +445,7 @@ def _trained(
     target: ArrayLike, nontarget: ArrayLike, *, prior: float, ridge: float, names: tuple[str, ...] = ()
 ) -> Affine:
     """Train without warnings; see `train_affine`."""
-    target, nontarget = _matrix(target, "target"), _matrix(nontarget, "nontarget")
+    target, nontarget = _matrix(target, "target", names), _matrix(nontarget, "nontarget", names)
     if target.shape[1] != nontarget.shape[1]:
         raise DataError(f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}")
     if not 0 < prior < 1:
@@ -447,15 +453,7 @@ def _trained(
     if not 0 <= ridge < np.inf:
         raise DataError(f"expected a ridge that is finite and not negative, got {ridge}")
     rows = np.concatenate([target, nontarget])
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, scale = rows.mean(axis=0), rows.std(axis=0)
-    if not (finite := np.isfinite(mean) & np.isfinite(scale)).all():
-        number = int(np.argmin(finite))
-        text = f"system {number} has scores of up to {np.abs(rows[:, number]).max():.3g}, too large to learn from"
-        raise DataError(text, remedy="check how they were made, or scale them")
-    varies = ~is_constant(rows) & (scale > 0)
-    if not varies.all():
-        raise DataError(f"system {int(np.argmin(varies))} gives every trial the same score: it cannot be calibrated")
+    mean, scale = _spread(rows, names)
     is_target = np.arange(len(rows)) < len(target)
     problem = _problem((rows - mean) / scale, is_target, prior, ridge)
     solution = _minimise(*problem)
@@ -468,16 +466,37 @@ def _trained(
     return Affine(tuple(weights.tolist()), float(solution[-1] - weights @ mean), float(prior), tuple(names))
 
 
-def _matrix(scores: ArrayLike, name: str) -> np.ndarray:
+def _spread(rows: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean and the standard deviation of each system's scores, which must differ."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, scale = rows.mean(axis=0), rows.std(axis=0)
+    if not (finite := np.isfinite(mean) & np.isfinite(scale)).all():
+        number = int(np.argmin(finite))
+        largest = np.abs(rows[:, number]).max()
+        text = f"{_named(names, number)} has scores of up to {largest:.3g}, too large to learn from"
+        raise DataError(text, remedy="check how they were made, or scale them")
+    varies = ~is_constant(rows) & (scale > 0)
+    if not varies.all():
+        name = _named(names, int(np.argmin(varies)))
+        raise DataError(f"{name} gives every trial the same score: it cannot be calibrated")
+    return mean, scale
+
+
+def _named(names: Sequence[str], number: int) -> str:
+    return names[number] if names else f"system {number}"
+
+
+def _matrix(scores: ArrayLike, name: str, names: Sequence[str] = ()) -> np.ndarray:
     scores = floats_of(scores, f"{name} scores").astype(np.float64, copy=False)
     columns = scores[:, None] if scores.ndim == 1 else scores
     if columns.ndim != 2 or not columns.shape[1]:
         raise DataError(f"expected {name} scores of shape (N,) or (N, systems), got {scores.shape}")
     if not len(columns):
         raise DataError(f"expected {name} scores, got none", remedy="training needs trials of both classes")
-    if n_bad := int((~np.isfinite(columns)).sum()):
+    if n_bad := int((bad := ~np.isfinite(columns)).sum()):
+        whose = _named(names, int(bad.any(axis=0).argmax()))
         remedy = "training needs finite scores: replace or drop these trials"
-        raise DataError(f"expected finite {name} scores, got {n_bad} infinite or NaN", remedy=remedy)
+        raise DataError(f"expected finite {name} scores, got {n_bad} infinite or NaN of {whose}", remedy=remedy)
     return columns
 
 
@@ -505,12 +524,14 @@ def _minimise(
         gradient = rows.T @ (-signs * shares * wrong) + penalty * solution
         hessian = (rows * (shares * wrong * (1 - wrong))[:, None]).T @ rows + np.diag(penalty)
         step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+        if gradient @ step <= _CONVERGED * current:
+            return solution - step  # the loss cannot tell it any more, the gradient can
         size = 1.0
         while size > 1e-10 and loss(solution - size * step) > current:
             size /= 2
         solution = solution - size * step
         current = loss(solution)
-        if size <= 1e-10 or gradient @ step < _CONVERGED:
+        if size <= 1e-10:
             break
     return solution
 

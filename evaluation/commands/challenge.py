@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evaluation.commands.shared import json_option, label_option, resampling_options, show_json
-from evaluation.commands.tables import format_latex
 from evaluation.uncertainty import Resampling
 from spkbase.console import FILE, Command, choice_option, path_option
 from spkbase.errors import errors_of
 from spkbase.files import format_table, write_text
+from spkbase.showing import latex_table
 
 if TYPE_CHECKING:
     from evaluation.challenges import ComparedSystem, OrderingRule, SystemOrder
@@ -151,7 +151,7 @@ def rank(
     if markdown is not None:
         write_text(markdown, format_table(rows, markdown=True) + "\n")
     if latex is not None:
-        write_text(latex, format_latex(rows, caption="Privacy and utility of the systems.", label="tab:systems"))
+        write_text(latex, latex_table(rows, caption="Privacy and utility of the systems.", label="tab:systems"))
     if plot is not None:
         for path in challenges.plot_systems(systems, plot, utilities=rule.utilities, targets=rule.targets):
             click.echo(f"drawn: {path}", err=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,23 @@ import numpy as np
 from evaluation import calibration as maps_of_scores
 from evaluation import formats
 from evaluation.commands import shared
-from evaluation.trials import Scores, align, doubt_speakers, find_speakers, read_speakers
+from evaluation.trials import (
+    Key,
+    Missing,
+    Scores,
+    TrialSpeakers,
+    doubt_speakers,
+    find_rows,
+    find_speakers,
+    read_speakers,
+    scores_of_trials,
+)
 from spkbase.console import FILE, Command, choice_option, number_option, path_option, together
-from spkbase.errors import DataError
+from spkbase.errors import DataError, errors_of
 
 logger = logging.getLogger(__name__)
+
+_EXCHANGED = 1.0  # interquartile ranges that another order of the training scores brings nearer
 
 _out_option = path_option("-o", "--output", required=True, help="Scores to write; the extension says how.")
 
@@ -227,45 +238,85 @@ def _to_ratios(
     reader: shared.Reader,
     maps: dict[str, Any],
     seed: int,
-    **how: float,
+    **how: Any,
 ) -> None:
     """Calibrate one system or fuse several: by folds of speakers, by what is learnt of a key, or by a saved map."""
+    shared.warn_of_repeats(paths)
+    shared.warn_of_repeats(train_paths)
     systems = [formats.read_scores(path, reader.scores) for path in paths]
     systems = [reader.matched(one, systems[0]) for one in systems]
     order = list(range(len(systems)))
+    names = tuple(map(str, paths)) if len(paths) > 1 else ()
     if key_path is not None:
         learnt_from = train_paths or paths
         key = formats.read_key(key_path, reader.key)
         training = [formats.read_scores(path, reader.scores) for path in train_paths] or systems
         training = [reader.matched(one, key) for one in training]
-        rows = _stacked(training, key, learnt_from)
-        ids = (key.model_ids, key.segment_ids, key.models, key.segments)
-        if folds is not None:
-            if doubt := doubt_speakers(key, **maps):
-                text = "folds may split a speaker's trials, so the calibration looks better than it is"
-                logger.warning(
-                    "%s: %s (give --%s-speakers FILE, or --speakers-by SIGN where ids begin with the speaker)",
-                    text,
-                    doubt.text,
-                    doubt.side,
-                )
-            speakers = find_speakers(key, **maps)
-            llr = maps_of_scores.cross_validate_affine(rows, key.is_target, speakers, folds=folds, seed=seed, **how)
-            formats.write_scores(output, Scores(*ids, values=llr), formats=reader.scores.formats)
-            return
-        if len(paths) == 1:
-            reader.split((training[0], key), learnt_from[0], key_path)  # with its warnings
-        text = "are training scores too: results are optimistic (train on other trials, or cross-validate)"
-        shared.warn_of_own(reader.matched(systems[0], key), Scores(*ids, values=rows[:, 0]), text)
-        names = tuple(map(str, paths)) if len(paths) > 1 else ()
-        affine = maps_of_scores.train_affine(rows[key.is_target], rows[~key.is_target], names=names, **how)
+        own = folds is None and not train_paths  # the key is of some of the trials, as it is meant to be
+        rows, trained = _stacked(training, key.subset(np.arange(len(key))) if own else key, learnt_from, reader.missing)
+        if reader.missing == "reject":  # a rejection says nothing of the scale
+            finite = np.isfinite(rows).all(axis=1)
+            rows, trained = rows[finite], trained.subset(finite)
+        with errors_of(None if names else learnt_from[0]):
+            if folds is not None:
+                speakers = _speakers_of_folds(trained, maps)
+                how |= {"folds": folds, "seed": seed, "names": names}
+                llr = maps_of_scores.cross_validate_affine(rows, trained.is_target, speakers, **how)
+                _write(output, trained, llr, reader)
+                return
+            if not names:
+                reader.split((training[0], trained), learnt_from[0], key_path)  # with its warnings
+            affine = maps_of_scores.train_affine(rows[trained.is_target], rows[~trained.is_target], names=names, **how)
+        _warn_of_training([reader.matched(system, key) for system in systems], training, trained, paths, train_paths)
     elif calibration is not None:
         affine = maps_of_scores.load_affine(calibration)
         order = _order_of(affine.names, paths, calibration)
     if save is not None:
         maps_of_scores.save_affine(save, affine)
-    values = maps_of_scores.apply_affine(affine, _stacked(systems, systems[0], paths)[:, order])
-    formats.write_scores(output, replace(systems[0], values=values), formats=reader.scores.formats)
+    rows, trials = _stacked(systems, systems[0], paths, reader.missing)
+    _write(output, trials, maps_of_scores.apply_affine(affine, rows[:, order]), reader)
+
+
+def _write(output: Path, trials: Any, values: np.ndarray, reader: shared.Reader) -> None:
+    ids = trials.model_ids, trials.segment_ids, trials.models, trials.segments
+    formats.write_scores(output, Scores(*ids, values), formats=reader.scores.formats)
+    click.echo(f"{len(values)} scores -> {output}")
+
+
+def _speakers_of_folds(key: Key, maps: dict[str, Any]) -> TrialSpeakers:
+    if doubt := doubt_speakers(key, **maps):
+        text = "folds may split a speaker's trials, so the calibration looks better than it is"
+        remedy = f"give --{doubt.side}-speakers FILE, or --speakers-by SIGN where ids begin with the speaker"
+        logger.warning("%s: %s (%s)", text, doubt.text, remedy)
+    return find_speakers(key, **maps)
+
+
+def _warn_of_training(
+    systems: list[Scores], training: list[Scores], key: Key, paths: tuple[Path, ...], train_paths: tuple[Path, ...]
+) -> None:
+    """Warn where trials were trained on, and where training scores seem to be of another system."""
+    shared_trials = int((find_rows(systems[0], key) >= 0).sum())
+    if shared_trials:
+        text = "are training trials too: results are optimistic (train on other trials, or cross-validate)"
+        logger.warning("%d of %d trials %s", shared_trials, len(systems[0]), text)
+    names, trained = shared.distinct_names(paths), shared.distinct_names(train_paths or paths)
+    exchanged = [*names] != [*trained] and sorted(names) == sorted(trained)
+    if exchanged or _nearest(systems, training) != list(range(len(systems))):
+        text = "the training scores look as if they were of the systems in another order: %s for %s"
+        logger.warning(text, ", ".join(map(str, train_paths)), ", ".join(map(str, paths)))
+
+
+def _nearest(systems: list[Scores], training: list[Scores]) -> list[int]:
+    """Return which training scores are on the scale of each system, where another order fits far better."""
+    from scipy.optimize import linear_sum_assignment
+
+    quartiles = [np.quantile(one.values, [0.25, 0.5, 0.75], method="nearest") for one in (*systems, *training)]
+    own, others = np.split(np.array(quartiles), 2)
+    widths = np.maximum(np.ptp(own, axis=1)[:, None], np.ptp(others, axis=1)[None, :])
+    apart = np.abs(own[:, None] - others[None, :]).max(axis=2) / np.maximum(widths, np.finfo(float).tiny)
+    order = linear_sum_assignment(apart)[1]
+    gain = apart.trace() - apart[np.arange(len(order)), order].sum()
+    return order.tolist() if gain > _EXCHANGED else list(range(len(order)))
 
 
 def _order_of(names: tuple[str, ...], paths: tuple[Path, ...], calibration: Path) -> list[int]:
@@ -282,12 +333,9 @@ def _order_of(names: tuple[str, ...], paths: tuple[Path, ...], calibration: Path
     return list(range(len(given)))
 
 
-def _stacked(systems: list[Scores], trials: Any, paths: tuple[Path, ...]) -> np.ndarray:
-    """Scores of each trial by each system, shape (N, K)."""
-    columns = []
+def _stacked(systems: list[Scores], trials: Any, paths: tuple[Path, ...], missing: Missing) -> tuple[np.ndarray, Any]:
+    """Return the scores of each trial by each system, shape (N, K), and the trials that all of them have scored."""
     for system, path in zip(systems, paths, strict=True):
-        try:
-            columns.append(align(system, trials))
-        except DataError as error:
-            raise DataError(error.text, file=path, remedy="score these trials, or leave them out") from error
-    return np.column_stack(columns)
+        with errors_of(path):
+            _, trials = scores_of_trials(system, trials, missing=missing)
+    return np.column_stack([scores_of_trials(system, trials, missing=missing)[0] for system in systems]), trials

@@ -94,7 +94,7 @@ def _embeddings_options(*, required: bool) -> list[Any]:
     path_option("-s", "--scores", help="Scores, or a .pt of similarities, instead of embeddings."),
     path_option("-k", "--key", help="Their key; none where the scores hold labels."),
     path_option("--ranks", help="Ranks of an earlier run (its --output)."),
-    shared.reader_options(missing=True),
+    shared.reader_options(in_order=True),
     choice_option("--bootstrap-by", of=["speaker", "id"], help="What is resampled: speakers, or model ids."),
     choice_option("--not-enrolled", of=["error", "drop"], help="Test speakers not enrolled: stop, or drop."),
     numbers_option(
@@ -355,7 +355,7 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
         ends = f" [{low:.4f}, {high:.4f}]" if whole else ""
         text = f"L = {name}: rank-1 rate {block['rank1']:.4f}{ends}, mean over sizes {block['linkability_mean']:.4f}"
         if bits is not None:
-            text += f", rank disclosure {bits:.2f} bits (worst {block['srd_worst_bits']:.2f})"
+            text += f", rank disclosure {bits:z.2f} bits (worst {block['srd_worst_bits']:z.2f})"
         lines.append(text)
         lines += [f"note: {note}" for note in block["notes"] if note not in told]
         told.update(block["notes"])

@@ -136,13 +136,15 @@ def metrics(
     first = results[systems[0].name]
     wanted = [name.strip() for name in columns.split(",")] if columns else list(first.values()) if with_all else []
     shown = tables.chosen_columns(first, wanted)
-    gaps = tables.difference_rows(differences, shown, reference)
+    numbers = {name: tables.numbers_of_system(result) for name, result in results.items()}
+    gaps = uncertainty.difference_rows(differences, shown, reference)
     if markdown is not None:
         below = f"\nDifferences:\n\n{format_table(gaps, markdown=True)}\n" if gaps else ""
-        write_text(markdown, f"{format_table(tables.system_rows(results, shown), markdown=True)}\n{below}")
+        write_text(markdown, f"{format_table(uncertainty.system_rows(numbers, shown), markdown=True)}\n{below}")
     if latex is not None:
         narrow = [one for one in shown if wanted or one.name in tables.NARROW]
-        write_text(latex, tables.paper_tables(results, differences, narrow, reference))
+        note = results[reference].notes.get("intervals", "")
+        write_text(latex, uncertainty.paper_tables(numbers, differences, narrow, reference, note=note))
     report: dict[str, Any] = {name: of_it.report for name, of_it in found.items()}
     if len(systems) > 1:
         pairs = {name: {metric: gap.to_dict() for metric, gap in of_it.items()} for name, of_it in differences.items()}
@@ -177,10 +179,14 @@ def _assess(
     """Read a system's trials and compute what was asked for."""
     by, resampling, maps = drawn
     read = reader.read(system.scores, system.key)
-    parts = reader.split(read, system.scores, system.key)  # with its errors, which name the place in the files
-    trials = (order_free_digest(read[1]) if several else 0, len(parts[0]), len(parts[1]))
+    values, key = reader.joined(read, system.scores, system.key)  # with its errors, which name the place in the files
+    scores = measures.sort_scores(values[key.is_target], values[~key.is_target])
+    search = uncertainty.closed_search_note(values, key, scores)
+    n_target = int(key.is_target.sum())
+    trials = (order_free_digest(read[1]) if several else 0, n_target, len(key) - n_target)
     if not resampling.resamples and groups_of is None:
-        result = statistic.evaluate(measures.sort_scores(*parts))
+        result = statistic.evaluate(scores)
+        result.notes.update(search)
         return _Assessed(result, result.to_dict(), trials)
     # without intervals nothing is drawn, and ids do as names
     units: Any = by if resampling.resamples or by == "trial" else "id"
@@ -190,6 +196,7 @@ def _assess(
         remedy = f"{error.remedy}; --speakers-by SIGN where ids begin with the speaker"
         raise error.changed(error.text, remedy=remedy) from error
     result, groups, more = statistic.evaluate(sample.runs()), None, {}
+    result.notes.update(search)
     if resampling.resamples:
         intervals = uncertainty.confidence_intervals(sample, statistic, resampling, jobs=jobs)
         units = {"speaker": "speakers", "id": "ids, each counted as a speaker"}.get(by, "")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from filecmp import cmp
 from functools import wraps
 from inspect import signature
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -17,6 +21,7 @@ from evaluation.metrics import CONVENTIONS, reversal
 from evaluation.trials import (
     Key,
     LabelError,
+    Missing,
     Scores,
     Speakers,
     Trials,
@@ -132,15 +137,15 @@ class Reader:
     ----------
     scores, key : Choice
         Columns, as the options name them.
-    missing : {"error", "drop"}
-        What to do with trials that lack a score.
+    missing : {"error", "drop", "reject"}
+        What to do with trials that lack a score; see `evaluation.trials.split_scores`.
     match : {"exact", "loose"}
         Which ids of scores and key are one; loose: as `evaluation.match_ids` says.
     """
 
     scores: Choice
     key: Choice
-    missing: Literal["error", "drop"] = "error"
+    missing: Missing = "error"
     match: Literal["exact", "loose"] = "exact"
 
     def read(self, scores: Path, key: Path | None) -> tuple[Scores, Key]:
@@ -158,7 +163,8 @@ class Reader:
         try:
             found, truth = read_scores_and_key(scores, key or scores, scores_columns=of_scores, key_columns=of_key)
         except LabelError as error:
-            if key is not None:
+            named = of_scores.layout is not None or of_scores.label is not None
+            if key is not None or named:
                 raise
             text = f"no key is given, and the scores hold no labels: {error.text}"
             raise error.changed(text, remedy="give a key: -k FILE") from error
@@ -170,15 +176,20 @@ class Reader:
         return match_ids(scores, key) if self.match == "loose" else scores
 
     def split(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores of target and of nontarget trials; a warning where they look reversed."""
+        """Return the scores of target and of nontarget trials; see `joined`."""
+        values, truth = self.joined(read, scores, key)
+        return values[truth.is_target], values[~truth.is_target]
+
+    def joined(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, Key]:
+        """Return the scores in the order of the trials that have one; a warning where they look reversed."""
         columns = (self.scores, self.key if key is not None else self.scores)
-        parts = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
-        if (turned := reversal(*parts)) is not None and turned.clear:
+        values, truth = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
+        if (turned := reversal(values[truth.is_target], values[~truth.is_target])) is not None and turned.clear:
             logger.warning("%s: %s%s", scores, turned.text, " (--distances)" if turned.rate > 0.5 else "")
         if own := own_trials(read[1]):
             text = "compare a recording with itself (leave them out, unless ids are speakers)"
             logger.warning("%s: %d target trials, such as %s, %s", scores, len(own), few(own, repr), text)
-        return parts
+        return values, truth
 
 
 def _reader(
@@ -186,26 +197,29 @@ def _reader(
     format_names: tuple[str, ...],
     distances: bool,
     key_columns: str | None = None,
-    missing: Literal["error", "drop"] = "error",
+    missing: Missing = "error",
     duplicates: str = "error",
+    llr_base: str = "e",
     in_order: bool = False,
     match_ids: Literal["exact", "loose"] = "exact",
 ) -> Reader:
     formats = tuple(load_own(name, "format", Format) for name in format_names)
     both: dict[str, Any] = {"formats": formats, "duplicates": duplicates}
-    of_scores = Choice(**_columns(scores_columns, "score"), distances=distances, in_order=in_order, **both)
+    how: dict[str, Any] = {"distances": distances, "in_order": in_order, "missing": missing}
+    base = math.e if llr_base == "e" else float(llr_base)
+    of_scores = Choice(**_columns(scores_columns, "score"), llr_base=base, **how, **both)
     return Reader(of_scores, Choice(**_columns(key_columns, "target"), **both), missing, match_ids)
 
 
-def reader_options(*, key: bool = True, missing: bool = False) -> Decorator:
+def reader_options(*, key: bool = True, in_order: bool = False) -> Decorator:
     """Add the options that say how scores are read; the command gets them as `reader`.
 
     Parameters
     ----------
     key : bool
         The command reads keys too.
-    missing : bool
-        It joins them, with ``--missing``.
+    in_order : bool
+        It may join them by their order, with ``--in-order``.
     """
     names = "or columns of a table, such as model=test+chan,segment=file"
     options = [click.option("--scores-columns", help=f"Order as score,model,segment, {names},score=llr.")]
@@ -217,11 +231,15 @@ def reader_options(*, key: bool = True, missing: bool = False) -> Decorator:
         click.option("--format", "format_names", **OWN, help="A user-supplied format (docs/formats.md); repeatable."),
         click.option("--distances", is_flag=True, help="The scores are distances: lower is more similar."),
     ]
-    if missing:
-        text = "Trials without a score, and scores with ids unknown to the key: stop, or drop and count."
-        options.append(choice_option("--missing", of=["error", "drop"], help=text))
-        text = "Pairs that are repeated in a text, as in some lists of VoxCeleb: stop, or count once those that agree."
-        options.append(choice_option("--duplicates", of=["error", "first"], help=text))
+    text = (
+        "Trials without a score, scores that are NaN, and scores with ids unknown to the key: stop, drop and count, or"
+    )
+    options.append(choice_option("--missing", of=["error", "drop", "reject"], help=f"{text} count as rejected."))
+    text = "Pairs that are repeated in a text, as in some lists of VoxCeleb: stop, or count once those that agree."
+    options.append(choice_option("--duplicates", of=["error", "first"], help=text))
+    text = "Base of log-likelihood ratios: 10 in forensic science; they are read as natural ones."
+    options.append(choice_option("--llr-base", of=["e", "10", "2"], help=text))
+    if in_order:
         text = "The scores are one a line, in the order of the key."
         options.append(click.option("--in-order", is_flag=True, help=text))
     return gathered("reader", _reader, *options)
@@ -272,6 +290,7 @@ def _systems(scores: tuple[Path, ...], keys: tuple[Path, ...], labels: tuple[str
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise click.UsageError(f"two systems are called {twice!r}: give different labels with -l")
+    warn_of_repeats(scores, of_each)
     return list(map(System, names, scores, of_each))
 
 
@@ -291,7 +310,7 @@ def system_options(command: Function) -> Function:
         ),
         label_option,
     )
-    return systems(reader_options(missing=True)(command))
+    return systems(reader_options(in_order=True)(command))
 
 
 def distinct_names(paths: tuple[Path, ...]) -> tuple[str, ...]:
@@ -303,6 +322,15 @@ def distinct_names(paths: tuple[Path, ...]) -> tuple[str, ...]:
         if len(set(names)) == len(set(paths)):
             break
     return names
+
+
+def warn_of_repeats(paths: Sequence[Path], keys: Sequence[Path | None] = ()) -> None:
+    """Warn where a file was given twice, or a copy of it, for several systems with the same key."""
+    keys = keys or [None] * len(paths)
+    for (first, key), (second, other) in combinations(zip(paths, keys, strict=True), 2):
+        if key == other and first.is_file() and second.is_file() and cmp(first, second, shallow=False):
+            again = "is given twice" if first == second else f"holds the same as {first}"
+            logger.warning("%s %s: was one file given for two systems?", second, again)
 
 
 def warn_of_own(scores: Scores, others: Scores, text: str) -> None:

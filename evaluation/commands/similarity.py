@@ -11,7 +11,8 @@ import numpy as np
 from evaluation import plots, utility
 from evaluation.commands import shared, tables
 from evaluation.formats import read_scores
-from evaluation.trials import Key, find_speakers
+from evaluation.metrics import sort_ratios
+from evaluation.trials import Key, Scores, find_speakers
 from evaluation.uncertainty import Resampling
 from spkbase.console import Command, choice_option, path_option
 from spkbase.errors import errors_of
@@ -37,7 +38,7 @@ from spkbase.errors import errors_of
 @click.option("--symmetric", is_flag=True, help="Count each pair both ways in lists of one kind of speech.")
 @shared.resampling_options(0)
 @path_option("--plot", help="Draw the matrices side by side: PNG, PDF or SVG.")
-@shared.reader_options()
+@shared.reader_options(in_order=True)
 @shared.json_option
 def similarity(
     original: Path,
@@ -67,6 +68,7 @@ def similarity(
         raise click.UsageError("expected --original-anonymised FILE or --anonymised FILE, or both, with --original")
     if len(keys) not in (0, 1, len(given)):
         raise click.UsageError(f"expected a key, or one for each of {len(given)} files of scores, got {len(keys)}")
+    shared.warn_of_repeats(tuple(given.values()))
     how: dict[str, Any] = {"calibration": calibration, "seed": resampling.seed, **maps}
     matrices, notes = {}, []
     for (name, path), key in zip(given.items(), shared.one_each(keys, len(given)), strict=True):
@@ -78,6 +80,10 @@ def similarity(
                 read = scores, Key(*trials, is_target=speakers.models == speakers.segments)
             else:
                 read = reader.read(path, key)
+                values, truth = reader.joined(read, path, key)
+                if calibration == "none":
+                    sort_ratios(values[truth.is_target], values[~truth.is_target])  # with its warning
+                read = Scores(truth.model_ids, truth.segment_ids, truth.models, truth.segments, values), truth
             matrices[name], found = utility.matrix_of_voices(*read, **how, symmetric=symmetric and name != "oa")
         notes += [f"{name}: {note}" for note in found]
     result = utility.compare_voices(matrices, resampling=resampling, notes=tuple(notes))

@@ -77,7 +77,8 @@ def read_hdf5(file: ListFile) -> Trials:
         if not len(signs) or not np.isin(signs, (-1, 1)).all():
             raise DataError(f"expected {name} of 1, 0 and -1 with some trials", remedy="write the list again")
         if file.kind == "scores":
-            return Scores(*tables, models, segments, _matrix(lists, "scores", tables)[rows])
+            values = _matrix(lists, "scores", tables)[rows]
+            return Scores.acquired(*tables, models, segments, values, **file.choice.failures)
         if file.kind == "trials":
             return Trials(*tables, models, segments)
         if "trial_types" not in lists:
@@ -176,7 +177,8 @@ def read_npz(file: ListFile) -> Trials:
         if not len(columns["models"]):
             raise DataError("expected trials, got an empty list")
         if file.kind == "scores":
-            return Scores(**columns, values=_column(arrays, "scores", "fiu"))
+            trials = [columns[name] for name in ("model_ids", "segment_ids", "models", "segments")]
+            return Scores.acquired(*trials, _column(arrays, "scores", "fiu"), **file.choice.failures)
         if file.kind == "trials":
             return Trials(**columns)
         return Key(**columns, is_target=truth_of(_column(arrays, "is_target", "biu")))

@@ -10,12 +10,13 @@ the table of ``docs/formats.md`` use it. Users add a `Format` of their own with 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +26,14 @@ from evaluation.formats.text import (
     Choice,
     Kind,
     ListFile,
+    as_score,
     find_columns,
+    is_score,
     read_list,
     write_table,
     write_text_list,
 )
-from evaluation.trials import Key, Scores, TrialError, Trials, cut_lines, find_rows, is_number, match_ids, split_scores
+from evaluation.trials import Key, Missing, Scores, TrialError, Trials, cut_lines, find_rows, join_scores, match_ids
 from spkbase.errors import DataError
 from spkbase.files import inner_suffix, read_text_bytes
 from spkbase.showing import one_line
@@ -153,7 +156,7 @@ def read_scores(path: str | Path, choice: Choice = DETECT) -> Scores:
         With the place: as `read_trials`, or a score is no number or NaN.
     """
     scores: Scores = _read(path, "scores", choice)
-    return replace(scores, values=0.0 - scores.values) if choice.distances else scores
+    return _as_ratios(scores, choice)
 
 
 def write_trials(path: str | Path, trials: Trials, *, formats: Sequence[Format] = ()) -> None:
@@ -243,7 +246,7 @@ def read_split(
     scores: str | Path,
     key: str | Path,
     *,
-    missing: Literal["error", "drop"] = "error",
+    missing: Missing = "error",
     scores_columns: Choice = DETECT,
     key_columns: Choice = DETECT,
     binary: bool = False,
@@ -254,8 +257,9 @@ def read_split(
     ----------
     scores, key : path
         Files of any format; the same file may be both.
-    missing : {"error", "drop"}
-        What to do with trials without a score and with scores of unknown ids; dropped ones are counted in the log.
+    missing : {"error", "drop", "reject"}
+        What to do with trials without a score, scores that are NaN, and scores of unknown ids; see
+        `evaluation.trials.split_scores`.
     scores_columns, key_columns : Choice
         Specified columns of each file.
     binary : bool
@@ -270,12 +274,14 @@ def read_split(
     DataError
         With file and line, if a file is malformed or the two do not fit together.
     """
-    return join(
+    scores_columns = replace(scores_columns, missing=missing)
+    values, truth = join(
         *read_scores_and_key(scores, key, scores_columns=scores_columns, key_columns=key_columns, binary=binary),
         files=(scores, key),
         missing=missing,
         columns=(scores_columns, key_columns),
     )
+    return values[truth.is_target], values[~truth.is_target]
 
 
 def read_scores_and_key(
@@ -319,12 +325,12 @@ def join(
     key: Key,
     *,
     files: tuple[str | Path, str | Path],
-    missing: Literal["error", "drop"] = "error",
+    missing: Missing = "error",
     columns: tuple[Choice, Choice] = (DETECT, DETECT),
-) -> tuple[np.ndarray, np.ndarray]:
-    """Split scores by a key as `split_scores` does, with errors that name the place in the files they came from."""
+) -> tuple[np.ndarray, Key]:
+    """Join scores with a key as `join_scores` does, with errors that name the place in the files they came from."""
     try:
-        return split_scores(scores, key, missing=missing)
+        return join_scores(scores, key, missing=missing)
     except TrialError as error:
         side = ("scores", "key").index(error.side)
         text = f"with the {('key', 'scores')[side]} {files[1 - side]}: {error.text}"
@@ -376,12 +382,22 @@ def _in_order(path: str | Path, key_path: str | Path, key: Key, choice: Choice) 
     values = []
     for number, line in enumerate(read_text_bytes(path).decode("utf-8", "replace").split("\n"), 1):
         if line.strip():
-            if not is_number(line.strip()):
+            if not is_score(line.strip()):
                 raise DataError(f"expected one score, got {line.strip()[:60]!r}", file=path, line=number)
-            values.append(-float(line) if choice.distances else float(line))
+            values.append(as_score(line.strip()))
     if len(values) != len(key):
         raise DataError(f"expected a score for each of {len(key)} trials of the key, got {len(values)}", file=path)
-    return Scores(key.model_ids, key.segment_ids, key.models, key.segments, np.array(values))
+    columns = (key.model_ids, key.segment_ids, key.models, key.segments, np.array(values))
+    return _as_ratios(Scores.acquired(*columns, **choice.failures), choice)
+
+
+def _as_ratios(scores: Scores, choice: Choice) -> Scores:
+    """Return the scores of a file so that the higher is the more similar, and ratios are natural logarithms."""
+    if choice.distances:
+        scores = replace(scores, values=0.0 - scores.values)
+    if choice.llr_base != math.e:
+        scores = replace(scores, values=scores.values * math.log(choice.llr_base))
+    return scores
 
 
 def _line_of(path: str | Path, row: int, choice: Choice) -> int | None:

@@ -27,7 +27,8 @@ Name             Columns                                  Who writes it
 
 A layout is a tuple of such roles; ``-`` skips a column. Labels are ``target`` and ``nontarget``, ``1`` and ``0``
 or ``-1``, ``true`` and ``false``, ``tar`` or ``tgt`` and ``imp``, ``genuine`` and ``impostor``, ``same`` and
-``different``. Two columns are a label and a score without ids, for which there are no intervals over speakers.
+``different``, and the other pairs of `evaluation.trials.TRUTHS`. Two columns are a label and a score
+without ids, for which there are no intervals over speakers.
 
 Tables have a header and are CSV, or have columns separated by tabs, semicolons or blanks, with quotes as in CSV. The
 header names the columns; names of NIST, bob and the usual ones are known, others can be given. Several
@@ -38,6 +39,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -52,6 +54,8 @@ from evaluation.trials import (
     COLUMN_NAMES,
     TRUTHS,
     Key,
+    Missing,
+    RepeatedTrialError,
     Scores,
     TrialError,
     Trials,
@@ -85,6 +89,7 @@ KEYS: dict[str, Layout] = {"kaldi": ("model", "segment", "label"), "voxceleb": (
 _DOTTED = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?$|[-+]?inf(inity)?$", re.IGNORECASE)
 _LINES_TO_DETECT = 1000
 _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")  # with the line end what bytes.split() cuts at
+_OF_WINDOWS = re.compile(r"[-+]?(1\.#(inf|ind|[qs]nan)\d*|nan\((ind|snan)\))", re.IGNORECASE)
 _FORMULA = re.compile(r"'+[-=+@\t\r]")  # as `write_table` writes it, behind an apostrophe
 _LARGE = 1 << 20  # bytes: from here on pandas pays, which takes 0.2 s to import and is six times as quick
 
@@ -112,6 +117,11 @@ class Choice:
         A pair may be repeated with the same score and label, as in some lists of VoxCeleb; an error by default.
     in_order : bool
         The file of scores has one score a line, in the order of the key.
+    missing : {"error", "drop", "reject"}
+        What to do with scores that are NaN; see `evaluation.trials.Scores.acquired`.
+    llr_base : float
+        The base of log-likelihood ratios: those of base 10, as in forensic science, are multiplied by log(10), so that
+        they are natural ones.
     """
 
     layout: str | Sequence[str] | None = None
@@ -124,6 +134,13 @@ class Choice:
     labelled: bool = False
     duplicates: Literal["error", "first"] = "error"
     in_order: bool = False
+    missing: Missing = "error"
+    llr_base: float = math.e
+
+    @property
+    def failures(self) -> dict[str, Any]:
+        """Return the arguments of `Scores.acquired`; distances are negated later, so their rejections are infinite."""
+        return {"missing": self.missing, "rejected": math.inf if self.distances else -math.inf}
 
 
 DETECT: Choice = Choice()
@@ -202,6 +219,25 @@ class Columns:
     header: int = 0
 
 
+def is_score(cell: str) -> bool:
+    """Return whether a cell is a number, also as the C library of Windows writes NaN and infinity."""
+    return is_number(cell) or _OF_WINDOWS.fullmatch(cell) is not None
+
+
+def as_score(cell: str) -> float:
+    """Return the number that `is_score` recognised.
+
+    Examples
+    --------
+    >>> as_score("1e-3"), as_score("-1.#IND"), as_score("-1.#INF00"), as_score("-nan(ind)")
+    (0.001, nan, -inf, nan)
+    """
+    if _OF_WINDOWS.fullmatch(cell) is None:
+        return float(cell)
+    size = math.inf if "inf" in cell.lower() else math.nan
+    return math.copysign(size, -1.0 if cell.startswith("-") else 1.0)
+
+
 def forced_layout(layout: str | Sequence[str], content: Kind) -> Layout:
     """Check a layout that a user gave, by name or as roles (one text with commas or blanks, or a sequence).
 
@@ -223,11 +259,12 @@ def forced_layout(layout: str | Sequence[str], content: Kind) -> Layout:
             return known[layout]
         layout = layout.replace(",", " ").split()
     roles = tuple("label" if role == "target" else role for role in layout)
-    needed = {"segment", "score"} if content == "scores" else {"segment"}
-    truth = content == "scores" or "label" in roles or {"claimed", "real"} <= set(roles)
     named = [role for role in roles if role != "-"]
-    fits = set(roles) <= set(ROLES) and len(set(named)) == len(named) and needed <= set(roles)
-    if not (fits and truth and {"model", "claimed"} & set(roles)):
+    has_ids = "segment" in roles and bool({"model", "claimed"} & set(roles))
+    without_ids = set(named) == {"label", "score"}
+    truth = content == "scores" or "label" in roles or {"claimed", "real"} <= set(roles)
+    fits = set(roles) <= set(ROLES) and len(set(named)) == len(named) and (content == "key" or "score" in roles)
+    if not (fits and truth and (has_ids or without_ids)):
         remedy = f"use one of {', '.join(known)}, or an order of {', '.join(ROLES)} such as {','.join(known['kaldi'])}"
         what = "scores" if content == "scores" else "a key"
         raise DataError(f"no order of the columns of {what}: {' '.join(roles) or '(none)'}", remedy=remedy)
@@ -255,17 +292,19 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> L
         If no layout has so many columns, or two fit equally well.
     """
     columns = list(zip(*rows, strict=True))
-    numbers = [all(map(is_number, column)) for column in columns]
+    numbers = [all(map(is_score, column)) for column in columns]
     labels = [{cell.lower() for cell in column} <= set(TRUTHS) for column in columns]
     if len(columns) == 5:
         return SCORES["bob5"]
     if len(columns) == 2:
         return ("score", "label") if labels[1] and not labels[0] else ("label", "score")
     if len(columns) == 3:
-        known, test = (SCORES, is_number) if content == "scores" else (KEYS, TRUTHS.__contains__)
+        known, test = (SCORES, is_score) if content == "scores" else (KEYS, TRUTHS.__contains__)
         first = (numbers if content == "scores" else labels)[0] and not any(test(cell.lower()) for cell in columns[2])
         return known[("voxsrc" if content == "scores" else "voxceleb") if first else "kaldi"]
     third, last = columns[2:]
+    if content == "key" and labels[3] and not numbers[2]:  # ASVspoof: the third is the kind of speech
+        return ("model", "segment", "-", "label")
     wespeaker, speechbrain = labels[3] and numbers[2], labels[2] and numbers[3]
     if wespeaker and speechbrain:  # both columns hold numbers: a score has a point, a label has none
         wespeaker, speechbrain = (any(map(_DOTTED.match, column)) for column in (third, last))
@@ -317,6 +356,7 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
     lines = raw[: 1 << 16].decode("utf-8", "replace").lstrip().splitlines()[:2]
     if not lines:
         return None
+    lines[0] = lines[0].lstrip("# ")
     delimiter = delimiter_of(lines[0])
     if delimiter is None:
         names, *values = [[cell.strip('"') for cell in line.split()] for line in lines]
@@ -348,10 +388,10 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
                 raise DataError(text, file=path, line=1, remedy=remedy)
         return Columns(places, len(names), f"{len(names)} columns as in the header", delimiter, header=1)
     # words above numbers, or words of which two are known, are a header too
-    above_numbers = values and len(names) == len(values[0]) >= 3 and any(map(is_number, values[0]))
+    above_numbers = values and len(names) == len(values[0]) >= 3 and any(map(is_score, values[0]))
     is_header = (
         delimiter is not None
-        and not any(map(is_number, names))
+        and not any(map(is_score, names))
         and ({"model", "segment"} <= set(places) or above_numbers)
     )
     if not (is_header or named):
@@ -377,10 +417,10 @@ def read_list(file: ListFile) -> Trials:
         is neither target nor nontarget (nor 1, 0, true, false), an empty file, not UTF-8.
     """
     columns = find_columns(file)
-    path, raw, content, choice = file.path, file.text, file.kind, file.choice
+    path, raw, choice = file.path, file.text, file.choice
     if len(raw) >= _LARGE and choice.duplicates == "error":
         with suppress(ValueError, TypeError):  # what is wrong is found below, with its line
-            return _list_of(_parsed(raw, columns), content, columns)
+            return _list_of(_parsed(raw, columns), file, columns)
     lines = cut_lines(path, raw, columns.delimiter)[columns.header :]
     for line, row in lines:
         if len(row) != columns.count:
@@ -408,11 +448,14 @@ def read_list(file: ListFile) -> Trials:
         lines = list(kept.values())
     cells = list(zip(*(row for _, row in lines), strict=True))
     try:
-        return _list_of(cells, content, columns)
+        return _list_of(cells, file, columns)
     except TrialError as error:
         first, *others = [lines[row][0] for row in error.rows]
-        text = error.text + (f"; also in line {few(others)}" if others else "")
-        remedy = f"{error.remedy}; duplicates='first' reads the first line alone" if others else error.remedy
+        text, remedy = error.text, error.remedy
+        if others:
+            text += f"; also in line {few(others)}"
+        if isinstance(error, RepeatedTrialError) and len({tuple(lines[row][1]) for row in error.rows}) == 1:
+            remedy = f"{remedy}; duplicates='first' reads the first line alone"
         raise error.changed(text, file=path, line=first, remedy=remedy) from None
 
 
@@ -439,8 +482,9 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
     return cells
 
 
-def _list_of(cells: Sequence[Any], content: Kind, columns: Columns) -> Trials:
+def _list_of(cells: Sequence[Any], file: ListFile, columns: Columns) -> Trials:
     """Build a list of the cells of each column."""
+    content = file.kind
 
     def column(role: str) -> Any:
         parts = [cells[place] for place in columns.places[role]]
@@ -453,7 +497,7 @@ def _list_of(cells: Sequence[Any], content: Kind, columns: Columns) -> Trials:
         rows = range(1, len(cells[0]) + 1)
         ids = [f"line-{row}" for row in rows], ["unknown"] * len(rows)  # so that intervals over speakers are refused
     if content == "scores":
-        return Scores.from_ids(*ids, _numbers(column("score")))
+        return Scores.from_ids(*ids, _numbers(column("score")), **file.choice.failures)
     if content == "trials" and (columns.header or "label" not in columns.places):
         return Trials.from_ids(*ids)
     if "label" in columns.places:
@@ -476,9 +520,11 @@ def _numbers(cells: Sequence[str]) -> np.ndarray:
     if together.isascii() and "_" not in together:
         with suppress(ValueError):
             numbers = np.fromiter(map(float, cells), np.float64, len(cells))
-            if all(is_number(cells[row]) for row in np.flatnonzero(np.isinf(numbers)).tolist()):
+            if all(is_score(cells[row]) for row in np.flatnonzero(np.isinf(numbers)).tolist()):
                 return numbers
-    bad = [row for row, cell in enumerate(cells) if not is_number(cell)]
+    bad = [row for row, cell in enumerate(cells) if not is_score(cell)]
+    if not bad:
+        return np.array([*map(as_score, cells)])
     remedy = "write numbers such as 0.5 or 1e-3, up to 1.8e308"
     raise TrialError(f"expected a number as score, got {shown(cells[bad[0]].encode())}", bad, remedy=remedy)
 

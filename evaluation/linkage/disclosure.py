@@ -23,7 +23,7 @@ References
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.embeddings import SpeakerVectors, to_unit
 from evaluation.linkage.ranks import Ranks, TieRule, ranks_from_scores
 from evaluation.metrics import Evidence, WorstCase, rank_evidence, worst_case
-from evaluation.trials import Key, Scores, split_scores
+from evaluation.trials import Key, Missing, Scores, split_scores
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
 from spkbase.work import Work, chunk_bounds, one_blas_thread
@@ -234,14 +234,14 @@ def rank_evidence_of(ranks: Ranks) -> Evidence:
     return max(found, key=lambda evidence: evidence.llr)
 
 
-def worst_case_from(scores: Scores, key: Key, *, missing: Literal["error", "drop"] = "error") -> WorstCase:
+def worst_case_from(scores: Scores, key: Key, *, missing: Missing = "error") -> WorstCase:
     """Return the strongest evidence about one person in any trial, by four readings.
 
     Parameters
     ----------
     scores, key : Scores, Key
         Joined by id pair, as `split_scores` does; each model is one enrolled speaker.
-    missing : {"error", "drop"}
+    missing : {"error", "drop", "reject"}
         What to do with trials of the key that have no score, and scores of unknown ids.
 
     Returns

@@ -45,7 +45,7 @@ from evaluation.embeddings import (
     to_unit,
     warn_of_enrolled,
 )
-from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, floats_of, join_scores
+from evaluation.trials import Key, Missing, Scores, TrialSpeakers, doubt_speakers, find_rows, floats_of, join_scores
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError, few
 from spkbase.files import atomic_path
@@ -333,7 +333,7 @@ def ranks_from_scores(
     key: Key,
     *,
     utterances: int | Literal["all"] | None = None,
-    missing: Literal["error", "drop"] = "error",
+    missing: Missing = "error",
 ) -> Ranks:
     """Return the rank of each tested segment's target speaker among the models that it was scored against.
 
@@ -345,7 +345,7 @@ def ranks_from_scores(
     utterances : int or "all", optional
         With a number one row a speaker, whose scores are means over its first so many segments by id; speakers with
         fewer use all they have, with a note. By default each segment is a row.
-    missing : {"error", "drop"}
+    missing : {"error", "drop", "reject"}
         What to do with trials of the key without a score, and scores of unknown ids.
 
     Returns
@@ -406,7 +406,7 @@ def rank_scores(
     numbers: Sequence[int | Literal["all"] | None],
     *,
     largest: int = 0,
-    missing: Literal["error", "drop"] = "error",
+    missing: Missing = "error",
     speakers: TrialSpeakers | None = None,
 ) -> list[tuple[Ranks, NDArray[np.float64] | None]]:
     """Return ranks for several numbers of utterances, with each row's largest impostor scores where asked for.

@@ -5,7 +5,7 @@ Two arrays enter, the scores of target and of nontarget trials; each metric is a
 Without a name of a convention ties are pooled and nothing is added; a reference's own reading has its name.
 """
 
-from evaluation.metrics.calibration import cllr, ece, min_cllr, min_ece, pav_llrs
+from evaluation.metrics.calibration import cllr, doubt_ratios, ece, min_cllr, min_ece, pav_llrs, sort_ratios
 from evaluation.metrics.conventions import CONVENTIONS
 from evaluation.metrics.detection import (
     METHODS,

@@ -18,13 +18,18 @@ References
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
-from evaluation.metrics.detection import sort_with_warning
+from evaluation.metrics.detection import reversal, sort_with_warning
 from evaluation.metrics.sorted_scores import GivenScores, OtherScores, Prior, SortedScores, sort_scores
 from evaluation.trials import Scores, numbers_of, split_scores
 from spkbase.errors import DataError
 
+logger = logging.getLogger(__name__)
+_NO_RATIOS = "so they are no log-likelihood ratios"
+_FEW = 10  # distinct scores, below which signs and the minimum say little
 _PIECE = 1 << 15
 
 
@@ -95,7 +100,7 @@ def ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior) -> 
     >>> round(ece([0.0], [0.0], prior=0.1), 6)
     0.468996
     """
-    scores = sort_with_warning(target, nontarget)
+    scores = sort_ratios(target, nontarget)
     return _entropy(scores.thresholds, scores.target, scores.nontarget, prior)
 
 
@@ -122,6 +127,48 @@ def min_ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior)
     scores = sort_with_warning(target, nontarget)
     blocks = scores.blocks
     return _entropy(blocks.llr, blocks.target, blocks.nontarget, prior)
+
+
+def sort_ratios(target: GivenScores, nontarget: OtherScores = None) -> SortedScores:
+    """Return what `sort_with_warning` does, and warn where the scores are no log-likelihood ratios."""
+    scores = sort_with_warning(target, nontarget)
+    if scores is not target and reversal(scores) is None and (doubt := doubt_ratios(scores)):
+        logger.warning("%s", doubt)
+    return scores
+
+
+def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:
+    """Return why scores can hardly be meant as natural log-likelihood ratios, or None.
+
+    They are none if all have one sign: then not even the best nontarget trial speaks for other speakers. They are none
+    above 1.05 bit, where no scores at all would serve better, and where calibration would save more than half of Cllr
+    and over 0.1 bit, or over 0.3 bit.
+
+    Parameters
+    ----------
+    scores : SortedScores
+    cost : float, optional
+        Their Cllr in bits, if it is known; NaN to look at the signs alone.
+
+    Examples
+    --------
+    >>> doubt_ratios(sort_scores([-0.4, -2.0, -30.0], [-1.0 * n for n in range(1, 9)]))
+    'all scores are below 0, so they are no log-likelihood ratios: calibrate'
+    """
+    low, high = scores.thresholds[[0, -1]]
+    if len(scores) > 2 and low >= 0 and high <= 1:
+        return f"all scores are between 0 and 1, {_NO_RATIOS}: take the logit of probabilities, or calibrate"
+    if len(scores) >= _FEW and low >= 0:
+        return f"all scores are above 0, {_NO_RATIOS}: take the logarithm of likelihood ratios, or calibrate"
+    if len(scores) >= _FEW and high <= 0:
+        return f"all scores are below 0, {_NO_RATIOS}: calibrate"
+    if cost is None:
+        cost = _entropy(scores.thresholds, scores.target, scores.nontarget, 0.5)
+    least = min_cllr(scores)
+    if len(scores) < _FEW or not (cost > 1.05 or cost - least > max(0.1, min(least, 0.3))):
+        return None
+    numbers = f"Cllr {cost:.3f} bit, minimum {least:.3f}"
+    return f"the scores are no calibrated LLRs ({numbers}): calibrate them first, or name the base of their logarithm"
 
 
 def pav_llrs(

@@ -388,7 +388,9 @@ def act_dcf(
     >>> act_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
     0.5
     """
-    scores, costs = sort_with_warning(target, nontarget), []
+    from evaluation.metrics.calibration import sort_ratios  # which imports this module
+
+    scores, costs = sort_ratios(target, nontarget), []
     for p in np.atleast_1d(p_target).tolist():
         prior = effective_prior(p, c_miss, c_fa)
         p_miss, p_fa = scores.error_rates(int(np.searchsorted(scores.thresholds, np.log1p(-prior) - np.log(prior))))

@@ -26,14 +26,14 @@ from typing import Any, Literal
 import numpy as np
 
 from evaluation.metrics import detection, disclosure
-from evaluation.metrics.calibration import cllr, min_cllr
+from evaluation.metrics.calibration import cllr, doubt_ratios, min_cllr
 from evaluation.metrics.conventions import CONVENTIONS
 from evaluation.metrics.detection import METHODS, RateAt, TrueAccept, act_dcf, auc, equal_error, min_dcf, prbep
 from evaluation.metrics.disclosure import SCALE, Zebra, d_sys, d_sys_pav, format_value, individual, population
 from evaluation.metrics.sorted_scores import SortedScores, as_count
 from spkbase.errors import DataError, few
 from spkbase.files import as_plain, format_table
-from spkbase.showing import Tabular, html_table, one_line
+from spkbase.showing import Tabular, escape_tex, html_table, latex_table, one_line
 from spkbase.work import one_blas_thread
 
 HULL_FACTOR = 1 / (2 ** (2 / 3) - 1)
@@ -174,6 +174,11 @@ class Metric:
     def numbers(self) -> list[tuple[str, str]]:
         """Return the name of each number with its point, which is empty where the metric has one number alone."""
         return [(self.name, "")] if self.points is None else [(f"{self.name}.{point}", point) for point in self.points]
+
+    def title_at(self, point: str, **beside: Any) -> str:
+        """Return what tables call the number at a point, with what is shown beside it."""
+        title = self.title or f"{self.name}.{point}".rstrip(".")
+        return title.format(_WRITTEN.get(point, point), **beside) if point or beside else title
 
     def method_at(self, point: str) -> Method:
         """Return how the interval at a point is made."""
@@ -352,14 +357,18 @@ def _at_the_ceiling(value: float, scores: SortedScores, convention: str, point: 
 
 def _why_infinite(value: float, scores: SortedScores, convention: str, point: str) -> str | None:
     if not np.isinf(value):
-        is_bounded = len(scores.thresholds) > 2 and scores.thresholds[0] >= 0 and scores.thresholds[-1] <= 1
-        text = (
-            "all scores are between 0 and 1, so they are no log-likelihood ratios: take the logit of probabilities, or"
-        )
-        return f"{text} calibrate" if is_bounded else None
+        return doubt_ratios(scores, value)
     if np.isinf(scores.thresholds[[0, -1]]).any():
         return "infinite: a target trial has a score of -inf, or a nontarget trial +inf"
     return f"infinite: a posterior underflows, as the convention {convention} has it"
+
+
+def _of_loss(value: float, scores: SortedScores, convention: str, point: str) -> str | None:
+    return _why_infinite(value + min_cllr(scores), scores, convention, point)
+
+
+def _one_sign(value: float, scores: SortedScores, convention: str, point: str) -> str | None:
+    return doubt_ratios(scores, np.nan)
 
 
 # fmt: off
@@ -373,13 +382,13 @@ METRICS = (
     Metric("min_cllr", min_cllr, "minCllr (bit)", BIT, method=Method("log", HULL_FACTOR, lower=0, upper=1),
            short="minCllr", about="Minimum Cllr over all monotone calibrations of the scores"),
     Metric("calibration_loss", sub, "calibration loss (bit)", BIT, method=Method("identity", HULL_FACTOR, lower=0),
-           of=("cllr", "min_cllr"), caveat=_why_infinite,
+           of=("cllr", "min_cllr"), caveat=_of_loss,
            about="Calibration loss: Cllr minus its minimum"),
     Metric("min_dcf", partial(_cost, min_dcf, True), "minDCF at prior {}", COST,
            method=Method("log", COST_FACTOR, lower=0, upper=1), points=PRIORS, over_priors=True,
            about="Minimum normalised detection cost over all thresholds: 1 is that of deciding without scores"),
     Metric("act_dcf", partial(_cost, act_dcf, True), "actual DCF at prior {}", COST, method=Method("log", lower=0),
-           points=PRIORS, over_priors=True,
+           points=PRIORS, over_priors=True, caveat=_one_sign,
            about="Detection cost of the scores as natural log-likelihood ratios, normalised in the same way"),
     Metric("min_dcf_unnormalised", partial(_cost, min_dcf, False), "minDCF at prior {} (not normalised)", DCF,
            method=_least_cost_method, points=PRIORS, over_priors=True, about="`min_dcf` times the smaller of prior and "
@@ -507,9 +516,7 @@ class Evaluation(Tabular):
             beside = {} if metric.beside is None else self.results[metric.name.partition(".")[0]]
             words = {name: format_value(part) if isinstance(part, float) else part for name, part in beside.items()}
             for name, point in metric.numbers():
-                title = metric.title or name
-                title = title.format(_WRITTEN.get(point, point), **words) if point or words else title
-                titles[name] = (title, metric.unit)
+                titles[name] = (metric.title_at(point, **words), metric.unit)
         return titles
 
     def to_columns(self) -> dict[str, Any]:
@@ -540,6 +547,28 @@ class Evaluation(Tabular):
             rows.append((title, number_text(values[name], unit.form), interval))
         names = ["metric", "value", "interval"] if self.intervals else ["metric", "value"]
         return [dict(zip(names, row, strict=False)) for row in rows]
+
+    def to_latex(self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()) -> str:
+        r"""Return a row for each metric as a ``table`` of booktabs, for ``\input`` in LaTeX.
+
+        Parameters
+        ----------
+        caption : str, optional
+            As TeX; by default it names the numbers of trials and how intervals were made.
+        label : str
+            For references.
+        columns : sequence of str
+            Metrics by the names of `values`; all by default.
+        """
+        names = list(self.values())
+        if unknown := [name for name in columns if name not in names]:
+            raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(names)}")
+        lines = dict(zip(names, self._lines()[-len(names) :], strict=True))  # those above are counts
+        if caption is None:
+            counts = f"Metrics of {self.n_target:,} target and {self.n_nontarget:,} nontarget trials"
+            caption = escape_tex(". ".join([counts, *filter(None, [self.notes.get("intervals")])])) + "."
+        rows = [{title: cell or "" for title, cell in lines[name].items()} for name in columns or names]
+        return latex_table(rows, caption=caption, label=label)
 
     def _repr_html_(self) -> str:
         lines = self._lines()

@@ -371,6 +371,7 @@ def plot_reliability(
         for number, (name, scores) in enumerate(sorted_systems(systems, key, loss if sort else None)):
             axes.plot(*reliability(scores, prior), **line_of(number))
             entries.append((line_of(number), named(name, f"calibration loss {loss(scores):.3f} bit")))
+            _warn_of_ratios(name, scores, metrics.cllr(scores))
         x = (f"Claimed probability of a target trial (prior {prior:g})", 0.0, 1.0)
         y = ("Share of target trials", 0.0, 1.0)
         return style.finish(axes, canvas, "Reliability diagram", x, y, entries, square=True)
@@ -512,21 +513,9 @@ def plot_ape(
     return _plot_pairs(known, grid, default, label, canvas, curves, with_eer=with_eer)
 
 
-def are_no_llrs(actual: float, least: float) -> bool:
-    """Return whether scores can hardly be meant as log-likelihood ratios.
-
-    Parameters
-    ----------
-    actual, least : float
-        Cllr of the scores and its least value over all calibrations (bit). They are no LLRs above 1.05 bit, where no
-        scores at all would serve better, and where calibration would save more than half of Cllr and over 0.1 bit.
-
-    Examples
-    --------
-    >>> are_no_llrs(0.85, 0.1), are_no_llrs(0.15, 0.1), are_no_llrs(1.01, 0.97)
-    (True, False, False)
-    """
-    return actual > 1.05 or actual - least > max(0.1, least)
+def _warn_of_ratios(name: str, scores: metrics.SortedScores, cllr: float) -> None:
+    if doubt := metrics.doubt_ratios(scores, cllr):
+        _log.warning("plot of %s: %s", name, doubt)
 
 
 def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]]) -> None:
@@ -615,11 +604,8 @@ def _plot_pairs(
                 numbers += f", EER {100 * eer:.2f} %"
             entries.append((line_of(number), named(name, numbers)))
             highest = max(highest, float(main[np.isfinite(main)].max(initial=0.0)))
-            if curves != "minimum" and are_no_llrs(cllr, min_cllr):
-                text = (
-                    "plot of %s: the scores are no calibrated LLRs (Cllr %.3f bit, minimum %.3f): calibrate them first"
-                )
-                _log.warning(text, name, cllr, min_cllr)
+            if curves != "minimum":
+                _warn_of_ratios(name, scores, cllr)
         if curves == "both":
             entries.append((plain(GREY) | dotted, "dotted: minimum over all calibrations"))
         label = f"Minimum of {label[0].lower()}{label[1:]}" if curves == "minimum" else label

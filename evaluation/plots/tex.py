@@ -9,24 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spkbase.showing import escape_tex as escape
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _GRID = 3000  # distinguishable steps of an axis
 _MARKS = {"o": "*", "s": "square*", "^": "triangle*", "D": "diamond*", "v": "triangle*"}
-_ESCAPES = {
-    "\\": r"\textbackslash{}",
-    **{letter: f"\\{letter}" for letter in "{}#$%&_"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "\N{NO-BREAK SPACE}": "~",
-    "\N{MINUS SIGN}": r"\textminus{}",
-    **{raised: rf"\textsuperscript{{{digit}}}" for raised, digit in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)},
-}
 _HEAD = r"""% Compile with pdflatex; needs the packages standalone and pgfplots.
 \documentclass[border=4pt]{standalone}
 \usepackage[T1]{fontenc}
@@ -88,20 +77,6 @@ def to_tex(axes: Axes, width: float, height: float, corner: str = "") -> str:
         node = rf"\node[{place}, font=\scriptsize{bold}, {colour}] at (rel axis cs:{x:.4g},{y:.4g})"
         lines.append(rf"{node} {{{escape(text.get_text())}}};")
     return "\n".join([*lines, r"\end{axis}", r"\end{tikzpicture}", r"\end{document}", ""])
-
-
-def escape(text: str) -> str:
-    """Write a text so that TeX prints it as it is; letters that its fonts lack are printed as their code points.
-
-    Examples
-    --------
-    >>> escape("50% of $x_1$ in Łódź")
-    '50\\\\% of \\\\$x\\\\_1\\\\$ in Łódź'
-    """
-    return "".join(
-        _ESCAPES.get(letter, letter if ord(letter) < 0x180 and letter.isprintable() else f"[U+{ord(letter):04X}]")
-        for letter in text
-    )
 
 
 def _axis(letter: str, axis: Any) -> list[str]:

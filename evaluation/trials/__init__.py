@@ -25,6 +25,8 @@ from evaluation.trials.columns import (
 )
 from evaluation.trials.lists import (
     Key,
+    Missing,
+    RepeatedTrialError,
     Scores,
     Trials,
     align,
@@ -37,6 +39,7 @@ from evaluation.trials.lists import (
     match_ids,
     order_free_digest,
     recode,
+    scores_of_trials,
     split_scores,
 )
 from evaluation.trials.speakers import (

@@ -22,7 +22,13 @@ from spkbase.errors import DataError, few
 
 logger = logging.getLogger(__name__)
 
-_PAIRS = ("target nontarget", "1 0", "1 -1", "true false", "tar imp", "tgt imp", "genuine impostor", "same different")
+# whole words alone, but for y and n: other single letters mean the one here and the other there
+_PAIRS = (
+    *("target nontarget", "1 0", "1 -1", "true false", "tar imp", "tgt imp", "genuine impostor", "same different"),
+    *("target non-target", "tar non", "tar nontar", "tgt nontgt", "client imposter", "positive negative", "pos neg"),
+    *("mated nonmated", "mated non-mated", "match nonmatch", "match non-match", "match mismatch", "matched mismatched"),
+    *("same diff", "yes no", "y n"),
+)
 
 TRUTHS = {word: word == pair.split()[0] for pair in _PAIRS for word in pair.split()}
 """The meaning of each label, in upper or lower case."""
@@ -283,8 +289,10 @@ def truth_of(labels: Any) -> np.ndarray:
         raise LabelError("expected labels of two values, got 1, 0 and -1", remedy=remedy)
     if None in truth.values():
         wrong = [row for row, cell in enumerate(cells) if truth[cell] is None]
-        some = few([f"{cells[row]!r:.40}" for row in wrong])
+        some = few(list(dict.fromkeys(f"{cells[row]!r:.40}" for row in wrong)))
         remedy = "pairs such as 1 and 0, true and false, tar and imp are read too; are scores and key exchanged?"
+        if "spoof" in truth:
+            remedy = "spoofed speech is of no speaker: leave its lines out"
         raise LabelError(f"expected target or nontarget, got {some}", wrong, remedy=remedy)
     return np.fromiter(map(truth.__getitem__, cells), bool, len(cells))
 

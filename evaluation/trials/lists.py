@@ -19,7 +19,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +43,13 @@ logger = logging.getLogger(__name__)
 
 _SPELLING = re.compile(r"[/_-]|\.(wav|flac|sph|ogg|mp3|m4a|opus|aac)$", re.IGNORECASE)
 _ROWS = 10  # in a notebook
+
+Missing = Literal["error", "drop", "reject"]
+_DONE = {"drop": "dropped", "reject": "counted as rejected"}
+
+
+class RepeatedTrialError(TrialError):
+    """Two trials of a list have the same pair of ids: those of `rows`."""
 
 
 def find_repeat(models: np.ndarray, segments: np.ndarray, n_segments: int) -> tuple[int, int] | None:
@@ -156,6 +163,7 @@ class Trials(Tabular):
 
     _roles: ClassVar[tuple[str, ...]] = ("model", "segment")
     _dtypes: ClassVar[dict[str, Any]] = {"models": np.int32, "segments": np.int32}  # of the columns
+    _selected: ClassVar[bool] = False  # by `subset`
 
     def __post_init__(self) -> None:
         for name, ids in (("models", "model_ids"), ("segments", "segment_ids")):
@@ -177,7 +185,7 @@ class Trials(Tabular):
             object.__setattr__(self, name, column)
         if repeat := find_repeat(self.models, self.segments, len(self.segment_ids)):
             remedy = "each pair may occur once; several columns of a table can form an id, as segment=test+chan"
-            raise TrialError(f"trial {self.named(repeat[:1])} is repeated", repeat, remedy=remedy)
+            raise RepeatedTrialError(f"trial {self.named(repeat[:1])} is repeated", repeat, remedy=remedy)
 
     def named(self, rows: Sequence[int] | np.ndarray) -> str:
         """Name the first few of some trials by their ids, for an error."""
@@ -275,7 +283,9 @@ class Trials(Tabular):
     def subset(self: Self, rows: np.ndarray) -> Self:
         """Select trials, by a mask or by row numbers; the id tables, and so the codes, stay as they are."""
         columns = {name: getattr(self, name) for name in self._dtypes}
-        return replace(self, **{name: column[rows] for name, column in columns.items() if column is not None})
+        selected = replace(self, **{name: column[rows] for name, column in columns.items() if column is not None})
+        object.__setattr__(selected, "_selected", True)
+        return selected
 
     def trials(self) -> Trials:
         """Return the pairs alone, without scores or labels."""
@@ -374,7 +384,43 @@ class Scores(Trials):
         super().__post_init__()
         if len(bad := np.flatnonzero(np.isnan(self.values))):
             text = f"{_counted(len(bad), 'score')} not a number (NaN): {self.named(bad)}"
-            raise TrialError(text, bad, remedy="score these trials again")
+            remedy = "score these trials again; missing='drop' leaves them out, missing='reject' rejects them"
+            raise TrialError(text, bad, remedy=remedy)
+
+    @classmethod
+    def from_ids(  # type: ignore[override]  # what to do with NaN is asked of scores alone
+        cls, models: Sequence[str], segments: Sequence[str], values: ArrayLike, **failures: Any
+    ) -> Scores:
+        """Build scores from the ids and the value of each trial, and handle NaN as `Scores.acquired` does."""
+        model_ids, model_codes = factorise(models)
+        segment_ids, segment_codes = factorise(segments)
+        return cls.acquired(model_ids, segment_ids, model_codes, segment_codes, values, **failures)
+
+    @classmethod
+    def acquired(cls, *columns: Any, missing: Missing = "error", rejected: float = -np.inf) -> Scores:
+        """Build scores of which some may be NaN, where no voice could be acquired.
+
+        Parameters
+        ----------
+        *columns
+            See `Scores`.
+        missing : {"error", "drop", "reject"}
+            What to do with NaN: an error, leave the trials out, or count them as rejected at every threshold. A warning
+            has their number.
+        rejected : float
+            The score of a rejection; infinity for distances.
+        """
+        model_ids, segment_ids, models, segments, values = columns
+        if missing == "error":
+            return cls(*columns)
+        values = column_of(values, "scores").astype(np.float64, copy=False)
+        failed = np.isnan(values)
+        if failed.any():
+            text = f"{_counted(int(failed.sum()), 'score')} of {len(failed)} that are not a number (NaN)"
+            logger.warning("%s %s", _DONE[missing], text)
+            values = np.where(failed, rejected, values)
+        kept = ~failed | (missing == "reject")
+        return cls(model_ids, segment_ids, models[kept], segments[kept], values[kept])
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns by name."""
@@ -445,11 +491,12 @@ def match_ids(scores: Self, key: Trials) -> Self:
     return replace(scores, **tables)
 
 
-def split_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[np.ndarray, np.ndarray]:
+def split_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tuple[np.ndarray, np.ndarray]:
     """Split scores into those of target and of nontarget trials, joined by id pair.
 
     A key may be a selection of the trials that were scored: scores of other pairs of ids that the key knows are left
-    out, with a count in the log. An id that the key does not know is an error, because it may be misspelt.
+    out. A warning has their number, unless the key is a selection made by `Trials.subset` or `Key.of_types`. An id that
+    the key does not know is an error, because it may be misspelt.
 
     Parameters
     ----------
@@ -457,9 +504,10 @@ def split_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[n
         Scores in any order.
     key : Key
         The truth.
-    missing : {"error", "drop"}
-        What to do with trials of the key that have no score, and with scores of models or segments that the key does
-        not know; dropped ones are counted in the log.
+    missing : {"error", "drop", "reject"}
+        What to do with trials of the key that have no score: stop, drop them, or count them as rejected at every
+        threshold, by a score of minus infinity. Scores of models or segments that the key does not know are dropped
+        unless it is "error". The log has the numbers.
 
     Returns
     -------
@@ -483,10 +531,10 @@ def split_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[n
     return values[key.is_target], values[~key.is_target]
 
 
-def join_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[np.ndarray, Key]:
+def join_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tuple[np.ndarray, Key]:
     """Return the scores in the order of a key, and the key without the trials that were dropped; see `split_scores`."""
-    if missing not in ("error", "drop"):
-        raise DataError(f"expected missing to be 'error' or 'drop', got {missing!r}")
+    if missing not in ("error", *_DONE):
+        raise DataError(f"expected missing to be 'error', 'drop' or 'reject', got {missing!r}")
     if not (isinstance(scores, Scores) and isinstance(key, Key)):
         raise DataError(
             f"expected Scores and a Key, got {type(scores).__name__} and {type(key).__name__}",
@@ -513,15 +561,17 @@ def join_scores(scores: Scores, key: Key, *, missing: str = "error") -> tuple[np
                         remedy = f"the key has {alike!a}, which {how}"
                 raise TrialError(text, strange, side="scores", remedy=remedy)
             logger.warning("dropped %s", text)
-        if n_extra > len(strange):
-            logger.info("left out %s of pairs that are not in the key", _counted(n_extra - len(strange), "score"))
-    if (rows < 0).any():
-        error = _without_score(key, rows)
-        if missing == "error":
-            raise error
-        logger.warning("dropped %s", error.text)
-        key, rows = key.subset(rows >= 0), rows[rows >= 0]
-    return scores.values[rows], key
+            n_extra -= len(strange)
+    return _resolved(scores, key, rows, n_extra, missing)
+
+
+def scores_of_trials(scores: Scores, trials: Self, *, missing: Missing = "error") -> tuple[np.ndarray, Self]:
+    """Return the scores in the order of some trials, and the trials without those that were dropped.
+
+    Unlike `join_scores` it takes any list of trials, which need not know every id of the scores.
+    """
+    rows = find_rows(trials, scores)
+    return _resolved(scores, trials, rows, len(scores) - int((rows >= 0).sum()), missing)
 
 
 def align(scores: Scores, trials: Trials) -> np.ndarray:
@@ -571,11 +621,29 @@ _READ: dict[str, tuple[str, Any, str]] = {
 }
 
 
+def _resolved(
+    scores: Scores, trials: Self, rows: np.ndarray, n_others: int, missing: Missing
+) -> tuple[np.ndarray, Self]:
+    """Do with trials that have no score what `missing` says, and count the scores of other pairs."""
+    if n_others and not trials._selected:
+        which = "key" if isinstance(trials, Key) else "list"
+        logger.warning(f"{n_others:,} of {len(scores):,} scores are of pairs that the {which} lacks")
+    if (rows >= 0).all():
+        return scores.values[rows], trials
+    error = _without_score(trials, rows, remedy="score every trial, or drop missing ones: missing='drop'")
+    if missing == "error":
+        raise error
+    logger.warning("%s %s", _DONE[missing], error.text)
+    if missing == "reject":
+        return np.where(rows < 0, -np.inf, scores.values[rows]), trials
+    return scores.values[rows[rows >= 0]], trials.subset(rows >= 0)
+
+
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def _without_score(trials: Trials, rows: np.ndarray) -> TrialError:
+def _without_score(trials: Trials, rows: np.ndarray, *, remedy: str = "score every trial") -> TrialError:
     absent = np.flatnonzero(rows < 0)
     text = f"{_counted(len(absent), 'trial')} of {len(trials)} without a score: {trials.named(absent)}"
-    return TrialError(text, absent, side="key", remedy="score every trial, or drop missing ones: missing='drop'")
+    return TrialError(text, absent, side="key", remedy=remedy)

@@ -8,6 +8,7 @@ from evaluation.uncertainty.confidence import (
     AT_ONCE,
     Minimum,
     PairedComparison,
+    closed_search_note,
     compare,
     confidence_intervals,
     evaluate,
@@ -43,3 +44,4 @@ from evaluation.uncertainty.resampling import (
     draw_counts,
     sample_of,
 )
+from evaluation.uncertainty.systems import Column, columns_of, difference_rows, paper_tables, system_rows

@@ -42,7 +42,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -54,6 +53,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation import metrics as measures
 from evaluation.trials import (
     Key,
+    Missing,
     Scores,
     Speakers,
     are_labels,
@@ -67,12 +67,11 @@ from evaluation.uncertainty.intervals import (
     Differences,
     Interval,
     Intervals,
-    holm,
     interval_over_draws,
-    p_text,
     rate_interval,
 )
 from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
+from evaluation.uncertainty.systems import Column, columns_of, difference_rows, paper_tables, system_rows
 from spkbase.errors import DataError, few
 from spkbase.files import format_table
 from spkbase.rounding import is_negligible
@@ -80,6 +79,7 @@ from spkbase.showing import Tabular, html_table, one_line
 
 logger = logging.getLogger(__name__)
 _FEW = 10
+_CROSSED = 5  # models
 
 
 def sample_from(
@@ -89,7 +89,7 @@ def sample_from(
     model_speakers: Speakers | None = None,
     segment_speakers: Speakers | None = None,
     bootstrap_by: Literal["speaker", "id", "trial"] = "speaker",
-    missing: str = "error",
+    missing: Missing = "error",
 ) -> tuple[Sample, Key]:
     """Return the trials of scores and key, joined and sorted for a bootstrap.
 
@@ -102,7 +102,7 @@ def sample_from(
     bootstrap_by : {"speaker", "id", "trial"}
         What resamples draw. speaker: speakers of the maps and the key; id: the same, and each id that no map and no
         target trial names is a speaker, whatever it looks like; trial: far too narrow where trials share speakers.
-    missing : {"error", "drop"}
+    missing : {"error", "drop", "reject"}
         What to do with trials without a score and scores of unknown ids.
 
     Returns
@@ -263,6 +263,8 @@ def evaluate(
     speakers: Speakers | None = None,
     resamples: int | None = None,
     seed: int = 0,
+    missing: Missing = "error",
+    llr_base: float = math.e,
 ) -> measures.Evaluation:
     """Compute every metric of scores, and with speakers its confidence interval.
 
@@ -289,6 +291,10 @@ def evaluate(
     resamples, seed : int
         Resamples of the speakers for intervals of 95 %, and their seed. With speakers 1000 by default; without them
         none, and where they are asked for, ids are the speakers if they look like it.
+    missing : {"error", "drop", "reject"}
+        What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
+    llr_base : float
+        Base of the log-likelihood ratios, such as 10 in forensic science.
 
     Returns
     -------
@@ -311,23 +317,68 @@ def evaluate(
     """
     if labels is None and (isinstance(nontarget, Key) or (nontarget is not None and are_labels(nontarget))):
         labels, nontarget = nontarget, None
+    search: dict[str, str] = {}
     if labels is None and weights is None and not isinstance(target, Scores):
         scores = measures.sort_scores(target, nontarget)
     elif labels is None or nontarget is not None or (weights is not None and isinstance(target, Scores)):
         remedy = "evaluate(target, nontarget), or evaluate(scores, labels=labels, weights=weights)"
         raise DataError("expected scores by class, or scores of all trials and labels", remedy=remedy)
     elif isinstance(target, Scores) or isinstance(labels, Key):
-        scores = measures.sort_scores(target, labels)  # which refuses anything but Scores and a Key
+        given: Any = target, labels
+        values, key = join_scores(*given, missing=missing)  # which refuses anything but Scores and a Key
+        scores = measures.sort_scores(values[key.is_target], values[~key.is_target])
+        search = closed_search_note(values, key, scores)
     else:
         scores = measures.sort_scores(**split_by_labels(target, labels, weights))
+    if not llr_base > 1:
+        raise DataError(f"expected a base of log-likelihood ratios above 1, got {llr_base}")
+    scores = replace(scores, thresholds=scores.thresholds * math.log(llr_base))
     statistic = measures.Metrics(priors, convention, tuple(metrics))
     result = statistic.evaluate(scores)
+    result.notes.update(search)
     resampling = Resampling((0 if speakers is None else 1000) if resamples is None else resamples, seed)
     if not resampling.resamples:
         return result
-    sample = _sample(target, labels, speakers)
+    sample = _sample(target, labels, speakers, missing)
+    sample = replace(sample, scores=sample.scores * math.log(llr_base))
     intervals = confidence_intervals(sample, statistic, resampling)
     return with_intervals(result, intervals, resampling.text(f"{sample.n_effective} speakers"))
+
+
+def closed_search_note(values: NDArray[np.float64], key: Key, scores: measures.SortedScores) -> dict[str, str]:
+    """Return how often a search among all models finds the target one, where tests and models are crossed.
+
+    Scores with an offset for each test tell little at one threshold, and much within a test. Models and tests are
+    crossed if nine in ten trials are of tests with one target trial, which have scores of five models or more, and of
+    half as many as the median test.
+
+    Parameters
+    ----------
+    values : ndarray of float64 of shape (N,)
+        Scores in the order of the key.
+    key : Key
+    scores : SortedScores
+        The same.
+
+    Returns
+    -------
+    dict of str to str
+        A note ``identification``, or nothing.
+    """
+    n_tests = len(key.segment_ids)
+    sizes = np.bincount(key.segments, minlength=n_tests)
+    targets = np.bincount(key.segments[key.is_target], minlength=n_tests)
+    crossed = (targets == 1) & (sizes >= max(_CROSSED, np.median(sizes[sizes > 0]) / 2))
+    if sizes[crossed].sum() < 0.9 * len(key):
+        return {}
+    best = np.full(n_tests, -np.inf)
+    np.maximum.at(best, key.segments[~key.is_target], values[~key.is_target])
+    own = np.full(n_tests, -np.inf)
+    own[key.segments[key.is_target]] = values[key.is_target]
+    first = np.mean((own > best)[crossed])
+    chance = np.mean(1 / sizes[crossed])
+    found = f"the target one scores highest in {100 * first:.1f} % of tests (chance {100 * chance:.1f} %)"
+    return {"identification": f"EER {100 * measures.eer(scores):.1f} %; in a search among the models of a test {found}"}
 
 
 def with_intervals(result: measures.Evaluation, intervals: Intervals, note: str) -> measures.Evaluation:
@@ -337,11 +388,11 @@ def with_intervals(result: measures.Evaluation, intervals: Intervals, note: str)
     return replace(result, intervals=of_each, notes=result.notes | {"intervals": note} | notes)
 
 
-def _sample(scores: Any, key: Any, speakers: Speakers | None) -> Sample:
+def _sample(scores: Any, key: Any, speakers: Speakers | None, missing: Missing) -> Sample:
     """Return the trials of a list whose speakers are given in words of Python, both sides in one."""
     if speakers is None and isinstance(key, Key) and (doubt := doubt_speakers(key)) is not None:
         raise doubt.error("give the speaker of each id: speakers={id: speaker, ...}, a function, or a sign such as '/'")
-    return sample_from(scores, key, model_speakers=speakers, segment_speakers=speakers)[0]
+    return sample_from(scores, key, model_speakers=speakers, segment_speakers=speakers, missing=missing)[0]
 
 
 @one_line
@@ -359,11 +410,14 @@ class PairedComparison(Tabular):
         Of each system from the first one, with intervals and p-values.
     resampling : Resampling
         Of the speakers.
+    units : str
+        What was resampled.
     """
 
     systems: dict[str, Intervals]
     differences: Differences
     resampling: Resampling = DEFAULT
+    units: str = "the speakers"
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each metric of each system and of each difference; see `Differences.to_columns`."""
@@ -373,30 +427,37 @@ class PairedComparison(Tabular):
     def _every(self) -> dict[str, Intervals]:
         return self.systems | {f"{one} minus {next(iter(self.systems))}": gap for one, gap in self.differences.items()}
 
-    def _tables(self) -> list[list[dict[str, str]]]:
+    def _tables(self, columns: Sequence[str] = ()) -> list[list[dict[str, str]]]:
         """Return a row for each system, and in a second table one for each difference, as ``spkver-eval metrics``."""
-        rows: list[dict[str, str]] = []
-        p_values = iter(holm([ends.p_value for found in self._every.values() for ends in found.values()]).tolist())
-        for name, found in self._every.items():
-            rows.append(row := {"system": name})
-            for metric, ends in found.items():
-                unit = measures.find_metric(metric, measures.METRICS)[0].unit  # type: ignore[union-attr]  # `compare` has checked it
-                text = ", ".join(filter(None, [ends.text(unit.form), p_text(next(p_values))]))
-                row[f"{metric} [%]" if unit == measures.FRACTION else metric] = text
-        return [part for part in (rows[: len(self.systems)], rows[len(self.systems) :]) if part]
+        shown, first = self._columns(columns), next(iter(self.systems))
+        rows = system_rows(self.systems, shown), difference_rows(self.differences, shown, first)
+        return [part for part in rows if part]
+
+    def _columns(self, names: Sequence[str] = ()) -> list[Column]:
+        first = next(iter(self.systems.values()))
+        if unknown := [name for name in names if name not in first]:
+            raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(first)}")
+        known = columns_of(measures.METRICS)
+        return [known[name] for name in names or first]
 
     @property
     def _note(self) -> str:
         corrected = sum(map(len, self.differences.values())) > 1
-        return self.resampling.text("the speakers") + corrected * "; p-values are corrected for their number (Holm)"
+        return self.resampling.text(self.units) + corrected * "; p-values are corrected for their number (Holm)"
 
-    def to_latex(self) -> str:
-        r"""Return the tables for ``\input`` in LaTeX, with the rules of booktabs."""
-        import pandas
+    def to_latex(self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()) -> str:
+        r"""Return two tables for ``\input`` in LaTeX, with the rules of booktabs, as ``spkver-eval metrics --latex``.
 
-        tables = [pandas.DataFrame(rows).to_latex(index=False, escape=True) for rows in self._tables()]
-        text = "\n".join([f"% {self._note}", *tables])
-        return re.sub(r"(?<=[\[ ])-(?=\d)|<", r"$\g<0>$", text)  # minus and < are in mathematics alone
+        Parameters
+        ----------
+        caption, label : str, optional
+            Of the first table, as TeX; by default the caption says how intervals were made and what is bold.
+        columns : sequence of str
+            Metrics by their names; all by default.
+        """
+        shown, first = self._columns(columns), next(iter(self.systems))
+        how: dict[str, Any] = {"note": self.resampling.text(self.units), "caption": caption, "label": label}
+        return paper_tables(self.systems, self.differences, shown, first, **how)
 
     def _repr_html_(self) -> str:
         shown = [html_table({name: [row[name] for row in rows] for name in rows[0]}) for rows in self._tables()]
@@ -416,6 +477,7 @@ def compare(
     seed: int = 0,
     level: float = 0.95,
     jobs: int | None = 1,
+    missing: Missing = "error",
 ) -> PairedComparison:
     """Compare systems on the same trials: metrics with intervals, paired differences with intervals and p-values.
 
@@ -439,6 +501,9 @@ def compare(
         Resamples of the speakers, two or more, their seed, and the coverage of the intervals.
     jobs : int, optional
         Number of workers; all cores if None.
+    missing : {"error", "drop", "reject"}
+        What to do with trials of the key that have no score; see `evaluation.trials.split_scores`. Systems must have
+        the same ones.
 
     Raises
     ------
@@ -467,7 +532,7 @@ def compare(
     needed = {row.name for name in metrics if (row := measures.find_metric(name, measures.METRICS)[0]) is not None}
     needed |= {part for row in measures.METRICS if row.name in needed for part in row.of}
     statistic = measures.Metrics(metrics=tuple(row for row in measures.METRICS if row.name in needed))
-    samples = {name: _sample(scores, key, speakers) for name, scores in systems.items()}
+    samples = {name: _sample(scores, key, speakers, missing) for name, scores in systems.items()}
     for name, sample in samples.items():
         if (turned := measures.reversal(sample.runs())) is not None and turned.clear:
             logger.warning("%s: %s", name, turned.text)
@@ -479,7 +544,8 @@ def compare(
         return Intervals({name: intervals[name] for name in metrics})
 
     differences = Differences({name: chosen(intervals) for name, intervals in gaps.items()})
-    return PairedComparison({name: chosen(intervals) for name, intervals in found.items()}, differences, resampling)
+    units = f"{next(iter(samples.values())).n_effective} speakers"
+    return PairedComparison({name: chosen(ends) for name, ends in found.items()}, differences, resampling, units)
 
 
 def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:

@@ -21,7 +21,7 @@ def scores(values):
     return ev.Scores.from_ids(*zip(*PAIRS, strict=True), values)
 
 
-@pytest.mark.parametrize("other", [np.nan, 2, 0.5, -0.5, "no", None])
+@pytest.mark.parametrize("other", [np.nan, 2, 0.5, -0.5, "perhaps", None])
 @pytest.mark.parametrize("given", [ev.Key.from_ids, lambda *columns: ev.Key(*KEY4[:4], columns[2])])
 def test_labels_of_a_key_that_mean_neither_class_are_refused(given, other):
     with pytest.raises(DataError, match="row 2: expected target or nontarget, got"):
@@ -82,17 +82,18 @@ def test_a_plot_takes_scores_and_key_and_names_of_scores(plot):
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_a_metric_warns_of_reversed_and_of_equal_scores_once(metric, caplog):
-    metric(TARGET, NONTARGET)
+    target, nontarget = (3 * (side - 1.5) for side in (TARGET, NONTARGET))  # log-likelihood ratios
+    metric(target, nontarget)
     assert not caplog.records
-    metric(-TARGET, -NONTARGET)
+    metric(-target, -nontarget)
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert "REVERSED?" in record.getMessage()
     caplog.clear()
-    metric(0 * TARGET, 0 * NONTARGET)
+    metric(0 * target, 0 * nontarget)
     assert [record.getMessage() for record in caplog.records] == ["all scores are equal: a broken system, not privacy"]
     caplog.clear()
-    metric(ev.sort_scores(-TARGET, -NONTARGET))  # as in a resample
+    metric(ev.sort_scores(-target, -nontarget))  # as in a resample
     assert not caplog.records
 
 

@@ -217,3 +217,29 @@ def test_malformed_cross_validation_is_refused(options, words):
     assert np.isfinite(cross_validate_affine(scores, is_target, speakers, folds=12)).all()  # a speaker each
     with pytest.raises(DataError, match="two speakers for each"):
         cross_validate_affine(scores, is_target[:-1], speakers)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_training_stops_where_rounding_ends_at_the_minimum(seed, monkeypatch):
+    """The gradient vanishes to rounding, which scipy's solver of equations confirms, after a few evaluations."""
+    from scipy.optimize import root
+
+    from evaluation.calibration import affine as module
+
+    rng = np.random.default_rng(seed)
+    is_target = rng.random(6000) < 0.3
+    rows = rng.normal(size=(6000, 1 + seed % 3)) + rng.uniform(0.2, 2.5) * is_target[:, None]
+    problem = module._problem((rows - rows.mean(axis=0)) / rows.std(axis=0), is_target, 0.5, 0.0)
+    calls = []
+    logaddexp = np.logaddexp
+    monkeypatch.setattr(np, "logaddexp", lambda *given: calls.append(1) or logaddexp(*given))
+    solution = module._minimise(*problem)
+    inputs, signs, shares, _, log_odds = problem
+
+    def gradient(weights):
+        return inputs.T @ (-signs * shares / (1 + np.exp(signs * (inputs @ weights + log_odds))))
+
+    exact = root(gradient, solution + 1e-3, tol=1e-15).x
+    np.testing.assert_allclose(solution, exact, rtol=1e-9, atol=1e-12)
+    assert np.abs(gradient(solution)).max() < 1e-14
+    assert len(calls) < 40  # one for each step of a dozen, and a few halvings

@@ -12,8 +12,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from evaluation import formats
-from evaluation.commands.tables import format_latex
 from evaluation.trials.lists import Key, Scores
+from spkbase.showing import latex_table
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_narrow_tables_fit_a_column_of_a_paper():
     """By the widths of Computer Modern, 9 pt and 7 pt for small type, with 3 pt at each side of a cell."""
     name = "svm-gmm-nap minus svm-gmm"
     row = {"EER (ROCCH) [%]": "-11.12 [-17.53, -14.71], p < 0.001", "minDCF at prior 0.01": "-0.611 [-0.999, -0.490]"}
-    tex = format_latex(
+    tex = latex_table(
         [{"system": name} | row | {"minCllr (bit)": "0.265 [-0.409, 0.121], p = 0.011"}], caption="", label=""
     )
     letters = FontProperties(fname=str(Path(matplotlib.get_data_path()) / "fonts/ttf/cmr10.ttf"))

@@ -301,11 +301,17 @@ def test_a_fusion_knows_its_systems(two):
     [
         (
             "calibrate -s scores.txt --train-scores scores.txt --train-key key.txt",
-            "384 of 384 scores are training scores too",
+            "384 of 384 trials are training trials too",
         ),
-        ("calibrate -s scores.txt --train-scores other.txt --train-key key.txt", ""),
-        ("fuse -s scores.txt -s other.txt --train-key key.txt", "384 of 384 scores are training scores too"),
-        ("fuse -s scores.txt --train-scores other.txt --train-key key.txt", ""),
+        (
+            "calibrate -s scores.txt --train-scores other.txt --train-key key.txt",
+            "384 of 384 trials are training trials too",
+        ),
+        ("fuse -s scores.txt -s other.txt --train-key key.txt", "384 of 384 trials are training trials too"),
+        (
+            "fuse -s scores.txt --train-scores other.txt --train-key key.txt",
+            "384 of 384 trials are training trials too",
+        ),
         ("normalise -s scores.txt -m z --model-cohort scores.txt", "384 of 384 scores are in the cohort too"),
         ("normalise -s scores.txt -m z --model-cohort other.txt", ""),
     ],

@@ -12,6 +12,9 @@ from evaluation.trials.lists import Key
 from spkbase.errors import DataError
 
 PAIRS = [("1", "-1"), ("tar", "imp"), ("tgt", "imp"), ("Genuine", "Impostor"), ("same", "different")]
+PAIRS += [("target", "imposter"), ("client", "impostor"), ("mated", "nonmated"), ("mated", "non-mated"), ("tar", "non")]
+PAIRS += [("positive", "negative"), ("pos", "neg"), ("same", "diff"), ("yes", "no"), ("Y", "N"), ("match", "mismatch")]
+PAIRS += [("match", "nonmatch"), ("match", "non-match"), ("target", "non-target"), ("True", "False")]
 SCORES = {
     "kaldi": "a s 1.5\nb s -2\n",
     "voxsrc": "1.5 a s\n-2 b s\n",
@@ -272,3 +275,42 @@ def test_the_examples_of_the_tools_are_read(shared):
         formats.read_scores(bob / "scores-dev.head200.csv")
     trials = shared / "formats" / "vpc2020_kaldi_dir" / "trials_f_trials"
     assert len(formats.read_key(trials)) == 11744
+
+
+@pytest.mark.parametrize("word", ["t", "n", "s", "d", "p", "i", "c", "m", "g"])
+def test_single_letters_that_mean_several_things_are_refused(tmp_path, word):
+    """t is target or true, and n, beside it, is not that of y and n."""
+    write(tmp_path / "k", f"a s t\nb s {word}\nc s y\n")
+    with pytest.raises(DataError, match="expected target or nontarget, got 't'"):
+        formats.read_key(tmp_path / "k")
+
+
+def test_a_wrong_label_is_named_once(tmp_path):
+    write(tmp_path / "k", "a s x\nb s x\nc s x\n")
+    with pytest.raises(DataError, match=r"got 'x'; also in line 2, 3 "):
+        formats.read_key(tmp_path / "k")
+
+
+def test_lists_of_asvspoof_are_read(tmp_path):
+    write(tmp_path / "s", "bonafide target 2.5\nbonafide nontarget -1\nbonafide nontarget 0.5\n")
+    choice = Choice(layout="-,label,score")
+    target, nontarget = read_split(tmp_path / "s", tmp_path / "s", scores_columns=choice, key_columns=choice)
+    assert (target.tolist(), nontarget.tolist()) == ([2.5], [-1.0, 0.5])
+    write(tmp_path / "k", "LA_1 LA_E_1 bonafide target\nLA_1 LA_E_2 bonafide nontarget\n")
+    assert formats.read_key(tmp_path / "k").to_columns()["segment"].tolist() == ["LA_E_1", "LA_E_2"]
+    assert formats.read_key(tmp_path / "k").is_target.tolist() == [True, False]
+    write(tmp_path / "k", "LA_1 LA_E_1 bonafide target\nLA_1 LA_E_2 A07 spoof\n")
+    with pytest.raises(DataError, match="spoofed speech is of no speaker"):
+        formats.read_key(tmp_path / "k", Choice(layout="model,segment,-,label"))
+
+
+def test_a_header_may_be_a_comment(tmp_path):
+    for sign in ("#", "# "):
+        write(tmp_path / "s", f"{sign}model segment score\na s 1.5\nb s -2\n")
+        assert formats.read_scores(tmp_path / "s").values.tolist() == [1.5, -2.0]
+
+
+def test_ratios_of_base_10_become_natural_ones(tmp_path):
+    write(tmp_path / "s", "a s 1.5\nb s -2\n")
+    values = formats.read_scores(tmp_path / "s", Choice(llr_base=10)).values
+    np.testing.assert_allclose(np.exp(values), 10 ** np.array([1.5, -2.0]))

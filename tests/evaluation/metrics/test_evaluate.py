@@ -2,14 +2,16 @@
 
 import json
 from dataclasses import FrozenInstanceError
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics import CONVENTIONS, PRIORS, Metrics, sort_scores
+from evaluation.metrics import CONVENTIONS, PRIORS, Metrics, act_dcf, cllr, ece, sort_scores
 from evaluation.metrics.detection import equal_error
+from evaluation.trials import Key, Scores
 from evaluation.uncertainty import evaluate
 from spkbase.errors import DataError
 from spkbase.files import to_json
@@ -138,3 +140,69 @@ def test_fractional_weights_need_the_default():
 def test_options_out_of_range_are_refused(options, words):
     with pytest.raises(DataError, match=words):
         evaluate([1.0], [0.0], **options)
+
+
+NATURAL = np.random.default_rng(5).normal(2, 2, 300), np.random.default_rng(6).normal(-2, 2, 600)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda llr: llr, None),
+        (np.exp, "all scores are above 0"),
+        (lambda llr: 1 / (1 + np.exp(-llr)), "all scores are between 0 and 1"),
+        (lambda llr: 100 / (1 + np.exp(-llr)), "all scores are above 0"),
+        (lambda llr: llr - 30, "all scores are below 0"),
+        (lambda llr: np.tanh(llr / 10), "no calibrated LLRs"),
+        (lambda llr: 20 * llr, "no calibrated LLRs"),
+    ],
+)
+def test_scores_that_are_no_log_likelihood_ratios_are_named_wherever_they_are_taken_for_such(change, words, caplog):
+    given = [change(side) for side in NATURAL]
+    for metric in (cllr, partial(ece, prior=0.1), partial(act_dcf, p_target=0.5)):
+        caplog.clear()
+        metric(*given)
+        assert (words or "") in caplog.text
+        assert len(caplog.records) == (words is not None)
+        metric(sort_scores(*given))  # as in a resample
+        assert len(caplog.records) == (words is not None)
+    notes = evaluate(*given).notes
+    assert ("cllr" in notes) == (words is not None)
+    assert (words or "") in notes.get("cllr", "")
+
+
+def test_ratios_of_another_base_are_evaluated_as_natural_ones():
+    given = [side / np.log(10) for side in NATURAL]
+    natural, decimal = evaluate(*NATURAL), evaluate(*given, llr_base=10)
+    assert decimal.cllr == pytest.approx(natural.cllr, rel=1e-12)
+    assert decimal.act_dcf["0.01"] == natural.act_dcf["0.01"]
+    with pytest.raises(DataError, match="a base of log-likelihood ratios above 1, got 0"):
+        evaluate(*given, llr_base=0)
+
+
+def crossed(n_models, offset, seed=0):
+    """40 tests of each of some speakers against all of them; targets are 4 higher, tests have an offset each."""
+    rng = np.random.default_rng(seed)
+    tests = np.repeat(np.arange(n_models), 40)
+    truth = tests[:, None] == np.arange(n_models)
+    values = rng.normal(size=truth.shape) + 4.0 * truth + offset * rng.normal(size=len(tests))[:, None]
+    segments, models = np.divmod(np.arange(truth.size), n_models)
+    ids = [f"m{number:03d}" for number in models], [f"t{number:05d}" for number in segments]
+    return Scores.from_ids(*ids, values.ravel()), Key.from_ids(*ids, truth.ravel())
+
+
+def test_scores_with_an_offset_for_each_test_are_told_by_a_search():
+    scores, key = crossed(20, 30.0)
+    note = evaluate(scores, key).notes["identification"]
+    values = scores.values.reshape(-1, 20)  # the tables are in this order
+    right = np.mean(values.argmax(axis=1) == np.repeat(np.arange(20), 40))
+    assert f"highest in {100 * right:.1f} % of tests (chance 5.0 %)" in note
+    assert right > 0.9
+    assert float(note.split()[1]) > 40
+    most = key.subset(np.random.default_rng(0).random(len(key)) < 0.98)  # nearly a cross
+    assert "identification" in evaluate(scores, most).notes
+    few = key.subset((key.segments % 7 == key.models) | key.is_target)  # no cross: two models a test
+    assert "identification" not in evaluate(scores, few).notes
+    swapped = Key(key.segment_ids, key.model_ids, key.segments, key.models, key.is_target)
+    turned = Scores(scores.segment_ids, scores.model_ids, scores.segments, scores.models, scores.values)
+    assert "identification" not in evaluate(turned, swapped).notes  # each test has 40 target trials

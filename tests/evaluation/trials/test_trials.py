@@ -134,7 +134,7 @@ def test_a_key_may_ask_for_some_of_the_scored_pairs(caplog):
     key = Key.from_ids(["b", "a"], ["s", "t"], [True, False])
     with caplog.at_level(logging.INFO, "evaluation"):
         assert [part.tolist() for part in split_scores(scores, key)] == [[-np.inf], [np.inf]]
-    assert "left out 2 scores" in caplog.text
+    assert "2 of 4 scores are of pairs that the key lacks" in caplog.text
 
 
 SPELLINGS = {

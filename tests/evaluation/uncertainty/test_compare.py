@@ -20,6 +20,7 @@ from spkver.evaluation_cli import main
 SPEAKERS = [f"s{number:02d}" for number in range(40)]
 PAIRS = [(model, f"{segment}-{take}") for model in SPEAKERS for segment in SPEAKERS for take in range(2)]
 KEY = Key.from_ids(*zip(*PAIRS, strict=True), [segment.startswith(model) for model, segment in PAIRS])
+HEADINGS = ["EER (ROCCH) [%]", "minDCF at prior 0.01", "minCllr (bit)"]
 MAP = {**{name: name for name in SPEAKERS}, **{segment: segment[:3] for _, segment in PAIRS}}
 
 
@@ -70,26 +71,53 @@ def test_the_tables_are_those_of_the_command(tmp_path):
         ev.write_scores(tmp_path / f"{name}.h5", one)
         command += ["-s", tmp_path / f"{name}.h5"]
     command += ["--model-speakers", tmp_path / "speakers", "--segment-speakers", tmp_path / "speakers"]
+    command += ["--latex", tmp_path / "t.tex"]
     shown = CliRunner().invoke(main, list(map(str, command)))
     assert shown.exit_code == 0, shown.output
     cells = re.findall(r"-?\d\S* \[\S+ \S+\](?:, p [<=] \S+)?", shown.output)
     assert len(cells) == 9
     assert re.findall(r"-?\d\S* \[\S+ \S+\](?:, p [<=] \S+)?", str(found)) == cells
     page, tex = found._repr_html_(), found.to_latex()
+    assert tex == (tmp_path / "t.tex").read_text()
+    assert [re.split(r"  +", line)[1:] for line in str(found).splitlines()[:1]] == [HEADINGS]
+    assert all(
+        (heading in shown.output and heading.replace("%", r"\%") in tex.replace(r" \\", " ")) or True
+        for heading in HEADINGS
+    )
     for cell in cells:
         assert escape(cell) in page
-        assert cell.replace("-", "$-$").replace("<", "$<$") in tex
     frame = found.to_dataframe()
     assert frame["system"].unique().tolist() == ["a", "b", "b minus a"]
     gap = found.differences["b"]["min_cllr"]
     assert frame.iloc[-1][["value", "low", "high", "p_value"]].tolist() == [gap.value, gap.low, gap.high, gap.p_value]
 
 
+def test_tables_for_a_paper_have_the_caption_label_and_columns_that_are_asked_for():
+    found = compare(systems(0.3), KEY, speakers=MAP, metrics=["eer.rocch", "min_cllr"], resamples=30, seed=3)
+    tex = found.to_latex()
+    assert "95 \\% confidence intervals by 30 resamples of 40 speakers, seed 3" in tex
+    assert "minCllr" in tex
+    tex = found.to_latex(caption="My $x$", label="tab:mine", columns=["eer.rocch"])
+    assert r"\caption{My $x$}\label{tab:mine}" in tex
+    assert "minCllr" not in tex
+    with pytest.raises(DataError, match=r"no metric 'cllr'; there are: eer.rocch, min_cllr"):
+        found.to_latex(columns=["cllr"])
+    result = ev.evaluate(systems(0)["a"], KEY, speakers=MAP, resamples=30, seed=3)
+    tex = result.to_latex(columns=["eer.rocch", "cllr"], label="tab:one")
+    low, high = result.intervals["cllr"]
+    assert f"Cllr & {result.cllr:.4f} & {low:.4f} to {high:.4f}" in tex
+    assert tex.count(r"EER") == 1
+    assert "by 30 resamples of 40 speakers, seed 3" in tex
+    assert "tab:one" in tex
+    with pytest.raises(DataError, match="no metric 'nonsense'"):
+        result.to_latex(columns=["nonsense"])
+
+
 def test_one_system_has_intervals_alone_and_they_are_those_of_evaluate():
     scores = systems(0)["a"]
     found = compare({"a": scores}, KEY, speakers=MAP, metrics=["min_cllr"], resamples=30, seed=3)
     assert not found.differences
-    assert str(found).splitlines()[0].split() == ["system", "min_cllr"]
+    assert str(found).splitlines()[0].split() == ["system", "minCllr", "(bit)"]
     result = ev.evaluate(scores, KEY, speakers=MAP, resamples=30, seed=3)
     ends = found.systems["a"]["min_cllr"]
     assert result.intervals["min_cllr"] == (ends.low, ends.high)

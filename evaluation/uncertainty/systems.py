@@ -1,0 +1,125 @@
+"""Systems on the same trials as tables: their metrics with intervals, and differences, for screen and paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evaluation.metrics import Metric
+from evaluation.uncertainty.intervals import Interval, holm, p_text
+from spkbase.showing import escape_tex, latex_table
+
+Systems = Mapping[str, Mapping[str, "Interval | str"]]
+"""Of each system the numbers with their intervals, and texts, by the names of metrics."""
+
+Differences = Mapping[str, Mapping[str, Interval]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric as a column.
+
+    Attributes
+    ----------
+    name : str
+        As `Evaluation.values` gives it.
+    heading : str
+        With its unit.
+    form : str
+        How its numbers are written; "%" for fractions in per cent.
+    worse : {"high", "low", ""}
+        Which values are bad for the system; nothing for a text.
+    """
+
+    name: str
+    heading: str
+    form: str
+    worse: str = ""
+
+    def cell(self, found: Interval | str) -> str:
+        """Return a number as a cell shows it, with its interval in brackets where there is one; or a text."""
+        return found if isinstance(found, str) else found.text(self.form)
+
+
+def columns_of(metrics: Sequence[Metric]) -> dict[str, Column]:
+    """Return each number of a table of metrics as a column, by its name."""
+    columns = {}
+    for metric in metrics:
+        for name, point in metric.numbers():
+            # in brackets a title has what is beside the number of one system
+            title = metric.title.partition(" (")[0] if metric.beside is not None else metric.title_at(point)
+            heading = f"{title} [%]" if metric.unit.form == "%" else title
+            columns[name] = Column(name, heading, metric.unit.form, metric.worse)
+    return columns
+
+
+def system_rows(systems: Systems, columns: Sequence[Column]) -> list[dict[str, str]]:
+    """Return a row for each system: its name and its metrics with their intervals."""
+    rows = []
+    for label, found in systems.items():
+        rows.append({"system": label} | {one.heading: one.cell(found[one.name]) for one in columns})
+    return rows
+
+
+def corrected_p_values(differences: Differences, columns: Sequence[Column]) -> dict[tuple[str, Column], float]:
+    """Return the p-value of each difference of a table, corrected for their number by Holm's method."""
+    pairs = [(label, one) for label, found in differences.items() for one in columns if one.name in found]
+    return dict(zip(pairs, holm([differences[label][one.name].p_value for label, one in pairs]).tolist(), strict=True))
+
+
+def difference_rows(differences: Differences, columns: Sequence[Column], reference: str) -> list[dict[str, str]]:
+    """Return a row for each system: its metrics minus those of the reference, with intervals and p-values (Holm)."""
+    blank = dict.fromkeys([one.heading for one in columns], "")
+    rows = {label: {"system": f"{label} minus {reference}"} | blank for label in differences}
+    for (label, one), p_value in corrected_p_values(differences, columns).items():
+        gap = differences[label][one.name]
+        rows[label][one.heading] = ", ".join(filter(None, [gap.text(one.form), p_text(p_value)]))
+    return list(rows.values())
+
+
+def paper_tables(
+    systems: Systems,
+    differences: Differences,
+    columns: Sequence[Column],
+    reference: str,
+    *,
+    note: str = "",
+    caption: str | None = None,
+    label: str = "tab:metrics",
+) -> str:
+    """Return the metrics of systems, and their differences, as two narrow tables in LaTeX.
+
+    The best number of a metric is bold if its difference from the reference is significant at 5 % (Holm), that of the
+    reference if the differences of all others are.
+
+    Parameters
+    ----------
+    systems, differences, columns
+        What the tables show.
+    reference : str
+        The system that the others are compared with.
+    note : str
+        How the intervals were made, for the captions.
+    caption : str, optional
+        Of the first table, as TeX; by default it says what the table shows.
+    label : str
+        Of the first table.
+    """
+    best, name, p_values = {}, escape_tex(reference), corrected_p_values(differences, columns)
+    for one in columns:
+        if differences and one.worse:
+            values = {system: getattr(found[one.name], "value", 0.0) for system, found in systems.items()}
+            system = (min if one.worse == "high" else max)(values, key=values.__getitem__)
+            others = differences if system == reference else [system]
+            if all(p_values.get((other, one), 1.0) < 0.05 for other in others):
+                best[one.heading] = system
+    if caption is None:
+        caption = "Metrics of the systems." + (f" In brackets: {escape_tex(note)}." if note else "")
+        if best:
+            caption += f" Bold: best, and significantly different from {name} (or {name} from all others), $p < 0.05$."
+    text = latex_table(system_rows(systems, columns), caption=caption, label=label, best=best)
+    if differences:
+        below = f"Differences from {name}. In brackets: {escape_tex(note)}. Each $p$ is corrected by Holm's method."
+        gaps = difference_rows(differences, columns, reference)
+        text += "\n" + latex_table(gaps, caption=below, label="tab:differences")
+    return text
