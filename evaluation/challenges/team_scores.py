@@ -323,7 +323,8 @@ def assessed_values(scores: metrics.SortedScores) -> dict[str, float]:
 
 def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Assessment:
     scores, key = read_scores_and_key(listed.scores, listed.key)
-    target, nontarget = join(scores, key, files=(listed.scores, listed.key))
+    values, truth = join(scores, key, files=(listed.scores, listed.key))
+    target, nontarget = values[truth.is_target], values[~truth.is_target]
     with errors_of(listed.key):
         sorted_scores = metrics.sort_scores(target, nontarget)
     intervals: dict[str, Interval] = {}
