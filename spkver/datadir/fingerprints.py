@@ -5,7 +5,7 @@ of a second at its ends has the fingerprint of the recording. Another recording 
 has not: in each frame, the levels of neighbouring narrow bands depend on where the harmonics of the voice are.
 
 Candidates are the recordings of nearest rhythm, which does not depend on where a recording begins; they are compared
-frame by frame. ``docs/own_data.md`` has the error rates.
+frame by frame. ``docs/own_data.md`` has error rates on real speech.
 """
 
 from __future__ import annotations
@@ -106,14 +106,13 @@ def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> float:
         1 for the same signs, about 0 for others. What a recording has in all frames, such as the harmonics of a voice
         of constant pitch, does not count.
     """
-    is_loud = first.any(axis=1), second.any(axis=1)
-    needed = max(is_loud[0].sum(), is_loud[1].sum()) / 2
-    if not min(is_loud[0].sum(), is_loud[1].sum()):
+    if not (first.any() and second.any()):
         return 0.0
-    products = _changing(first, is_loud[0]) @ _changing(second, is_loud[1]).T
-    sums = _sums_along_diagonals(products)
-    counts = _sums_along_diagonals(np.outer(is_loud[0], is_loud[1]).astype(np.float32))
-    overlaps = counts >= needed
+    loud = np.any(first, axis=1, keepdims=True).astype(np.float32)
+    other = np.any(second, axis=1, keepdims=True).astype(np.float32)
+    sums = _sums_along_diagonals(_changing(first, loud) @ _changing(second, other).T)
+    counts = _sums_along_diagonals(loud @ other.T)
+    overlaps = counts >= max(loud.sum(), other.sum()) / 2
     return float(max(sums[overlaps] / counts[overlaps], default=0.0))
 
 
@@ -184,12 +183,13 @@ def _nearest(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> set[tup
     return pairs
 
 
-def _changing(signs: NDArray[np.uint8], is_loud: NDArray[np.bool_]) -> NDArray[np.float32]:
+def _changing(signs: NDArray[np.uint8], loud: NDArray[np.float32]) -> NDArray[np.float32]:
     """Signs as 1 and -1 less their mean over time, on average of norm 1 in loud frames; 0 in quiet ones."""
     values = 2 * np.unpackbits(signs, axis=1).astype(np.float32) - 1
-    values = (values - values[is_loud].mean(axis=0)) * is_loud[:, np.newaxis]
-    power = np.square(values).sum() / is_loud.sum()
-    return np.asarray(values / np.sqrt(max(power, _LEAST_CHANGE)), np.float32)
+    means = (values * loud).sum(axis=0) / loud.sum()
+    centred = (values - means) * loud
+    power = np.square(centred).sum() / loud.sum()
+    return np.asarray(centred / np.sqrt(max(power, _LEAST_CHANGE)), np.float32)
 
 
 def _sums_along_diagonals(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
