@@ -55,8 +55,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.linkage.curve import linkability_at_sizes, linkability_by_row
 from evaluation.linkage.ranks import Ranks, TieRule
 from evaluation.metrics import clopper_pearson
-from evaluation.uncertainty import Resampling
-from evaluation.uncertainty.intervals import PLENTY, rate_interval
+from evaluation.uncertainty import PLENTY, Resampling, rate_interval
 from spkbase.errors import DataError
 from spkbase.rounding import is_constant
 from spkbase.showing import Tabular, one_line
