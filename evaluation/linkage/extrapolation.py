@@ -386,11 +386,11 @@ def backtest(
     predicted = _extrapolated(seen, [size], scores, ties, resampling)
     measured = float(linkability_at_sizes(ranks, [size], ties=ties)[0])
     n_speakers = len(np.unique(ranks.speakers))
-    least, most = _few(measured, n_speakers, len(ranks), resampling.level) or (measured, measured)
+    few = _few(measured, n_speakers, len(ranks), resampling.level) or (measured, measured)
     tests = []
     for name, part in predicted.predictions.items():
         value, low, high = float(part.linkability[0]), float(part.low[0]), float(part.high[0])
-        held = bool(low <= most and least <= high)
+        held = bool(low <= few[1] and few[0] <= high)
         tests.append(Backtest(name, predicted.measured_to, size, value, low, high, measured, held))
     return tests
 
