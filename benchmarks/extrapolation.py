@@ -160,7 +160,8 @@ def small_table(options: argparse.Namespace) -> list[dict[str, object]]:
             pairs = [(gallery[piece], trials[piece], number) for number, piece in enumerate(pieces)]
             sees = partial(repeat_embeddings, kept, options.resamples, SMALL_SIZES)
             estimates = list(Work(options.jobs).map(sees, pairs, processes=True))
-            low, high = np.moveaxis([estimate.span() for estimate in estimates if estimate.is_trusted], 1, 0)
+            spans = np.array([estimate.span() for estimate in estimates if estimate.is_trusted])
+            low, high = spans[:, 0], spans[:, 1]
             for place, size in enumerate(SMALL_SIZES.tolist()):
                 held = (low[:, place] <= truth[place]) & (truth[place] <= high[:, place])
                 row = {"world": name, "impostor scores": kept, "N": f"{size:,}", "true": f"{truth[place]:.3f}"}

@@ -55,8 +55,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.linkage.curve import linkability_at_sizes, linkability_by_row
 from evaluation.linkage.ranks import Ranks, TieRule
 from evaluation.metrics import clopper_pearson
-from evaluation.uncertainty import Resampling
-from evaluation.uncertainty.intervals import PLENTY, rate_interval
+from evaluation.uncertainty import PLENTY, Resampling, rate_interval
 from spkbase.errors import DataError
 from spkbase.rounding import is_constant
 from spkbase.showing import Tabular, one_line
@@ -387,11 +386,11 @@ def backtest(
     predicted = _extrapolated(seen, [size], scores, ties, resampling)
     measured = float(linkability_at_sizes(ranks, [size], ties=ties)[0])
     n_speakers = len(np.unique(ranks.speakers))
-    least, most = _few(measured, n_speakers, len(ranks), resampling.level) or (measured, measured)
+    few = _few(measured, n_speakers, len(ranks), resampling.level) or (measured, measured)
     tests = []
     for name, part in predicted.predictions.items():
         value, low, high = float(part.linkability[0]), float(part.low[0]), float(part.high[0])
-        held = bool(low <= most and least <= high)
+        held = bool(low <= few[1] and few[0] <= high)
         tests.append(Backtest(name, predicted.measured_to, size, value, low, high, measured, held))
     return tests
 

@@ -48,7 +48,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.metrics.sorted_scores import GivenScores, OtherScores, Prior, SortedScores, sort_scores
 from evaluation.trials import Scores, numbers_of
 from spkbase.errors import DataError
-from spkbase.rounding import is_constant, is_negligible
+from spkbase.rounding import is_constant
 
 logger = logging.getLogger(__name__)
 SRE08 = (0.01, 10.0, 1.0)
@@ -291,10 +291,8 @@ def reversal(target: GivenScores, nontarget: OtherScores = None) -> Reversal | N
         # an EER above 0.5 puts more than half of each class on the wrong side of a threshold: the medians tell at once
         if not (len(target) and len(nontarget)):
             return None
-        middle = float(np.median(target))
-        with np.errstate(invalid="ignore"):
-            gap = middle - np.median(nontarget)
-        if gap > 0 and not is_negligible(gap, middle):
+        middle, other = float(np.median(target)), float(np.median(nontarget))
+        if middle > other and not is_constant([middle, other]):
             return None
     scores = sort_scores(target, nontarget)
     if is_constant(scores.thresholds):

@@ -22,6 +22,7 @@ from evaluation.uncertainty.confidence import (
 )
 from evaluation.uncertainty.groups import Groups, evaluate_groups
 from evaluation.uncertainty.intervals import (
+    PLENTY,
     Differences,
     Interval,
     Intervals,
@@ -31,6 +32,7 @@ from evaluation.uncertainty.intervals import (
     interval,
     interval_over_draws,
     p_text,
+    rate_interval,
     to_scale,
     widening,
 )
