@@ -119,9 +119,9 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
                     else:
                         reason = "since a second version is equal to the first: the anonymiser uses no random numbers"
                         once[name] = OneVersion(reason, is_fixed=True)
-            for why in dict.fromkeys(once.values()):
-                names = [f"{name}{suffix}" for name in once if once[name] == why]
-                logger.warning("%s: one anonymised version only, %s", few(names), why.reason)
+            for single in dict.fromkeys(once.values()):
+                names = [f"{name}{suffix}" for name in once if once[name] == single]
+                logger.warning("%s: one anonymised version only, %s", few(names), single.reason)
             problems.raise_if_any()
         whole_sets = replace(sets, versions=versions, once=once)
         if sets.missing:
