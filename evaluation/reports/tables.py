@@ -13,7 +13,7 @@ from typing import Any
 
 from evaluation.metrics import format_value
 from evaluation.plots import escape
-from evaluation.reports.results import GENDERS, AttackerRate, Outcome, Results, main_outcomes, parse_results
+from evaluation.reports.results import GENDERS, AttackerRate, Outcome, Results, main_outcomes
 from evaluation.trials import LEVELS
 from evaluation.uncertainty import Interval
 from spkbase.files import escape_markdown, format_table
@@ -220,35 +220,23 @@ def attacker_rows(results: Results) -> Rows:
     ]
 
 
-def format_markdown(results: Mapping[str, Any]) -> str:
-    """Return all tables as Markdown.
-
-    Parameters
-    ----------
-    results : mapping
-        Contents of ``results.json``; see `evaluation.reports.parse_results`.
-
-    Raises
-    ------
-    DataError
-        If the results are malformed.
-    """
-    parsed = parse_results(results)
-    parts = ["# Results" + (f" of {escape_markdown(parsed.name)}" if parsed.name else "")]
-    if parsed.verdict:
-        parts.append(escape_markdown(parsed.verdict))
-    for title, rows in _tables(parsed):
+def format_markdown(results: Results) -> str:
+    """Return all tables as Markdown."""
+    parts = ["# Results" + (f" of {escape_markdown(results.name)}" if results.name else "")]
+    if results.verdict:
+        parts.append(escape_markdown(results.verdict))
+    for title, rows in _tables(results):
         parts += [f"## {title}", format_table(rows, markdown=True)]
     parts.append("EER from the ROC convex hull, in percent, with its interval in brackets; 50 is chance.")
-    if any(outcome.draws for outcome in parsed.outcomes):
+    if any(outcome.draws for outcome in results.outcomes):
         parts.append(_LEGEND)
     return "\n\n".join(parts) + "\n"
 
 
-def format_latex(results: Mapping[str, Any]) -> str:
+def format_latex(results: Results) -> str:
     r"""Return all tables as LaTeX for ``\input``, which needs no packages; see `format_markdown`."""
     texts = {column.name for column in COLUMNS if not column.form}
-    found = _tables(parse_results(results))
+    found = _tables(results)
     return "\n".join(f"% {title}\n{latex_table(list(rows[0]), rows, texts)}" for title, rows in found)
 
 

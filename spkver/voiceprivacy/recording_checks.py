@@ -20,6 +20,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
+from evaluation.reports import Finding
 from spkbase.errors import few
 from spkbase.files import load_json, write_json
 from spkbase.runs import Run
@@ -42,19 +43,12 @@ _MANY = 0.2  # share of recordings that are not nearer to their own originals; e
 _MISSED, _SEVERAL = 2, 4  # further than half of the others: one may be by chance, three in 30 may be misheard
 
 
-class Finding(NamedTuple):
-    """Result of a check: its level is ok, note, warning, or error, which forbids a verdict."""
-
-    level: str
-    check: str
-    text: str
-
-
 def check_audio(run: Run, sets: Sets, suffix: str) -> None:
     """Check the recordings of all directories, keep the findings of each check, and log what forbids a verdict."""
 
     def make(path: Path) -> None:
-        write_json(path, {check.__name__: list(check(sets, run.jobs)) for check in RECORDING_CHECKS})
+        findings = {check.__name__: check(sets, run.jobs) for check in RECORDING_CHECKS}
+        write_json(path, {name: [[*vars(one).values()] for one in of_check] for name, of_check in findings.items()})
 
     run.stage(
         "recordings",
