@@ -206,7 +206,15 @@ class WeightedSum(Row):
 
 @dataclass(frozen=True)
 class CrossValidated(Row):
-    """Cllr (bits) and equal error rate in cross-validation over background speakers."""
+    """Errors in cross-validation over background speakers.
+
+    Attributes
+    ----------
+    cllr : float
+        Cost of log-likelihood ratios, in bits.
+    eer : float
+        Equal error rate.
+    """
 
     cllr: float = math.nan
     eer: float = math.nan
@@ -389,7 +397,7 @@ class Finding(Row):
         The result in words.
     """
 
-    level: str = field(metadata={"enum": CHECK_LEVELS})
+    level: str = field(metadata={"schema": {"enum": CHECK_LEVELS}})
     check: str
     text: str
 

@@ -106,7 +106,23 @@ class ClosedSet(Row):
 
 @dataclass(frozen=True)
 class EnrolledSpeaker(Row):
-    """Mean linkability, mean rank and equal error rate of an enrolled speaker; NaN where they are unknown."""
+    """An enrolled speaker.
+
+    Attributes
+    ----------
+    speaker : str
+        Id of the speaker.
+    gender : str
+        f, m or empty.
+    linkability_mean : float
+        Probability of being found, averaged over numbers of enrolled speakers: 0 never, 1 always.
+    rank : float
+        Mean rank among the enrolled; 1 is the first.
+    n_target : float
+        Number of target trials.
+    eer : float
+        Equal error rate of the trials against this speaker.
+    """
 
     speaker: str
     gender: str = ""
@@ -118,7 +134,19 @@ class EnrolledSpeaker(Row):
 
 @dataclass(frozen=True)
 class Draw(Row):
-    """Results on one anonymised version of the trials: its number, scores, metrics and closed set."""
+    """Results on one anonymised version of the trials.
+
+    Attributes
+    ----------
+    draw : int
+        Number of the version.
+    scores : str
+        File of the scores, relative to the output folder.
+    metrics : mapping
+        Some of the metrics.
+    closed_set : dict of str to float, optional
+        Equal error and identification rates in the closed set.
+    """
 
     draw: int = 1
     scores: str = ""
@@ -153,7 +181,9 @@ class Condition(Row):
     intervals : dict of str to Interval
         Ends of the intervals of metrics, by names such as ``eer.rocch``.
     linkability : Linkability, optional
+        How often speakers are found among so many enrolled ones.
     speakers : tuple of EnrolledSpeaker
+        The enrolled speakers.
     level : str
         Level of knowledge of the attacker, see `evaluation.trials.LEVELS`.
     content : str
@@ -161,6 +191,7 @@ class Condition(Row):
     tested : tuple of int
         Numbers of test recordings in each trial list, to which whole-list attackers adapt; empty if unknown.
     closed_set : ClosedSet, optional
+        Results of an attacker who knows that the speaker is enrolled.
     centred : Interval, optional
         Equal error rate after the mean of each model is subtracted from its scores, where it is clearly lower.
     draws : tuple of Draw
@@ -170,6 +201,8 @@ class Condition(Row):
     cmc : tuple of float, optional
         Share of utterances whose speaker is among the first 1, 2, ... of the enrolled.
     """
+
+    required = _NAMES
 
     dataset: str = ""
     gender: str = ""
@@ -262,7 +295,15 @@ class WithMinimum(Row):
 
 @dataclass(frozen=True)
 class AttackerRate(Row):
-    """Equal error rate of an attacker."""
+    """Equal error rate of an attacker.
+
+    Attributes
+    ----------
+    attacker : str
+        The attacker.
+    eer : Interval
+        Equal error rate by the ROC convex hull: 0 is no privacy, 0.5 is chance.
+    """
 
     attacker: str
     eer: Interval = field(metadata=FLAT)
@@ -270,14 +311,34 @@ class AttackerRate(Row):
 
 @dataclass(frozen=True)
 class SmallestRate(WithMinimum, AttackerRate):
-    """Equal error rate of the strongest of several attackers."""
+    """Equal error rate of the strongest of several attackers.
+
+    Attributes
+    ----------
+    attacker : str
+        The attacker.
+    eer : Interval
+        Equal error rate by the ROC convex hull: 0 is no privacy, 0.5 is chance.
+    minimum : Minimum, optional
+        Interval of the smallest rate over attackers.
+    """
 
     minimum: Minimum | None = None
 
 
 @dataclass(frozen=True)
 class Identification(Row):
-    """Share of utterances whose speaker an attacker identifies among so many candidates (smallest, largest number)."""
+    """Share of utterances whose speaker an attacker identifies.
+
+    Attributes
+    ----------
+    attacker : str
+        The attacker.
+    share : Interval
+        The share.
+    candidates : (int, int)
+        Smallest and largest number of candidates.
+    """
 
     attacker: str
     share: Interval = field(metadata=FLAT)
@@ -310,7 +371,7 @@ class Outcome(WithMinimum):
     draws : tuple of float
         Equal error rate of the strongest attacker in each draw; empty if unknown.
     tested : tuple of int
-        See `Condition`.
+        Numbers of test recordings in each trial list; empty if unknown.
     levels : dict of str to SmallestRate
         The strongest attacker at each level of knowledge that has attackers, in the order of `LEVELS`.
     without_content : SmallestRate, optional
@@ -330,6 +391,8 @@ class Outcome(WithMinimum):
     condition : Condition
         The strongest of these.
     """
+
+    required = ("dataset", "gender", "scenario", "strongest", "eer")
 
     dataset: str
     gender: str
@@ -443,8 +506,11 @@ class Results(Row, Tabular):
     simulated : bool
         Whether the speech is synthetic: the numbers then say nothing about people.
     anonymiser : Anonymiser, optional
+        The anonymiser with its settings, and how many versions of each set it made.
     choices : tuple of ChosenBackend
+        How attackers that compare vectors chose their backends.
     undoing : tuple of Estimation
+        How well the anonymiser's parameter is estimated, which lets attackers invert it.
     verdict : str
         The result in words, as the command prints it.
     caveats : tuple of str
@@ -454,13 +520,18 @@ class Results(Row, Tabular):
     overestimated : str
         Why the privacy is probably overestimated; empty without a reason.
     attackers_run : AttackersRun, optional
+        The attackers.
     failures : tuple of Failure
+        Attackers that failed, and where.
     fusions : tuple of FusionWeights
+        Weights of fusions of attackers.
     outcomes : tuple of Outcome
         Strongest attacker of each scenario, sorted by data set, sex, and knowledge in the scenario, the weakest first;
         in JSON ``summary``, by data set and scenario.
     protocol : Protocol
+        Attacker and protocol of the challenge's figures.
     averages : tuple of Average
+        Averages over lists, as challenges rank by.
     conditions : tuple of Condition
         Every attacker in every scenario on every list of trials.
     utility : tuple of UtilityFigure
@@ -477,13 +548,18 @@ class Results(Row, Tabular):
     training_speakers : tuple of str
         Whom attackers learn from.
     run : LastRun, optional
+        The last run.
     timings : dict of str to float
         Seconds of each step.
     seeds : Seeds, optional
+        Seeds of the random numbers.
     similarity : tuple of Voices
+        Similarity of voices before and after anonymisation.
     """
 
-    format: int = FORMAT
+    required = ("format", "conditions")
+
+    format: int = field(default=FORMAT, metadata={"schema": {"const": FORMAT}})
     recipe: str = ""
     suffix: str = ""
     simulated: bool = False
@@ -500,8 +576,8 @@ class Results(Row, Tabular):
     outcomes: tuple[Outcome, ...] = field(default=(), metadata={"key": "summary"})
     protocol: Protocol = field(default_factory=Protocol)
     averages: tuple[Average, ...] = ()
-    conditions: tuple[Condition, ...]
-    utility: tuple[UtilityFigure, ...] = ()
+    conditions: tuple[Condition, ...] = field(metadata={"schema": {"minItems": 1}})
+    utility: tuple[UtilityFigure, ...] = field(default=(), metadata={"type": dict[str, Any]})
     checks: tuple[Finding, ...] = field(default=(), metadata={"key": "sanity"})
     config: Mapping[str, Any] = field(default_factory=dict, repr=False)
     versions: dict[str, str] = field(default_factory=dict)

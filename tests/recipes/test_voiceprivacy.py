@@ -230,7 +230,7 @@ def test_the_page_shows_them(results, output):
 
 def test_every_key_of_the_results_is_described_by_their_schema(results):
     schema = json.loads(Path(reports.__file__).with_name("results.schema.json").read_text("utf-8"))
-    kinds = {"condition": results["conditions"], "outcome": results["summary"]}
+    kinds = {"Condition": results["conditions"], "Outcome": results["summary"]}
     described = {name: schema["$defs"][name]["properties"] for name in kinds} | {"": schema["properties"]}
     for name, found in {"": [results], **kinds}.items():
         assert {key for row in found for key in row} <= described[name].keys()
