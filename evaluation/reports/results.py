@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from evaluation.linkage import Curve
 from evaluation.metrics import WorstCase
 from evaluation.reports.about import (
     CHECK_LEVELS,
@@ -80,6 +81,13 @@ class Linkability(Row):
     high: tuple[float, ...] = ()
     chance: tuple[float, ...] = ()
     top: dict[str, tuple[float, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def from_curve(cls, curve: Curve) -> Linkability:
+        """Return the points of a curve."""
+        columns = [column.tolist() for column in (curve.sizes, curve.values, curve.low, curve.high, curve.chance)]
+        sizes, values, low, high, chance = map(tuple, columns)
+        return cls(sizes, values, low, high, chance)
 
 
 @dataclass(frozen=True)
