@@ -343,24 +343,13 @@ def figure_rows(systems: Mapping[str, Sequence[ChallengeFigure]]) -> list[dict[s
     places = dict.fromkeys(figure.place for figures in systems.values() for figure in figures)
     by_place = {name: {figure.place: figure.value for figure in figures} for name, figures in systems.items()}
     names = ("measure", "set", "split", "speakers", "condition")
-    return [
-        dict(zip(names, place, strict=True)) | {name: percent(of.get(place)) for name, of in by_place.items()}
-        for place in places
-    ]
-
-
-def percent(value: Interval | None, decimals: int = 3) -> str:
-    """Return a rate in per cent with its interval in brackets, a hyphen where there is none.
-
-    Examples
-    --------
-    >>> percent(Interval(0.25, 0.2, 0.3), 1), percent(None)
-    ('25.0 [20.0, 30.0]', '-')
-    """
-    if value is None or not value.known:
-        return "-"
-    ends = f" [{100 * value.low:.{decimals}f}, {100 * value.high:.{decimals}f}]" if value.has_interval else ""
-    return f"{100 * value.value:.{decimals}f}{ends}"
+    rows = []
+    for place in places:
+        row = dict(zip(names, place, strict=True))
+        for name, values in by_place.items():
+            row[name] = values.get(place, Interval()).in_percent.text(".3f")
+        rows.append(row)
+    return rows
 
 
 def system_rows(systems: Sequence[ComparedSystem], decimals: int = 2) -> list[dict[str, str]]:
@@ -374,9 +363,10 @@ def system_rows(systems: Sequence[ComparedSystem], decimals: int = 2) -> list[di
     [{'system': 'B2', 'EER [%]': '4.70 [3.50, 6.20]', 'EER of': 'not stated', 'WER [%]': '9.96'}]
     """
     known = [name for name in _TITLES if any(name in system.utilities for system in systems)]
+    form = f".{decimals}f"
     return [
-        {"system": system.name, "EER [%]": percent(system.eer, decimals), "EER of": system.attacker}
-        | {f"{name.upper()} [%]": percent(system.utilities.get(name), decimals) for name in known}
+        {"system": system.name, "EER [%]": system.eer.in_percent.text(form), "EER of": system.attacker}
+        | {f"{name.upper()} [%]": system.utilities.get(name, Interval()).in_percent.text(form) for name in known}
         for system in systems
     ]
 

@@ -60,6 +60,7 @@ from evaluation.reports.tables import (
     format_markdown,
     format_outcomes,
     latex_table,
+    percent,
     table_rows,
 )
 from evaluation.reports.verdict import headlines, overall

@@ -23,7 +23,7 @@ from evaluation.reports.about import Average, Voices
 from evaluation.reports.comparison import in_common, name_list, paired_rates, unlike_in
 from evaluation.reports.results import GENDERS, Condition, EnrolledSpeaker, Outcome, Results, one_error
 from evaluation.reports.rows import Row, number
-from evaluation.reports.tables import FIGURES, MISSING, table_rows
+from evaluation.reports.tables import FIGURES, MISSING, percent, table_rows
 from evaluation.reports.verdict import TARGETS, advice, badge, headlines, objections, overall, word_of
 from evaluation.trials import REVERSAL, SCENARIO_ORDER
 from evaluation.uncertainty import Interval
@@ -187,18 +187,6 @@ def decimal(value: Any, decimals: int = 2) -> str:
     if math.isinf(value):
         return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
     return f"{value:z.{decimals}f}".replace("-", "\N{MINUS SIGN}")
-
-
-def percent(share: Any, decimals: int = 1) -> str:
-    """Format a share in percent.
-
-    Examples
-    --------
-    >>> percent(0.1234), percent(float("nan"))
-    ('12.3\\xa0%', 'n/a')
-    """
-    share = number(share)
-    return f"{100 * share:z.{decimals}f}{SPACE}%" if math.isfinite(share) else decimal(share)
 
 
 def count_of(value: Any) -> str:
@@ -393,11 +381,12 @@ def _environment() -> Any:
         lstrip_blocks=True,
         extensions=["jinja2.ext.do"],
     )
-    shown: tuple[Any, ...] = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, overall)
+    shown: tuple[Any, ...] = (decimal, decimal_ends, ends, seconds, unbroken, headlines, badge, overall)
     shown += (level_class, on_ruler, supported, pictures.short, objections, advice)
     filters: dict[str, Any] = {function.__name__: function for function in shown}
     environment.filters |= filters | {
         "count": count_of,
+        "percent": lambda share, decimals=1: unbroken(percent(number(share), decimals)),
         "counts": counts_of,
         "leaves": lambda block: list(_leaves(block)),
         "level": lambda eer: level_class(word_of(eer)[1]),

@@ -743,6 +743,7 @@ def typed_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
     with one_error(file):
         read = Results.from_dict({**raw, "summary": None, "utility": None})
         _check_identities(read.conditions, file)
+        RunSettings.from_dict(read.config)  # wrong ones are told here, not where they are used
         outcomes = summarise(read.conditions, _stated_minima(raw.get("summary") or ()))
         blocks = raw.get("utility") or {}
         utility = [figure for measure, block in blocks.items() for figure in utility_from(block, measure)]

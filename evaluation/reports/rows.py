@@ -68,19 +68,8 @@ class Row:
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Self:
         """Return the row of an entry of ``results.json``; fields may be missing or null."""
-        hints = hints_of(cls)  # type: ignore[arg-type]
-        parts = {key_of(part): part for part in fields(cls)}  # type: ignore[arg-type]
-        given: dict[str, Any] = {}
-        for key, part in parts.items():
-            if part.metadata == FLAT and hints[part.name] is Interval:
-                given[part.name] = interval_from({**entry, "value": entry.get(part.name)})
-            elif part.metadata == FLAT:
-                given[part.name] = {name: value for name, value in entry.items() if name not in parts}
-            elif entry.get(key) is not None:
-                given[part.name] = _typed(entry[key], hints[part.name])
-            elif key in entry and hints[part.name] is float:
-                given[part.name] = math.nan
-        return cls(**given)
+        read: Self = _record(entry, cls)
+        return read
 
 
 class KnownRow(Row):
@@ -118,22 +107,29 @@ def _typed(value: Any, hint: Any) -> Any:
         return number(value)
     if hint is Interval:
         return interval_from(value)
+    if hint in (str, bool) and not isinstance(value, hint):
+        raise TypeError(f"expected {hint.__name__}, got {value!r}")
     if kind is UnionType:  # of a type and None
         return _typed(value, parts[0])
     if kind is tuple:
         return tuple(_typed(part, parts[0]) for part in value)
     if kind is dict:
         return {name: _typed(part, parts[1]) for name, part in value.items()}
-    if isinstance(hint, type) and issubclass(hint, Row):
-        return hint.from_dict(value)
-    if isinstance(hint, type) and is_dataclass(hint):
-        return _record(value, hint)
-    return value
+    return _record(value, hint) if is_dataclass(hint) else value
 
 
-def _record(value: Mapping[str, Any], hint: type) -> Any:
-    """Return a record that is no row, such as `WorstCase`; entries that it does not have are left out."""
-    hints = hints_of(hint)
-    stated = {name: part for name, part in value.items() if name in hints}
-    known = {name: part for name, part in stated.items() if part is not None or hints[name] is float}
-    return hint(**{name: _typed(part, hints[name]) for name, part in known.items()})
+def _record(entry: Mapping[str, Any], cls: Any) -> Any:
+    """Return a record of an entry of JSON; a flat mapping takes what has no field."""
+    hints = hints_of(cls)
+    parts = {key_of(part): part for part in fields(cls)}
+    given: dict[str, Any] = {}
+    for key, part in parts.items():
+        hint = hints[part.name]
+        value = entry.get(key)
+        if part.metadata == FLAT and hint is Interval:
+            given[part.name] = interval_from({**entry, "value": value})
+        elif part.metadata == FLAT:
+            given[part.name] = {name: inner for name, inner in entry.items() if name not in parts}
+        elif value is not None or (hint is float and key in entry):
+            given[part.name] = _typed(value, hint)
+    return cls(**given)

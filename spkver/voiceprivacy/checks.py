@@ -27,6 +27,7 @@ from evaluation.reports import (
     Results,
     UtilityFigure,
     main_outcomes,
+    percent,
 )
 from evaluation.trials import INVERTING, SCENARIOS
 from spkbase.configuration import to_dict
@@ -475,11 +476,6 @@ def reasons(run: Evaluated) -> Iterator[str]:
         yield f"{len(left)} of the {len(usual)} default attackers were not run ({few(left, most=6)})"
     if run.failures:
         yield f"attackers failed ({', '.join(failures_by_attacker(run.failures))})"
-
-
-def percent(share: float) -> str:
-    """Format a share in per cent."""
-    return f"{100 * share:.1f} %"
 
 
 def _name(row: Condition | Outcome | AttackerOrder) -> str:

@@ -38,6 +38,7 @@ from evaluation.reports import (
     Results,
     Seeds,
     UtilityFigure,
+    percent,
 )
 from evaluation.trials import LEVELS, REVERSAL, SCENARIO_ORDER, SCENARIOS, WHOLE_LIST
 from evaluation.uncertainty import Interval
@@ -49,7 +50,7 @@ from spkver.attackers import attacker_name
 from spkver.corpora import is_simulated
 from spkver.datadir import MIXED
 from spkver.voiceprivacy.assessment import Table
-from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, Evaluated, all_findings, percent
+from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, Evaluated, all_findings
 from spkver.voiceprivacy.choosing import attackers_run
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.recording_checks import read_findings

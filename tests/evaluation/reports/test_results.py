@@ -149,6 +149,28 @@ def test_all_faults_of_conditions_are_named_at_once(results: dict[str, Any]) -> 
         {"conditions": [condition("original", "a", 0.1) | {"level": "all-knowing"}]},
         {"summary": [{"dataset": "libri_test", "gender": "all", "scenario": "original", "minimum": 0.1}]},
         {"sanity": [{"level": "doubt", "check": "x", "text": "y"}]},
+        *(
+            {name: value}
+            for name in ("anonymiser", "attackers_run", "run", "seeds", "protocol", "config", "lists", "versions")
+            for value in ("x", 5, ["x"])
+        ),
+        *(
+            {name: value}
+            for name in ("similarity", "fusions", "averages", "failures", "sanity", "choices", "undoing")
+            for value in (5, ["x"], [5])
+        ),
+        {"similarity": [{"dataset": "a"}]},
+        {"fusions": [{"weights": 3}]},
+        {"undoing": [{"rmse": "x"}]},
+        {"timings": {"a": "x"}},
+        {"config": {"evaluation": {"level": "x"}}},
+        {"utility": ["wer"]},
+        {"utility": {"wer": "x"}},
+        {"summary": [{}]},
+        {"verdict": 5},
+        {"suffix": 5},
+        {"simulated": "no"},
+        {"caveats": 5},
     ],
 )
 def test_a_damaged_block_is_one_clear_error(results: dict[str, Any], damage: dict[str, Any]) -> None:
