@@ -155,14 +155,17 @@ def figures_of_results(results: Results, utilities: Sequence[str] = ("wer", "uar
     else:
         outcomes = results.by_conditions()
     figures = []
-    for one in outcomes:
-        value = one.condition.metric(f"eer.{results.protocol.reading or 'rocch'}") if named else one.rate
+    for outcome in outcomes:
+        value = outcome.rate
+        if named:
+            value = outcome.condition.metric(f"eer.{results.protocol.reading or 'rocch'}")
         if not value.known:
             continue
         # without lists by sex there was one across them, which rank files call so
-        place = *split_of(one.dataset), one.gender if one.dataset in by_sex else "mixed", one.scenario
-        crossing = one.condition.metric("eer.interpolated").value
-        figures.append(ChallengeFigure("EER", *place, value, crossing, one.n_target, counts[one.identity]))
+        speakers = outcome.gender if outcome.dataset in by_sex else "mixed"
+        where = *split_of(outcome.dataset), speakers, outcome.scenario
+        crossing = outcome.condition.metric("eer.interpolated").value
+        figures.append(ChallengeFigure("EER", *where, value, crossing, outcome.n_target, counts[outcome.identity]))
     for measure in utilities:
         known = [figure for figure in results.utility if figure.measure == measure and figure.rate.value.known]
         for figure in known:

@@ -70,13 +70,13 @@ def page(results: tuple[Path, ...], output: Path | None, title: str, pseudonyms:
     """
     from evaluation.reports import read_results, write_comparison, write_page
 
-    found = [read_results(path) for path in results]
+    contents = [read_results(path) for path in results]
     output = output or (results[0].parent / "report.html" if len(results) == 1 else Path("comparison.html"))
     if len(results) == 1:
         with errors_of(results[0]):
-            write_page(found[0], output, folder=results[0].parent, title=title, pseudonyms=pseudonyms)
+            write_page(contents[0], output, folder=results[0].parent, title=title, pseudonyms=pseudonyms)
     else:
-        sources = [(one, path.parent) for one, path in zip(found, results, strict=True)]
+        sources = [(content, path.parent) for content, path in zip(contents, results, strict=True)]
         write_comparison(sources, output, title=title)
     click.echo(f"wrote {output}")
 

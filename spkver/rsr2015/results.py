@@ -94,7 +94,7 @@ def assess_system(scores: Scores, key: Key, speakers: Speakers, config: RecipeCo
         EER of the hull, ZEBRA's population figure and D_sys; ``notes`` says what is resampled.
     """
     runs = sample_from(scores, key, bootstrap_by="trial")[0].runs()
-    found = Metrics(metrics=_rows(*_METRICS)).evaluate(runs)
+    evaluated = Metrics(metrics=_rows(*_METRICS)).evaluate(runs)
     point = config.report
     costs = {
         "sre08": min_dcf(runs, p_target=0.01, c_miss=10.0),
@@ -110,10 +110,10 @@ def assess_system(scores: Scores, key: Key, speakers: Speakers, config: RecipeCo
         n_enrolled=len({speakers.of_model[model] for model in key.model_ids[np.unique(key.models)]}),
         n_trial_speakers=len({speakers.of_segment[segment] for segment in key.segment_ids[np.unique(key.segments)]}),
         scores=f"scores/{name}.h5",
-        n_target=found.n_target,
-        n_nontarget=found.n_nontarget,
-        metrics={"convention": found.convention, **found.results, "min_dcf": costs},
-        notes={"calibration": CALIBRATION, **found.notes, **notes},
+        n_target=evaluated.n_target,
+        n_nontarget=evaluated.n_nontarget,
+        metrics={"convention": evaluated.convention, **evaluated.results, "min_dcf": costs},
+        notes={"calibration": CALIBRATION, **evaluated.notes, **notes},
         intervals=intervals,
     )
 
@@ -346,22 +346,22 @@ def _table(results: Mapping[str, SystemResult]) -> str:
         pairs: dict[str, Condition] = system.trial_types
         if len(pairs) > 1:
             pairs = {"all": system, **pairs}
-        for types, found in pairs.items():
-            low, high = found.eer.low, found.eer.high
+        for types, result in pairs.items():
+            low, high = result.eer.low, result.eer.high
             linked = system.found_among_all.value
             cells: dict[str, tuple[str, Any]] = {  # how each column is written, and its value
                 "system": ("", name),
                 "trials": ("", types),
-                "target": ("d", found.n_target),
-                "nontarget": ("d", found.n_nontarget),
-                "EER [%]": (".2f", 100 * found.eer.value),
-                "minDCF SRE08": (".3f", found.metric("min_dcf.sre08").value),
-                "PRBEP": (".1f", found.metric("prbep").value),
+                "target": ("d", result.n_target),
+                "nontarget": ("d", result.n_nontarget),
+                "EER [%]": (".2f", 100 * result.eer.value),
+                "minDCF SRE08": (".3f", result.metric("min_dcf.sre08").value),
+                "PRBEP": (".1f", result.metric("prbep").value),
                 "EER low": (".2f", None if np.isnan(low) else 100 * low),
                 "high": (".2f", None if np.isnan(high) else 100 * high),
-                "ZEBRA [bit]": (".3f", found.metric("zebra.population").value),
-                "tag": ("", found.tag),
-                "D_sys": (".2f", found.metric("d_sys").value),
+                "ZEBRA [bit]": (".3f", result.metric("zebra.population").value),
+                "tag": ("", result.tag),
+                "D_sys": (".2f", result.metric("d_sys").value),
                 "linked": (".2f", None if np.isnan(linked) else linked),
             }
             rows.append({column: value for column, (_, value) in cells.items()})

@@ -72,7 +72,7 @@ _KNOWS = {
     "lazy-informed": "which anonymises its enrolment speech",
     "semi-informed": "which anonymises its enrolment and its training speech",
 }
-_SIDES = {one.name: (_ENDINGS[one.enrolment], _ENDINGS[one.trials]) for one in SCENARIOS}
+_SIDES = {row.name: (_ENDINGS[row.enrolment], _ENDINGS[row.trials]) for row in SCENARIOS}
 _IN_THE_VERDICT = (UTILITY, OVERESTIMATED)
 _OF_ONE_RUN = ("run", "timings")  # entries that differ between runs with equal results
 
@@ -125,9 +125,11 @@ def report(
     shown = reports.format_outcomes(outcomes)
     logger.info("results\n%s", shown, extra={"file_only": True})
     lines = [shown, ""]
-    warnings = [one for one in results.checks if one.level == "warning" and one.check not in _IN_THE_VERDICT]
-    if warnings:
-        lines += [f"Warning ({one.check}): {one.text}" for one in warnings] + [""]
+    for finding in results.checks:
+        if finding.level == "warning" and finding.check not in _IN_THE_VERDICT:
+            lines.append(f"Warning ({finding.check}): {finding.text}")
+    if len(lines) > 2:
+        lines.append("")
     lines += [results.verdict, *filter(None, [results.details]), ""]
     made = {"Report": "report.html", "Results": "results.json", "Table": f"results{suffix}.csv"}
     lines += [f"{name + ':':9}{run.path(path)}" for name, path in made.items()]
@@ -298,7 +300,7 @@ def challenge_rows(table: Table, config: Config) -> list[ChallengeRow]:
     if named:
         outcomes = reports.summarise([condition for condition in table.conditions if condition.attacker == named])
     reading = f"eer.{config.challenge.eer}"
-    return [ChallengeRow(one, one.condition.metric(reading).value, one.gender) for one in outcomes]
+    return [ChallengeRow(outcome, outcome.condition.metric(reading).value, outcome.gender) for outcome in outcomes]
 
 
 def averages(rows: Sequence[ChallengeRow], config: Config) -> list[Average]:
@@ -412,20 +414,21 @@ def _earlier_results(output: Path, suffix: str) -> dict[str, Results]:
 def _chosen_backends(output: Path, sets: Sets, config: Config) -> tuple[ChosenBackend, ...]:
     """Return how embedding attackers chose their backends, for each training set."""
     sides = [side.name for name in sets.training_sets for side in sets.pair(name)]
-    paths = [
-        output / f"attackers/{side}/{attacker_name(one)}/choice.json" for one in config.attackers for side in sides
-    ]
-    return tuple(ChosenBackend.from_dict(load_json(path)) for path in paths if path.is_file())
+    choices = []
+    for name in map(attacker_name, config.attackers):
+        paths = [output / f"attackers/{side}/{name}/choice.json" for side in sides]
+        choices += [ChosenBackend.from_dict(load_json(path)) for path in paths if path.is_file()]
+    return tuple(choices)
 
 
 def _estimations(output: Path, sets: Sets, config: Config) -> tuple[Estimation, ...]:
     """Return how well the anonymisation of each training set was estimated."""
-    if not any(attacker_name(one).endswith("-inverted") for one in config.attackers):
+    if not any(name.endswith("-inverted") for name in map(attacker_name, config.attackers)):
         return ()
     twins = [sets.twins[name].name for name in sets.training_sets if name in sets.twins]
     paths = {twin: output / f"attackers/{twin}/undoing/undoing.json" for twin in twins}
-    found = {twin: load_json(path) for twin, path in paths.items() if path.is_file()}
-    return tuple(Estimation.from_dict({"background": twin, **facts}) for twin, facts in found.items())
+    stated = {twin: load_json(path) for twin, path in paths.items() if path.is_file()}
+    return tuple(Estimation.from_dict({"background": twin, **facts}) for twin, facts in stated.items())
 
 
 def _mean(rows: Sequence[ChallengeRow], rates: Sequence[float], weights: Mapping[str, float]) -> float:
