@@ -335,7 +335,7 @@ def _single(named: Mapping[str, Any], kind: Sequence[str], path: Path) -> str | 
     names = [name for known in kind for name in named if name.lower() == known]
     for other in names[1:]:
         first, second = named[names[0]], named[other]
-        if _is_like(first, second) and not np.array_equal(first, second):
+        if _is_like(first, second) and not _is_same(first, second):
             _check_single([names[0], other], path)
     return next(iter(names), None)
 
@@ -346,6 +346,16 @@ def _is_like(first: Any, second: Any) -> bool:
         if not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0:
             return False
     return len(first) == len(second) > 0 and type(first[0]) is type(second[0])
+
+
+def _is_same(first: Any, second: Any) -> bool:
+    """Return whether two columns are equal, or the second only renames the first, such as files beside ids."""
+    if np.array_equal(first, second):
+        return True
+    if not isinstance(first[0], (str, bytes)):
+        return False
+    names, others = set(first), set(second)
+    return names.isdisjoint(others) and len(set(zip(first, second, strict=True))) == len(names) == len(others)
 
 
 def _check_single(names: Sequence[str], path: Path) -> None:
@@ -516,13 +526,16 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
 
 def _columns_of_tree(file: Any, path: Path) -> _Columns:
     """Read a dataset for each utterance; groups are speakers. Ids are whole paths where they must be."""
+    links: list[bytes] = []
+    file.id.links.visit(links.append)  # unlike `visititems`, which leaves out second names of a dataset
     arrays: dict[str, NDArray[Any]] = {}
-
-    def read(name: str, item: Any) -> None:
+    for name in map(bytes.decode, links):
+        item = file[name]
         if hasattr(item, "shape"):
             arrays[name] = read_dataset(item)
-
-    file.visititems(read)
+    leaves = {name.rpartition("/")[2].lower() for name in arrays}
+    if len(leaves) == 1 < len(arrays) and leaves <= {*VECTORS}:  # an utterance is a group
+        arrays = {name.rpartition("/")[0]: array for name, array in arrays.items()}
     if not arrays or any(array.dtype.kind != "f" for array in arrays.values()):
         return _columns_of(arrays, path)
     utterances = [name.partition("/")[2] for name in arrays]

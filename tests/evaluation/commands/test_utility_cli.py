@@ -243,6 +243,7 @@ def test_words_before_their_ids_are_read(tmp_path, reference, recognised):
     [
         ("ref", as_trn(KALDI) + "c-1 some words\n", "3 of 4 lines end with an id of their own, as in sclite's trn"),
         ("ref", as_trn(KALDI) + "again (a-1)\n", "3 of 4 lines end with an id of their own"),
+        ("ref", as_trn(KALDI | {"b-1": "{ so / thus } it is"}), "holds alternatives"),
         ("ref.ctm", "a-1 1 0.00 0.31 the\na-2 1 0.00 0.20 the\n", "holds words with times"),
         ("ref.stm", "a-1 1 a 0.00 0.31 <o> the\n", "holds words with times"),
     ],
@@ -257,11 +258,16 @@ def test_forms_of_transcripts_that_are_not_read_are_refused(tmp_path, name, cont
 
 @pytest.mark.parametrize(
     "lines",
-    ["u1 well (laughter)\nu2 so (cough)\n", "u1 one (2)\nu2 two\nu3 three\n", "u1 1 2 3.5 4 five\nu2 6 7 8 9\n"],
+    ["utt1 hello world (a-1)\n", "u1 well (laughter)\nu2 so (cough)\n", "u1 one (2)\nu2 two\nu3 three\n", "u1 1 2 3.5 4 five\nu2 6 7 8 9\n"],
 )
 def test_brackets_and_numbers_among_words_are_words(tmp_path, lines):
     write(tmp_path / "text", lines)
     assert list(read_transcripts(tmp_path / "text")) == [line.split()[0] for line in lines.splitlines()]
+
+
+def test_one_line_of_a_trn_is_told_by_its_name(tmp_path):
+    write(tmp_path / "ref.trn", ";; a comment\nhello world (a-1)\n")
+    assert read_transcripts(tmp_path / "ref.trn") == {"a-1": "hello world"}
 
 
 @pytest.mark.parametrize(("command", "options"), [("wer", ("--ref", "--hyp")), ("uar", ("--ref", "--predictions"))])
