@@ -125,9 +125,15 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
 
 
 def check_same(
-    expected: Collection[str], got: Collection[str], *, file: str | Path | None, what: str, allow_extra: bool = False
+    expected: Collection[str],
+    got: Collection[str],
+    *,
+    file: str | Path | None,
+    what: str,
+    allow_extra: bool = False,
+    otherwise: str = "",
 ) -> None:
-    """Compare two sets of ids.
+    """Compare two sets of ids; `otherwise` ends the remedy.
 
     Raises
     ------
@@ -139,7 +145,10 @@ def check_same(
     parts = {f"{len(ids)} {what} {word}": ids for ids, word in ((missing, "missing"), (unknown, "unknown")) if ids}
     if parts:
         text = "; ".join(f"{part}: {named(ids)}" for part, ids in parts.items())
-        raise DataError(text, file=file, remedy=f"expected the same {len(expected)} as in the reference")
+        raise DataError(text, file=file, remedy=f"expected the same {len(expected)} as in the reference{otherwise}")
+
+
+OR_DROP = ", or missing='drop' leaves them out"
 
 
 def named(ids: Collection[str]) -> str:

@@ -258,7 +258,12 @@ def test_forms_of_transcripts_that_are_not_read_are_refused(tmp_path, name, cont
 
 @pytest.mark.parametrize(
     "lines",
-    ["utt1 hello world (a-1)\n", "u1 well (laughter)\nu2 so (cough)\n", "u1 one (2)\nu2 two\nu3 three\n", "u1 1 2 3.5 4 five\nu2 6 7 8 9\n"],
+    [
+        "utt1 hello world (a-1)\n",
+        "u1 well (laughter)\nu2 so (cough)\n",
+        "u1 one (2)\nu2 two\nu3 three\n",
+        "u1 1 2 3.5 4 five\nu2 6 7 8 9\n",
+    ],
 )
 def test_brackets_and_numbers_among_words_are_words(tmp_path, lines):
     write(tmp_path / "text", lines)
