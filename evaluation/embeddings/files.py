@@ -601,6 +601,9 @@ def _read_table(path: Path) -> _Columns:
             bad = next(cell for cell in cells if not is_number(cell))
             remedy = "expected lines 'id v1 v2 ...', or a header with a column of ids and columns of values"
             raise DataError(f"{shown(bad.encode())} is no number", file=path, line=line, remedy=remedy) from None
+    if ids and all("." in name and is_number(name) for name in ids):
+        text = f"expected an id first in each line, got numbers: {few(ids)}"
+        raise DataError(text, file=path, remedy="lines 'id v1 v2 ...', or a header with a column of ids")
     return _Columns(ids, None if at_speaker is None else speakers, _stacked(ids, vectors, path))
 
 

@@ -597,3 +597,11 @@ def test_two_columns_of_vectors_in_a_table_are_refused(tmp_path, header, names):
         read_embeddings(tmp_path / "e.csv")
     (tmp_path / "f.csv").write_text("id,a0,a1,a2,b0,b1\nu1,1,2,3,4,5\nu2,2,3,4,5,6\n")
     assert read_embeddings(tmp_path / "f.csv").vectors.tolist() == [[1, 2, 3], [2, 3, 4]]
+
+
+@pytest.mark.parametrize("separator", [" ", ",", "\t"])
+def test_lines_without_ids_are_refused(tmp_path, separator):
+    path = tmp_path / "e.txt"
+    path.write_text("".join(separator.join(map(str, row.tolist())) + "\n" for row in VECTORS + 0.25))
+    with pytest.raises(DataError, match="expected an id first in each line, got numbers"):
+        read_embeddings(path)
