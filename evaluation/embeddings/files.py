@@ -137,34 +137,18 @@ def read_embeddings(
     given = [path] if isinstance(path, (str, Path)) else list(path)
     if not given:
         raise DataError("expected a file of embeddings, got none")
-    paths: list[Path] = []
-    for entry in map(Path, given):
-        is_pattern = glob.has_magic(str(entry)) and not entry.exists()
-        found = sorted(glob.glob(str(entry))) if is_pattern else [entry]  # noqa: PTH207
-        if not found:
-            raise DataError("no file has such a name", file=entry, remedy="check the pattern")
-        paths += map(Path, found)
+    paths = _matching(given)
     columns = _joined([_read(file, allow_pickle, map_above) for file in paths], paths)
     source, ids, owners = few(given), list(columns.ids or ()), columns.speakers
-    notes: tuple[str, ...] = ()
-    if speakers is None and owners is None:  # the utt2spk beside an archive of Kaldi, or in a folder
-        folders = {file if file.is_dir() else file.parent for file in paths if file.is_dir() or file.suffix in _KALDI}
-        beside = [folder / "utt2spk" for folder in folders]
-        speakers = beside[0] if len(beside) == 1 and beside[0].is_file() else None
+    note = ""
+    if speakers is None and owners is None:
+        speakers = _map_beside(paths)
     if speakers is not None:
-        table = read_speakers(speakers)
-        absent = [utterance for utterance in ids if utterance not in table]
-        if len(absent) == len(ids) and set(ids) <= set(table.values()):
-            note = f"{source} holds a vector for each speaker: its ids are speakers of {Path(speakers).name}"
-            owners, notes = ids, (note,)
-        elif absent:
-            text = f"{len(absent)} of {len(ids)} utterances of {source} without a speaker: {few(absent)}"
-            raise DataError(text, file=Path(speakers), remedy="the map must name the speaker of each")
-        else:
-            owners = [table[utterance] for utterance in ids]
+        owners, note = _mapped_speakers(ids, Path(speakers), source)
     elif owners is None:
         names = few([Path(entry).name for entry in given])
-        owners, notes = ids, (f"{names} has no speakers: each id counts as one",)
+        owners, note = ids, f"{names} has no speakers: each id counts as one"
+    notes = (note,) if note else ()
     with errors_of(source):
         return Embeddings(np.asarray(ids, object), np.asarray(owners, object), columns.vectors, notes, source)
 
@@ -212,6 +196,39 @@ def window_ids(name: str, count: int, start: float, duration: float, step: float
     """
     begins = [round(1000 * (start + step * number)) for number in range(count)]
     return [f"{name}-{begin:07d}-{begin + round(1000 * duration):07d}" for begin in begins]
+
+
+def _matching(given: Sequence[str | Path]) -> list[Path]:
+    """Return the given files and folders, and the files that match patterns."""
+    paths: list[Path] = []
+    for entry in map(Path, given):
+        if entry.exists() or not glob.has_magic(str(entry)):
+            paths.append(entry)
+            continue
+        matches = sorted(glob.glob(str(entry)))  # noqa: PTH207
+        if not matches:
+            raise DataError("no file has such a name", file=entry, remedy="check the pattern")
+        paths += map(Path, matches)
+    return paths
+
+
+def _map_beside(paths: Sequence[Path]) -> Path | None:
+    """Return the utt2spk beside archives of Kaldi, or in a folder, if there is one."""
+    folders = {file if file.is_dir() else file.parent for file in paths if file.is_dir() or file.suffix in _KALDI}
+    beside = [folder / "utt2spk" for folder in folders]
+    return beside[0] if len(beside) == 1 and beside[0].is_file() else None
+
+
+def _mapped_speakers(ids: list[str], path: Path, source: str) -> tuple[list[str], str]:
+    """Look the speakers of ids up in a map; return a note too where the ids are speakers themselves."""
+    table = read_speakers(path)
+    absent = [utterance for utterance in ids if utterance not in table]
+    if len(absent) == len(ids) and set(ids) <= set(table.values()):
+        return ids, f"{source} holds a vector for each speaker: its ids are speakers of {path.name}"
+    if absent:
+        text = f"{len(absent)} of {len(ids)} utterances of {source} without a speaker: {few(absent)}"
+        raise DataError(text, file=path, remedy="the map must name the speaker of each")
+    return [table[utterance] for utterance in ids], ""
 
 
 def _read(path: Path, allow_pickle: bool, map_above: int) -> _Columns:
