@@ -34,7 +34,7 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
     ----------
     path : path
         UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted. It is a trn, ``words (id)``,
-        where every line ends with its own id, which has a digit, a hyphen or an underscore; a
+        where every line ends with its own id, which has a digit, a hyphen or an underscore. A
         single line is a trn by the extension alone.
 
     Returns
@@ -46,8 +46,7 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
     ------
     DataError
         With file and line: a repeated utterance, an empty file, not UTF-8. All problems at once. If only some lines
-        end with an id, or the file has words with times (ctm, stm) or
-        alternatives.
+        end with an id, or the file has words with times (ctm, stm), or alternatives.
     """
     if inner_suffix(path) in _TIMED:
         remedy = "write a line 'utterance words' for each utterance"

@@ -44,7 +44,7 @@ def test_each_reader_names_what_stands_in(tmp_path, name):
     path.write_bytes(POINTER)
     if name == "network":
         pytest.importorskip("onnxruntime")
-    with pytest.raises((DataError, ConfigError), match="pointer of Git LFS.*git lfs pull"):
+    with pytest.raises((DataError, ConfigError), match=r"pointer of Git LFS.*git lfs pull"):
         READERS[name](path)
 
 
