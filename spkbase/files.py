@@ -35,7 +35,7 @@ TEMPORARY = ".spkver-tmp"
 FORMAT_VERSION = 1
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_STAND_IN = 64  # bytes that show what is not the data
+_POINTER = b"version https://git-lfs"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -209,20 +209,13 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def check_data(path: str | Path, raw: bytes | None = None) -> bytes:
-    """Return the first bytes of a file, which may be given; raise a DataError for what stands in for the data.
-
-    That is a pointer of Git LFS, or a web page that was saved under the name of the data.
-    """
+    """Return the first bytes of a file, which may be given; raise a DataError for a pointer of Git LFS."""
     if raw is None:
         with suppress(OSError, TypeError), Path(path).open("rb") as file:
-            raw = file.read(_STAND_IN)
-    raw = raw or b""
-    start = raw[:_STAND_IN].lstrip().lower()
-    if start.startswith(b"version https://git-lfs"):
+            raw = file.read(len(_POINTER))
+    if raw is not None and raw.startswith(_POINTER):
         raise DataError("is a pointer of Git LFS, not the data", file=path, remedy="run: git lfs pull")
-    if start.startswith((b"<!doctype html", b"<html")):
-        raise DataError("is a web page, not the data", file=path, remedy="download the file itself")
-    return raw
+    return raw or b""
 
 
 def read_text_bytes(path: str | Path) -> bytes:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import h5py
 
 _WITHIN = "write all arrays into one file"
+_checked: set[tuple[str, int, int, int]] = set()
 
 # h5py raises these for damaged files
 _BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
@@ -137,7 +138,10 @@ def open_file(
 
     try:
         with h5py.File(path if image is None else image, "r") as file:
-            _check_links(file)
+            if image is not None or _state(path) not in _checked:
+                _check_links(file)
+            if image is None:
+                _checked.add(_state(path))
             yield file
     except FileNotFoundError:
         raise DataError("no such file", file=path) from None
@@ -149,6 +153,12 @@ def open_file(
         check_data(path)
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"cannot be read as HDF5: {why}", file=path, remedy=remedy) from error
+
+
+def _state(path: str | Path) -> tuple[str, int, int, int]:
+    """Tell a file from others and from what it was before, so that its links are walked once, not at each opening."""
+    status = Path(path).stat()
+    return str(path), status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _check_links(file: h5py.File) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 from evaluation import plots, utility
 from evaluation.commands import shared, tables
 from evaluation.formats import read_scores
-from evaluation.metrics import sort_ratios
 from evaluation.trials import Key, Scores, find_speakers
 from evaluation.uncertainty import Resampling
 from spkbase.console import Command, choice_option, path_option
@@ -81,8 +80,6 @@ def similarity(
             else:
                 read = reader.read(path, key)
                 values, truth = reader.joined(read, path, key)
-                if calibration == "none":
-                    sort_ratios(values[truth.is_target], values[~truth.is_target])  # with its warning
                 read = Scores(truth.model_ids, truth.segment_ids, truth.models, truth.segments, values), truth
             matrices[name], found = utility.matrix_of_voices(*read, **how, symmetric=symmetric and name != "oa")
         notes += [f"{name}: {note}" for note in found]

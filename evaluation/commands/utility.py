@@ -10,13 +10,18 @@ from typing import Any
 import click
 
 from evaluation import utility
-from evaluation.commands.shared import json_option, label_option, resampling_options, segment_speakers_option
+from evaluation.commands.shared import (
+    json_option,
+    label_option,
+    resampling_options,
+    segment_speakers_option,
+    warn_of_repeats,
+)
 from evaluation.commands.tables import show_rows
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.console import FILE, Command, choice_option, path_option, worker_options
 from spkbase.errors import few
-from spkbase.files import file_digest
 
 logger = logging.getLogger(__name__)
 
@@ -212,8 +217,7 @@ def _names(paths: Sequence[Path], labels: Sequence[str]) -> list[str]:
         names = [str(path) for path in paths]
     if len(names) != len(paths) or len(set(names)) < len(names):
         raise click.UsageError(f"expected a different label for each of {len(paths)} files, got {', '.join(names)}")
-    if len({file_digest(path) for path in paths}) < len(paths):
-        logger.warning("two of %s have the same content: was one file given twice?", ", ".join(names))
+    warn_of_repeats(paths)
     return names
 
 

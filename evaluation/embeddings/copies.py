@@ -7,8 +7,6 @@ two speakers differ by.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,8 +64,10 @@ def find_copies(
     rows = np.flatnonzero(nearest < tree.n)
     originals = nearest[rows]
     others = vectors if known is None else known
-    apart = np.concatenate([np.empty(0), *_distances(vectors, rows, others, originals)])
-    close = apart <= _SLACK * tolerance
+    close = np.zeros(len(rows), bool)
+    for start, stop in chunk_bounds(len(rows), _ROWS):
+        apart = _unit(vectors[rows[start:stop]]) - _unit(others[originals[start:stop]])
+        close[start:stop] = np.linalg.norm(apart, axis=1) <= _SLACK * tolerance
     return rows[close], originals[close]
 
 
@@ -85,15 +85,6 @@ def rounding(vectors: NDArray[np.floating], speakers: NDArray[np.object_]) -> fl
         return _ROUNDED
     usual = np.quantile(within if len(within) else apart, 0.75)
     return max(_EXACT, min(_ROUNDED, _SHARE * float(usual)))
-
-
-def _distances(
-    vectors: NDArray[np.floating], rows: NDArray[np.int64], others: NDArray[np.floating], originals: NDArray[np.int64]
-) -> Iterator[NDArray[np.float64]]:
-    """Yield the distances of pairs of vectors, scaled to length 1, a block at a time."""
-    for start, stop in chunk_bounds(len(rows), _ROWS):
-        difference = _unit(vectors[rows[start:stop]]) - _unit(others[originals[start:stop]])
-        yield np.linalg.norm(difference, axis=1)
 
 
 @one_blas_thread()

@@ -137,34 +137,18 @@ def read_embeddings(
     given = [path] if isinstance(path, (str, Path)) else list(path)
     if not given:
         raise DataError("expected a file of embeddings, got none")
-    paths: list[Path] = []
-    for entry in map(Path, given):
-        is_pattern = glob.has_magic(str(entry)) and not entry.exists()
-        found = sorted(glob.glob(str(entry))) if is_pattern else [entry]  # noqa: PTH207
-        if not found:
-            raise DataError("no file has such a name", file=entry, remedy="check the pattern")
-        paths += map(Path, found)
+    paths = _matching(given)
     columns = _joined([_read(file, allow_pickle, map_above) for file in paths], paths)
     source, ids, owners = few(given), list(columns.ids or ()), columns.speakers
-    notes: tuple[str, ...] = ()
-    if speakers is None and owners is None:  # the utt2spk beside an archive of Kaldi, or in a folder
-        folders = {file if file.is_dir() else file.parent for file in paths if file.is_dir() or file.suffix in _KALDI}
-        beside = [folder / "utt2spk" for folder in folders]
-        speakers = beside[0] if len(beside) == 1 and beside[0].is_file() else None
+    note = ""
+    if speakers is None and owners is None:
+        speakers = _map_beside(paths)
     if speakers is not None:
-        table = read_speakers(speakers)
-        absent = [utterance for utterance in ids if utterance not in table]
-        if len(absent) == len(ids) and set(ids) <= set(table.values()):
-            note = f"{source} holds a vector for each speaker: its ids are speakers of {Path(speakers).name}"
-            owners, notes = ids, (note,)
-        elif absent:
-            text = f"{len(absent)} of {len(ids)} utterances of {source} without a speaker: {few(absent)}"
-            raise DataError(text, file=Path(speakers), remedy="the map must name the speaker of each")
-        else:
-            owners = [table[utterance] for utterance in ids]
+        owners, note = _mapped_speakers(ids, Path(speakers), source)
     elif owners is None:
         names = few([Path(entry).name for entry in given])
-        owners, notes = ids, (f"{names} has no speakers: each id counts as one",)
+        owners, note = ids, f"{names} has no speakers: each id counts as one"
+    notes = (note,) if note else ()
     with errors_of(source):
         return Embeddings(np.asarray(ids, object), np.asarray(owners, object), columns.vectors, notes, source)
 
@@ -212,6 +196,39 @@ def window_ids(name: str, count: int, start: float, duration: float, step: float
     """
     begins = [round(1000 * (start + step * number)) for number in range(count)]
     return [f"{name}-{begin:07d}-{begin + round(1000 * duration):07d}" for begin in begins]
+
+
+def _matching(given: Sequence[str | Path]) -> list[Path]:
+    """Return the given files and folders, and the files that match patterns."""
+    paths: list[Path] = []
+    for entry in map(Path, given):
+        if entry.exists() or not glob.has_magic(str(entry)):
+            paths.append(entry)
+            continue
+        matches = sorted(glob.glob(str(entry)))  # noqa: PTH207
+        if not matches:
+            raise DataError("no file has such a name", file=entry, remedy="check the pattern")
+        paths += map(Path, matches)
+    return paths
+
+
+def _map_beside(paths: Sequence[Path]) -> Path | None:
+    """Return the utt2spk beside archives of Kaldi, or in a folder, if there is one."""
+    folders = {file if file.is_dir() else file.parent for file in paths if file.is_dir() or file.suffix in _KALDI}
+    beside = [folder / "utt2spk" for folder in folders]
+    return beside[0] if len(beside) == 1 and beside[0].is_file() else None
+
+
+def _mapped_speakers(ids: list[str], path: Path, source: str) -> tuple[list[str], str]:
+    """Look the speakers of ids up in a map; return a note too where the ids are speakers themselves."""
+    table = read_speakers(path)
+    absent = [utterance for utterance in ids if utterance not in table]
+    if len(absent) == len(ids) and set(ids) <= set(table.values()):
+        return ids, f"{source} holds a vector for each speaker: its ids are speakers of {path.name}"
+    if absent:
+        text = f"{len(absent)} of {len(ids)} utterances of {source} without a speaker: {few(absent)}"
+        raise DataError(text, file=path, remedy="the map must name the speaker of each")
+    return [table[utterance] for utterance in ids], ""
 
 
 def _read(path: Path, allow_pickle: bool, map_above: int) -> _Columns:
@@ -335,7 +352,7 @@ def _single(named: Mapping[str, Any], kind: Sequence[str], path: Path) -> str | 
     names = [name for known in kind for name in named if name.lower() == known]
     for other in names[1:]:
         first, second = named[names[0]], named[other]
-        if _is_like(first, second) and not np.array_equal(first, second):
+        if _is_like(first, second) and not _is_same(first, second):
             _check_single([names[0], other], path)
     return next(iter(names), None)
 
@@ -346,6 +363,16 @@ def _is_like(first: Any, second: Any) -> bool:
         if not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0:
             return False
     return len(first) == len(second) > 0 and type(first[0]) is type(second[0])
+
+
+def _is_same(first: Any, second: Any) -> bool:
+    """Return whether two columns are equal, or the second only renames the first, such as files beside ids."""
+    if np.array_equal(first, second):
+        return True
+    if not isinstance(first[0], (str, bytes)):
+        return False
+    names, others = set(first), set(second)
+    return names.isdisjoint(others) and len(set(zip(first, second, strict=True))) == len(names) == len(others)
 
 
 def _check_single(names: Sequence[str], path: Path) -> None:
@@ -516,13 +543,16 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
 
 def _columns_of_tree(file: Any, path: Path) -> _Columns:
     """Read a dataset for each utterance; groups are speakers. Ids are whole paths where they must be."""
+    links: list[bytes] = []
+    file.id.links.visit(links.append)  # unlike `visititems`, which leaves out second names of a dataset
     arrays: dict[str, NDArray[Any]] = {}
-
-    def read(name: str, item: Any) -> None:
+    for name in map(bytes.decode, links):
+        item = file[name]
         if hasattr(item, "shape"):
             arrays[name] = read_dataset(item)
-
-    file.visititems(read)
+    leaves = {name.rpartition("/")[2].lower() for name in arrays}
+    if len(leaves) == 1 < len(arrays) and leaves <= {*VECTORS}:  # an utterance is a group
+        arrays = {name.rpartition("/")[0]: array for name, array in arrays.items()}
     if not arrays or any(array.dtype.kind != "f" for array in arrays.values()):
         return _columns_of(arrays, path)
     utterances = [name.partition("/")[2] for name in arrays]
@@ -588,6 +618,9 @@ def _read_table(path: Path) -> _Columns:
             bad = next(cell for cell in cells if not is_number(cell))
             remedy = "expected lines 'id v1 v2 ...', or a header with a column of ids and columns of values"
             raise DataError(f"{shown(bad.encode())} is no number", file=path, line=line, remedy=remedy) from None
+    if ids and all("." in name and is_number(name) for name in ids):
+        text = f"expected an id first in each line, got numbers: {few(ids)}"
+        raise DataError(text, file=path, remedy="lines 'id v1 v2 ...', or a header with a column of ids")
     return _Columns(ids, None if at_speaker is None else speakers, _stacked(ids, vectors, path))
 
 

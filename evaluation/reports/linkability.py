@@ -12,7 +12,8 @@ of tied ranks.
                            ``extrapolated``
 ``cmc.csv``                ``utterances,place,share``: the target speaker is among the first places of the gallery
 ``ranks.npz``              beaters and ties of each trial (`evaluation.linkage.ranks`)
-``extrapolation.csv``      ``utterances,size,method,linkability,low,high,measured_to,kind``, all ``extrapolated``
+``extrapolation.csv``      ``utterances,size,method,linkability,low,high,measured_to,kind``; kind is ``extrapolated``,
+                           or ``not trusted`` for methods that the back-test speaks against
 ``linkability.png``        and ``.svg``: measured curves, and extrapolated curves on grey ground
 ``extrapolation_L*.png``   and ``.svg``: the estimates of each method
 ``cmc.png``                and ``.svg``
@@ -150,13 +151,10 @@ class Beyond:
         Estimates at the requested sizes.
     curve : Extrapolation
         Estimates from the size of the gallery to the largest requested size, for a plot.
-    backtest : list of Backtest
-        Predictions of each method for the gallery from a part of it; empty if the gallery is too small.
     """
 
     populations: linkage.Extrapolation
     curve: linkage.Extrapolation
-    backtest: list[linkage.Backtest]
 
 
 def measure_linkage(ranks: Mapping[int, linkage.Ranks], settings: Settings | None = None) -> Linkage:
@@ -254,14 +252,14 @@ def extrapolate_linkage(
         }
         sizes = np.union1d(linkage.sizes_beyond(ranks.largest_size, float(wanted[-1])), wanted)
         curve = linkage.extrapolate(ranks, sizes, **common)
-        beyond[number] = Beyond(curve.at(wanted), curve, list(curve.tests))
+        beyond[number] = Beyond(curve.at(wanted), curve)
     return beyond
 
 
 def report_extrapolation(beyond: Mapping[int, Beyond]) -> dict[str, Any]:
     """Return the entry ``extrapolation`` of `linkability.json`, by number of utterances."""
     return {
-        utterances_name(number): part.populations.to_dict() | {"backtest": [asdict(test) for test in part.backtest]}
+        utterances_name(number): part.populations.to_dict() | {"backtest": [asdict(test) for test in part.curve.tests]}
         for number, part in beyond.items()
     }
 
@@ -394,8 +392,9 @@ def write_linkage(
         methods = {method: (said.linkability, said.low, said.high) for method, said in found_of.predictions.items()}
         methods["span"] = (unknown, *found_of.span())
         for method, columns in methods.items():
+            kind = "extrapolated" if found_of.is_trusted or method == "bounds" else "not trusted"
             for size, *values in _points(sizes, *columns):
-                every.append((name, size, method, *values, found_of.measured_to, "extrapolated"))
+                every.append((name, size, method, *values, found_of.measured_to, kind))
         shown = unknown
         if SHOWN in methods and found_of.is_trusted:
             shown = methods[SHOWN][0]

@@ -178,7 +178,7 @@ def count_errors(
     if unit not in UNITS or normaliser not in NORMALISERS:
         raise DataError(f"expected one of {UNITS} and of {tuple(NORMALISERS)}, got {unit!r} and {normaliser!r}")
     if missing == "error":
-        lists.check_same(reference, hypothesis, file=file, what="utterances")
+        lists.check_same(reference, hypothesis, file=file, what="utterances", otherwise=lists.OR_DROP)
     elif missing == "empty":
         lists.check_same(hypothesis, reference, file=file, what="utterances of the hypothesis", allow_extra=True)
     utterances = sorted(name for name in reference if name in hypothesis or missing == "empty")

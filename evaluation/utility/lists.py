@@ -23,6 +23,7 @@ from spkbase.errors import DataError, Problems, few
 from spkbase.files import inner_suffix, is_file, read_id_list, read_text
 
 _TRN = re.compile(r"(?P<words>.*)\((?P<id>[^()\s]*[-_0-9][^()\s]*)\)")
+_ALTERNATIVES = re.compile(r"\{.*\s/\s.*\}")
 _TIMED = (".ctm", ".stm")
 
 
@@ -33,7 +34,8 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
     ----------
     path : path
         UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted. It is a trn, ``words (id)``,
-        where every line ends with its own id, which has a digit, a hyphen or an underscore.
+        where every line ends with its own id, which has a digit, a hyphen or an underscore. A
+        single line is a trn by the extension alone.
 
     Returns
     -------
@@ -44,18 +46,22 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
     ------
     DataError
         With file and line: a repeated utterance, an empty file, not UTF-8. All problems at once. If only some lines
-        end with an id, or the file has words with times (ctm, stm).
+        end with an id, or the file has words with times (ctm, stm), or alternatives.
     """
     if inner_suffix(path) in _TIMED:
         remedy = "write a line 'utterance words' for each utterance"
         raise DataError("holds words with times, which are not read", file=path, remedy=remedy)
-    lines = [line.strip() for line in read_text(path).split("\n") if line.strip()]
+    lines = [line.strip() for line in read_text(path).split("\n") if line.strip() and not line.startswith(";;")]
     endings = [match for match in map(_TRN.fullmatch, lines) if match]
     words = {match["id"]: match["words"].strip() for match in endings}
-    if 2 * len(words) > len(lines):
+    is_trn = len(lines) > 1 or inner_suffix(path) == ".trn"  # a text of one line may end in brackets by chance
+    if is_trn and 2 * len(words) > len(lines):
         if len(words) < len(lines):
             text = f"{len(words)} of {len(lines)} lines end with an id of their own, as in sclite's trn"
             raise DataError(text, file=path, remedy="expected all of them, or none: lines 'utterance words'")
+        if any(map(_ALTERNATIVES.search, words.values())):
+            text = "holds alternatives, { one / other }, which are not read"
+            raise DataError(text, file=path, remedy="choose one of each")
         return words
     return read_id_list(path, "utterance words", n_columns=1, rest=True)
 
@@ -118,9 +124,15 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
 
 
 def check_same(
-    expected: Collection[str], got: Collection[str], *, file: str | Path | None, what: str, allow_extra: bool = False
+    expected: Collection[str],
+    got: Collection[str],
+    *,
+    file: str | Path | None,
+    what: str,
+    allow_extra: bool = False,
+    otherwise: str = "",
 ) -> None:
-    """Compare two sets of ids.
+    """Compare two sets of ids; `otherwise` ends the remedy.
 
     Raises
     ------
@@ -132,7 +144,10 @@ def check_same(
     parts = {f"{len(ids)} {what} {word}": ids for ids, word in ((missing, "missing"), (unknown, "unknown")) if ids}
     if parts:
         text = "; ".join(f"{part}: {named(ids)}" for part, ids in parts.items())
-        raise DataError(text, file=file, remedy=f"expected the same {len(expected)} as in the reference")
+        raise DataError(text, file=file, remedy=f"expected the same {len(expected)} as in the reference{otherwise}")
+
+
+OR_DROP = ", or missing='drop' leaves them out"
 
 
 def named(ids: Collection[str]) -> str:

@@ -57,7 +57,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings, warn_of_copies
 from evaluation.trials import warn_of_alike
 from evaluation.uncertainty import Interval, Resampling
-from evaluation.utility.lists import DEFAULT, check_same, interval_by_speaker, named, speakers_of
+from evaluation.utility.lists import DEFAULT, OR_DROP, check_same, interval_by_speaker, named, speakers_of
 from spkbase.errors import DataError
 from spkbase.rounding import is_constant
 from spkbase.showing import Tabular, one_line
@@ -177,7 +177,7 @@ def confusions(
     if convention not in CONVENTIONS:
         raise DataError(f"expected one of {CONVENTIONS}, got {convention!r}")
     if missing == "error":
-        check_same(truth, predicted, file=file, what="utterances")
+        check_same(truth, predicted, file=file, what="utterances", otherwise=OR_DROP)
     warn_of_alike([*truth.values(), *predicted.values()], "classes", "a class")
     utterances = sorted(utterance for utterance in truth if utterance in predicted)
     if not utterances:
@@ -417,6 +417,9 @@ def attribute_leakage(
         learnt_speakers = dict(zip(training.original.ids.tolist(), training.original.speakers.tolist(), strict=True))
         own, known = set(speakers.values()), _labels_of(training.original, labels, "drop", [])
         known = {name: label for name, label in known.items() if learnt_speakers[name] not in own}
+        if not known:
+            text = "has no labelled speaker who is not tested too"
+            raise DataError(text, file=training.original.source or None, remedy="train on other speakers")
         examples, folds = _without_rare(known, learnt_speakers, []), [list(truth)]
         if strange := set(truth.values()) - set(examples.values()):
             notes.append(f"no training speakers of class {named(strange)}, which is never predicted")
@@ -477,7 +480,7 @@ def _labels_of(
     if unknown := [name for name in ids if name not in found]:
         text = f"{len(unknown)} of {len(ids)} utterances without a label"
         if missing == "error" or not found:
-            remedy = "add their labels, or drop what has none"
+            remedy = "add their labels" + OR_DROP * bool(found)
             raise DataError(f"{text}: {named(unknown)}", file=embeddings.source or None, remedy=remedy)
         notes.append(f"{text} were left out")
     return found

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.calibration import cross_validate_affine
-from evaluation.metrics import Method, sort_scores
+from evaluation.metrics import Method, sort_ratios, sort_scores
 from evaluation.trials import Key, Scores, align, find_speakers
 from evaluation.uncertainty import Interval, Resampling, interval
 from spkbase.errors import DataError, few
@@ -308,6 +308,8 @@ def matrix_of_voices(
         elif calibration == "pav":
             ranked = sort_scores(of_draw[is_same], of_draw[~is_same])
             of_draw = ranked.laplace_blocks.per_score()[np.searchsorted(ranked.thresholds, of_draw)]
+        else:
+            sort_ratios(of_draw[is_same], of_draw[~is_same])  # with its warning
         llrs.append(of_draw)
     llr = np.mean(llrs, axis=0)
     first, second = speakers.models, speakers.segments

@@ -11,6 +11,7 @@ import pytest
 
 from evaluation.embeddings import read_embeddings
 from evaluation.formats import read_scores
+from spkbase import hdf5
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
 from spkbase.files import file_digest
@@ -241,3 +242,19 @@ def test_links_within_a_file_are_followed_and_cycles_end(tmp_path):
             file[name] = h5py.SoftLink(target)
         with pytest.raises(DataError, match="cannot be read as HDF5"):
             read_arrays(path, name)
+
+
+def test_a_file_that_changes_is_checked_again_and_one_that_does_not_only_once(tmp_path, monkeypatch):
+    walked = []
+    monkeypatch.setattr(hdf5, "_check_links", lambda file, check=hdf5._check_links: (walked.append(1), check(file)))
+    path = tmp_path / "e.h5"
+    write_arrays(path, {"x": np.zeros(3)})
+    for _ in range(3):
+        read_arrays(path)
+    assert len(walked) == 1
+    with h5py.File(path, "a") as file:
+        file["other"] = h5py.ExternalLink("secret.h5", "/x")
+    for _ in range(2):
+        with pytest.raises(DataError, match="is a link to another file"):
+            read_arrays(path)
+    assert len(walked) == 3

@@ -166,6 +166,10 @@ def test_methods_that_fail_are_neither_printed_nor_drawn(tmp_path):
     assert failed[2:] == [f"{float(bounds[end]):.4g}" for end in ("low", "high")]
     spans = [row for row in rows_of(tmp_path / "out/extrapolation.csv") if row["method"] == "span"]
     assert [row["low"] == "" for row in spans] == [True, False]
+    kinds = [(row["utterances"], row["method"], row["kind"]) for row in rows_of(tmp_path / "out/extrapolation.csv")]
+    assert {("1", "normal", "not trusted"), ("1", "bounds", "extrapolated"), ("3", "normal", "extrapolated")} <= {
+        *kinds
+    }
     row = next(row for row in rows_of(tmp_path / "out/curve.csv") if row["kind"] == "extrapolated")
     assert (row["linkability"], row["low"], row["high"]) == ("", bounds["low"], bounds["high"])
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import evaluation as ev
+from evaluation.embeddings import write_embeddings
 from evaluation.formats import Choice
 from spkbase.errors import DataError
 from spkver.cli import COMMANDS as SPKVER
@@ -88,6 +89,28 @@ def test_the_remedy_of_an_error_is_an_option_that_helps(command, fault, words):
     assert not re.search(r"(missing|duplicates|in_order)=", message)
     said = passes(*line, *remedy.split())
     assert "Warning: dropped 1" in said.stderr or remedy != "--missing drop"
+
+
+UTILITY = {
+    "wer": "wer --ref {0} --hyp {1} --bootstrap 0",
+    "uar": "uar --ref {0} --predictions {1} --bootstrap 0",
+    "attributes": "attributes --original {v} --labels {1} --bootstrap 0",
+}
+
+
+@pytest.mark.parametrize("command", UTILITY)
+def test_the_remedy_for_missing_utterances_is_an_option_that_helps(command, tmp_path):
+    labels = [f"{speaker} {'mf'[number % 2]}" for number, speaker in enumerate(SPEAKERS)]
+    files = {name: tmp_path / name for name in ("all", "fewer", "v.npz")}
+    files["all"].write_text("\n".join(labels) + "\n")
+    files["fewer"].write_text("\n".join(labels[:-1]) + "\n")
+    vectors = np.random.default_rng(0).normal(size=(len(SPEAKERS), 20))
+    write_embeddings(files["v.npz"], ev.Embeddings(SPEAKERS, SPEAKERS, vectors))
+    line = UTILITY[command].format(files["all"], files["fewer"], v=files["v.npz"]).split()
+    message = refused(*line)
+    assert "--missing drop" in message
+    assert "missing=" not in message
+    assert re.search("dropped 1|1 of 6 utterances without a label", passes(*line, "--missing", "drop").output)
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS.keys() | SPKVER.keys()))

@@ -243,6 +243,7 @@ def test_words_before_their_ids_are_read(tmp_path, reference, recognised):
     [
         ("ref", as_trn(KALDI) + "c-1 some words\n", "3 of 4 lines end with an id of their own, as in sclite's trn"),
         ("ref", as_trn(KALDI) + "again (a-1)\n", "3 of 4 lines end with an id of their own"),
+        ("ref", as_trn(KALDI | {"b-1": "{ so / thus } it is"}), "holds alternatives"),
         ("ref.ctm", "a-1 1 0.00 0.31 the\na-2 1 0.00 0.20 the\n", "holds words with times"),
         ("ref.stm", "a-1 1 a 0.00 0.31 <o> the\n", "holds words with times"),
     ],
@@ -257,11 +258,21 @@ def test_forms_of_transcripts_that_are_not_read_are_refused(tmp_path, name, cont
 
 @pytest.mark.parametrize(
     "lines",
-    ["u1 well (laughter)\nu2 so (cough)\n", "u1 one (2)\nu2 two\nu3 three\n", "u1 1 2 3.5 4 five\nu2 6 7 8 9\n"],
+    [
+        "utt1 hello world (a-1)\n",
+        "u1 well (laughter)\nu2 so (cough)\n",
+        "u1 one (2)\nu2 two\nu3 three\n",
+        "u1 1 2 3.5 4 five\nu2 6 7 8 9\n",
+    ],
 )
 def test_brackets_and_numbers_among_words_are_words(tmp_path, lines):
     write(tmp_path / "text", lines)
     assert list(read_transcripts(tmp_path / "text")) == [line.split()[0] for line in lines.splitlines()]
+
+
+def test_one_line_of_a_trn_is_told_by_its_name(tmp_path):
+    write(tmp_path / "ref.trn", ";; a comment\nhello world (a-1)\n")
+    assert read_transcripts(tmp_path / "ref.trn") == {"a-1": "hello world"}
 
 
 @pytest.mark.parametrize(("command", "options"), [("wer", ("--ref", "--hyp")), ("uar", ("--ref", "--predictions"))])
@@ -269,6 +280,6 @@ def test_a_hypothesis_given_twice_is_told(tmp_path, command, options):
     for name, second in (("ref", "glad"), ("one", "sad"), ("two", "sad"), ("three", "angry")):
         write(tmp_path / name, f"a sad\nb {second}\n")
     given = (command, options[0], tmp_path / "ref", options[1], tmp_path / "three", "--bootstrap", 0, options[1])
-    assert "given twice" not in passes(*given, tmp_path / "two").stderr
+    assert "one file given" not in passes(*given, tmp_path / "two").stderr
     told = passes(*given, tmp_path / "two", options[1], tmp_path / "one").stderr
-    assert "two of three, two, one have the same content: was one file given twice?" in told
+    assert f"{tmp_path / 'one'} holds the same as {tmp_path / 'two'}: was one file given for two systems?" in told

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_lines import passes, refused
+from scipy.spatial import cKDTree
 
 import evaluation as ev
-from evaluation.embeddings import Embeddings, find_copies, rounding, warn_of_enrolled, write_embeddings
+from evaluation.embeddings import Embeddings, copies, find_copies, rounding, warn_of_enrolled, write_embeddings
 
 N_SPEAKERS, EACH = 30, 4
 SPEAKERS = [f"s{number // EACH:02d}" for number in range(N_SPEAKERS * EACH)]
@@ -54,6 +55,17 @@ def test_other_recordings_are_no_copies_however_close(within, offset, n_dimensio
     tolerance = min(rounding(side, speakers) for side in (first, second))
     assert not len(find_copies(first, second, tolerance)[0])
     assert not len(find_copies(first, None, tolerance)[0])
+
+
+def test_vectors_that_differ_where_no_projection_sees_it_are_no_copies():
+    vectors = unit(recordings(0))
+    unseen = np.linalg.svd(copies._project(np.eye(64)).T)[2][-1]
+    tolerance = rounding(vectors, np.array(SPEAKERS, object))
+    assert tolerance < 0.02
+    nearest = cKDTree(copies._project(vectors)).query(copies._project(vectors + 0.1 * unseen))[0]
+    assert nearest.min() < tolerance
+    assert not len(find_copies(vectors + 0.1 * unseen, vectors, tolerance)[0])
+    assert not len(find_copies(np.vstack([vectors, vectors + 0.1 * unseen]), None, tolerance)[0])
 
 
 def test_many_equal_vectors_take_no_longer():

@@ -431,6 +431,25 @@ def test_groups_of_datasets_are_speakers(tmp_path, paths, ids):
     assert found.vectors.tolist() == VECTORS.tolist()
 
 
+def test_a_group_for_each_utterance(tmp_path):
+    arrays = {f"{name}/embedding": row for name, row in zip(IDS, VECTORS, strict=True)}
+    found = read_embeddings(tree(tmp_path / "e.h5", arrays))
+    assert found.ids.tolist() == found.speakers.tolist() == IDS
+    arrays = {f"{speaker}/{name}/x": row for speaker, name, row in zip(SPEAKERS, IDS, VECTORS, strict=True)}
+    found = read_embeddings(tree(tmp_path / "f.h5", arrays))
+    assert dict(zip(found.ids, found.speakers, strict=True)) == dict(zip(IDS, SPEAKERS, strict=True))
+
+
+@pytest.mark.parametrize("link", [lambda file: file["u1"], lambda file: h5py.SoftLink("/u1")], ids=["hard", "soft"])
+def test_a_second_name_of_a_dataset_is_an_utterance(tmp_path, link):
+    path = tree(tmp_path / "e.h5", {"u1": VECTORS[0], "u2": VECTORS[1]})
+    with h5py.File(path, "a") as file:
+        file["u3"] = link(file)
+    found = read_embeddings(path)
+    assert found.ids.tolist() == ["u1", "u2", "u3"]
+    assert found.vectors.tolist() == VECTORS[[0, 1, 0]].tolist()
+
+
 def test_a_group_of_vectors_is_no_speaker(tmp_path):
     arrays = {f"embeddings/{name}": row for name, row in zip(IDS, VECTORS, strict=True)}
     assert read_embeddings(tree(tmp_path / "e.h5", arrays)).speakers.tolist() == IDS
@@ -525,6 +544,7 @@ TWO = {
 def test_two_columns_that_could_be_meant_are_refused(tmp_path, names, extension):
     columns = {"vectors": VECTORS, "ids": np.array(IDS), "speakers": np.array(SPEAKERS)}
     same = {"embedding": VECTORS, "utt": np.array(IDS), "spk_ids": np.array([4, 5, 4])}
+    same |= {"filename": np.array([f"/data/{name}.wav" for name in IDS]), "modelset": np.array(["x", "y", "x"])}
 
     def written(name, content):
         path = tmp_path / f"{name}.{extension}"
@@ -577,3 +597,11 @@ def test_two_columns_of_vectors_in_a_table_are_refused(tmp_path, header, names):
         read_embeddings(tmp_path / "e.csv")
     (tmp_path / "f.csv").write_text("id,a0,a1,a2,b0,b1\nu1,1,2,3,4,5\nu2,2,3,4,5,6\n")
     assert read_embeddings(tmp_path / "f.csv").vectors.tolist() == [[1, 2, 3], [2, 3, 4]]
+
+
+@pytest.mark.parametrize("separator", [" ", ",", "\t"])
+def test_lines_without_ids_are_refused(tmp_path, separator):
+    path = tmp_path / "e.txt"
+    path.write_text("".join(separator.join(map(str, row.tolist())) + "\n" for row in VECTORS + 0.25))
+    with pytest.raises(DataError, match="expected an id first in each line, got numbers"):
+        read_embeddings(path)

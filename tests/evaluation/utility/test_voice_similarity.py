@@ -253,3 +253,11 @@ def test_bad_input_of_the_command(three, arguments, text):
     lines = (three / "aa.txt").read_text().splitlines()
     (three / "nan.txt").write_text("\n".join([*lines[:-1], lines[-1].rsplit(" ", 1)[0] + " nan"]) + "\n")
     assert text in refused("similarity", *arguments)
+
+
+@pytest.mark.parametrize(("change", "told"), [(np.exp, True), (lambda values: values, False)])
+def test_scores_that_are_no_ratios_are_told_in_python(caplog, change, told):
+    scores, key, owners = voices(2.0)
+    ratios = change((scores.values - 2) / 0.3)
+    matrix_of_voices(replace(scores, values=ratios), key, calibration="none", segment_speakers=owners)
+    assert ("so they are no log-likelihood ratios" in caplog.text) == told
