@@ -314,6 +314,19 @@ def test_default_attackers_that_were_left_out_by_hand_are_a_reason() -> None:
     assert told.endswith(f"because 2 of the {len(usual)} default attackers were not run ({', '.join(left)}).")
 
 
+def test_the_attacker_by_properties_left_out_alone_is_no_reason() -> None:
+    config = replace(CONFIG, attackers=tuple(name for name in default_attackers() if name != "properties"))
+    assert "default attackers" not in alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)
+
+
+def test_properties_of_files_do_not_hide_that_attackers_of_voices_are_weak() -> None:
+    table = rows((*VOICES, "properties"), 0.005, o=0.2, i=0.3, l=0.3, s=0.3)
+    for row in table:
+        if (row["attacker"], row["scenario"]) == ("properties", "original"):
+            row["eer"] = row["eer"] | {"rocch": 0.01}
+    assert "weak on original speech (x_test: 20.0 %)" in alarm(table, sets())
+
+
 def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None:
     entry, name = "onnx:net.onnx", "onnx-net"
     assert attacker_name(entry) == name
