@@ -320,11 +320,13 @@ def test_the_attacker_by_properties_left_out_alone_is_no_reason() -> None:
 
 
 def test_properties_of_files_do_not_hide_that_attackers_of_voices_are_weak() -> None:
-    table = rows((*VOICES, "properties"), 0.005, o=0.2, i=0.3, l=0.3, s=0.3)
+    table = rows(("a", "b", "properties"), 0.005, o=0.2, i=0.3, l=0.3, s=0.3)
     for row in table:
         if (row["attacker"], row["scenario"]) == ("properties", "original"):
             row["eer"] = row["eer"] | {"rocch": 0.01}
     assert "weak on original speech (x_test: 20.0 %)" in alarm(table, sets())
+    strength = next(checks.attacker_strength(evaluated(table, sets(), CONFIG)))
+    assert (strength.level, "(a) has an EER of 20.0 %" in strength.text) == ("warning", True)
 
 
 def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None:
