@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-
 from evaluation.metrics import reversal_at
 from evaluation.reports import Condition, Outcome, main_outcomes
 from evaluation.trials import INVERTING, SCENARIOS
