@@ -257,7 +257,7 @@ def test_short_recordings_are_a_reason_with_both_lengths(
     assert bool(findings) == is_short
     run = evaluated(rows(VOICES, 0.005, **GOOD), sets(), CONFIG, heard={"short_recordings": findings})
     told = "".join(finding.text for finding in checks.overestimated(run))
-    assert ("because recordings are short (x_test: test recordings hold" in told) == is_short
+    assert ("because recordings are short (x_test: half of the test recordings hold less than" in told) == is_short
     if is_short:
         lengths = [float(number) for number in re.findall(r"(\d+\.\d) s", told)]
         assert lengths == pytest.approx([test, enrolled * utterances], abs=0.3)
