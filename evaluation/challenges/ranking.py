@@ -23,14 +23,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any, Literal
 
+from evaluation.reports import percent
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
 Assignment = Literal["reached", "highest"]
+
+_percent = partial(percent, decimals=2)
 
 LOWER_IS_BETTER: Mapping[str, bool] = {"wer": True, "cer": True, "uar": False, "f0": False}
 _TITLES = {"wer": "WER", "cer": "CER", "uar": "UAR", "f0": "F0 correlation", "eer": "EER"}
@@ -329,7 +333,3 @@ def _entry(
         reason += ", distinguished from all others" if known else "; without intervals ties are not known"
     reason += f". In doubt: {doubt}" if doubt else ""
     return Entry(system.name, place, best, worst, mine, tuple(ties), reason)
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.2f} %"

@@ -20,7 +20,7 @@ from evaluation.challenges.ranking import LOWER_IS_BETTER, ComparedSystem
 from evaluation.challenges.team_scores import read_results, recompute_averages
 from evaluation.metrics import reversal_at
 from evaluation.plots import TradeOff, plot_privacy_utility
-from evaluation.reports import Condition, interval_from, one_error, stated_minima, summarise
+from evaluation.reports import Results, summarise, typed_results
 from evaluation.trials import SCENARIO_ORDER
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError, few
@@ -119,8 +119,7 @@ def read_figures(path: str | Path) -> tuple[ChallengeFigure, ...]:
     """
     path = _file(path)
     if path.suffix.lower() == ".json":
-        with one_error(path):
-            return figures_of_results(_load_results(path))
+        return figures_of_results(_load_results(path))
     return () if _is_of_2022(path) else figures_of_rank_file(read_rank_file(path))
 
 
@@ -142,43 +141,33 @@ def figures_of_rank_file(sections: Sequence[Section]) -> tuple[ChallengeFigure, 
     return tuple(figures)
 
 
-def figures_of_results(
-    results: Mapping[str, Any], utilities: Sequence[str] = ("wer", "uar")
-) -> tuple[ChallengeFigure, ...]:
+def figures_of_results(results: Results, utilities: Sequence[str] = ("wer", "uar")) -> tuple[ChallengeFigure, ...]:
     """Return the EER of each condition, of the attacker that is named or else the strongest, and the utilities.
 
     The attacker and the reading that the results name for a challenge; where they name none, the strongest attacker by
     the ROC convex hull, with the interval of the minimum over attackers.
     """
-    protocol = results.get("protocol") or {}
-    reading = protocol.get("reading", "rocch")
-    conditions = [Condition.from_dict(row) for row in results["conditions"]]
-    attacker, counts = protocol.get("attacker"), Counter(row.identity[:3] for row in conditions)
-    by_sex = {row.dataset for row in conditions if row.gender != "all"}
-    named = [row for row in conditions if attacker in (None, row.attacker)]
+    named = results.protocol.attacker
+    counts = Counter(row.identity[:3] for row in results.conditions)
+    by_sex = {row.dataset for row in results.conditions if row.gender != "all"}
+    if named:
+        outcomes = summarise([row for row in results.conditions if row.attacker == named])
+    else:
+        outcomes = results.by_conditions()
     figures = []
-    for one in summarise(named, None if protocol else stated_minima(results)):
-        value = one.condition.metric(f"eer.{reading}") if protocol else one.rate
+    for one in outcomes:
+        value = one.condition.metric(f"eer.{results.protocol.reading or 'rocch'}") if named else one.rate
         if not value.known:
             continue
         # without lists by sex there was one across them, which rank files call so
         place = *split_of(one.dataset), one.gender if one.dataset in by_sex else "mixed", one.scenario
         crossing = one.condition.metric("eer.interpolated").value
         figures.append(ChallengeFigure("EER", *place, value, crossing, one.n_target, counts[one.identity]))
-
-    def walk(measure: str, block: Mapping[str, Any], dataset: str, condition: str) -> None:
-        """Take rates by set and kind of speech, or one alone, of anonymised speech."""
-        if "value" not in block:
-            for name, inner in block.items():
-                kind = name in _KINDS.values()
-                if isinstance(inner, Mapping):
-                    walk(measure, inner, dataset if kind else name, name if kind else condition)
-        elif block["value"] is not None:
-            place = measure.upper(), *split_of(dataset), "", condition
-            figures.append(ChallengeFigure(*place, interval_from(block)))
-
     for measure in utilities:
-        walk(measure, (results.get("utility") or {}).get(measure) or {}, "", "anonymised")
+        known = [figure for figure in results.utility if figure.measure == measure and figure.rate.value.known]
+        for figure in known:
+            dataset, split = split_of(figure.dataset)
+            figures.append(ChallengeFigure(measure.upper(), dataset, split, "", figure.kind, figure.rate.value))
     return tuple(figures)
 
 
@@ -191,11 +180,11 @@ def _is_of_2022(path: Path) -> bool:
     return path.name.startswith(("RESULTS_summary", "results.")) and path.suffix.lower() != ".json"
 
 
-def _load_results(path: Path) -> dict[str, Any]:
-    results = load_json(path)
-    if not isinstance(results, dict) or not isinstance(results.get("conditions"), list):
+def _load_results(path: Path) -> Results:
+    content = load_json(path)
+    if not isinstance(content, dict) or not isinstance(content.get("conditions"), list):
         raise DataError("expected results with 'conditions'", file=path, remedy="give a results.json of the recipe")
-    return results
+    return typed_results(content, file=path)
 
 
 # ---- one EER and one of each utility
@@ -234,14 +223,13 @@ def read_system(
     if _is_of_2022(path):
         return _from_2022(path, name or _name(path), split)
     weights: Mapping[str, float] = {}
-    protocols: Sequence[Mapping[str, Any] | None]
+    protocols: Sequence[Mapping[str, Any]]
     figures: Sequence[ChallengeFigure]
     if is_ours := path.suffix.lower() == ".json":
-        with one_error(path):
-            results = _load_results(path)
-            figures, protocols = figures_of_results(results, tuple(LOWER_IS_BETTER)), [results.get("protocol")]
-            weights = ((results.get("config") or {}).get("challenge") or {}).get("weights") or {}
-            name = name or (results.get("anonymiser") or {}).get("name") or ""
+        results = _load_results(path)
+        figures, protocols = figures_of_results(results, tuple(LOWER_IS_BETTER)), [results.protocol.to_dict()]
+        weights = results.settings.challenge.weights
+        name = name or (results.anonymiser.name if results.anonymiser else "")
     else:
         sections = read_rank_file(path)
         figures, protocols = figures_of_rank_file(sections), records(sections, PROTOCOL)
@@ -355,24 +343,13 @@ def figure_rows(systems: Mapping[str, Sequence[ChallengeFigure]]) -> list[dict[s
     places = dict.fromkeys(figure.place for figures in systems.values() for figure in figures)
     by_place = {name: {figure.place: figure.value for figure in figures} for name, figures in systems.items()}
     names = ("measure", "set", "split", "speakers", "condition")
-    return [
-        dict(zip(names, place, strict=True)) | {name: percent(of.get(place)) for name, of in by_place.items()}
-        for place in places
-    ]
-
-
-def percent(value: Interval | None, decimals: int = 3) -> str:
-    """Return a rate in per cent with its interval in brackets, a hyphen where there is none.
-
-    Examples
-    --------
-    >>> percent(Interval(0.25, 0.2, 0.3), 1), percent(None)
-    ('25.0 [20.0, 30.0]', '-')
-    """
-    if value is None or not value.known:
-        return "-"
-    ends = f" [{100 * value.low:.{decimals}f}, {100 * value.high:.{decimals}f}]" if value.has_interval else ""
-    return f"{100 * value.value:.{decimals}f}{ends}"
+    rows = []
+    for place in places:
+        row = dict(zip(names, place, strict=True))
+        for name, values in by_place.items():
+            row[name] = values.get(place, Interval()).in_percent.text(".3f")
+        rows.append(row)
+    return rows
 
 
 def system_rows(systems: Sequence[ComparedSystem], decimals: int = 2) -> list[dict[str, str]]:
@@ -386,9 +363,10 @@ def system_rows(systems: Sequence[ComparedSystem], decimals: int = 2) -> list[di
     [{'system': 'B2', 'EER [%]': '4.70 [3.50, 6.20]', 'EER of': 'not stated', 'WER [%]': '9.96'}]
     """
     known = [name for name in _TITLES if any(name in system.utilities for system in systems)]
+    form = f".{decimals}f"
     return [
-        {"system": system.name, "EER [%]": percent(system.eer, decimals), "EER of": system.attacker}
-        | {f"{name.upper()} [%]": percent(system.utilities.get(name), decimals) for name in known}
+        {"system": system.name, "EER [%]": system.eer.in_percent.text(form), "EER of": system.attacker}
+        | {f"{name.upper()} [%]": system.utilities.get(name, Interval()).in_percent.text(form) for name in known}
         for system in systems
     ]
 

@@ -76,7 +76,7 @@ def page(results: tuple[Path, ...], output: Path | None, title: str, pseudonyms:
         with errors_of(results[0]):
             write_page(found[0], output, folder=results[0].parent, title=title, pseudonyms=pseudonyms)
     else:
-        sources = [(raw, path.parent) for raw, path in zip(found, results, strict=True)]
+        sources = [(one, path.parent) for one, path in zip(found, results, strict=True)]
         write_comparison(sources, output, title=title)
     click.echo(f"wrote {output}")
 

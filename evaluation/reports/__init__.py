@@ -1,6 +1,22 @@
 """Reports: the files of a linkability evaluation; and the results of a privacy evaluation, ``results.json`` (format in
 `results`), as tables and as an HTML page."""
 
+from evaluation.reports.about import (
+    Anonymiser,
+    AttackersRun,
+    Average,
+    ChosenBackend,
+    Estimation,
+    Failure,
+    Finding,
+    FusionWeights,
+    LastRun,
+    Protocol,
+    Seeds,
+    UtilityFigure,
+    UtilityRate,
+    Voices,
+)
 from evaluation.reports.comparison import rate_difference, samples_of
 from evaluation.reports.linkability import (
     ALL,
@@ -26,17 +42,17 @@ from evaluation.reports.results import (
     Linkability,
     Minima,
     Outcome,
-    Row,
-    interval_from,
+    Results,
+    in_order,
     main_outcomes,
-    number,
     one_error,
     parse_results,
     read_results,
-    stated_minima,
     strongest,
     summarise,
+    typed_results,
 )
+from evaluation.reports.rows import Row, interval_from, number
 from evaluation.reports.tables import (
     CSV,
     columns_of,
@@ -44,6 +60,7 @@ from evaluation.reports.tables import (
     format_markdown,
     format_outcomes,
     latex_table,
+    percent,
     table_rows,
 )
 from evaluation.reports.verdict import headlines, overall

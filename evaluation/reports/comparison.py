@@ -12,7 +12,7 @@ import numpy as np
 from evaluation.formats import read_key, read_scores
 from evaluation.metrics import SortedScores, eer
 from evaluation.reports.pictures import short
-from evaluation.reports.results import GENDERS, Condition, Results, parse_results, strongest
+from evaluation.reports.results import GENDERS, Condition, Results, in_order, strongest, summarise
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling, Sample, holm, paired_differences, sample_from
 from spkbase.errors import DataError, few
@@ -51,10 +51,12 @@ def in_common(systems: Mapping[str, Results]) -> tuple[dict[str, Results], list[
             raise DataError(text, remedy="evaluate all anonymisers with the same setting 'attackers'")
     found, notes = dict[str, Results](), []
     for name, results in systems.items():
-        is_kept = [row.attacker in common[row.identity[:3]] for row in results.conditions]
-        left = [row for row, kept in zip(results.conditions, is_kept, strict=True) if not kept]
-        rows = [row for row, kept in zip(results.raw["conditions"], is_kept, strict=True) if kept]
-        found[name] = parse_results({**results.raw, "conditions": rows, "summary": []})
+        shared: list[Condition] = []
+        left: list[Condition] = []
+        for row in results.conditions:
+            side = shared if row.attacker in common[row.identity[:3]] else left
+            side.append(row)
+        found[name] = replace(results, conditions=tuple(shared), outcomes=in_order(summarise(shared)))
         if left:
             best = strongest([row for row in left if row.scenario != "original"] or left)
             names = few(dict.fromkeys(row.attacker for row in left))
@@ -87,10 +89,10 @@ def paired_rates(
         P-values of these first differences are corrected for their number by `holm`, those of all others for theirs.
     """
     (base, first), *others = systems.items()
-    config = first.raw.get("config") or {}
-    settings = config.get("evaluation") or {}
-    count = min(settings.get("resamples", _RESAMPLES), _RESAMPLES)
-    resampling = Resampling(count, config.get("seed") or 0, settings.get("level", 0.95))
+    settings = first.settings
+    asked = settings.evaluation.resamples
+    count = _RESAMPLES if asked is None else min(asked, _RESAMPLES)
+    resampling = Resampling(count, settings.seed, settings.evaluation.level or 0.95)
     found = []
     for (dataset, gender), (name, results) in product(first.main_lists(), others):
         strongest = [{one.scenario: one for one in both.outcomes_of(dataset, gender)} for both in (first, results)]
@@ -176,9 +178,9 @@ def unlike_in(systems: Mapping[str, Results]) -> list[str]:
                 found.setdefault(f"Scenarios of {dataset}", {})[name] = ", ".join(results.scenarios(dataset))
                 found.setdefault(f"Trials of {dataset}", {})[name] = _sizes(results, dataset)
     for name, results in systems.items():
-        draws = (results.raw.get("anonymiser") or {}).get("training_draws")
+        draws = results.anonymiser.training_draws if results.anonymiser else None
         found.setdefault("Anonymised versions of the training speech", {})[name] = "" if draws is None else f"{draws}"
-        found.setdefault("Simulated speech", {})[name] = "yes" if results.raw.get("simulated") else "no"
+        found.setdefault("Simulated speech", {})[name] = "yes" if results.simulated else "no"
     known = {what: {name: value for name, value in values.items() if value} for what, values in found.items()}
     return [
         f"{what}: {'; '.join(f'{name} {value}' for name, value in values.items())}."

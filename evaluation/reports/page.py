@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,19 +19,11 @@ from typing import Any
 from evaluation.metrics import SCALE, ceiling_note, meaning_of
 from evaluation.plots import TradeOff, plot_privacy_utility
 from evaluation.reports import pictures
+from evaluation.reports.about import Average, Voices
 from evaluation.reports.comparison import in_common, name_list, paired_rates, unlike_in
-from evaluation.reports.results import (
-    GENDERS,
-    Condition,
-    EnrolledSpeaker,
-    Outcome,
-    Results,
-    interval_from,
-    number,
-    one_error,
-    parse_results,
-)
-from evaluation.reports.tables import FIGURES, MISSING, table_rows
+from evaluation.reports.results import GENDERS, Condition, EnrolledSpeaker, Outcome, Results, one_error
+from evaluation.reports.rows import Row, number
+from evaluation.reports.tables import FIGURES, MISSING, percent, table_rows
 from evaluation.reports.verdict import TARGETS, advice, badge, headlines, objections, overall, word_of
 from evaluation.trials import REVERSAL, SCENARIO_ORDER
 from evaluation.uncertainty import Interval
@@ -61,14 +54,14 @@ _BREAK = re.compile(r"(?<=\d) (?=(%|points?\b|bit\b))")
 
 
 def write_page(
-    results: Mapping[str, Any], path: str | Path, *, folder: str | Path, title: str = "", pseudonyms: bool = False
+    results: Results, path: str | Path, *, folder: str | Path, title: str = "", pseudonyms: bool = False
 ) -> None:
     """Write the page of a privacy evaluation; the same input gives the same bytes.
 
     Parameters
     ----------
-    results : mapping
-        Contents of ``results.json``; see `evaluation.reports.parse_results`.
+    results : Results
+        See `evaluation.reports.read_results`.
     path : path
         The HTML file.
     folder : path
@@ -91,7 +84,7 @@ def write_page(
 
 
 def render_page(
-    results: Mapping[str, Any],
+    results: Results,
     *,
     folder: str | Path,
     base: str | None = None,
@@ -100,32 +93,36 @@ def render_page(
 ) -> str:
     """Return the page as text; see `write_page`. `base` leads from the page to the folder, for links to scores."""
     with one_error():
-        parsed = parse_results(with_pseudonyms(results) if pseudonyms else results)
-        values = _values(parsed, Path(folder), base) | {"title": title, "pseudonyms": pseudonyms}
+        shown = with_pseudonyms(results) if pseudonyms else results
+        values = _values(shown, Path(folder), base) | {"title": title, "pseudonyms": pseudonyms}
         return _render("page.html.j2", values)
 
 
-def with_pseudonyms(results: Mapping[str, Any]) -> dict[str, Any]:
+def with_pseudonyms(results: Results) -> Results:
     """Replace speakers by S01, S02, ..., the enrolled first, by their names, also within texts and utterances."""
-    names = {row["speaker"] for one in results["conditions"] for row in one.get("speakers") or ()}
-    names |= set(background := [name for name in results.get("training_speakers") or () if name not in names])
-    codes = {name: f"S{place:02}" for place, name in enumerate([*sorted(names - {*background}), *background], 1)}
-    longest_first = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"\b\B"
+    names = {speaker.speaker for condition in results.conditions for speaker in condition.speakers}
+    background = [name for name in results.training_speakers if name not in names]
+    ordered = list(dict.fromkeys([*sorted(names), *background]))
+    codes = {name: f"S{place:02}" for place, name in enumerate(ordered, 1)}
+    longest_first = "|".join(map(re.escape, sorted(ordered, key=len, reverse=True))) or r"\b\B"
     name = re.compile(rf"(?<![^\W_])(?:{longest_first})(?![^\W_])")
 
-    def replaced(value: Any, key: str) -> Any:
+    def renamed(value: Any, key: str) -> Any:
+        if isinstance(value, str):
+            return name.sub(lambda match: codes[match[0]], value) if key in _NAMING else value
+        if isinstance(value, list | tuple):
+            return type(value)(renamed(part, key) for part in value)
         if isinstance(value, Mapping):
-            return {inner: replaced(part, key if key == "notes" else inner) for inner, part in value.items()}
-        if isinstance(value, list):
-            return [replaced(part, key) for part in value]
-        return name.sub(lambda found: codes[found[0]], value) if key in _NAMING and isinstance(value, str) else value
+            return {inner: renamed(part, key if key == "notes" else inner) for inner, part in value.items()}
+        if isinstance(value, Row):
+            return replace(value, **renamed(vars(value), ""))  # type: ignore[type-var]
+        return value
 
-    return {key: replaced(value, key) for key, value in results.items()}
+    changed: Results = renamed(results, "")
+    return changed
 
 
-def write_comparison(
-    sources: Sequence[tuple[Mapping[str, Any], str | Path]], path: str | Path, *, title: str = ""
-) -> None:
+def write_comparison(sources: Sequence[tuple[Results, str | Path]], path: str | Path, *, title: str = "") -> None:
     """Write one page for several privacy evaluations; see `render_comparison`.
 
     Raises
@@ -136,19 +133,19 @@ def write_comparison(
     write_text(path, render_comparison(sources, title=title))
 
 
-def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]], *, title: str = "") -> str:
+def render_comparison(sources: Sequence[tuple[Results, str | Path]], *, title: str = "") -> str:
     """Return a page that shows anonymisers side by side, as text; the same input gives the same bytes.
 
     Parameters
     ----------
-    sources : sequence of (mapping, path)
-        Contents of ``results.json``, and the folder to which their paths are relative. Equal names are numbered.
+    sources : sequence of (Results, path)
+        Results, and the folder to which their paths are relative. Equal names are numbered.
     title : str, optional
         Heading of the page.
     """
     if len(sources) < 2:
         raise DataError(f"expected results of at least 2 anonymisers to compare, got {len(sources)}")
-    parsed = [parse_results(raw) for raw, _ in sources]
+    parsed = [results for results, _ in sources]
     names = [results.name or "no anonymiser" for results in parsed]
     names = [
         name if names.count(name) == 1 else f"{name} ({names[: position + 1].count(name)})"
@@ -182,25 +179,6 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]], *
         return _render("comparison.html.j2", values)
 
 
-def utility_values(results: Results) -> list[tuple[str, tuple[str, ...], Interval]]:
-    """Return measure, nested names and value for each value of utility, in the order of the results.
-
-    The names are the data set, ``original`` or the anonymised speech, and the sex.
-    """
-
-    def walk(block: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Interval]]:
-        if not isinstance(block, Mapping):
-            yield place, Interval(number(block))
-        elif "value" in block:
-            yield place, interval_from(block)
-        else:
-            for name, inner in block.items():
-                yield from walk(inner, (*place, name))
-
-    utility = results.raw.get("utility") or {}
-    return [(measure, place, value) for measure, block in utility.items() for place, value in walk(block, ())]
-
-
 def decimal(value: Any, decimals: int = 2) -> str:
     """Format a number with decimals; infinity as a sign, NaN as n/a."""
     value = number(value)
@@ -209,18 +187,6 @@ def decimal(value: Any, decimals: int = 2) -> str:
     if math.isinf(value):
         return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
     return f"{value:z.{decimals}f}".replace("-", "\N{MINUS SIGN}")
-
-
-def percent(share: Any, decimals: int = 1) -> str:
-    """Format a share in percent.
-
-    Examples
-    --------
-    >>> percent(0.1234), percent(float("nan"))
-    ('12.3\\xa0%', 'n/a')
-    """
-    share = number(share)
-    return f"{100 * share:z.{decimals}f}{SPACE}%" if math.isfinite(share) else decimal(share)
 
 
 def count_of(value: Any) -> str:
@@ -301,11 +267,10 @@ def counts_of(row: Condition | Outcome, words: Mapping[str, str]) -> list[str]:
 
 def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
     """Return the values that the template of a page shows."""
-    config = results.raw.get("config") or {}
-    level = number((config.get("evaluation") or {}).get("level"))
-    averages: dict[str, dict[str, Any]] = {}
-    for row in results.raw.get("averages") or ():
-        averages.setdefault(" ".join(filter(None, (row["dataset"], row["split"]))), {})[row["scenario"]] = row
+    level = number(results.settings.evaluation.level)
+    averages: dict[str, dict[str, Average]] = {}
+    for row in results.averages:
+        averages.setdefault(" ".join(filter(None, (row.dataset, row.split))), {})[row.scenario] = row
     curves, speakers, worst_cases = [], [], []
     for count, trials in enumerate(results.main_lists(), 1):
         where, outcomes = name_list(*trials), results.outcomes_of(*trials)
@@ -321,18 +286,15 @@ def _values(results: Results, folder: Path, base: str | None) -> dict[str, Any]:
         ranked = [one for one in outcomes if one.condition.worst_case or one.condition.cmc]
         if ranked:
             worst_cases.append((where, ranked, pictures.match_pictures(ranked, where, f"cmc-{count}")))
-    utility = utility_values(results)
     return {
         "results": results,
-        "config": config,
         "averages": averages,
         "curves": curves,
         "several_draws": any(len(outcome.draws) > 1 for outcome in results.outcomes),
         "speakers": speakers,
         "worst": worst_cases,
         "voices": _voices(results),
-        "utility": utility,
-        "utility_pictures": list(_utility_pictures(results, utility)),
+        "utility_pictures": list(_utility_pictures(results)),
         "figures": table_rows(FIGURES, results.outcomes),
         "base": base,
     }
@@ -344,31 +306,30 @@ def _exposure(speaker: EnrolledSpeaker) -> tuple[float, float, str]:
     return 1.0 if math.isnan(value) else -value, 1.0 if math.isnan(eer) else eer, speaker.speaker
 
 
-def _voices(results: Results) -> list[tuple[str, list[Any], list[pictures.Picture]]]:
+def _voices(results: Results) -> list[tuple[str, list[Voices], list[pictures.Picture]]]:
     """Return each data set, its entries on voice similarity, and pictures of the first entry of each sex."""
-    known = [entry for entry in results.raw.get("similarity") or () if interval_from(entry.get("deid")).known]
+    known = [entry for entry in results.similarity if entry.deid is not None and entry.deid.known]
     found = []
     for count, dataset in enumerate(results.datasets(), 1):
-        entries = [entry for entry in known if entry["dataset"] == dataset]
+        entries = [entry for entry in known if entry.dataset == dataset]
         matrices: list[pictures.Picture] = []
         for other, gender in enumerate(results.main_genders(dataset), 1):
-            for entry in [entry for entry in entries if entry["gender"] == gender][:1]:
+            for entry in [entry for entry in entries if entry.gender == gender][:1]:
                 matrices += pictures.similarity_pictures(entry, name_list(dataset, gender), f"voices-{count}-{other}")
         if entries:
             found.append((dataset, entries, matrices))
     return found
 
 
-def _utility_pictures(
-    results: Results, values: Sequence[tuple[str, tuple[str, ...], Interval]]
-) -> Iterator[pictures.Picture]:
+def _utility_pictures(results: Results) -> Iterator[pictures.Picture]:
     """Draw each value over all speakers against the EER of its data set or else of the worst data set."""
     worst = {headline.worst.dataset: headline for headline in reversed(headlines(results))}
     for measure in ("wer", "uar"):
         points = []
-        for other, place, value in values:
-            names = [name for name in place if name != "all"]
-            if other != measure or not value.known or not worst or any(name in GENDERS for name in names):
+        for figure in results.utility:
+            value = figure.rate.value
+            names = [name for name in figure.names if name != "all"]
+            if figure.measure != measure or not value.known or not worst or any(name in GENDERS for name in names):
                 continue
             headline = next((worst[name] for name in names if name in worst), [*worst.values()][-1])
             original = "original" in names and headline.anonymised
@@ -420,13 +381,13 @@ def _environment() -> Any:
         lstrip_blocks=True,
         extensions=["jinja2.ext.do"],
     )
-    shown: tuple[Any, ...] = (decimal, percent, decimal_ends, ends, seconds, unbroken, headlines, badge, overall)
+    shown: tuple[Any, ...] = (decimal, decimal_ends, ends, seconds, unbroken, headlines, badge, overall)
     shown += (level_class, on_ruler, supported, pictures.short, objections, advice)
     filters: dict[str, Any] = {function.__name__: function for function in shown}
     environment.filters |= filters | {
         "count": count_of,
+        "percent": lambda share, decimals=1: unbroken(percent(number(share), decimals)),
         "counts": counts_of,
-        "interval": interval_from,
         "leaves": lambda block: list(_leaves(block)),
         "level": lambda eer: level_class(word_of(eer)[1]),
         "p_value": lambda value: "<\u00a00.001" if value < 0.001 else decimal(value, 3),

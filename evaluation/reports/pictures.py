@@ -16,7 +16,8 @@ from evaluation import plots
 from evaluation.formats import read_split
 from evaluation.linkage import Curve
 from evaluation.metrics import eer, sort_scores
-from evaluation.reports.results import Condition, EnrolledSpeaker, Outcome, number
+from evaluation.reports.about import Voices
+from evaluation.reports.results import Condition, EnrolledSpeaker, Outcome
 from spkbase.errors import DataError
 
 COLOURS = {
@@ -172,16 +173,13 @@ def match_pictures(outcomes: Sequence[Outcome], where: str, name: str) -> list[P
     return [picture("cmc", plots.plot_cmc, curves, title=title, name=name)] if curves else []
 
 
-def similarity_pictures(entry: Mapping[str, Any], where: str, name: str) -> list[Picture]:
-    """Draw the voice similarity matrices of an entry of the results; draw nothing if it has none."""
-    matrices = {kind: entry["matrices"][kind] for kind in plots.VOICES if (entry.get("matrices") or {}).get(kind)}
-    if not matrices:
+def similarity_pictures(voices: Voices, where: str, name: str) -> list[Picture]:
+    """Draw the voice similarity matrices of the results; draw nothing if there are none."""
+    stated = voices.matrices or {}
+    cells = {kind: np.array(stated[kind].values) for kind in plots.VOICES if kind in stated}
+    if not cells:
         return []
-    cells = {
-        kind: np.array([[number(value) for value in row] for row in matrix["values"]])
-        for kind, matrix in matrices.items()
-    }
-    names = next(iter(matrices.values()))["speakers"]
+    names = next(iter(stated.values())).speakers
     title = f"Voice similarity: {where}"
     return [picture("similarity", plots.plot_similarity, cells, names, title=title, name=name)]
 

@@ -8,15 +8,34 @@ the least privacy. The fields of a row are its keys in JSON.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import UnionType
-from typing import Any, Self, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
+from evaluation.linkage import Curve
 from evaluation.metrics import WorstCase
+from evaluation.reports.about import (
+    CHECK_LEVELS,
+    Anonymiser,
+    AttackersRun,
+    Average,
+    ChosenBackend,
+    Estimation,
+    Failure,
+    Finding,
+    FusionWeights,
+    LastRun,
+    Protocol,
+    RunSettings,
+    Seeds,
+    UtilityFigure,
+    Voices,
+    utility_from,
+    utility_to_dict,
+)
+from evaluation.reports.rows import FLAT, NOT_IN_JSON, Row, number
 from evaluation.trials import LEVELS, ONE_MODEL, SCENARIO_ORDER
 from evaluation.uncertainty import Interval, Minimum, maximum_of, minimum_of
 from spkbase.errors import DataError, Problems
@@ -35,51 +54,11 @@ Minima = Mapping[Identity, Mapping[str, Minimum | None]]
 """The smallest error rates of a scenario (or `OVER_SCENARIOS`): over all attackers (``minimum``), over the attackers of
 a level of knowledge (its name), and over attackers that do not use the words spoken (``without_content``)."""
 
+Listed = TypeVar("Listed", "Condition", "Outcome")
+
 _ORDER = (*GENDERS, *SCENARIO_ORDER)
 _SEXES = {"f": " (women)", "m": " (men)"}
 _NAMES = ("dataset", "gender", "scenario", "attacker")
-_FLAT: Any = {"json": "flat"}  # the entries of a mapping, or the ends of an interval, stand among those of the row
-_NOT_IN_JSON: Any = {"json": "left out"}
-
-
-def number(value: Any) -> float:
-    """Return a number from JSON, where NaN is null and infinite numbers are texts.
-
-    Examples
-    --------
-    >>> number(1), number("-inf"), number(None)
-    (1, -inf, nan)
-    """
-    return math.nan if value is None else value if isinstance(value, int) else float(value)
-
-
-def interval_from(stated: Mapping[str, Any] | None) -> Interval:
-    """Return ``value`` with ``low`` and ``high``, or with the pair ``interval``."""
-    stated = stated or {}
-    low, high = stated.get("interval") or (stated.get("low"), stated.get("high"))
-    return Interval(number(stated.get("value")), number(low), number(high))
-
-
-class Row:
-    """Base class of rows, dataclasses whose fields are their keys in JSON."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the row as it stands in ``results.json``."""
-        entry: dict[str, Any] = {}
-        for part in fields(self):  # type: ignore[arg-type]
-            value, form = getattr(self, part.name), part.metadata.get("json")
-            if form == "flat":
-                is_interval = isinstance(value, Interval)
-                entry |= {part.name: value.value, "low": value.low, "high": value.high} if is_interval else value
-            elif form is None:
-                entry[part.name] = _plain(value)
-        return entry
-
-    @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> Self:
-        """Return the row of an entry of ``results.json``; fields may be missing or null."""
-        found: Self = _typed(entry, cls)
-        return found
 
 
 @dataclass(frozen=True)
@@ -102,6 +81,13 @@ class Linkability(Row):
     high: tuple[float, ...] = ()
     chance: tuple[float, ...] = ()
     top: dict[str, tuple[float, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def from_curve(cls, curve: Curve) -> Linkability:
+        """Return the points of a curve."""
+        columns = [column.tolist() for column in (curve.sizes, curve.values, curve.low, curve.high, curve.chance)]
+        sizes, values, low, high, chance = map(tuple, columns)
+        return cls(sizes, values, low, high, chance)
 
 
 @dataclass(frozen=True)
@@ -128,7 +114,23 @@ class ClosedSet(Row):
 
 @dataclass(frozen=True)
 class EnrolledSpeaker(Row):
-    """Mean linkability, mean rank and equal error rate of an enrolled speaker; NaN where they are unknown."""
+    """An enrolled speaker.
+
+    Attributes
+    ----------
+    speaker : str
+        Id of the speaker.
+    gender : str
+        f, m or empty.
+    linkability_mean : float
+        Probability of being found, averaged over numbers of enrolled speakers: 0 never, 1 always.
+    rank : float
+        Mean rank among the enrolled; 1 is the first.
+    n_target : float
+        Number of target trials.
+    eer : float
+        Equal error rate of the trials against this speaker.
+    """
 
     speaker: str
     gender: str = ""
@@ -140,11 +142,23 @@ class EnrolledSpeaker(Row):
 
 @dataclass(frozen=True)
 class Draw(Row):
-    """Results on one anonymised version of the trials: its number, scores, metrics and closed set."""
+    """Results on one anonymised version of the trials.
+
+    Attributes
+    ----------
+    draw : int
+        Number of the version.
+    scores : str
+        File of the scores, relative to the output folder.
+    metrics : mapping
+        Some of the metrics.
+    closed_set : dict of str to float, optional
+        Equal error and identification rates in the closed set.
+    """
 
     draw: int = 1
     scores: str = ""
-    metrics: Mapping[str, Any] = field(default_factory=dict, metadata=_FLAT)
+    metrics: Mapping[str, Any] = field(default_factory=dict, metadata=FLAT)
     closed_set: dict[str, float] | None = None
 
     @property
@@ -175,7 +189,9 @@ class Condition(Row):
     intervals : dict of str to Interval
         Ends of the intervals of metrics, by names such as ``eer.rocch``.
     linkability : Linkability, optional
+        How often speakers are found among so many enrolled ones.
     speakers : tuple of EnrolledSpeaker
+        The enrolled speakers.
     level : str
         Level of knowledge of the attacker, see `evaluation.trials.LEVELS`.
     content : str
@@ -183,6 +199,7 @@ class Condition(Row):
     tested : tuple of int
         Numbers of test recordings in each trial list, to which whole-list attackers adapt; empty if unknown.
     closed_set : ClosedSet, optional
+        Results of an attacker who knows that the speaker is enrolled.
     centred : Interval, optional
         Equal error rate after the mean of each model is subtracted from its scores, where it is clearly lower.
     draws : tuple of Draw
@@ -192,6 +209,8 @@ class Condition(Row):
     cmc : tuple of float, optional
         Share of utterances whose speaker is among the first 1, 2, ... of the enrolled.
     """
+
+    required = _NAMES
 
     dataset: str = ""
     gender: str = ""
@@ -204,7 +223,7 @@ class Condition(Row):
     segment_speakers: str = ""
     n_target: float = math.nan
     n_nontarget: float = math.nan
-    metrics: Mapping[str, Any] = field(default_factory=dict, metadata=_FLAT)
+    metrics: Mapping[str, Any] = field(default_factory=dict, metadata=FLAT)
     notes: dict[str, str] = field(default_factory=dict)
     intervals: dict[str, Interval] = field(default_factory=dict)
     linkability: Linkability | None = None
@@ -284,25 +303,53 @@ class WithMinimum(Row):
 
 @dataclass(frozen=True)
 class AttackerRate(Row):
-    """Equal error rate of an attacker."""
+    """Equal error rate of an attacker.
+
+    Attributes
+    ----------
+    attacker : str
+        The attacker.
+    eer : Interval
+        Equal error rate by the ROC convex hull: 0 is no privacy, 0.5 is chance.
+    """
 
     attacker: str
-    eer: Interval = field(metadata=_FLAT)
+    eer: Interval = field(metadata=FLAT)
 
 
 @dataclass(frozen=True)
 class SmallestRate(WithMinimum, AttackerRate):
-    """Equal error rate of the strongest of several attackers."""
+    """Equal error rate of the strongest of several attackers.
+
+    Attributes
+    ----------
+    attacker : str
+        The attacker.
+    eer : Interval
+        Equal error rate by the ROC convex hull: 0 is no privacy, 0.5 is chance.
+    minimum : Minimum, optional
+        Interval of the smallest rate over attackers.
+    """
 
     minimum: Minimum | None = None
 
 
 @dataclass(frozen=True)
 class Identification(Row):
-    """Share of utterances whose speaker an attacker identifies among so many candidates (smallest, largest number)."""
+    """Share of utterances whose speaker an attacker identifies.
+
+    Attributes
+    ----------
+    attacker : str
+        The attacker.
+    share : Interval
+        The share.
+    candidates : (int, int)
+        Smallest and largest number of candidates.
+    """
 
     attacker: str
-    share: Interval = field(metadata=_FLAT)
+    share: Interval = field(metadata=FLAT)
     candidates: tuple[int, ...] = (0, 0)
 
 
@@ -332,7 +379,7 @@ class Outcome(WithMinimum):
     draws : tuple of float
         Equal error rate of the strongest attacker in each draw; empty if unknown.
     tested : tuple of int
-        See `Condition`.
+        Numbers of test recordings in each trial list; empty if unknown.
     levels : dict of str to SmallestRate
         The strongest attacker at each level of knowledge that has attackers, in the order of `LEVELS`.
     without_content : SmallestRate, optional
@@ -353,11 +400,13 @@ class Outcome(WithMinimum):
         The strongest of these.
     """
 
+    required = ("dataset", "gender", "scenario", "strongest", "eer")
+
     dataset: str
     gender: str
     scenario: str
     strongest: str
-    eer: Interval = field(metadata=_FLAT)
+    eer: Interval = field(metadata=FLAT)
     population: float
     individual: float
     linkability_all: float
@@ -377,8 +426,8 @@ class Outcome(WithMinimum):
     minimum: Minimum | None
     minimum_over_scenarios: Minimum | None
     verdict: str
-    conditions: tuple[Condition, ...] = field(repr=False, metadata=_NOT_IN_JSON)
-    condition: Condition = field(repr=False, metadata=_NOT_IN_JSON)
+    conditions: tuple[Condition, ...] = field(repr=False, metadata=NOT_IN_JSON)
+    condition: Condition = field(repr=False, metadata=NOT_IN_JSON)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as it stands in ``results.json``."""
@@ -443,30 +492,120 @@ def summarise(conditions: Sequence[Condition], minima: Minima | None = None) -> 
     return [_outcome(part, minima or {}) for part in groups.values()]
 
 
-def main_outcomes(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return the outcomes on pooled speakers; of data sets without pooled speakers those of each sex."""
+def main_outcomes(outcomes: Sequence[Listed]) -> list[Listed]:
+    """Return the outcomes (or conditions) on pooled speakers, or else on each sex, of each data set."""
     pooled = {outcome.dataset for outcome in outcomes if outcome.gender == "all"}
     return [outcome for outcome in outcomes if outcome.gender == "all" or outcome.dataset not in pooled]
 
 
 @one_line
-@dataclass(frozen=True)
-class Results(Tabular):
-    """All results of an evaluation; see `parse_results`.
+@dataclass(frozen=True, kw_only=True)
+class Results(Row, Tabular):
+    """All results of an evaluation: the contents of ``results.json``.
 
     Attributes
     ----------
-    conditions : tuple of Condition
-        In the order of the file.
+    format : int
+        Version of the format.
+    recipe : str
+        The recipe: voiceprivacy.
+    suffix : str
+        Ending of the names of the anonymised sets.
+    simulated : bool
+        Whether the speech is synthetic: the numbers then say nothing about people.
+    anonymiser : Anonymiser, optional
+        The anonymiser with its settings, and how many versions of each set it made.
+    choices : tuple of ChosenBackend
+        How attackers that compare vectors chose their backends.
+    undoing : tuple of Estimation
+        How well the anonymiser's parameter is estimated, which lets attackers invert it.
+    verdict : str
+        The result in words, as the command prints it.
+    caveats : tuple of str
+        Sentences that belong to the verdict.
+    details : str
+        Who the strongest attacker is, and figures of others.
+    overestimated : str
+        Why the privacy is probably overestimated; empty without a reason.
+    attackers_run : AttackersRun, optional
+        The attackers.
+    failures : tuple of Failure
+        Attackers that failed, and where.
+    fusions : tuple of FusionWeights
+        Weights of fusions of attackers.
     outcomes : tuple of Outcome
-        Strongest attacker of each scenario, sorted by data set, sex, and knowledge in the scenario, the weakest first.
-    raw : mapping
-        Contents of ``results.json``.
+        Strongest attacker of each scenario, sorted by data set, sex, and knowledge in the scenario, the weakest first;
+        in JSON ``summary``, by data set and scenario.
+    protocol : Protocol
+        Attacker and protocol of the challenge's figures.
+    averages : tuple of Average
+        Averages over lists, as challenges rank by.
+    conditions : tuple of Condition
+        Every attacker in every scenario on every list of trials.
+    utility : tuple of UtilityFigure
+        In JSON mappings by measure (wer, cer, uar or f0), data set, and original or anonymised: a number, or value with
+        low and high.
+    checks : tuple of Finding
+        What could make the numbers misleading; in JSON ``sanity``.
+    config : mapping
+        The configuration of the run.
+    versions : dict of str to str
+        Versions of the software.
+    lists : dict of str to str
+        SHA-256 of each list of the data directories.
+    training_speakers : tuple of str
+        Whom attackers learn from.
+    run : LastRun, optional
+        The last run.
+    timings : dict of str to float
+        Seconds of each step.
+    seeds : Seeds, optional
+        Seeds of the random numbers.
+    similarity : tuple of Voices
+        Similarity of voices before and after anonymisation.
     """
 
-    conditions: tuple[Condition, ...]
-    outcomes: tuple[Outcome, ...]
-    raw: Mapping[str, Any] = field(repr=False)
+    required = ("format", "conditions")
+
+    format: int = field(default=FORMAT, metadata={"schema": {"const": FORMAT}})
+    recipe: str = ""
+    suffix: str = ""
+    simulated: bool = False
+    anonymiser: Anonymiser | None = None
+    choices: tuple[ChosenBackend, ...] = ()
+    undoing: tuple[Estimation, ...] = ()
+    verdict: str = ""
+    caveats: tuple[str, ...] = ()
+    details: str = ""
+    overestimated: str = ""
+    attackers_run: AttackersRun | None = None
+    failures: tuple[Failure, ...] = ()
+    fusions: tuple[FusionWeights, ...] = ()
+    outcomes: tuple[Outcome, ...] = field(default=(), metadata={"key": "summary"})
+    protocol: Protocol = field(default_factory=Protocol)
+    averages: tuple[Average, ...] = ()
+    conditions: tuple[Condition, ...] = field(metadata={"schema": {"minItems": 1}})
+    utility: tuple[UtilityFigure, ...] = field(default=(), metadata={"type": dict[str, Any]})
+    checks: tuple[Finding, ...] = field(default=(), metadata={"key": "sanity"})
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    versions: dict[str, str] = field(default_factory=dict)
+    lists: dict[str, str] = field(default_factory=dict, repr=False)
+    training_speakers: tuple[str, ...] = ()
+    run: LastRun | None = None
+    timings: dict[str, float] = field(default_factory=dict)
+    seeds: Seeds | None = None
+    similarity: tuple[Voices, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the contents of ``results.json``."""
+        outcomes = sorted(self.by_conditions(), key=lambda one: (one.dataset, _rank(one.scenario)))
+        summary = [outcome.to_dict() for outcome in outcomes]
+        return super().to_dict() | {"summary": summary, "utility": utility_to_dict(self.utility)}
+
+    def by_conditions(self) -> list[Outcome]:
+        """Return the outcomes in the order of the conditions."""
+        known = {outcome.identity: outcome for outcome in self.outcomes}
+        return [known[identity] for identity in dict.fromkeys(row.identity[:3] for row in self.conditions)]
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each condition, with its main numbers; NaN where the results do not have one."""
@@ -481,20 +620,25 @@ class Results(Tabular):
         return html_table(self.to_columns(), caption=self.name, notes=[self.verdict] if self.verdict else [])
 
     @property
-    def verdict(self) -> str:
-        """Verdict that the results state, or ""."""
-        return (self.raw.get("verdict") or "").strip()
-
-    @property
     def name(self) -> str:
         """Name of the anonymiser."""
-        return (self.raw.get("anonymiser") or {}).get("name") or (self.raw.get("suffix") or "").lstrip("_")
+        named = self.anonymiser.name if self.anonymiser else ""
+        return named or self.suffix.lstrip("_")
 
     @property
-    def sanity(self) -> list[Mapping[str, str]]:
-        """Checks with ``level``, ``check`` and ``text``, errors and warnings first."""
-        order = ("error", "warning", "note", "ok")
-        return sorted(self.raw.get("sanity") or (), key=lambda check: order.index(check["level"]))
+    def settings(self) -> RunSettings:
+        """The part of the configuration that reports read."""
+        return RunSettings.from_dict(self.config)
+
+    @property
+    def explained(self) -> dict[str, str]:
+        """A line for each attacker that the results explain."""
+        return self.attackers_run.explained if self.attackers_run else {}
+
+    @property
+    def sorted_checks(self) -> list[Finding]:
+        """The checks, errors and warnings first."""
+        return sorted(self.checks, key=lambda check: CHECK_LEVELS.index(check.level))
 
     def datasets(self) -> list[str]:
         """Return the names of the data sets, in the order of the file."""
@@ -542,18 +686,18 @@ class Results(Tabular):
         return min(anonymised or known, key=lambda outcome: outcome.eer.value, default=None)
 
 
-def read_results(path: str | Path) -> dict[str, Any]:
-    """Read the JSON file of the results, which `parse_results` checks.
+def read_results(path: str | Path) -> Results:
+    """Read the JSON file of the results; see `parse_results`.
 
     Raises
     ------
     DataError
-        If it cannot be read or is not a JSON object.
+        If it cannot be read or is not a JSON object; or as `parse_results`.
     """
     content = load_json(Path(path))
     if not isinstance(content, dict):
         raise DataError(f"expected a JSON object, got {type(content).__name__}", file=path)
-    return content
+    return parse_results(content, file=path)
 
 
 @contextmanager
@@ -589,32 +733,51 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
     if raw.get("format") != FORMAT:
         remedy = "make the results anew with this version"
         raise DataError(f"expected results of format {FORMAT}, got {raw.get('format')!r}", file=file, remedy=remedy)
-    problems, seen = Problems(file), set()
+    if not raw.get("conditions"):
+        raise DataError("expected a list 'conditions' with at least one condition", file=file)
+    return typed_results(raw, file=file)
+
+
+def typed_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> Results:
+    """Return results as `parse_results` does, of any version and also without conditions."""
     with one_error(file):
-        if not raw.get("conditions"):
-            raise DataError("expected a list 'conditions' with at least one condition", file=file)
-        conditions = tuple(map(Condition.from_dict, raw["conditions"]))
-        for position, condition in enumerate(conditions, 1):
-            if not all(isinstance(name, str) and name for name in condition.identity):
-                names = ", ".join(_NAMES)
-                problems.add(f"condition {position}: expected texts {names}, got {list(condition.identity)}")
-            elif condition.identity in seen:
-                problems.add(f"condition {position}: {' '.join(condition.identity)} is repeated")
-            seen.add(condition.identity)
-        problems.raise_if_any()
-        results = Results(conditions, tuple(summarise(conditions, stated_minima(raw))), raw)
-        datasets = results.datasets()
-
-        def order(outcome: Outcome) -> tuple[Any, ...]:
-            return datasets.index(outcome.dataset), _rank(outcome.gender), _rank(outcome.scenario)
-
-        return replace(results, outcomes=tuple(sorted(results.outcomes, key=order)))
+        read = Results.from_dict({**raw, "summary": None, "utility": None})
+        _check_identities(read.conditions, file)
+        RunSettings.from_dict(read.config)  # wrong ones are told here, not where they are used
+        outcomes = summarise(read.conditions, _stated_minima(raw.get("summary") or ()))
+        blocks = raw.get("utility") or {}
+        utility = [figure for measure, block in blocks.items() for figure in utility_from(block, measure)]
+        return replace(read, outcomes=in_order(outcomes), utility=tuple(utility))
 
 
-def stated_minima(raw: Mapping[str, Any]) -> Minima:
+def _check_identities(conditions: Sequence[Condition], file: str | Path | None) -> None:
+    """Check that conditions have names, and none is repeated."""
+    problems, seen = Problems(file), set()
+    for position, condition in enumerate(conditions, 1):
+        if not all(isinstance(name, str) and name for name in condition.identity):
+            names = ", ".join(_NAMES)
+            problems.add(f"condition {position}: expected texts {names}, got {list(condition.identity)}")
+        elif condition.identity in seen:
+            problems.add(f"condition {position}: {' '.join(condition.identity)} is repeated")
+        seen.add(condition.identity)
+    problems.raise_if_any()
+
+
+def in_order(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """Sort outcomes by data set, in the order of their first one, by sex, and by knowledge, the weakest first."""
+    outcomes = list(outcomes)
+    datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
+
+    def order(outcome: Outcome) -> tuple[Any, ...]:
+        return datasets.index(outcome.dataset), _rank(outcome.gender), _rank(outcome.scenario)
+
+    return tuple(sorted(outcomes, key=order))
+
+
+def _stated_minima(summary: Iterable[Mapping[str, Any]]) -> Minima:
     """Return the smallest error rates that the summary of ``results.json`` states."""
     minima: dict[Identity, dict[str, Minimum | None]] = {}
-    for row in raw.get("summary") or ():
+    for row in summary:
         identity = row["dataset"], row["gender"], row["scenario"]
         stated = {"minimum": row, "without_content": row.get("without_content"), **(row.get("levels") or {})}
         minima[identity] = {kind: Minimum.from_dict((part or {}).get("minimum")) for kind, part in stated.items()}
@@ -685,43 +848,6 @@ def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
         conditions=tuple(part),
         condition=best,
     )
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of a row as JSON has it."""
-    if isinstance(value, Interval):  # the values of `Condition.intervals` are its metrics
-        return {name: part for name, part in value.numbers().items() if name != "value" or value.known}
-    if isinstance(value, Row | Minimum | WorstCase):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {name: _plain(part) for name, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, tuple) else value
-
-
-def _typed(value: Any, hint: Any) -> Any:
-    """Return a value of JSON as the type that a field declares."""
-    kind, parts = get_origin(hint), get_args(hint)
-    if hint is float:
-        return number(value)
-    if hint is Interval:
-        return interval_from(value)
-    if kind is UnionType:  # of a type and None
-        return _typed(value, parts[0])
-    if kind is tuple:
-        return tuple(_typed(part, parts[0]) for part in value)
-    if kind is dict:
-        return {name: _typed(part, parts[1]) for name, part in value.items()}
-    if not (isinstance(hint, type) and is_dataclass(hint)):
-        return value
-    hints = _hints(hint)
-    stated = {name: part for name, part in value.items() if part is not None or hints.get(name) is float}
-    given = {name: _typed(part, hints[name]) for name, part in stated.items() if name in hints}
-    if "metrics" in hints:
-        given["metrics"] = {name: part for name, part in value.items() if name not in hints}
-    return hint(**given)
-
-
-_hints = cache(get_type_hints)
 
 
 def _rank(name: str) -> tuple[int, str]:

@@ -9,11 +9,12 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from evaluation.metrics import format_value
 from evaluation.plots import escape
-from evaluation.reports.results import GENDERS, AttackerRate, Outcome, Results, main_outcomes, parse_results
+from evaluation.reports.results import GENDERS, AttackerRate, Outcome, Results, main_outcomes
 from evaluation.trials import LEVELS
 from evaluation.uncertainty import Interval
 from spkbase.files import escape_markdown, format_table
@@ -78,10 +79,15 @@ def written(value: float | Interval, form: str | Callable[[float], str]) -> str:
     return (value if isinstance(value, Interval) else Interval(value)).text(form, MISSING)
 
 
-def percent(share: Interval | None) -> Interval:
-    """Return a share with its interval in per cent."""
-    share = share or Interval()
-    return Interval(100 * share.value, 100 * share.low, 100 * share.high)
+def percent(share: float, decimals: int = 1) -> str:
+    """Write a share in per cent.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(0.5, 2), percent(math.nan)
+    ('12.3 %', '50.00 %', 'n/a')
+    """
+    return f"{100 * share:z.{decimals}f} %" if math.isfinite(share) else MISSING
 
 
 def _several_draws(outcomes: Sequence[Outcome]) -> bool:
@@ -106,7 +112,7 @@ def _dataset(outcome: Outcome) -> str:
 
 def _mean(outcome: Outcome) -> str:
     draws = f" ({len(outcome.draws)} draws)" if len(outcome.draws) > 1 else ""
-    return written(percent(outcome.rate), ".1f") + draws
+    return written(outcome.rate.in_percent, ".1f") + draws
 
 
 def _draws(outcome: Outcome) -> str:
@@ -131,6 +137,13 @@ def _identified(outcome: Outcome) -> str:
     return f"{100 * found.share.value:.0f}{by}" + (f" of {among}" if found.candidates[1] else "")
 
 
+def _share(name: str, outcome: Outcome) -> Interval:
+    """Return a rate that an outcome may lack, in per cent."""
+    part, _, rate = name.partition(".")
+    share: Interval = getattr(getattr(outcome, part), rate, Interval())
+    return share.in_percent
+
+
 def _impostors(kind: str, outcome: Outcome) -> float:
     return 100 * float(outcome.condition.metrics.get("impostors", {}).get(kind, "nan"))
 
@@ -144,21 +157,21 @@ def _rounded(share: float) -> float:
 
 
 COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("set", lambda one: one.dataset, TERMINAL),
-    TableColumn("sex", lambda one: one.gender, TERMINAL),
-    TableColumn("Dataset", lambda one: one.dataset, FIGURES),
+    TableColumn("set", attrgetter("dataset"), TERMINAL),
+    TableColumn("sex", attrgetter("gender"), TERMINAL),
+    TableColumn("Dataset", attrgetter("dataset"), FIGURES),
     TableColumn("Dataset", _dataset, GLANCE),
     TableColumn("Speakers", _speakers, FIGURES),
-    TableColumn("scenario", lambda one: one.scenario, TERMINAL + CSV),
-    TableColumn("Scenario", lambda one: one.scenario, FIGURES + GLANCE),
-    TableColumn("strongest attacker", lambda one: one.strongest, TERMINAL),
-    TableColumn("attacker", lambda one: one.strongest, CSV),
-    TableColumn("Attacker", lambda one: one.strongest, FIGURES),
-    TableColumn("Strongest", lambda one: one.strongest, GLANCE),
+    TableColumn("scenario", attrgetter("scenario"), TERMINAL + CSV),
+    TableColumn("Scenario", attrgetter("scenario"), FIGURES + GLANCE),
+    TableColumn("strongest attacker", attrgetter("strongest"), TERMINAL),
+    TableColumn("attacker", attrgetter("strongest"), CSV),
+    TableColumn("Attacker", attrgetter("strongest"), FIGURES),
+    TableColumn("Strongest", attrgetter("strongest"), GLANCE),
     TableColumn("strongest_of", lambda one: len(one.attackers), CSV),
-    TableColumn("EER [%]", lambda one: percent(one.rate), TERMINAL, ".2f"),
-    TableColumn("EER [%]", lambda one: percent(one.rate), FIGURES, ".1f"),
-    TableColumn("EER [%]", lambda one: percent(one.rate), GLANCE, ".1f", lambda outcomes: not _several_draws(outcomes)),
+    TableColumn("EER [%]", attrgetter("rate.in_percent"), TERMINAL, ".2f"),
+    TableColumn("EER [%]", attrgetter("rate.in_percent"), FIGURES, ".1f"),
+    TableColumn("EER [%]", attrgetter("rate.in_percent"), GLANCE, ".1f", lambda outcomes: not _several_draws(outcomes)),
     TableColumn("EER [%], mean of draws", _mean, GLANCE, ".1f", _several_draws),
     TableColumn("draws", lambda one: len(one.draws), CSV),
     TableColumn("EER_rocch", lambda one: _rounded(one.eer.value), CSV),
@@ -175,18 +188,20 @@ COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("min Cllr", lambda one: one.condition.metric("min_cllr").value, FIGURES, ".3f"),
     TableColumn("Population [bit]", lambda one: one.condition.metric("zebra.population"), FIGURES, format_value),
     TableColumn("Individual", lambda one: one.condition.metric("zebra.individual").value, FIGURES, format_value),
-    TableColumn("Category", lambda one: one.condition.tag, FIGURES),
-    TableColumn("Linkability, all [%]", lambda one: percent(one.condition.found_among_all), FIGURES, ".0f"),
-    TableColumn("closed set [%]", lambda one: percent(getattr(one.closed_set, "eer", None)), TERMINAL, ".2f"),
-    TableColumn("identification [%]", lambda one: percent(getattr(one.identification, "share", None)), TERMINAL, ".0f"),
+    TableColumn("Category", attrgetter("condition.tag"), FIGURES),
+    TableColumn("Linkability, all [%]", attrgetter("condition.found_among_all.in_percent"), FIGURES, ".0f"),
+    TableColumn("closed set [%]", lambda one: getattr(one.closed_set, "eer", Interval()).in_percent, TERMINAL, ".2f"),
+    TableColumn(
+        "identification [%]", lambda one: getattr(one.identification, "share", Interval()).in_percent, TERMINAL, ".0f"
+    ),
     TableColumn("Identification [%]", _identified, GLANCE, ".0f"),
     TableColumn("Closed set, EER [%]", lambda one: _by(one, one.closed_set), GLANCE, ".1f"),
     TableColumn("Enrolled impostors, EER [%]", partial(_impostors, "enrolled"), FIGURES, ".1f", _has_strangers),
     TableColumn("Strangers, EER [%]", partial(_impostors, "strangers"), FIGURES, ".1f", _has_strangers),
-    TableColumn("ZEBRA population [bit]", lambda one: one.population, TERMINAL, ".3f"),
-    TableColumn("linkability", lambda one: one.linkability_all, TERMINAL, ".2f"),
-    TableColumn("n_target", lambda one: one.n_target, CSV),
-    TableColumn("n_nontarget", lambda one: one.n_nontarget, CSV),
+    TableColumn("ZEBRA population [bit]", attrgetter("population"), TERMINAL, ".3f"),
+    TableColumn("linkability", attrgetter("linkability_all"), TERMINAL, ".2f"),
+    TableColumn("n_target", attrgetter("n_target"), CSV),
+    TableColumn("n_nontarget", attrgetter("n_nontarget"), CSV),
 )
 """The columns of the results, in their order."""
 
@@ -213,42 +228,30 @@ def attacker_rows(results: Results) -> Rows:
     scenarios = dict.fromkeys(name for dataset in results.datasets() for name in results.scenarios(dataset))
     return [
         {"Dataset": dataset, "Speakers": GENDERS.get(gender, gender), "Attacker": attacker}
-        | {name: written(percent(results.eer(dataset, gender, name, attacker)), ".1f") for name in scenarios}
+        | {name: written(results.eer(dataset, gender, name, attacker).in_percent, ".1f") for name in scenarios}
         for dataset in results.datasets()
         for gender in results.genders(dataset)
         for attacker in results.attackers(dataset)
     ]
 
 
-def format_markdown(results: Mapping[str, Any]) -> str:
-    """Return all tables as Markdown.
-
-    Parameters
-    ----------
-    results : mapping
-        Contents of ``results.json``; see `evaluation.reports.parse_results`.
-
-    Raises
-    ------
-    DataError
-        If the results are malformed.
-    """
-    parsed = parse_results(results)
-    parts = ["# Results" + (f" of {escape_markdown(parsed.name)}" if parsed.name else "")]
-    if parsed.verdict:
-        parts.append(escape_markdown(parsed.verdict))
-    for title, rows in _tables(parsed):
+def format_markdown(results: Results) -> str:
+    """Return all tables as Markdown."""
+    parts = ["# Results" + (f" of {escape_markdown(results.name)}" if results.name else "")]
+    if results.verdict:
+        parts.append(escape_markdown(results.verdict))
+    for title, rows in _tables(results):
         parts += [f"## {title}", format_table(rows, markdown=True)]
     parts.append("EER from the ROC convex hull, in percent, with its interval in brackets; 50 is chance.")
-    if any(outcome.draws for outcome in parsed.outcomes):
+    if any(outcome.draws for outcome in results.outcomes):
         parts.append(_LEGEND)
     return "\n\n".join(parts) + "\n"
 
 
-def format_latex(results: Mapping[str, Any]) -> str:
+def format_latex(results: Results) -> str:
     r"""Return all tables as LaTeX for ``\input``, which needs no packages; see `format_markdown`."""
     texts = {column.name for column in COLUMNS if not column.form}
-    found = _tables(parse_results(results))
+    found = _tables(results)
     return "\n".join(f"% {title}\n{latex_table(list(rows[0]), rows, texts)}" for title, rows in found)
 
 

@@ -182,7 +182,7 @@ def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]
     If a check forbids a verdict, the upper end of this interval still holds: an attacker recognised people.
     """
     judged = overall(found) if found else None
-    if refused := [check["check"] for check in results.sanity if check["level"] == "error"]:
+    if refused := [finding.check for finding in results.checks if finding.level == "error"]:
         forbidden = ", ".join(dict.fromkeys(refused))
         bounded = judged is not None and judged.anonymised and judged.eer.has_interval
         if judged and bounded and (high := level_of(judged.eer.high)) < len(TARGETS):
@@ -192,14 +192,14 @@ def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]
         return "No result", None
     if not judged.anonymised:
         return "Not anonymised", None
-    no_network = (results.raw.get("attackers_run") or {}).get("networks") == []
+    no_network = results.attackers_run is not None and results.attackers_run.networks == ()
     return f"{judged.word}{', no neural attacker was run' if no_network else ''}", judged.level
 
 
 def objections(results: Results) -> list[str]:
     """Return what speaks against the verdict, a sentence for each check with a warning or an error."""
-    checks = ["SIMULATED speech"] if results.raw.get("simulated") else []
-    checks += [one["check"] for one in results.sanity if one["level"] in ("error", "warning")]
+    checks = ["SIMULATED speech"] if results.simulated else []
+    checks += [one.check for one in results.sorted_checks if one.level in ("error", "warning")]
     order = [*AGAINST, *checks]
     return [AGAINST.get(check, f"A check warns: {check}.") for check in sorted({*checks}, key=order.index)]
 

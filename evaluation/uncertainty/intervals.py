@@ -264,6 +264,11 @@ class Interval(Tabular):
         """Whether both ends are known."""
         return not (math.isnan(self.low) or math.isnan(self.high))
 
+    @property
+    def in_percent(self) -> Interval:
+        """The same fraction in per cent."""
+        return Interval(100 * self.value, 100 * self.low, 100 * self.high)
+
     def text(self, form: str | Callable[[float], str], missing: str = "-") -> str:
         """Return the value and, in brackets, its interval, as tables print them.
 

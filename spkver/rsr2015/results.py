@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evaluation import reports
 from evaluation.linkage import Curve, all_sizes, linkability_curve, ranks_from_scores
-from evaluation.metrics import METRICS, Metric, Metrics, d_sys, eer, effective_prior, min_dcf, prbep, sort_scores
+from evaluation.metrics import METRICS, Metric, Metrics, d_sys, effective_prior, min_dcf
 from evaluation.plots import plot_det, plot_histogram, plot_likelihood, plot_linkability, plot_zebra
+from evaluation.reports import Condition, Linkability
 from evaluation.trials import Key, Scores, split_scores
-from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
+from evaluation.uncertainty import Interval, Resampling, confidence_intervals, sample_from
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import file_digest, format_table, load_json, write_json
@@ -35,6 +37,7 @@ CALIBRATION = (
     "scores are taken as the system gives them, not calibrated: ZEBRA and min_cllr calibrate them by isotonic "
     "regression on these trials, cllr takes them for natural log-likelihood ratios"
 )
+_METRICS = ("eer", "cllr", "min_cllr", "zebra.population", "zebra.individual", "d_sys", "prbep")
 _MANY = 100_000  # trials; above, fewer resamples
 _RESAMPLES, _FEWER = 1000, 200
 
@@ -64,8 +67,15 @@ class Speakers:
     jobs: int | None = 1
 
 
-def privacy_figures(scores: Scores, key: Key, speakers: Speakers) -> dict[str, Any]:
-    """Return the section ``privacy`` of `results.json`.
+@dataclass(frozen=True)
+class SystemResult(Condition):
+    """A system on all trials, and on each pair of a target and a nontarget type, such as ``TC-IC``."""
+
+    trial_types: dict[str, Condition] = field(default_factory=dict)
+
+
+def assess_system(scores: Scores, key: Key, speakers: Speakers, config: RecipeConfig, name: str = "") -> Condition:
+    """Return the metrics of a system with their intervals.
 
     Parameters
     ----------
@@ -73,21 +83,39 @@ def privacy_figures(scores: Scores, key: Key, speakers: Speakers) -> dict[str, A
     key : Key
         Its trials are evaluated.
     speakers : Speakers
+    config : RecipeConfig
+    name : str
+        Name of the system.
 
     Returns
     -------
-    dict
-        ``zebra``, ``d_sys``, ``cllr``, ``min_cllr``, ``calibration``, ``notes``, and ``intervals`` with the EER of the
-        hull, ZEBRA's population figure and D_sys, each ``[low, high]``, None where an end is not known.
+    Condition
+        ``min_dcf`` is at the operating points of SRE08 and SRE10 and at the configured one. Intervals are those of the
+        EER of the hull, ZEBRA's population figure and D_sys; ``notes`` says what is resampled.
     """
-    metrics = Metrics(metrics=_rows("zebra.population", "zebra.individual", "d_sys", "cllr", "min_cllr"))
-    result = metrics.evaluate(sample_from(scores, key, bootstrap_by="trial")[0].runs())
-    return {
-        **{name: result.to_dict()[name] for name in ("zebra", "d_sys", "cllr", "min_cllr")},
-        "calibration": CALIBRATION,
-        "notes": result.notes,
-        "intervals": _intervals(scores, key, speakers),
+    runs = sample_from(scores, key, bootstrap_by="trial")[0].runs()
+    found = Metrics(metrics=_rows(*_METRICS)).evaluate(runs)
+    point = config.report
+    costs = {
+        "sre08": min_dcf(runs, p_target=0.01, c_miss=10.0),
+        "sre10": min_dcf(runs, p_target=0.001),
+        "configured": min_dcf(runs, p_target=point.p_target, c_miss=point.c_miss, c_fa=point.c_fa),
     }
+    intervals, notes = _intervals(scores, key, speakers)
+    return Condition(
+        dataset=f"RSR2015 part {config.part} {config.partition}",
+        gender=config.gender,
+        scenario="original",
+        attacker=name,
+        n_enrolled=len({speakers.of_model[model] for model in key.model_ids[np.unique(key.models)]}),
+        n_trial_speakers=len({speakers.of_segment[segment] for segment in key.segment_ids[np.unique(key.segments)]}),
+        scores=f"scores/{name}.h5",
+        n_target=found.n_target,
+        n_nontarget=found.n_nontarget,
+        metrics={"convention": found.convention, **found.results, "min_dcf": costs},
+        notes={"calibration": CALIBRATION, **found.notes, **notes},
+        intervals=intervals,
+    )
 
 
 def linkability(scores: Scores, key: Key, speakers: Speakers) -> Curve:
@@ -118,20 +146,6 @@ def linkability(scores: Scores, key: Key, speakers: Speakers) -> Curve:
     return linkability_curve(ranks, all_sizes(ranks.largest_size), resampling=resampling)
 
 
-def curve_figures(curve: Curve) -> dict[str, Any]:
-    """Return the section ``linkability`` of `results.json`: the whole gallery, and every size."""
-    ends = [_finite(*pair) for pair in zip(curve.low, curve.high, strict=True)]
-    return {
-        "n_enrolled": int(curve.sizes[-1]),
-        "value": float(curve.values[-1]),
-        "interval": ends[-1],
-        "chance": float(curve.chance[-1]),
-        "sizes": curve.sizes.tolist(),
-        "values": curve.values.tolist(),
-        "intervals": ends,
-    }
-
-
 def report(
     recipe: str,
     run: Run,
@@ -159,14 +173,15 @@ def report(
     run.finish()
     if any(file_digest(run.path(name)) != digest for name, digest in measured.value["plots"].items()):
         measured = _measured(again, config, lists, systems, ubm)  # plots are missing or were changed
-    results = measured.value["systems"]
+    systems_of = measured.value["systems"]
+    results = {name: SystemResult.from_dict(entry) for name, entry in systems_of.items()}
     outcome = {
         "recipe": recipe,
         "config": to_dict(config),
         "versions": versions(),
         "lists": list_hashes(lists),
         "timings": {name: round(seconds, 3) for name, seconds in run.timings.items()},
-        "systems": results,
+        "systems": systems_of,
     }
     write_json(run.path("results.json"), outcome)
     table = _table(results)
@@ -175,29 +190,24 @@ def report(
     return f"{table}\n\n{_remarks(results)}\n\nDET plot: {det}\nResults:  {run.path('results.json')}"
 
 
-def _intervals(scores: Scores, key: Key, speakers: Speakers) -> dict[str, Any]:
+def _intervals(scores: Scores, key: Key, speakers: Speakers) -> tuple[dict[str, Interval], dict[str, str]]:
+    """Return the ends of intervals over speakers by metric, and notes; nothing without resamples."""
     resamples = speakers.resamples
     if resamples is None:
         resamples = _RESAMPLES if len(key) <= _MANY else _FEWER
-    said: dict[str, Any] = {"level": LEVEL, "resamples": resamples, "seed": speakers.seed, "resampled": "speakers"}
     if not resamples:
-        return said
+        return {}, {}
     metrics = Metrics(metrics=_rows("eer", "zebra.population", "d_sys"))
     try:
         sample, _ = sample_from(scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment)
         found = confidence_intervals(sample, metrics, Resampling(resamples, speakers.seed, LEVEL), jobs=speakers.jobs)
     except DataError as error:  # too few speakers, say: no reason to lose the run
-        return said | {"note": f"no intervals: {error.text}"}
-    said["n_speakers"] = len({speakers.of_model[name] for name in key.model_ids[np.unique(key.models)]})
-    for name, metric in (("eer", "eer.rocch"), ("population", "zebra.population"), ("d_sys", "d_sys")):
-        said[name] = _finite(found[metric].low, found[metric].high)
-    notes = {name: interval.note for name, interval in found.items() if interval.note}
-    return said | ({"notes": notes} if notes else {})
-
-
-def _finite(low: float, high: float) -> list[float | None]:
-    """Return the ends of an interval for JSON; None where one is not known."""
-    return [float(end) if np.isfinite(end) else None for end in (low, high)]
+        return {}, {"intervals": f"no intervals: {error.text}"}
+    n_speakers = len({speakers.of_model[name] for name in key.model_ids[np.unique(key.models)]})
+    drawn = f"{n_speakers} speakers, {resamples} resamples"
+    notes = {"intervals": f"{100 * LEVEL:g} % interval over speakers, not models ({drawn})"}
+    notes |= {f"intervals.{name}": interval.note for name, interval in found.items() if interval.note}
+    return {name: Interval(low=interval.low, high=interval.high) for name, interval in found.items()}, notes
 
 
 def _rows(*names: str) -> tuple[Metric, ...]:
@@ -215,10 +225,12 @@ def _measured(
 
     def make(path: Path) -> None:
         scores = {name: system.value for name, system in systems.items()}
-        results = {name: _evaluate(of_system, lists.key, config, speakers) for name, of_system in scores.items()}
         curves = _linkability(scores, lists.key, config, speakers)
-        for name, curve in curves.items():
-            results[name]["linkability"] = curve_figures(curve)
+        results = {}
+        for name, of_system in scores.items():
+            linked = Linkability.from_curve(curves[name]) if name in curves else None
+            assessed = _evaluate(of_system, lists.key, config, speakers, name)
+            results[name] = _entry(replace(assessed, linkability=linked))
         drawn = _plot(run, config, lists, scores, None if ubm is None else ubm.value, curves)
         write_json(path, {"systems": results, "plots": {name: file_digest(run.path(name)) for name in drawn}})
 
@@ -227,7 +239,7 @@ def _measured(
         "evaluation.json",
         make=make,
         read=load_json,
-        inputs=[config.report, config.trials, config.seed, title, lists.key, *lists.speakers()],
+        inputs=[reports.FORMAT, config.report, config.trials, config.seed, title, lists.key, *lists.speakers()],
         after=[*systems.values(), *([] if ubm is None else [ubm])],
         libraries=("matplotlib", "numpy", "scipy"),
     )
@@ -237,15 +249,22 @@ def _plots(name: str, config: RecipeConfig) -> list[str]:
     return [f"{name}.{form}" for form in config.report.formats]
 
 
-def _evaluate(scores: Scores, key: Key, config: RecipeConfig, speakers: Speakers) -> dict[str, Any]:
-    """Metrics of all trials together, and of each pair of a target and a nontarget type."""
+def _evaluate(scores: Scores, key: Key, config: RecipeConfig, speakers: Speakers, name: str) -> SystemResult:
+    """Assess all trials together, and each pair of a target and a nontarget type."""
     keys = _pairs_of_types(key, config)
-    pairs = {name: _metrics(scores, of_pair, config) for name, of_pair in keys.items()}
-    if len(pairs) > 1:
-        for name, pair in pairs.items():
-            pair["privacy"] = privacy_figures(scores, keys[name], speakers)
-    privacy = privacy_figures(scores, key, speakers)
-    return {**_metrics(scores, key, config), "trial_types": pairs, "privacy": privacy}
+    whole = assess_system(scores, key, speakers, config, name)
+    pairs = dict.fromkeys(keys, whole)
+    if len(keys) > 1:
+        pairs = {types: assess_system(scores, of_pair, speakers, config, name) for types, of_pair in keys.items()}
+    return SystemResult(**vars(whole), trial_types=pairs)
+
+
+def _entry(result: Condition) -> dict[str, Any]:
+    """Return results for JSON, without what these recipes do not have."""
+    entry = {name: part for name, part in result.to_dict().items() if part not in (None, "", [], {})}
+    if isinstance(result, SystemResult):
+        entry["trial_types"] = {types: _entry(pair) for types, pair in result.trial_types.items()}
+    return entry
 
 
 def _pairs_of_types(key: Key, config: RecipeConfig) -> dict[str, Key]:
@@ -264,20 +283,6 @@ def _linkability(scores: Mapping[str, Scores], key: Key, config: RecipeConfig, s
     except DataError as error:
         logger.info("no linkability over sizes of the gallery: %s", error.text)
         return {}
-
-
-def _metrics(scores: Scores, key: Key, config: RecipeConfig) -> dict[str, Any]:
-    target, nontarget = split_scores(scores, key)
-    both, point = sort_scores(target, nontarget), config.report
-    return {
-        "n_target": len(target),
-        "n_nontarget": len(nontarget),
-        "eer": eer(both),
-        "min_dcf_sre08": min_dcf(both, p_target=0.01, c_miss=10.0),
-        "min_dcf_sre10": min_dcf(both, p_target=0.001),
-        "prbep": prbep(both),
-        "min_dcf": min_dcf(both, p_target=point.p_target, c_miss=point.c_miss, c_fa=point.c_fa),
-    }
 
 
 def _title(config: RecipeConfig, lists: Rsr2015) -> str:
@@ -335,56 +340,55 @@ def _plot(
     return names
 
 
-def _table(results: dict[str, dict[str, Any]]) -> str:
+def _table(results: Mapping[str, SystemResult]) -> str:
     rows = []
-    for name, metrics in results.items():
-        pairs = metrics["trial_types"] if len(metrics["trial_types"]) > 1 else {}
-        for types, values in {"all" if pairs else next(iter(metrics["trial_types"])): metrics, **pairs}.items():
-            privacy = values.get("privacy") or metrics["privacy"]
-            low, high = privacy["intervals"].get("eer") or [None, None]
+    for name, system in results.items():
+        pairs: dict[str, Condition] = system.trial_types
+        if len(pairs) > 1:
+            pairs = {"all": system, **pairs}
+        for types, found in pairs.items():
+            low, high = found.eer.low, found.eer.high
+            linked = system.found_among_all.value
             cells: dict[str, tuple[str, Any]] = {  # how each column is written, and its value
                 "system": ("", name),
                 "trials": ("", types),
-                "target": ("d", values["n_target"]),
-                "nontarget": ("d", values["n_nontarget"]),
-                "EER [%]": (".2f", 100 * values["eer"]),
-                "minDCF SRE08": (".3f", values["min_dcf_sre08"]),
-                "PRBEP": (".1f", values["prbep"]),
-                "EER low": (".2f", None if low is None else 100 * low),
-                "high": (".2f", None if high is None else 100 * high),
-                "ZEBRA [bit]": (".3f", privacy["zebra"]["population"]),
-                "tag": ("", privacy["zebra"]["tag"]),
-                "D_sys": (".2f", privacy["d_sys"]),
-                "linked": (".2f", metrics.get("linkability", {}).get("value")),
+                "target": ("d", found.n_target),
+                "nontarget": ("d", found.n_nontarget),
+                "EER [%]": (".2f", 100 * found.eer.value),
+                "minDCF SRE08": (".3f", found.metric("min_dcf.sre08").value),
+                "PRBEP": (".1f", found.metric("prbep").value),
+                "EER low": (".2f", None if np.isnan(low) else 100 * low),
+                "high": (".2f", None if np.isnan(high) else 100 * high),
+                "ZEBRA [bit]": (".3f", found.metric("zebra.population").value),
+                "tag": ("", found.tag),
+                "D_sys": (".2f", found.metric("d_sys").value),
+                "linked": (".2f", None if np.isnan(linked) else linked),
             }
             rows.append({column: value for column, (_, value) in cells.items()})
     used = {column: form for column, (form, _) in cells.items() if any(row[column] is not None for row in rows)}
     return format_table(rows, used)
 
 
-def _remarks(results: dict[str, dict[str, Any]]) -> str:
+def _remarks(results: Mapping[str, SystemResult]) -> str:
     """Explain the privacy columns, and report the calibration of the scores."""
     first = next(iter(results.values()))
-    intervals = first["privacy"]["intervals"]
     lines = []
-    if "eer" in intervals:
-        share = f"{100 * intervals['level']:g} %"
-        drawn = f"{intervals['n_speakers']} speakers, {intervals['resamples']} resamples"
-        lines.append(f"EER low and high: {share} interval over speakers, not models ({drawn}).")
-    elif "note" in intervals:
-        lines.append(f"EER low and high: {intervals['note']}.")
+    if "intervals" in first.notes:
+        lines.append(f"EER low and high: {first.notes['intervals']}.")
     lines.append(
         "ZEBRA: expected disclosure of a population, 0 to 0.721 bit, and the tag of the worst case; D_sys: from 0 to 1."
     )
-    if "linkability" in first:
-        number = first["linkability"]["n_enrolled"]
+    if first.linkability is not None:
+        number = max(first.linkability.sizes)
         lines.append(
             f"linked: share of recordings whose speaker ranks first of the {number} who enrolled the sentence."
         )
     losses = "results.json has the Cllr and minimum Cllr of each."
     if len(results) <= _SHOWN:
-        numbers = {name: metrics["privacy"] for name, metrics in results.items()}
-        each = [f"{name} {privacy['cllr']:.2f} and {privacy['min_cllr']:.2f}" for name, privacy in numbers.items()]
+        numbers = {
+            name: (system.metric("cllr").value, system.metric("min_cllr").value) for name, system in results.items()
+        }
+        each = [f"{name} {cllr:.2f} and {least:.2f}" for name, (cllr, least) in numbers.items()]
         losses = f"Cllr and minimum Cllr (calibrated): {', '.join(each)}."
     lines.append(f"Scores are not calibrated; ZEBRA calibrates them. {losses}")
     return "\n".join(lines)

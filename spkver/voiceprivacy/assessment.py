@@ -29,7 +29,16 @@ import numpy as np
 
 from evaluation import reports
 from evaluation.formats import read_key, read_scores
-from evaluation.reports import OVER_SCENARIOS, Condition, Outcome, samples_of, strongest, summarise
+from evaluation.reports import (
+    OVER_SCENARIOS,
+    Condition,
+    Outcome,
+    Voices,
+    main_outcomes,
+    samples_of,
+    strongest,
+    summarise,
+)
 from evaluation.trials import INVERTING, LEVELS, read_speakers
 from evaluation.uncertainty import Interval, Minimum, Resampling, minima_over_attackers
 from evaluation.utility import CALIBRATIONS, compare_voices, matrix_of_voices
@@ -63,7 +72,7 @@ class Table:
         Entries of ``conditions`` in ``results.json``.
     outcomes : sequence of Outcome
         Entries of ``summary``: the strongest attackers, in the order of the conditions.
-    similarity : sequence of dict
+    similarity : sequence of Voices
         The similarity of voices, for each set and sex.
     order : sequence of AttackerOrder
         Attackers with more and with less knowledge, for each set.
@@ -71,7 +80,7 @@ class Table:
 
     conditions: Sequence[Condition] = ()
     outcomes: Sequence[Outcome] = ()
-    similarity: Sequence[Json] = ()
+    similarity: Sequence[Voices] = ()
     order: Sequence[AttackerOrder] = ()
 
 
@@ -129,7 +138,7 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
     parts = [
         [row for row in table if row.identity[:2] == one] for one in dict.fromkeys(row.identity[:2] for row in table)
     ]
-    main = [outcome.identity[:2] for outcome in reports.main_outcomes(summarise(table))]
+    main = {row.identity[:2] for row in main_outcomes(table)}
 
     def make(path: Path) -> None:
         resampling = Resampling(min(config.resamples, _MOST_RESAMPLES), seed, config.level)
@@ -161,7 +170,8 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
         for entry in evidence.value["minima"]
     }
     order = [AttackerOrder.from_dict(entry) for entry in evidence.value["order"]]
-    return Table(table, summarise(table, minima), evidence.value["similarity"], order)
+    similarity = [Voices.from_dict(entry) for entry in evidence.value["similarity"]]
+    return Table(table, summarise(table, minima), similarity, order)
 
 
 def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: EvaluationConfig, seed: int) -> None:

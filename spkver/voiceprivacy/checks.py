@@ -16,7 +16,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaluation.metrics import reversal_at
-from evaluation.reports import Condition, Outcome, main_outcomes
+from evaluation.reports import (
+    Condition,
+    Failure,
+    Finding,
+    FusionWeights,
+    Outcome,
+    Results,
+    UtilityFigure,
+    main_outcomes,
+    percent,
+)
 from evaluation.trials import INVERTING, SCENARIOS
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few
@@ -28,12 +38,9 @@ from spkver.voiceprivacy import recording_checks
 from spkver.voiceprivacy.assessment import AttackerOrder, Table
 from spkver.voiceprivacy.choosing import attacker_specs
 from spkver.voiceprivacy.experiment import count_lists, failures_by_attacker
-from spkver.voiceprivacy.recording_checks import RECORDING_CHECKS, Finding
+from spkver.voiceprivacy.recording_checks import RECORDING_CHECKS
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
-
-Json = dict[str, Any]
-Rows = Sequence[Json]
 
 RATES = "sampling rates"
 UTILITY = "utility"
@@ -59,11 +66,13 @@ class Evaluated:
     table : Table
     sets : Sets
     config : Config
-    failures, fusions : sequence of dict
-        See `Experiment.failures` and `spkver.voiceprivacy.scores.fusion_weights`.
-    utility : dict
+    failures : sequence of Failure
+        See `Experiment.failures`.
+    fusions : sequence of FusionWeights
+        See `spkver.voiceprivacy.scores.fusion_weights`.
+    utility : sequence of UtilityFigure
         Result of `spkver.voiceprivacy.utility`.
-    earlier : dict
+    earlier : dict of str to Results
         Results of other anonymisers in the same folder, by file name.
     simulated : bool
         Whether the speech is SIMULATED.
@@ -76,10 +85,10 @@ class Evaluated:
     table: Table
     sets: Sets
     config: Config
-    failures: Rows = ()
-    fusions: Rows = ()
-    utility: Json = field(default_factory=dict)
-    earlier: Mapping[str, Json] = field(default_factory=dict)
+    failures: Sequence[Failure] = ()
+    fusions: Sequence[FusionWeights] = ()
+    utility: Sequence[UtilityFigure] = ()
+    earlier: Mapping[str, Results] = field(default_factory=dict)
     simulated: bool = False
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
     heard: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
@@ -100,9 +109,9 @@ class Evaluated:
 def failed_attackers(run: Evaluated) -> Iterator[Finding]:
     """Warn of each attacker that failed."""
     for name, theirs in failures_by_attacker(run.failures).items():
-        where = few([f"{failure['dataset']} {failure['gender']} {failure['scenario']}" for failure in theirs])
+        where = few([f"{failure.dataset} {failure.gender} {failure.scenario}" for failure in theirs])
         text = f"{name} has no scores for {count_lists(theirs)} ({where}): results there are from the other attackers."
-        yield Finding("warning", "attackers that failed", f"{text} {theirs[0]['reason']}")
+        yield Finding("warning", "attackers that failed", f"{text} {theirs[0].reason}")
 
 
 def recordings_left_out(run: Evaluated) -> Iterator[Finding]:
@@ -219,15 +228,14 @@ def outside_attackers(run: Evaluated) -> Iterator[Finding]:
 def fusions(run: Evaluated) -> Iterator[Finding]:
     """Note the weights of each fusion, and the attackers without weight."""
     for fusion in run.fusions:
-        weights = fusion["weights"]["weights"]
-        alone = fusion["alone"]
+        weights, alone = fusion.weights.weights, fusion.alone
         shown = ", ".join(f"{name} {weight:.3g}" for name, weight in weights.items() if weight)
-        best = min(alone, key=lambda name: alone[name]["cllr"])
+        best = min(alone, key=lambda name: alone[name].cllr)
         idle = sum(1 for weight in weights.values() if not weight)
-        text = f"{fusion['attacker']}, trained on {fusion['training']} ({fusion['kind']} trials): {shown};"
-        text += f" no weight for {idle} others. There its EER is {percent(fusion['cross_validated']['eer'])}, of the"
-        text += f" best alone ({best}) {percent(alone[best]['eer'])}."
-        text += "".join(f" Left out: {name}, {why}." for name, why in fusion["left_out"].items())
+        text = f"{fusion.attacker}, trained on {fusion.training} ({fusion.kind} trials): {shown};"
+        text += f" no weight for {idle} others. There its EER is {percent(fusion.cross_validated.eer)}, of the"
+        text += f" best alone ({best}) {percent(alone[best].eer)}."
+        text += "".join(f" Left out: {name}, {why}." for name, why in fusion.left_out.items())
         yield Finding("note", "fusion", text)
 
 
@@ -292,10 +300,10 @@ def independence(run: Evaluated) -> Iterator[Finding]:
 
     check, now, ours = "independence of the anonymiser", original_rates(run.table.conditions), to_dict(run.config)
     for file, results in run.earlier.items():
-        theirs = results.get("config", {})
-        before = original_rates(map(Condition.from_dict, results.get("conditions", [])))
+        theirs = results.config
+        before = original_rates(results.conditions)
         same = all(theirs.get(key) == ours[key] for key in ("seed", "attackers", "attacker_settings", "training_sets"))
-        rates = next((one["text"] for one in results.get("sanity", []) if one["check"] == RATES), "")
+        rates = next((finding.text for finding in results.checks if finding.check == RATES), "")
         shared = sorted(now.keys() & before.keys())
         if not same or rates != run.sets.rates or not shared:
             continue
@@ -493,11 +501,6 @@ def reasons(run: Evaluated) -> Iterator[str]:
         yield f"{len(left)} of the {len(usual)} default attackers were not run ({few(left, most=6)})"
     if run.failures:
         yield f"attackers failed ({', '.join(failures_by_attacker(run.failures))})"
-
-
-def percent(share: float) -> str:
-    """Format a share in per cent."""
-    return f"{100 * share:.1f} %"
 
 
 def _name(row: Condition | Outcome | AttackerOrder) -> str:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from evaluation.reports import AttackersRun, Condition
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import fingerprint
@@ -103,21 +104,16 @@ def fitting_features(config: Config, spec: Spec, rates: Collection[int]) -> dict
 # --- descriptions of attackers ----------------------------------------------------------------------------------------
 
 
-def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) -> Json:
+def attackers_run(config: Config, conditions: Sequence[Condition] = ()) -> AttackersRun:
     """Describe the attackers that were run, and say that their result is an upper bound of privacy.
 
     Parameters
     ----------
     config : Config
-    conditions : sequence of mapping, optional
-        Entries of ``results.json``: an attacker without an entry was not run. By default all attackers were run.
-
-    Returns
-    -------
-    dict
-        ``names``, ``of_others``, ``networks``, ``undoing``, ``explained`` (a line for each attacker) and ``text``.
+    conditions : sequence of Condition, optional
+        Results: an attacker without any was not run. By default all attackers were run.
     """
-    served = {condition["attacker"] for condition in conditions}
+    served = {condition.attacker for condition in conditions}
     specs = attacker_specs(config)
     summaries = {name: spec.summary for name, spec in specs.items()}
     for name in [name for name, spec in specs.items() if spec.kind == "fusion"]:
@@ -131,14 +127,14 @@ def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) 
     text = f"Attackers run: {len(run)}, {kind}. The figure is an upper bound of"
     if left := [name for name in summaries if name not in run]:
         text = f"Attackers not run, or failed: {', '.join(left)}. {text}"
-    return {
-        "names": run,
-        "of_others": others,
-        "networks": networks,
-        "undoing": undoing,
-        "explained": {name: summaries[name] for name in run},
-        "text": f"{text} the privacy that is left: a stronger attacker may leave less.",
-    }
+    return AttackersRun(
+        names=tuple(run),
+        of_others=tuple(others),
+        networks=tuple(networks),
+        undoing=tuple(undoing),
+        explained={name: summaries[name] for name in run},
+        text=f"{text} the privacy that is left: a stronger attacker may leave less.",
+    )
 
 
 def describe_unwatched(config: Config) -> str:

@@ -381,11 +381,7 @@ def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Res
     sizes = [size for size in asked if size <= largest] or list(every)
     curve = linkage.linkability_over_draws(tables, sizes, resampling=resampling)
     tops = {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top) for top in _TOPS if top < largest}
-    columns = {"sizes": curve.sizes, "linkability": curve.values, "low": curve.low, "high": curve.high}
-    return Linkability(
-        **{name: tuple(values.tolist()) for name, values in {**columns, "chance": curve.chance}.items()},
-        top={top: tuple(values.tolist()) for top, values in tops.items()},
-    )
+    return replace(Linkability.from_curve(curve), top={top: tuple(values.tolist()) for top, values in tops.items()})
 
 
 def _speakers(

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from evaluation.reports import headlines, overall, parse_results, read_results
+from evaluation.reports import Failure, Results, headlines, overall, read_results
 from evaluation.uncertainty import Interval
 from spkbase.configuration import load_config, read_yaml
 from spkbase.console import ResumableCommand, log_option, worker_options
@@ -68,7 +68,7 @@ class Experiment:
         Options of the page, ``title`` and ``pseudonyms``; see `evaluation.reports.write_page`.
     done : list of str
         A line for each finished step.
-    failures : list of dict
+    failures : list of Failure
         Failures of attackers: ``attacker``, ``dataset``, ``gender``, ``scenario``, ``scores`` (the missing file) and
         ``reason``.
     """
@@ -82,7 +82,7 @@ class Experiment:
     named: tuple[str, ...] = ()
     page: dict[str, Any] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
-    failures: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
 
     @cached_property
     def attackers(self) -> list[tuple[Spec, Any]]:
@@ -197,7 +197,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
                 text += f"\nTo go on ({left}), give the same command without --until."
             click.echo(text)
             if by_attacker := failures_by_attacker(experiment.failures):
-                lines = [f"  {name}: {count_lists(of)}: {of[0]['reason']}" for name, of in by_attacker.items()]
+                lines = [f"  {name}: {count_lists(of)}: {of[0].reason}" for name, of in by_attacker.items()]
                 failed = f"{len(by_attacker)} attacker{'s' if len(by_attacker) > 1 else ''} failed, all others finished"
                 remedy = f"see {output / 'report.html'}; the same command tries them again"
                 raise DataError("\n".join([f"{failed} ({remedy}):", *lines]))
@@ -207,15 +207,14 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     return main
 
 
-def check_privacy(results: Mapping[str, Any], least: float) -> None:
+def check_privacy(results: Results, least: float) -> None:
     """Raise a ClickException (status 1) unless the whole interval of the smallest EER is at `least` or above.
 
     Results without anonymised speech, an interval or a verdict (as a check found an error) are refused too.
     """
-    parsed = parse_results(results)
-    found = [one for one in headlines(parsed) if one.anonymised]
+    found = [one for one in headlines(results) if one.anonymised]
     eer = overall(found).eer if found else Interval()
-    if refused := [one["check"] for one in parsed.sanity if one["level"] == "error"]:
+    if refused := [finding.check for finding in results.sorted_checks if finding.level == "error"]:
         raise click.ClickException(f"--fail-under: there is no verdict ({', '.join(refused)})")
     if not eer.low >= least:
         text = f"{100 * eer.low:.1f} %, the lower end of the interval of the smallest equal error rate, is below"
@@ -223,12 +222,14 @@ def check_privacy(results: Mapping[str, Any], least: float) -> None:
         raise click.ClickException(f"--fail-under: {text} {100 * least:g} %")
 
 
-def failures_by_attacker(failures: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def failures_by_attacker(failures: Sequence[Failure]) -> dict[str, list[Failure]]:
     """Return the failures of each attacker."""
-    names = dict.fromkeys(failure["attacker"] for failure in failures)
-    return {name: [failure for failure in failures if failure["attacker"] == name] for name in names}
+    grouped: dict[str, list[Failure]] = {}
+    for failure in failures:
+        grouped.setdefault(failure.attacker, []).append(failure)
+    return grouped
 
 
-def count_lists(failures: Sequence[dict[str, Any]]) -> str:
+def count_lists(failures: Sequence[Failure]) -> str:
     """Return the number of trial lists without scores, in words."""
     return f"{len(failures)} trial list{'s' if len(failures) > 1 else ''}"

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.reports import Finding
 from spkbase.errors import DataError, few
 from spkbase.files import load_json, write_json
 from spkbase.runs import Run
@@ -45,19 +46,12 @@ VERY_SHORT, SHORT, NOT_LONG = 0.5, 1.0, 6.0
 where the other side is shorter than the third: see docs/studies/attackers.md."""
 
 
-class Finding(NamedTuple):
-    """Result of a check: its level is ok, note, warning, or error, which forbids a verdict."""
-
-    level: str
-    check: str
-    text: str
-
-
 def check_audio(run: Run, sets: Sets, suffix: str) -> None:
     """Check the recordings of all directories, keep the findings of each check, and log what forbids a verdict."""
 
     def make(path: Path) -> None:
-        write_json(path, {check.__name__: list(check(sets, run.jobs)) for check in RECORDING_CHECKS})
+        findings = {check.__name__: check(sets, run.jobs) for check in RECORDING_CHECKS}
+        write_json(path, {name: [[*vars(one).values()] for one in of_check] for name, of_check in findings.items()})
 
     run.stage(
         "recordings",

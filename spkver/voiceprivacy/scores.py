@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from evaluation.formats import read_scores, write_scores
+from evaluation.reports import Failure, FusionWeights
 from evaluation.trials import INVERTING, ONE_MODEL, Scores
 from spkbase.errors import DataError, Problems, SpkverError
 from spkbase.files import fingerprint, load_json, make_folder, write_json
@@ -270,13 +271,14 @@ def score(
     return conditions
 
 
-def fusion_weights(run: Run, conditions: Sequence[Scored]) -> list[Json]:
+def fusion_weights(run: Run, conditions: Sequence[Scored]) -> tuple[FusionWeights, ...]:
     """Return the weights of each fusion, as in its file, with the scores computed with them."""
     files: dict[str, list[str]] = {}
     for condition in conditions:
         for file in condition.weights:
             files.setdefault(file, []).append(condition.scores[1])
-    return [{"file": file, "scores": used, **load_json(run.path(file))} for file, used in files.items()]
+    entries = [{**load_json(run.path(file)), "file": file, "scores": used} for file, used in files.items()]
+    return tuple(map(FusionWeights.from_dict, entries))
 
 
 def joined(lists: Sequence[Scores]) -> Scores:
@@ -378,9 +380,8 @@ def _note(experiment: Experiment, row: PlanRow, error: Exception) -> None:
     """Note that an attacker has no scores for a list of trials."""
     assert row.dataset is not None
     assert row.scenario is not None
-    names = {"attacker": row.name, "dataset": row.dataset.name, "gender": row.gender}
-    what = {"scenario": row.scenario.name, "scores": row.file, "reason": reason_of(error)}
-    experiment.failures.append(names | what)
+    failure = Failure(row.name, row.dataset.name, row.gender, row.scenario.name, row.file, reason_of(error))
+    experiment.failures.append(failure)
     logger.warning("%s: %s has no scores: %s", Path(row.file).parents[1], row.name, reason_of(error))
     if not isinstance(error, SpkverError):
         logger.debug("%s", row.name, exc_info=error)

@@ -8,12 +8,13 @@ tested on original and anonymised utterances. Labels, folds and speakers are alw
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation import utility as measures
-from evaluation.uncertainty import Interval, Resampling
+from evaluation.reports import UtilityFigure, UtilityRate
+from evaluation.uncertainty import Resampling
 from spkbase.errors import Problems
 from spkbase.runs import Run
 from spkver import recognition
@@ -28,6 +29,7 @@ Json = dict[str, Any]
 
 _NORMALISER = "basic"
 _KINDS = ("original", "anonymised")
+_MEASURES = ("wer", "cer", "f0", "uar")
 _TRACKER = "pyin"
 
 
@@ -64,40 +66,42 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
             problems.add(text, remedy=f"add directories with {file} beside the originals, or leave utility.{key} out")
 
 
-def utility(experiment: Experiment, sets: Sets) -> Json:
+def utility(experiment: Experiment, sets: Sets) -> list[UtilityFigure]:
     """Compute the configured measures on the trial utterances of each set, both sexes together.
 
     Returns
     -------
-    dict
-        ``wer``, ``cer`` and ``uar`` {set: {original, anonymised: {value, low, high, ...}}}, ``f0`` {set:
-        {anonymised: ...}}.
+    list of UtilityFigure
+        Of ``wer``, ``cer`` and ``uar`` for original and anonymised speech, of ``f0`` for anonymised speech.
     """
     run, config = experiment.run, experiment.config
     experiment.begin("utility")
     resampling = Resampling(config.evaluation.resamples, config.seed, config.evaluation.level)
-    measured: Json = {}
+    figures: list[UtilityFigure] = []
     if config.utility.wer or config.utility.hypotheses:
         with run.timed("words"):
             for dataset in sets.datasets:
-                for unit, rates in _words(run, sets, dataset, config.utility.hypotheses, resampling).items():
-                    measured.setdefault(unit, {})[dataset.name] = rates
+                figures += _words(run, sets, dataset, config.utility.hypotheses, resampling)
     if config.utility.f0:
         with run.timed("pitch"):
-            measured["f0"] = {one.name: {"anonymised": _pitch(run, sets, one, resampling)} for one in sets.datasets}
+            figures += [_pitch(run, sets, dataset, resampling) for dataset in sets.datasets]
     if sets.emotions:
         with run.timed("emotions"):
-            measured["uar"] = {name: _recalls(run, sets, name, config.utility, resampling) for name in sets.emotions}
+            for name in sets.emotions:
+                figures += _recalls(run, sets, name, config.utility, resampling)
+    figures.sort(key=lambda figure: _MEASURES.index(figure.measure))
+    measured = dict.fromkeys(figure.measure for figure in figures)
     experiment.end("utility", ", ".join(measured) or "none is configured")
-    return measured
+    return figures
 
 
-def _words(run: Run, sets: Sets, dataset: Dataset, hypotheses: str | None, resampling: Resampling) -> Json:
+def _words(
+    run: Run, sets: Sets, dataset: Dataset, hypotheses: str | None, resampling: Resampling
+) -> Iterator[UtilityFigure]:
     names = tuple(dataset.trials.values())
     reference = _together([measures.read_transcripts(sets.original[name].path / "text") for name in names])
     speakers = _together([sets.original[name].speakers for name in names])
-    by = {"recogniser": hypotheses or "pocketsphinx", "normaliser": _NORMALISER}
-    rates: Json = {"wer": {}, "cer": {}}
+    recogniser = hypotheses or "pocketsphinx"
     for kind, directories in zip(_KINDS, (sets.original, sets.twins), strict=True):
         if hypotheses:
             parts = [measures.read_transcripts(directories[name].path / hypotheses) for name in names]
@@ -107,11 +111,13 @@ def _words(run: Run, sets: Sets, dataset: Dataset, hypotheses: str | None, resam
         for measure, unit in (("wer", "words"), ("cer", "characters")):
             how: Any = {"unit": unit, "normaliser": _NORMALISER}
             rate = measures.error_rate(measures.count_errors(reference, _together(parts), **how), speakers, resampling)
-            rates[measure][kind] = {**_ends(rate.interval), "n_utterances": rate.n_utterances, **by}
-    return rates
+            found = UtilityRate(
+                rate.interval, n_utterances=rate.n_utterances, recogniser=recogniser, normaliser=_NORMALISER
+            )
+            yield UtilityFigure(measure, (dataset.name, kind), found)
 
 
-def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Json:
+def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> UtilityFigure:
     names = tuple(dataset.trials.values())
     original, anonymised = (_together([of[name].recordings for name in names]) for of in (sets.original, sets.twins))
     speakers = _together([sets.original[name].speakers for name in names])
@@ -123,8 +129,14 @@ def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Js
         for utterance, (correlation, lag, agreement) in kept.items()
     }
     found = measures.mean_correlation(compared, speakers, resampling=resampling)
-    counts = {"n_utterances": found.n_utterances, "n_undefined": found.n_undefined}
-    return {**_ends(found.interval), **counts, "tracker": _TRACKER, "convention": found.convention}
+    rate = UtilityRate(
+        found.interval,
+        convention=found.convention,
+        n_utterances=found.n_utterances,
+        n_undefined=found.n_undefined,
+        tracker=_TRACKER,
+    )
+    return UtilityFigure("f0", (dataset.name, "anonymised"), rate)
 
 
 def _compare_tracks(pair: tuple[Path, ...]) -> tuple[float | None, int, float]:
@@ -133,7 +145,7 @@ def _compare_tracks(pair: tuple[Path, ...]) -> tuple[float | None, int, float]:
     return None if math.isnan(track.correlation) else track.correlation, track.lag, track.voicing_agreement
 
 
-def _recalls(run: Run, sets: Sets, name: str, config: UtilityConfig, resampling: Resampling) -> Json:
+def _recalls(run: Run, sets: Sets, name: str, config: UtilityConfig, resampling: Resampling) -> Iterator[UtilityFigure]:
     """Recognise emotions in both versions after training on the original, or read another recogniser's emotions."""
     original, _ = sides = sets.original[name], sets.twins[name]
     emotions, folds = recognition.read_emotions(original), recognition.read_folds(original)
@@ -150,24 +162,18 @@ def _recalls(run: Run, sets: Sets, name: str, config: UtilityConfig, resampling:
             for below, tested in zip(runs, described, strict=True)
         ]
         by = {"recogniser": "functionals and SVM", "learnt_on": original.name}
-    measured = {}
     for kind, predicted in zip(_KINDS, heard, strict=True):
         convention: Any = config.recall
         counted = measures.confusions(emotions, predicted, original.speakers, folds=folds, convention=convention)
         recalls = measures.average_recall(counted, resampling)
-        details = {name: value for name, value in recalls.to_dict().items() if name not in ("value", "interval")}
-        measured[kind] = {**_ends(recalls.interval), **details, **by}
-    return measured
+        rate = UtilityRate.from_dict(recalls.to_dict() | by)
+        yield UtilityFigure("uar", (name, kind), rate)
 
 
 def _predictions(directory: DataDir, name: str) -> dict[str, str]:
     predicted = measures.read_labels(directory.path / name)
     measures.check_same(directory.speakers, predicted, file=directory.path / name, what="utterances")
     return predicted
-
-
-def _ends(interval: Interval) -> Json:
-    return {"value": interval.value, "low": interval.low, "high": interval.high}
 
 
 def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from evaluation.reports import Anonymiser
 from spkbase.configuration import to_dict
 from spkbase.errors import Problems, few
 from spkbase.files import load_json
@@ -162,29 +163,26 @@ def another_anonymizer(twin: DataDir, config: AnonymizerConfig, *, is_named: boo
     return f"since its record has another {', '.join(other)}" if other else ""
 
 
-def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: int) -> dict[str, Any]:
-    """Describe the anonymiser, as far as it is known, and which directories were made or used as found.
-
-    Returns
-    -------
-    dict
-        The entry ``anonymiser`` of ``results.json``.
-    """
+def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: int) -> Anonymiser:
+    """Describe the anonymiser, as far as it is known, and which directories were made or used as found."""
     found = [name for name in sets.versions if name not in sets.missing]
-    entry: dict[str, Any] = {
-        "taken": found,
-        "made": list(sets.missing),
-        "training_draws": max((len(sets.versions[name]) for name in sets.training_sets), default=1),
-        "trial_draws": {dataset.name: sets.tested_draws(dataset) for dataset in sets.datasets},
-        "enrolment_draws": {dataset.name: len(sets.versions[dataset.enrolls]) for dataset in sets.datasets},
-    }
+    settings: dict[str, Any] = {"name": suffix.removeprefix("_")}
     if anonymizer is not None and sets.missing:
-        levels = {"training_level": anonymizer.training_level, "seed": seed}
-        return {**anonymizer.of("trials").record(), **levels, **entry}
-    records = [record for name in found if (record := _record(sets.versions[name][0]))]
-    if records and all(record == records[0] for record in records):  # made by `spkver anonymize`, all alike
-        return {**records[0], **entry}
-    return {"name": suffix.removeprefix("_"), **entry}
+        settings = to_dict(anonymizer.of("trials").record())
+        settings |= {"training_level": anonymizer.training_level, "seed": seed}
+    else:
+        records = [record for name in found if (record := _record(sets.versions[name][0]))]
+        if records and all(record == records[0] for record in records):  # made by `spkver anonymize`, all alike
+            settings = records[0]
+    return Anonymiser(
+        name=settings.pop("name"),
+        settings=settings,
+        taken=tuple(found),
+        made=tuple(sets.missing),
+        training_draws=max((len(sets.versions[name]) for name in sets.training_sets), default=1),
+        trial_draws={dataset.name: sets.tested_draws(dataset) for dataset in sets.datasets},
+        enrolment_draws={dataset.name: len(sets.versions[dataset.enrolls]) for dataset in sets.datasets},
+    )
 
 
 def _record(twin: DataDir) -> dict[str, Any] | None:

@@ -68,8 +68,8 @@ def test_each_pair_of_types_is_that_of_its_trials(recipe, corpora, tmp_path, par
         for types, found in results["trial_types"].items():
             target, nontarget = (by_type[kind] for kind in types.split("-"))
             assert (found["n_target"], found["n_nontarget"]) == (len(target), len(nontarget))
-            assert found["eer"] == pytest.approx(brute_force_eer(target, nontarget), abs=1e-12), types
-            assert found["min_dcf_sre08"] == min_dcf(target, nontarget, p_target=0.01, c_miss=10.0)
+            assert found["eer"]["rocch"] == pytest.approx(brute_force_eer(target, nontarget), abs=1e-12), types
+            assert found["min_dcf"]["sre08"] == min_dcf(target, nontarget, p_target=0.01, c_miss=10.0)
             assert types in outcome.out
 
 

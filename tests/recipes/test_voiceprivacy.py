@@ -230,7 +230,7 @@ def test_the_page_shows_them(results, output):
 
 def test_every_key_of_the_results_is_described_by_their_schema(results):
     schema = json.loads(Path(reports.__file__).with_name("results.schema.json").read_text("utf-8"))
-    kinds = {"condition": results["conditions"], "outcome": results["summary"]}
+    kinds = {"Condition": results["conditions"], "Outcome": results["summary"]}
     described = {name: schema["$defs"][name]["properties"] for name in kinds} | {"": schema["properties"]}
     for name, found in {"": [results], **kinds}.items():
         assert {key for row in found for key in row} <= described[name].keys()
@@ -269,7 +269,7 @@ def test_privacy_is_not_shown_without_an_interval_a_verdict_or_anonymised_speech
     good = [row | {"eer": {"rocch": 0.4}, "intervals": {"eer.rocch": {"low": 0.3, "high": 0.5}}} for row in anonymised]
     good = [row | {"closed_set": None, "centred": None} for row in good]
     rows = {"format": 1, "conditions": good, "sanity": []}
-    check_privacy(rows, 0.3)
+    check_privacy(reports.parse_results(rows), 0.3)
     original = [row for row in results["conditions"] if row["scenario"] == "original"]
     refused = {"sanity": [{"level": "error", "check": "resemblance", "text": ""}]}
     bare = [row | {"intervals": {}} for row in good]
@@ -280,7 +280,7 @@ def test_privacy_is_not_shown_without_an_interval_a_verdict_or_anonymised_speech
         (refused, r"no verdict \(resemblance\)"),
     ):
         with pytest.raises(click.ClickException, match=said) as caught:
-            check_privacy(rows | changes, 0.31)
+            check_privacy(reports.parse_results(rows | changes), 0.31)
         assert caught.value.exit_code == 1
 
 
@@ -383,8 +383,11 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
 def test_tables_of_words_and_emotions_are_in_the_archive(tmp_path):
     recalls = {kind: {"value": 0.5, "recalls": {"sad": 0.25}} for kind in ("original", "anonymised")}
     wer = {"libri_test": {"original": {"value": 0.02}, "anonymised": {"value": 0.03125}}}
-    told = {"attacker": "a", "level": "one-model", "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
-    write_challenge_files(tmp_path, [], {"wer": wer, "uar": {"IEMOCAP_dev": recalls}}, suffix="_x", protocol=told)
+    told = reports.Protocol("a", "one-model", "speechbrain", draws="1", seeding="unknown")
+    utility = reports.typed_results(
+        {"conditions": [], "utility": {"wer": wer, "uar": {"IEMOCAP_dev": recalls}}}
+    ).utility
+    write_challenge_files(tmp_path, [], utility, suffix="_x", protocol=told)
     with zipfile.ZipFile(tmp_path / "exp/results_summary/result_for_submission_x.zip") as zipped:
         held = {name: zipped.read(name).decode() for name in zipped.namelist() if name.endswith(".csv")}
     assert held == {

@@ -16,7 +16,7 @@ from recipe_runs import refused, results_of
 from evaluation.embeddings.files import write_embeddings
 from evaluation.embeddings.sets import Embeddings
 from evaluation.formats.reading import read_key, read_scores
-from evaluation.reports import parse_results, read_results
+from evaluation.reports import read_results
 from evaluation.trials import align
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
@@ -159,7 +159,7 @@ def test_the_least_privacy_is_over_all_attackers(results, output):
         assert row["strongest"] in ("scores-oracle", "vectors-xvectors", "gmm-ubm")
         if row["scenario"] == "semi-informed":
             assert row["strongest"] == "scores-oracle"
-    parsed = parse_results(read_results(output / "results.json"))
+    parsed = read_results(output / "results.json")
     assert parsed.attackers("tiny_test") == NAMES
     assert parsed.worst("tiny_test", "all").strongest == "scores-oracle"
     for name in ("report.html", f"tables{vp.SUFFIX}.md", f"results{vp.SUFFIX}.csv"):

@@ -8,6 +8,7 @@ from command_lines import passes, refused
 
 from evaluation.challenges import ASR, ASV, ASV_ANON, ComparedSystem, Section, read_rank_file, write_rank_file
 from evaluation.challenges.systems import figure_rows, figures_of_results, plot_systems, read_system, system_rows
+from evaluation.reports import typed_results
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 
@@ -120,7 +121,7 @@ def own_results():
 
 
 def test_figures_of_our_results_are_those_of_the_strongest_attacker():
-    figures = figures_of_results(own_results())
+    figures = figures_of_results(typed_results(own_results()))
     assert [(*one.place, one.value.value, one.n_attackers) for one in figures] == [
         ("EER", "mine", "test", "mixed", "semi-informed", 0.08, 2),
         ("EER", "mine", "test", "mixed", "lazy-informed", 0.2, 1),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, PROTOCOL, Section, write_rank_file
 from evaluation.challenges.ranking import RULES, ComparedSystem, OrderingRule, difference, order_systems
 from evaluation.challenges.systems import figures_of_results, read_system
+from evaluation.reports import typed_results
 from evaluation.uncertainty.intervals import Interval
 from spkbase.errors import DataError
 
@@ -337,7 +338,9 @@ def test_a_named_attacker_of_our_own_results_is_read_as_it_is_named(tmp_path):
     assert system.attacker == "gmm-ubm (kaldi)"
     assert system.eer.value == pytest.approx((0.22 + 0.12) / 2)
     assert not system.eer.has_interval  # those there are belong to another reading
-    of_women = [one for one in figures_of_results(found) if (one.speakers, one.dataset) == ("f", "libri")]
+    of_women = [
+        one for one in figures_of_results(typed_results(found)) if (one.speakers, one.dataset) == ("f", "libri")
+    ]
     assert 0.22 in [one.value.value for one in of_women if one.condition == "semi-informed"]
     found["protocol"] = {"attacker": "gone", "reading": "kaldi"}
     with pytest.raises(DataError, match="no EER of a semi-informed attacker"):

@@ -90,7 +90,7 @@ def test_the_remedy_of_an_error_is_an_option_that_helps(command, fault, words):
     assert "Warning: dropped 1" in said.stderr or remedy != "--missing drop"
 
 
-@pytest.mark.parametrize("command", COMMANDS.keys() | SPKVER.keys())
+@pytest.mark.parametrize("command", sorted(COMMANDS.keys() | SPKVER.keys()))
 def test_options_in_the_texts_of_a_module_are_options_of_its_commands(command):
     table = COMMANDS if command in COMMANDS else SPKVER
     module, _, name = table[command][0].partition(":")
@@ -104,7 +104,7 @@ def test_options_in_the_texts_of_a_module_are_options_of_its_commands(command):
     assert named <= known
 
 
-@pytest.mark.parametrize("command", JOINING.keys() - {"fuse"})  # which is trained on some of the trials
+@pytest.mark.parametrize("command", sorted(JOINING.keys() - {"fuse"}))  # which is trained on some of the trials
 def test_a_key_that_lacks_some_of_the_scored_pairs_is_told(command, words, tmp_path):
     line = words(command, lines_of(VALUES))
     truth = (tmp_path / "key.txt").read_text().splitlines()

@@ -16,7 +16,7 @@ from gaussian_results import make_results
 
 from evaluation.reports import page as page_module
 from evaluation.reports.comparison import paired_rates
-from evaluation.reports.page import render_comparison, render_page, write_page
+from evaluation.reports.page import write_page
 from evaluation.reports.pictures import inline
 from evaluation.reports.results import parse_results
 from evaluation.uncertainty import Interval
@@ -70,6 +70,16 @@ def read(page: str) -> Reader:
     reader.close()
     assert reader.open == []
     return reader
+
+
+def render_page(results: dict[str, Any], **options: Any) -> str:
+    """The page of the contents of results.json."""
+    return page_module.render_page(parse_results(results), **options)
+
+
+def render_comparison(sources: list[tuple[dict[str, Any], Any]], **options: Any) -> str:
+    """The page that compares the contents of several results.json."""
+    return page_module.render_comparison([(parse_results(raw), folder) for raw, folder in sources], **options)
 
 
 @pytest.fixture(scope="module")
@@ -348,7 +358,7 @@ def test_files_outside_the_folder_of_the_results_are_not_read(
 
 
 def test_the_same_results_give_the_same_bytes(made: tuple[dict[str, Any], Path], page: str, tmp_path: Path) -> None:
-    write_page(json.loads(json.dumps(made[0])), tmp_path / "report.html", folder=made[1])
+    write_page(parse_results(json.loads(json.dumps(made[0]))), tmp_path / "report.html", folder=made[1])
     assert (tmp_path / "report.html").read_text("utf-8") == page
     assert not re.search(r"20\d\d-\d\d-\d\d", page)
 

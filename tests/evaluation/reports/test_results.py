@@ -12,13 +12,28 @@ from typing import Any
 
 import pytest
 
+from evaluation import reports
 from evaluation.challenges.systems import figures_of_results
-from evaluation.reports import Condition, Outcome, format_latex, format_markdown, parse_results, summarise
-from evaluation.reports.page import render_page
-from evaluation.reports.results import interval_from
+from evaluation.reports import Condition, Outcome, interval_from, parse_results, summarise
+from evaluation.reports import page as page_module
 from evaluation.reports.tables import FIGURES, GLANCE, attacker_rows, table_rows
 from spkbase.errors import DataError
 from spkbase.files import to_json
+
+
+def render_page(results: dict[str, Any], **options: Any) -> str:
+    """The page of the contents of results.json."""
+    return page_module.render_page(parse_results(results), **options)
+
+
+def format_markdown(results: dict[str, Any]) -> str:
+    """The tables of the contents of results.json."""
+    return reports.format_markdown(parse_results(results))
+
+
+def format_latex(results: dict[str, Any]) -> str:
+    """The same as LaTeX."""
+    return reports.format_latex(parse_results(results))
 
 
 def condition(scenario: str, attacker: str, eer: float, gender: str = "all", **more: Any) -> dict[str, Any]:
@@ -134,6 +149,28 @@ def test_all_faults_of_conditions_are_named_at_once(results: dict[str, Any]) -> 
         {"conditions": [condition("original", "a", 0.1) | {"level": "all-knowing"}]},
         {"summary": [{"dataset": "libri_test", "gender": "all", "scenario": "original", "minimum": 0.1}]},
         {"sanity": [{"level": "doubt", "check": "x", "text": "y"}]},
+        *(
+            {name: value}
+            for name in ("anonymiser", "attackers_run", "run", "seeds", "protocol", "config", "lists", "versions")
+            for value in ("x", 5, ["x"])
+        ),
+        *(
+            {name: value}
+            for name in ("similarity", "fusions", "averages", "failures", "sanity", "choices", "undoing")
+            for value in (5, ["x"], [5])
+        ),
+        {"similarity": [{"dataset": "a"}]},
+        {"fusions": [{"weights": 3}]},
+        {"undoing": [{"rmse": "x"}]},
+        {"timings": {"a": "x"}},
+        {"config": {"evaluation": {"level": "x"}}},
+        {"utility": ["wer"]},
+        {"utility": {"wer": "x"}},
+        {"summary": [{}]},
+        {"verdict": 5},
+        {"suffix": 5},
+        {"simulated": "no"},
+        {"caveats": 5},
     ],
 )
 def test_a_damaged_block_is_one_clear_error(results: dict[str, Any], damage: dict[str, Any]) -> None:
@@ -211,7 +248,7 @@ def test_one_figure_has_one_interval_wherever_it_stands(levels: dict[str, Any]) 
     page = render_page(levels, folder=".")
     assert "3.3\N{EN DASH}29.9" in page
     assert "4.5\N{EN DASH}18.0" not in page
-    (figure,) = figures_of_results(levels)  # what `spkver-eval rank` ranks
+    (figure,) = figures_of_results(parse_results(levels))  # what `spkver-eval rank` ranks
     assert (figure.value.value, figure.value.low, figure.value.high) == (0.09, 0.033, 0.299)
 
 

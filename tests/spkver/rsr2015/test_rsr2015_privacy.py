@@ -1,12 +1,16 @@
 """The figures of privacy that a recipe ends with: of speakers, not of their models."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from evaluation.metrics import d_sys, eer, zebra
+from evaluation.metrics import d_sys, eer, min_dcf, zebra
+from evaluation.reports import Linkability
 from evaluation.trials.lists import Key, Scores
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from, sample_of
-from spkver.rsr2015.results import Speakers, curve_figures, linkability, privacy_figures
+from spkver.rsr2015 import RecipeConfig
+from spkver.rsr2015.results import Speakers, assess_system, linkability
 
 N_SPEAKERS, N_SENTENCES = 12, 4
 
@@ -25,22 +29,25 @@ def trials(seed=0):
 
 def test_figures_are_those_of_the_evaluation():
     scores, key, speakers = trials()
-    figures = privacy_figures(scores, key, speakers)
+    figures = assess_system(scores, key, speakers, RecipeConfig())
     target, nontarget = scores.values[key.is_target], scores.values[~key.is_target]
     expected = zebra(target, nontarget)
-    assert figures["zebra"]["population"] == expected.population
-    assert (figures["zebra"]["individual"], figures["zebra"]["tag"]) == (expected.individual, expected.tag)
-    assert figures["d_sys"] == d_sys(target, nontarget)
-    assert figures["min_cllr"] <= figures["cllr"]
-    low, high = figures["intervals"]["eer"]
-    assert 0 <= low < eer(target, nontarget) < high <= 0.5
+    assert figures.metric("zebra.population").value == expected.population
+    assert (figures.metric("zebra.individual").value, figures.tag) == (expected.individual, expected.tag)
+    assert figures.metric("d_sys").value == d_sys(target, nontarget)
+    assert figures.metric("min_cllr").value <= figures.metric("cllr").value
+    assert figures.metric("min_dcf.sre08").value == min_dcf(target, nontarget, p_target=0.01, c_miss=10.0)
+    assert figures.metric("min_dcf.sre10").value == min_dcf(target, nontarget, p_target=0.001)
+    assert (figures.n_target, figures.n_nontarget, figures.n_enrolled) == (len(target), len(nontarget), N_SPEAKERS)
+    assert figures.eer.value == eer(target, nontarget)
+    assert 0 <= figures.eer.low < figures.eer.value < figures.eer.high <= 0.5
 
 
 def test_speakers_are_drawn_not_models():
     """Twelve speakers say four sentences each: those who take the models for speakers are far too sure."""
     scores, key, speakers = trials()
-    intervals = privacy_figures(scores, key, speakers)["intervals"]
-    assert (intervals["n_speakers"], intervals["resamples"], intervals["level"]) == (12, 200, 0.95)
+    right = assess_system(scores, key, speakers, RecipeConfig())
+    assert right.notes["intervals"] == "95 % interval over speakers, not models (12 speakers, 200 resamples)"
     by_speaker, _ = sample_from(scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment)
     by_trial = sample_of(scores.values, key.is_target)
 
@@ -53,30 +60,31 @@ def test_speakers_are_drawn_not_models():
     ]
     assert widths[0] > 1.5 * widths[1]
     wrong = Speakers({m: m for m in speakers.of_model}, {s: f"{s[:4]}_{s[-3:]}" for s in speakers.of_segment}, 200)
-    sure = privacy_figures(scores, key, wrong)["intervals"]
-    assert sure["n_speakers"] == 48
-    for name in ("population", "d_sys"):
-        assert np.diff(intervals[name]) > 1.2 * np.diff(sure[name]), name
+    sure = assess_system(scores, key, wrong, RecipeConfig())
+    assert "(48 speakers, 200 resamples)" in sure.notes["intervals"]
+    for name in ("zebra.population", "d_sys"):
+        wide, narrow = right.metric(name), sure.metric(name)
+        assert wide.high - wide.low > 1.2 * (narrow.high - narrow.low), name
 
 
 def test_nothing_is_drawn_without_resamples():
     scores, key, speakers = trials()
     none = Speakers(speakers.of_model, speakers.of_segment, 0)
-    assert set(privacy_figures(scores, key, none)["intervals"]) == {"level", "resamples", "seed", "resampled"}
-    assert curve_figures(linkability(scores, key, none))["interval"] == [None, None]
+    found = assess_system(scores, key, none, RecipeConfig())
+    assert (found.intervals, "intervals" in found.notes) == ({}, False)
+    assert np.isnan(linkability(scores, key, none).low).all()
 
 
 def test_linkability_counts_the_speakers_who_enrolled_the_sentence():
     scores, key, speakers = trials()
     curve = linkability(scores, key, speakers)
-    figures = curve_figures(curve)
-    assert figures["n_enrolled"] == N_SPEAKERS
+    found = replace(assess_system(scores, key, speakers, RecipeConfig()), linkability=Linkability.from_curve(curve))
+    assert max(found.linkability.sizes) == N_SPEAKERS
     first = [
         scores.values[key.is_target & (key.segments == segment)]
         > scores.values[~key.is_target & (key.segments == segment)].max()
         for segment in np.unique(key.segments)
     ]
-    assert figures["value"] == pytest.approx(np.mean(first))
-    assert figures["chance"] == pytest.approx(1 / N_SPEAKERS)
-    low, high = figures["interval"]
-    assert low < figures["value"] < high
+    assert found.found_among_all.value == pytest.approx(np.mean(first))
+    assert found.linkability.chance[-1] == pytest.approx(1 / N_SPEAKERS)
+    assert found.found_among_all.low < found.found_among_all.value < found.found_among_all.high

@@ -14,7 +14,17 @@ import pytest
 import soundfile
 from scipy.signal import lfilter
 
-from evaluation.reports import Condition, Minima, comparison, summarise
+from evaluation.reports import (
+    Condition,
+    Failure,
+    Minima,
+    UtilityFigure,
+    UtilityRate,
+    comparison,
+    parse_results,
+    summarise,
+    typed_results,
+)
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Interval, Minimum, Resampling, sample_of
 from spkbase.configuration import load_config
@@ -154,7 +164,8 @@ def test_one_anonymised_version_of_the_training_set_is_a_warning(draws: int, lev
 
 
 def test_measured_utility_and_original_speech_alone_need_no_warning() -> None:
-    for rates, utility in ((GOOD, {"wer": {}}), ({"o": 0.1}, {})):
+    measured = UtilityFigure("wer", ("x_test", "anonymised"), UtilityRate(Interval(0.1)))
+    for rates, utility in ((GOOD, [measured]), ({"o": 0.1}, [])):
         assert not list(checks.other_notes(evaluated(rows(**rates), sets(), Config(), utility=utility)))
 
 
@@ -175,7 +186,7 @@ def test_few_speakers_and_missing_intervals(changes: dict[str, Any], level: str,
 def test_original_results_do_not_change_with_the_anonymiser(rate: float, seed: int, expected: list[str]) -> None:
     config = Config()
     told = {"seed": seed, "attackers": list(config.attackers), "attacker_settings": {}, "training_sets": {}}
-    earlier = {"results_b.json": {"config": told, "conditions": rows(o=rate, i=0.4)}}
+    earlier = {"results_b.json": typed_results({"config": told, "conditions": rows(o=rate, i=0.4)})}
     run = evaluated(rows(o=0.02, i=0.3), sets(), config, earlier=earlier)
     assert [one.level for one in checks.independence(run)] == expected
 
@@ -271,7 +282,7 @@ CONFIG = Config(attackers=tuple(dict.fromkeys((*default_attackers(), *NAMED))))
 
 
 def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = (), config: Config = CONFIG) -> str:
-    run = evaluated(table, given, config, failures=[{"attacker": name} for name in failed])
+    run = evaluated(table, given, config, failures=[Failure(name, "", "", "", "", "") for name in failed])
     return "".join(finding.text for finding in checks.overestimated(run))
 
 
@@ -500,8 +511,8 @@ def test_files_that_have_room_for_original_speech_are_noted(tmp_path: Path) -> N
 
 def verdict_on(table: list[dict[str, Any]], **more: Any) -> tuple[str, str]:
     config = {"evaluation": {"level": 0.9}, "anonymizer": {"name": ""}}
-    found = {"format": 1, "conditions": table, "simulated": False, "averages": []}
-    return verdict(found | {"config": config, "anonymiser": {"training_draws": 4}} | more)
+    found = {"format": 1, "conditions": table, "config": config, "anonymiser": {"training_draws": 4}}
+    return verdict(parse_results(found | more))
 
 
 def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
@@ -536,24 +547,34 @@ def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
 
 
 def test_averages_weigh_corpora_and_report_the_targets_reached() -> None:
-    table = [
-        {"dataset": corpus, "split": "test", "gender": sex, "scenario": scenario, "EER": eer + 5, "EER_rocch": eer,
-         "low": eer - 2, "high": None if corpus == "vctk" else eer + 4}
+    sets_of = {"libri": "libri_test", "vctk": "vctk_test", "vctk_common": "vctk_test_common"}
+    highest = {"libri": 0.04, "vctk": np.nan, "vctk_common": 0.04}
+    conditions = [
+        Condition(
+            dataset=sets_of[corpus],
+            gender=sex,
+            scenario=scenario,
+            attacker="a",
+            metrics={"eer": {"rocch": eer / 100}},
+            intervals={"eer.rocch": Interval(low=eer / 100 - 0.02, high=eer / 100 + highest[corpus])},
+        )
         for scenario in SCENARIOS.values()
         for corpus, sex, eer in (("libri", "f", 10.0), ("libri", "m", 20.0), ("vctk", "f", 30.0), ("vctk", "m", 40.0),
                                  ("vctk_common", "f", 50.0), ("vctk_common", "m", 50.0))
     ]  # fmt: skip
+    table = challenge_rows(Table(conditions, summarise(conditions)), Config())
     plain = averages(table, load_config(Config, settings=["challenge.targets=[10, 30, 40]"]))
-    assert [(row["dataset"], row["scenario"], row["eer_percent"], row["targets_reached"]) for row in plain] == [
+    assert [(row.dataset, row.scenario, row.eer_percent, row.targets_reached) for row in plain] == [
         (corpus, scenario, mean, reached)
         for scenario in SCENARIOS.values()
-        for corpus, mean, reached in (("libri", 15.0, [10.0]), ("vctk", 35.0, [10.0, 30.0]),
-                                      ("vctk_common", 50.0, [10.0, 30.0, 40.0]))
+        for corpus, mean, reached in (("libri", 15.0, (10.0,)), ("vctk", 35.0, (10.0, 30.0)),
+                                      ("vctk_common", 50.0, (10.0, 30.0, 40.0)))
     ]  # fmt: skip
-    assert [(row["low_percent"], row["high_percent"]) for row in plain[:3]] == [(13, 19), (33, None), (48, 54)]
+    ends = [end for row in plain[:3] for end in (row.low_percent, row.high_percent)]
+    assert ends == pytest.approx([13, 19, 33, np.nan, 48, 54], nan_ok=True)
     weighted = averages(table, load_config(Config, file=CONFIGS / "vpc2022.yaml"))
     by_hand = 0.25 * 10 + 0.25 * 20 + 0.2 * 30 + 0.2 * 40 + 0.05 * 50 + 0.05 * 50
-    assert [(row["eer_percent"], row["targets_reached"]) for row in weighted] == [(by_hand, [15.0, 20.0])] * 4
+    assert [(row.eer_percent, row.targets_reached) for row in weighted] == [(by_hand, (15.0, 20.0))] * 4
     assert averages(table[:1], load_config(Config, file=CONFIGS / "vpc2022.yaml")) == []
 
 
@@ -567,13 +588,13 @@ def test_averages_of_a_named_attacker_are_by_the_challenges_reading() -> None:
     conditions = [Condition.from_dict(row) for row in found]
     table = averages(challenge_rows(Table(conditions, summarise(conditions)), config), config)
     expected = {one["scenario"]: round(100 * one["eer"]["kaldi"], 3) for one in found if one["attacker"] == "b"}
-    assert {row["scenario"]: row["eer_percent"] for row in table} == expected
-    assert {(row["attacker"], row["reading"]) for row in table} == {("b", "kaldi")}
-    assert all("low_percent" not in row for row in table)  # that interval is of another reading
+    assert {row.scenario: row.eer_percent for row in table} == expected
+    assert {(row.attacker, row.reading) for row in table} == {("b", "kaldi")}
+    assert all("low_percent" not in row.to_dict() for row in table)  # that interval is of another reading
     strongest = challenge_rows(Table(conditions, summarise(conditions)), Config())
     sides = [("original", "original"), ("original", "anon"), ("anon", "anon"), ("anon", "anon")]
-    assert [(row["enrollment"], row["trial"]) for row in strongest] == sides
-    assert [row["EER"] for row in strongest] == [2.0, 30.0, 20.0, 10.0]
+    assert [(row.cells["enrollment"], row.cells["trial"]) for row in strongest] == sides
+    assert [row.cells["EER"] for row in strongest] == [2.0, 30.0, 20.0, 10.0]
 
 
 # --- attackers, sets and anonymisers of a configuration ---------------------------------------------------------------
@@ -592,10 +613,10 @@ def test_averages_of_a_named_attacker_are_by_the_challenges_reading() -> None:
 )
 def test_who_attacked(attackers: str, served: str, expected: dict[str, list[str]], words: str) -> None:
     config = Config(attackers=tuple(attackers.split()))
-    told = attackers_run(config, [{"attacker": name} for name in served.split()])
-    assert told | expected == told
-    assert words in told["text"]
-    assert told["explained"].keys() == set(told["names"])
+    told = attackers_run(config, [Condition(attacker=name) for name in served.split()])
+    assert {name: list(getattr(told, name)) for name in expected} == expected
+    assert words in told.text
+    assert told.explained.keys() == set(told.names)
 
 
 def test_absent_attackers_are_named_unless_others_were_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

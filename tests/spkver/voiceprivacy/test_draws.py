@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.reports import Condition, summarise
+from evaluation.reports import Condition, parse_results, summarise
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.anonymization import RECORD, AnonymizerConfig
@@ -106,7 +106,7 @@ def test_the_verdict_names_the_least_of_each_level() -> None:
     table = [inverted, adapted, condition("campplus", 0.179), condition("gmm-ubm", 0.4)]
     config = {"evaluation": {"level": 0.95}, "anonymizer": {"name": ""}}
     of = {"format": 1, "simulated": False, "averages": [], "config": config, "anonymiser": {"training_draws": 1}}
-    said, details = verdict(of | {"conditions": table})
+    said, details = verdict(parse_results(of | {"conditions": table}))
     # every attacker has half its error rate in the closed set, and 30 % is the upper end there
     assert "rate of 4.5 % (95 % interval for the strongest attacker: 0.0 % to 18.0 %), where it knows" in said
     assert "is gmm-svm-inverted (lazy-informed, which anonymises its enrolment speech); in the open set" in details

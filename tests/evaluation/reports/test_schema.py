@@ -1,0 +1,108 @@
+"""The JSON Schema of results.json follows from the types, and what is written is read back as it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gaussian_results import make_results
+
+from evaluation.metrics import METRICS
+from evaluation.reports import parse_results, schema
+from evaluation.reports.rows import Row
+from spkbase.files import to_json
+
+PATH = Path(schema.__file__).with_name("results.schema.json")
+MORE: dict[str, Any] = {
+    "choices": [{"attacker": "a", "training": "set", "vectors": 9, "chosen": "[cosine]", "why": "it is simple"}],
+    "undoing": [{"background": "set", "anonymizer": "mcadams", "parameter": "alpha", "rmse": None, "range": [0, 1]}],
+    "attackers_run": {"names": ["a"], "networks": [], "explained": {"a": "a machine"}},
+    "failures": [dict.fromkeys(("attacker", "dataset", "gender", "scenario", "scores", "reason"), "x")],
+    "fusions": [{"attacker": "fusion", "weights": {"weights": {"a": 1.5}, "offset": -1}, "alone": {"a": {"eer": 0.1}}}],
+    "protocol": {"attacker": "a", "reading": "kaldi"},
+    "averages": [{"dataset": "libri", "split": "", "scenario": "original", "eer_percent": 3.5, "low_percent": 1}],
+    "training_speakers": ["s1"],
+    "run": {"date": "2026-11-28T04:00:00+00:00", "command": "spkver voiceprivacy"},
+    "similarity": [
+        {"dataset": "x", "gender": "f", "scenario": "lazy-informed", "attacker": "a", "notes": ["not given"]},
+        {
+            **dict.fromkeys(("dataset", "gender", "scenario", "attacker"), "x"),
+            "deid": {"value": 0.5, "low": None, "high": None},
+            "matrices": {"oo": {"speakers": ["s1"], "n_trials": 1, "values": [[None]]}},
+        },
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The contents of a results.json with every block."""
+    folder = tmp_path_factory.mktemp("results")
+    made = make_results(folder, attackers=("a", "b"), scenarios=("original", "lazy-informed"), genders=("all",))
+    return made | MORE
+
+
+def test_schema_in_the_repository_is_made_from_the_types() -> None:
+    made = json.loads(to_json(schema.results_schema()))
+    remedy = "run: python -m evaluation.reports.schema evaluation/reports/results.schema.json"
+    assert made == json.loads(PATH.read_text("utf-8")), remedy
+
+
+def test_metrics_of_the_table_and_their_descriptions_are_in_the_schema() -> None:
+    described = schema.results_schema()["$defs"]["Condition"]["properties"]
+    for metric in METRICS:
+        group, _, rest = metric.name.partition(".")
+        stated = described[group]["properties"][rest] if rest else described[group]
+        assert stated["description"] == (metric.about or metric.title)
+
+
+def test_results_are_read_back_as_they_were_written(contents: dict[str, Any]) -> None:
+    first = parse_results(contents)
+    written = json.loads(to_json(first.to_dict()))
+    again = parse_results(written)
+    assert to_json(again.to_dict()) == to_json(first.to_dict())
+    assert again.settings == first.settings
+    for key in ("failures", "protocol", "training_speakers", "run", "config", "versions", "lists", "sanity"):
+        assert written[key] == contents[key], key
+    assert written["averages"] == [contents["averages"][0] | {"attacker": "strongest", "reading": "rocch",
+                                                              "targets_reached": []}]  # fmt: skip
+    assert written["choices"] == contents["choices"]
+    assert written["utility"]["uar"]["original"] == {"value": 0.71, "low": None, "high": None}
+
+
+def test_what_is_written_fits_the_schema(contents: dict[str, Any]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    stated = json.loads(PATH.read_text("utf-8"))
+    written = json.loads(to_json(parse_results(contents).to_dict()))
+    jsonschema.Draft202012Validator.check_schema(stated)
+    jsonschema.validate(written, stated)
+    jsonschema.validate(json.loads(to_json(contents)), stated)
+    damages: tuple[dict[str, Any], ...] = (
+        {"format": 2},
+        {"conditions": []},
+        {"conditions": [{"dataset": "x"}]},
+        {"sanity": [{"level": "fine", "check": "x", "text": "y"}]},
+        {"timings": {"a": "1 s"}},
+        {"failures": [{"attacker": "a"}]},
+        {"similarity": [{"dataset": 7}]},
+    )
+    for damage in damages:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(written | damage, stated)
+
+
+def test_every_row_is_described() -> None:
+    """A reader of the schema finds a sentence for each block and each key."""
+    definitions = schema.results_schema()["$defs"]
+    rows = [name for name in definitions if name in {cls.__name__ for cls in _all_rows(Row)}]
+    assert len(rows) > 20
+    for name in rows:
+        assert definitions[name]["description"]
+        properties = definitions[name]["properties"].items()
+        assert [key for key, stated in properties if "description" not in stated] == []
+
+
+def _all_rows(cls: type) -> set[type]:
+    return {cls}.union(*(_all_rows(below) for below in cls.__subclasses__()))
