@@ -258,6 +258,7 @@ class ContentAttacker:
 
     level: ClassVar[str] = ONE_MODEL
     utterances: ClassVar[int | None] = 0  # it reads transcripts
+    hears_voices: ClassVar[bool] = False
 
     config: ContentConfig
 

@@ -164,7 +164,7 @@ CATALOGUE: dict[str, CatalogueRow] = {
         _rows("supervector", "a statistical model of each voice, supervectors", _ADAPTED),
         _rows("prosody", "pitch, rhythm and pauses"),
         _rows("content", "spoken words, where there are transcripts"),
-        _rows("properties", "properties of files that are no voice, such as level, length, format and tags"),
+        _rows("properties", "properties of files instead of the voice, such as level, length, format and tags"),
         _rows("session", "noise and channel, in the pauses"),
         _rows("fusion", "all attackers together, a sum of their scores with weights from background speakers"),
     )

@@ -26,7 +26,7 @@ from spkver.extractors.protocol import Extraction, ExtractorSettings, embed_each
 PROPERTIES: Mapping[str, float] = {
     "level": 0.05,  # dB
     "peak": 0.05,  # dB
-    "offset": 0.02,  # steps of 16 bits, as the following values
+    "offset": 0.02,  # steps of 16 bits
     "step between values": 0.0,
     "values at the peak": 0.0005,  # share
     "duration": 0.001,  # s
@@ -34,18 +34,13 @@ PROPERTIES: Mapping[str, float] = {
     "trailing silence": 0.001,  # s
     "sampling rate": 0.0,
     "bits a sample": 0.01,  # of the file as it is stored
-    "surplus bytes": 0.0,
     "format": 0.0,
     "tags": 0.0,
-    "header": 0.0,
-    "end of the file": 0.0,
-    "rumble": 0.1,  # dB, below 60 Hz
     "noise in the 1st quarter of the band": 0.1,  # dB
     "noise in the 2nd quarter of the band": 0.1,
     "noise in the 3rd quarter of the band": 0.1,
     "noise in the 4th quarter of the band": 0.1,
-    "bandwidth": 10.0,  # Hz
-    "frequency of the steadiest tone": 0.5,  # Hz
+    "frequency of the steadiest tone": 1.0,  # Hz
     "level of the steadiest tone": 0.1,  # dB
 }
 """Resolution of each property, in the order of the vector: smaller differences say nothing. 0: a category."""
@@ -53,17 +48,11 @@ PROPERTIES: Mapping[str, float] = {
 _FULL_SCALE = 32768
 _SILENCE = 2  # steps of 16 bits
 _TINY = 1e-20  # of power
-_WINDOW = 1024
-_FRAMES = 96  # evenly spaced, of a longer recording
+_FRAMES = 8  # in a second
+_LONGEST = 60  # s whose noise is measured
 _QUIET = 0.1  # quantile over time: what sounds always
 _NEAR = 15  # bins around a tone
-_RUMBLE = 60.0  # Hz
-_BELOW = 1e-7  # of the highest power: beyond the bandwidth
-_HEAD = 65536  # bytes that may hold a header
-_SIZES = 42  # bytes of WAV and FLAC in which format, length and checksum stand
-_DATA = {b"RIFF": b"data", b"fLaC": b"\xff\xf8"}  # what comes after the header
-_END = 16  # bytes
-_VERSION = 1  # changes with the numbers
+_VERSION = 2  # changes with the numbers
 
 
 @one_blas_thread()
@@ -82,7 +71,7 @@ def property_vector(path: Path) -> NDArray[np.float64]:
 def _values(samples: NDArray[np.float32], rate: int) -> list[float]:
     """Return properties of the samples themselves."""
     sizes = np.abs(np.round(samples * _FULL_SCALE).astype(np.int32))
-    sounding = sizes > _SILENCE
+    sounding = np.append(np.flatnonzero(sizes > _SILENCE), len(sizes))
     return [
         _decibels(np.square(samples).mean(dtype=np.float64)),
         _decibels(float(np.abs(samples).max()) ** 2),
@@ -90,14 +79,9 @@ def _values(samples: NDArray[np.float32], rate: int) -> list[float]:
         float(np.gcd.reduce(sizes)),
         float(np.mean(sizes == sizes.max())),
         len(samples) / rate,
-        _before(sounding) / rate,
-        _before(sounding[::-1]) / rate,
+        sounding[0] / rate,
+        (len(sizes) - sounding[-2:][0]) / rate,
     ]
-
-
-def _before(sounding: NDArray[np.bool_]) -> int:
-    """Return the number of samples before the first that sounds."""
-    return int(np.append(np.flatnonzero(sounding), len(sounding))[0])
 
 
 def _file(path: Path, n_samples: int, rate: int) -> list[float]:
@@ -106,37 +90,23 @@ def _file(path: Path, n_samples: int, rate: int) -> list[float]:
     with suppress(soundfile.LibsndfileError, OSError), soundfile.SoundFile(path) as file:
         kind = f"{file.format} {file.subtype} {file.endian}"
         tags = file.copy_metadata()
-    size = path.stat().st_size
-    with path.open("rb") as stream:
-        head = stream.read(_HEAD)
-        stream.seek(-min(_END, size), 2)
-        end = stream.read()
-    marker = _DATA.get(head[:4])
-    header = head[_SIZES : head.find(marker, _SIZES - 6)] if marker else b""
-    categories = [_category(part) for part in (kind, sorted(tags.items()), header, end)]
-    return [rate, 8 * size / n_samples, size % n_samples, *categories]
+    return [rate, 8 * path.stat().st_size / n_samples, _category(kind), _category(sorted(tags.items()))]
 
 
 def _noise(samples: NDArray[np.float32], rate: int) -> list[float]:
     """Return properties of what sounds always: its spectrum, and the tone that stands out most."""
-    from scipy.fft import rfft
     from scipy.ndimage import median_filter
+    from scipy.signal import spectrogram
 
-    padded = np.pad(samples, (0, -len(samples) % _WINDOW))
-    frames = padded.reshape(-1, _WINDOW)[: max(1, len(samples) // _WINDOW)]
-    spectra = rfft(frames[:: -(-len(frames) // _FRAMES)] * np.hanning(_WINDOW).astype(np.float32), workers=1)
-    power = (spectra.real**2 + spectra.imag**2) / _WINDOW**2 + _TINY
-    quiet = round(_QUIET * (len(power) - 1))
-    steady = np.partition(power, quiet, axis=0)[quiet]
-    bins = rate / _WINDOW
-    rumble, rest = np.split(steady, [int(_RUMBLE / bins) + 1])
-    parts = [rumble, *np.array_split(rest, 4)]
-    mean = power.mean(axis=0)
-    peak = 1 + int(np.argmax((steady / median_filter(steady, _NEAR))[1:-1]))
-    tone = slice(peak - 1, peak + 2)
-    place = np.arange(len(steady))[tone] @ steady[tone] / steady[tone].sum()
-    bandwidth = bins * np.flatnonzero(mean > _BELOW * mean.max())[-1]
-    return [*(_decibels(part.mean()) for part in parts), bandwidth, bins * place, _decibels(steady[peak])]
+    size = rate // _FRAMES
+    padded = np.pad(samples[: _LONGEST * rate], (0, max(0, size - len(samples))))
+    frequencies, _, power = spectrogram(padded, rate, "hann", size, scaling="spectrum")
+    steady = np.quantile(power, _QUIET, axis=1) + _TINY
+    quarters = [_decibels(part.mean()) for part in np.array_split(steady, 4)]
+    tone = 1 + np.argmax((steady / median_filter(steady, _NEAR))[1:-1])
+    around = slice(tone - 1, tone + 2)
+    frequency = np.average(frequencies[around], weights=steady[around])
+    return [*quarters, frequency, _decibels(steady[tone])]
 
 
 def _decibels(power: float) -> float:

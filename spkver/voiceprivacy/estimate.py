@@ -23,7 +23,7 @@ _RATES = {
     # python -m benchmarks.speed extractors; CAM++ between its 38 for 8 s and 56 for a run mostly of words of 2 s
     **{"campplus": 48, "ge2e": 16},
     # of runs with them alone, on a machine that did other work too: less exact
-    **{"ivector": 30, "prosody": 20, "content": 1, "properties": 3, "session": 15},
+    **{"ivector": 30, "prosody": 20, "content": 1, "properties": 4, "session": 15},
     **{"inverted": 42, "reversed": 28, "adapted": 2},  # a reversal needs no estimate of the number
 }
 """Seconds of one core for an hour of speech, training sets and their draws included: anonymisers, attackers, and what

@@ -49,7 +49,6 @@ from spkver.attackers import (
     Fold,
     Fusion,
     Inversion,
-    PropertiesAttacker,
     Spec,
     TrainingSet,
     VectorAttacker,
@@ -117,7 +116,7 @@ class PlanRow:
     @property
     def is_fused(self) -> bool:
         """Whether fusions take it; words and properties of files say nothing about voices."""
-        return not self.content and not isinstance(self.attacker, PropertiesAttacker)
+        return getattr(self.attacker, "hears_voices", True)
 
     @property
     def model(self) -> tuple[str, str]:

@@ -208,8 +208,8 @@ def short_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         test = median_speech([tested[name] for name in spaced(sorted(tested))], jobs)
         shorter, longer = sorted((test, model))
         if shorter < VERY_SHORT or (shorter < SHORT and longer < NOT_LONG):
-            text = f"{dataset.name}: test recordings hold {test:.1f} s of speech, and the enrolment of a speaker"
-            yield Finding("note", "short recordings", f"{text} {model:.1f} s (medians)")
+            text = f"{dataset.name}: half of the test recordings hold less than {test:.1f} s of speech, and half of the"
+            yield Finding("note", "short recordings", f"{text} speakers are enrolled with less than {model:.1f} s")
 
 
 def median_speech(paths: Sequence[Path], jobs: int | None) -> float:

@@ -285,7 +285,7 @@ def test_session_channel_and_language_stand_beside_the_verdict() -> None:
     results = {"format": 1, "conditions": [names | {"eer": {"rocch": 0.3}}]}
     text = read(render_page(results, folder=".")).text
     beside = text[: text.index("equal error rate") + 2000]
-    assert all(word in beside for word in ("a session or channel", "in other languages"))
+    assert all(word in beside for word in ("A session or channel", "in languages that they did not learn from"))
 
 
 def test_a_check_can_forbid_a_verdict_and_no_network_stands_in_the_badge() -> None:

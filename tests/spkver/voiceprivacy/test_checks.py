@@ -268,7 +268,7 @@ def test_short_recordings_are_a_reason_with_both_lengths(
     assert bool(findings) == is_short
     run = evaluated(rows(VOICES, 0.005, **GOOD), sets(), CONFIG, heard={"short_recordings": findings})
     told = "".join(finding.text for finding in checks.overestimated(run))
-    assert ("because recordings are short (x_test: test recordings hold" in told) == is_short
+    assert ("because recordings are short (x_test: half of the test recordings hold less than" in told) == is_short
     if is_short:
         lengths = [float(number) for number in re.findall(r"(\d+\.\d) s", told)]
         assert lengths == pytest.approx([test, enrolled * utterances], abs=0.3)
@@ -323,6 +323,21 @@ def test_default_attackers_that_were_left_out_by_hand_are_a_reason() -> None:
     config = replace(CONFIG, attackers=tuple(name for name in CONFIG.attackers if name not in left))
     told = alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)
     assert told.endswith(f"because 2 of the {len(usual)} default attackers were not run ({', '.join(left)}).")
+
+
+def test_the_attacker_by_properties_left_out_alone_is_no_reason() -> None:
+    config = replace(CONFIG, attackers=tuple(name for name in default_attackers() if name != "properties"))
+    assert "default attackers" not in alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)
+
+
+def test_properties_of_files_do_not_hide_that_attackers_of_voices_are_weak() -> None:
+    table = rows(("a", "b", "properties"), 0.005, o=0.2, i=0.3, l=0.3, s=0.3)
+    for row in table:
+        if (row["attacker"], row["scenario"]) == ("properties", "original"):
+            row["eer"] = row["eer"] | {"rocch": 0.01}
+    assert "weak on original speech (x_test: 20.0 %)" in alarm(table, sets())
+    strength = next(checks.attacker_strength(evaluated(table, sets(), CONFIG)))
+    assert (strength.level, "(a) has an EER of 20.0 %" in strength.text) == ("warning", True)
 
 
 def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None:
