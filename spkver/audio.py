@@ -408,7 +408,7 @@ def _opened(path: Path, mp3: Mp3Stream | None) -> Iterator[soundfile.SoundFile]:
 
 
 def _decoder(path: Path, mp3: Mp3Stream | None) -> soundfile.SoundFile:
-    """Open a file by its descriptor, which tells how far it was read, or MP3 with the number of its frames before it."""
+    """Open a file by its descriptor, which tells how far it is read; MP3 with the number of its frames before it."""
     file = soundfile.SoundFile(os.open(path, os.O_RDONLY))
     if mp3 is None or mp3.promised is not None or file.frames == mp3.n_samples:
         return file
