@@ -23,7 +23,7 @@ import re
 import stat
 import struct
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -387,28 +387,34 @@ def _doubt(path: Path) -> str:
 @contextmanager
 def _opened(path: Path, mp3: Mp3Stream | None) -> Iterator[soundfile.SoundFile]:
     """Open a checked file; whatever its decoder raises, here or in the block, becomes a DataError."""
-    with ExitStack() as stack:
-        if mp3 is not None:
-            stack.enter_context(silent_decoder())
+    silence = nullcontext() if mp3 is None else silent_decoder()
+    with silence:
         try:
-            handle = stack.enter_context(path.open("rb"))
-            file = stack.enter_context(soundfile.SoundFile(handle.fileno(), closefd=False))
-            if mp3 is not None and mp3.promised is None and file.frames != mp3.n_samples:  # an estimate
-                content = path.read_bytes()[mp3.frames[0].start :]
-                file = stack.enter_context(soundfile.SoundFile(io.BytesIO(counting_frame(mp3) + content)))
+            opened = _decoder(path, mp3)
         except _FAILURES as error:
             raise _unreadable(path, error) from error
-        if file.format not in _FORMATS:
-            raise _unreadable(path, f"its format is {file.format}")
-        if file.frames >= _UNKNOWN_FRAMES:  # libsndfile cannot read such a file to its end
-            text = "FLAC header without the number of samples, as written to a pipe"
-            raise DataError(text, file=path, remedy="decode and encode it again into a file")
-        try:
-            yield file
-        except DataError:
-            raise
-        except _FAILURES as error:  # the header may promise too much
-            raise DataError(f"cut off or damaged: {_reason(error)}", file=path, remedy=_COPY_AGAIN) from error
+        with opened as file:
+            if file.format not in _FORMATS:
+                raise _unreadable(path, f"its format is {file.format}")
+            if file.frames >= _UNKNOWN_FRAMES:  # libsndfile cannot read such a file to its end
+                text = "FLAC header without the number of samples, as written to a pipe"
+                raise DataError(text, file=path, remedy="decode and encode it again into a file")
+            try:
+                yield file
+            except DataError:
+                raise
+            except _FAILURES as error:  # the header may promise too much
+                raise DataError(f"cut off or damaged: {_reason(error)}", file=path, remedy=_COPY_AGAIN) from error
+
+
+def _decoder(path: Path, mp3: Mp3Stream | None) -> soundfile.SoundFile:
+    """Open a file by its descriptor, which tells how far it is read; MP3 with the number of its frames before it."""
+    file = soundfile.SoundFile(os.open(path, os.O_RDONLY))
+    if mp3 is None or mp3.promised is not None or file.frames == mp3.n_samples:
+        return file
+    file.close()  # its length is an estimate
+    content = path.read_bytes()[mp3.frames[0].start :]
+    return soundfile.SoundFile(io.BytesIO(counting_frame(mp3) + content))
 
 
 def _checked_header(path: Path, file: soundfile.SoundFile, n_samples: int) -> AudioHeader:
@@ -553,7 +559,10 @@ def _check_end(path: Path, handle: BinaryIO, end: int, size: int) -> None:
     """Check that the bytes after the last chunk are few or zero."""
     if size - end > _TAG:
         handle.seek(end)
-        if any(handle.read(size - end)):
+        rest = handle.read(size - end)
+        if rest.startswith(_SPHERE):
+            raise _joined(path)
+        if any(rest):
             text = f"the header counts samples up to byte {end}, and {size - end} bytes follow that are no chunk"
             raise DataError(text, file=path, remedy="write the file again from its source, with its real length")
 
@@ -589,9 +598,6 @@ def _read_sphere_header(path: Path, handle: BinaryIO, size: int) -> dict[str, st
         promised *= _number(path, fields, "channel_count") if "channel_count" in fields else 1
         if promised > size - header_size:
             raise _cut_off(path, promised, size - header_size, "bytes of samples")
-        handle.seek(header_size + promised)
-        if handle.read(len(_SPHERE)) == _SPHERE:
-            raise _joined(path)
         _check_end(path, handle, header_size + promised, size)
     return fields
 

@@ -424,7 +424,7 @@ def numbers_of(values: Any, name: str) -> np.ndarray:
 
 
 def floats_of(values: Any, name: str) -> NDArray[np.floating]:
-    """Return real numbers as an array of a floating type, of any shape; floats are not copied.
+    """Return real numbers as an array of a floating type, of any shape; float32 and float64 are not copied.
 
     Raises
     ------
@@ -433,9 +433,9 @@ def floats_of(values: Any, name: str) -> NDArray[np.floating]:
     """
     array = _array_of(values, name)
     kind = array.dtype.kind
-    if kind == "f":
+    if kind == "f" and array.dtype != np.float16:  # sums of half precision overflow
         return array
-    if kind not in "iu":
+    if kind not in "fiu":
         for place, cell in np.ndenumerate(array.astype(object)):
             if kind != "O" or isinstance(cell, bool) or not isinstance(cell, Real):
                 text = f"expected numbers as {name}, got {cell!r:.60}"

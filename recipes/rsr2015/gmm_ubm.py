@@ -33,7 +33,9 @@ def gmm_ubm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     return rsr2015.report("rsr2015/gmm_ubm", run, config, lists, ubm, {"gmm-ubm": scores})
 
 
-main = rsr2015.recipe_command(gmm_ubm, __file__, about=__doc__)
+_STAGES = ["features", "ubm", "statistics", "supervectors", "scores", "report"]
+
+main = rsr2015.recipe_command(gmm_ubm, __file__, about=__doc__, stages=_STAGES)
 
 if __name__ == "__main__":
     main()

@@ -45,7 +45,9 @@ def hilam(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     return rsr2015.report("rsr2015/hilam", run, config, lists, ubm, systems)
 
 
-main = rsr2015.recipe_command(hilam, __file__, about=__doc__)
+_STAGES = ["features", "ubm", "models", "words", "states", "statistics", "supervectors", "scores", "report"]
+
+main = rsr2015.recipe_command(hilam, __file__, about=__doc__, stages=_STAGES)
 
 if __name__ == "__main__":
     main()

@@ -48,7 +48,9 @@ def ivector(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     return rsr2015.report("rsr2015/ivector", run, config, lists, ubm, systems)
 
 
-main = rsr2015.recipe_command(ivector, __file__, about=__doc__)
+_STAGES = ["features", "ubm", "statistics", "total variability", "vectors", "backend", "scores", "report"]
+
+main = rsr2015.recipe_command(ivector, __file__, about=__doc__, stages=_STAGES)
 
 if __name__ == "__main__":
     main()

@@ -45,7 +45,21 @@ def ivector_hmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> st
     return rsr2015.report("rsr2015/ivector_hmm", run, config, lists, ubm, systems)
 
 
-main = rsr2015.recipe_command(ivector_hmm, __file__, about=__doc__)
+_STAGES = [
+    "features",
+    "ubm",
+    "models",
+    "words",
+    "states",
+    "statistics",
+    "total variability",
+    "vectors",
+    "backend",
+    "scores",
+    "report",
+]
+
+main = rsr2015.recipe_command(ivector_hmm, __file__, about=__doc__, stages=_STAGES)
 
 if __name__ == "__main__":
     main()

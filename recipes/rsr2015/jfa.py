@@ -39,7 +39,9 @@ def jfa(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     return rsr2015.report("rsr2015/jfa", run, config, lists, ubm, {"jfa": scores})
 
 
-main = rsr2015.recipe_command(jfa, __file__, about=__doc__)
+_STAGES = ["features", "ubm", "statistics", "joint factors", "scores", "report"]
+
+main = rsr2015.recipe_command(jfa, __file__, about=__doc__, stages=_STAGES)
 
 if __name__ == "__main__":
     main()

@@ -25,7 +25,7 @@ def write_lists(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> st
     )
 
 
-main = rsr2015.recipe_command(write_lists, __file__, about=__doc__, config="svm_gmm", has_stages=False)
+main = rsr2015.recipe_command(write_lists, __file__, about=__doc__, config="svm_gmm")
 
 if __name__ == "__main__":
     main()

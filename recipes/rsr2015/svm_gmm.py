@@ -49,7 +49,9 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     return rsr2015.report("rsr2015/svm_gmm", run, config, lists, ubm, systems)
 
 
-main = rsr2015.recipe_command(svm_gmm, __file__, about=__doc__)
+_STAGES = ["features", "ubm", "statistics", "supervectors", "models", "nap", "scores", "report"]
+
+main = rsr2015.recipe_command(svm_gmm, __file__, about=__doc__, stages=_STAGES)
 
 if __name__ == "__main__":
     main()

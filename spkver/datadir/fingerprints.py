@@ -75,12 +75,13 @@ def fingerprint(samples: NDArray[np.number], rate: int) -> Fingerprint:
     starts = np.rint(np.arange(n_frames) * _SHIFT * rate).astype(int)
     frames = np.lib.stride_tricks.sliding_window_view(padded, size)[starts]
     windowed = frames * np.hanning(size).astype(np.float32)
-    power = np.abs(rfft(windowed, axis=1)) ** 2
+    spectra = rfft(windowed, axis=1)
     limits = _LOWEST + _WIDTH * np.arange(_N_BANDS + 1)
-    bins = np.searchsorted(np.arange(power.shape[1]) * rate / size, limits)
-    if bins[-1] >= power.shape[1] or not power[:, bins[0] : bins[-1]].any():
+    bins = np.searchsorted(np.arange(spectra.shape[1]) * rate / size, limits)
+    power = np.abs(spectra[:, bins[0] : bins[-1]]) ** 2
+    if bins[-1] >= spectra.shape[1] or not power.any():
         return Fingerprint(np.zeros((0, 8), np.uint8), np.zeros(_N_GROUPS * _N_FREQUENCIES, np.float32))
-    bands = np.add.reduceat(power[:, : bins[-1]], bins[:-1], axis=1)
+    bands = np.add.reduceat(power, bins[:-1] - bins[0], axis=1)
     signs = np.packbits(bands[:, 1:] > bands[:, :-1], axis=1)
     sums = bands.sum(axis=1)
     signs[sums < _LOUD * sums.max()] = 0

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from evaluation.formats import Choice, read_key
 from evaluation.trials import Key, read_columns, warn_of_alike
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, Problems, caught, few
 from spkbase.files import atomic_path, is_file, load_json, read_id_list, write_text
 from spkbase.plugins import run_command
 from spkbase.work import Work
@@ -28,7 +28,7 @@ from spkver.datadir.directory import SEXES, DataDir, check_ids, file_stem, id_of
 logger = logging.getLogger(__name__)
 
 _RECORD = "commands.json"
-_IN_ARCHIVE = re.compile(r"\.ark:\d+(\[.*\])?$")
+_IN_ARCHIVE = re.compile(r".+\.ark:\d+$")
 
 
 def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = None) -> dict[str, Path]:
@@ -97,7 +97,7 @@ def read_datadir(
         lists.
     pipes_to : path, optional
         Folder for the output of these commands, one WAV file an utterance; needed with `allow_pipes`. A file made by
-        the same command is reused.
+        the same command is reused. Recordings in archives, ``wav.ark:1234``, are written there as well.
     jobs : int, optional
         Number of commands that run at once.
     original : DataDir, optional
@@ -144,8 +144,20 @@ def read_datadir(
         remedy = "they are run only with allow_pipes=True, for lists that you trust; or write the audio to files"
         problems.add(text, file=folder / "wav.scp", remedy=remedy)
     plain = {utterance: entry for utterance, entry in entries.items() if utterance not in pipes}
+    offsets: dict[str, int] = {}
+    for utterance, entry in plain.items():
+        if _IN_ARCHIVE.fullmatch(entry):
+            plain[utterance], _, offset = entry.rpartition(":")
+            offsets[utterance] = int(offset)
+    if offsets and pipes_to is None:
+        text = f"{len(offsets)} entries are parts of archives, which are not read here"
+        remedy = "write each recording to a WAV or FLAC file, such as by kaldiio.load_scp and soundfile.write"
+        problems.add(text, file=folder / "wav.scp", remedy=remedy)
     recordings = _find_audio(folder, plain, problems)
     problems.raise_if_any()
+    if offsets and pipes_to is not None:
+        parts = {utterance: (recordings[utterance], offset) for utterance, offset in offsets.items()}
+        recordings.update(_cut_archives(parts, pipes_to, jobs=jobs))
     warn_of_alike(speakers.values())
     if pipes and pipes_to is not None:
         recordings.update(run_pipes(pipes, pipes_to, jobs=jobs))
@@ -305,6 +317,43 @@ def _run(item: tuple[str, str], folder: Path, place: Path) -> tuple[str, DataErr
     return utterance, None
 
 
+def _cut_archives(parts: Mapping[str, tuple[Path, int]], folder: Path, *, jobs: int | None) -> dict[str, Path]:
+    """Write the recordings at places of archives, in bytes, to files of their own; equal files stay as they are."""
+    problems = Problems()
+    cut = partial(caught, function=partial(_cut, folder=folder))
+    results = Work(jobs).map(cut, parts.items(), description="archives of audio", total=len(parts))
+    files = problems.sift(zip(parts, results, strict=True))
+    problems.raise_if_any()
+    return files
+
+
+def _cut(item: tuple[str, tuple[Path, int]], folder: Path) -> Path:
+    utterance, (archive, start) = item
+    with archive.open("rb") as file:
+        file.seek(start)
+        head = file.read(8)
+        if head.startswith(b"RIFF"):
+            size = 8 + int.from_bytes(head[4:], "little")
+        elif head.startswith(b"AUDIO"):  # as kaldiio writes other formats: size of the size, size, file
+            start += 6
+            file.seek(start)
+            size = int.from_bytes(file.read(head[5]), "little")
+            start += head[5]
+        else:
+            text = f"utterance {utterance!r}: no recording begins at byte {start} of the archive, but {head!r}"
+            raise DataError(text, file=archive, remedy="write the archive and wav.scp again")
+        if start + size > archive.stat().st_size:
+            text = f"utterance {utterance!r}: the archive ends before the recording at byte {start}"
+            raise DataError(text, file=archive, remedy="copy the archive again from its source")
+        file.seek(start)
+        content = file.read(size)
+    path = folder / f"{file_stem(utterance)}-{start}.wav"
+    if not path.is_file() or path.read_bytes() != content:
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(content)
+    return path
+
+
 def _own_recordings(folder: Path) -> dict[str, Path]:
     """The recordings of a folder without lists, by the names of their files."""
     found = [path for path in sorted(folder.glob("wav/[!.]*")) if path.suffix.lower() in EXTENSIONS]
@@ -379,15 +428,7 @@ def _find_audio(folder: Path, entries: Mapping[str, str], problems: Problems) ->
     file, folder = folder / "wav.scp", folder.resolve()
     bases = list(dict.fromkeys((folder, Path.cwd(), folder.parent, folder.parent.parent)))
     paths = {}
-    archived = {utterance: entry for utterance, entry in entries.items() if _IN_ARCHIVE.search(entry)}
-    if archived:
-        first = next(iter(archived.values()))
-        text = f"{len(archived)} entries are parts of archives, such as {first!r}, which are not read"
-        remedy = "write each recording to a WAV or FLAC file, such as by kaldiio.load_scp and soundfile.write"
-        problems.add(text, file=file, remedy=remedy)
     for utterance, entry in entries.items():
-        if utterance in archived:
-            continue
         path = Path(entry)
         tried = [path] if path.is_absolute() else [base / path for base in bases]
         if path.parent.name == "wav":  # the directory's own file, moved or not, first

@@ -141,6 +141,10 @@ class FeatureConfig:
 
     def __post_init__(self) -> None:
         check_values("features", self, choices=_CHOICES)
+        preset = PRESETS[self.preset]
+        if preset and all(getattr(self, name) != value for name, value in preset.items()):
+            text = f"features.preset is {self.preset!r}, but none of its values is set"
+            raise ConfigError(text, remedy=f"make a new one: FeatureConfig(preset={self.preset!r})")
         if not 0 < self.low_frequency < self.high_frequency <= self.rate / 2:
             text = f"features.low_frequency {self.low_frequency} and features.high_frequency {self.high_frequency} "
             text += f"must rise from above 0 to at most half of features.rate, {self.rate / 2} Hz"

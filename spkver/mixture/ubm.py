@@ -38,7 +38,6 @@ logger = logging.getLogger(__name__)
 ALIVE = 1.0  # a component that carries less than one frame is dead
 
 _SCHEDULE = (1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8)
-_FAR = 10  # times the variance: a second moment, of which the floor is a share, that the mean makes
 _TIE = 1e-5  # variances within this share of the largest one tie: float32 sums of equal ones differ by 1e-6 and more
 
 
@@ -227,7 +226,8 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
     ----------
     frames : ndarray or StoredArray of shape (T, D)
         All frames, in memory or in a file; float32, or float64, which runs everything in float64. Where their mean is
-        far from 0 the variance floor, a share of their second moment, is large, and a warning says so.
+        so far from 0 that the variance floor, a share of their second moment, exceeds their variance, there is a
+        warning.
     config : UbmConfig
     work : spkbase.work.Work
         The result does not depend on the number of workers.
@@ -371,19 +371,14 @@ def _revive(accumulator: Accumulator) -> Accumulator:
 
 
 def _warn_of_floor(mean: Floats, moment: Floats, floor: float) -> None:
-    """Warn of dimensions whose mean is so large that a share of their second moment is no small variance."""
-    variance = np.maximum(moment - mean**2, 0.0)
-    far = np.flatnonzero(moment > _FAR * variance)
-    if not len(far):
-        return
-    with np.errstate(divide="ignore"):
-        share = float((floor * moment[far] / variance[far]).max())
-    logger.warning(
-        "UBM: the variance floor is up to %.3g times the variance of the frames, since their mean is far from 0 in "
-        "dimensions %s: Gaussians cannot be narrower (normalise the features, cmvn, or subtract their mean)",
-        share,
-        few(far.tolist()),
-    )
+    """Warn of dimensions whose mean is so large that a share of their second moment exceeds their variance."""
+    floored = np.flatnonzero(floor * moment > moment - mean**2)
+    if len(floored):
+        logger.warning(
+            "UBM: the variance floor exceeds the variance of the frames in dimensions %s, whose mean is far from 0: "
+            "Gaussians cannot be narrower (normalise the features, cmvn, or subtract their mean)",
+            few(floored.tolist()),
+        )
 
 
 def _check(frames: Rows, config: UbmConfig) -> None:

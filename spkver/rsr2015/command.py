@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from spkbase.console import ResumableCommand, log_option, path_option, worker_options
-from spkbase.errors import DataError
+from spkbase.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from spkbase.runs import Run
@@ -28,7 +28,7 @@ def recipe_command(
     *,
     about: str,
     config: str = "",
-    has_stages: bool = True,
+    stages: Sequence[str] = (),
 ) -> click.Command:
     """Return the command of a recipe.
 
@@ -42,8 +42,8 @@ def recipe_command(
         Docstring of the script; its first paragraph is the help text, and the last one holds examples.
     config : str
         Name of its configuration; by default that of the script.
-    has_stages : bool
-        Whether it has the options --force, --only and --until.
+    stages : sequence of str
+        First words of the names of its stages; with them it has the options --force, --only and --until.
     """
     configs = Path(page).parent / "config"
     own = configs / f"{config or Path(page).stem}.yaml"
@@ -63,6 +63,8 @@ def recipe_command(
         if corpus != "simulated" and not Path(corpus).is_dir():
             remedy = "give the root of RSR2015, which holds sph and key, or 'simulated'"
             raise DataError("no such folder", file=corpus, remedy=remedy)
+        for option in ("only", "until"):
+            _check_stage(option, how.get(option), stages)
         try:
             with start_run(output, chosen, **how) as run:
                 folder = Path(corpus)
@@ -80,12 +82,22 @@ def recipe_command(
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
         worker_options,
         log_option,
-        *(_LIMITS if has_stages else []),
+        *(_LIMITS if stages else []),
     ]
     for option in reversed(options):
         main = option(main)
     first, *_, examples = about.split("\n\n")
     return click.command(cls=ResumableCommand, help=f"{first}\n\n{examples}")(main)
+
+
+def _check_stage(option: str, name: str | None, stages: Sequence[str]) -> None:
+    """Refuse a stage that the recipe never has, before a corpus is made; `Run.limited` knows all of them."""
+    if name is None:
+        return
+    for stage in stages:
+        if name.startswith(f"{stage} of ") or (name and stage.startswith(name)):
+            return
+    raise ConfigError(f"{option}={name!r} is no stage: expected one of {', '.join(stages)}")
 
 
 def _simulated(run: Run, config: RecipeConfig) -> Path:

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 from command_lines import passes
-from recipe_runs import datasets, leftovers, made, refused, results_of
+from recipe_runs import COMMANDS, datasets, leftovers, made, refused, results_of
 from tiny_corpus import write_tiny_corpus
 
 from evaluation.formats.reading import read_key, read_scores
@@ -29,6 +29,7 @@ LISTS = ("enroll", "back", "test")
 STATISTICS = {f"statistics of {name}" for name in LISTS}
 SUPERVECTORS = {f"supervectors of {name}" for name in LISTS}
 AFTER_UBM = STATISTICS | SUPERVECTORS | SVM_STAGES | NAP_STAGES
+JOINT_FACTORS = {"joint_factors__speaker_rank": 3, "joint_factors__channel_rank": 2, "nap__rank": 0}
 EVERYTHING = {"features", "ubm"} | AFTER_UBM
 
 
@@ -269,10 +270,29 @@ def test_until_the_last_stage_that_begins_so(recipe, tiny, output):
 
 @pytest.mark.parametrize("limit", ["--only", "--until"])
 def test_unknown_stage(recipe, tiny, tmp_path, limit):
-    outcome = recipe(tiny, tmp_path, limit, "training", nap__rank=0)
-    refused(outcome, f"{limit} training is no stage: expected one of features, ubm, statistics of enroll(.|\n)*report$")
+    outcome = recipe(tiny, tmp_path, limit, "statistics of all", nap__rank=0)
+    expected = "features, ubm, statistics of enroll(.|\n)*report$"
+    refused(outcome, f"{limit} statistics of all is no stage: expected one of {expected}")
     assert made(outcome.err) == set()
     assert not leftovers(tmp_path)
+
+
+def stages_expected(outcome):
+    """Names of stages in the error of a recipe."""
+    return re.search("is no stage: expected one of (.*)", outcome.err)[1].split(", ")
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "prepare"])
+def test_a_stage_of_no_kind_is_refused_before_the_corpus_is_made(recipe, tiny, tmp_path, name):
+    for limit, stage in [("--only", "nonsense"), ("--until", "nonsense"), ("--until", ""), ("--only", " ")]:
+        early = recipe("simulated", tmp_path / "early", limit, stage, name=name)
+        assert early.status == 2
+        assert not (tmp_path / "early").exists()
+    kinds = stages_expected(early)
+    ranks = {"ivector": {"total_variability__rank": 3}, "jfa": JOINT_FACTORS}
+    late = recipe(tiny, tmp_path / "late", "--until", "scores of nonsense", name=name, **ranks.get(name, {}))
+    names = stages_expected(late)
+    assert {stage.split(" of ")[0] for stage in names} == set(kinds)
 
 
 def test_flipped_bit_is_damaged_then_mended(recipe, tiny, finished, output):

@@ -66,6 +66,15 @@ def test_values_of_a_preset_have_its_name():
     assert replace(FeatureConfig(), vad="energy").preset == "sidekit"
 
 
+@pytest.mark.parametrize("preset", [name for name, values in PRESETS.items() if values])
+def test_a_preset_that_replaces_the_name_alone_is_refused(preset):
+    others = [FeatureConfig(), *([FeatureConfig(preset="telephone")] if preset != "telephone" else [])]
+    for config in others:
+        with pytest.raises(ConfigError, match="none of its values is set"):
+            replace(config, preset=preset)
+    assert replace(FeatureConfig(preset=preset), deltas=0).preset == preset
+
+
 def test_unknown_presets_are_refused():
     with pytest.raises(ConfigError, match="preset is 'phone': expected one of"):
         FeatureConfig(preset="phone")
