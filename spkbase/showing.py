@@ -43,7 +43,7 @@ _ROWS = 50  # rows of a printed table
 
 
 def one_line(cls: Class) -> Class:
-    """Give a dataclass a repr in one line, however large its fields are; `print` shows what does not fit a field a line.
+    """Give a dataclass a repr in one line, however large its fields are; `print` shows a large one by a line a field.
 
     Examples
     --------
@@ -72,7 +72,8 @@ def one_line(cls: Class) -> Class:
         return text if len(text) <= LONGEST else "\n  ".join([name, *parts])
 
     setattr(cls, "__repr__", show)  # noqa: B010  # a plain assignment is none to type checkers
-    if cls.__str__ is object.__str__:  # results with columns are printed as tables
+    usual: Any = cls.__str__
+    if usual is object.__str__:  # results with columns are printed as tables
         setattr(cls, "__str__", write_out)  # noqa: B010
     return cls
 

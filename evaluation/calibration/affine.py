@@ -139,7 +139,7 @@ def train_affine(
     """
     if isinstance(target, Trials) or isinstance(nontarget, Trials):
         target, nontarget = split_scores(target, nontarget, missing=missing)  # which refuses others
-    if np.size(target) == len(target) and np.size(nontarget) == len(nontarget):  # of one system
+    if {np.shape(target)[1:], np.shape(nontarget)[1:]} <= {(), (1,)}:  # of one system
         check_classes(np.ravel(target), np.ravel(nontarget))
     columns = check_index("columns", target=target, nontarget=nontarget)
     names = names or tuple(map(str, [] if columns is None else columns))

@@ -372,7 +372,7 @@ def _refuse_labels(name: str, labels: np.ndarray, scores: np.ndarray) -> None:
 
 def split_by_labels(
     scores: Any, labels: Any, weights: ArrayLike | None = None, *, missing: Missing = "error"
-) -> dict[str, np.ndarray]:
+) -> dict[str, Any]:
     """Split scores into those of target and of nontarget trials by the label of each.
 
     Parameters

@@ -73,7 +73,7 @@ from evaluation.uncertainty.intervals import (
 )
 from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
 from evaluation.uncertainty.systems import Column, columns_of, difference_rows, paper_tables, system_rows
-from spkbase.errors import DataError, few
+from spkbase.errors import DataError, errors_of, few
 from spkbase.files import format_table
 from spkbase.rounding import is_negligible
 from spkbase.showing import Tabular, html_table, one_line
@@ -165,6 +165,8 @@ def confidence_intervals(
         resamples.
     """
     samples = [samples] if isinstance(samples, Sample) else list(samples)
+    if not (samples and all(isinstance(sample, Sample) for sample in samples)):
+        raise DataError("expected samples of trials", remedy="make them by sample_from(scores, key)")
     first, rows = samples[0], getattr(statistic, "rows", measures.METRICS)
     for number, sample in enumerate(samples[1:], 2):
         _check_same_trials(first, sample, "draw 1", f"draw {number}")
@@ -534,7 +536,10 @@ def compare(
     needed = {row.name for name in metrics if (row := measures.find_metric(name, measures.METRICS)[0]) is not None}
     needed |= {part for row in measures.METRICS if row.name in needed for part in row.of}
     statistic = measures.Metrics(metrics=tuple(row for row in measures.METRICS if row.name in needed))
-    samples = {name: _sample(scores, key, speakers, missing) for name, scores in systems.items()}
+    samples = {}
+    for name, scores in systems.items():
+        with errors_of(None, before=f"{name}: "):
+            samples[name] = _sample(scores, key, speakers, missing)
     warn_of_repeats({name: sample.scores for name, sample in samples.items()})
     for name, sample in samples.items():
         if (turned := measures.reversal(sample.runs())) is not None and turned.clear:

@@ -175,16 +175,15 @@ def confusions(
         If ids do not fit, or a speaker or a fold is unknown.
     """
     warn_of_alike([*truth.values(), *predicted.values()], "classes", "a class")
-    return _confusions(truth, predicted, speakers, folds=folds, convention=convention, missing=missing, file=file)
+    return _confusions(truth, predicted, speakers, folds, convention, missing, file)
 
 
 def _confusions(
     truth: Mapping[str, str],
     predicted: Mapping[str, str],
     speakers: Mapping[str, str],
-    *,
     folds: Mapping[str, str] | None = None,
-    convention: Convention = "default",
+    convention: Convention = "pooled",
     missing: Literal["error", "drop"] = "error",
     file: str | Path | None = None,
 ) -> Confusions:
@@ -454,7 +453,7 @@ def attribute_leakage(
             vectors = _rows((training or tested)[learns], names)
             found = predict_labels(vectors, [examples[name] for name in names], _rows(tested[meets], fold))
             predicted |= dict(zip(fold, found, strict=True))
-        counted[scenario] = _confusions(truth, predicted, speakers, convention="pooled")
+        counted[scenario] = _confusions(truth, predicted, speakers)
     recalls = {scenario: average_recall(found, resampling) for scenario, found in counted.items()}
     for scenario, recall in recalls.items() if resampling.resamples else ():
         end = recall.interval.high if np.isfinite(recall.interval.high) else 2 * recall.interval.value

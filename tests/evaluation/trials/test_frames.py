@@ -240,3 +240,17 @@ def test_the_remedy_of_a_single_metric_is_one_that_it_takes(metric):
     with pytest.raises(DataError, match=r"ev.sort_scores\(scores, key, missing='drop'\) in the place of both"):
         metric(scores, key)
     metric(ev.sort_scores(scores, key, missing="drop"))
+
+
+@pytest.mark.parametrize("function", [ev.linkability, ev.evaluate, ev.train_affine])
+def test_functions_that_advise_missing_take_it(function):
+    ids = zip(*[(model, segment) for model in "abcd" for segment in "stuv"], strict=True)
+    models, segments = map(list, ids)
+    truth = np.array(
+        ["abcd".index(model) == "stuv".index(segment) for model, segment in zip(models, segments, strict=True)]
+    )
+    values = np.random.default_rng(0).standard_normal(16) + truth
+    key, scores = ev.Key.from_ids(models, segments, truth), ev.Scores.from_ids(models, segments, values)
+    with pytest.raises(DataError, match="missing='drop'"):
+        function(scores.subset(np.arange(14)), key)
+    function(scores.subset(np.arange(14)), key, missing="drop")
