@@ -303,7 +303,8 @@ def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str, missing: Mi
         remedy = "detection metrics need trials of both classes: check the key"
         raise DataError(f"expected {name} scores, got none", remedy=remedy)
     if weights is None:
-        return np.sort(scores[counted]), np.ones(counted.sum())
+        scores = scores if counted.all() else scores[counted]
+        return np.sort(scores), np.ones(len(scores))
     weights = floats_of(weights, f"{name} weights").astype(np.float64)
     if weights.shape != scores.shape:
         raise DataError(f"expected {name} weights of shape {scores.shape}, one for each score, got {weights.shape}")

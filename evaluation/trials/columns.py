@@ -345,7 +345,9 @@ def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
         return
     _refuse_labels("target", target, nontarget)
     _refuse_labels("nontarget", nontarget, target)
-    shared = np.isin(nontarget, target[:_FEWEST]).sum()  # which tells at once in most cases
+    if not (nontarget == target[0]).any():  # which tells at once in most cases
+        return
+    shared = np.isin(nontarget, target[:_FEWEST]).sum()
     if shared < _FEWEST or len(np.unique(nontarget)) < _CERTAIN * len(nontarget):
         return
     if np.isin(target, nontarget).all():

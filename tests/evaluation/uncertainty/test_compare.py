@@ -186,7 +186,7 @@ def test_one_system_that_is_given_twice_is_told(caplog):
     compare({"a": scores, "b": turned}, key, resamples=10)
     assert "a and b have the same scores: was one given for two systems?" in caplog.text
 
-    with pytest.raises(DataError, match="^b: 14 trials of 64 without a score"):
+    with pytest.raises(DataError, match=r"^b: 14 trials of 64 without a score"):
         compare({"a": scores, "b": scores.subset(np.arange(50))}, key, resamples=10)
     with pytest.raises(DataError, match=r"^expected samples of trials"):
         confidence_intervals(values[truth], values[~truth])
