@@ -43,7 +43,7 @@ _ROWS = 50  # rows of a printed table
 
 
 def one_line(cls: Class) -> Class:
-    """Give a dataclass a repr in one line, however large its fields are.
+    """Give a dataclass a repr in one line, however large its fields are; `print` shows a large one by a line a field.
 
     Examples
     --------
@@ -58,12 +58,23 @@ def one_line(cls: Class) -> Class:
     (Curve(top=1, sizes=<100 float64>), Curve(top=2, sizes=[0, 1, 2]))
     """
 
+    def parts_of(record: Any, longest: int) -> list[str]:
+        shown = [part.name for part in fields(record) if part.repr]
+        return [f"{name}={brief(getattr(record, name, None), longest)}" for name in shown]
+
     def show(record: Any) -> str:
-        parts = [f"{part.name}={brief(getattr(record, part.name, None))}" for part in fields(record) if part.repr]
-        text = f"{type(record).__name__}({', '.join(parts)})"
+        text = f"{type(record).__name__}({', '.join(parts_of(record, 60))})"
         return text if len(text) <= LONGEST else text[: LONGEST - 4] + "...)"
 
+    def write_out(record: Any) -> str:
+        name, parts = type(record).__name__, parts_of(record, LONGEST)
+        text = f"{name}({', '.join(parts)})"
+        return text if len(text) <= LONGEST else "\n  ".join([name, *parts])
+
     setattr(cls, "__repr__", show)  # noqa: B010  # a plain assignment is none to type checkers
+    usual: Any = cls.__str__
+    if usual is object.__str__:  # results with columns are printed as tables
+        setattr(cls, "__str__", write_out)  # noqa: B010
     return cls
 
 

@@ -39,11 +39,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.trials import (
+    Missing,
     Trials,
     TrialSpeakers,
     check_classes,
     check_index,
-    column_of,
     floats_of,
     split_scores,
     truth_of,
@@ -101,7 +101,13 @@ class Affine:
 
 @one_blas_thread()
 def train_affine(
-    target: Any, nontarget: Any, *, prior: float = 0.5, ridge: float = 0.0, names: tuple[str, ...] = ()
+    target: Any,
+    nontarget: Any,
+    *,
+    prior: float = 0.5,
+    ridge: float = 0.0,
+    names: tuple[str, ...] = (),
+    missing: Missing = "error",
 ) -> Affine:
     """Train a calibration or fusion.
 
@@ -116,6 +122,8 @@ def train_affine(
         weights finite where the scores separate the classes without error.
     names : tuple of str, optional
         Names of the systems, kept with the result; those of the columns of data frames by default.
+    missing : {"error", "drop", "reject"}
+        What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
 
     Raises
     ------
@@ -130,9 +138,9 @@ def train_affine(
     (0.756, 0.0)
     """
     if isinstance(target, Trials) or isinstance(nontarget, Trials):
-        target, nontarget = split_scores(target, nontarget)  # which refuses others
-    if np.ndim(target) == np.ndim(nontarget) == 1:
-        check_classes(column_of(target, "target scores"), column_of(nontarget, "nontarget scores"))
+        target, nontarget = split_scores(target, nontarget, missing=missing)  # which refuses others
+    if {np.shape(target)[1:], np.shape(nontarget)[1:]} <= {(), (1,)}:  # of one system
+        check_classes(np.ravel(target), np.ravel(nontarget))
     columns = check_index("columns", target=target, nontarget=nontarget)
     names = names or tuple(map(str, [] if columns is None else columns))
     affine = _trained(target, nontarget, prior=prior, ridge=ridge, names=names)
@@ -473,17 +481,19 @@ def _spread(rows: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, np.ndar
     if not (finite := np.isfinite(mean) & np.isfinite(scale)).all():
         number = int(np.argmin(finite))
         largest = np.abs(rows[:, number]).max()
-        text = f"{_named(names, number)} has scores of up to {largest:.3g}, too large to learn from"
+        text = f"{_named(names, number, rows)} has scores of up to {largest:.3g}, too large to learn from"
         raise DataError(text, remedy="check how they were made, or scale them")
     varies = ~is_constant(rows) & (scale > 0)
     if not varies.all():
-        name = _named(names, int(np.argmin(varies)))
+        name = _named(names, int(np.argmin(varies)), rows)
         raise DataError(f"{name} gives every trial the same score: it cannot be calibrated")
     return mean, scale
 
 
-def _named(names: Sequence[str], number: int) -> str:
-    return names[number] if names else f"system {number}"
+def _named(names: Sequence[str], number: int, rows: np.ndarray) -> str:
+    if names:
+        return names[number]
+    return "the system" if rows.shape[1] == 1 else f"system {number}"
 
 
 def _matrix(scores: ArrayLike, name: str, names: Sequence[str] = ()) -> np.ndarray:
@@ -494,7 +504,7 @@ def _matrix(scores: ArrayLike, name: str, names: Sequence[str] = ()) -> np.ndarr
     if not len(columns):
         raise DataError(f"expected {name} scores, got none", remedy="training needs trials of both classes")
     if n_bad := int((bad := ~np.isfinite(columns)).sum()):
-        whose = _named(names, int(bad.any(axis=0).argmax()))
+        whose = _named(names, int(bad.any(axis=0).argmax()), columns)
         remedy = "training needs finite scores: replace or drop these trials"
         raise DataError(f"expected finite {name} scores, got {n_bad} infinite or NaN of {whose}", remedy=remedy)
     return columns

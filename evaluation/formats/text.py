@@ -90,6 +90,7 @@ _DOTTED = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?$|[-+]?inf(inity)?$", re.IGNO
 _LINES_TO_DETECT = 1000
 _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")  # with the line end what bytes.split() cuts at
 _OF_WINDOWS = re.compile(r"[-+]?(1\.#(inf|ind|[qs]nan)\d*|nan\((ind|snan)\))", re.IGNORECASE)
+_REMARK = re.compile(rb"(?P<before>\s*)(?P<line>#[ \t][^\n]*)\n\s*(?P<next>[^\n]+)")
 _FORMULA = re.compile(r"'+[-=+@\t\r]")  # as `write_table` writes it, behind an apostrophe
 _LARGE = 1 << 20  # bytes: from here on pandas pays, which takes 0.2 s to import and is six times as quick
 
@@ -182,8 +183,23 @@ class ListFile:
 
     @cached_property
     def text(self) -> bytes:
-        """Its bytes without a byte order mark; a DataError if they hold zero bytes, which no text does."""
-        return check_text(self.path, self.content)
+        """Its bytes without a byte order mark and remarks above the trials, lines ``# made by ...``, whose ends stay;
+        a DataError if they hold zero bytes, which no text does.
+        """
+        raw = check_text(self.path, self.content)
+        while (remark := _REMARK.match(raw)) and not self._names_columns(remark["line"], remark["next"]):
+            raw = remark["before"] + raw[remark.end("line") :]
+        return raw
+
+    def _names_columns(self, line: bytes, following: bytes) -> bool:
+        """Return whether a line that begins with # may name the columns of the line below it."""
+        text = line.decode("utf-8", "replace").lstrip("# ")
+        delimiter = delimiter_of(text)
+        names = [name.strip() for name in text.split(delimiter)]
+        if len(names) != len(following.decode("utf-8", "replace").split(delimiter)):
+            return False
+        named = (self.choice.model, self.choice.segment, self.choice.score, self.choice.label)
+        return any(named) or sum(bool(known_columns(role, names)) for role in COLUMN_NAMES) > 1
 
     def lines(self) -> list[str]:
         """Return its lines as text in UTF-8; a DataError if it is none."""

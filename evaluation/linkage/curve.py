@@ -72,7 +72,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.embeddings import Embeddings
 from evaluation.linkage.ranks import Ranks, TieRule, ranks_from_embeddings, ranks_from_scores
 from evaluation.metrics import Method, clopper_pearson, sort_with_warning
-from evaluation.trials import Key, Scores, split_scores
+from evaluation.trials import Key, Missing, Scores, split_scores
 from evaluation.uncertainty import (
     BLOCK,
     Interval,
@@ -603,6 +603,7 @@ def linkability(
     ties: TieRule = "shared",
     resampling: Resampling | None = None,
     work: Work = ALL_CORES,
+    missing: Missing = "error",
 ) -> Curve:
     """Return how often the target speaker scores highest among N enrolled speakers, for many N.
 
@@ -623,6 +624,8 @@ def linkability(
         Of the trial speakers, for the intervals; 1000 draws of seed 0 at 95 % by default, ``Resampling(0)`` for none.
     work : Work
         Who computes; the result does not depend on it.
+    missing : {"error", "drop", "reject"}
+        What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
 
     Returns
     -------
@@ -659,8 +662,8 @@ def linkability(
         number = 1 if utterances is None else None if utterances == "all" else utterances
         ranks = ranks_from_embeddings(enrolled, tested, utterances=number, work=work)
     elif isinstance(enrolled, Scores) and isinstance(tested, Key):
-        sort_with_warning(*split_scores(enrolled, tested))
-        ranks = ranks_from_scores(enrolled, tested, utterances=utterances)
+        sort_with_warning(*split_scores(enrolled, tested, missing=missing))
+        ranks = ranks_from_scores(enrolled, tested, utterances=utterances, missing=missing)
     else:
         got = f"{type(enrolled).__name__} and {type(tested).__name__}"
         raise DataError(f"expected Embeddings and Embeddings, or Scores and Key, got {got}")

@@ -38,7 +38,7 @@ from evaluation.metrics.disclosure import (
     tag,
     zebra,
 )
-from evaluation.metrics.sorted_scores import SortedScores, checked_scores, det_curve, roc, sort_scores
+from evaluation.metrics.sorted_scores import SortedScores, det_curve, roc, sort_scores
 from evaluation.metrics.table import (
     FRACTION,
     METRICS,

@@ -164,8 +164,10 @@ def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:
         return f"all scores are below 0, {_NO_RATIOS}: calibrate"
     if cost is None:
         cost = _entropy(scores.thresholds, scores.target, scores.nontarget, 0.5)
+    if len(scores) < _FEW or np.isnan(cost):
+        return None
     least = min_cllr(scores)
-    if len(scores) < _FEW or not (cost > 1.05 or cost - least > max(0.1, min(least, 0.3))):
+    if not (cost > 1.05 or cost - least > max(0.1, min(least, 0.3))):
         return None
     numbers = f"Cllr {cost:.3f} bit, minimum {least:.3f}"
     return f"the scores are no calibrated LLRs ({numbers}): calibrate them first, or name the base of their logarithm"

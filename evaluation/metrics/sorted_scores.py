@@ -30,13 +30,15 @@ from numpy.typing import ArrayLike
 
 from evaluation.trials import (
     Key,
+    Missing,
     Scores,
+    TrialError,
     Trials,
+    acquired_scores,
     check_classes,
     check_index,
     column_of,
     floats_of,
-    numbers_of,
     split_scores,
 )
 from spkbase.errors import DataError
@@ -221,6 +223,7 @@ def sort_scores(
     *,
     target_weights: ArrayLike | None = None,
     nontarget_weights: ArrayLike | None = None,
+    missing: Missing = "error",
 ) -> SortedScores:
     """Return the distinct scores of trials: each class is sorted once, and equal scores are merged.
 
@@ -230,6 +233,9 @@ def sort_scores(
         Scores in any order; `SortedScores` without a second argument are returned as they are.
     target_weights, nontarget_weights : array_like of float of shapes (n_target,) and (n_nontarget,), optional
         How often each trial counts, not negative; once by default. Trials of weight 0 are left out.
+    missing : {"error", "drop", "reject"}
+        What to do with trials of the key that have no score, and with NaN in arrays: an error, drop them, or count
+        them as rejected at every threshold; see `evaluation.trials.split_scores`.
 
     Raises
     ------
@@ -246,12 +252,16 @@ def sort_scores(
     if isinstance(target, SortedScores) and nontarget is None:
         return target
     if isinstance(target, Trials) or isinstance(nontarget, Trials):
-        target, nontarget = split_scores(target, nontarget)  # type: ignore[arg-type]  # which refuses others
+        try:
+            target, nontarget = split_scores(target, nontarget, missing=missing)  # type: ignore[arg-type]
+        except TrialError as error:
+            instead = "ev.sort_scores(scores, key, missing='drop') in the place of both"  # which all metrics take
+            raise error.changed(error.text, remedy=str(error.remedy).replace("missing='drop'", instead)) from None
     if isinstance(target, SortedScores) or nontarget is None:
         raise DataError("expected scores of target and of nontarget trials", remedy="give both, or Scores and a Key")
     check_classes(column_of(target, "target scores"), column_of(nontarget, "nontarget scores"))
-    target, target_weights = _sorted(target, target_weights, "target")
-    nontarget, nontarget_weights = _sorted(nontarget, nontarget_weights, "nontarget")
+    target, target_weights = _sorted(target, target_weights, "target", missing)
+    nontarget, nontarget_weights = _sorted(nontarget, nontarget_weights, "nontarget", missing)
     both = np.concatenate([target, nontarget])
     order = np.argsort(both, kind="stable")  # of two sorted halves, which a stable sort only merges
     both, weights = both[order], np.concatenate([target_weights, nontarget_weights])[order]
@@ -274,28 +284,6 @@ def hull_of(blocks: Blocks) -> Hull:
     return Hull(misses, false_alarms, misses / misses[-1], false_alarms / rejected[-1])
 
 
-def checked_scores(scores: ArrayLike, name: str) -> np.ndarray:
-    """Return scores as float64 of shape (N,), or say what is wrong with them.
-
-    Parameters
-    ----------
-    scores : array_like of float of shape (N,)
-        Scores; infinite ones are legal.
-    name : str
-        What they are, for the error: ``"target"``, say.
-
-    Raises
-    ------
-    DataError
-        If there is none, one is NaN or masked, or the shape is another.
-    """
-    scores = numbers_of(scores, f"{name} scores")
-    if not len(scores):
-        remedy = "detection metrics need trials of both classes: check the key"
-        raise DataError(f"expected {name} scores, got none", remedy=remedy)
-    return scores
-
-
 def as_count(weight: float) -> int | float:
     """Return a sum of weights, as int where it is a whole number.
 
@@ -307,11 +295,15 @@ def as_count(weight: float) -> int | float:
     return int(weight) if float(weight).is_integer() else float(weight)
 
 
-def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str) -> tuple[np.ndarray, np.ndarray]:
+def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str, missing: Missing) -> tuple[np.ndarray, np.ndarray]:
     """Sort the scores of a class, and their weights with them; scores of weight 0 are left out."""
     check_index(**{f"{name} scores": scores, f"{name} weights": weights})
-    scores = checked_scores(scores, name)
+    scores, counted = acquired_scores(scores, f"{name} scores", missing)
+    if not counted.any():
+        remedy = "detection metrics need trials of both classes: check the key"
+        raise DataError(f"expected {name} scores, got none", remedy=remedy)
     if weights is None:
+        scores = scores if counted.all() else scores[counted]
         return np.sort(scores), np.ones(len(scores))
     weights = floats_of(weights, f"{name} weights").astype(np.float64)
     if weights.shape != scores.shape:
@@ -319,7 +311,7 @@ def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str) -> tuple[np
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise DataError(f"expected {name} weights that are finite and not negative")
     order = np.argsort(scores)
-    order = order[weights[order] > 0]
+    order = order[(weights[order] > 0) & counted[order]]
     if not len(order):
         raise DataError(f"expected {name} scores with a weight above 0, got none")
     return scores[order], weights[order]

@@ -9,7 +9,9 @@ from evaluation.trials.columns import (
     COLUMN_NAMES,
     TRUTHS,
     LabelError,
+    Missing,
     TrialError,
+    acquired_scores,
     are_labels,
     check_classes,
     check_dimensions,
@@ -25,7 +27,6 @@ from evaluation.trials.columns import (
 )
 from evaluation.trials.lists import (
     Key,
-    Missing,
     RepeatedTrialError,
     Scores,
     Trials,

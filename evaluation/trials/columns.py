@@ -12,7 +12,7 @@ import logging
 import re
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,6 +72,11 @@ _FEWEST = 5  # rows of vectors, from which on a column that counts them is no ch
 _CERTAIN = 0.9  # share of distinct scores, from which on equal ones are no chance
 _FEW = 4  # from this number on, values of 0 and 1 given with fractions may be labels
 _MANY = 20  # from this number on, values of 0 and 1 given with other numbers are labels
+
+
+Missing = Literal["error", "drop", "reject"]
+DONE = {"drop": "dropped", "reject": "counted as rejected"}
+"""What is done with trials that lack a score, in words."""
 
 
 class TrialError(DataError):
@@ -340,7 +345,9 @@ def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
         return
     _refuse_labels("target", target, nontarget)
     _refuse_labels("nontarget", nontarget, target)
-    shared = np.isin(nontarget, target[:_FEWEST]).sum()  # which tells at once in most cases
+    if not (nontarget == target[0]).any():  # which tells at once in most cases
+        return
+    shared = np.isin(nontarget, target[:_FEWEST]).sum()
     if shared < _FEWEST or len(np.unique(nontarget)) < _CERTAIN * len(nontarget):
         return
     if np.isin(target, nontarget).all():
@@ -349,10 +356,10 @@ def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
 
 
 def _refuse_labels(name: str, labels: np.ndarray, scores: np.ndarray) -> None:
-    if labels.shape != scores.shape or scores.dtype.kind == "b":
+    if labels.shape != scores.shape or scores.dtype.kind == "b" or not np.isin(labels[:_FEWEST], (-1, 0, 1)).all():
         return
     values, low, high = np.unique(labels), labels.min(), labels.max()
-    if labels.dtype.kind != "b" and (len(values) < 2 or not np.isin(values, (-1, 0, 1)).all()):
+    if labels.dtype.kind != "b" and not (1 < len(values) < 4 and np.isin(values, (-1, 0, 1)).all()):
         return
     with np.errstate(invalid="ignore"):
         fractions = (scores % 1 > 0).any()
@@ -365,7 +372,9 @@ def _refuse_labels(name: str, labels: np.ndarray, scores: np.ndarray) -> None:
         logger.warning("the %s scores look like %s: if they are, %s", name, got, remedy)
 
 
-def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) -> dict[str, np.ndarray]:
+def split_by_labels(
+    scores: Any, labels: Any, weights: ArrayLike | None = None, *, missing: Missing = "error"
+) -> dict[str, Any]:
     """Split scores into those of target and of nontarget trials by the label of each.
 
     Parameters
@@ -376,6 +385,8 @@ def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) 
         See `truth_of`.
     weights : array_like of float of shape (N,), optional
         How often each trial counts.
+    missing : {"error", "drop", "reject"}
+        See `acquired_scores`.
 
     Returns
     -------
@@ -390,19 +401,57 @@ def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) 
     """
     check_index(scores=scores, labels=labels, weights=weights)
     is_target = truth_of(labels)
+    values, counted = acquired_scores(scores, "scores", missing)
+    columns = {"scores": values} if weights is None else {"scores": values, "weights": numbers_of(weights, "weights")}
     split: dict[str, np.ndarray] = {}
-    for name, values in (("scores", scores), ("weights", weights)):
-        if values is None:
-            continue
-        numbers = numbers_of(values, name)
+    for name, numbers in columns.items():
         if len(numbers) != len(is_target):
             raise DataError(f"expected a label for each of {len(numbers)} {name}, got {len(is_target)}")
         after = "" if name == "scores" else "_weights"
-        split |= {f"target{after}": numbers[is_target], f"nontarget{after}": numbers[~is_target]}
+        split |= {f"target{after}": numbers[is_target & counted], f"nontarget{after}": numbers[~is_target & counted]}
     return split
 
 
-def numbers_of(values: Any, name: str) -> np.ndarray:
+def check_missing(missing: str) -> None:
+    """Check what is to be done with trials that lack a score."""
+    if missing not in ("error", *DONE):
+        raise DataError(f"expected missing to be 'error', 'drop' or 'reject', got {missing!r}")
+
+
+def acquired_scores(
+    values: Any, name: str, missing: Missing = "error", *, rejected: float = -np.inf
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return scores of which some may be NaN, where no voice could be acquired, and which of them count.
+
+    Parameters
+    ----------
+    values : array_like of float of shape (N,), or a Series
+    name : str
+        What they are, for errors and the warning, which has the number of NaN.
+    missing : {"error", "drop", "reject"}
+        What to do with NaN: an error, leave the trials out, or count them as rejected at every threshold.
+    rejected : float
+        The score of a rejection; infinity for distances.
+
+    Raises
+    ------
+    DataError
+        If a value is not a number, or NaN and not to be dropped or rejected.
+    """
+    check_missing(missing)
+    if missing == "error":
+        remedy = "score these trials again; ev.evaluate and ev.sort_scores take missing='drop' and missing='reject'"
+        numbers = numbers_of(values, name, remedy=remedy)
+        return numbers, np.ones(len(numbers), bool)
+    numbers = floats_of(column_of(values, name), name).astype(np.float64)
+    failed = np.isnan(numbers)
+    if failed.any():
+        logger.warning("%s %d of %d %s that are not a number (NaN)", DONE[missing], failed.sum(), len(failed), name)
+        numbers[failed] = rejected
+    return numbers, ~failed | (missing == "reject")
+
+
+def numbers_of(values: Any, name: str, *, remedy: str | None = None) -> np.ndarray:
     """Return a column as float64.
 
     Parameters
@@ -411,6 +460,8 @@ def numbers_of(values: Any, name: str) -> np.ndarray:
         Infinite values are allowed.
     name : str
         What they are, for the error.
+    remedy : str, optional
+        Of NaN, for the error.
 
     Raises
     ------
@@ -419,7 +470,8 @@ def numbers_of(values: Any, name: str) -> np.ndarray:
     """
     numbers = floats_of(column_of(values, name), name).astype(np.float64)
     if len(bad := np.flatnonzero(np.isnan(numbers))):
-        raise TrialError(f"expected numbers as {name}, got {len(bad)} NaN or missing among {len(numbers)}", bad)
+        text = f"expected numbers as {name}, got {len(bad)} NaN or missing among {len(numbers)}"
+        raise TrialError(text, bad, remedy=remedy)
     return numbers
 
 

@@ -19,19 +19,22 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluation.trials.columns import (
+    DONE,
+    Missing,
     TrialError,
+    acquired_scores,
     check_index,
+    check_missing,
     column_of,
     floats_of,
     ids_of,
     known_columns,
-    numbers_of,
     truth_of,
 )
 from spkbase.errors import DataError
@@ -43,9 +46,6 @@ logger = logging.getLogger(__name__)
 
 _SPELLING = re.compile(r"[/_-]|\.(wav|flac|sph|ogg|mp3|m4a|opus|aac)$", re.IGNORECASE)
 _ROWS = 10  # in a notebook
-
-Missing = Literal["error", "drop", "reject"]
-_DONE = {"drop": "dropped", "reject": "counted as rejected"}
 
 
 class RepeatedTrialError(TrialError):
@@ -227,7 +227,7 @@ class Trials(Tabular):
             0, or text such as ``target`` and ``nontarget``; its column ``type`` is kept.
         **names : str
             Names of the columns: `model`, `segment`, and `label` of a key or `score`; by default those that
-            readers of tables know, such as ``enroll`` and ``test``.
+            readers of tables know, such as ``enroll`` and ``test``. Scores take `missing` too; see `Scores.acquired`.
 
         Raises
         ------
@@ -241,6 +241,9 @@ class Trials(Tabular):
         >>> Key.from_frame({"a": ["anna", "anna"], "test": ["s1", "s2"], "label": [1, 0]}, model="a").is_target.tolist()
         [True, False]
         """
+        failures = {
+            option: names.pop(option) for option in ("missing", "rejected") if cls is Scores and option in names
+        }
         there = [str(name) for name in (frame.columns if hasattr(frame, "columns") else frame)]
         chosen = {"type": "type"} if cls is Key and "type" in there else {}
         for role in cls._roles:
@@ -257,7 +260,7 @@ class Trials(Tabular):
         for role, name in chosen.items():
             argument, read, what = _READ[role]
             columns[argument] = read(frame[name], what)
-        return cls.from_ids(**columns)
+        return cls.from_ids(**columns, **failures)
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns by name: ``model`` and ``segment``, and ``target``, ``type`` or ``score``."""
@@ -336,6 +339,7 @@ class Key(Trials):
         """Build a key from the ids, the truth and, if known, the type names of each trial; see `Trials.from_ids`."""
         if types is None:
             return super().from_ids(models, segments, is_target)
+        check_index(models=models, segments=segments, labels=is_target, types=types)
         names, codes = factorise(types)
         return super().from_ids(models, segments, is_target, codes, tuple(names))
 
@@ -392,6 +396,7 @@ class Scores(Trials):
         cls, models: Sequence[str], segments: Sequence[str], values: ArrayLike, **failures: Any
     ) -> Scores:
         """Build scores from the ids and the value of each trial, and handle NaN as `Scores.acquired` does."""
+        check_index(models=models, segments=segments, scores=values)
         model_ids, model_codes = factorise(models)
         segment_ids, segment_codes = factorise(segments)
         return cls.acquired(model_ids, segment_ids, model_codes, segment_codes, values, **failures)
@@ -410,16 +415,10 @@ class Scores(Trials):
         rejected : float
             The score of a rejection; infinity for distances.
         """
-        model_ids, segment_ids, models, segments, values = columns
         if missing == "error":
             return cls(*columns)
-        values = column_of(values, "scores").astype(np.float64, copy=False)
-        failed = np.isnan(values)
-        if failed.any():
-            text = f"{_counted(int(failed.sum()), 'score')} of {len(failed)} that are not a number (NaN)"
-            logger.warning("%s %s", _DONE[missing], text)
-            values = np.where(failed, rejected, values)
-        kept = ~failed | (missing == "reject")
+        model_ids, segment_ids, models, segments, values = columns
+        values, kept = acquired_scores(values, "scores", missing, rejected=rejected)
         return cls(model_ids, segment_ids, models[kept], segments[kept], values[kept])
 
     def to_columns(self) -> dict[str, Any]:
@@ -533,8 +532,7 @@ def split_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tup
 
 def join_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tuple[np.ndarray, Key]:
     """Return the scores in the order of a key, and the key without the trials that were dropped; see `split_scores`."""
-    if missing not in ("error", *_DONE):
-        raise DataError(f"expected missing to be 'error', 'drop' or 'reject', got {missing!r}")
+    check_missing(missing)
     if not (isinstance(scores, Scores) and isinstance(key, Key)):
         raise DataError(
             f"expected Scores and a Key, got {type(scores).__name__} and {type(key).__name__}",
@@ -616,7 +614,7 @@ _READ: dict[str, tuple[str, Any, str]] = {
     "model": ("models", ids_of, "ids of models"),
     "segment": ("segments", ids_of, "ids of segments"),
     "label": ("is_target", lambda column, _: truth_of(column), "labels"),
-    "score": ("values", numbers_of, "scores"),
+    "score": ("values", lambda column, name: floats_of(column_of(column, name), name), "scores"),
     "type": ("types", ids_of, "types"),
 }
 
@@ -633,7 +631,7 @@ def _resolved(
     error = _without_score(trials, rows, remedy="score every trial, or drop missing ones: missing='drop'")
     if missing == "error":
         raise error
-    logger.warning("%s %s", _DONE[missing], error.text)
+    logger.warning("%s %s", DONE[missing], error.text)
     if missing == "reject":
         return np.where(rows < 0, -np.inf, scores.values[rows]), trials
     return scores.values[rows[rows >= 0]], trials.subset(rows >= 0)

@@ -187,8 +187,7 @@ def find_speakers(
             logger.warning(text, len(used) - len(linked), len(used))
     present = np.unique(groups[np.concatenate([models, segments])])
     labels = np.array([label[group] for group in present], object)
-    if model_speakers is None or segment_speakers is None:  # the others were read by `read_speakers`
-        warn_of_alike(labels)
+    warn_of_alike(labels)
     code = np.zeros(len(names), np.int32)  # by group
     table, code[present] = np.unique(labels, return_inverse=True)
     return TrialSpeakers(table, code[groups[models]], code[groups[segments]])
@@ -451,6 +450,7 @@ def _look_up(
     used = np.unique(codes).tolist()
     absent = [ids[code] for code in used if ids[code] not in metadata]
     if len(absent) == len(used):
+        warn_of_alike([*absent, *metadata], f"ids of {what}s", "an id of its own, which the table lacks")
         return None
     if absent:
         text = f"{len(absent)} of {len(used)} {what}s are not in the table: {few(absent, repr)}"

@@ -45,6 +45,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -72,7 +73,7 @@ from evaluation.uncertainty.intervals import (
 )
 from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, sample_of
 from evaluation.uncertainty.systems import Column, columns_of, difference_rows, paper_tables, system_rows
-from spkbase.errors import DataError, few
+from spkbase.errors import DataError, errors_of, few
 from spkbase.files import format_table
 from spkbase.rounding import is_negligible
 from spkbase.showing import Tabular, html_table, one_line
@@ -164,6 +165,8 @@ def confidence_intervals(
         resamples.
     """
     samples = [samples] if isinstance(samples, Sample) else list(samples)
+    if not (samples and all(isinstance(sample, Sample) for sample in samples)):
+        raise DataError("expected samples of trials", remedy="make them by sample_from(scores, key)")
     first, rows = samples[0], getattr(statistic, "rows", measures.METRICS)
     for number, sample in enumerate(samples[1:], 2):
         _check_same_trials(first, sample, "draw 1", f"draw {number}")
@@ -292,7 +295,8 @@ def evaluate(
         Resamples of the speakers for intervals of 95 %, and their seed. With speakers 1000 by default; without them
         none, and where they are asked for, ids are the speakers if they look like it.
     missing : {"error", "drop", "reject"}
-        What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
+        What to do with trials of the key that have no score, and with scores in arrays that are NaN; see
+        `evaluation.trials.split_scores`.
     llr_base : float
         Base of the log-likelihood ratios, such as 10 in forensic science.
 
@@ -319,7 +323,7 @@ def evaluate(
         labels, nontarget = nontarget, None
     search: dict[str, str] = {}
     if labels is None and weights is None and not isinstance(target, Scores):
-        scores = measures.sort_scores(target, nontarget)
+        scores = measures.sort_scores(target, nontarget, missing=missing)
     elif labels is None or nontarget is not None or (weights is not None and isinstance(target, Scores)):
         remedy = "evaluate(target, nontarget), or evaluate(scores, labels=labels, weights=weights)"
         raise DataError("expected scores by class, or scores of all trials and labels", remedy=remedy)
@@ -329,7 +333,7 @@ def evaluate(
         scores = measures.sort_scores(values[key.is_target], values[~key.is_target])
         search = closed_search_note(values, key, scores)
     else:
-        scores = measures.sort_scores(**split_by_labels(target, labels, weights))
+        scores = measures.sort_scores(**split_by_labels(target, labels, weights, missing=missing))
     if not llr_base > 1:
         raise DataError(f"expected a base of log-likelihood ratios above 1, got {llr_base}")
     scores = replace(scores, thresholds=scores.thresholds * math.log(llr_base))
@@ -532,7 +536,11 @@ def compare(
     needed = {row.name for name in metrics if (row := measures.find_metric(name, measures.METRICS)[0]) is not None}
     needed |= {part for row in measures.METRICS if row.name in needed for part in row.of}
     statistic = measures.Metrics(metrics=tuple(row for row in measures.METRICS if row.name in needed))
-    samples = {name: _sample(scores, key, speakers, missing) for name, scores in systems.items()}
+    samples = {}
+    for name, scores in systems.items():
+        with errors_of(None, before=f"{name}: "):
+            samples[name] = _sample(scores, key, speakers, missing)
+    warn_of_repeats({name: sample.scores for name, sample in samples.items()})
     for name, sample in samples.items():
         if (turned := measures.reversal(sample.runs())) is not None and turned.clear:
             logger.warning("%s: %s", name, turned.text)
@@ -546,6 +554,19 @@ def compare(
     differences = Differences({name: chosen(intervals) for name, intervals in gaps.items()})
     units = f"{next(iter(samples.values())).n_effective} speakers"
     return PairedComparison({name: chosen(ends) for name, ends in found.items()}, differences, resampling, units)
+
+
+def warn_of_repeats(scores: Mapping[str, NDArray[np.float64]]) -> None:
+    """Warn where two systems have the same scores of the same trials.
+
+    Parameters
+    ----------
+    scores : mapping of str to ndarray of float64 of shape (N,)
+        Of each system, in one order of the trials.
+    """
+    for first, second in combinations(scores, 2):
+        if np.array_equal(scores[first], scores[second]):
+            logger.warning("%s and %s have the same scores: was one given for two systems?", first, second)
 
 
 def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:

@@ -34,8 +34,8 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics import SortedScores, checked_scores
-from evaluation.trials import TrialSpeakers, check_index, truth_of
+from evaluation.metrics import SortedScores
+from evaluation.trials import TrialSpeakers, check_index, numbers_of, truth_of
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import Work, chunk_bounds
@@ -239,7 +239,7 @@ def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers |
     [0.0, 0.0, 1.0]
     """
     check_index(scores=scores, labels=is_target)
-    scores, is_target = checked_scores(scores, "trial"), truth_of(is_target)
+    scores, is_target = numbers_of(scores, "scores"), truth_of(is_target)
     if is_target.shape != scores.shape:
         raise DataError(f"expected a label for each of {len(scores)} scores, got shape {is_target.shape}")
     n_target = int(is_target.sum())

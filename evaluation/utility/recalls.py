@@ -174,11 +174,24 @@ def confusions(
     DataError
         If ids do not fit, or a speaker or a fold is unknown.
     """
+    warn_of_alike([*truth.values(), *predicted.values()], "classes", "a class")
+    return _confusions(truth, predicted, speakers, folds, convention, missing, file)
+
+
+def _confusions(
+    truth: Mapping[str, str],
+    predicted: Mapping[str, str],
+    speakers: Mapping[str, str],
+    folds: Mapping[str, str] | None = None,
+    convention: Convention = "pooled",
+    missing: Literal["error", "drop"] = "error",
+    file: str | Path | None = None,
+) -> Confusions:
+    """Do what `confusions` does, without its warning."""
     if convention not in CONVENTIONS:
         raise DataError(f"expected one of {CONVENTIONS}, got {convention!r}")
     if missing == "error":
         check_same(truth, predicted, file=file, what="utterances", otherwise=OR_DROP)
-    warn_of_alike([*truth.values(), *predicted.values()], "classes", "a class")
     utterances = sorted(utterance for utterance in truth if utterance in predicted)
     if not utterances:
         raise DataError("no utterance has both a label and a prediction", file=file, remedy="compare the ids")
@@ -423,6 +436,7 @@ def attribute_leakage(
         examples, folds = _without_rare(known, learnt_speakers, []), [list(truth)]
         if strange := set(truth.values()) - set(examples.values()):
             notes.append(f"no training speakers of class {named(strange)}, which is never predicted")
+    warn_of_alike([*truth.values(), *examples.values()], "classes", "a class")
     present = [side for both in (tested, training) if both is not None for side in both if side is not None]
     for other in present[1:]:
         if (got := other.vectors.shape[1]) != (expected := present[0].vectors.shape[1]):
@@ -442,7 +456,7 @@ def attribute_leakage(
             vectors = _rows((training or tested)[learns], names)
             found = predict_labels(vectors, [examples[name] for name in names], _rows(tested[meets], fold))
             predicted |= dict(zip(fold, found, strict=True))
-        counted[scenario] = confusions(truth, predicted, speakers, convention="pooled")
+        counted[scenario] = _confusions(truth, predicted, speakers)
     recalls = {scenario: average_recall(found, resampling) for scenario, found in counted.items()}
     for scenario, recall in recalls.items() if resampling.resamples else ():
         end = recall.interval.high if np.isfinite(recall.interval.high) else 2 * recall.interval.value

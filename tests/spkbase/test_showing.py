@@ -60,3 +60,17 @@ def test_tables_are_escaped():
     assert table.index("&lt;i&gt;") < table.index("<table") < table.index("&lt;img")
     assert table.count("<td") == 4
     assert "<p>Table</p>" in Table({"x": [1]})._repr_html_()
+
+
+def test_a_record_that_does_not_fit_a_line_is_printed_whole():
+    @one_line
+    @dataclass
+    class Found:
+        first: str
+        second: str
+        last: float
+
+    found = Found("a" * 90, "b" * 150, 0.25)
+    assert len(repr(found)) < len(str(found))
+    assert str(found).splitlines() == ["Found", f"  first={'a' * 90!r}", f"  second={'b' * 150!r}", "  last=0.25"]
+    assert str(Found("a", "b", 0.25)) == repr(Found("a", "b", 0.25))

@@ -182,7 +182,8 @@ BARE = {
 
 @pytest.mark.parametrize("call", BARE.values(), ids=BARE)
 def test_vectors_with_neither_ids_nor_speakers_are_matched_by_row_with_a_warning(call, caplog):
-    first, second = (ev.Embeddings.from_arrays(vectors) for vectors in (VECTORS, VECTORS[::-1]))
+    others = VECTORS + np.random.default_rng(9).standard_normal(VECTORS.shape)
+    first, second = (ev.Embeddings.from_arrays(vectors) for vectors in (VECTORS, others))
     call(first, second)
     assert caplog.messages == ["both sides have neither ids nor speakers: their rows are matched by number"]
 

@@ -125,7 +125,7 @@ def test_separated_scores_need_a_ridge(target, nontarget):
         ([1.0], [np.nan], {}, "finite nontarget scores, got 1"),
         ([[1.0, 2.0]], [[1.0]], {}, "as many systems, got 2 and 1"),
         ([[[1.0]]], [1.0], {}, r"shape \(N,\) or \(N, systems\)"),
-        ([1.0, 1.0], [1.0], {}, "system 0 gives every trial the same score"),
+        ([1.0, 1.0], [1.0], {}, "the system gives every trial the same score"),
         ([1.0, 0.0], [0.5], {"prior": 1.0}, "prior between 0 and 1"),
         ([1.0, 0.0], [0.5], {"ridge": -1.0}, "ridge"),
         ([[0.0, 1e308], [1.0, 0.0]], [[1.0, -1e308]], {}, r"system 1 has scores of up to 1e\+308, too large"),
@@ -243,3 +243,13 @@ def test_training_stops_where_rounding_ends_at_the_minimum(seed, monkeypatch):
     np.testing.assert_allclose(solution, exact, rtol=1e-9, atol=1e-12)
     assert np.abs(gradient(solution)).max() < 1e-14
     assert len(calls) < 40  # one for each step of a dozen, and a few halvings
+
+
+@pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
+def test_labels_in_the_place_of_scores_are_refused_in_a_column_too(shape):
+    truth = np.arange(40) % 4 == 0
+    scores = np.random.default_rng(2).standard_normal(40) + 2 * truth
+    with pytest.raises(DataError, match=r"labels|no truth values"):
+        train_affine(scores.reshape(shape), truth.reshape(shape))
+    with pytest.raises(DataError, match="40 labels"):
+        train_affine(scores.reshape(shape), truth.astype(int).reshape(shape))

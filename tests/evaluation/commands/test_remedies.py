@@ -178,7 +178,7 @@ def test_failures_to_acquire_are_dropped_or_rejected(ending, distances, tmp_path
     for missing, (scores, truth) in expected.items():
         caplog.clear()
         found = ev.read_scores(path, Choice(distances=distances, missing=missing))
-        assert "2 scores of 72 that are not a number (NaN)" in caplog.text
+        assert "2 of 72 scores that are not a number (NaN)" in caplog.text
         result, wanted = ev.evaluate(found, key, missing=missing), ev.evaluate(scores, truth)
         for name in ("eer.rocch", "min_cllr", "min_dcf.0.01", "zebra.population"):
             assert result.values()[name] == wanted.values()[name]
@@ -279,7 +279,7 @@ def test_rejections_are_written_and_not_trained_on(words, tmp_path):
     lines = [*lines_of(VALUES)[:-1], "s5 s5-1 nan"]
     for command in ("calibrate", "fuse"):
         said = passes(*words(command, lines), "--missing", "reject").stderr
-        assert "counted as rejected 1 score of 72 that are not a number (NaN)" in said
+        assert "counted as rejected 1 of 72 scores that are not a number (NaN)" in said
     assert ev.read_scores(tmp_path / "out.txt").values[-1] == -np.inf
 
 

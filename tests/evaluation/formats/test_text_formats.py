@@ -97,3 +97,26 @@ def test_an_id_that_would_break_its_line_is_not_written(tmp_path, name):
     with pytest.raises(DataError, match="cannot hold"):
         formats.write_trials(tmp_path / "t.txt", Trials.from_ids([name], ["s"]))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("# made by X\n", "a s 1.5\nb s -2\n"),
+        ("\n# made by X\r\n#\tof scores: test, set\n", "a s 1.5\nb s -2\n"),
+        ("# scores of the test set\n", "model,segment,score\na,s,1.5\nb,s,-2\n"),
+        ("# made by X\n# model segment score\n", "a s 1.5\nb s -2\n"),
+        ("# score model segment\n", "1.5 a s\n-2 b s\n"),
+    ],
+)
+def test_remarks_above_a_list_are_no_trials(tmp_path, monkeypatch, above, below, large):
+    monkeypatch.setattr(text, "_LARGE", 0 if large else 1 << 20)
+    path = tmp_path / "scores.txt"
+    path.write_text(above + below)
+    scores = formats.read_scores(path)
+    assert [*scores.pairs()] == [("a", "s"), ("b", "s")]
+    assert scores.values.tolist() == [1.5, -2.0]
+    path.write_text(above + below + "b s\n")
+    with pytest.raises(DataError, match=f":{(above + below).count(chr(10)) + 1}: "):
+        formats.read_scores(path)

@@ -179,7 +179,7 @@ def test_named_columns_and_types(make_frame):
         ({"enroll": ["a", "", "b"]}, "row 1: expected ids of models as text, got ''"),
         ({"enroll": [1.0, 2.0, 3.0]}, "row 0: expected ids of models as text, got 1.0"),
         ({"test": ["s", "s", "s"]}, "repeated"),
-        ({"cos_sim": [0.5, float("nan"), 1.0]}, "1 NaN or missing among 3"),
+        ({"cos_sim": [0.5, float("nan"), 1.0]}, "1 score not a number .*missing='drop'"),
         ({"cos_sim": ["high", "low", "low"]}, "numbers as scores"),
         ({"cos_sim": [0.5, 1.0]}, "values of shape"),
     ],
@@ -188,3 +188,69 @@ def test_frames_that_do_not_fit(change, text):
     columns = {name: column for name, column in (COLUMNS | change).items() if column is not None}
     with pytest.raises(DataError, match=text):
         ev.Scores.from_frame(Frame(columns))
+
+
+PAIRS = [("a", "s"), ("a", "t"), ("b", "s"), ("b", "t")]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda column, other: ev.Scores.from_ids(column(["a", "b"]), ["s", "t"], other([0.5, 0.7])),
+        lambda column, other: ev.Scores.from_ids(column(["a", "b"]), other(["s", "t"]), [0.5, 0.7]),
+        lambda column, other: ev.Key.from_ids(column(["a", "b"]), ["s", "t"], other([True, False])),
+        lambda column, other: ev.Key.from_ids(["a", "b"], ["s", "t"], column([True, False]), other(["x", "y"])),
+        lambda column, other: ev.Trials.from_ids(column(["a", "b"]), other(["s", "t"])),
+    ],
+)
+def test_lists_of_series_in_another_order_are_refused(build):
+    pandas = pytest.importorskip("pandas")
+    other = partial(pandas.Series, index=[1, 0])
+    assert len(build(pandas.Series, pandas.Series)) == 2
+    with pytest.raises(DataError, match="with the same index"):
+        build(pandas.Series, other)
+
+
+@pytest.mark.parametrize(("missing", "kept", "score"), [("drop", [0, 2, 3], None), ("reject", [0, 1, 2, 3], -np.inf)])
+def test_nan_in_arrays_is_dropped_or_rejected_as_of_scores(missing, kept, score, caplog):
+    values, truth = np.array([2.0, np.nan, -1.0, 0.5]), np.array([True, True, False, False])
+    ids = list(zip(*PAIRS, strict=True))
+    scores = ev.Scores.from_ids(*ids, values, missing=missing)
+    expected = ev.evaluate(scores, ev.Key.from_ids(*ids, truth), missing=missing).values()
+    caplog.clear()
+    assert ev.evaluate(values, labels=truth, missing=missing).values() == expected
+    assert "1 of 4 scores that are not a number (NaN)" in caplog.text
+    assert ev.evaluate(values[truth], values[~truth], missing=missing).values() == expected
+    weighted = ev.evaluate(values, labels=truth, weights=[1, 5, 1, 1], missing=missing)
+    assert weighted.n_target == (1 if score is None else 6)
+    frame = {"model": ids[0], "segment": ids[1], "score": values}
+    assert len(ev.Scores.from_frame(frame, missing=missing)) == len(kept)
+    with pytest.raises(DataError, match=r"ev\.evaluate and ev\.sort_scores take missing='drop'"):
+        ev.evaluate(values, labels=truth)
+    for call in (ev.evaluate, ev.sort_scores):
+        with pytest.raises(DataError, match="expected missing to be"):
+            call(values[truth], values[~truth], missing="leave")
+
+
+@pytest.mark.parametrize("metric", [ev.eer, ev.auc, ev.cllr, ev.min_cllr, ev.zebra, ev.d_sys, ev.pav_llrs])
+def test_the_remedy_of_a_single_metric_is_one_that_it_takes(metric):
+    ids = list(zip(*PAIRS, strict=True))
+    key = ev.Key.from_ids(*ids, [True, False, False, True])
+    scores = ev.Scores.from_ids(*ids, [2.0, -1.0, 0.0, 1.0]).subset(np.arange(3))
+    with pytest.raises(DataError, match=r"ev.sort_scores\(scores, key, missing='drop'\) in the place of both"):
+        metric(scores, key)
+    metric(ev.sort_scores(scores, key, missing="drop"))
+
+
+@pytest.mark.parametrize("function", [ev.linkability, ev.evaluate, ev.train_affine])
+def test_functions_that_advise_missing_take_it(function):
+    ids = zip(*[(model, segment) for model in "abcd" for segment in "stuv"], strict=True)
+    models, segments = map(list, ids)
+    truth = np.array(
+        ["abcd".index(model) == "stuv".index(segment) for model, segment in zip(models, segments, strict=True)]
+    )
+    values = np.random.default_rng(0).standard_normal(16) + truth
+    key, scores = ev.Key.from_ids(models, segments, truth), ev.Scores.from_ids(models, segments, values)
+    with pytest.raises(DataError, match="missing='drop'"):
+        function(scores.subset(np.arange(14)), key)
+    function(scores.subset(np.arange(14)), key, missing="drop")

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from evaluation.trials.lists import Key
-from evaluation.trials.speakers import doubt_speakers, find_speakers, read_speakers, shared_prefixes
+from evaluation.trials.speakers import doubt_speakers, find_speakers, group_trials, read_speakers, shared_prefixes
 from spkbase.errors import DataError
 
 # two models, of which 'anna' is the speaker of s1 and s2; s3 is of nobody
@@ -150,3 +150,19 @@ def test_a_map_a_function_and_a_sign_name_the_same_speakers(speakers):
         [0, 0, 1, 1],
         [0, 1] * 2,
     )
+
+
+def test_spellings_that_differ_between_two_maps_are_warned_of(caplog):
+    """Each map alone is consistent."""
+    key = Key.from_ids(["m1", "m1", "m2", "m2"], ["s1", "s2", "s1", "s3"], [True, False, False, True])
+    models = {"m1": "anna", "m2": "bert"}
+    find_speakers(key, model_speakers=models, segment_speakers={"s1": "anna", "s2": "carl", "s3": "bert"})
+    assert not caplog.text
+    find_speakers(key, model_speakers=models, segment_speakers={"s1": "anna", "s2": "Bert", "s3": "bert"})
+    assert "such as 'Bert' and 'bert' (1 in all): each is a speaker" in caplog.text
+
+
+def test_groups_of_ids_in_another_spelling_are_warned_of(caplog):
+    key = Key.from_ids(["Anna", "Anna"], ["anna", "bert"], [True, False])
+    group_trials(key, {"anna": "f", "bert": "m"})  # by the segments alone
+    assert "such as 'Anna' and 'anna' (1 in all): each is an id of its own, which the table lacks" in caplog.text

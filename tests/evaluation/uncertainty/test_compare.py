@@ -3,6 +3,7 @@
 import re
 import sys
 import time
+from dataclasses import replace
 from html import escape
 
 import numpy as np
@@ -170,3 +171,22 @@ def test_p_values_of_a_table_are_corrected_for_their_number():
     columns = found.to_columns()  # the data frame has both
     np.testing.assert_array_equal(columns["p_corrected"], holm(columns["p_value"]))
     assert "Holm" not in str(compare(systems(0.02), KEY, speakers=MAP, metrics=["cllr"], resamples=50))
+
+
+def test_one_system_that_is_given_twice_is_told(caplog):
+    pairs = [(f"m{place // 8}", f"m{place % 8}") for place in range(64)]
+    truth = np.array([model == segment for model, segment in pairs])
+    values = np.random.default_rng(3).standard_normal(64) + 2 * truth
+    key = Key.from_ids(*zip(*pairs, strict=True), truth)
+    scores = Scores.from_ids(*zip(*pairs, strict=True), values)
+    order = np.arange(64)[::-1]
+    turned = Scores.from_ids(*zip(*[pairs[row] for row in order], strict=True), values[order])
+    compare({"a": scores, "b": replace(scores, values=values + truth)}, key, resamples=10)
+    assert "same scores" not in caplog.text
+    compare({"a": scores, "b": turned}, key, resamples=10)
+    assert "a and b have the same scores: was one given for two systems?" in caplog.text
+
+    with pytest.raises(DataError, match=r"^b: 14 trials of 64 without a score"):
+        compare({"a": scores, "b": scores.subset(np.arange(50))}, key, resamples=10)
+    with pytest.raises(DataError, match=r"^expected samples of trials"):
+        confidence_intervals(values[truth], values[~truth])

@@ -218,3 +218,11 @@ def test_utterances_of_one_voice_in_several_folds_are_told(tmp_path):
     assert alone["original"]["value"] > known["original"]["value"] + 0.3
     assert "one voice may be in training and in test, and recalls are too high" in alone["notes"][0]
     assert known["notes"] == []
+
+
+def test_classes_that_differ_in_case_are_told_once(caplog):
+    vectors, labels = people(12, shift=3)
+    names = list(labels)
+    labels |= {names[0]: labels[names[0]].upper(), names[2]: labels[names[2]].upper()}
+    attribute_leakage(Sides(vectors, turned(vectors)), labels, resampling=NONE)
+    assert caplog.text.count("some classes differ in case") == 1
