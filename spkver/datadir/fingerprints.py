@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import rfft
 
 from spkbase.errors import DataError, caught
 from spkbase.work import Work
@@ -68,6 +67,8 @@ def fingerprint(samples: NDArray[np.number], rate: int) -> Fingerprint:
     J. Haitsma, T. Kalker, A highly robust audio fingerprinting system, Proc. ISMIR, 2002: signs of differences between
     bands. Here they are narrow enough to resolve harmonics, and differences over time are left out.
     """
+    from scipy import fft
+
     size = round(_WINDOW * rate)
     centred = np.asarray(samples, np.float32) - np.mean(samples, dtype=np.float32)
     padded = np.pad(centred, (0, max(0, size - len(samples))))
@@ -75,7 +76,7 @@ def fingerprint(samples: NDArray[np.number], rate: int) -> Fingerprint:
     starts = np.rint(np.arange(n_frames) * _SHIFT * rate).astype(int)
     frames = np.lib.stride_tricks.sliding_window_view(padded, size)[starts]
     windowed = frames * np.hanning(size).astype(np.float32)
-    spectra = rfft(windowed, axis=1)
+    spectra = fft.rfft(windowed, axis=1)
     limits = _LOWEST + _WIDTH * np.arange(_N_BANDS + 1)
     bins = np.searchsorted(np.arange(spectra.shape[1]) * rate / size, limits)
     power = np.abs(spectra[:, bins[0] : bins[-1]]) ** 2
@@ -88,7 +89,7 @@ def fingerprint(samples: NDArray[np.number], rate: int) -> Fingerprint:
     groups = bands[:, 1:].reshape(n_frames, _N_GROUPS, -1).sum(axis=2)
     levels = 10 * np.log10(groups + _LEAST)
     levels = np.maximum(levels, levels.max(axis=0) - _DEEPEST)
-    spectrum = np.abs(rfft(levels - levels.mean(axis=0), n=_N_FFT, axis=0))
+    spectrum = np.abs(fft.rfft(levels - levels.mean(axis=0), n=_N_FFT, axis=0))
     rhythm = np.sqrt(spectrum[1 : 1 + _N_FREQUENCIES]).ravel()
     return Fingerprint(signs, (rhythm / max(np.linalg.norm(rhythm), _LEAST)).astype(np.float32))
 
