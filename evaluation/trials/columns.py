@@ -291,7 +291,8 @@ def truth_of(labels: Any) -> np.ndarray:
     truth = {cell: known.get(str(cell).lower()) for cell in set(cells)}
     if {"-1", "0"} <= {str(cell) for cell in truth}:
         remedy = "-1 and 0 are both nontarget in one key or the other: leave out what is not known"
-        raise LabelError("expected labels of two values, got 1, 0 and -1", remedy=remedy)
+        wrong = [row for row, cell in enumerate(cells) if str(cell) == "-1"]
+        raise LabelError("expected labels of two values, got 1, 0 and -1", wrong, remedy=remedy)
     if None in truth.values():
         wrong = [row for row, cell in enumerate(cells) if truth[cell] is None]
         some = few(list(dict.fromkeys(f"{cells[row]!r:.40}" for row in wrong)))

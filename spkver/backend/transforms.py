@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 _ROWS = 1 << 13
 _SINGULAR = 1e-12  # of the largest eigenvalue: below it an eigenvalue is rounding
 _SPANNED = 1e-9  # of the largest eigenvalue: principal directions with less are rounding
+_WELL_CONDITIONED = 1e6
 _FEW = 3  # vectors a dimension, below which the inverse of a covariance is far off (docs/backends.md)
 
 WHITENINGS = ("full", "symmetric", "cholesky", "diagonal")
@@ -360,7 +361,12 @@ def whitening_matrix(covariance: Floats, kind: str = "full") -> Floats:
 
 
 def inverse(covariance: Floats) -> Floats:
-    """Return the inverse of a covariance that is not singular: exactly symmetric, and positive definite."""
+    """Return the inverse of a covariance that is not singular: symmetric, and positive definite.
+
+    By LU decomposition, which loses both properties where the covariance is ill-conditioned: then by its factor.
+    """
+    if np.linalg.cond(covariance) < _WELL_CONDITIONED:
+        return np.asarray(np.linalg.inv(covariance))
     factor = whitening_matrix(covariance, "cholesky")
     product = factor @ factor.T
     return np.asarray((product + product.T) / 2)

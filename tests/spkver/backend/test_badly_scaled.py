@@ -119,7 +119,7 @@ def test_the_inverse_of_a_covariance_is_symmetric_and_positive_definite(seed, ex
     covariance = (rotation * values) @ rotation.T
     covariance = (covariance + covariance.T) / 2
     inverse = maps.inverse(covariance)
-    assert np.array_equal(inverse, inverse.T)
+    assert np.abs(inverse - inverse.T).max() <= 1e-9 * np.abs(inverse).max()
     lower_factor(inverse, "the inverse")
     condition = values.max() / values.min()
     assert np.abs(inverse @ covariance - np.eye(len(values))).max() < 1e-13 * condition
