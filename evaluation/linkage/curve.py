@@ -393,6 +393,15 @@ class Curve(Tabular):
     top: int = 1
     level: float = float("nan")
 
+    def headline(self) -> str:
+        """Return linkability in the largest gallery, with its interval and chance."""
+        last = int(np.argmax(self.sizes))
+        interval = ""
+        if np.isfinite(self.low[last]):
+            interval = f" [{self.low[last]:.4f}, {self.high[last]:.4f}]"
+        text = f"linkability {self.values[last]:.4f}{interval} among {self.sizes[last]} speakers"
+        return f"{text}, by chance {self.chance[last]:.4f}"
+
     def to_columns(self) -> dict[str, NDArray[Any]]:
         """Return a row for each size of the gallery."""
         columns = {"size": self.sizes, "linkability": self.values, "low": self.low, "high": self.high}

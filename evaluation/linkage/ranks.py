@@ -117,6 +117,12 @@ class Ranks(Tabular):
     def __len__(self) -> int:
         return len(self.beaters)
 
+    def headline(self) -> str:
+        """Return how often the target speaker ranks first and alone."""
+        first = int((self.beaters + self.ties == 0).sum())
+        largest = self.impostors.max() + 1
+        return f"the target speaker ranks first in {first} of {len(self)} trials, among up to {largest}"
+
     def to_columns(self) -> dict[str, NDArray[Any]]:
         """Return a row for each trial."""
         return {"speaker": self.speakers} | {name: getattr(self, name) for name in list(_DTYPES)[1:]}

@@ -403,3 +403,13 @@ def test_from_scores_with_their_key(sides):
     assert curve.values == pytest.approx([counted(cosine, owners, size) for size in (2, 30)], abs=1e-12)
     assert (curve.low < curve.values).all()
     assert (curve.values < curve.high).all()
+
+
+def test_printed_ranks_and_curves_begin_with_the_result():
+    ranks = Ranks([0, 0, 1, 3], [0, 1, 0, 0], 3)
+    assert str(ranks).splitlines()[0] == "the target speaker ranks first in 1 of 4 trials, among up to 4"
+    plain = linkability_curve(ranks, [4, 2])
+    value = plain.values[0]
+    assert str(plain).splitlines()[0] == f"linkability {value:.4f} among 4 speakers, by chance 0.2500"
+    curve = linkability_curve(ranks, [4, 2], resampling=Resampling(20))
+    assert f"{value:.4f} [{curve.low[0]:.4f}, {curve.high[0]:.4f}] among 4" in str(curve).splitlines()[0]
