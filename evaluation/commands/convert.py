@@ -29,6 +29,7 @@ from spkbase.errors import DataError, errors_of
 
 logger = logging.getLogger(__name__)
 
+_DISTINCT = 0.9  # share of distinct scores, from which on equal ones are no chance
 _EXCHANGED = 1.0  # interquartile ranges that another order of the training scores brings nearer
 
 _out_option = path_option("-o", "--output", required=True, help="Scores to write; the extension says how.")
@@ -299,11 +300,23 @@ def _warn_of_training(
     if shared_trials:
         text = "are training trials too: results are optimistic (train on other trials, or cross-validate)"
         logger.warning("%d of %d trials %s", shared_trials, len(systems[0]), text)
+    copied = _copied(systems[0].values, training[0].values)
+    if copied and not shared_trials:
+        text = "%d of %d training scores are among the scores, under other ids: were the trials renamed?"
+        logger.warning(text, copied, len(training[0]))
     names, trained = shared.distinct_names(paths), shared.distinct_names(train_paths or paths)
     exchanged = [*names] != [*trained] and sorted(names) == sorted(trained)
     if exchanged or _nearest(systems, training) != list(range(len(systems))):
         text = "the training scores look as if they were of the systems in another order: %s for %s"
         logger.warning(text, ", ".join(map(str, train_paths)), ", ".join(map(str, paths)))
+
+
+def _copied(values: np.ndarray, training: np.ndarray) -> int:
+    """Return how many training scores are among others; 0 if these are few, or if scores repeat and may be so by chance."""
+    copied = int(np.isin(training, values).sum())
+    n_distinct = len(np.unique(values)) + len(np.unique(training))
+    by_chance = n_distinct < _DISTINCT * (len(values) + len(training))
+    return 0 if by_chance or 2 * copied < len(training) else copied
 
 
 def _nearest(systems: list[Scores], training: list[Scores]) -> list[int]:

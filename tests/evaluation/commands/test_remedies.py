@@ -239,9 +239,11 @@ def test_exchanged_training_scores_and_shared_trials_are_told(words, tmp_path):
     words("fuse", lines_of(VALUES))
     other = lines_of(50 + 20 * VALUES[::-1] * np.where(TRUTH, 1, 0.9), PAIRS)
     (tmp_path / "scaled.txt").write_text("\n".join(other) + "\n")
-    for name, pairs in (("dev_a", "first"), ("dev_b", "scaled")):
-        text = (tmp_path / f"{pairs}.txt").read_text()
-        (tmp_path / f"{name}.txt").write_text(re.sub(r"\bs(\d)", r"d\1", text))
+    for name, pairs in (("dev_a", "first"), ("dev_b", "scaled"), ("renamed", "first")):
+        text = re.sub(r"\bs(\d)", r"d\1", (tmp_path / f"{pairs}.txt").read_text())
+        if name != "renamed":  # scores of other recordings
+            text = re.sub(r"(\S+)$", lambda score: repr(1.001 * float(score[0])), text, flags=re.MULTILINE)
+        (tmp_path / f"{name}.txt").write_text(text)
     (tmp_path / "dev_key.txt").write_text(re.sub(r"\bs(\d)", r"d\1", (tmp_path / "key.txt").read_text()))
 
     def said(first, second, key="dev_key"):
@@ -252,6 +254,7 @@ def test_exchanged_training_scores_and_shared_trials_are_told(words, tmp_path):
         ).stderr
 
     assert "training" not in said("dev_a", "dev_b")
+    assert "72 of 72 training scores are among the scores, under other ids" in said("renamed", "dev_b")
     assert "in another order" in said("dev_b", "dev_a")
     exchanged = said("scaled", "first", "key")
     assert "in another order" in exchanged
