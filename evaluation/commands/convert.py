@@ -312,7 +312,7 @@ def _warn_of_training(
 
 
 def _copied(values: np.ndarray, training: np.ndarray) -> int:
-    """Return how many training scores are among others; 0 if these are few, or if scores repeat and may be so by chance."""
+    """Return how many training scores are among others; 0 if they are few, or scores repeat and may be so by chance."""
     copied = int(np.isin(training, values).sum())
     n_distinct = len(np.unique(values)) + len(np.unique(training))
     by_chance = n_distinct < _DISTINCT * (len(values) + len(training))
