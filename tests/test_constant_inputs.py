@@ -21,8 +21,8 @@ from spkver.backend.plda import fit_two_covariance
 from spkver.features.frames import normalise
 from spkver.features.vad import energy_vad
 
-CONSTANTS = [0.0, 0.1, 1 / 3, -3.7, 1e-9, 1e8 + 1 / 3]
-COUNTS = [2, 3, 7, 1000]
+CONSTANTS = [0.0, 0.1, -1e-9, 1e8 + 1 / 3]
+COUNTS = [2, 7, 1000]
 constant_inputs = pytest.mark.parametrize("value", CONSTANTS)
 counts = pytest.mark.parametrize("count", COUNTS)
 
@@ -144,9 +144,8 @@ def test_systems_that_differ_by_rounding_do_not_differ():
     assert all(np.isnan(gap.low) and np.isnan(gap.p_value) for gap in gaps.values())
 
 
-@pytest.mark.parametrize("value", [0.1, 100.1, 1e8 + 1 / 3])
+@pytest.mark.parametrize(("value", "count"), [(0.1, 60), (100.1, 1000), (1e8 + 1 / 3, 1000), (0.1, 30_000)])
 @pytest.mark.parametrize("convention", ["default", "vpc2022"])
-@pytest.mark.parametrize("count", [60, 1000, 100_000])
 def test_a_pitch_that_never_moves_has_no_correlation(value, convention, count):
     track = 200 + 10 * np.sin(np.arange(count))
     compared = compare_tracks(np.full(count, value), track, convention=convention)
@@ -192,17 +191,15 @@ MAPS = {
 OF_SESSIONS = ["sphnorm", "lda", "wccn", "nap", "two_covariance", "plda"]
 
 
-@pytest.mark.parametrize("value", CONSTANTS[1:])
+@pytest.mark.parametrize(("value", "count"), [(0.1, 8), (1e8 + 1 / 3, 8), (0.1, 50_000)])
 @pytest.mark.parametrize("name", MAPS)
-@pytest.mark.parametrize("count", [8, 1000, 100_000])
 def test_vectors_that_are_all_equal_train_nothing(name, value, count):
-    if name == "nap" and count > 1000:
-        pytest.skip("a matrix of all pairs of vectors")
+    count = min(count, 200) if name == "nap" else count  # it makes a matrix of all pairs of vectors
     with pytest.raises((DataError, ConfigError)):
         MAPS[name](np.full((count, 3), value), np.arange(count) % 4)
 
 
-@pytest.mark.parametrize("offset", [0.0, 0.1, 1 / 3, 1e8 + 1 / 3])
+@pytest.mark.parametrize("offset", [0.0, 0.1, 1e8 + 1 / 3])
 @pytest.mark.parametrize("name", OF_SESSIONS)
 def test_speakers_whose_sessions_are_equal_show_no_scatter_within(name, offset):
     vectors = (np.random.default_rng(0).normal(size=(4, 3)) / 3 + offset)[CODES]
@@ -220,20 +217,21 @@ def test_diagonal_whitening_names_constant_dimensions(value, count):
 
 
 @constant_inputs
-@pytest.mark.parametrize("count", [3, 1000, 100_000])
+@pytest.mark.parametrize("count", [3, 100_000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_cmvn_only_centres_what_is_constant(value, count, dtype):
     frames = np.random.default_rng(0).normal(size=(count, 2)).astype(dtype)
     frames[:, 1] = value
     speech = np.ones(count, bool)
     done = normalise(frames, speech)
-    assert np.array_equal(done[:, 0], ((frames - frames.mean(axis=0)) / frames.std(axis=0))[:, 0])
-    assert np.array_equal(done[:, 1], (frames - frames.mean(axis=0))[:, 1])
+    centred = frames - frames.mean(axis=0)
+    assert np.array_equal(done[:, 0], centred[:, 0] / frames.std(axis=0)[0])
+    assert np.array_equal(done[:, 1], centred[:, 1])
     assert np.abs(done[:, 1]).max() <= 1e-2 * abs(value)
 
 
 @constant_inputs
-@pytest.mark.parametrize("count", [1, 3, 1000])
+@pytest.mark.parametrize("count", [1, 1000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_frames_of_one_energy_are_all_speech(value, count, dtype):
     assert energy_vad(np.full(count, value, dtype)).all()

@@ -8,7 +8,7 @@ the least privacy. The fields of a row are its keys in JSON.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -55,6 +55,7 @@ Minima = Mapping[Identity, Mapping[str, Minimum | None]]
 a level of knowledge (its name), and over attackers that do not use the words spoken (``without_content``)."""
 
 Listed = TypeVar("Listed", "Condition", "Outcome")
+Joined = TypeVar("Joined", "AttackerRate", "Identification")
 
 _ORDER = (*GENDERS, *SCENARIO_ORDER)
 _SEXES = {"f": " (women)", "m": " (men)"}
@@ -598,7 +599,7 @@ class Results(Row, Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the contents of ``results.json``."""
-        outcomes = sorted(self.by_conditions(), key=lambda one: (one.dataset, _rank(one.scenario)))
+        outcomes = sorted(self.by_conditions(), key=lambda outcome: (outcome.dataset, _rank(outcome.scenario)))
         summary = [outcome.to_dict() for outcome in outcomes]
         return super().to_dict() | {"summary": summary, "utility": utility_to_dict(self.utility)}
 
@@ -791,31 +792,20 @@ def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
     best = strongest(part)
     smallest = minima.get(best.identity[:3], {})
 
-    def least(members: Sequence[Condition], kind: str) -> SmallestRate:
+    def smallest_of(members: Sequence[Condition], kind: str) -> SmallestRate:
         own = strongest(members)
         return SmallestRate(own.attacker, own.eer, smallest.get(kind))
 
     levels = sorted({condition.level for condition in part}, key=list(LEVELS).index)
     voices = [condition for condition in part if not condition.content]
-    sets = [(condition.attacker, condition.closed_set) for condition in part if condition.closed_set]
-    closed = [AttackerRate(who, found.eer) for who, found in sets if found.eer.known]
-    named = [
-        Identification(who, found.identification, found.candidates) for who, found in sets if found.identification.known
-    ]
-    by_model = [AttackerRate(one.attacker, one.centred) for one in part if one.centred]
-    lowest, without = (min(them, key=lambda one: one.eer.value, default=None) for them in (closed, by_model))
-    highest = max(named, key=lambda one: one.share.value, default=None)
-    # the worst ZEBRA and linkability over attackers, and these attackers
-    disclosed = {
-        "population": lambda one: one.metric("zebra.population").value,
-        "individual": lambda one: one.metric("zebra.individual").value,
-        "linkability_all": lambda one: one.found_among_all.value,
-    }
-    worst = {
-        name: max(((read(one), one) for one in part), key=lambda pair: -math.inf if math.isnan(pair[0]) else pair[0])
-        for name, read in disclosed.items()
-    }
-    linked, by = worst["linkability_all"][0], worst["linkability_all"][1].attacker
+    sets = {condition.attacker: condition.closed_set for condition in part if condition.closed_set}
+    closed = [AttackerRate(attacker, rates.eer) for attacker, rates in sets.items()]
+    shares = [Identification(attacker, rates.identification, rates.candidates) for attacker, rates in sets.items()]
+    centred = [AttackerRate(condition.attacker, condition.centred) for condition in part if condition.centred]
+    worst = {name: _highest(part, read) for name, read in _DISCLOSED.items()}
+    disclosed = {name: _DISCLOSED[name](condition) for name, condition in worst.items()}
+    linked = disclosed["linkability_all"]
+    by = worst["linkability_all"].attacker
     text = f"{best.dataset}{_SEXES.get(best.gender, '')}, {best.scenario}: the strongest"
     text += f" attacker ({best.attacker}) has an equal error rate of {100 * best.eer.value:.1f} %"
     if not math.isnan(linked):
@@ -826,28 +816,53 @@ def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
         *best.identity[:3],
         best.attacker,
         best.eer,
-        worst["population"][0],
-        worst["individual"][0],
-        linked,
-        worst["individual"][1].tag,
-        {name: condition.attacker for name, (_, condition) in worst.items()},
-        best.n_enrolled,
-        best.n_target,
-        best.n_nontarget,
+        **disclosed,
+        tag=worst["individual"].tag,
+        worst_by={name: condition.attacker for name, condition in worst.items()},
+        n_enrolled=best.n_enrolled,
+        n_target=best.n_target,
+        n_nontarget=best.n_nontarget,
         attackers={condition.attacker: condition.eer.value for condition in part},
         draws=tuple(draw.eer for draw in best.draws),
         tested=part[0].tested,
-        levels={level: least([one for one in part if one.level == level], level) for level in levels},
-        without_content=least(voices, "without_content") if 0 < len(voices) < len(part) else None,
-        closed_set=lowest and replace(lowest, eer=minimum_of(one.eer for one in closed)),
-        centred=without and replace(without, eer=minimum_of(one.eer for one in by_model)),
-        identification=highest and replace(highest, share=maximum_of(one.share for one in named)),
+        levels={
+            level: smallest_of([condition for condition in part if condition.level == level], level) for level in levels
+        },
+        without_content=smallest_of(voices, "without_content") if 0 < len(voices) < len(part) else None,
+        closed_set=_joined(closed, "eer", minimum_of),
+        centred=_joined(centred, "eer", minimum_of),
+        identification=_joined(shares, "share", maximum_of),
         minimum=smallest.get("minimum"),
         minimum_over_scenarios=over.get("minimum"),
         verdict=f"{text}.",
         conditions=tuple(part),
         condition=best,
     )
+
+
+# what attackers disclose besides their error rate
+_DISCLOSED: dict[str, Callable[[Condition], float]] = {
+    "population": lambda condition: condition.metric("zebra.population").value,
+    "individual": lambda condition: condition.metric("zebra.individual").value,
+    "linkability_all": lambda condition: condition.found_among_all.value,
+}
+
+
+def _highest(conditions: Sequence[Condition], read: Callable[[Condition], float]) -> Condition:
+    """Return the condition with the largest number; unknown numbers count as the smallest."""
+    numbers = [read(condition) for condition in conditions]
+    order = [-math.inf if math.isnan(number) else number for number in numbers]
+    return conditions[order.index(max(order))]
+
+
+def _joined(rows: Sequence[Joined], field: str, join: Callable[[Iterable[Interval]], Interval]) -> Joined | None:
+    """Return the row with the smallest or largest known value, which gets the interval of the minimum or maximum."""
+    known = [row for row in rows if getattr(row, field).known]
+    if not known:
+        return None
+    joined = join(getattr(row, field) for row in known)
+    first = next(row for row in known if getattr(row, field).value == joined.value)
+    return replace(first, **{field: joined})
 
 
 def _rank(name: str) -> tuple[int, str]:

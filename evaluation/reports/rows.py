@@ -59,9 +59,7 @@ class Row:
                 entry |= {part.name: value.value, "low": value.low, "high": value.high}
             elif form == "flat":
                 entry |= value
-            elif form is None and not (
-                self.only_known and (value is None or value != value)
-            ):  # NaN differs from itself
+            elif form is None and not (self.only_known and _is_unknown(value)):
                 entry[key_of(part)] = _plain(value)
         return entry
 

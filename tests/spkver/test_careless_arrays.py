@@ -28,6 +28,13 @@ SCORES = RNG.normal(size=200) + 2 * TRUTH
 TARGET, NONTARGET = SCORES[TRUTH], SCORES[~TRUTH]
 UBM = train_ubm(VECTORS, UbmConfig(components=2))
 
+
+def crossed(calls, inputs, with_all, for_all):
+    """Pair some functions with all inputs, and all functions with some inputs: they share the check."""
+    pairs = [(call, given) for call in with_all for given in inputs]
+    return pairs + [(call, given) for call in calls for given in for_all if call not in with_all]
+
+
 WITH_SPEAKERS = {
     "embeddings": lambda vectors, speakers: ev.Embeddings.from_arrays(vectors, speakers=speakers),
     "chain": lambda vectors, speakers: train_chain(vectors, "lda:3,cosine", speakers=speakers),
@@ -69,11 +76,12 @@ COLUMNS_THAT_ARE_NO_DIMENSION = {
 }
 
 
-@pytest.mark.parametrize("vectors", COLUMNS_THAT_ARE_NO_DIMENSION.values(), ids=COLUMNS_THAT_ARE_NO_DIMENSION)
-@pytest.mark.parametrize("call", WITH_SPEAKERS.values(), ids=WITH_SPEAKERS)
-def test_ids_speakers_and_row_numbers_are_no_dimensions_of_vectors(call, vectors):
+@pytest.mark.parametrize(
+    ("call", "given"), crossed(WITH_SPEAKERS, COLUMNS_THAT_ARE_NO_DIMENSION, ["embeddings"], ["spk"])
+)
+def test_ids_speakers_and_row_numbers_are_no_dimensions_of_vectors(call, given):
     with pytest.raises(DataError, match=r"is no dimension of|whole numbers beside fractions, which rise"):
-        call(vectors, SPEAKERS)
+        WITH_SPEAKERS[call](COLUMNS_THAT_ARE_NO_DIMENSION[given], SPEAKERS)
 
 
 def test_a_polars_frame_is_read_as_a_pandas_frame_is():
@@ -125,11 +133,10 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("vectors", TYPES.values(), ids=TYPES)
-@pytest.mark.parametrize("call", OF_ROWS.values(), ids=OF_ROWS)
-def test_vectors_that_are_no_real_numbers_are_refused(call, vectors):
+@pytest.mark.parametrize(("call", "given"), crossed(OF_ROWS, TYPES, ["likelihood"], ["text", "masked", "one vector"]))
+def test_vectors_that_are_no_real_numbers_are_refused(call, given):
     with pytest.raises(DataError, match="expected"):
-        call(vectors)
+        OF_ROWS[call](TYPES[given])
 
 
 class Tensor:
@@ -230,11 +237,12 @@ NO_SCORES = {
 }
 
 
-@pytest.mark.parametrize("given", NO_SCORES.values(), ids=NO_SCORES)
-@pytest.mark.parametrize("call", PAIRS.values(), ids=PAIRS)
+@pytest.mark.parametrize(
+    ("call", "given"), crossed(PAIRS, NO_SCORES, ["eer", "train_affine"], ["labels second", "labels first", "masked"])
+)
 def test_labels_and_other_types_in_the_place_of_scores_are_refused(call, given):
     with pytest.raises(DataError, match=r"expected (target|nontarget) scores|expected numbers"):
-        call(*given)
+        PAIRS[call](*NO_SCORES[given])
 
 
 DOUBTED = {
@@ -244,10 +252,13 @@ DOUBTED = {
 }
 
 
-@pytest.mark.parametrize(("target", "nontarget", "words"), DOUBTED.values(), ids=DOUBTED)
-@pytest.mark.parametrize("call", [call for name, call in PAIRS.items() if "plot" not in name])
-def test_scores_that_may_be_labels_or_all_scores_are_warned_of(call, target, nontarget, words, caplog):
-    call(target, nontarget)
+WITHOUT_PLOTS = [name for name in PAIRS if "plot" not in name]
+
+
+@pytest.mark.parametrize(("call", "given"), crossed(WITHOUT_PLOTS, DOUBTED, ["eer"], ["among the nontarget scores"]))
+def test_scores_that_may_be_labels_or_all_scores_are_warned_of(call, given, caplog):
+    target, nontarget, words = DOUBTED[given]
+    PAIRS[call](target, nontarget)
     assert sum(words in message for message in caplog.messages) == 1
 
 

@@ -76,13 +76,15 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("command", READING)
+CASES = [(command, fault) for command in READING for fault in ("nan", "a line twice")]
+CASES += [(command, "a missing score") for command in JOINING]
+CASES += [("metrics", fault) for fault in FAULTS if fault.endswith("Windows")]
+
+
+@pytest.mark.parametrize(("command", "fault"), CASES)
 def test_the_remedy_of_an_error_is_an_option_that_helps(command, fault, words):
     break_lines, remedy = FAULTS[fault]
     line = words(command, break_lines(lines_of(VALUES)))
-    if fault == "a missing score" and command not in JOINING:
-        return
     message = refused(*line)
     assert remedy in message
     assert set(OPTION.findall(message)) <= options_of(command_of(command))
@@ -113,14 +115,13 @@ def test_the_remedy_for_missing_utterances_is_an_option_that_helps(command, tmp_
     assert re.search("dropped 1|1 of 6 utterances without a label", passes(*line, "--missing", "drop").output)
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS.keys() | SPKVER.keys()))
-def test_options_in_the_texts_of_a_module_are_options_of_its_commands(command):
-    table = COMMANDS if command in COMMANDS else SPKVER
-    module, _, name = table[command][0].partition(":")
-    if not name:
-        return
-    rows = [row for row in (*COMMANDS.values(), *SPKVER.values()) if row[0].startswith(f"{module}:")]
-    known = set().union(*(options_of(getattr(import_module(module), row[0].partition(":")[2])) for row in rows))
+PLACES = [row[0] for row in (*COMMANDS.values(), *SPKVER.values()) if ":" in row[0]]
+
+
+@pytest.mark.parametrize("module", sorted({place.partition(":")[0] for place in PLACES}))
+def test_options_in_the_texts_of_a_module_are_options_of_its_commands(module):
+    names = [place.partition(":")[2] for place in PLACES if place.startswith(f"{module}:")]
+    known = set().union(*(options_of(getattr(import_module(module), name)) for name in names))
     tree = ast.parse(Path(import_module(module).__file__).read_text())
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     named = {option for text in texts if "spkver" not in text for option in OPTION.findall(text)}
@@ -217,7 +218,7 @@ def test_wrong_numbers_have_no_remedy_for_repetitions(words):
     assert "--duplicates" not in message
 
 
-@pytest.mark.parametrize("command", ["metrics", "zebra", "plot"])
+@pytest.mark.parametrize("command", ["metrics", "zebra"])
 def test_a_file_that_is_given_for_two_systems_is_told(command, words, tmp_path):
     line = words(command, lines_of(VALUES))
     (tmp_path / "copy.txt").write_bytes((tmp_path / "first.txt").read_bytes())

@@ -1,14 +1,14 @@
 """The JSON Schema of ``results.json``, made from the types of its rows and from their docstrings.
 
-python -m evaluation.reports.schema evaluation/reports/results.schema.json
+python docs/results_schema.py
 """
 
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin
 
@@ -19,6 +19,8 @@ from evaluation.uncertainty import Interval
 from spkbase.files import write_json
 
 Json = dict[str, Any]
+
+PATH = Path(__file__).parents[1] / "evaluation/reports/results.schema.json"
 
 _TYPES: Mapping[Any, Json] = {
     float: {"$ref": "#/$defs/number"},
@@ -113,15 +115,15 @@ def _record(cls: Any, definitions: Json) -> Json:
 def descriptions(cls: type) -> dict[str, str]:
     """Return what the section ``Attributes`` of a docstring says of each attribute."""
     lines = (inspect.getdoc(cls) or "").partition("Attributes\n----------\n")[2].splitlines()
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     names: list[str] = []
     for line in lines:
         if not line.startswith(" "):
             names = line.partition(" : ")[0].split(", ")
             continue
         for name in names:
-            found[name] = f"{found.get(name, '')} {line.strip()}".strip().replace("`", "")
-    return found
+            texts[name] = f"{texts.get(name, '')} {line.strip()}".strip().replace("`", "")
+    return texts
 
 
 def _metrics() -> Json:
@@ -147,4 +149,4 @@ def _metrics() -> Json:
 
 
 if __name__ == "__main__":
-    write_json(sys.argv[1], results_schema())
+    write_json(PATH, results_schema())
