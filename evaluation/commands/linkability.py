@@ -363,34 +363,23 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
 
 
 def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:
-    """Return the lines of a separate table of extrapolated values."""
-    first = next(iter(beyond.values()))
-    lines = ["", f"EXTRAPOLATED beyond the gallery of {first.populations.measured_to:,}, not measured:", ""]
-    rows = []
-    for number, part in beyond.items():
-        low, high = part.populations.ends()
-        estimates = [name for name in linkage.SPANNED if name in part.populations.predictions]
-        if not part.populations.is_trusted:
-            estimates = []
-        for row, size in enumerate(part.populations.sizes.tolist()):
-            methods = {name: part.populations.predictions[name].linkability[row].item() for name in estimates}
-            ends = {"low": low[row].item(), "high": high[row].item()}
-            names = {"utterances": reports.utterances_name(number), "population": f"{size:,.0f}"}
-            rows.append(names | methods | ends)
-    notes = [
-        f"note: L = {reports.utterances_name(number)}: {note}"
-        for number, part in beyond.items()
-        for note in part.populations.notes
-    ]
-    spanned = [name for name in linkage.SPANNED if name in first.populations.predictions]
-    shown = [name for name in spanned if any(name in row for row in rows)]
-    forms = {"utterances": "", "population": ""} | dict.fromkeys([*shown, "low", "high"], ".4g")
+    """Return the lines of a separate table of extrapolated values; where none is trusted, it has bounds alone."""
+    first = next(iter(beyond.values())).populations
+    spanned = [name for name in linkage.SPANNED if name in first.predictions]
+    forms = {"utterances": "", "population": ""} | dict.fromkeys([*spanned, "low", "high"], ".4g")
     meaning = f"low and high: the span of the intervals of {', '.join(spanned)}"
+    rows, notes = [], []
+    for number, part in beyond.items():
+        name, estimates = reports.utterances_name(number), part.populations
+        low, high = estimates.ends()
+        columns = {"low": low, "high": high}
+        if estimates.is_trusted:
+            columns |= {method: estimates.predictions[method].linkability for method in spanned}
+        for row, size in enumerate(estimates.sizes.tolist()):
+            cells = {title: column[row].item() for title, column in columns.items()}
+            rows.append({"utterances": name, "population": f"{size:,.0f}"} | cells)
+        notes += [f"note: L = {name}: {note}" for note in estimates.notes]
     if not all(part.populations.is_trusted for part in beyond.values()):
         meaning += "; without an estimate the bounds, since no extrapolation is trusted"
-    return [
-        *lines,
-        format_table(rows, forms),
-        meaning,
-        *notes,
-    ]
+    head = f"EXTRAPOLATED beyond the gallery of {first.measured_to:,}, not measured:"
+    return ["", head, "", format_table(rows, forms), meaning, *notes]

@@ -239,7 +239,7 @@ def _read(path: Path, allow_pickle: bool, map_above: int) -> _Columns:
         if _is_cache(cache):
             return _read_file(cache / CACHE, allow_pickle, map_above)
     if _is_npy_folder(path):
-        names = _needed([file.stem for file in path.glob("*.npy")]) - {*_WINDOW}
+        names = _needed([file.stem for file in path.glob("*.npy")])
         how: dict[str, Any] = {"map_above": map_above, "allow_pickle": allow_pickle}
         arrays = {name: read_npy(path / f"{name}.npy", **how) for name in names}
         return _with_ids(_columns_of(arrays, path), path)
@@ -344,35 +344,31 @@ def _name_among(names: Iterable[str], kind: Sequence[str]) -> str | None:
 
 def _needed(names: Iterable[str]) -> set[str]:
     """Names of the columns that are read, of all."""
-    return {name for name in names if name.lower() in (*VECTORS, *IDS, *SPEAKERS, *_WINDOW)}
+    return {name for name in names if name.lower() in (*VECTORS, *IDS, *SPEAKERS)}
 
 
 def _single(named: Mapping[str, Any], kind: Sequence[str], path: Path) -> str | None:
-    """Return the name of the column of a kind, or None; several that hold other values are refused."""
+    """Return the name of the column of a kind, or None; several of which either could be meant are refused."""
     names = [name for known in kind for name in named if name.lower() == known]
     for other in names[1:]:
-        first, second = named[names[0]], named[other]
-        if _is_like(first, second) and not _is_same(first, second):
+        if _differ(named[names[0]], named[other]):
             _check_single([names[0], other], path)
     return next(iter(names), None)
 
 
-def _is_like(first: Any, second: Any) -> bool:
-    """Return whether two columns have as many rows of one type, so that either could be meant."""
-    for column in (first, second):
-        if not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0:
-            return False
-    return len(first) == len(second) > 0 and type(first[0]) is type(second[0])
-
-
-def _is_same(first: Any, second: Any) -> bool:
-    """Return whether two columns are equal, or the second only renames the first, such as files beside ids."""
-    if np.array_equal(first, second):
-        return True
-    if not isinstance(first[0], (str, bytes)):
+def _differ(first: Any, second: Any) -> bool:
+    """Return whether columns have as many rows of one type, but neither equal values nor names for the same rows."""
+    try:
+        is_alike = len(first) == len(second) > 0 and type(first[0]) is type(second[0])
+    except (TypeError, KeyError):  # of numbers and dictionaries
         return False
-    names, others = set(first), set(second)
-    return names.isdisjoint(others) and len(set(zip(first, second, strict=True))) == len(names) == len(others)
+    if not is_alike or np.array_equal(first, second):
+        return False
+    if not isinstance(first[0], (str, bytes)):
+        return True
+    names, others = set(first), set(second)  # such as files beside ids
+    is_renamed = names.isdisjoint(others) and len(set(zip(first, second, strict=True))) == len(names) == len(others)
+    return not is_renamed
 
 
 def _check_single(names: Sequence[str], path: Path) -> None:
@@ -389,8 +385,6 @@ def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
         got = few(list(named)) or "nothing"
         remedy = f"name them: {', '.join(VECTORS[:3])} ..."
         raise DataError(f"expected ids, speakers and vectors; vectors not there, but {got}", file=path, remedy=remedy)
-    if isinstance(named[key], dict):  # of an array of objects
-        return _columns_of_data(named[key], path)
     own, owners = (None if name is None else _texts(named[name], name, path) for name in (ids, speakers))
     return _Columns(own, owners, _matrix(named[key], path))
 
@@ -504,14 +498,13 @@ def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
         raise DataError(f"cannot be read as {kind}: {error}", file=path, remedy=remedy) from error
     if any(name.rpartition("/")[2] == "data.pkl" for name in names):
         return _columns_of_data(read_torch(path), path)
-    if _name_among(names, VECTORS) is None:
-        arrays = read_npz(path, allow_pickle=allow_pickle)
-        only = next(iter(arrays.values()), None)
-        if len(arrays) == 1 and isinstance(only, dict):
-            return _columns_of_data(only, path)
-        is_by_utterance = arrays and not _name_among(names, (*IDS, *SPEAKERS))
-        return _columns_of_data(arrays, path) if is_by_utterance else _columns_of(arrays, path)
-    arrays = read_npz(path, *_needed(names), allow_pickle=allow_pickle)
+    wanted = set[str]() if _name_among(names, VECTORS) is None else {*_needed(names), *_WINDOW}
+    arrays = read_npz(path, *wanted, allow_pickle=allow_pickle)
+    values = list(arrays.values())
+    if len(values) == 1 and isinstance(values[0], dict):
+        return _columns_of_data(values[0], path)
+    if arrays and not _needed(names):
+        return _columns_of_data(arrays, path)
     columns = _columns_of(arrays, path)
     if columns.ids is not None or not set(_WINDOW) <= set(arrays):
         return columns
@@ -532,7 +525,7 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
         if vectors == "stat1" and "stat0" in file and file["stat0"].shape[1:] != (1,):
             text = f"holds statistics of a mixture, stat0 {file['stat0'].shape}"
             raise DataError(text, remedy="extract i-vectors from them first")
-        for name in _needed(file) - {*_WINDOW}:
+        for name in _needed(file):
             stored = stored_dataset(file[name], path) if name == vectors else None
             if stored is not None and stored.nbytes > map_above:
                 columns[name] = np.memmap(path, stored.dtype, "r", stored.offset, stored.shape)
@@ -545,25 +538,22 @@ def _columns_of_tree(file: Any, path: Path) -> _Columns:
     """Read a dataset for each utterance; groups are speakers. Ids are whole paths where they must be."""
     links: list[bytes] = []
     file.id.links.visit(links.append)  # unlike `visititems`, which leaves out second names of a dataset
-    arrays: dict[str, NDArray[Any]] = {}
-    for name in map(bytes.decode, links):
-        item = file[name]
-        if hasattr(item, "shape"):
-            arrays[name] = read_dataset(item)
+    names = [link.decode() for link in links]
+    arrays = {name: read_dataset(file[name]) for name in names if hasattr(file[name], "shape")}
     leaves = {name.rpartition("/")[2].lower() for name in arrays}
     if len(leaves) == 1 < len(arrays) and leaves <= {*VECTORS}:  # an utterance is a group
         arrays = {name.rpartition("/")[0]: array for name, array in arrays.items()}
     if not arrays or any(array.dtype.kind != "f" for array in arrays.values()):
         return _columns_of(arrays, path)
+    if not all("/" in name for name in arrays):
+        return _columns_of_data(arrays, path)
     utterances = [name.partition("/")[2] for name in arrays]
-    is_path = len(set(utterances)) < len(utterances) or any("/" in name for name in utterances)
-    tree: dict[str, Any] = {}
-    for name, utterance in zip(arrays, utterances, strict=True):
-        if not utterance:
-            tree[name] = arrays[name]
-        else:
-            tree.setdefault(name.partition("/")[0], {})[name if is_path else utterance] = arrays[name]
-    return _columns_of_data(tree, path)
+    if len(set(utterances)) < len(utterances) or any("/" in name for name in utterances):
+        utterances = list(arrays)
+    speakers: dict[str, dict[str, Any]] = {}
+    for (name, array), utterance in zip(arrays.items(), utterances, strict=True):
+        speakers.setdefault(name.partition("/")[0], {})[utterance] = array
+    return _columns_of_data(speakers, path)
 
 
 def _read_safetensors(path: Path) -> _Columns:
@@ -598,7 +588,10 @@ def _read_table(path: Path) -> _Columns:
     lines = [(number, [cell.strip() for cell in row]) for number, row in cut_lines(path, raw, delimiter)]
     if not lines:
         raise DataError("expected embeddings, got no line", file=path, remedy="write it again")
-    header, at_id, at_speaker, places, whole = lines[0][1], 0, None, list[int](), False
+    header = lines[0][1]
+    at_id, at_speaker = 0, None
+    places: list[int] = []
+    whole = False
     numbers = len(header) > 1 and is_number(header[1]) and not all(map(str.isdigit, header[1:]))
     if not numbers and (_name_among(header, IDS) is not None or header[0].lower() in _INDEX):
         at_id, at_speaker, places, whole = _places(header, path)

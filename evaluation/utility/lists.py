@@ -22,20 +22,35 @@ from evaluation.uncertainty import Interval, Resampling, interval
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import inner_suffix, is_file, read_id_list, read_text
 
+Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+DEFAULT = Resampling()
+"""1000 resamples, seed 0, 95 %."""
+
+OR_DROP = ", or missing='drop' leaves them out"
+"""End of a remedy for missing utterances."""
+
+# the scale on which the error of each measure is near to normal
+METHODS = {
+    "error_rate": Method("log", lower=0),
+    "uar": Method("logit", lower=0, upper=1),
+    "correlation": Method("identity", lower=-1, upper=1),
+    "difference": Method("identity"),
+}
+
 _TRN = re.compile(r"(?P<words>.*)\((?P<id>[^()\s]*[-_0-9][^()\s]*)\)")
 _ALTERNATIVES = re.compile(r"\{.*\s/\s.*\}")
-_TIMED = (".ctm", ".stm")
 
 
 def read_transcripts(path: str | Path) -> dict[str, str]:
-    """Read Kaldi's `text`, an utterance id, white space, and the words, which may be none, or sclite's trn.
+    """Read the words of utterances: Kaldi's `text`, lines ``id words``, or sclite's trn, lines ``words (id)``.
 
     Parameters
     ----------
     path : path
-        UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted. It is a trn, ``words (id)``,
-        where every line ends with its own id, which has a digit, a hyphen or an underscore. A
-        single line is a trn by the extension alone.
+        UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted. An utterance may have no words.
+        It is a trn if every line ends with an id of its own, which has a digit, a hyphen or an underscore; a single
+        line is one by the extension alone, since a text may end in brackets.
 
     Returns
     -------
@@ -45,16 +60,13 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
     Raises
     ------
     DataError
-        With file and line: a repeated utterance, an empty file, not UTF-8. All problems at once. If only some lines
-        end with an id, or the file has words with times (ctm, stm), or alternatives.
+        With file and line: a repeated utterance, an empty file, not UTF-8; all problems at once. If most lines end with
+        an id, but not all, or a trn holds alternatives.
     """
-    if inner_suffix(path) in _TIMED:
-        remedy = "write a line 'utterance words' for each utterance"
-        raise DataError("holds words with times, which are not read", file=path, remedy=remedy)
     lines = [line.strip() for line in read_text(path).split("\n") if line.strip() and not line.startswith(";;")]
     endings = [match for match in map(_TRN.fullmatch, lines) if match]
     words = {match["id"]: match["words"].strip() for match in endings}
-    is_trn = len(lines) > 1 or inner_suffix(path) == ".trn"  # a text of one line may end in brackets by chance
+    is_trn = len(lines) > 1 or inner_suffix(path) == ".trn"
     if is_trn and 2 * len(words) > len(lines):
         if len(words) < len(lines):
             text = f"{len(words)} of {len(lines)} lines end with an id of their own, as in sclite's trn"
@@ -147,9 +159,6 @@ def check_same(
         raise DataError(text, file=file, remedy=f"expected the same {len(expected)} as in the reference{otherwise}")
 
 
-OR_DROP = ", or missing='drop' leaves them out"
-
-
 def named(ids: Collection[str]) -> str:
     """Quote the first few ids."""
     return few(sorted(ids), repr)
@@ -168,22 +177,6 @@ def speakers_of(utterances: Collection[str], speakers: Mapping[str, str], file: 
         text = f"{len(absent)} of {len(utterances)} utterances without a speaker: {named(absent)}"
         raise DataError(text, file=file, remedy="add them to utt2spk")
     return [speakers[utterance] for utterance in utterances]
-
-
-# the scale on which the error of each measure is near to normal
-METHODS = {
-    "error_rate": Method("log", lower=0),
-    "uar": Method("logit", lower=0, upper=1),
-    "correlation": Method("identity", lower=-1, upper=1),
-    "difference": Method("identity"),
-}
-
-
-DEFAULT = Resampling()
-"""1000 resamples, seed 0, 95 %."""
-
-
-Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def interval_by_speaker(

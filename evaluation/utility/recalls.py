@@ -175,19 +175,6 @@ def confusions(
         If ids do not fit, or a speaker or a fold is unknown.
     """
     warn_of_alike([*truth.values(), *predicted.values()], "classes", "a class")
-    return _confusions(truth, predicted, speakers, folds, convention, missing, file)
-
-
-def _confusions(
-    truth: Mapping[str, str],
-    predicted: Mapping[str, str],
-    speakers: Mapping[str, str],
-    folds: Mapping[str, str] | None = None,
-    convention: Convention = "pooled",
-    missing: Literal["error", "drop"] = "error",
-    file: str | Path | None = None,
-) -> Confusions:
-    """Do what `confusions` does, without its warning."""
     if convention not in CONVENTIONS:
         raise DataError(f"expected one of {CONVENTIONS}, got {convention!r}")
     if missing == "error":
@@ -195,6 +182,18 @@ def _confusions(
     utterances = sorted(utterance for utterance in truth if utterance in predicted)
     if not utterances:
         raise DataError("no utterance has both a label and a prediction", file=file, remedy="compare the ids")
+    return _counted(utterances, truth, predicted, speakers, folds, convention)
+
+
+def _counted(
+    utterances: Sequence[str],
+    truth: Mapping[str, str],
+    predicted: Mapping[str, str],
+    speakers: Mapping[str, str],
+    folds: Mapping[str, str] | None = None,
+    convention: Convention = "pooled",
+) -> Confusions:
+    """Count utterances by speaker, true and predicted class."""
     names, codes = np.unique(speakers_of(utterances, speakers), return_inverse=True)
     folds = dict.fromkeys(names.tolist(), "all") if convention == "pooled" else folds or {name: name for name in names}
     if homeless := [name for name in names.tolist() if name not in folds]:
@@ -456,7 +455,7 @@ def attribute_leakage(
             vectors = _rows((training or tested)[learns], names)
             found = predict_labels(vectors, [examples[name] for name in names], _rows(tested[meets], fold))
             predicted |= dict(zip(fold, found, strict=True))
-        counted[scenario] = _confusions(truth, predicted, speakers)
+        counted[scenario] = _counted(sorted(truth), truth, predicted, speakers)
     recalls = {scenario: average_recall(found, resampling) for scenario, found in counted.items()}
     for scenario, recall in recalls.items() if resampling.resamples else ():
         end = recall.interval.high if np.isfinite(recall.interval.high) else 2 * recall.interval.value

@@ -350,6 +350,8 @@ def compare_voices(
     >>> found.deid.value, round(found.gain.value, 4)
     (1.0, -3.0103)
     """
+    from scipy.special import logit
+
     resampling = resampling or Resampling(0)
     unknown = [name for name in matrices if name not in ("oo", "oa", "aa")]
     if unknown or "oo" not in matrices or len(matrices) < 2:
@@ -378,9 +380,9 @@ def compare_voices(
     elif values.get("aa") == 0:
         all_notes.append("anonymised voices are all alike: D(M_aa) is 0, so that G_VD is -inf")
     # what looks like a file given twice, or for another one: numbers come out, and are plausible
-    for first, second in combinations(chosen, 2):
-        cells = _both_ways(chosen[first].values), _both_ways(chosen[second].values)
-        if np.allclose(*cells, rtol=0.0, atol=1e-6, equal_nan=True):
+    own = {name: logit(np.diagonal(matrix.values)) for name, matrix in chosen.items()}  # never counted both ways
+    for first, second in combinations(own, 2):
+        if np.isfinite(own[first]).all() and np.allclose(own[first], own[second], rtol=0.0, atol=1e-6):
             all_notes.append(f"M_{first} and M_{second} are the same: was a file given twice?")
     if values.get("gain", 0.0) > 0:
         all_notes.append("anonymised voices are more distinct than original ones: were the files swapped?")
@@ -395,14 +397,6 @@ def compare_voices(
         intervals.get("gain", Interval(note="no anonymised against anonymised speech")),
         tuple(all_notes),
     )
-
-
-def _both_ways(cells: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return mean LLRs as if each pair counted both ways, as it may in one of two lists that are compared."""
-    from scipy.special import logit
-
-    with np.errstate(invalid="ignore"):  # of 0 and 1
-        return logit(np.where(np.isnan(cells), cells.T, cells)) + logit(np.where(np.isnan(cells.T), cells, cells.T))
 
 
 def _numbers(cells: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64] | None) -> dict[str, float]:

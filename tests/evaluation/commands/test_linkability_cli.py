@@ -154,8 +154,8 @@ def test_methods_that_fail_are_neither_printed_nor_drawn(tmp_path):
     probabilities = {1: np.full(400, 0.001), 3: ndtr(rng.normal(-2, 1, 400))}
     ranks = {number: Ranks(rng.binomial(1999, beaten), 0, 1999) for number, beaten in probabilities.items()}
     folder = tmp_path / "gallery"
-    write_linkage(folder, measure_linkage(ranks, Settings(resamples=0)))
-    beyond = (folder, "--bootstrap", 0, "--populations", "10000")
+    write_linkage(folder, measure_linkage(ranks, Settings(resamples=0)), plots=False)
+    beyond = (folder, "--bootstrap", 20, "--populations", "10000")
     result = run(*beyond, "--output", tmp_path / "out", command="linkability-extrapolate")
     lines = result.stdout.splitlines()
     failed, trusted = (line.split() for line in lines if " 10,000 " in line)

@@ -47,6 +47,7 @@ FLAT = {
     "pairs": list(zip(IDS, ROWS, strict=True)),
     "columns": {"utt_ids": IDS, "embeddings": VECTORS},
     "columns of lists": {"ids": np.array(IDS), "vectors": ROWS, "created": "today"},
+    "columns and a dictionary": {"ids": IDS, "vectors": VECTORS, "data": dict.fromkeys(IDS, 1)},
 }
 
 

@@ -154,8 +154,8 @@ def test_normal_scores_are_extrapolated_to_their_closed_form(ranks):
 
 
 def test_predictions_fall_with_the_population_and_lie_in_their_intervals(ranks):
-    sizes = sizes_beyond(1000, 1e8)
-    found = extrapolate(ranks, sizes, resampling=Resampling(30))
+    sizes = sizes_beyond(1000, 1e8, per_decade=1)
+    found = extrapolate(ranks, sizes, resampling=Resampling(10))
     for part in found.predictions.values():
         assert (part.low <= part.high).all()
         if not np.isnan(part.linkability).all():
@@ -170,7 +170,7 @@ def test_speakers_are_drawn_not_rows(ranks):
     doubled = ranks.subset(np.tile(np.arange(len(ranks)), 4))
     apart = Ranks(doubled.beaters, 0, 999, mated=doubled.mated)
     by_speaker, by_row = (
-        extrapolate(one, [100_000], resampling=Resampling(60)).predictions["normal"] for one in (doubled, apart)
+        extrapolate(one, [100_000], resampling=Resampling(20)).predictions["normal"] for one in (doubled, apart)
     )
     width = [float(np.log(one.high[0] / one.low[0])) for one in (by_speaker, by_row)]
     assert width[0] > 1.5 * width[1]
@@ -247,8 +247,7 @@ def test_the_tail_takes_part_where_enough_impostor_scores_are_left():
 # ---- the ceiling, the floor, and methods that fail
 
 
-@pytest.mark.parametrize("n_speakers", [20, 300])
-@pytest.mark.parametrize("with_tail", [False, True])
+@pytest.mark.parametrize(("n_speakers", "with_tail"), [(20, True), (300, False)])
 def test_where_everybody_ranks_first_the_upper_end_is_1_and_the_lower_end_is_of_no_error(n_speakers, with_tail):
     rng = np.random.default_rng(0)
     impostors = rng.normal(size=(300, 299))
@@ -267,7 +266,7 @@ def test_where_everybody_ranks_first_the_upper_end_is_1_and_the_lower_end_is_of_
         assert test.low < test.measured
 
 
-@pytest.mark.parametrize("beaters", [np.full(100, 299), np.arange(100) + 1, np.full(100, 1)])
+@pytest.mark.parametrize("beaters", [np.full(100, 299), np.full(100, 1)])
 def test_where_nobody_ranks_first_the_lower_end_is_0_and_the_upper_end_is_of_no_hit(beaters):
     found = extrapolate(Ranks(beaters, 0, 299), [300, 1e6], resampling=Resampling(20))
     part = found.predictions["normal"]
@@ -275,7 +274,7 @@ def test_where_nobody_ranks_first_the_lower_end_is_0_and_the_upper_end_is_of_no_
     assert (part.high >= rate_where(0, 100, 100, 0.05)).all()
 
 
-@pytest.mark.parametrize("n_first", [1, 7, 93, 99])
+@pytest.mark.parametrize("n_first", [1, 93])
 def test_few_trials_on_a_side_bound_every_larger_gallery(n_first):
     beaters = np.r_[np.zeros(n_first, int), np.full(100 - n_first, 150)]
     found = extrapolate(Ranks(beaters, 0, 299), [300, 3000], resampling=Resampling(20))
@@ -330,7 +329,7 @@ def test_a_gallery_too_small_for_a_back_test_says_so():
     assert "no back-test: 100 impostors of each trial are needed, there are 60" in found.notes
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_perfect_anonymiser_passes_the_back_test(seed):
     rng = np.random.default_rng(seed)
     ranks = Ranks(rng.integers(0, 300, 300), 0, 299)
