@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import io
 import logging
-import os
 import re
 import stat
 import struct
@@ -60,7 +59,6 @@ _SECOND = {
     "FLAC": re.compile(rb"fLaC[\x00\x80]\x00\x00\x22"),
     "NIST": re.compile(rb"NIST_1A\n +\d+\n"),
 }
-_BLOCK = 1 << 14  # bytes; libFLAC reads half as many at once
 # what the decoder raises about files that it cannot read, beside its own errors
 _FAILURES = (soundfile.SoundFileError, OSError, ValueError, TypeError, ArithmeticError, AssertionError, MemoryError)
 _IN_WORDS = {
@@ -260,7 +258,7 @@ def read_audio(
     sphere, mp3 = _check_file(path)
     if "shorten" in sphere.get("sample_coding", ""):
         found_rate = _shorten_shape(path, sphere)[0]
-        _check_single(path, "NIST", start=len(_SPHERE))
+        _check_single(path, "NIST", len(_SPHERE))
         frames = _read_shorten(path, sphere).astype(dtype) / np.dtype(dtype).type(32768)
     else:
         with _opened(path, mp3) as file:
@@ -270,8 +268,8 @@ def read_audio(
             if "sample_count" in sphere:
                 frames = frames[: _number(path, sphere, "sample_count")]
             found_rate = _checked_header(path, file, len(frames)).rate
-            if file.format == "FLAC":  # the decoder has not read beyond the block after the last sample
-                _check_single(path, "FLAC", start=os.lseek(file.name, 0, os.SEEK_CUR) - _BLOCK)
+            if file.format == "FLAC":
+                _check_single(path, "FLAC", len(b"fLaC"))
     n_channels = frames.shape[1]
     if channel is None and n_channels > 1:
         remedy = f"choose one with channel=0 to channel={n_channels - 1}"
@@ -408,12 +406,10 @@ def _opened(path: Path, mp3: Mp3Stream | None) -> Iterator[soundfile.SoundFile]:
 
 
 def _decoder(path: Path, mp3: Mp3Stream | None) -> soundfile.SoundFile:
-    """Open a file by its descriptor, which tells how far it is read; MP3 with the number of its frames before it."""
-    file = soundfile.SoundFile(os.open(path, os.O_RDONLY))
-    if mp3 is None or mp3.promised is not None or file.frames == mp3.n_samples:
-        return file
-    file.close()  # its length is an estimate
-    content = path.read_bytes()[mp3.frames[0].start :]
+    """Open a file; an MP3 file that does not state its length with the number of its frames before them."""
+    if mp3 is None or mp3.promised is not None:
+        return soundfile.SoundFile(path)
+    content = path.read_bytes()[mp3.starts[0] :]
     return soundfile.SoundFile(io.BytesIO(counting_frame(mp3) + content))
 
 
@@ -470,19 +466,16 @@ def _check_file(path: Path) -> tuple[dict[str, str], Mp3Stream | None]:
 def _checked_mp3(path: Path) -> Mp3Stream | None:
     """Check that an MP3 file holds as many frames as its header says; None for another format behind an ID3 tag."""
     content = path.read_bytes()
-    start = 0
-    while content.startswith(b"ID3", start) and tag_size(content[start : start + 10]):
-        start += tag_size(content[start : start + 10])
+    start = tag_size(content)
     if content[start : start + 4] in (*_WAV, b"fLaC"):
         return None
     stream = mp3_stream(content, start)
-    if not stream.frames:
+    if not stream.starts:
         raise _unreadable(path, "it holds no frames of MP3 (layer III)")
-    n_frames = len(stream.frames)
+    n_frames = len(stream.starts)
     if stream.promised is not None and n_frames < stream.promised - 1:  # encoders differ by one
         raise _cut_off(path, stream.promised, n_frames, "MP3 frames")
-    kinds = {frame.kind for frame in stream.frames}
-    if len(kinds) > 1 or (stream.promised is not None and n_frames > stream.promised + 1):
+    if stream.is_joined:
         raise _joined(path)
     return stream
 
@@ -497,12 +490,10 @@ def _check_ogg(path: Path) -> None:
 
 
 def _check_single(path: Path, kind: str, start: int) -> None:
-    """Search for the beginning of another recording from byte `start` on, at least from behind the first beginning."""
-    with path.open("rb") as handle:
-        first = tag_size(handle.read(10)) + len(_SPHERE)
-        handle.seek(max(start, first))
-        if _SECOND[kind].search(handle.read()):
-            raise _joined(path)
+    """Search for the beginning of another recording from byte `start` on, behind tags."""
+    content = path.read_bytes()
+    if _SECOND[kind].search(content, tag_size(content) + start):
+        raise _joined(path)
 
 
 def _joined(path: Path) -> DataError:
@@ -525,7 +516,7 @@ def _check_wav(path: Path, handle: BinaryIO, magic: bytes, size: int) -> None:
             if length == 0xFFFFFFFF and large is not None:
                 length = large
             elif length >= _UNKNOWN_WAV_SIZE:
-                _check_single(path, "WAV", start=position)
+                _check_single(path, "WAV", position)
                 return
             if length > size - position:
                 raise _cut_off(path, length, size - position, "bytes of samples")

@@ -8,6 +8,7 @@ state it, and leaves out the end of an Ogg stream without a last page. What is i
 from __future__ import annotations
 
 import ctypes
+import platform
 import re
 import struct
 import threading
@@ -20,27 +21,12 @@ _HEADER = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]..", re.DOTALL)  # of a fr
 _KILOBITS_1 = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
 _KILOBITS_2 = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 _RATES = (44100, 48000, 32000)
-_COUNTED = re.compile(rb"(?:Xing|Info)...[\x01\x03\x05\x07\x09\x0b\x0d\x0f](.{4})|VBRI.{10}(.{4})", re.DOTALL)
-_UNCOUNTED = re.compile(rb"Xing|Info|VBRI")
-_TAG = 60  # bytes of a frame within which the name of a frame that counts the others begins
+# the number of frames in the frame that counts the others; Xing and Info have it if the lowest bit is set
+_COUNTED = re.compile(rb"(?:Xing|Info)(?:...[\x01\x03\x05\x07\x09\x0b\x0d\x0f](.{4}))?|VBRI.{10}(.{4})", re.DOTALL)
+_TAG = 60  # bytes of a frame that hold the name and the number
 
 _LOCK = threading.Lock()
 _N_SILENT = 0
-_STDERR: Any = None
-
-
-class Mp3Frame(NamedTuple):
-    """Start and size in bytes of a frame, its header of 4 bytes, and the number of samples of each channel."""
-
-    start: int
-    size: int
-    header: bytes
-    n_samples: int
-
-    @property
-    def kind(self) -> tuple[int, int, bool]:
-        """Version, sampling rate and whether there is one channel: what all frames of a recording share."""
-        return self.header[1] & 0xFE, self.header[2] & 0x0C, self.header[3] >> 6 == 3
 
 
 class Mp3Stream(NamedTuple):
@@ -48,29 +34,36 @@ class Mp3Stream(NamedTuple):
 
     Attributes
     ----------
-    frames : list of Mp3Frame
+    starts : list of int
+        Their first bytes.
+    headers : list of bytes
+        Their headers of 4 bytes.
     promised : int or None
         Their number in the header that encoders write before them; None without such a header.
     """
 
-    frames: list[Mp3Frame]
+    starts: list[int]
+    headers: list[bytes]
     promised: int | None
 
     @property
-    def n_samples(self) -> int:
-        """Number of samples of each channel."""
-        return sum(frame.n_samples for frame in self.frames)
+    def is_joined(self) -> bool:
+        """Whether version, sampling rate or number of channels change, or there are more frames than promised."""
+        kinds = {(header[1] & 0xFE, header[2] & 0x0C, _is_mono(header)) for header in self.headers}
+        is_longer = self.promised is not None and len(self.starts) > self.promised + 1  # encoders differ by one
+        return len(kinds) > 1 or is_longer
 
 
-def tag_size(start: bytes) -> int:
-    """Return the length in bytes of the ID3v2 tag of which a file's first ten bytes are given; 0 without a tag."""
-    if start[:3] != b"ID3" or len(start) < 10:
-        return 0
-    size = 0
-    for byte in start[6:10]:
-        size = size << 7 | byte & 0x7F
-    footer = 10 if start[5] & 0x10 else 0
-    return 10 + size + footer
+def tag_size(content: bytes) -> int:
+    """Return the length in bytes of the ID3v2 tags with which a file begins; 0 without tags."""
+    start = 0
+    while content.startswith(b"ID3", start) and start + 10 <= len(content):
+        size = 0
+        for byte in content[start + 6 : start + 10]:
+            size = size << 7 | byte & 0x7F
+        footer = 10 if content[start + 5] & 0x10 else 0
+        start += 10 + size + footer
+    return start
 
 
 def mp3_stream(content: bytes, start: int = 0) -> Mp3Stream:
@@ -80,42 +73,37 @@ def mp3_stream(content: bytes, start: int = 0) -> Mp3Stream:
     ----------
     ISO/IEC 11172-3:1993, section 2.4.1.3; ISO/IEC 13818-3:1998.
     """
-    frames: list[Mp3Frame] = []
-    position = start
-    expected = -1
-    while (match := _HEADER.search(content, position)) is not None:
-        frame = _frame_at(content, match.start())
+    starts: list[int] = []
+    end = -1  # of the last frame
+    match = _HEADER.search(content, start)
+    while match is not None:
+        position = match.start()
+        stop = position + _frame_size(match[0])
         # by chance, other bytes look like a header, but not like two in their places
-        is_first = frame is not None and frame.start != expected
-        if frame is None or (is_first and _frame_at(content, frame.start + frame.size) is None):
-            position = match.start() + 1
-            continue
-        frames.append(frame)
-        position = frame.start + frame.size
-        expected = position
-    if not frames:
-        return Mp3Stream([], None)
-    first = frames[0]
-    beginning = content[first.start : first.start + min(first.size, _TAG)]
-    counted = _COUNTED.search(beginning)
+        is_frame = position == end or _frame_size(content[stop : stop + 4]) > 0
+        if is_frame and position < stop <= len(content):
+            starts.append(position)
+            end = stop
+        else:
+            stop = position + 1
+        match = _HEADER.search(content, stop)
     promised = None
+    counted = _COUNTED.search(content[starts[0] : starts[0] + _TAG]) if starts else None
     if counted is not None:
-        promised = int.from_bytes(counted[1] or counted[2], "big") or None
-    if _UNCOUNTED.search(beginning):
-        frames = frames[1:]
-    return Mp3Stream(frames, promised)
+        starts = starts[1:]
+        promised = int.from_bytes(counted[1] or counted[2] or b"", "big") or None
+    headers = [content[position : position + 4] for position in starts]
+    return Mp3Stream(starts, headers, promised)
 
 
 def counting_frame(stream: Mp3Stream) -> bytes:
     """Return a frame, to put before those of an MP3 file, that tells a decoder their number."""
-    first = stream.frames[0].header
+    first = stream.headers[0]
     header = bytes([first[0], first[1] | 1, first[2] & 0x0D | 0xA0, first[3]])  # without checksum, tenth bit rate
-    size = _frame_size(header)
-    is_mono = first[3] >> 6 == 3
     sides = (17, 32) if _is_first_version(header) else (9, 17)  # bytes of side information
-    side = sides[not is_mono]
-    frame = header + bytes(side) + struct.pack(">4sII", b"Info", 1, len(stream.frames))
-    return frame.ljust(size, b"\0")
+    side = sides[not _is_mono(header)]
+    frame = header + bytes(side) + struct.pack(">4sII", b"Info", 1, len(stream.starts))
+    return frame.ljust(_frame_size(header), b"\0")
 
 
 class OggStream(NamedTuple):
@@ -155,61 +143,53 @@ def silent_decoder() -> Iterator[None]:
     The pointer ``stderr`` of the C library is exchanged, not the file descriptor, so that messages of this program and
     of its other threads and processes still appear.
     """
-    global _N_SILENT, _STDERR
-    library = _c_library()
-    if library is None:
-        yield
-        return
-    pointer = ctypes.c_void_p.in_dll(library, "stderr")
+    global _N_SILENT
     with _LOCK:
-        _N_SILENT += 1
-        if _N_SILENT == 1:
-            _STDERR = pointer.value
-            pointer.value = _nowhere()
+        library = _c_library()
+        if library is not None:
+            library.pointer.value = library.nowhere
+            _N_SILENT += 1
     try:
         yield
     finally:
         with _LOCK:
-            _N_SILENT -= 1
-            if _N_SILENT == 0:
-                pointer.value = _STDERR
+            if library is not None:
+                _N_SILENT -= 1
+                if _N_SILENT == 0:
+                    library.pointer.value = library.stderr
+
+
+class _CLibrary(NamedTuple):
+    """The variable ``stderr`` of the C library, the stream that it points to, and a stream to nowhere."""
+
+    pointer: Any
+    stderr: int | None
+    nowhere: int
 
 
 @cache
-def _c_library() -> ctypes.CDLL | None:
-    try:
-        library = ctypes.CDLL(None)
-    except (OSError, TypeError):  # not on Windows
+def _c_library() -> _CLibrary | None:
+    if platform.libc_ver()[0] != "glibc":
         return None
-    return library if hasattr(library, "gnu_get_libc_version") else None
-
-
-@cache
-def _nowhere() -> int | None:
-    library = _c_library()
-    assert library is not None
+    library = ctypes.CDLL(None)
     library.fopen.restype = ctypes.c_void_p
-    return library.fopen(b"/dev/null", b"w") or _STDERR
-
-
-def _frame_at(content: bytes, start: int) -> Mp3Frame | None:
-    """The frame that begins here, whole; None without one."""
-    header = content[start : start + 4]
-    if not _HEADER.fullmatch(header):
-        return None
-    size = _frame_size(header)
-    if not size or start + size > len(content):
-        return None
-    n_samples = 1152 if _is_first_version(header) else 576
-    return Mp3Frame(start, size, header, n_samples)
+    nowhere = library.fopen(b"/dev/null", b"w")
+    pointer = ctypes.c_void_p.in_dll(library, "stderr")
+    return _CLibrary(pointer, pointer.value, nowhere) if nowhere else None
 
 
 def _is_first_version(header: bytes) -> bool:
     return header[1] & 0x18 == 0x18
 
 
+def _is_mono(header: bytes) -> bool:
+    return header[3] >> 6 == 3
+
+
 def _frame_size(header: bytes) -> int:
-    """Bytes of a frame; 0 if the header is not valid."""
+    """Return the bytes of a frame; 0 if its header of 4 bytes is not valid."""
+    if not _HEADER.fullmatch(header):
+        return 0
     bits, rate = header[2] >> 4, header[2] >> 2 & 3
     if bits in (0, 15) or rate == 3:
         return 0

@@ -36,7 +36,7 @@ def mp3(samples, rate=RATE, mode="VARIABLE"):
 
 
 def without_count(content):
-    return content[mp3_stream(content).frames[0].start :]
+    return content[mp3_stream(content).starts[0] :]
 
 
 def put(folder, name, content):
@@ -87,8 +87,8 @@ def test_samples_of_mp3_without_a_count_are_what_pyav_decodes(tmp_path):
 def test_a_part_of_an_mp3_stream_has_the_duration_of_the_part(tmp_path):
     content = without_count(mp3(rising_noise(6)))
     half = read_audio(put(tmp_path, "a.mp3", content[: len(content) // 2])).samples
-    frames = mp3_stream(content[: len(content) // 2]).frames
-    assert 0 <= 576 * len(frames) - len(half) < 576
+    starts = mp3_stream(content[: len(content) // 2]).starts
+    assert 0 <= 576 * len(starts) - len(half) < 576
 
 
 A, B = rising_noise(2), rising_noise(0.3)
@@ -192,8 +192,8 @@ def test_no_file_ends_the_search_for_usable_recordings(tmp_path, seed):
 
 def damaged_mp3():
     content = bytearray(without_count(mp3(rising_noise())))
-    for frame in mp3_stream(bytes(content)).frames[5:40]:
-        content[frame.start + 4 : frame.start + 13] = bytes([255] * 9)  # the side information
+    for start in mp3_stream(bytes(content)).starts[5:40]:
+        content[start + 4 : start + 13] = bytes([255] * 9)  # the side information
     return bytes(content)
 
 
