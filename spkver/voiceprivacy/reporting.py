@@ -50,7 +50,7 @@ from spkver.attackers import attacker_name
 from spkver.corpora import is_simulated
 from spkver.datadir import MIXED
 from spkver.voiceprivacy.assessment import Table
-from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, Evaluated, all_findings
+from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, WITHOUT_VOICE, Evaluated, all_findings
 from spkver.voiceprivacy.choosing import attackers_run
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.recording_checks import read_findings
@@ -73,7 +73,7 @@ _KNOWS = {
     "semi-informed": "which anonymises its enrolment and its training speech",
 }
 _SIDES = {row.name: (_ENDINGS[row.enrolment], _ENDINGS[row.trials]) for row in SCENARIOS}
-_IN_THE_VERDICT = (UTILITY, OVERESTIMATED)
+_IN_THE_VERDICT = (WITHOUT_VOICE, UTILITY, OVERESTIMATED)
 _OF_ONE_RUN = ("run", "timings")  # entries that differ between runs with equal results
 
 
