@@ -21,6 +21,7 @@ AGAINST = {
     "SIMULATED speech": "SIMULATED speech: synthetic voices say nothing about human ones.",
     "resemblance": "Some anonymised recordings seem not to belong to their originals.",
     "broken attackers": "Scores of some attackers are useless.",
+    "recognised without a voice": "Files or noise, not voices, give speakers away: an anonymiser can change them.",
     "attackers that failed": "Some attackers failed: the others may be weaker.",
     "attacker strength": "Attackers recognise even original speech poorly: others would find more.",
     "overestimated privacy": "A stronger attacker would probably find more.",

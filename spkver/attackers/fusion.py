@@ -82,12 +82,10 @@ class Fusion:
             return "semi-informed"
         return "lazy-informed" if self.inverts else ORIGINAL
 
-    def variants(self, levels: Sequence[str]) -> list[Fusion]:
-        """Return it, and a fusion with the attackers that invert if there are any."""
-        found = [self]
-        if INVERTING in levels:
-            found.append(Fusion(f"{self.name}-inverted", INVERTING))
-        return found
+    @property
+    def inverting(self) -> Fusion:
+        """The fusion with the attackers that invert, which is made if there are any."""
+        return Fusion(f"{self.name}-inverted", INVERTING)
 
 
 def fold_attacks(background: TrainingSet, kind: str, *, seed: int) -> list[tuple[Fold, Attack]]:

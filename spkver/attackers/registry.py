@@ -300,23 +300,21 @@ def make_attacker(
     ConfigError
         If its settings are wrong, or there is no such function, folder or level.
     """
-    settings, shared = settings or {}, shared or {}
-    own = {key: value for key, value in settings.get(spec.entry, {}).items() if key != "preset"}
+    shared = shared or {}
+    layers = {entry: _without(values, "preset") for entry, values in (settings or {}).items()}
+    own = layers.get(spec.entry, {})
     if spec.row is None:
         return _open_outside(spec, own, seed, time_limit)
     row, name = spec.row, spec.name
-    values: Settings = {key: value for key, value in settings.get(row.base, {}).items() if key != "preset"}
-    if spec.entry == row.base:
-        values = own
+    plain = f"{row.base}-{row.adapted}" if row.adapted else row.base
+    values: Settings = layers.get(row.base, {})
     if row.adapted:
-        values = {key: value for key, value in values.items() if key not in ("chains", "adapted")}
-        values = merged(values, {"adapted": ADAPTING[row.adapted]})
-        if row.is_inverted or row.is_reversed:
-            below = settings.get(f"{row.base}-{row.adapted}", {})
-            values = merged(values, {key: value for key, value in below.items() if key != "preset"})
+        values = merged(_without(values, "chains", "adapted"), {"adapted": ADAPTING[row.adapted]})
+        if spec.inverts:
+            values = merged(values, layers.get(plain, {}))
     values = merged(values, own)
     if spec.inverts and not own:  # what learns from original speech has its base's backend
-        name = re.sub("-(inverted|reversed)$", "", row.name)
+        name = plain
     if row.base in _WITHOUT_SETTINGS:
         if values:
             raise ConfigError(f"attacker_settings of {name}: {', '.join(values)}: a {row.base} attacker has none")
@@ -337,7 +335,7 @@ def make_attacker(
 
 def is_absent(name: str) -> str:
     """Return why an attacker, named by its row, cannot run on this machine, or an empty string."""
-    base = name.partition("-")[0]
+    base = CATALOGUE[name].base
     return network_is_absent(base) if base in (_STRONGER, _WEAKER) else ""
 
 
@@ -431,6 +429,10 @@ def named_entry(name: str, entries: Sequence[str]) -> str | None:
             if name in (file, Path(file).name) or label.startswith(f"{name}-") or label.endswith(f"-{name}")
         ]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def _without(settings: Settings, *keys: str) -> Settings:
+    return {key: value for key, value in settings.items() if key not in keys}
 
 
 def _find_row(entry: str) -> tuple[CatalogueRow | None, str]:

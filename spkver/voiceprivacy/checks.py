@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from evaluation.metrics import reversal_at
@@ -24,7 +25,9 @@ from evaluation.reports import (
     Outcome,
     Results,
     UtilityFigure,
+    headlines,
     main_outcomes,
+    overall,
     percent,
 )
 from evaluation.trials import INVERTING, SCENARIOS
@@ -44,14 +47,17 @@ from spkver.voiceprivacy.settings import Config
 
 RATES = "sampling rates"
 UTILITY = "utility"
+WITHOUT_VOICE = "recognised without a voice"
 OVERESTIMATED = "overestimated privacy"
 """Names of checks that others refer to."""
 
 FEW_TRAINING_SPEAKERS = 100
 """With fewer speakers an attacker learns little about how voices differ; the challenges train on 921."""
 
-_NO_VOICE = ("properties", "content")
-_NO_VOICE_PRINT = ("fusion", "prosody", "session", *_NO_VOICE)
+# kinds of attackers
+_NO_SPEECH = ("properties", "session")
+_NO_VOICE = (*_NO_SPEECH, "content")
+_NO_VOICE_PRINT = (*_NO_VOICE, "prosody", "fusion")
 # the fewest speakers for which the coverage of all intervals was measured (docs/uncertainty.md)
 _FEW_SPEAKERS = 20
 _BROKEN = 0.02  # an EER below which practically everybody is recognised
@@ -102,6 +108,17 @@ class Evaluated:
         """Whether there are results on anonymised speech."""
         return any(outcome.anonymised for outcome in self.table.outcomes)
 
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each attacker, see `spkver.attackers.Spec`; some fusions are not configured by their names."""
+        fusions = {fusion.attacker: "fusion" for fusion in self.fusions}
+        return fusions | {name: spec.kind for name, spec in attacker_specs(self.config).items()}
+
+    def of_voices(self, outcome: Outcome) -> dict[str, float]:
+        """Return the EER of each attacker that hears voices."""
+        rows = [row for row in outcome.conditions if self.kinds.get(row.attacker) not in _NO_VOICE]
+        return {row.attacker: row.eer.value for row in rows}
+
 
 # --- attackers, and their order ---------------------------------------------------------------------------------------
 
@@ -132,11 +149,10 @@ def uninformative(run: Evaluated) -> Iterator[Finding]:
         reversal = reversal_at(row.metric("eer.interpolated").value, min(row.n_target, row.n_nontarget))
         return row.metric("min_cllr").value > 1 - 1e-9 or (reversal is not None and reversal.clear)
 
-    # properties are equal where files are alike, which is as it should be
-    of_files = [name for name, spec in attacker_specs(run.config).items() if spec.kind == "properties"]
     found: dict[tuple[str, str], list[str]] = {}
     for outcome in run.table.outcomes:
-        rows = [row for row in outcome.conditions if row.attacker not in of_files]
+        # properties are equal where files are alike, which is as it should be
+        rows = [row for row in outcome.conditions if run.kinds.get(row.attacker) != "properties"]
         if broken := [row.attacker for row in rows if is_broken(row)]:
             level = "error" if len(broken) == len(rows) and outcome.anonymised else "warning"
             found.setdefault((level, few(broken)), []).append(" ".join(outcome.identity))
@@ -161,32 +177,44 @@ def pooled_trials(run: Evaluated) -> Iterator[Finding]:
 def attacker_strength(run: Evaluated) -> Iterator[Finding]:
     """Check that attackers recognise original speech; note how well speakers are recognised without it."""
     limit = run.config.weak_attacker_eer
-    without_speech = [
-        name for name, spec in attacker_specs(run.config).items() if spec.kind in ("session", "properties")
-    ]
     for outcome in run.main("original"):
-        rates = rates_of_voices(outcome)
+        rates = run.of_voices(outcome)
         if not rates:
             continue
         strongest = min(rates, key=lambda name: rates[name])
         rate = rates[strongest]
-        text = (
-            f"{_name(outcome)}: on original speech the strongest attacker ({strongest}) has an EER of {percent(rate)}"
-        )
+        text = f"{_name(outcome)}: on original speech the strongest attacker ({strongest}) has an EER of"
+        text += f" {percent(rate)}"
         if outcome.minimum and strongest == outcome.strongest and outcome.rate.high >= 0:
             text += f" (interval to {percent(outcome.rate.high)})"
         weak = f", above {percent(limit)}: it is weak, and privacy is overestimated."
         level, end = ("warning", weak) if rate > limit else ("ok", ": it recognises speakers well.")
         yield Finding(level, "attacker strength", text + end)
-        for row in (row for row in outcome.conditions if row.attacker in without_speech):
-            text = f"{_name(outcome)}: without their speech ({row.attacker}) speakers of original recordings are"
-            text += f" recognised with an EER of {percent(row.eer.value)}; chance is 50 %. The corpus"
-            yield Finding("note", "recognition without speech", f"{text} alone reveals this much to every attacker.")
+        for row in outcome.conditions:
+            if run.kinds.get(row.attacker) in _NO_SPEECH:
+                text = f"{_name(outcome)}: without their speech ({row.attacker}) speakers of original recordings are"
+                text += f" recognised with an EER of {percent(row.eer.value)}; chance is 50 %. The corpus alone reveals"
+                yield Finding("note", "recognition without speech", f"{text} this much to every attacker.")
 
 
-def rates_of_voices(outcome: Outcome) -> dict[str, float]:
-    """Return the EER of each attacker that hears voices."""
-    return {row.attacker: row.eer.value for row in outcome.conditions if not row.attacker.startswith(_NO_VOICE)}
+def recognised_without_a_voice(run: Evaluated) -> Iterator[Finding]:
+    """Warn if the strongest attacker on anonymised speech hears none, in a sentence for the verdict."""
+    results = Results(conditions=tuple(run.table.conditions), outcomes=tuple(run.table.outcomes))
+    anonymised = [headline for headline in headlines(results) if headline.anonymised]
+    attacker = overall(anonymised).attacker if anonymised else ""
+    if run.kinds.get(attacker) not in _NO_SPEECH:
+        return
+    text = f"The strongest attacker ({attacker}) hears no voice: it knows speakers by properties of their files or by"
+    text += " noise, which an anonymiser can remove."
+    rates: dict[str, float] = {}
+    for outcome in run.main():
+        if outcome.anonymised:
+            for name, rate in run.of_voices(outcome).items():
+                rates[name] = min(rate, rates.get(name, rate))
+    if rates:
+        name = min(rates, key=lambda attacker: rates[attacker])
+        text += f" The strongest attacker on voices ({name}) has an equal error rate of {percent(rates[name])}."
+    yield Finding("warning", WITHOUT_VOICE, text)
 
 
 def attacker_order(run: Evaluated) -> Iterator[Finding]:
@@ -418,6 +446,7 @@ CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
     recording_checks.resemblance,
     uninformative,
     pooled_trials,
+    recognised_without_a_voice,
     attacker_strength,
     attacker_order,
     outside_attackers,
@@ -457,7 +486,7 @@ def reasons(run: Evaluated) -> Iterator[str]:
     - Default attackers that can run here were left out.
     """
     for outcome in run.main("original"):
-        rate = min(rates_of_voices(outcome).values(), default=0.0)
+        rate = min(run.of_voices(outcome).values(), default=0.0)
         if rate > run.config.weak_attacker_eer:
             yield f"attackers are weak on original speech ({_name(outcome)}: {100 * rate:.1f} %)"
     for finding in run.heard.get("short_recordings", ()):
@@ -467,7 +496,7 @@ def reasons(run: Evaluated) -> Iterator[str]:
         voices = sorted(
             (row.eer.value, row.eer.low, row.eer.high, row.attacker)
             for row in outcome.conditions
-            if row.level != INVERTING and not row.attacker.startswith(_NO_VOICE_PRINT) and row.eer.has_interval
+            if row.level != INVERTING and run.kinds.get(row.attacker) not in _NO_VOICE_PRINT and row.eer.has_interval
         )
         # if the strongest attacker is ahead of the next by more than both intervals, the others miss something
         if outcome.anonymised and len(voices) > 1 and voices[0][2] < voices[1][1]:
@@ -497,7 +526,7 @@ def reasons(run: Evaluated) -> Iterator[str]:
         yield "no attacker adapts to the trials"
     usual = default_attackers()
     left = [name for name in usual if name not in run.config.attackers]
-    if left not in ([], ["properties"]):  # which hear no voice
+    if set(left) - {"properties"}:  # which hears no voice
         yield f"{len(left)} of the {len(usual)} default attackers were not run ({few(left, most=6)})"
     if run.failures:
         yield f"attackers failed ({', '.join(failures_by_attacker(run.failures))})"

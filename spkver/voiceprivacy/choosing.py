@@ -21,8 +21,8 @@ from spkbase.work import chunks
 from spkver.anonymization import BUILT_IN
 from spkver.attackers import (
     BY_FEATURES,
-    CATALOGUE,
     ExtractorSource,
+    Fusion,
     MixtureSource,
     Spec,
     absent_attackers,
@@ -39,7 +39,6 @@ Json = dict[str, Any]
 Chosen = tuple[Spec, Any]
 
 _FILES = 256  # headers read in one task
-_INVERTING = "with attackers that invert the anonymisation"
 
 
 def attacker_specs(config: Config) -> dict[str, Spec]:
@@ -116,13 +115,14 @@ def attackers_run(config: Config, conditions: Sequence[Condition] = ()) -> Attac
     served = {condition.attacker for condition in conditions}
     specs = attacker_specs(config)
     summaries = {name: spec.summary for name, spec in specs.items()}
-    for name in [name for name, spec in specs.items() if spec.kind == "fusion"]:
-        if f"{name}-inverted" in served:
-            summaries[f"{name}-inverted"] = f"{CATALOGUE['fusion'].summary}, {_INVERTING}"
+    for name, spec in specs.items():
+        inverting = Fusion(name).inverting.name if spec.kind == "fusion" else ""
+        if inverting in served:
+            summaries[inverting] = f"{spec.summary}, with attackers that invert the anonymisation"
     run = [name for name in summaries if not conditions or name in served]
     others = [name for name in run if name in specs and specs[name].row is None]
     networks = [name for name in run if name in specs and specs[name].is_network]
-    undoing = [name for name in run if (specs[name].inverts if name in specs else name.endswith("-inverted"))]
+    undoing = [name for name in run if name not in specs or specs[name].inverts]
     kind = f"{len(networks)} of them with a neural network" if networks else "no neural network"
     text = f"Attackers run: {len(run)}, {kind}. The figure is an upper bound of"
     if left := [name for name in summaries if name not in run]:

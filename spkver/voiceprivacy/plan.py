@@ -328,8 +328,9 @@ class _Planner:
             raise DataError(f"no attacker can score any condition: {name} on {left[0]}: {why}")
         for training, pairs in chosen.items():
             rows = [row for row in plan.rows if row.dataset and row.dataset.training == training]
-            levels = sorted({row.level for row in rows if row.is_fused})
-            fusions = [one for _, fusion in pairs if isinstance(fusion, Fusion) for one in fusion.variants(levels)]
+            fusions = [attacker for _, attacker in pairs if isinstance(attacker, Fusion)]
+            if any(row.level == INVERTING for row in rows if row.is_fused):
+                fusions = [variant for fusion in fusions for variant in (fusion, fusion.inverting)]
             plan.names[training] = [spec.name for spec, one in pairs if not isinstance(one, Fusion)]
             plan.names[training] += [fusion.name for fusion in fusions]
             fused = [row for fusion in fusions for row in self.fused(fusion, training, rows)]

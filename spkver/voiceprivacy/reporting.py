@@ -50,8 +50,8 @@ from spkver.attackers import attacker_name
 from spkver.corpora import is_simulated
 from spkver.datadir import MIXED
 from spkver.voiceprivacy.assessment import Table
-from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, Evaluated, all_findings
-from spkver.voiceprivacy.choosing import attackers_run
+from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, WITHOUT_VOICE, Evaluated, all_findings
+from spkver.voiceprivacy.choosing import attacker_specs, attackers_run
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.recording_checks import read_findings
 from spkver.voiceprivacy.scores import LACKING, Scored, fusion_weights
@@ -73,7 +73,7 @@ _KNOWS = {
     "semi-informed": "which anonymises its enrolment and its training speech",
 }
 _SIDES = {row.name: (_ENDINGS[row.enrolment], _ENDINGS[row.trials]) for row in SCENARIOS}
-_IN_THE_VERDICT = (UTILITY, OVERESTIMATED)
+_IN_THE_VERDICT = (WITHOUT_VOICE, UTILITY, OVERESTIMATED)
 _OF_ONE_RUN = ("run", "timings")  # entries that differ between runs with equal results
 
 
@@ -97,8 +97,8 @@ def report(
     with run.timed("report"):
         results = _results(experiment, sets, scores, table, utility, rows)
         write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=results.protocol)
-    # run.log has the timings of single trial lists
-    timings = {name: round(run.timings[name], 3) for name in run.timings if not name.startswith("scores of ")}
+    of_lists = {planned.stage for planned in run.plan.values() if planned.step == "scores"}  # run.log has them
+    timings = {name: round(seconds, 3) for name, seconds in run.timings.items() if name not in of_lists}
     results = replace(results, timings=timings)
     contents = results.to_dict()
     files = ("results.json", f"results{suffix}.json", f"tables{suffix}.md", f"tables{suffix}.tex")
@@ -415,7 +415,7 @@ def _chosen_backends(output: Path, sets: Sets, config: Config) -> tuple[ChosenBa
     """Return how embedding attackers chose their backends, for each training set."""
     sides = [side.name for name in sets.training_sets for side in sets.pair(name)]
     choices = []
-    for name in map(attacker_name, config.attackers):
+    for name in attacker_specs(config):
         paths = [output / f"attackers/{side}/{name}/choice.json" for side in sides]
         choices += [ChosenBackend.from_dict(load_json(path)) for path in paths if path.is_file()]
     return tuple(choices)
@@ -423,12 +423,14 @@ def _chosen_backends(output: Path, sets: Sets, config: Config) -> tuple[ChosenBa
 
 def _estimations(output: Path, sets: Sets, config: Config) -> tuple[Estimation, ...]:
     """Return how well the anonymisation of each training set was estimated."""
-    if not any(name.endswith("-inverted") for name in map(attacker_name, config.attackers)):
+    if not any(spec.row and spec.row.is_inverted for spec in attacker_specs(config).values()):
         return ()
-    twins = [sets.twins[name].name for name in sets.training_sets if name in sets.twins]
-    paths = {twin: output / f"attackers/{twin}/undoing/undoing.json" for twin in twins}
-    stated = {twin: load_json(path) for twin, path in paths.items() if path.is_file()}
-    return tuple(Estimation.from_dict({"background": twin, **facts}) for twin, facts in stated.items())
+    estimations = []
+    for twin in (sets.twins[name].name for name in sets.training_sets if name in sets.twins):
+        path = output / f"attackers/{twin}/undoing/undoing.json"
+        if path.is_file():
+            estimations.append(Estimation.from_dict({"background": twin, **load_json(path)}))
+    return tuple(estimations)
 
 
 def _mean(rows: Sequence[ChallengeRow], rates: Sequence[float], weights: Mapping[str, float]) -> float:

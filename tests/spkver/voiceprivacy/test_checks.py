@@ -25,6 +25,7 @@ from evaluation.reports import (
     summarise,
     typed_results,
 )
+from evaluation.reports.verdict import AGAINST
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Interval, Minimum, Resampling, sample_of
 from spkbase.configuration import load_config
@@ -331,13 +332,35 @@ def test_the_attacker_by_properties_left_out_alone_is_no_reason() -> None:
 
 
 def test_properties_of_files_do_not_hide_that_attackers_of_voices_are_weak() -> None:
-    table = rows(("a", "b", "properties"), 0.005, o=0.2, i=0.3, l=0.3, s=0.3)
+    table = rows(("gmm-svm", "gmm-ubm", "properties"), 0.005, o=0.2, i=0.3, l=0.3, s=0.3)
     for row in table:
         if (row["attacker"], row["scenario"]) == ("properties", "original"):
             row["eer"] = row["eer"] | {"rocch": 0.01}
     assert "weak on original speech (x_test: 20.0 %)" in alarm(table, sets())
     strength = next(checks.attacker_strength(evaluated(table, sets(), CONFIG)))
-    assert (strength.level, "(a) has an EER of 20.0 %" in strength.text) == ("warning", True)
+    assert (strength.level, "(gmm-svm) has an EER of 20.0 %" in strength.text) == ("warning", True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_warned"), [("properties", True), ("session", True), ("content", False), ("gmm-svm", False)]
+)
+def test_a_verdict_without_a_voice_says_so_and_what_attackers_on_voices_reach(kind: str, is_warned: bool) -> None:
+    """By the kind of the attacker, not by its name: "propertiesnet" is a plug-in."""
+    settings = {"mine": {"preset": kind}}
+    config = Config(attackers=("campplus", "mine", "propertiesnet.py:attack"), attacker_settings=settings)
+    table = rows(("campplus", "mine", "propertiesnet-attack"), 0.01, o=0.02, i=0.4, l=0.35, s=0.3)
+    for row in table:
+        if row["attacker"] == "mine":
+            row["eer"] = row["eer"] | {"rocch": 0.0}
+    findings = list(checks.recognised_without_a_voice(evaluated(table, sets(), config)))
+    assert len(findings) == is_warned
+    if is_warned:
+        (finding,) = findings
+        assert finding.check in AGAINST
+        assert finding.text.startswith("The strongest attacker (mine) hears no voice: ")
+        assert finding.text.endswith("on voices (campplus) has an equal error rate of 30.0 %.")
+    original = [row for row in table if row["scenario"] == "original"]
+    assert not list(checks.recognised_without_a_voice(evaluated(original, sets(), config)))
 
 
 def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None:
@@ -352,10 +375,11 @@ def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None
 
 @pytest.mark.parametrize("other", ["prosody", "inverting"])
 def test_who_is_ahead_of_cues_or_inverts_is_no_disagreement(other: str) -> None:
+    config = replace(CONFIG, attackers=(*CONFIG.attackers, "prosody"))
     table = rows(("campplus", other), 0.05, **GOOD)
     for row in table:
         row["level"] = "inverting" if other == "inverting" and row["attacker"] == "campplus" else "one-model"
-    assert "disagree" not in alarm(table, sets())
+    assert "disagree" not in alarm(table, sets(), config=config)
 
 
 # --- recordings -------------------------------------------------------------------------------------------------------
