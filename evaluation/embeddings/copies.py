@@ -54,21 +54,19 @@ def find_copies(
     """
     from scipy.spatial import KDTree
 
-    places, rank = _project(vectors), 1
-    if known is None:
-        tree, rank = KDTree(places), 2  # each is the nearest to itself
-    else:
-        tree = KDTree(_project(known))
-    _, neighbours = tree.query(places, [rank], eps=1.0, distance_upper_bound=tolerance)
+    others = vectors if known is None else known
+    rank = 2 if known is None else 1  # each is the nearest to itself
+    tree = KDTree(_project(others))
+    _, neighbours = tree.query(_project(vectors), [rank], eps=1.0, distance_upper_bound=tolerance)
     nearest = np.ravel(neighbours)
     rows = np.flatnonzero(nearest < tree.n)
     originals = nearest[rows]
-    others = vectors if known is None else known
-    close = np.zeros(len(rows), bool)
+    apart = np.empty(len(rows))
     for start, stop in chunk_bounds(len(rows), _ROWS):
-        apart = _unit(vectors[rows[start:stop]]) - _unit(others[originals[start:stop]])
-        close[start:stop] = np.linalg.norm(apart, axis=1) <= _SLACK * tolerance
-    return rows[close], originals[close]
+        difference = _unit(vectors[rows[start:stop]]) - _unit(others[originals[start:stop]])
+        apart[start:stop] = np.linalg.norm(difference, axis=1)
+    is_close = apart <= _SLACK * tolerance
+    return rows[is_close], originals[is_close]
 
 
 def rounding(vectors: NDArray[np.floating], speakers: NDArray[np.object_]) -> float:
@@ -76,15 +74,15 @@ def rounding(vectors: NDArray[np.floating], speakers: NDArray[np.object_]) -> fl
 
     It is far below the distance of two utterances of a speaker, shape (n,), or of any two if each speaker has one.
     """
+    if vectors.shape[1] < _LEAST_DIMENSIONS:
+        return _EXACT
+    if len(vectors) == 1:
+        return _ROUNDED
     order = np.argsort(factorise(speakers)[1], kind="stable")[:_SAMPLE]
     apart = np.linalg.norm(np.diff(_unit(vectors[order]), axis=0), axis=1)
     within = apart[speakers[order[1:]] == speakers[order[:-1]]]
-    if vectors.shape[1] < _LEAST_DIMENSIONS:
-        return _EXACT
-    if not len(apart):
-        return _ROUNDED
     usual = np.quantile(within if len(within) else apart, 0.75)
-    return max(_EXACT, min(_ROUNDED, _SHARE * float(usual)))
+    return float(np.clip(_SHARE * usual, _EXACT, _ROUNDED))
 
 
 @one_blas_thread()

@@ -139,6 +139,12 @@ class Choice:
     llr_base: float = math.e
 
     @property
+    def named(self) -> dict[str, list[str]]:
+        """Return the columns that were named, by role."""
+        given = {"model": self.model, "segment": self.segment, "score": self.score, "label": self.label}
+        return {role: [name] if isinstance(name, str) else list(name) for role, name in given.items() if name}
+
+    @property
     def failures(self) -> dict[str, Any]:
         """Return the arguments of `Scores.acquired`; distances are negated later, so their rejections are infinite."""
         return {"missing": self.missing, "rejected": math.inf if self.distances else -math.inf}
@@ -193,13 +199,9 @@ class ListFile:
 
     def _names_columns(self, line: bytes, following: bytes) -> bool:
         """Return whether a line that begins with # may name the columns of the line below it."""
-        text = line.decode("utf-8", "replace").lstrip("# ")
-        delimiter = delimiter_of(text)
-        names = [name.strip() for name in text.split(delimiter)]
-        if len(names) != len(following.decode("utf-8", "replace").split(delimiter)):
-            return False
-        named = (self.choice.model, self.choice.segment, self.choice.score, self.choice.label)
-        return any(named) or sum(bool(known_columns(role, names)) for role in COLUMN_NAMES) > 1
+        _, (names, cells) = _cut([line.decode("utf-8", "replace"), following.decode("utf-8", "replace")])
+        known = [role for role in COLUMN_NAMES if known_columns(role, names)]
+        return len(names) == len(cells) and (bool(self.choice.named) or len(known) > 1)
 
     def lines(self) -> list[str]:
         """Return its lines as text in UTF-8; a DataError if it is none."""
@@ -372,32 +374,19 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
     lines = raw[: 1 << 16].decode("utf-8", "replace").lstrip().splitlines()[:2]
     if not lines:
         return None
-    lines[0] = lines[0].lstrip("# ")
-    delimiter = delimiter_of(lines[0])
-    if delimiter is None:
-        names, *values = [[cell.strip('"') for cell in line.split()] for line in lines]
-    else:
-        names, *values = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter)]
-    known = {role: known_columns(role, names) for role in COLUMN_NAMES}
-    places: dict[str, Sequence[int]] = {role: [names.index(titles[0])] for role, titles in known.items() if titles}
-    named = {role: given for role in ("model", "segment", "score", "label") if (given := getattr(choice, role))}
-    for role, given in named.items():
-        columns = (given,) if isinstance(given, str) else given
-        places.pop(role, None)
-        if set(columns) <= set(names):
-            places[role] = [names.index(name) for name in columns]
-    needed = ["model", "segment"]
-    if {"score", "label"} <= set(places) and not {"model", "segment"} & set(places) and content != "trials":
-        needed = [] if content == "key" or choice.labelled else needed  # without ids, as two columns without a header
-    needed += ["score"] if content == "scores" else []
-    if (content == "key" or (content == "scores" and choice.labelled)) and not {"claimed", "real"} <= set(places):
-        needed.append("label")
+    delimiter, (names, *values) = _cut(lines)
+    titles = {role: known_columns(role, names) for role in COLUMN_NAMES} | choice.named
+    places: dict[str, Sequence[int]] = {}
+    for role, known in titles.items():
+        used = known if role in choice.named else known[:1]
+        if used and set(used) <= set(names):
+            places[role] = [names.index(name) for name in used]
+    side = "scores" if content == "scores" else "key"
+    needed = _needed_roles(places, content, choice)
     lacking = [role for role in needed if role not in places]
     if not lacking:
-        side = "scores" if content == "scores" else "key"
-        for role in needed or ("score", "label"):
-            titles = [names[place] for place in places[role]] if role in named else known[role]
-            several = [name for name in names if name in titles]
+        for role in needed:
+            several = [name for name in names if name in titles[role]]
             if len(several) > len(places[role]):
                 text = f"two columns could be the {role}: {' and '.join(several)}"
                 remedy = f"name one: {side}_columns=Choice({role}='{several[0]}'); no two may have the same name"
@@ -410,13 +399,35 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
         and not any(map(is_score, names))
         and ({"model", "segment"} <= set(places) or above_numbers)
     )
-    if not (is_header or named):
+    if not (is_header or choice.named):
         return None
     names_of = ", ".join(f"{role}='NAME'" for role in lacking)
-    remedy = f"name it: {'scores' if content == 'scores' else 'key'}_columns=Choice({names_of})"
+    remedy = f"name it: {side}_columns=Choice({names_of})"
     remedy += ", or give a key" if choice.labelled and lacking == ["label"] else ""
     text = f"expected a header with a column for {' and '.join(lacking)}, got {', '.join(names)[:200]}"
     raise DataError(text, file=path, line=1, remedy=remedy)
+
+
+def _cut(lines: Sequence[str]) -> tuple[str | None, list[list[str]]]:
+    """Return the delimiter of a header, which may begin with #, and the cells of it and the lines below."""
+    header = lines[0].lstrip("# ")
+    delimiter = delimiter_of(header)
+    if delimiter is None:
+        return None, [[cell.strip('"') for cell in line.split()] for line in (header, *lines[1:])]
+    rows = csv.reader([header, *lines[1:]], delimiter=delimiter)
+    return delimiter, [[cell.strip() for cell in row] for row in rows]
+
+
+def _needed_roles(places: Mapping[str, Sequence[int]], content: Kind, choice: Choice) -> list[str]:
+    """Return the roles of columns that a table must have; with scores and labels in it, ids may be missing."""
+    needs_labels = content == "key" or (content == "scores" and choice.labelled)
+    has_ids = bool({"model", "segment"} & set(places))
+    needed = [] if needs_labels and not has_ids and {"score", "label"} <= set(places) else ["model", "segment"]
+    if content == "scores":
+        needed.append("score")
+    if needs_labels and not {"claimed", "real"} <= set(places):
+        needed.append("label")
+    return needed
 
 
 def read_list(file: ListFile) -> Trials:
