@@ -10,7 +10,7 @@ from command_lines import passes, refused, run
 from evaluation import formats
 from evaluation.metrics import meaning_of
 from evaluation.metrics.disclosure import individual_ceiling
-from evaluation.trials.lists import Key, Scores
+from evaluation.trials import Key, Scores
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN = json.loads((DATA / "golden.json").read_text())
