@@ -52,6 +52,7 @@ from evaluation.uncertainty import (
     confidence_intervals,
     evaluate,
     evaluate_groups,
+    evaluate_systems,
     paired_differences,
 )
 from evaluation.utility import error_rate
