@@ -53,6 +53,7 @@ from evaluation.linkage.extrapolation import (
     extrapolate,
     sizes_beyond,
 )
+from evaluation.linkage.profiles import PROFILE, ZebraProfile, ZebraProfiles, zebra_profiles
 from evaluation.linkage.quarters import KINDS, RULES, DisclosureSets, TieSets, disclosure_sets, write_lists
 from evaluation.linkage.ranks import (
     TIE_RULES,

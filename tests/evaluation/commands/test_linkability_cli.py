@@ -15,7 +15,7 @@ from evaluation import formats
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors, write_embeddings
 from evaluation.linkage import Ranks, linkability_at_sizes, linkability_over_sizes, rank_speakers, read_ranks
 from evaluation.reports.linkability import Settings, measure_linkage, write_linkage
-from evaluation.trials.lists import Key
+from evaluation.trials import Key
 
 
 def run(*arguments, command="linkability"):
