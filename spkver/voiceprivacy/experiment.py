@@ -32,6 +32,7 @@ STEPS: Mapping[str, str] = {
     "simulation": "SIMULATED speech, for --data simulated",
     "checks": "errors in data and configuration",
     "anonymisation": "anonymised sets that are missing",
+    "recognition": "what the anonymiser is, if attackers invert it",
     "plan": "which attacker scores which trials",
     "extraction": "vectors and features of all speech",
     "training": "models of the attackers",

@@ -49,6 +49,7 @@ from spkver.attackers import (
     Fold,
     Fusion,
     Inversion,
+    Known,
     Spec,
     TrainingSet,
     VectorAttacker,
@@ -180,8 +181,14 @@ class Plan:
         return f"{self.whole[kind].folder}/{fused.name}/weights-{key}.json"
 
 
-def plan_attacks(experiment: Experiment, sets: Sets) -> Plan:
+def plan_attacks(experiment: Experiment, sets: Sets, known: Mapping[str, Known | None]) -> Plan:
     """Plan all attacks, and write the trial lists.
+
+    Parameters
+    ----------
+    experiment, sets
+    known : mapping of str to (Known or None)
+        The anonymiser of each training set, see `spkver.voiceprivacy.facts.recognise_anonymiser`.
 
     Raises
     ------
@@ -191,7 +198,7 @@ def plan_attacks(experiment: Experiment, sets: Sets) -> Plan:
     experiment.begin("plan")
     with experiment.run.timed("plan"):
         write_lists(experiment.run, sets)
-        plan = _Planner(experiment, sets).plan()
+        plan = _Planner(experiment, sets, known).plan()
         rows = [
             {
                 "dataset": row.dataset.name if row.dataset else row.attack.training.name,
@@ -292,9 +299,9 @@ def _only(directory: DataDir, utterances: tuple[str, ...]) -> DataDir:
 class _Planner:
     """Collects the rows of a plan."""
 
-    def __init__(self, experiment: Experiment, sets: Sets) -> None:
+    def __init__(self, experiment: Experiment, sets: Sets, known: Mapping[str, Known | None]) -> None:
         self.run, self.suffix, self.seed = experiment.run, experiment.suffix, experiment.config.seed
-        self.sets, self.made = sets, Plan()
+        self.sets, self.made, self.known = sets, Plan(), known
         self.speech: dict[DataDir, Stamp] = {}
         self.inversions: dict[str, Inversion] = {}
         self.in_pieces: dict[DataDir, DataDir] = {}
@@ -346,7 +353,8 @@ class _Planner:
         """Return why an attacker cannot score a list of trials, or an empty string."""
         why = ""
         if spec.inverts:
-            why = why_not(attack.training, set(attack.enrolment[0].speakers.values()))
+            known = self.known.get(attack.training.original.path.name)
+            why = why_not(attack.training, set(attack.enrolment[0].speakers.values()), known)
         return why or attacker.obstacle(attack)
 
     def row(
@@ -364,7 +372,9 @@ class _Planner:
         )
         if spec.row is not None and (spec.row.is_inverted or spec.row.is_reversed):
             name = background.anonymised[0].path.name
-            inversion = self.inversions.setdefault(name, Inversion(background, self.run, self.seed))
+            known = self.known[background.original.path.name]
+            assert known is not None  # see `why_not`
+            inversion = self.inversions.setdefault(name, Inversion(background, known, self.run, self.seed))
             record = {"inversion": inversion.record, "base": record}
             if spec.row.is_reversed:
                 attack = replace(attack, variants=inversion.reversed(attack.tested))
