@@ -34,7 +34,7 @@ from spkbase.plugins import TimeLimitError
 from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
 from spkbase.work import progress
-from spkver.attackers import ENDING, Extracted, Fusion, cut, fuse, learn_weights
+from spkver.attackers import ENDING, Extracted, Fusion, LostModelError, cut, fuse, learn_weights
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.plan import Plan, PlanRow, highest, trial_name
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
@@ -166,7 +166,7 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
 
 
 def fit(experiment: Experiment, plan: Plan, extracted: Extracted, failures: Failures) -> dict[tuple[str, str], Any]:
-    """Train every model that rows without scores need: the only step that trains.
+    """Train every model that rows without scores need.
 
     Returns
     -------
@@ -191,13 +191,13 @@ def score(
     sets: Sets,
     plan: Plan,
     extracted: Extracted,
-    models: Mapping[tuple[str, str], Any],
+    models: dict[tuple[str, str], Any],
     failures: Failures,
 ) -> list[Scored]:
     """Compute all scores that are not up to date: those of folds, attackers and fusions, then pooled over the sexes.
 
     An attacker that fails is left out and named in `Experiment.failures`. Failed rows have no scores, so the next run
-    tries them again.
+    tries them again. Nothing is trained here but weights of fusions, and a user's function whose process has ended.
 
     Returns
     -------
@@ -214,6 +214,18 @@ def score(
     counted = progress(plan.due, description="scores", total=len(plan.due))
     stages: dict[str, Stage[Any]] = {}  # by the file of the scores or weights
     outside = {spec.name for spec, _ in experiment.attackers if spec.row is None}
+
+    def by_attacker(row: PlanRow) -> Scores:
+        """Score a row by its attacker, which learns again if an earlier row has ended the process of its model."""
+        if row.model not in models:
+            logger.warning("%s learns again: its process ended while it scored", row.name, extra={"file_only": True})
+            models[row.model] = row.attacker.fit(extracted, row.attack.training)
+        try:
+            scores: Scores = row.attacker.score(extracted, models[row.model], row.attack)
+        except LostModelError:
+            del models[row.model]
+            raise
+        return scores
 
     def scored(row: PlanRow) -> None:
         """Score a row unless its scores are up to date."""
@@ -243,7 +255,7 @@ def score(
                     stages[file] = _weights(run, file, row, members, plan, failures)
                 scores = fuse(stages[file].value["weights"], {one.name: found[one.file] for one in members})
             else:
-                scores = row.attacker.score(extracted, models[row.model], row.attack)
+                scores = by_attacker(row)
             write_scores(path, scores)
 
         stage = partial(run.stage, origin.name, row.file, make=make, read=read_scores, origin=origin)
