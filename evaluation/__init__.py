@@ -17,7 +17,14 @@ True
 from evaluation.calibration import apply_affine, s_norm, train_affine
 from evaluation.embeddings import Embeddings, cosine_scores, read_embeddings
 from evaluation.formats import FORMATS, Format, read_key, read_scores, read_trials, write_key, write_scores
-from evaluation.linkage import extrapolate, linkability, singling_out, zebra_profiles
+from evaluation.linkage import (
+    extrapolate,
+    linkability,
+    rank_embeddings,
+    rank_trial_scores,
+    singling_out,
+    zebra_profiles,
+)
 from evaluation.metrics import (
     METRICS,
     Evaluation,

@@ -19,8 +19,6 @@ from evaluation.reports.about import (
 )
 from evaluation.reports.comparison import rate_difference, samples_of
 from evaluation.reports.linkability import (
-    ALL,
-    RANKS,
     Beyond,
     Linkage,
     Settings,
@@ -28,7 +26,6 @@ from evaluation.reports.linkability import (
     measure_linkage,
     report_extrapolation,
     speaker_quarters,
-    utterances_name,
     write_linkage,
 )
 from evaluation.reports.page import write_comparison, write_page

@@ -209,7 +209,7 @@ class PairedComparison(Tabular):
         unknown = [name for name in names if name not in first]
         if unknown:
             raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(first)}")
-        table = METRICS
+        table: Sequence[Metric] = METRICS
         if self.evaluated is not None:
             table = self.evaluated.first.result.metrics
         known = columns_of(table)

@@ -319,8 +319,8 @@ def evaluate(
         return result
     if isinstance(labels, Key):
         check_speakers(labels, speakers)
-    maps = {"model_speakers": speakers, "segment_speakers": speakers}
-    sample, _ = sample_from(target, labels, missing=missing, **maps)
+    trials: Any = target, labels
+    sample, _ = sample_from(*trials, model_speakers=speakers, segment_speakers=speakers, missing=missing)
     sample = replace(sample, scores=sample.scores * math.log(llr_base))
     intervals = confidence_intervals(sample, statistic, resampling)
     return with_intervals(result, intervals, resampling.text(f"{sample.n_effective} speakers"))
