@@ -285,16 +285,14 @@ def _headline_of(results: Results, dataset: str) -> Headline | None:
 
 
 def _common_attackers(systems: Mapping[str, Results]) -> dict[Identity, set[str]]:
-    """Return the attackers that all anonymisers have in a scenario, of those with trials on the list."""
+    """Return the attackers that all anonymisers have in a scenario, if they have trials on its list."""
     attackers: dict[Identity, dict[str, set[str]]] = {}
-    lists: dict[str, set[tuple[str, str]]] = {name: set() for name in systems}
     for name, results in systems.items():
-        for row in results.conditions:
-            attackers.setdefault(row.identity[:3], {}).setdefault(name, set()).add(row.attacker)
-            lists[name].add(row.identity[:2])
+        for outcome in results.by_conditions():
+            attackers.setdefault(outcome.identity, {})[name] = set(outcome.attackers)
     common = {}
     for identity, by_system in attackers.items():
-        having = [name for name in systems if identity[:2] in lists[name]]
+        having = [name for name, results in systems.items() if results.outcomes_of(*identity[:2])]
         common[identity] = set.intersection(*(by_system.get(name, set()) for name in having))
         if not common[identity] and len(by_system) == len(having):
             each = "; ".join(f"{name} has {few(known)}" for name, known in by_system.items())

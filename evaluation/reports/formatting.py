@@ -17,7 +17,6 @@ from evaluation.uncertainty import Interval
 MISSING = "n/a"
 SPACE = "\N{NO-BREAK SPACE}"
 DASH = "\N{EN DASH}"
-CHANCE = 0.5
 
 SCENARIO_NAMES = {
     "original": "Original\N{NO-BREAK SPACE}speech",
@@ -137,20 +136,6 @@ def ends(share: Interval) -> str:
     return f"{decimal_ends(share.in_percent, 1)}{SPACE}%"
 
 
-def points(gap: Interval) -> str:
-    """Write a difference of shares with its interval in percentage points."""
-    gap = gap.in_percent
-    text = f"{decimal(gap.value, 1)} points"
-    if gap.has_interval:
-        text += f" [{decimal_ends(gap, 1, ', ')}]"
-    return text
-
-
-def p_value(value: float) -> str:
-    """Write a p-value."""
-    return f"<{SPACE}0.001" if value < 0.001 else decimal(value, 3)
-
-
 def seconds(value: Any) -> str:
     """Write a duration.
 
@@ -170,14 +155,6 @@ def seconds(value: Any) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def supported(value: float, condition: Condition) -> str:
-    """Write the strength of evidence; above the `individual_ceiling`, which the number of trials sets, that ceiling."""
-    most = condition.metric("zebra.individual_ceiling").value
-    if value > most * (1 + 1e-9):
-        return f"over {decimal(most)}"
-    return decimal(value)
-
-
 def leaves(block: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, str]]:
     """Yield nested names, joined by dots, with their values as text."""
     for name, value in block.items():
@@ -189,21 +166,3 @@ def leaves(block: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, str
             yield f"{start}{name}", ", ".join(map(str, value)) or "none"
         else:
             yield f"{start}{name}", json.dumps(value, ensure_ascii=False)
-
-
-# --- positions and lengths in style sheets ----------------------------------------------------------------------------
-
-
-def on_ruler(eer: float) -> str:
-    """Return the position of an EER on the ruler from 0 to chance."""
-    return width(eer / CHANCE)
-
-
-def bar_on_ruler(eer: Interval) -> str:
-    """Return the length of an interval on the ruler from 0 to chance."""
-    return on_ruler(min(eer.high, CHANCE) - max(eer.low, 0.0))
-
-
-def width(share: float) -> str:
-    """Return a share in per cent, between 0 and 100."""
-    return f"{100 * min(max(0.0, share), 1.0):.4g}%"

@@ -13,7 +13,6 @@ from evaluation.plots import TARGETS
 from evaluation.reports import formatting
 from evaluation.reports.about import MEASURES
 from evaluation.reports.conditions import GENDERS
-from evaluation.reports.outcomes import Outcome
 from evaluation.reports.rows import number
 from evaluation.reports.verdict import word_of
 from evaluation.trials import SCENARIO_ORDER
@@ -52,30 +51,23 @@ def _environment() -> Any:
         extensions=["jinja2.ext.do"],
     )
     environment.filters |= {
-        "bar_on_ruler": formatting.bar_on_ruler,
         "count": formatting.count_of,
         "counts": formatting.counts_of,
         "decimal": formatting.decimal,
         "decimal_ends": formatting.decimal_ends,
         "ends": formatting.ends,
         "leaves": formatting.leaves,
-        "level": _level_of_rate,
-        "level_class": _level_class,
-        "list_name": _list_name,
-        "on_ruler": formatting.on_ruler,
-        "p_value": formatting.p_value,
+        "level": _level,
         "percent": _percent,
-        "points": formatting.points,
         "scenario": formatting.scenario_name,
         "seconds": formatting.seconds,
         "short": formatting.short,
-        "supported": formatting.supported,
         "unbroken": formatting.unbroken,
-        "width": formatting.width,
     }
     environment.globals |= {
         "categories": "; ".join(f"{name}: {meaning_of(name)}" for name, _ in SCALE),
         "ceiling_note": ceiling_note,
+        "chance": 0.5,
         "genders": GENDERS,
         "measures": MEASURES,
         "name_list": formatting.name_list,
@@ -97,14 +89,5 @@ def _percent(share: Any, decimals: int = 1) -> str:
     return formatting.unbroken(formatting.percent(number(share), decimals))
 
 
-def _list_name(outcome: Outcome) -> str:
-    return formatting.name_list(outcome.dataset, outcome.gender)
-
-
-def _level_of_rate(eer: Interval) -> str:
-    return _level_class(word_of(eer)[1])
-
-
-def _level_class(level: int | None) -> str:
-    """Return the style class of a level of protection."""
-    return "level-none" if level is None else f"level-{level}"
+def _level(eer: Interval) -> int | None:
+    return word_of(eer)[1]
