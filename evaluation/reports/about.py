@@ -13,6 +13,14 @@ from evaluation.uncertainty import Interval
 CHECK_LEVELS = ("error", "warning", "note", "ok")
 """Results of checks, the gravest first."""
 
+MEASURES = {
+    "wer": ("Word error rate", True, True),
+    "cer": ("Character error rate", True, True),
+    "uar": ("Unweighted average recall", False, True),
+    "f0": ("F0 correlation", False, False),
+}
+"""Measures of utility: name, whether lower is better, and whether they are shown in percent."""
+
 # --- how the results were made ----------------------------------------------------------------------------------------
 
 
@@ -375,6 +383,11 @@ class Average(KnownRow):
     targets_reached: tuple[float, ...] = ()
 
     @property
+    def name(self) -> str:
+        """The corpus and the part."""
+        return f"{self.dataset} {self.split}".strip()
+
+    @property
     def eer(self) -> Interval:
         """The average as a fraction with its interval."""
         return Interval(self.eer_percent / 100, self.low_percent / 100, self.high_percent / 100)
@@ -551,6 +564,11 @@ class Voices(KnownRow):
     gain_of_voice_distinctiveness: Interval | None = None
     notes: tuple[str, ...] = ()
     matrices: dict[str, VoiceMatrix] | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a de-identification."""
+        return self.deid is not None and self.deid.known
 
     @property
     def gain(self) -> Interval:
