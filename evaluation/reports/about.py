@@ -424,6 +424,8 @@ class UtilityRate(KnownRow):
         Values of each fold, and the recall of each emotion.
     confusions : dict, optional
         Counts of recognised emotions, by true emotion.
+    warning : str, optional
+        What makes the value doubtful, in a sentence.
     """
 
     value: Interval = field(default_factory=Interval, metadata=FLAT)
@@ -441,6 +443,7 @@ class UtilityRate(KnownRow):
     recogniser: str | None = None
     normaliser: str | None = None
     learnt_on: str | None = None
+    warning: str | None = None
 
 
 @dataclass(frozen=True)
@@ -450,7 +453,8 @@ class UtilityFigure:
     Attributes
     ----------
     measure : str
-        Such as ``wer``, ``cer``, ``uar`` and ``f0``.
+        Such as ``wer``, ``cer``, ``uar``, ``f0`` and ``wer_to_original``, the rate of words that are recognised
+        otherwise than in original speech.
     names : tuple of str
         Data set, then ``original`` or ``anonymised``; results of other programs have other names, or none.
     rate : UtilityRate

@@ -44,6 +44,7 @@ SCENARIO_NAMES = {
 # measures of utility: name, whether lower is better, and whether they are shown in percent
 MEASURES = {
     "wer": ("Word error rate", True, True),
+    "wer_to_original": ("Words recognised otherwise than in original speech", True, True),
     "cer": ("Character error rate", True, True),
     "uar": ("Unweighted average recall", False, True),
     "f0": ("F0 correlation", False, False),
