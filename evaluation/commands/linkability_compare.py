@@ -10,7 +10,7 @@ import click
 
 from evaluation import linkage
 from evaluation.commands.shared import json_option, show_json
-from evaluation.reports import RANKS, utterances_name
+from evaluation.linkage import RANKS, utterances_name
 from evaluation.uncertainty import Resampling
 from spkbase.console import Command, choice_option, number_option, path_option
 from spkbase.errors import DataError, Problems

@@ -27,6 +27,7 @@ from evaluation.metrics.detection import (
 )
 from evaluation.metrics.disclosure import (
     SCALE,
+    Zebra,
     ceiling_note,
     d_sys,
     format_profile,

@@ -33,7 +33,7 @@ from spkver.attackers.lists import limited, recordings_of, select
 from spkver.attackers.pieces import ENDING as PIECES_ENDING
 from spkver.attackers.pieces import count_pieces, cut, needs_pieces, pieces_of
 from spkver.attackers.properties import PropertiesAttacker
-from spkver.attackers.protocol import ENDING, Attack, Attacker, Extracted, TrainingSet
+from spkver.attackers.protocol import ENDING, Attack, Attacker, Extracted, LostModelError, TrainingSet
 from spkver.attackers.registry import (
     BY_FEATURES,
     CATALOGUE,

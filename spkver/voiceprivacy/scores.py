@@ -34,7 +34,7 @@ from spkbase.plugins import TimeLimitError
 from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
 from spkbase.work import progress
-from spkver.attackers import ENDING, Extracted, cut, fuse, learn_weights
+from spkver.attackers import ENDING, Extracted, LostModelError, cut, fuse, learn_weights
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.plan import Plan, highest
 from spkver.voiceprivacy.rows import Row
@@ -170,7 +170,7 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
 
 
 def fit(experiment: Experiment, plan: Plan, extracted: Extracted, failures: Failures) -> dict[tuple[str, str], Any]:
-    """Train every model that rows without scores need: the only step that trains.
+    """Train every model that rows without scores need.
 
     Returns
     -------
@@ -196,13 +196,13 @@ def score(
     sets: Sets,
     plan: Plan,
     extracted: Extracted,
-    models: Mapping[tuple[str, str], Any],
+    models: dict[tuple[str, str], Any],
     failures: Failures,
 ) -> list[Scored]:
     """Compute all scores that are not up to date: those of folds, attackers and fusions, then pooled over the sexes.
 
     An attacker that fails is left out and named in `Experiment.failures`. Failed rows have no scores, so the next run
-    tries them again.
+    tries them again. Nothing is trained here but weights of fusions, and a user's function whose process has ended.
 
     Returns
     -------
@@ -220,6 +220,22 @@ def score(
     counted = progress(due, description="scores", total=len(due))
     stages: dict[str, Stage[Any]] = {}  # by the file of the scores or weights
     outside = {spec.name for spec, _ in experiment.attackers if spec.row is None}
+
+    def by_attacker(row: Row) -> Scores:
+        """Score a row by its attacker, which learns again if an earlier row has ended the process of its model."""
+        model = plan.model(row)
+        attacker = plan.attacker(row)
+        attack = plan.attacks[row.id]
+        if model not in models:
+            text = "%s learns again: its process ended while it scored"
+            logger.warning(text, row.attacker, extra={"file_only": True})
+            models[model] = attacker.fit(extracted, attack.training)
+        try:
+            scores: Scores = attacker.score(extracted, models[model], attack)
+        except LostModelError:
+            del models[model]
+            raise
+        return scores
 
     def scored(row: Row) -> None:
         """Score a row unless its scores are up to date."""
@@ -249,7 +265,7 @@ def score(
                     stages[file] = _weights(run, file, row, members, plan, failures)
                 scores = fuse(stages[file].value["weights"], {one.attacker: found[one.file] for one in members})
             else:
-                scores = plan.attacker(row).score(extracted, models[plan.model(row)], plan.attacks[row.id])
+                scores = by_attacker(row)
             write_scores(path, scores)
 
         stage = partial(run.stage, origin.name, row.file, make=make, read=read_scores, origin=origin)
