@@ -62,7 +62,7 @@ class Speech:
     pieces: dict[Path, tuple[DataDir, Mapping[str, int]]] = field(default_factory=dict, repr=False)
 
     def attack(self, row: Row) -> Attack:
-        """Return the attack of a row on the speech that it names, before any inversion."""
+        """Return the attack of a row, unless it joins both sexes, on the speech that it names, before any inversion."""
         training = self.training[row.background, row.training]
         enrolled = tuple(self.directories[name] for name in row.enrolment)
         tested = self.directories[row.tested[0]]
