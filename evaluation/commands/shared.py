@@ -68,18 +68,17 @@ key_option = path_option(
 
 
 def gathered(name: str, make: Function, *options: Decorator) -> Decorator:
-    """Add options, of whose values the command gets one argument: what `make` makes of them."""
+    """Add a group of options; the command gets one argument, which `make` makes of their values."""
+    parameters = list(signature(make).parameters)
 
     def decorate(command: Function) -> Function:
         @wraps(command)
-        def wrapped(**given: Any) -> Any:
-            values = {}
-            for parameter in signature(make).parameters:
-                if parameter in given:
-                    values[parameter] = given.pop(parameter)
-            return command(**{name: make(**values)}, **given)
+        def with_group(**values: Any) -> Any:
+            group = {parameter: values.pop(parameter) for parameter in parameters if parameter in values}
+            values[name] = make(**group)
+            return command(**values)
 
-        return together(*options)(wrapped)
+        return together(*options)(with_group)
 
     return decorate
 

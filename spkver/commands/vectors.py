@@ -87,7 +87,7 @@ def train_ivectors(
     from spkver.audio import check_headers
     from spkver.features import values_for_rates
 
-    recordings = {}
+    recordings: dict[str, Path] = {}
     for number, directory in enumerate(datadirs, 1):
         before = f"{number} " if len(datadirs) > 1 else ""
         recordings |= {f"{before}{name}": path for name, path in directory.recordings.items()}
