@@ -208,53 +208,6 @@ def align(
         click.echo(f"note: {note}", err=True)
 
 
-def _linked_sides(original: Embeddings, anonymised: Embeddings, files: tuple[Path, Path]) -> _Pair:
-    """Check that what is linked can be linked."""
-    people, known = set(anonymised.speakers), set(original.speakers)
-    absent = sorted(people - known)
-    if absent:
-        text = f"{len(absent)} of {len(people)} speakers have no original vector to link to: {few(absent)}"
-        remedy = "name the speakers by --model-speakers and --segment-speakers utt2spk, or leave these out"
-        raise DataError(text, file=files[1], remedy=remedy)
-    if len(known) < 2:
-        raise DataError("expected at least two original speakers, got one", file=files[0])
-    embeddings.check_anonymised(original, anonymised)
-    return original, anonymised
-
-
-def _check_training(training: _Pair, linked: _Pair, file: Path, *, own_pairs: bool) -> None:
-    """Check that nothing is both learnt from and linked.
-
-    Own pairs may be of the original vectors that are linked to: who enrols has them.
-    """
-    if own_pairs:
-        noun, tested, learnt = "utterances", {*linked[1].ids}, {*training[1].ids}
-    else:
-        noun = "speakers"
-        tested = {*linked[0].speakers, *linked[1].speakers}
-        learnt = {*training[0].speakers, *training[1].speakers}
-    common = sorted(tested & learnt)
-    if common:
-        text = f"{len(common)} {noun} are both in training and linked: {few(common)}"
-        remedy = "give others; --own-pairs allows other utterances of the same speakers; without, --folds of speakers"
-        raise DataError(text, file=file, remedy=remedy)
-    embeddings.check_anonymised(*training)
-    if not own_pairs:
-        embeddings.warn_of_copies(linked[0], training[0], what="original utterances are in training too")
-    embeddings.warn_of_copies(linked[1], training[1], what="anonymised utterances are in training too")
-
-
-def _check_dimensions(linked: _Pair, kinds: Sequence[str], file: Path) -> None:
-    """Refuse sides of different dimensions for maps that keep the dimension."""
-    dimensions = [side.vectors.shape[1] for side in linked]
-    same = [kind for kind in kinds if kind not in ("orthogonal", "ridge")]
-    if dimensions[0] != dimensions[1] and same:
-        got = " and ".join(map(str, dimensions))
-        text = f"expected as many dimensions on both sides for {', '.join(same)}, got {got}"
-        remedy = "use one extractor for both, or --alignment orthogonal or ridge alone"
-        raise DataError(text, file=file, remedy=remedy)
-
-
 @click.command(cls=Command)
 @path_option("--original", required=True, help="Vectors of original speech.")
 @path_option("--anonymised", help="Vectors of the same utterances, anonymised.")
@@ -322,3 +275,50 @@ def attributes(
             rows.append(row | {"classes": len(recall.recalls), "speakers": recall.n_speakers})
     source = "the training set" if training is not None else "the other folds of the speakers"
     show_rows(rows, report, json_path, "\n".join([f"trained on {source}", *notes]))
+
+
+def _linked_sides(original: Embeddings, anonymised: Embeddings, files: tuple[Path, Path]) -> _Pair:
+    """Check that what is linked can be linked."""
+    people, known = set(anonymised.speakers), set(original.speakers)
+    absent = sorted(people - known)
+    if absent:
+        text = f"{len(absent)} of {len(people)} speakers have no original vector to link to: {few(absent)}"
+        remedy = "name the speakers by --model-speakers and --segment-speakers utt2spk, or leave these out"
+        raise DataError(text, file=files[1], remedy=remedy)
+    if len(known) < 2:
+        raise DataError("expected at least two original speakers, got one", file=files[0])
+    embeddings.check_anonymised(original, anonymised)
+    return original, anonymised
+
+
+def _check_training(training: _Pair, linked: _Pair, file: Path, *, own_pairs: bool) -> None:
+    """Check that nothing is both learnt from and linked.
+
+    Own pairs may be of the original vectors that are linked to: who enrols has them.
+    """
+    if own_pairs:
+        noun, tested, learnt = "utterances", {*linked[1].ids}, {*training[1].ids}
+    else:
+        noun = "speakers"
+        tested = {*linked[0].speakers, *linked[1].speakers}
+        learnt = {*training[0].speakers, *training[1].speakers}
+    common = sorted(tested & learnt)
+    if common:
+        text = f"{len(common)} {noun} are both in training and linked: {few(common)}"
+        remedy = "give others; --own-pairs allows other utterances of the same speakers; without, --folds of speakers"
+        raise DataError(text, file=file, remedy=remedy)
+    embeddings.check_anonymised(*training)
+    if not own_pairs:
+        embeddings.warn_of_copies(linked[0], training[0], what="original utterances are in training too")
+    embeddings.warn_of_copies(linked[1], training[1], what="anonymised utterances are in training too")
+
+
+def _check_dimensions(linked: _Pair, kinds: Sequence[str], file: Path) -> None:
+    """Refuse sides of different dimensions for maps that keep the dimension."""
+    dimensions = [side.vectors.shape[1] for side in linked]
+    same = [kind for kind in kinds if kind not in ("orthogonal", "ridge")]
+    if dimensions[0] != dimensions[1] and same:
+        got = " and ".join(map(str, dimensions))
+        text = f"expected as many dimensions on both sides for {', '.join(same)}, got {got}"
+        remedy = "use one extractor for both, or --alignment orthogonal or ridge alone"
+        raise DataError(text, file=file, remedy=remedy)
