@@ -371,12 +371,6 @@ class Run:
         _write_records(self.output, read_records(self.output)[0], self.plan)
 
 
-def _stats(files: Mapping[str, Path]) -> list[list[Any]]:
-    """Return path, size and modification time of each file."""
-    parent = cache(os.path.realpath)
-    return [[f"{parent(path.parent)}{os.sep}{path.name}", *size_and_time(path)] for path in files.values()]
-
-
 @contextmanager
 def start_run(
     output: str | Path,
@@ -438,6 +432,33 @@ def read_records(folder: Path) -> tuple[dict[str, Json], dict[str, Planned]]:
         return {}, {}
 
 
+def read_record(path: Path) -> Json:
+    """Read a record; a missing or damaged record is empty, so that everything is made again."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
+    """Compare files with their record: by size and modification time, and where these differ by digest."""
+    for name, made in entry["files"].items():
+        size, changed = size_and_time(folder / name)
+        if size is None:
+            return "missing"
+        is_in_doubt = verify or changed != made["time"]
+        if size != made["size"] or (is_in_doubt and file_digest(folder / name) != made["sha256"]):
+            return "damaged"
+    return "done"
+
+
+def _stats(files: Mapping[str, Path]) -> list[list[Any]]:
+    """Return path, size and modification time of each file."""
+    parent = cache(os.path.realpath)
+    return [[f"{parent(path.parent)}{os.sep}{path.name}", *size_and_time(path)] for path in files.values()]
+
+
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
     """Append the log lines of this project, and warnings of the libraries that it uses, to a file."""
@@ -459,24 +480,3 @@ def _logging_to(path: Path) -> Iterator[None]:
 
 def _write_records(folder: Path, entries: Mapping[str, Json], plan: Mapping[str, Planned]) -> None:
     write_text(folder / STAGES, json.dumps({"artefacts": entries, "plan": plan}, indent=1) + "\n")
-
-
-def read_record(path: Path) -> Json:
-    """Read a record; a missing or damaged record is empty, so that everything is made again."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-def state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
-    """Compare files with their record: by size and modification time, and where these differ by digest."""
-    for name, made in entry["files"].items():
-        size, changed = size_and_time(folder / name)
-        if size is None:
-            return "missing"
-        is_in_doubt = verify or changed != made["time"]
-        if size != made["size"] or (is_in_doubt and file_digest(folder / name) != made["sha256"]):
-            return "damaged"
-    return "done"
