@@ -35,7 +35,7 @@ from spkver.voiceprivacy.versions import used_part
 
 FULL = 363.6
 STEPS = (
-    *("checks", "anonymisation", "recognition", "plan", "extraction"),
+    *("checks", "anonymisation", "facts", "plan", "extraction"),
     *("training", "scores", "evaluation", "report"),
 )
 

@@ -88,7 +88,8 @@ class VectorFiles:
         return enrolled, tested
 
 
-def _vector_options(*, required: bool) -> list[Any]:
+def vector_options(*, required: bool) -> list[Any]:
+    """Return the options for embeddings of both sides; the command gets the files as `vectors`."""
     return [
         shared.gathered(
             "vectors",
@@ -110,7 +111,7 @@ def _vector_options(*, required: bool) -> list[Any]:
 
 @click.command(cls=Command)
 @together(
-    *_vector_options(required=False),
+    *vector_options(required=False),
     path_option("-s", "--scores", help="Scores, or a .pt of similarities, instead of embeddings."),
     path_option("-k", "--key", help="Their key; none where the scores hold labels."),
     path_option("--ranks", help="Ranks of an earlier run (its --output)."),
@@ -243,7 +244,7 @@ def extrapolate(
 
 
 @click.command("singling-out", cls=Command)
-@together(*_vector_options(required=True), shared.resampling_options(), shared.json_option)
+@together(*vector_options(required=True), shared.resampling_options(), shared.json_option)
 def single_out(
     vectors: VectorFiles,
     mean: Literal["plain", "normalised"],

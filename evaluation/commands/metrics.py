@@ -84,7 +84,7 @@ def metrics(
     given = click.get_current_context().get_parameter_source("resamples") is not ParameterSource.DEFAULT
     if not given and any(side is not None for side in maps.values()):
         resampling = replace(resampling, resamples=uncertainty.Resampling.resamples)
-    table = measures.METRICS
+    table: tuple[measures.Metric, ...] = measures.METRICS
     if scale is not None:
         table = measures.metrics_with(scale=measures.read_scale(scale))
     table += tuple(shared.load_own(name, "metric", measures.Metric) for name in own_metrics)

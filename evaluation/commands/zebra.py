@@ -60,7 +60,7 @@ def zebra(
         raise click.UsageError("--worst-case takes one system")
     if len(systems) == 1 and not context.params["labels"]:
         systems = [replace(systems[0], name=PROFILE)]
-    tags = SCALE
+    tags: Scale = SCALE
     if scale is not None:
         tags = read_scale(scale)
     scores, keys = {}, {}

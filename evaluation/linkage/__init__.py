@@ -15,7 +15,14 @@ from evaluation.linkage.agreement import (
     condition_name,
     published,
 )
-from evaluation.linkage.alignment import ALIGNMENTS, LINKED, link_aligned, linked_shares, linked_vectors
+from evaluation.linkage.alignment import (
+    ALIGNMENTS,
+    LINKED,
+    AlignmentSettings,
+    link_aligned,
+    linked_shares,
+    linked_vectors,
+)
 from evaluation.linkage.curve import (
     MEASURES,
     METHOD,

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation import linkage
-from evaluation.linkage import ALL, RANKS, utterances_name
+from evaluation.linkage import RANKS, utterances_name
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
 from spkbase.files import format_csv, write_json, write_text

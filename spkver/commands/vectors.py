@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from spkver.datadir import DataDir
 
 
-def _extractors() -> list[tuple[str, str]]:
+def extractor_rows() -> list[tuple[str, str]]:
+    """Return the form of each extractor's name, with a summary."""
     from spkver.extractors import EXTRACTORS, FUNCTION
 
     return [(kind.form, kind.summary) for kind in (*EXTRACTORS.values(), FUNCTION)]
 
 
-@click.command(cls=with_table(ResumableCommand, "Extractors", _extractors))
+@click.command(cls=with_table(ResumableCommand, "Extractors", extractor_rows))
 @datadir_argument
 @click.option("-e", "--extractor", required=True, metavar="EXTRACTOR", help="One of the extractors below.")
 @path_option("-o", "--output", required=True, help="File to write: .h5 or .npz.")
@@ -87,7 +88,7 @@ def train_ivectors(
     from spkver.audio import check_headers
     from spkver.features import values_for_rates
 
-    recordings = {}
+    recordings: dict[str, Path] = {}
     for number, directory in enumerate(datadirs, 1):
         before = f"{number} " if len(datadirs) > 1 else ""
         recordings |= {f"{before}{name}": path for name, path in directory.recordings.items()}
@@ -130,7 +131,8 @@ def weights(names: tuple[str, ...], yes: bool) -> None:
                 click.echo(f"{name}: {fetch_weights(source)}")
 
 
-def _steps() -> list[tuple[str, str]]:
+def step_rows() -> list[tuple[str, str]]:
+    """Return the name of each step of a chain, with a summary and its parameters."""
     from spkver.backend import STEPS
 
     rows = []
@@ -141,7 +143,7 @@ def _steps() -> list[tuple[str, str]]:
 
 
 @click.command(
-    cls=with_table(Command, "Steps of a chain, in this order: maps of vectors, a scorer, snorm, calibrate", _steps)
+    cls=with_table(Command, "Steps of a chain, in this order: maps of vectors, a scorer, snorm, calibrate", step_rows)
 )
 @click.argument("vectors", type=FILE)
 @click.option("--chain", required=True, metavar="CHAIN", help="Steps, as text or in a file .yaml.")
@@ -229,20 +231,6 @@ def score(
             click.echo(text, err=True)
 
 
-def _groups_that_never_meet(trials: Trials) -> int:
-    """Count the groups of models and segments that trials join, directly or by others."""
-    import numpy as np
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    (models, first), (segments, second) = (
-        np.unique(codes, return_inverse=True) for codes in (trials.models, trials.segments)
-    )
-    size = len(models) + len(segments)
-    graph = coo_array((np.ones(len(first), np.int8), (first, len(models) + second)), shape=(size, size))
-    return int(connected_components(graph, directed=False)[0])
-
-
 @click.command("import", cls=Command)
 @path_option("--plda", required=True, metavar="FILE", help="Kaldi's plda, binary or text.")
 @path_option("--mean", metavar="FILE", help="Kaldi's mean.vec, which is subtracted first.")
@@ -291,3 +279,17 @@ def show(trained: Path) -> None:
         rows["calibration"] = f"{affine.weights[0]:.6g} * score {affine.offset:+.6g}, prior {affine.prior:g}"
     for name, text in rows.items():
         click.echo(f"{name + ':':13}{text}")
+
+
+def _groups_that_never_meet(trials: Trials) -> int:
+    """Count the groups of models and segments that trials join, directly or by others."""
+    import numpy as np
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    (models, first), (segments, second) = (
+        np.unique(codes, return_inverse=True) for codes in (trials.models, trials.segments)
+    )
+    size = len(models) + len(segments)
+    graph = coo_array((np.ones(len(first), np.int8), (first, len(models) + second)), shape=(size, size))
+    return int(connected_components(graph, directed=False)[0])

@@ -8,7 +8,7 @@ and ``report.html``.
 
 from spkver.voiceprivacy.assessment import assess
 from spkver.voiceprivacy.experiment import STEPS, Experiment, evaluation_command
-from spkver.voiceprivacy.facts import recognise_anonymiser
+from spkver.voiceprivacy.facts import find_facts
 from spkver.voiceprivacy.inspection import check
 from spkver.voiceprivacy.plan import plan_attacks
 from spkver.voiceprivacy.reporting import report

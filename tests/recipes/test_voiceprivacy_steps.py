@@ -101,7 +101,7 @@ def output(finished):
 LEFT = {
     "checks": "run.log",
     "anonymisation": "data/tiny_train_mcadams/anonymization.json",
-    "recognition": "data/tiny_train_mcadams/anonymization.json",  # a record: nothing is to be recognised
+    "facts": "data/tiny_train_mcadams/anonymization.json",  # a record: nothing is to be recognised
     "plan": "plan.csv",
     "extraction": "work",
     "training": "attackers",
@@ -221,11 +221,11 @@ def test_an_anonymiser_without_a_record_is_recognised_once_and_the_plan_reads_no
         assert outcome.status == 0, outcome.err
         return outcome.out
 
-    assert "tiny_train: mcadams, from pairs" in until("recognition")
+    assert "tiny_train: mcadams, from pairs" in until("facts")
     file = output / "checks/anonymiser-of-tiny_train_mine.json"
     kept = stamps([file])
     assert json.loads(file.read_text())["anonymizer"] == "mcadams"
-    for step in ("recognise_anonymiser", "plan_attacks"):
+    for step in ("find_facts", "plan_attacks"):
         place = f"spkver.voiceprivacy.{step}"
         monkeypatch.setattr(place, patch("soundfile.SoundFile.read", refuse)(resolve_name(place)))
     until("plan")
