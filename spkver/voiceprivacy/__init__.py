@@ -16,3 +16,4 @@ from spkver.voiceprivacy.scores import extract, fit, score
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.utility import utility
 from spkver.voiceprivacy.versions import anonymise
+from spkver.voiceprivacy.words import recognise_words

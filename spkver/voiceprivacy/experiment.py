@@ -42,6 +42,8 @@ STEPS: Mapping[str, str] = {
     "report": "results, tables and the page",
 }
 SIMULATED = "simulated"
+WORDS = "asr"
+"""Folder of recognised words, in the output folder."""
 _PATH = click.Path(path_type=Path)
 
 
@@ -165,7 +167,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
             config_file = folder / config_file  # relative to the recipe's folder, such as config/vpc2024.yaml
         defaults = read_yaml(folder / "config" / "simulated.yaml") if data == SIMULATED else {}
         config = load_config(Config, file=config_file, settings=settings, defaults=defaults)
-        config = with_lists_there(config, Path(data)).with_default_attackers()
+        config = with_lists_there(config, Path(data)).with_default_attackers().with_words_in(output.absolute() / WORDS)
         # sets that the file names, even if --set chooses others
         named = None if config_file is None else read_yaml(config_file).get("datasets")
         names = tuple(map(str, named)) if isinstance(named, list) else ()

@@ -27,7 +27,7 @@ from spkver import recognition
 from spkver.audio import check_headers
 from spkver.datadir import DataDir
 from spkver.features import pitch_track
-from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.experiment import WORDS, Experiment
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, UtilityConfig
 
@@ -45,7 +45,7 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
     """Check that the input for utility exists: lists, recognisers or their output."""
     given = config.utility
     tried = dict.fromkeys(name for one in sets.datasets for name in one.trials.values())
-    if given.wer and not given.hypotheses:
+    if (given.wer and not given.hypotheses) or config.recognises_words:
         with problems.noted():
             recognition.open_recogniser(given.recogniser)
     if given.wer or given.hypotheses:
@@ -153,7 +153,7 @@ def _recognise(run: Run, sides: Sequence[DataDir], config: UtilityConfig) -> _Wo
         read = [measures.read_transcripts(side.path / config.hypotheses) for side in sides]
         return _Words(_together(read), config.hypotheses)
     recogniser = recognition.open_recogniser(config.recogniser)
-    parts = [recognition.transcribe(run.below(f"asr/{side.name}"), side, recogniser) for side in sides]
+    parts = [recognition.transcribe(run.below(f"{WORDS}/{side.name}"), side, recogniser) for side in sides]
     words = _together([part.words for part in parts])
     cut = [utterance for part in parts for utterance in part.cut]
     warning = None
