@@ -310,9 +310,19 @@ class Run:
         """Return the fingerprint of a step that leaves no artefact, for stages that depend on it."""
         return Stamp(name, fingerprint(inputs, sources if sources is None else [list(sources), _stats(sources)]))
 
-    def state(self, artefact: str, origin: Stamp) -> State:
+    def state(self, artefact: str, origin: Origin) -> State:
         """Return whether an artefact exists and was made from these inputs."""
-        entry = read_records(self.output)[0].get(artefact, {})
+        return self._state(artefact, origin, read_records(self.output)[0])
+
+    def due(self, origins: Mapping[str, Origin]) -> set[str]:
+        """Return the artefacts that a stage would make now, of several with all that they depend on."""
+        if self.force:
+            return set(origins)
+        records = read_records(self.output)[0]
+        return {artefact for artefact, origin in origins.items() if self._state(artefact, origin, records) != "done"}
+
+    def _state(self, artefact: str, origin: Origin, records: Mapping[str, Json]) -> State:
+        entry = records.get(artefact, {})
         if entry.get("fingerprint") != origin.fingerprint:
             return "stale" if entry.get("fingerprint") and self.path(artefact).is_file() else "missing"
         return state_of_files(self.output, entry)

