@@ -36,7 +36,8 @@ from spkbase.showing import one_line
 from spkbase.work import progress
 from spkver.attackers import ENDING, Extracted, LostModelError, cut, fuse, learn_weights
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.plan import Plan, highest
+from spkver.voiceprivacy.plan import Plan
+from spkver.voiceprivacy.plan_rows import highest
 from spkver.voiceprivacy.rows import Row
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 from spkver.voiceprivacy.trial_lists import trial_name
