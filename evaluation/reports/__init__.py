@@ -35,6 +35,8 @@ from evaluation.reports.linkability import (
 )
 from evaluation.reports.outcomes import (
     OVER_SCENARIOS,
+    AttackerRate,
+    Identification,
     Minima,
     Outcome,
     in_order,
@@ -54,4 +56,4 @@ from evaluation.reports.tables import (
     latex_table,
     table_rows,
 )
-from evaluation.reports.verdict import headlines, overall
+from evaluation.reports.verdict import Headline, headlines, overall
