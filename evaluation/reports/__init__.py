@@ -21,8 +21,6 @@ from evaluation.reports.comparison import rate_difference, samples_of, write_com
 from evaluation.reports.conditions import ClosedSet, Condition, Draw, EnrolledSpeaker, Linkability, list_in_words
 from evaluation.reports.formatting import percent
 from evaluation.reports.linkability import (
-    ALL,
-    RANKS,
     Beyond,
     Linkage,
     Settings,
@@ -30,7 +28,6 @@ from evaluation.reports.linkability import (
     measure_linkage,
     report_extrapolation,
     speaker_quarters,
-    utterances_name,
     write_linkage,
 )
 from evaluation.reports.outcomes import (

@@ -15,6 +15,7 @@ CHECK_LEVELS = ("error", "warning", "note", "ok")
 
 MEASURES = {
     "wer": ("Word error rate", True, True),
+    "wer_to_original": ("Words recognised otherwise than in original speech", True, True),
     "cer": ("Character error rate", True, True),
     "uar": ("Unweighted average recall", False, True),
     "f0": ("F0 correlation", False, False),
@@ -437,6 +438,8 @@ class UtilityRate(KnownRow):
         Values of each fold, and the recall of each emotion.
     confusions : dict, optional
         Counts of recognised emotions, by true emotion.
+    warning : str, optional
+        What makes the value doubtful, in a sentence.
     """
 
     value: Interval = field(default_factory=Interval, metadata=FLAT)
@@ -454,6 +457,7 @@ class UtilityRate(KnownRow):
     recogniser: str | None = None
     normaliser: str | None = None
     learnt_on: str | None = None
+    warning: str | None = None
 
 
 @dataclass(frozen=True)
@@ -463,7 +467,8 @@ class UtilityFigure:
     Attributes
     ----------
     measure : str
-        Such as ``wer``, ``cer``, ``uar`` and ``f0``.
+        Such as ``wer``, ``cer``, ``uar``, ``f0`` and ``wer_to_original``, the rate of words that are recognised
+        otherwise than in original speech.
     names : tuple of str
         Data set, then ``original`` or ``anonymised``; results of other programs have other names, or none.
     rate : UtilityRate

@@ -34,15 +34,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation import linkage
+from evaluation.linkage import RANKS, utterances_name
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
 from spkbase.files import format_csv, write_json, write_text
 from spkbase.showing import Tabular, one_line
 
-ALL = 0
-"""Stands for "all utterances" among numbers of utterances."""
-
-REPORT, RANKS = "linkability.json", "ranks.npz"
+REPORT = "linkability.json"
 
 SHOWN = "normal"
 """Method whose estimate `curve.csv` and the plot of all curves show, with the span of all methods' intervals."""
@@ -138,6 +136,10 @@ class Linkage(Tabular):
     report: dict[str, Any]
     settings: Settings
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures, as ``spkver-eval linkability --json`` and ``linkability.json`` have them."""
+        return self.report
+
     def to_columns(self) -> dict[str, Any]:
         """Return a row for each number of utterances (or ``all``) and size of the gallery."""
         tables = {utterances_name(number): curve.to_columns() for number, curve in self.curves.items()}
@@ -174,11 +176,12 @@ def measure_linkage(ranks: Mapping[int, linkage.Ranks], settings: Settings | Non
     ranks : mapping of int to Ranks
         Ranks by number of utterances; `ALL` for all utterances.
     settings : Settings, optional
-        What to compute.
+        What to compute; without intervals where models may not be speakers.
 
     Returns
     -------
     Linkage
+        `Linkage.to_dict` gives the report of ``spkver-eval linkability --json``.
 
     Raises
     ------
@@ -188,6 +191,8 @@ def measure_linkage(ranks: Mapping[int, linkage.Ranks], settings: Settings | Non
     settings = settings or Settings()
     if not ranks:
         raise DataError("expected ranks of at least one number of utterances, got none")
+    if not all(table.are_speakers for table in ranks.values()):
+        settings = replace(settings, resamples=0)
     curves: dict[int, linkage.Curve] = {}
     blocks: dict[str, Any] = {}
     for number, table in ranks.items():
@@ -321,17 +326,6 @@ def speaker_table(measured: Linkage) -> tuple[tuple[str, ...], list[Cells]]:
         cells = [column.get(name) for column in table.values()]
         rows.append((name, sum(known) / len(known), *cells))
     return ("speaker", "linkability_mean", *table), rows
-
-
-def utterances_name(number: int) -> str:
-    """Return a number of utterances as text.
-
-    Examples
-    --------
-    >>> utterances_name(3), utterances_name(ALL)
-    ('3', 'all')
-    """
-    return "all" if number == ALL else str(number)
 
 
 def write_linkage(

@@ -142,8 +142,8 @@ class Results(Row, Tabular):
     conditions : tuple of Condition
         Every attacker in every scenario on every list of trials.
     utility : tuple of UtilityFigure
-        In JSON mappings by measure (wer, cer, uar or f0), data set, and original or anonymised: a number, or value with
-        low and high.
+        In JSON mappings by measure (wer, wer_to_original, cer, uar or f0), data set, and original or anonymised: a
+        number, or value with low and high.
     checks : tuple of Finding
         What could make the numbers misleading; in JSON ``sanity``.
     config : mapping

@@ -26,6 +26,10 @@ ENDING = (MemoryError, WorkerError, ConfigError)
 """Errors that no attacker is to blame for: they end a run."""
 
 
+class LostModelError(DataError):
+    """The process that held an attacker's model has ended: to score further trials, the attacker must learn again."""
+
+
 @one_line
 @dataclass(frozen=True, eq=False)
 class TrainingSet:

@@ -57,7 +57,7 @@ from spkbase.files import file_digest, make_folder
 from spkbase.seeding import stream
 from spkbase.work import one_blas_thread
 from spkver.attackers import lists
-from spkver.attackers.protocol import Attack, Extracted, TrainingSet
+from spkver.attackers.protocol import Attack, Extracted, LostModelError, TrainingSet
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)
@@ -221,30 +221,31 @@ class OwnFunction(OwnCode):
         behind = plugins.files_behind(self.spec, self.file)
         return found | {"module": file_digest(self.file)} | ({"imports": behind} if behind else {})
 
-    def fit(self, extracted: Extracted, training: TrainingSet) -> list[FunctionProcess]:
-        """Train it in a separate process, with one BLAS thread, so that products do not depend on the machine.
-
-        The list holds the process; another one takes its place when a list of trials has ended it.
-        """
+    def fit(self, extracted: Extracted, training: TrainingSet) -> FunctionProcess:
+        """Train it in a separate process, with one BLAS thread, so that products do not depend on the machine."""
         versions = training.versions
         speech = lists.merge_versions(versions)
         speakers = speech.by_speaker().items()
         files = {speaker: [str(speech.recordings[name]) for name in utterances] for speaker, utterances in speakers}
         process = FunctionProcess(self.name, self.spec)
         self._ask(process, versions[0], {"training": files, "seed": self.seed}, versions)
-        return [process]
+        return process
 
-    def score(self, extracted: Extracted, model: list[FunctionProcess], attack: Attack) -> Scores:
-        """Have the process score the trials."""
-        if not model[0].is_alive:
-            model[:] = self.fit(extracted, attack.training)
+    def score(self, extracted: Extracted, model: FunctionProcess, attack: Attack) -> Scores:
+        """Have the process score the trials.
+
+        Raises
+        ------
+        LostModelError
+            If the process ends. A process that exceeds the time limit ends too, with a `TimeLimitError`.
+        """
         tested = attack.tested
         with tempfile.TemporaryDirectory() as folder:
             found = _disguised(attack, Path(folder), self.seed)
             enrolled = {name: [str(path) for path in paths] for name, paths in found.enrolment.items()}
             tests = {name: str(path) for name, path in found.tested.items()}
             asked = {"enrolment": enrolled, "tested": tests, "trials": found.trials}
-            values = np.array(self._ask(model[0], tested, asked, (*attack.training.versions, tested)))
+            values = np.array(self._ask(model, tested, asked, (*attack.training.versions, tested)))
         try:
             return lists.as_scores(attack.trials, values[np.argsort(found.order)])
         except DataError as error:
@@ -256,9 +257,10 @@ class OwnFunction(OwnCode):
         try:
             return process.ask(request, self.time_limit or usual_limit(speech))
         except DataError as error:
-            if not process.is_alive:
-                process.close()
-            _refuse(self.name, directory, error)
+            if process.is_alive or isinstance(error, plugins.TimeLimitError):
+                _refuse(self.name, directory, error)
+            process.close()
+            _refuse(self.name, directory, LostModelError(error.text))
 
 
 @dataclass(frozen=True)
@@ -393,7 +395,11 @@ def _write_table(path: Path, table: Mapping[str, Path | str]) -> None:
 
 
 def _refuse(name: str, directory: DataDir, error: DataError) -> NoReturn:
-    late = isinstance(error, plugins.TimeLimitError)
-    refused = plugins.TimeLimitError if late else DataError
-    remedy = f"set attackers_time_limit, in seconds; else {_REMEDY}" if late else _REMEDY
+    refused: type[DataError] = DataError
+    remedy = _REMEDY
+    if isinstance(error, plugins.TimeLimitError):
+        refused = plugins.TimeLimitError
+        remedy = f"set attackers_time_limit, in seconds; else {_REMEDY}"
+    elif isinstance(error, LostModelError):
+        refused = LostModelError
     raise refused(error.text, file=directory.path, remedy=remedy).attributed("attacker", name) from error

@@ -405,7 +405,11 @@ def other_notes(run: Evaluated) -> Iterator[Finding]:
     if unlinked:
         text = f"{len(unlinked)} conditions without linkability: {unlinked[0].notes.get('linkability', '')}"
         yield Finding("note", "linkability", text)
-    if not run.results.utility and run.is_anonymised:
+    utility = run.results.utility
+    for warning in dict.fromkeys(figure.rate.warning for figure in utility):
+        if warning:
+            yield Finding("note", "words", warning)
+    if run.is_anonymised and not any(figure.kind == "anonymised" for figure in utility):
         text = "Utility was not measured (words, emotions): unintelligible noise would score as well."
         yield Finding("warning", UTILITY, text)
 

@@ -1,5 +1,9 @@
 """Utility of anonymised speech: words (WER, CER), intonation (F0) and emotions (UAR), if configured.
 
+Words of the anonymised speech are compared with the words that the same recogniser finds in the original speech; where
+there is a file ``text``, both are compared with it, too. If few words of the original speech agree with ``text``, as in
+a language that the recogniser does not know, anonymised speech is not judged by its words.
+
 The recognition of emotions is measured by the unweighted average recall on sets with ``utt2emo``. As in the challenge,
 the recogniser is trained on original speech of other speakers (folds from ``spk2fold``, else one speaker each), and
 tested on original and anonymised utterances. Labels, folds and speakers are always taken from the original set.
@@ -7,15 +11,17 @@ tested on original and anonymised utterances. Labels, folds and speakers are alw
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from evaluation import utility as measures
 from evaluation.reports import UtilityFigure, UtilityRate
 from evaluation.uncertainty import Resampling
-from spkbase.errors import Problems
+from spkbase.errors import Problems, few
 from spkbase.runs import Run
 from spkver import recognition
 from spkver.audio import check_headers
@@ -25,10 +31,12 @@ from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, UtilityConfig
 
+logger = logging.getLogger(__name__)
+
 _NORMALISER = "basic"
-_UNITS: dict[str, Literal["words", "characters"]] = {"wer": "words", "cer": "characters"}
+_UNITS: dict[str, Literal["words", "characters"]] = {"wer": "words", "wer_to_original": "words", "cer": "characters"}
 _KINDS = ("original", "anonymised")
-_MEASURES = ("wer", "cer", "f0", "uar")
+_MEASURES = ("wer", "wer_to_original", "cer", "f0", "uar")
 _TRACKER = "pyin"
 
 
@@ -40,9 +48,9 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
         tried |= dict.fromkeys(dataset.trials.values())
     if given.wer and not given.hypotheses:
         with problems.noted():
-            recognition.check_recogniser()
+            recognition.open_recogniser(given.recogniser)
     if given.wer or given.hypotheses:
-        for path in _transcripts(sets, tried, given.hypotheses):
+        for path in _transcripts(sets, list(tried), given.hypotheses):
             if not path.is_file():
                 problems.add("no such transcripts", file=path, remedy="add them, or leave utility.wer out")
     for name in sets.emotions:
@@ -56,9 +64,11 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
             problems.add(text, remedy=f"add directories with {file} beside the originals, or leave utility.{key} out")
 
 
-def _transcripts(sets: Sets, names: Iterable[str], hypotheses: str | None) -> list[Path]:
-    """Return the files of transcripts of trials, and those of another recogniser on both sides."""
+def _transcripts(sets: Sets, names: Sequence[str], hypotheses: str | None) -> list[Path]:
+    """Return the files of transcripts of trials that are needed, and those of another recogniser on both sides."""
     paths = [sets.original[name].path / "text" for name in names if name in sets.original]
+    if not hypotheses and not any(path.is_file() for path in paths):
+        return []
     if hypotheses:
         for name in names:
             paths += [side.path / hypotheses for side in sets.pair(name)]
@@ -89,7 +99,8 @@ def utility(experiment: Experiment, sets: Sets) -> list[UtilityFigure]:
     Returns
     -------
     list of UtilityFigure
-        ``wer``, ``cer`` and ``uar`` of original and of anonymised speech, ``f0`` of anonymised speech.
+        ``wer``, ``cer`` and ``uar`` of original and of anonymised speech, ``wer_to_original`` and ``f0`` of anonymised
+        speech.
     """
     run = experiment.run
     config = experiment.config
@@ -99,7 +110,7 @@ def utility(experiment: Experiment, sets: Sets) -> list[UtilityFigure]:
     if config.utility.wer or config.utility.hypotheses:
         with run.timed("words"):
             for dataset in sets.datasets:
-                figures += _words(run, sets, dataset, config.utility.hypotheses, resampling)
+                figures += _words(run, sets, dataset, config.utility, resampling)
     if config.utility.f0:
         with run.timed("pitch"):
             figures += [_pitch(run, sets, dataset, resampling) for dataset in sets.datasets]
@@ -113,27 +124,86 @@ def utility(experiment: Experiment, sets: Sets) -> list[UtilityFigure]:
     return figures
 
 
+class _Words(NamedTuple):
+    """Words of data directories, and the name of the recogniser.
+
+    The warning names recordings in which it repeated itself.
+    """
+
+    words: dict[str, str]
+    recogniser: str
+    warning: str | None = None
+
+
 def _words(
-    run: Run, sets: Sets, dataset: Dataset, hypotheses: str | None, resampling: Resampling
+    run: Run, sets: Sets, dataset: Dataset, config: UtilityConfig, resampling: Resampling
 ) -> Iterator[UtilityFigure]:
+    """Compare the words of original and anonymised speech with ``text``, where it is there, and with each other."""
     names = tuple(dataset.trials.values())
-    reference = _together([measures.read_transcripts(sets.original[name].path / "text") for name in names])
     speakers = _together([sets.original[name].speakers for name in names])
-    recogniser = hypotheses or "pocketsphinx"
-    for kind, directories in zip(_KINDS, (sets.original, sets.twins), strict=True):
-        if hypotheses:
-            parts = [measures.read_transcripts(directories[name].path / hypotheses) for name in names]
-        else:
-            sides = [directories[name] for name in names]
-            parts = [recognition.transcribe(run.below(f"asr/{side.name}"), side) for side in sides]
-        transcripts = _together(parts)
-        for measure, unit in _UNITS.items():
-            errors = measures.count_errors(reference, transcripts, unit=unit, normaliser=_NORMALISER)
-            rate = measures.error_rate(errors, speakers, resampling)
-            shown = UtilityRate(
-                rate.interval, n_utterances=rate.n_utterances, recogniser=recogniser, normaliser=_NORMALISER
-            )
-            yield UtilityFigure(measure, (dataset.name, kind), shown)
+    original = _recognise(run, [sets.original[name] for name in names], config)
+    anonymised = _recognise(run, [sets.twins[name] for name in names], config)
+    compare = partial(_compare_words, dataset.name, speakers=speakers, resampling=resampling)
+    texts = [sets.original[name].path / "text" for name in names]
+    if all(path.is_file() for path in texts):
+        reference = _together([measures.read_transcripts(path) for path in texts])
+        share = recognition.agreement(reference, original.words)
+        if share < recognition.UNDERSTOOD and not config.hypotheses:
+            warning = f"{dataset.name}: the words were not understood: {100 * share:.0f} % of them agree with text."
+            original = original._replace(warning=f"{warning} So anonymised speech is not judged by its words.")
+            logger.warning(original.warning)
+            yield compare("wer", "original", reference, original)
+            return
+        for measure in ("wer", "cer"):
+            yield compare(measure, "original", reference, original)
+            yield compare(measure, "anonymised", reference, anonymised)
+    if any(original.words.values()):
+        yield compare("wer_to_original", "anonymised", original.words, anonymised)
+    else:
+        warning = f"{dataset.name}: no word was recognised in the original speech, so words were not compared."
+        logger.warning(warning)
+        yield UtilityFigure("wer_to_original", (dataset.name, "original"), UtilityRate(warning=warning))
+
+
+def _recognise(run: Run, sides: Sequence[DataDir], config: UtilityConfig) -> _Words:
+    """Recognise the words of data directories, or read the words of another recogniser."""
+    if config.hypotheses:
+        read = [measures.read_transcripts(side.path / config.hypotheses) for side in sides]
+        return _Words(_together(read), config.hypotheses)
+    words: dict[str, str] = {}
+    cut: list[str] = []
+    recogniser = recognition.open_recogniser(config.recogniser)
+    for side in sides:
+        part = recognition.transcribe(run.below(f"asr/{side.name}"), side, recogniser)
+        words |= part.words
+        cut += part.cut
+    warning = None
+    if cut:
+        warning = f"{recogniser.name} repeated itself in {len(cut)} of {len(words)} recordings, and was cut:"
+        warning += f" {few(cut)}."
+    return _Words(words, recogniser.name, warning)
+
+
+def _compare_words(
+    dataset: str,
+    measure: str,
+    kind: str,
+    reference: Mapping[str, str],
+    recognised: _Words,
+    *,
+    speakers: Mapping[str, str],
+    resampling: Resampling,
+) -> UtilityFigure:
+    counts = measures.count_errors(reference, recognised.words, unit=_UNITS[measure], normaliser=_NORMALISER)
+    rate = measures.error_rate(counts, speakers, resampling)
+    of_words = UtilityRate(
+        rate.interval,
+        n_utterances=rate.n_utterances,
+        recogniser=recognised.recogniser,
+        normaliser=_NORMALISER,
+        warning=recognised.warning,
+    )
+    return UtilityFigure(measure, (dataset, kind), of_words)
 
 
 def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> UtilityFigure:

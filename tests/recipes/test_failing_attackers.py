@@ -46,7 +46,12 @@ FUNCTIONS = {
         "if 'm001-3' in str([path.resolve() for path in tested.values()]): 1 / 0\n    return [1.0] * len(trials)",
         "ZeroDivisionError",
     ),
+    "ends": (
+        "if 'm001-3' in str([path.resolve() for path in tested.values()]): os._exit(7)\n    return [1.0] * len(trials)",
+        "ended with status 7",
+    ),
 }
+OF_MEN = ("half", "ends")  # they fail at the lists of men alone
 COMMANDS = {
     "com-fails": ("echo no luck >&2; exit 3", "ended with status 3: no luck"),
     "com-hangs": ("echo >> $0.asked; sleep 3600", "the time limit"),
@@ -86,7 +91,7 @@ def check_told(output, outcome, names):
         assert sorted(served) == sorted((scenario, sex) for scenario in vp.SCENARIOS for sex in ("f", "m", "all"))
     for name in names:
         reason = (FUNCTIONS | COMMANDS)[name][1]
-        sexes = "m" if name == "half" else "fm"
+        sexes = "m" if name in OF_MEN else "fm"
         told = vp.rows(results["failures"], attacker=name)
         assert {(one["scenario"], one["gender"]) for one in told} == {
             (one, sex) for one in vp.SCENARIOS for sex in sexes
@@ -102,17 +107,18 @@ def check_told(output, outcome, names):
             one["text"].startswith(f"{name} has no scores for ")
             for one in vp.findings(results, "attackers that failed")
         )
-        if name != "half":
+        if name not in OF_MEN:
             assert name not in {one["strongest"] for one in results["summary"]}
     assert f"{len(names)} attackers failed, all others finished" in outcome.error
 
 
 def test_who_fails_is_left_out_and_all_others_finish(layout, tmp_path):
-    """One of them fails at the men's lists alone, and is kept for the others."""
-    names = (*QUICK, "half")
+    """Some fail at the lists of men alone, and are kept for the others: one raises, one ends its process."""
+    names = (*QUICK, *OF_MEN)
     outcome = run(layout, tmp_path / "out", zoo(tmp_path, *names), page=True)
     check_told(tmp_path / "out", outcome, names)
     assert len((tmp_path / "com-hangs.sh.asked").read_text()) == 1  # who has hung once is not asked again
+    assert "ends learns again: its process ended while it scored" in (tmp_path / "out/run.log").read_text()
     for name in ("report.html", f"tables{vp.SUFFIX}.md", f"results{vp.SUFFIX}.csv"):
         assert "gmm-ubm" in (tmp_path / "out" / name).read_text(), name
     assert "dies has no scores for" in (tmp_path / "out/report.html").read_text()

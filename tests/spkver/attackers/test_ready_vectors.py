@@ -13,10 +13,11 @@ import pytest
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.trials import Trials
 from spkbase.runs import Run
-from spkver.attackers import make_attacker, parse_spec
-from spkver.attackers.protocol import Attack, Extracted, TrainingSet
+from spkver.attackers import make_attacker, parse_spec, supplied
+from spkver.attackers.protocol import Attack, Extracted, LostModelError, TrainingSet
 from spkver.attackers.ready import ReadyVectors
 from spkver.attackers.supplied import FunctionProcess
+from spkver.audio import write_audio
 from spkver.backend import Sessions, adapted_cosine_scores
 from spkver.datadir import DataDir
 
@@ -109,3 +110,17 @@ def test_what_a_function_prints_is_no_score(tmp_path, caplog):
     process.close()
     assert '{"values": [7]}' in caplog.text
     assert "a line of a program" in caplog.text
+
+
+def test_scoring_after_the_process_of_a_function_has_ended_raises_and_starts_no_other(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text("def attack(training, seed):\n    return lambda *given: [1.0]\n")
+    write_audio(tmp_path / "a.wav", np.zeros(800), 8000)
+    side = DataDir(tmp_path, {"a": tmp_path / "a.wav"}, {"a": "s"})
+    attack = Attack(TrainingSet(side), (side,), side, Trials.from_ids(["s"], ["a"]))
+    attacker = make_attacker(parse_spec(f"{tmp_path}/mine.py:attack"))
+    process = attacker.fit(None, attack.training)
+    assert attacker.score(None, process, attack).values.tolist() == [1.0]
+    process.close()
+    monkeypatch.setattr(supplied, "FunctionProcess", None)
+    with pytest.raises(LostModelError, match="mine-attack"):
+        attacker.score(None, process, attack)
