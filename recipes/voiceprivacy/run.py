@@ -22,9 +22,9 @@ def evaluate(experiment: voiceprivacy.Experiment) -> str:
     sets = voiceprivacy.check(experiment)  # all problems are reported first
     sets = voiceprivacy.anonymise(experiment, sets)  # data/
     plan = voiceprivacy.plan_attacks(experiment, sets)  # plan.csv
-    extracted, failures = voiceprivacy.extract(experiment, plan)  # work/
-    models = voiceprivacy.fit(experiment, plan, extracted, failures)  # attackers/
-    scores = voiceprivacy.score(experiment, sets, plan, extracted, models, failures)  # exp/
+    speech, failures = voiceprivacy.extract(experiment, plan)  # work/
+    models = voiceprivacy.fit(experiment, plan, speech, failures)  # attackers/
+    scores = voiceprivacy.score(experiment, sets, plan, speech, models, failures)  # exp/
     table = voiceprivacy.assess(experiment, scores)  # numbers/, evidence.json
     utility = voiceprivacy.utility(experiment, sets)
     return voiceprivacy.report(experiment, sets, scores, table, utility)  # results.json, report.html

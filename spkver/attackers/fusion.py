@@ -58,6 +58,7 @@ class Fusion:
         Highest level of knowledge allowed for its members, see `evaluation.trials.LEVELS`.
     """
 
+    source: ClassVar[None] = None
     utterances: ClassVar[int | None] = 0  # its members say
 
     name: str

@@ -51,7 +51,6 @@ from spkver.attackers import (
     Inversion,
     Spec,
     TrainingSet,
-    VectorAttacker,
     count_pieces,
     fold_attacks,
     needs_pieces,
@@ -372,7 +371,7 @@ class _Planner:
                 attack = self.inverted(inversion, attack, most=INVERTED_DRAWS if spec.is_network else None)
         if whole is not None:
             inputs += [attack.scenario, sorted(set(attack.training.versions[0].speakers.values()))]
-        elif isinstance(attacker, VectorAttacker) and not attacker.is_fitted:
+        elif attacker.learns_within:
             attack = replace(attack, training=self.cut(attack.training))
         origin = self.run.origin(
             f"scores of {spec.name} in {Path(file).parents[1]}",
@@ -381,8 +380,8 @@ class _Planner:
             libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
         )
         level = INVERTING if spec.inverts else attacker.level
-        content = getattr(attacker, "content", "")
-        return PlanRow(spec.name, attacker, attack, file, origin, self.is_due(file, origin), level, content, **where)
+        is_due = self.is_due(file, origin)
+        return PlanRow(spec.name, attacker, attack, file, origin, is_due, level, attacker.content, **where)
 
     def is_due(self, file: str, origin: Stamp) -> bool:
         return self.run.force or self.run.state(file, origin) != "done"

@@ -6,9 +6,9 @@
     OUTPUT/attackers/<training set>/NAME/              models
     OUTPUT/exp/asv_.../<enrol>-<trials>/NAME/scores    scores, in folders with the challenge's names
 
-`extract` reads all speech that the plan needs, `fit` trains every model, `score` scores every row and then fuses. Each
-does what is due alone: a run that was killed goes on with the next file. An attacker that fails is left out and named
-in the report; the others go on.
+`extract` reads all speech that the plan needs, `fit` trains every model and computes the vectors that depend on one,
+`score` scores every row and then fuses. Each does what is due alone: a run that was killed goes on with the next file.
+An attacker that fails is left out and named in the report; the others go on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,20 @@ from spkbase.plugins import TimeLimitError
 from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
 from spkbase.work import progress
-from spkver.attackers import ENDING, Extracted, Fusion, LostModelError, cut, fuse, learn_weights
+from spkver.attackers import (
+    ENDING,
+    Fusion,
+    LostModelError,
+    Speech,
+    Trained,
+    compute_vectors,
+    cut,
+    extract_speech,
+    fuse,
+    learn_models,
+    learn_weights,
+    score_trials,
+)
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.plan import Plan, PlanRow, highest, trial_name
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
@@ -130,12 +143,12 @@ class Failures:
             return None
 
 
-def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
+def extract(experiment: Experiment, plan: Plan) -> tuple[Speech, Failures]:
     """Read all speech that rows without scores need: inverted speech, pieces, vectors and features.
 
     Returns
     -------
-    extracted : Extracted
+    speech : Speech
     failures : Failures
         Rows whose speech could not be read.
     """
@@ -146,8 +159,10 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
         shutil.rmtree(run.path(WORK), ignore_errors=True)
     work = Run(make_folder(run.path(WORK)), run.jobs, quiet=True)
     file = run.path(LACKING)
-    lacking = {name: set(of) for name, of in load_json(file).items()} if file.is_file() else {}
-    extracted = Extracted(run, work, experiment.config.seed, lacking=lacking)
+    lacking = {}
+    if file.is_file():
+        lacking = {name: set(utterances) for name, utterances in load_json(file).items()}
+    speech = Speech(run, work, experiment.config.seed, lacking)
     with run.timed("extraction"):
         done: set[Path] = set()
 
@@ -156,32 +171,41 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
             with work.timed(f"speech for {row.name}"):
                 for directory in dict.fromkeys((*row.attack.directories, training.original, *training.anonymised)):
                     _derive(directory.recordings, plan=plan, run=run, done=done)
-                row.attacker.extract(extracted, row.attack)
+                extract_speech(speech, row.attacker, row.attack)
 
         for row in progress(plan.due, description="extraction", sizes=_new_recordings(plan.due)):
             failures.attempt(row.name, [row.file], partial(read, row))
-        write_json(file, {name: sorted(of) for name, of in lacking.items()})
+        write_json(file, {name: sorted(utterances) for name, utterances in lacking.items()})
     experiment.end("extraction", f"{len(plan.due)} lists of trials, {run.path(WORK)}")
-    return extracted, failures
+    return speech, failures
 
 
-def fit(experiment: Experiment, plan: Plan, extracted: Extracted, failures: Failures) -> dict[tuple[str, str], Any]:
-    """Train every model that rows without scores need.
+def fit(experiment: Experiment, plan: Plan, speech: Speech, failures: Failures) -> dict[tuple[str, str], Trained]:
+    """Train every model that rows without scores need, and compute the vectors that depend on models.
 
     Returns
     -------
-    dict of (str, str) to object
-        Models by attacker and training set.
+    dict of (str, str) to Trained
+        By attacker and training set.
     """
     experiment.begin("training")
-    models: dict[tuple[str, str], Any] = {}
+    models: dict[tuple[str, str], Trained] = {}
     with experiment.run.timed("training"):
-        first = {row.model: row for row in reversed(plan.due) if row.file not in failures.of_rows}
-        for model, row in progress([*first.items()][::-1], description="training", total=len(first)):
+        first: dict[tuple[str, str], PlanRow] = {}
+        for row in _able(plan, failures):
+            first.setdefault(row.model, row)
+        for model, row in progress(first.items(), description="training", total=len(first)):
             same = [other.file for other in plan.due if other.model == model]
-            learn = partial(row.attacker.fit, extracted, row.attack.training)
-            with extracted.work.timed(f"model of {row.name}"):
-                models[model] = failures.attempt(row.name, same, learn)
+            learn = partial(learn_models, speech, row.attacker, row.attack.training)
+            with speech.work.timed(f"model of {row.name}"):
+                trained = failures.attempt(row.name, same, learn)
+            if trained is not None:
+                models[model] = trained
+        able = _able(plan, failures)
+        for row in progress(able, description="vectors", total=len(able)):
+            compute = partial(compute_vectors, row.attacker, models[row.model], row.attack)
+            with speech.work.timed(f"vectors for {row.name}"):
+                failures.attempt(row.name, [row.file], compute)
     experiment.end("training", f"{len(models)} models, {experiment.run.path('attackers')}")
     return models
 
@@ -190,8 +214,8 @@ def score(
     experiment: Experiment,
     sets: Sets,
     plan: Plan,
-    extracted: Extracted,
-    models: dict[tuple[str, str], Any],
+    speech: Speech,
+    models: dict[tuple[str, str], Trained],
     failures: Failures,
 ) -> list[Scored]:
     """Compute all scores that are not up to date: those of folds, attackers and fusions, then pooled over the sexes.
@@ -219,13 +243,12 @@ def score(
         """Score a row by its attacker, which learns again if an earlier row has ended the process of its model."""
         if row.model not in models:
             logger.warning("%s learns again: its process ended while it scored", row.name, extra={"file_only": True})
-            models[row.model] = row.attacker.fit(extracted, row.attack.training)
+            models[row.model] = learn_models(speech, row.attacker, row.attack.training)
         try:
-            scores: Scores = row.attacker.score(extracted, models[row.model], row.attack)
+            return score_trials(row.attacker, models[row.model], row.attack)
         except LostModelError:
             del models[row.model]
             raise
-        return scores
 
     def scored(row: PlanRow) -> None:
         """Score a row unless its scores are up to date."""
@@ -306,14 +329,19 @@ def reason_of(error: Exception) -> str:
     return " ".join(text.split())
 
 
+def _able(plan: Plan, failures: Failures) -> list[PlanRow]:
+    """Return the rows of single attackers without scores that have not failed."""
+    return [row for row in plan.due if row.file not in failures.of_rows]
+
+
 def _new_recordings(rows: Sequence[PlanRow]) -> list[int]:
     """Return how many recordings each row is the first to need; rows with one source of vectors share them."""
     seen, counts = set[Any](), []
     for row in rows:
-        source = getattr(row.attacker, "source", None)
-        features = getattr(source, "features", None)
-        what = fingerprint(features.extraction() if features else source.record if source else row.name)
-        needed = {(what, one.path): len(one.recordings) for one in row.attack.directories}
+        source, kind = row.attacker.source, row.name
+        if source is not None:
+            kind = source.key if source.features is None else fingerprint(source.features.extraction())
+        needed = {(kind, directory.path): len(directory.recordings) for directory in row.attack.directories}
         counts.append(sum(needed[key] for key in needed.keys() - seen))
         seen |= needed.keys()
     return counts
