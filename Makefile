@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # Extras that install as wheels. [world] needs a compiler and [torch] gigabytes: their tests skip without them.
-EXTRAS := sphere,demo,wer,asr,networks,dask,dev
+EXTRAS := sphere,demo,wer,asr,whisper,networks,dask,dev
 # Tests run in so many processes; those of one file stay together, since they share what they only read.
 WORKERS ?= 2
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder

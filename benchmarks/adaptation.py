@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings
 from evaluation.metrics import eer
 from spkbase.runs import Run
-from spkver.attackers import ExtractorSource, Speech, select
+from spkver.attackers import ExtractorSource, SpeechFiles, select
 from spkver.attackers.protocol import Vectors
 from spkver.backend import Sessions, adapted_cosine_scores, cosine_of_sessions, enrolled_plda_scores
 from spkver.datadir import DataDir, read_datadir
@@ -69,7 +69,7 @@ def main(study: str, data: str, run: str, splits: str = "20") -> None:
             ExtractorSource(open_extractor("campplus")),
             Path(run, "data"),
         )
-        speech = Speech(work, work)
+        speech = SpeechFiles(work, work)
 
         def vectors(directory: DataDir) -> Embeddings:
             speech.read(source, directory)

@@ -34,7 +34,10 @@ from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.versions import used_part
 
 FULL = 363.6
-STEPS = ("checks", "anonymisation", "plan", "extraction", "training", "scores", "evaluation", "report")
+STEPS = (
+    *("checks", "anonymisation", "facts", "plan", "extraction"),
+    *("training", "scores", "evaluation", "report"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

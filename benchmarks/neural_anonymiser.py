@@ -22,7 +22,15 @@ import numpy as np
 
 from evaluation.embeddings import Alignment, Embeddings, MapKind, fit_alignment, read_embeddings
 from evaluation.formats import read_key
-from evaluation.linkage import LINKED, link_aligned, linkability_curve, linked_shares, linked_vectors, ranks_from_scores
+from evaluation.linkage import (
+    LINKED,
+    AlignmentSettings,
+    link_aligned,
+    linkability_curve,
+    linked_shares,
+    linked_vectors,
+    ranks_from_scores,
+)
 from evaluation.metrics import SortedScores, eer
 from evaluation.trials import ALL_ENROLLED, INVERTING, ONE_MODEL, WHOLE_LIST, Key, Scores, read_speakers
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
@@ -168,13 +176,14 @@ def alignment_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, A
         for kind in ALIGNMENTS:
             for means in MEANS:
                 row: dict[str, Any] = {"extractor": extractor.split("_")[0], "map": kind, "means": means}
-                how = {"ridge": 0.1, "prior": 0.0, "one_extractor": True, "seed": resampling.seed, "restarts": 5}
-                how |= {"own_means": means == MEANS[1], "uncentred": means == MEANS[2]}
+                settings = AlignmentSettings(
+                    seed=resampling.seed, own_means=means == MEANS[1], uncentred=means == MEANS[2]
+                )
                 for sex, word in SEXES.items():
                     sides = tuple(
                         linked_vectors(vectors.read(extractor, f"trials_{sex}{end}")) for end in ("", "_anon")
                     )
-                    linked = linked_shares(link_aligned(sides, learnt, kind, how)[1], [1], resampling)  # type: ignore
+                    linked = linked_shares(link_aligned(sides, learnt, kind, settings)[1], [1], resampling)  # type: ignore
                     for name in LINKED[:2]:
                         found = next(one for one in linked if one["linked"] == name)
                         row[f"{name}, {word}"] = cell(found["share"], found["low"], found["high"])

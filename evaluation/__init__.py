@@ -17,7 +17,14 @@ True
 from evaluation.calibration import apply_affine, s_norm, train_affine
 from evaluation.embeddings import Embeddings, cosine_scores, read_embeddings
 from evaluation.formats import FORMATS, Format, read_key, read_scores, read_trials, write_key, write_scores
-from evaluation.linkage import extrapolate, linkability, singling_out
+from evaluation.linkage import (
+    extrapolate,
+    linkability,
+    rank_embeddings,
+    rank_trial_scores,
+    singling_out,
+    zebra_profiles,
+)
 from evaluation.metrics import (
     METRICS,
     Evaluation,
@@ -52,6 +59,7 @@ from evaluation.uncertainty import (
     confidence_intervals,
     evaluate,
     evaluate_groups,
+    evaluate_systems,
     paired_differences,
 )
 from evaluation.utility import error_rate

@@ -37,6 +37,15 @@ _ENGINE = "spkbase.engine"  # key of the option in a context of click
 _ARGUMENT = re.compile(r"\b([a-z][a-z_]*)=(?:(True)\b|[A-Z]\w*\(([^()]*)\)|'([^']*)'|([A-Z]+|-?\d+)\b)")
 _UNKNOWN = re.compile(r"(?:; |, or |\()[^;()]*\b(?:missing|duplicates|in_order)=\S[^;()]*")
 
+log_option = click.option(
+    *("-v", "--verbose"),
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, _, verbose: ctx.with_resource(echo_log(logging.DEBUG if verbose else logging.INFO)),
+    help="Show the details too, which are in run.log.",
+)
+"""Shows log lines while a command runs."""
+
 
 def in_options(text: str, command: click.Command) -> str:
     """Rewrite the arguments of Python functions in a message as options; remedies that the command lacks are left out.
@@ -243,16 +252,6 @@ def together(*options: Decorator) -> Decorator:
         return command
 
     return decorate
-
-
-log_option = click.option(
-    *("-v", "--verbose"),
-    is_flag=True,
-    expose_value=False,
-    callback=lambda ctx, _, verbose: ctx.with_resource(echo_log(logging.DEBUG if verbose else logging.INFO)),
-    help="Show the details too, which are in run.log.",
-)
-"""Shows log lines while a command runs."""
 
 
 def worker_options(command: Function) -> Function:

@@ -155,25 +155,6 @@ def open_file(
         raise DataError(f"cannot be read as HDF5: {why}", file=path, remedy=remedy) from error
 
 
-def _state(path: str | Path) -> tuple[str, int, int, int]:
-    """Tell a file from others and from what it was before, so that its links are walked once, not at each opening."""
-    status = Path(path).stat()
-    return str(path), status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _check_links(file: h5py.File) -> None:
-    """Raise a DataError if a link is to another file; HDF5 would follow it."""
-    import h5py
-
-    def outside(name: bytes, link: Any) -> bytes | None:
-        return None if link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT) else name
-
-    name = file.id.links.visit(outside, info=True)
-    if name is not None:
-        text = f"{name.decode(errors='replace')!r} is a link to another file, which is not followed"
-        raise DataError(text, remedy=_WITHIN)
-
-
 def check_own(dataset: h5py.Dataset) -> None:
     """Raise a DataError, without a file, if the values of a dataset may lie in other files."""
     if dataset.external or dataset.is_virtual:
@@ -260,6 +241,25 @@ def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
     if offset is None or dataset.chunks is not None or offset + dataset.nbytes > Path(path).stat().st_size:
         return None
     return StoredArray(Path(path), offset, dataset.shape, dataset.dtype)
+
+
+def _state(path: str | Path) -> tuple[str, int, int, int]:
+    """Tell a file from others and from what it was before, so that its links are walked once, not at each opening."""
+    status = Path(path).stat()
+    return str(path), status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _check_links(file: h5py.File) -> None:
+    """Raise a DataError if a link is to another file; HDF5 would follow it."""
+    import h5py
+
+    def outside(name: bytes, link: Any) -> bytes | None:
+        return None if link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT) else name
+
+    name = file.id.links.visit(outside, info=True)
+    if name is not None:
+        text = f"{name.decode(errors='replace')!r} is a link to another file, which is not followed"
+        raise DataError(text, remedy=_WITHIN)
 
 
 class _LateErrors(io.FileIO):

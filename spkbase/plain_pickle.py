@@ -82,20 +82,6 @@ def read_npy(path: str | Path, *, map_above: int = MAP_ABOVE, allow_pickle: bool
         return _read_array(stream, allow_pickle)
 
 
-def _read_array(stream: Any, allow_pickle: bool | None) -> Any:
-    try:
-        return _checked(npy.read_array(stream, allow_pickle=False))
-    except ValueError as error:
-        if "allow_pickle" not in str(error):
-            raise
-        if allow_pickle:
-            return load_plain(stream.read())  # the header was read
-        remedy = "write ids and speakers as text: numpy.array(ids, str)"
-        if allow_pickle is not None:
-            remedy = f"allow_pickle=True reads plain ones without running them; or {remedy}"
-        raise DataError("holds Python objects, which can carry programs", remedy=remedy) from None
-
-
 def read_pickle(path: str | Path) -> Any:
     """Read a pickle of containers, strings, numbers, arrays and tensors; tensors become arrays.
 
@@ -138,6 +124,21 @@ def read_torch(path: str | Path) -> Any:
             return _plain(_load_older(handle.read()), {})
         with zipfile.ZipFile(handle) as archive:
             return _plain(_load_zip(path, archive), {})
+
+
+def _read_array(stream: Any, allow_pickle: bool | None) -> Any:
+    version = npy.read_magic(stream)
+    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    _, _, dtype = read_header(stream)
+    if not dtype.hasobject:
+        stream.seek(0)
+        return _checked(npy.read_array(stream, allow_pickle=False))
+    if allow_pickle:
+        return load_plain(stream.read())  # the header was read
+    remedy = "write ids and speakers as text: numpy.array(ids, str)"
+    if allow_pickle is not None:
+        remedy = f"allow_pickle=True reads plain ones without running them; or {remedy}"
+    raise DataError("holds Python objects, which can carry programs", remedy=remedy)
 
 
 @contextmanager

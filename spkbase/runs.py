@@ -310,9 +310,19 @@ class Run:
         """Return the fingerprint of a step that leaves no artefact, for stages that depend on it."""
         return Stamp(name, fingerprint(inputs, sources if sources is None else [list(sources), _stats(sources)]))
 
-    def state(self, artefact: str, origin: Stamp) -> State:
+    def state(self, artefact: str, origin: Origin) -> State:
         """Return whether an artefact exists and was made from these inputs."""
-        entry = read_records(self.output)[0].get(artefact, {})
+        return self._state(artefact, origin, read_records(self.output)[0])
+
+    def due(self, origins: Mapping[str, Origin]) -> set[str]:
+        """Return the artefacts that a stage would make now, of several with all that they depend on."""
+        if self.force:
+            return set(origins)
+        records = read_records(self.output)[0]
+        return {artefact for artefact, origin in origins.items() if self._state(artefact, origin, records) != "done"}
+
+    def _state(self, artefact: str, origin: Origin, records: Mapping[str, Json]) -> State:
+        entry = records.get(artefact, {})
         if entry.get("fingerprint") != origin.fingerprint:
             return "stale" if entry.get("fingerprint") and self.path(artefact).is_file() else "missing"
         return state_of_files(self.output, entry)
@@ -359,12 +369,6 @@ class Run:
         if self.only == "":
             raise Ended("the plan")
         _write_records(self.output, read_records(self.output)[0], self.plan)
-
-
-def _stats(files: Mapping[str, Path]) -> list[list[Any]]:
-    """Return path, size and modification time of each file."""
-    parent = cache(os.path.realpath)
-    return [[f"{parent(path.parent)}{os.sep}{path.name}", *size_and_time(path)] for path in files.values()]
 
 
 @contextmanager
@@ -428,6 +432,33 @@ def read_records(folder: Path) -> tuple[dict[str, Json], dict[str, Planned]]:
         return {}, {}
 
 
+def read_record(path: Path) -> Json:
+    """Read a record; a missing or damaged record is empty, so that everything is made again."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
+    """Compare files with their record: by size and modification time, and where these differ by digest."""
+    for name, made in entry["files"].items():
+        size, changed = size_and_time(folder / name)
+        if size is None:
+            return "missing"
+        is_in_doubt = verify or changed != made["time"]
+        if size != made["size"] or (is_in_doubt and file_digest(folder / name) != made["sha256"]):
+            return "damaged"
+    return "done"
+
+
+def _stats(files: Mapping[str, Path]) -> list[list[Any]]:
+    """Return path, size and modification time of each file."""
+    parent = cache(os.path.realpath)
+    return [[f"{parent(path.parent)}{os.sep}{path.name}", *size_and_time(path)] for path in files.values()]
+
+
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
     """Append the log lines of this project, and warnings of the libraries that it uses, to a file."""
@@ -449,24 +480,3 @@ def _logging_to(path: Path) -> Iterator[None]:
 
 def _write_records(folder: Path, entries: Mapping[str, Json], plan: Mapping[str, Planned]) -> None:
     write_text(folder / STAGES, json.dumps({"artefacts": entries, "plan": plan}, indent=1) + "\n")
-
-
-def read_record(path: Path) -> Json:
-    """Read a record; a missing or damaged record is empty, so that everything is made again."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-def state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
-    """Compare files with their record: by size and modification time, and where these differ by digest."""
-    for name, made in entry["files"].items():
-        size, changed = size_and_time(folder / name)
-        if size is None:
-            return "missing"
-        is_in_doubt = verify or changed != made["time"]
-        if size != made["size"] or (is_in_doubt and file_digest(folder / name) != made["sha256"]):
-            return "damaged"
-    return "done"

@@ -127,7 +127,7 @@ COMMANDS = {
     ),
     "weights": (
         "spkver.commands.vectors:weights",
-        "Fetch the weights of the networks CAM++ and GE2E.",
+        "Fetch the weights of the networks CAM++, GE2E and Whisper.",
     ),
     "features": ("", "Exchange features with SIDEKIT."),
     "features export": (

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from evaluation import formats
-from evaluation.trials.lists import Key, Scores
+from evaluation.trials import Key, Scores
 from evaluation.uncertainty import evaluate
 
 SCENARIOS = ("original", "ignorant", "lazy-informed", "semi-informed")

@@ -128,7 +128,8 @@ NEEDS = {
     "demo": ("espeakng_loader", "from spkver.corpora import loader; loader()"),
     "world": ("pyworld", "from spkver.anonymization.anonymizers import import_world; import_world()"),
     "wer": ("jiwer", "import evaluation.utility as u; u.count_errors({'a': 'b'}, {'a': 'b'})"),
-    "asr": ("pocketsphinx", "from spkver.recognition.words import check_recogniser; check_recogniser()"),
+    "asr": ("pocketsphinx", "from spkver.recognition import open_recogniser; open_recogniser('pocketsphinx')"),
+    "whisper": ("faster_whisper", "from spkver.recognition import open_recogniser; open_recogniser('whisper')"),
     "networks": ("onnxruntime", "from spkver.extractors.networks import read_network; read_network('a.onnx')"),
     "dask": ("distributed", "from spkbase.work import use_engine; use_engine('tcp://h:1').__enter__()"),
 }

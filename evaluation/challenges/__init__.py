@@ -4,11 +4,13 @@ written, systems ranked by utility within each minimum EER."""
 from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, PROTOCOL, SER, Section, read_rank_file, write_rank_file
 from evaluation.challenges.ranking import (
     RULES,
+    Assignment,
     ComparedSystem,
     OrderingRule,
     SystemOrder,
     order_systems,
     orders_to_dict,
 )
+from evaluation.challenges.system_ranking import MIXED, SystemRanking, rank_systems
 from evaluation.challenges.systems import figure_rows, plot_systems, read_figures, read_system, split_of, system_rows
 from evaluation.challenges.team_scores import assess, find_score_lists, weighted_average, write_challenge

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from evaluation.reports import percent
 from evaluation.uncertainty import Interval
@@ -102,6 +102,8 @@ class OrderingRule:
         rising = list(self.targets) == sorted(set(self.targets))
         if not self.targets or not rising or self.targets[0] < 0 or self.targets[-1] > 1:
             raise DataError(f"expected minimum EERs between 0 and 1 that rise, got {self.targets}")
+        if self.assignment not in get_args(Assignment):
+            raise DataError(f"expected the assignment 'reached' or 'highest', got {self.assignment!r}")
         unknown = [name for name in (*self.utilities, *self.least) if name not in LOWER_IS_BETTER]
         if unknown or not self.utilities:
             raise DataError(f"expected utilities among {', '.join(LOWER_IS_BETTER)}, got {unknown or 'none'}")

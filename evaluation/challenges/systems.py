@@ -222,6 +222,8 @@ def read_system(
     DataError
         If the file is of no such kind, or holds no EER of a semi-informed attacker in the split.
     """
+    if average not in ("mean", "least"):
+        raise DataError(f"expected the average 'mean' or 'least', got {average!r}")
     path = _file(path)
     if _is_of_2022(path):
         return _from_2022(path, name or _name(path), split)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -18,9 +15,7 @@ from spkbase.files import format_table, write_text
 from spkbase.showing import latex_table
 
 if TYPE_CHECKING:
-    from evaluation.challenges import ComparedSystem, OrderingRule, SystemOrder
-
-_MIXED = "the EERs are of different attackers or definitions ('EER of'), so ranks compare these too"
+    from evaluation.challenges import Assignment, SystemRanking
 
 
 @click.command(cls=Command)
@@ -70,13 +65,14 @@ def page(results: tuple[Path, ...], output: Path | None, title: str, pseudonyms:
     """
     from evaluation.reports import read_results, write_comparison, write_page
 
-    contents = [read_results(path) for path in results]
-    output = output or (results[0].parent / "report.html" if len(results) == 1 else Path("comparison.html"))
-    if len(results) == 1:
+    sources = [(read_results(path), path.parent) for path in results]
+    if len(sources) == 1:
+        content, folder = sources[0]
+        output = output or folder / "report.html"
         with errors_of(results[0]):
-            write_page(contents[0], output, folder=results[0].parent, title=title, pseudonyms=pseudonyms)
+            write_page(content, output, folder=folder, title=title, pseudonyms=pseudonyms)
     else:
-        sources = [(content, path.parent) for content, path in zip(contents, results, strict=True)]
+        output = output or Path("comparison.html")
         write_comparison(sources, output, title=title)
     click.echo(f"wrote {output}")
 
@@ -102,10 +98,10 @@ def rank(
     rule_name: str,
     targets: tuple[float, ...],
     utilities: tuple[str, ...],
-    assignment: str,
+    assignment: Assignment,
     split: str,
     datasets: tuple[str, ...],
-    average: str,
+    average: Literal["mean", "least"],
     figures: bool,
     plot: Path | None,
     latex: Path | None,
@@ -125,60 +121,59 @@ def rank(
     """
     from evaluation import challenges
 
-    changes: dict[str, Any] = {"assignment": assignment}
-    changes |= {"targets": tuple(percent / 100 for percent in targets)} if targets else {}
-    changes |= {"utilities": utilities} if utilities else {}
-    rule = replace(challenges.RULES[rule_name], **changes)
-    reading: dict[str, Any] = {"split": split, "average": average, "datasets": datasets}
-    names = labels or ("",) * len(files)
-    if len(names) != len(files):
-        raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")
-    systems = [challenges.read_system(path, name, **reading) for path, name in zip(files, names, strict=True)]
-    count = Counter(system.name for system in systems)
-    for place, (system, path) in enumerate(zip(systems, files, strict=True)):
-        if count[system.name] > 1:
-            systems[place] = replace(system, name=f"{system.name} ({path.resolve().parent.name})")
-    orders = challenges.order_systems(systems, rule)
-    if len({system.sets for system in systems if system.sets}) > 1:
-        click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
-    if len({system.attacker for system in systems}) > 1:
-        click.echo(f"Warning: {_MIXED}", err=True)
-    for system in systems:
-        if system.broken:
-            click.echo(f"Warning: {system.name}: its {system.broken}; it reaches no target", err=True)
-    rows = challenges.system_rows(systems)
-    details = {system.name: challenges.read_figures(path) for system, path in zip(systems, files, strict=True)}
+    ranking = challenges.rank_systems(
+        files,
+        names=labels,
+        rule=rule_name,
+        targets=[percent / 100 for percent in targets],
+        utilities=utilities,
+        assignment=assignment,
+        split=split,
+        average=average,
+        datasets=datasets,
+    )
+    for text in ranking.warnings:
+        click.echo(f"Warning: {text}", err=True)
+    rows = challenges.system_rows(ranking.systems)
     if markdown is not None:
         write_text(markdown, format_table(rows, markdown=True) + "\n")
     if latex is not None:
         write_text(latex, latex_table(rows, caption="Privacy and utility of the systems.", label="tab:systems"))
     if plot is not None:
-        for path in challenges.plot_systems(systems, plot, utilities=rule.utilities, targets=rule.targets):
+        rule = ranking.rule
+        drawn = challenges.plot_systems(ranking.systems, plot, utilities=rule.utilities, targets=rule.targets)
+        for path in drawn:
             click.echo(f"drawn: {path}", err=True)
-    if json_path is not None:
-        report = challenges.orders_to_dict(orders, systems, rule)
-        report["figures"] = {name: [figure.to_dict() for figure in of] for name, of in details.items()}
-        if show_json(report, json_path):
-            return
+    if show_json(ranking.to_dict(), json_path):
+        return
     click.echo(format_table(rows))
     if figures:
-        click.echo("\n" + format_table(challenges.figure_rows(details)))
-    click.echo("\n" + _orders(systems, orders, rule))
+        click.echo("\n" + format_table(challenges.figure_rows(ranking.figures)))
+    click.echo("\n" + _format_orders(ranking))
 
 
-def _orders(systems: Sequence[ComparedSystem], orders: Sequence[SystemOrder], rule: OrderingRule) -> str:
+def _format_orders(ranking: SystemRanking) -> str:
+    """Return the rule, the notes of the systems, and who has which place at each target."""
+    from evaluation.challenges import MIXED
+
+    rule = ranking.rule
     lines = [f"rule: {rule.name}, assignment: {rule.assignment}"]
-    lines += [_MIXED] if len({system.attacker for system in systems}) > 1 else []
-    lines += [f"{system.name}: {note}" for system in systems for note in system.notes]
-    measured = [order for order in orders if any(order.utility in system.utilities for system in systems)]
-    if not measured:
+    if ranking.is_mixed:
+        lines.append(MIXED)
+    for system in ranking.systems:
+        lines += [f"{system.name}: {note}" for note in system.notes]
+    if not ranking.measured_orders:
         lines += ["", f"no ranks: no system has a measured utility ({', '.join(rule.utilities).upper()})"]
-    for order in measured:
+    for order in ranking.measured_orders:
         lines += ["", f"EER of {100 * order.target:g} % or more, by {order.utility.upper()}"]
         for entry in order.entries:
-            places = f" (places {entry.best} to {entry.worst})" if entry.best and entry.best != entry.worst else ""
+            places = ""
+            if entry.best and entry.best != entry.worst:
+                places = f" (places {entry.best} to {entry.worst})"
             lines.append(f"  {entry.place}. {entry.system}{places}: {entry.reason}")
-        for name, why in order.excluded.items():
-            doubt = f"; in doubt: {order.doubts[name]}" if name in order.doubts else ""
-            lines.append(f"  -  {name}: {why}{doubt}")
+        for name, reason in order.excluded.items():
+            doubt = ""
+            if name in order.doubts:
+                doubt = f"; in doubt: {order.doubts[name]}"
+            lines.append(f"  -  {name}: {reason}{doubt}")
     return "\n".join(lines)

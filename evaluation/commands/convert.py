@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from evaluation.trials import (
     read_speakers,
     scores_of_trials,
 )
-from spkbase.console import FILE, Command, choice_option, number_option, path_option, together
+from spkbase.console import FILE, Command, choice_option, number_option, path_option
 from spkbase.errors import DataError, errors_of
 
 logger = logging.getLogger(__name__)
@@ -141,7 +142,44 @@ def normalise(
     click.echo(f"{len(result)} scores -> {output}")
 
 
-_training_options = together(
+@dataclass(frozen=True)
+class Training:
+    """What calibration and fusion have in common, as the options say.
+
+    Attributes
+    ----------
+    train_key : Path or None
+        Key of the scores to train on.
+    calibration : Path or None
+        A saved map to apply instead.
+    seed : int
+        Of the folds.
+    maps : dict
+        Speakers of models and segments; see `shared.speaker_maps`.
+    prior, ridge : float
+        Target prior to train for, and penalty on the weights.
+    save : Path or None
+        Where the map is written.
+    reader : shared.Reader
+        How scores and keys are read.
+    output : Path
+        Where the log-likelihood ratios are written.
+    """
+
+    train_key: Path | None
+    calibration: Path | None
+    seed: int
+    maps: dict[str, Any]
+    prior: float
+    ridge: float
+    save: Path | None
+    reader: shared.Reader
+    output: Path
+
+
+_training_options = shared.gathered(
+    "training",
+    Training,
     path_option("--train-key", help="Key of the scores to train on."),
     path_option("--calibration", help="Apply this saved calibration instead of training one."),
     number_option("--seed", help="Seed of the random numbers."),
@@ -165,16 +203,7 @@ _training_options = together(
 @path_option("-k", "--key", help="Key of the scores: calibrate them by trials of other speakers (folds).")
 @number_option("--folds", default=5, least=3, help="Folds of speakers.")
 @_training_options
-def calibrate(
-    scores: Path,
-    train_scores: Path | None,
-    train_key: Path | None,
-    calibration: Path | None,
-    key: Path | None,
-    folds: int,
-    save: Path | None,
-    **options: Any,
-) -> None:
+def calibrate(scores: Path, train_scores: Path | None, key: Path | None, folds: int, training: Training) -> None:
     """Turn scores into natural log-likelihood ratios by an affine map (logistic regression).
 
     Three ways: train on other scores (--train-scores, --train-key), apply a saved calibration (--calibration), or
@@ -183,13 +212,20 @@ def calibrate(
     Example:
       spkver-eval calibrate -s scores.txt --train-scores dev.txt --train-key dev_key.txt -o calibrated.txt
     """
-    ways = [train_scores is not None and train_key is not None, calibration is not None, key is not None]
-    if sum(ways) != 1 or (train_scores is None) != (train_key is None):
+    ways = [
+        train_scores is not None and training.train_key is not None,
+        training.calibration is not None,
+        key is not None,
+    ]
+    if sum(ways) != 1 or (train_scores is None) != (training.train_key is None):
         raise click.UsageError("give --train-scores and --train-key, or --calibration, or -k for cross-validation")
-    if key is not None and save is not None:
+    if key is None:
+        train_paths = () if train_scores is None else (train_scores,)
+        _train_or_apply((scores,), train_paths, training)
+        return
+    if training.save is not None:
         raise click.UsageError("cross-validation trains several calibrations: there is none to --save")
-    train = () if train_scores is None else (train_scores,)
-    _to_ratios((scores,), train, key or train_key, calibration, None if key is None else folds, save, **options)
+    _cross_validate((scores,), key, folds, training)
 
 
 @click.command(cls=Command)
@@ -199,15 +235,7 @@ def calibrate(
     "--cross-validate", "folds", default=None, least=3, help="Fuse the --train-key by folds of its speakers."
 )
 @_training_options
-def fuse(
-    scores: tuple[Path, ...],
-    train_scores: tuple[Path, ...],
-    train_key: Path | None,
-    calibration: Path | None,
-    folds: int | None,
-    save: Path | None,
-    **options: Any,
-) -> None:
+def fuse(scores: tuple[Path, ...], train_scores: tuple[Path, ...], folds: int | None, training: Training) -> None:
     """Fuse the scores of several systems into log-likelihood ratios by logistic regression.
 
     Without --train-scores, the fusion is trained on the systems' scores of --train-key; with --cross-validate, each of
@@ -217,65 +245,111 @@ def fuse(
     Example:
       spkver-eval fuse -s a.txt -s b.txt --train-scores da.txt --train-scores db.txt --train-key key.txt -o ab.txt
     """
-    if (train_key is None) == (calibration is None):
+    if (training.train_key is None) == (training.calibration is None):
         raise click.UsageError("give --train-key, or --calibration")
     if train_scores and len(train_scores) != len(scores):
         raise click.UsageError(f"expected --train-scores for each of {len(scores)} systems, got {len(train_scores)}")
-    if folds is not None and (train_key is None or train_scores or save is not None):
+    if folds is None:
+        _train_or_apply(scores, train_scores, training)
+        return
+    if training.train_key is None or train_scores or training.save is not None:
         text = "--cross-validate uses the systems' scores of --train-key, and trains several fusions"
         raise click.UsageError(f"{text}: leave out --calibration, --train-scores and --save")
-    _to_ratios(scores, train_scores, train_key, calibration, folds, save, **options)
+    _cross_validate(scores, training.train_key, folds, training)
 
 
-def _to_ratios(
-    paths: tuple[Path, ...],
-    train_paths: tuple[Path, ...],
-    key_path: Path | None,
-    calibration: Path | None,
-    folds: int | None,
-    save: Path | None,
-    *,
-    output: Path,
-    reader: shared.Reader,
-    maps: dict[str, Any],
-    seed: int,
-    **how: Any,
-) -> None:
-    """Calibrate one system or fuse several: by folds of speakers, by what is learnt of a key, or by a saved map."""
+def _cross_validate(paths: tuple[Path, ...], key_path: Path, folds: int, training: Training) -> None:
+    """Calibrate one system or fuse several, each trial by the trials of other speakers."""
+    shared.warn_of_repeats(paths)
+    systems = _read_systems(paths, training.reader)
+    key = formats.read_key(key_path, training.reader.key)
+    systems = [training.reader.matched(system, key) for system in systems]
+    rows, trials = _training_rows(systems, key, paths, training.reader)
+    with errors_of(None if len(paths) > 1 else paths[0]):
+        llr = maps_of_scores.cross_validate_affine(
+            rows,
+            trials.is_target,
+            _speakers_of_folds(trials, training.maps),
+            folds=folds,
+            seed=training.seed,
+            names=_names(paths),
+            prior=training.prior,
+            ridge=training.ridge,
+        )
+        _write(training.output, trials, llr, training.reader)
+
+
+def _train_or_apply(paths: tuple[Path, ...], train_paths: tuple[Path, ...], training: Training) -> None:
+    """Calibrate one system or fuse several, by a map that is learnt of a key, or by a saved one."""
     shared.warn_of_repeats(paths)
     shared.warn_of_repeats(train_paths)
-    systems = [formats.read_scores(path, reader.scores) for path in paths]
-    systems = [reader.matched(one, systems[0]) for one in systems]
-    order = list(range(len(systems)))
-    names = tuple(map(str, paths)) if len(paths) > 1 else ()
-    if key_path is not None:
-        learnt_from = train_paths or paths
-        key = formats.read_key(key_path, reader.key)
-        training = [formats.read_scores(path, reader.scores) for path in train_paths] or systems
-        training = [reader.matched(one, key) for one in training]
-        own = folds is None and not train_paths  # the key is of some of the trials, as it is meant to be
-        rows, trained = _stacked(training, key.subset(np.arange(len(key))) if own else key, learnt_from, reader.missing)
-        if reader.missing == "reject":  # a rejection says nothing of the scale
-            finite = np.isfinite(rows).all(axis=1)
-            rows, trained = rows[finite], trained.subset(finite)
-        with errors_of(None if names else learnt_from[0]):
-            if folds is not None:
-                speakers = _speakers_of_folds(trained, maps)
-                how |= {"folds": folds, "seed": seed, "names": names}
-                llr = maps_of_scores.cross_validate_affine(rows, trained.is_target, speakers, **how)
-                _write(output, trained, llr, reader)
-                return
-            if not names:
-                reader.split((training[0], trained), learnt_from[0], key_path)  # with its warnings
-            affine = maps_of_scores.train_affine(rows[trained.is_target], rows[~trained.is_target], names=names, **how)
-        _warn_of_training([reader.matched(system, key) for system in systems], training, trained, paths, train_paths)
-    elif calibration is not None:
-        affine = maps_of_scores.load_affine(calibration)
-        order = _order_of(affine.names, paths, calibration)
-    if save is not None:
-        maps_of_scores.save_affine(save, affine)
+    reader = training.reader
+    systems = _read_systems(paths, reader)
+    if training.train_key is not None:
+        affine = _trained(systems, paths, train_paths, training.train_key, training)
+        order = list(range(len(systems)))
+    elif training.calibration is not None:
+        affine = maps_of_scores.load_affine(training.calibration)
+        order = _order_of(affine.names, paths, training.calibration)
+    if training.save is not None:
+        maps_of_scores.save_affine(training.save, affine)
     rows, trials = _stacked(systems, systems[0], paths, reader.missing)
-    _write(output, trials, maps_of_scores.apply_affine(affine, rows[:, order]), reader)
+    _write(training.output, trials, maps_of_scores.apply_affine(affine, rows[:, order]), reader)
+
+
+def _trained(
+    systems: list[Scores],
+    paths: tuple[Path, ...],
+    train_paths: tuple[Path, ...],
+    key_path: Path,
+    training: Training,
+) -> maps_of_scores.Affine:
+    """Train the map on the scores of a key, and warn where they are no others than those it is for."""
+    reader = training.reader
+    learnt_from = train_paths or paths
+    key = formats.read_key(key_path, reader.key)
+    scores = systems
+    if train_paths:
+        scores = [formats.read_scores(path, reader.scores) for path in train_paths]
+    scores = [reader.matched(system, key) for system in scores]
+    # without training scores, the key is of some of the trials, as it is meant to be
+    asked = key if train_paths else key.subset(np.arange(len(key)))
+    rows, trained = _training_rows(scores, asked, learnt_from, reader)
+    with errors_of(None if len(paths) > 1 else learnt_from[0]):
+        if len(paths) == 1:
+            reader.split((scores[0], trained), learnt_from[0], key_path)  # with its warnings
+        affine = maps_of_scores.train_affine(
+            rows[trained.is_target],
+            rows[~trained.is_target],
+            names=_names(paths),
+            prior=training.prior,
+            ridge=training.ridge,
+        )
+    tested = [reader.matched(system, key) for system in systems]
+    _warn_of_training(tested, scores, trained, paths, train_paths)
+    return affine
+
+
+def _read_systems(paths: tuple[Path, ...], reader: shared.Reader) -> list[Scores]:
+    """Read the scores of each system, with the ids of the first."""
+    systems = [formats.read_scores(path, reader.scores) for path in paths]
+    return [reader.matched(system, systems[0]) for system in systems]
+
+
+def _training_rows(
+    systems: list[Scores], key: Key, paths: tuple[Path, ...], reader: shared.Reader
+) -> tuple[np.ndarray, Key]:
+    """Return the scores of each trial of the key by each system; a rejection says nothing of the scale."""
+    rows, trials = _stacked(systems, key, paths, reader.missing)
+    if reader.missing == "reject":
+        finite = np.isfinite(rows).all(axis=1)
+        rows, trials = rows[finite], trials.subset(finite)
+    return rows, trials
+
+
+def _names(paths: tuple[Path, ...]) -> tuple[str, ...]:
+    """Return the names of fused systems; a single one has none."""
+    return tuple(map(str, paths)) if len(paths) > 1 else ()
 
 
 def _write(output: Path, trials: Any, values: np.ndarray, reader: shared.Reader) -> None:

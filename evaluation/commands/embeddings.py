@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from evaluation.commands import shared
 from evaluation.commands.tables import show_rows
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings
 from evaluation.formats import read_trials, write_scores
-from evaluation.linkage import ALIGNMENTS, link_aligned, linked_shares, linked_vectors
+from evaluation.linkage import ALIGNMENTS, AlignmentSettings, link_aligned, linked_shares, linked_vectors
 from evaluation.trials import read_metadata
 from evaluation.uncertainty import Resampling
 from evaluation.utility import Sides, attribute_leakage, read_labels
@@ -23,7 +24,7 @@ from spkbase.files import format_table, make_folder
 
 _FORMS = dict.fromkeys(("alignment", "linked"), "") | {"top": "d", "n": "d"}
 _FORMS |= dict.fromkeys(("share", "low", "high", "chance"), ".4f")
-_FIXED = {"ridge": 0.1, "prior": 0.0, "restarts": 5}
+_Pair = tuple[Embeddings, Embeddings]
 _COMPARED = ("none", "centred", "orthogonal", "wasserstein")
 
 
@@ -97,7 +98,27 @@ def cosine(
 @shared.resampling_options()
 @path_option("-o", "--output", help="Folder for the aligned vectors, ALIGNMENT.h5, for other back-ends.")
 @shared.json_option
-def align(resampling: Resampling, **options: Any) -> None:
+def align(
+    original: tuple[Path, ...],
+    anonymised: tuple[Path, ...],
+    model_speakers: Path | None,
+    segment_speakers: Path | None,
+    train_original: tuple[Path, ...],
+    train_anonymised: tuple[Path, ...],
+    train_speakers: Path | None,
+    own_pairs: bool,
+    folds: int,
+    alignments: tuple[str, ...],
+    own_means: bool,
+    uncentred: bool,
+    top: tuple[int, ...],
+    plain: bool,
+    other_extractor: bool,
+    allow_pickle: bool,
+    resampling: Resampling,
+    output: Path | None,
+    json_path: Path | None,
+) -> None:
     """Link anonymised embeddings to original speakers, after aligning the two spaces.
 
     Alignments: none, centred (means subtracted), orthogonal (Procrustes) and ridge (any linear map), all three trained
@@ -113,99 +134,78 @@ def align(resampling: Resampling, **options: Any) -> None:
       spkver-eval align --original orig/xvector.scp --anonymised anon/xvector.scp --model-speakers utt2spk
       spkver-eval align --original o.h5 --anonymised a.h5 --train-original to.h5 --train-anonymised ta.h5
     """
-    sides = _sides(options)
-    training = _training(options, sides)
-    kinds = tuple(dict.fromkeys(options["alignments"]))
-    dimensions = [side.vectors.shape[1] for side in sides]
-    same = [kind for kind in kinds if kind not in ("orthogonal", "ridge")]
-    if dimensions[0] != dimensions[1] and same:
-        text = (
-            f"expected as many dimensions on both sides for {', '.join(same)}, got {' and '.join(map(str, dimensions))}"
+    linked = _linked_sides(
+        read_embeddings(original, speakers=model_speakers, allow_pickle=allow_pickle),
+        read_embeddings(anonymised, speakers=segment_speakers or model_speakers, allow_pickle=allow_pickle),
+        (original[0], anonymised[0]),
+    )
+    training = None
+    if train_original or train_anonymised or own_pairs:
+        if not (train_original and train_anonymised):
+            text = "expected --train-original and --train-anonymised, or none of them (nor --own-pairs)"
+            raise click.UsageError(text)
+        training = (
+            read_embeddings(train_original, speakers=train_speakers, allow_pickle=allow_pickle),
+            read_embeddings(train_anonymised, speakers=train_speakers, allow_pickle=allow_pickle),
         )
-        remedy = "use one extractor for both, or --alignment orthogonal or ridge alone"
-        raise DataError(text, file=options["anonymised"][0], remedy=remedy)
-    options |= _FIXED | asdict(resampling)
-    how = {**options, "one_extractor": not options["other_extractor"]}
-    unit = not options["plain"]
-    linked = linked_vectors(sides[0], unit=unit), linked_vectors(sides[1], unit=unit)
-    learnt = training and (linked_vectors(training[0], unit=unit), linked_vectors(training[1], unit=unit))
+        _check_training(training, linked, train_anonymised[0], own_pairs=own_pairs)
+    kinds = tuple(dict.fromkeys(alignments))
+    _check_dimensions(linked, kinds, anonymised[0])
+    settings = AlignmentSettings(
+        folds=folds,
+        seed=resampling.seed,
+        one_extractor=not other_extractor,
+        own_means=own_means,
+        uncentred=uncentred,
+    )
+    sides = (linked_vectors(linked[0], unit=not plain), linked_vectors(linked[1], unit=not plain))
+    learnt = None
+    if training is not None:
+        learnt = (linked_vectors(training[0], unit=not plain), linked_vectors(training[1], unit=not plain))
     rows = []
     for kind in kinds:
-        vectors, ranks = link_aligned(linked, learnt, kind, how)
-        shares = linked_shares(ranks, sorted(set(options["top"])), resampling)
+        vectors, ranks = link_aligned(sides, learnt, kind, settings)
+        shares = linked_shares(ranks, sorted(set(top)), resampling)
         rows += [{"alignment": kind, **row} for row in shares]
-        if options["output"] is not None:
-            embeddings.write_embeddings(
-                make_folder(options["output"]) / f"{kind}.h5", replace(sides[1], vectors=vectors)
-            )
-    whose = "other utterances of the same speakers" if options["own_pairs"] else "other speakers"
-    learnt_from = f"{options['folds']} folds of speakers"
-    if training:
+        if output is not None:
+            embeddings.write_embeddings(make_folder(output) / f"{kind}.h5", replace(linked[1], vectors=vectors))
+    learnt_from = f"{folds} folds of speakers"
+    if training is not None:
+        whose = "other utterances of the same speakers" if own_pairs else "other speakers"
         learnt_from = f"{len(training[1]):,} pairs of {whose}"
-    settings = ("own_pairs", "own_means", "folds", "ridge", "prior", "plain", "other_extractor", "restarts")
+    notes = [note for side in (*linked, *(training or ())) for note in side.notes]
     report: dict[str, Any] = {
-        "segments": len(sides[1]),
-        "speakers": len(set(sides[1].speakers)),
-        "gallery": len(set(sides[0].speakers)),
+        "segments": len(linked[1]),
+        "speakers": len(set(linked[1].speakers)),
+        "gallery": len(set(linked[0].speakers)),
         "learnt_from": learnt_from,
-        "settings": {name: options[name] for name in (*settings, "uncentred", "resamples", "seed", "level")},
+        "settings": {
+            "own_pairs": own_pairs,
+            "own_means": own_means,
+            "folds": folds,
+            "ridge": settings.ridge,
+            "prior": settings.prior,
+            "plain": plain,
+            "other_extractor": other_extractor,
+            "restarts": settings.restarts,
+            "uncentred": uncentred,
+            **asdict(resampling),
+        },
         "links": rows,
-        "notes": list(dict.fromkeys(note for side in (*sides, *(training or ())) for note in side.notes)),
+        "notes": list(dict.fromkeys(notes)),
     }
-    if shared.show_json(report, options["json_path"]):
+    if shared.show_json(report, json_path):
         return
     counts = f"{report['segments']:,} segments of {report['speakers']:,} speakers among {report['gallery']:,}"
-    means = ", no mean subtracted" if options["uncentred"] else ""
-    means = ", mean of each side subtracted (level: whole list)" if options["own_means"] else means
-    click.echo(f"{counts}; maps trained on {report['learnt_from']}{means}.\n")
+    means = ""
+    if own_means:
+        means = ", mean of each side subtracted (level: whole list)"
+    elif uncentred:
+        means = ", no mean subtracted"
+    click.echo(f"{counts}; maps trained on {learnt_from}{means}.\n")
     click.echo(format_table(rows, _FORMS))
     for note in report["notes"]:
         click.echo(f"note: {note}", err=True)
-
-
-def _sides(options: dict[str, Any]) -> tuple[Embeddings, Embeddings]:
-    """Read what is linked."""
-    maps = options["model_speakers"], options["segment_speakers"] or options["model_speakers"]
-    original, anonymised = (
-        read_embeddings(options[name], speakers=speakers, allow_pickle=options["allow_pickle"])
-        for name, speakers in zip(("original", "anonymised"), maps, strict=True)
-    )
-    people, known = set(anonymised.speakers), set(original.speakers)
-    if absent := sorted(people - known):
-        text = f"{len(absent)} of {len(people)} speakers have no original vector to link to: {few(absent)}"
-        remedy = "name the speakers by --model-speakers and --segment-speakers utt2spk, or leave these out"
-        raise DataError(text, file=options["anonymised"][0], remedy=remedy)
-    if len(known) < 2:
-        raise DataError("expected at least two original speakers, got one", file=options["original"][0])
-    embeddings.check_anonymised(original, anonymised)
-    return original, anonymised
-
-
-def _training(options: dict[str, Any], sides: tuple[Embeddings, Embeddings]) -> tuple[Embeddings, Embeddings] | None:
-    """Read what maps trained on, if it is given."""
-    paths = options["train_original"], options["train_anonymised"]
-    if not any(paths) and not options["own_pairs"]:
-        return None
-    if not all(paths):
-        raise click.UsageError("expected --train-original and --train-anonymised, or none of them (nor --own-pairs)")
-    original, anonymised = (
-        read_embeddings(path, speakers=options["train_speakers"], allow_pickle=options["allow_pickle"])
-        for path in paths
-    )
-    if options["own_pairs"]:  # they may be of the original vectors that are linked to: who enrols has them
-        what, linked, learnt = "utterances", {*sides[1].ids}, {*anonymised.ids}
-    else:
-        what, linked = "speakers", {*sides[0].speakers, *sides[1].speakers}
-        learnt = {*original.speakers, *anonymised.speakers}
-    if common := sorted(linked & learnt):
-        text = f"{len(common)} {what} are both in training and linked: {few(common)}"
-        remedy = "give others; --own-pairs allows other utterances of the same speakers; without, --folds of speakers"
-        raise DataError(text, file=paths[1][0], remedy=remedy)
-    embeddings.check_anonymised(original, anonymised)
-    if not options["own_pairs"]:
-        embeddings.warn_of_copies(sides[0], original, what="original utterances are in training too")
-    embeddings.warn_of_copies(sides[1], anonymised, what="anonymised utterances are in training too")
-    return original, anonymised
 
 
 @click.command(cls=Command)
@@ -275,3 +275,50 @@ def attributes(
             rows.append(row | {"classes": len(recall.recalls), "speakers": recall.n_speakers})
     source = "the training set" if training is not None else "the other folds of the speakers"
     show_rows(rows, report, json_path, "\n".join([f"trained on {source}", *notes]))
+
+
+def _linked_sides(original: Embeddings, anonymised: Embeddings, files: tuple[Path, Path]) -> _Pair:
+    """Check that what is linked can be linked."""
+    people, known = set(anonymised.speakers), set(original.speakers)
+    absent = sorted(people - known)
+    if absent:
+        text = f"{len(absent)} of {len(people)} speakers have no original vector to link to: {few(absent)}"
+        remedy = "name the speakers by --model-speakers and --segment-speakers utt2spk, or leave these out"
+        raise DataError(text, file=files[1], remedy=remedy)
+    if len(known) < 2:
+        raise DataError("expected at least two original speakers, got one", file=files[0])
+    embeddings.check_anonymised(original, anonymised)
+    return original, anonymised
+
+
+def _check_training(training: _Pair, linked: _Pair, file: Path, *, own_pairs: bool) -> None:
+    """Check that nothing is both learnt from and linked.
+
+    Own pairs may be of the original vectors that are linked to: who enrols has them.
+    """
+    if own_pairs:
+        noun, tested, learnt = "utterances", {*linked[1].ids}, {*training[1].ids}
+    else:
+        noun = "speakers"
+        tested = {*linked[0].speakers, *linked[1].speakers}
+        learnt = {*training[0].speakers, *training[1].speakers}
+    common = sorted(tested & learnt)
+    if common:
+        text = f"{len(common)} {noun} are both in training and linked: {few(common)}"
+        remedy = "give others; --own-pairs allows other utterances of the same speakers; without, --folds of speakers"
+        raise DataError(text, file=file, remedy=remedy)
+    embeddings.check_anonymised(*training)
+    if not own_pairs:
+        embeddings.warn_of_copies(linked[0], training[0], what="original utterances are in training too")
+    embeddings.warn_of_copies(linked[1], training[1], what="anonymised utterances are in training too")
+
+
+def _check_dimensions(linked: _Pair, kinds: Sequence[str], file: Path) -> None:
+    """Refuse sides of different dimensions for maps that keep the dimension."""
+    dimensions = [side.vectors.shape[1] for side in linked]
+    same = [kind for kind in kinds if kind not in ("orthogonal", "ridge")]
+    if dimensions[0] != dimensions[1] and same:
+        got = " and ".join(map(str, dimensions))
+        text = f"expected as many dimensions on both sides for {', '.join(same)}, got {got}"
+        remedy = "use one extractor for both, or --alignment orthogonal or ridge alone"
+        raise DataError(text, file=file, remedy=remedy)

@@ -4,40 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
 from evaluation import linkage, reports
 from evaluation.commands import shared
-from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors, warn_of_enrolled
-from evaluation.metrics import reversal
-from evaluation.trials import doubt_speakers, find_speakers
+from evaluation.embeddings import Averaging, Embeddings, read_embeddings
 from evaluation.uncertainty import Resampling
 from spkbase.console import FILE, Command, choice_option, number_option, path_option, together, worker_options
 from spkbase.errors import DataError, errors_of
-from spkbase.files import atomic_path, format_table
-from spkbase.plain_pickle import read_npz, read_torch
+from spkbase.files import format_table
+from spkbase.plain_pickle import read_torch
 from spkbase.work import Work
 
 logger = logging.getLogger(__name__)
 
-IMPOSTORS = "impostors.npz"
-
-Ranked = tuple[dict[int, linkage.Ranks], dict[int, NDArray]]
-"""Ranks by number of utterances, and the largest impostor scores where they are to be kept."""
-
 _SHOWN = (2, 10, 100, 1000, 10_000, 100_000)
+_COLUMNS = ("size", "linkability", "low", "high", "chance")
 _MOST = 10**12
-_NO_INTERVALS = "no intervals:"
-_NOT_SPEAKERS = (
-    "give the speakers of the models: --model-speakers FILE (lines 'id speaker'); if each model is a speaker:"
-    " --bootstrap-by id"
-)
 _ties_option = choice_option("--ties", of=linkage.TIE_RULES, help="How equal scores count.")
 
 _RESULTS_OPTIONS = [
@@ -72,17 +59,51 @@ _utterances_option = numbers_option(
 )
 
 
-def _embeddings_options(*, required: bool) -> list[Any]:
+@dataclass(frozen=True)
+class VectorFiles:
+    """Files of embeddings, as the options name them.
+
+    Attributes
+    ----------
+    enroll, test : Path or None
+        Embeddings of the enrolled speakers and of the tested utterances.
+    model_speakers, segment_speakers : Path or None
+        Their speakers.
+    allow_pickle : bool
+        Read pickles too.
+    """
+
+    enroll: Path | None
+    test: Path | None
+    model_speakers: Path | None
+    segment_speakers: Path | None
+    allow_pickle: bool
+
+    def read(self) -> tuple[Embeddings, Embeddings]:
+        """Read both sides."""
+        if self.enroll is None or self.test is None:
+            raise click.UsageError("expected --enroll FILE with --test FILE")
+        enrolled = read_embeddings(self.enroll, speakers=self.model_speakers, allow_pickle=self.allow_pickle)
+        tested = read_embeddings(self.test, speakers=self.segment_speakers, allow_pickle=self.allow_pickle)
+        return enrolled, tested
+
+
+def vector_options(*, required: bool) -> list[Any]:
+    """Return the options for embeddings of both sides; the command gets the files as `vectors`."""
     return [
-        path_option(
-            "--enroll",
-            required=required,
-            help="Embeddings of the enrolled speakers; formats as in `spkver-eval cosine --help`.",
+        shared.gathered(
+            "vectors",
+            VectorFiles,
+            path_option(
+                "--enroll",
+                required=required,
+                help="Embeddings of the enrolled speakers; formats as in `spkver-eval cosine --help`.",
+            ),
+            path_option("--test", required=required, help="Embeddings of the tested utterances."),
+            shared.model_speakers_option,
+            shared.segment_speakers_option,
+            shared.pickle_option,
         ),
-        path_option("--test", required=required, help="Embeddings of the tested utterances."),
-        shared.model_speakers_option,
-        shared.segment_speakers_option,
-        shared.pickle_option,
         shared.mean_option,
         _utterances_option,
     ]
@@ -90,7 +111,7 @@ def _embeddings_options(*, required: bool) -> list[Any]:
 
 @click.command(cls=Command)
 @together(
-    *_embeddings_options(required=False),
+    *vector_options(required=False),
     path_option("-s", "--scores", help="Scores, or a .pt of similarities, instead of embeddings."),
     path_option("-k", "--key", help="Their key; none where the scores hold labels."),
     path_option("--ranks", help="Ranks of an earlier run (its --output)."),
@@ -113,7 +134,28 @@ def _embeddings_options(*, required: bool) -> list[Any]:
     worker_options,
     *_RESULTS_OPTIONS,
 )
-def linkability(resampling: Resampling, **options: Any) -> None:
+def linkability(
+    vectors: VectorFiles,
+    mean: Literal["plain", "normalised"],
+    utterances: list[linkage.Utterances],
+    scores: Path | None,
+    key: Path | None,
+    ranks: Path | None,
+    reader: shared.Reader,
+    bootstrap_by: Literal["speaker", "id"],
+    not_enrolled: Literal["error", "drop"],
+    sizes: list[Any],
+    choice: Literal["first", "random"],
+    top: list[int],
+    ties: linkage.TieRule,
+    runs: int,
+    no_plots: bool,
+    keep_impostors: bool,
+    resampling: Resampling,
+    jobs: int | None,
+    output: Path | None,
+    json_path: Path | None,
+) -> None:
     """Compute how often the target speaker scores highest among N enrolled speakers, exactly, for all N.
 
     Give embeddings (--enroll and --test), scores (-s and -k), or the folder of an earlier run (--ranks).
@@ -122,39 +164,47 @@ def linkability(resampling: Resampling, **options: Any) -> None:
       spkver-eval linkability --enroll enrol.h5 --test trial.h5 --output linkability
       spkver-eval linkability -s scores.txt -k key.txt --output linkability
     """
-    scored, of_key, enrolled, tried, ranked = (
-        options[name] is not None for name in ("scores", "key", "enroll", "test", "ranks")
-    )
-    if scored + enrolled + ranked != 1 or enrolled != tried or (of_key and not scored):
+    has_vectors = vectors.enroll is not None
+    given = [source for source in (scores, vectors.enroll, ranks) if source is not None]
+    is_whole = has_vectors == (vectors.test is not None) and (key is None or scores is not None)
+    if len(given) != 1 or not is_whole:
         raise click.UsageError("expected --enroll FILE with --test FILE, or -s SCORES with -k KEY, or --ranks FOLDER")
-    if options["keep_impostors"] and options["output"] is None:
+    if keep_impostors and output is None:
         raise click.UsageError("--keep-impostors needs a folder: --output FOLDER")
-    sizes = options["sizes"] or ["all"]
+    sizes = sizes or ["all"]
     if not isinstance(sizes[-1], int) and len(sizes) > 1:
         raise click.UsageError("--sizes takes numbers, or one of all, log and published")
-    numbers = _numbers(options["utterances"])
-    averaging = Averaging(options["mean"], options["choice"], resampling.seed)
-    if averaging.choice == "random" and not enrolled:
+    averaging = Averaging(mean, choice, resampling.seed)
+    if averaging.choice == "random" and not has_vectors:
         raise click.UsageError("--choice random needs embeddings: --enroll FILE with --test FILE")
-    if ranked:
-        ranks, largest = _ranks_of(options["ranks"], numbers)
-    elif scored:
-        ranks, largest = _rank_scores(options, numbers)
+    if ranks is not None:
+        ranked = linkage.read_rank_tables(ranks, utterances)
+    elif scores is not None:
+        maps = shared.speaker_maps(vectors.model_speakers, vectors.segment_speakers)
+        ranked = _rank_scores(
+            scores, key, reader, utterances, maps=maps, bootstrap_by=bootstrap_by, keep_impostors=keep_impostors
+        )
     else:
-        ranks, largest = _rank_embeddings(options, numbers, averaging)
-    measured = _measure(
-        ranks,
-        resampling,
+        ranked = linkage.rank_embeddings(
+            *vectors.read(),
+            utterances=utterances,
+            averaging=averaging,
+            not_enrolled=not_enrolled,
+            keep_impostors=keep_impostors,
+            work=Work(jobs),
+        )
+    settings = reports.Settings(
+        **asdict(resampling),
         sizes=tuple(sizes) if isinstance(sizes[0], int) else sizes[0],
-        top=tuple(options["top"]),
-        ties=options["ties"],
-        runs=options["runs"],
+        top=tuple(top),
+        ties=ties,
+        runs=runs,
     )
-    report = _write(measured, {}, options)
-    if options["keep_impostors"] or (ranked and largest and options["output"] is not None):
-        with atomic_path(options["output"] / IMPOSTORS) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, **{str(number): scores for number, scores in largest.items()})  # type: ignore[arg-type]
-    if not shared.show_json(report, options["json_path"]):
+    measured = reports.measure_linkage(ranked.tables, settings)
+    report = _write(measured, {}, output, plots=not no_plots)
+    if output is not None and (keep_impostors or (ranks is not None and ranked.impostor_scores)):
+        linkage.write_impostor_scores(output, ranked.impostor_scores)
+    if not shared.show_json(report, json_path):
         click.echo(_summary(measured, report))
 
 
@@ -167,7 +217,15 @@ def linkability(resampling: Resampling, **options: Any) -> None:
     shared.resampling_options(),
     *_RESULTS_OPTIONS,
 )
-def extrapolate(ranks: Path, populations: list[int], resampling: Resampling, **options: Any) -> None:
+def extrapolate(
+    ranks: Path,
+    populations: list[int],
+    utterances: list[linkage.Utterances],
+    ties: linkage.TieRule,
+    resampling: Resampling,
+    output: Path | None,
+    json_path: Path | None,
+) -> None:
     """Estimate linkability in populations larger than the gallery, marked as extrapolated.
 
     RANKS is the --output of `spkver-eval linkability`; one of the methods needs its --keep-impostors too.
@@ -175,31 +233,39 @@ def extrapolate(ranks: Path, populations: list[int], resampling: Resampling, **o
     Example:
       spkver-eval linkability-extrapolate linkability --populations 10000,1000000 --output beyond
     """
-    tables, largest = _ranks_of(ranks, _numbers(options["utterances"]))
-    measured = _measure(tables, resampling, ties=options["ties"])
-    beyond = reports.extrapolate_linkage(tables, measured.settings, populations, impostor_scores=largest)
-    report = _write(measured, beyond, options)
-    if not shared.show_json(report, options["json_path"]):
+    ranked = linkage.read_rank_tables(ranks, utterances)
+    measured = reports.measure_linkage(ranked.tables, reports.Settings(**asdict(resampling), ties=ties))
+    beyond = reports.extrapolate_linkage(
+        ranked.tables, measured.settings, populations, impostor_scores=ranked.impostor_scores
+    )
+    report = _write(measured, beyond, output, plots=True)
+    if not shared.show_json(report, json_path):
         click.echo("\n".join([_summary(measured, report), *_beyond_summary(beyond)]))
 
 
 @click.command("singling-out", cls=Command)
-@together(*_embeddings_options(required=True), shared.resampling_options(), shared.json_option)
-def single_out(utterances: list[Any], resampling: Resampling, **options: Any) -> None:
+@together(*vector_options(required=True), shared.resampling_options(), shared.json_option)
+def single_out(
+    vectors: VectorFiles,
+    mean: Literal["plain", "normalised"],
+    utterances: list[linkage.Utterances],
+    resampling: Resampling,
+    json_path: Path | None,
+) -> None:
     """Compute how often an attack singles out exactly one speaker of a crowd, by embeddings.
 
     Example:
       spkver-eval singling-out --enroll enrol.h5 --test trial.h5 --utterances 1,3
     """
-    enrol, trial = _sides(options)
-    averaging = Averaging(options["mean"])
+    enrolled, tested = vectors.read()
+    averaging = Averaging(mean)
     report: dict[str, Any] = {}
     failure: DataError | None = None
-    for number in [one for one in utterances if one != "all"] or [1]:
+    for number in [number for number in utterances if number != "all"] or [1]:
         name = str(number)
         try:
             report[name] = linkage.singling_out(
-                enrol, trial, utterances=number, averaging=averaging, resampling=resampling
+                enrolled, tested, utterances=number, averaging=averaging, resampling=resampling
             ).to_dict()
         except DataError as error:  # too few utterances of this length; shorter ones may have enough
             failure = error
@@ -207,7 +273,7 @@ def single_out(utterances: list[Any], resampling: Resampling, **options: Any) ->
             report[name] = dict.fromkeys(linkage.REPORTED) | {"notes": [error.text]}
     if failure is not None and all(entry["value"] is None for entry in report.values()):
         raise failure
-    if shared.show_json({"singling_out": report}, options["json_path"]):
+    if shared.show_json({"singling_out": report}, json_path):
         return
     for name, found in report.items():
         if found["value"] is not None:
@@ -215,137 +281,64 @@ def single_out(utterances: list[Any], resampling: Resampling, **options: Any) ->
             click.echo(f"singling out, L = {name}: {found['value']:.4f} {ends}, chance {found['chance']:.4f}")
 
 
-def _numbers(given: list[Any]) -> list[int] | None:
-    return [reports.ALL if number == "all" else number for number in given] or None
-
-
-def _sides(options: Mapping[str, Any]) -> tuple[Embeddings, Embeddings]:
-    maps = {"enroll": options["model_speakers"], "test": options["segment_speakers"]}
-    enrol, trial = (
-        read_embeddings(options[side], speakers=speakers, allow_pickle=options["allow_pickle"])
-        for side, speakers in maps.items()
-    )
-    return enrol, trial
-
-
-def _rank_embeddings(options: Mapping[str, Any], numbers: list[int] | None, averaging: Averaging) -> Ranked:
-    enrol, trial = _sides(options)
-    work = Work(options["jobs"])
-    warn_of_enrolled(enrol, trial)
-    with errors_of(options["enroll"]):
-        gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
-    ranks, largest = {}, {}
-    for number in numbers or [1]:
-        with errors_of(options["test"]):
-            utterances = None if number == reports.ALL else number
-            trials = speaker_vectors(trial, averaging=averaging, utterances=utterances)
-            ranks[number] = linkage.rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], work=work)
-            if options["keep_impostors"] and ranks[number].largest_size > linkage.KEPT:
-                largest[number] = linkage.largest_impostor_scores(gallery, trials, ranks[number], jobs=work.jobs)
-        notes = ranks[number].notes
-        if numbers is None and len(trial.ids) > len(trials.names):
-            text = f"only {'the first' if averaging.choice == 'first' else 'one'} utterance of each speaker is tested"
-            notes += (f"{text} ({len(trials.names)} of {len(trial.ids)}); --utterances all averages all",)
-        if averaging.choice == "random":
-            notes += (f"utterances are drawn at random, seed {averaging.seed}",)
-        ranks[number] = replace(ranks[number], notes=notes)
-    return ranks, largest
-
-
-def _rank_scores(options: Mapping[str, Any], numbers: list[int] | None) -> Ranked:
-    """Rank from scores; without --utterances each segment is a trial of its own.
-
-    A file of PyTorch is a matrix of similarities. Where models may not be speakers a note says that there are no
-    intervals.
-    """
-    reader, files = options["reader"], (options["scores"], options["key"])
-    if files[0].suffix == ".pt" and files[1] is None:
-        if len(numbers or [1]) > 1:
+def _rank_scores(
+    scores: Path,
+    key: Path | None,
+    reader: shared.Reader,
+    utterances: list[linkage.Utterances],
+    *,
+    maps: dict[str, Any],
+    bootstrap_by: Literal["speaker", "id"],
+    keep_impostors: bool,
+) -> linkage.RankTables:
+    """Rank from scores; a file of PyTorch without a key is a matrix of similarities."""
+    if scores.suffix == ".pt" and key is None:
+        if len(utterances) > 1:
             raise click.UsageError("a matrix of similarities is for one number of utterances: give it")
-        with errors_of(files[0]):
-            return {(numbers or [1])[0]: linkage.ranks_of_matrix(read_torch(files[0]))}, {}
-    scores, key = reader.read(*files)
-    turned = reversal(*reader.split((scores, key), *files))  # whose errors name places in the files
-    wanted: list[int | Literal["all"] | None] = [None] if numbers is None else []
-    wanted += ["all" if number == reports.ALL else number for number in numbers or []]
-    notes = [] if turned is None else [turned.text]
-    maps = shared.speaker_maps(options["model_speakers"], options["segment_speakers"])
-    speakers, doubt = None, doubt_speakers(key, **maps)
-    if doubt is not None and doubt.side == "model" and options["bootstrap_by"] == "speaker":
-        notes = [f"{_NO_INTERVALS} {doubt.text}; {_NOT_SPEAKERS}", *notes]
-        logger.warning(notes[0])
-    elif any(maps.values()):
-        speakers = find_speakers(key, **maps)
-    kept = linkage.KEPT if options["keep_impostors"] else 0
-    with errors_of(files[1] or files[0]):
-        found = linkage.rank_scores(scores, key, wanted, largest=kept, missing=reader.missing, speakers=speakers)
-    ranks, largest = {}, {}
-    for number, (table, scores_of_impostors) in zip(numbers or [1], found, strict=True):
-        ranks[number] = replace(table, notes=(*table.notes, *notes))
-        if scores_of_impostors is not None:
-            largest[number] = scores_of_impostors
-    return ranks, largest
+        number: Any = utterances[0] if utterances else 1
+        if number == "all":
+            number = linkage.ALL
+        with errors_of(scores):
+            return linkage.RankTables({number: linkage.ranks_of_matrix(read_torch(scores))})
+    read = reader.read(scores, key)
+    reader.split(read, scores, key)  # with its errors, which name places in the files
+    with errors_of(key or scores):
+        return linkage.rank_trial_scores(
+            *read,
+            utterances=utterances,
+            bootstrap_by=bootstrap_by,
+            missing=reader.missing,
+            keep_impostors=keep_impostors,
+            **maps,
+        )
 
 
-def _ranks_of(path: Path, numbers: list[int] | None) -> Ranked:
-    """Return ranks of an earlier run, and the largest impostor scores where it kept them.
-
-    Raises
-    ------
-    DataError
-        If there are none, or not of these numbers of utterances.
-    """
-    file = path / reports.RANKS if path.is_dir() else path
-    tables = linkage.read_ranks(file)
-    absent = [reports.utterances_name(number) for number in numbers or [] if number not in tables]
-    if absent:
-        known = ", ".join(map(reports.utterances_name, tables))
-        raise DataError(f"holds ranks of L = {known}, not of {', '.join(absent)}", file=file)
-    ranks = {number: table for number, table in tables.items() if numbers is None or number in numbers}
-    impostors = file.parent / IMPOSTORS
-    arrays = read_npz(impostors) if impostors.exists() else {}
-    kept = {number: arrays[str(number)] for number in ranks if str(number) in arrays}
-    for number, scores in kept.items():
-        if scores.ndim != 2 or len(scores) != len(ranks[number]):
-            text = f"expected a row for each of {len(ranks[number]):,} trials, got the shape {scores.shape}"
-            raise DataError(text, file=impostors, remedy="write it again, or remove it")
-    return ranks, kept
-
-
-def _are_speakers(ranks: Mapping[int, linkage.Ranks]) -> bool:
-    return not any(note.startswith(_NO_INTERVALS) for table in ranks.values() for note in table.notes)
-
-
-def _measure(ranks: dict[int, linkage.Ranks], resampling: Resampling, **chosen: Any) -> reports.Linkage:
-    """Compute all numbers, without intervals where models may not be speakers."""
-    resampling = resampling if _are_speakers(ranks) else replace(resampling, resamples=0)
-    return reports.measure_linkage(ranks, reports.Settings(**asdict(resampling), **chosen))
-
-
-def _write(measured: reports.Linkage, beyond: dict[int, reports.Beyond], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Write all into the folder, if there is one."""
-    if options["output"] is not None:
-        plots = not options.get("no_plots")
-        return reports.write_linkage(options["output"], measured, beyond=beyond, plots=plots)
-    return measured.report | ({"extrapolation": reports.report_extrapolation(beyond)} if beyond else {})
+def _write(
+    measured: reports.Linkage, beyond: dict[int, reports.Beyond], output: Path | None, *, plots: bool
+) -> dict[str, Any]:
+    """Write all into the folder, if there is one, and return the report."""
+    if output is not None:
+        return reports.write_linkage(output, measured, beyond=beyond, plots=plots)
+    report = measured.to_dict()
+    if beyond:
+        report = report | {"extrapolation": reports.report_extrapolation(beyond)}
+    return report
 
 
 def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
     """Return a table of a few sizes of each number of utterances; notes that several share come once."""
     rows = []
-    names = ("size", "linkability", "low", "high", "chance")
     for number, curve in measured.curves.items():
         last = len(curve.sizes) - 1
-        few = last < len(_SHOWN)
-        shown_rows = [row for row, size in enumerate(curve.sizes.tolist()) if few or size in _SHOWN or row == last]
-        columns = (curve.sizes, curve.values, curve.low, curve.high, curve.chance)
-        for row in shown_rows:
-            point = {name: column[row].item() for name, column in zip(names, columns, strict=True)}
-            known = {name: value for name, value in point.items() if value == value}
-            rows.append({"utterances": reports.utterances_name(number)} | known)
+        columns = curve.to_columns()
+        for row, size in enumerate(curve.sizes.tolist()):
+            if last < len(_SHOWN) or size in _SHOWN or row == last:
+                point = {name: columns[name][row].item() for name in _COLUMNS}
+                known = {name: value for name, value in point.items() if value == value}
+                rows.append({"utterances": linkage.utterances_name(number)} | known)
     forms = {"utterances": "", "size": "", "linkability": ".4f", "low": ".4f", "high": ".4f", "chance": ".4g"}
     head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} "
-    head += "speakers" if _are_speakers(measured.ranks) else "models"
+    head += "speakers" if all(table.are_speakers for table in measured.ranks.values()) else "models"
     lines = [f"{head}; ties {report['tie_rule']}, {report['estimator']}", "", format_table(rows, forms)]
     told = set[str]()
     for name, block in report["utterances"].items():
@@ -370,7 +363,7 @@ def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:
     meaning = f"low and high: the span of the intervals of {', '.join(spanned)}"
     rows, notes = [], []
     for number, part in beyond.items():
-        name, estimates = reports.utterances_name(number), part.populations
+        name, estimates = linkage.utterances_name(number), part.populations
         low, high = estimates.ends()
         columns = {"low": low, "high": high}
         if estimates.is_trusted:

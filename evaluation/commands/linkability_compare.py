@@ -10,7 +10,7 @@ import click
 
 from evaluation import linkage
 from evaluation.commands.shared import json_option, show_json
-from evaluation.reports import RANKS, utterances_name
+from evaluation.linkage import RANKS, utterances_name
 from evaluation.uncertainty import Resampling
 from spkbase.console import Command, choice_option, number_option, path_option
 from spkbase.errors import DataError, Problems
@@ -19,6 +19,16 @@ from spkbase.files import format_csv, format_table, write_json, write_text
 logger = logging.getLogger(__name__)
 
 _RESAMPLES, _MOST_BANDS, _MOST_ROWS = 500, 6, 100
+
+# heading: attribute of an agreement, and its form
+_COLUMNS = {
+    "Jaccard": ("jaccard", ".3f"),
+    "chance": ("chance", ".3f"),
+    "from": ("low", ".3f"),
+    "to": ("high", ".3f"),
+    "corrected": ("corrected", ".3f"),
+    "p": ("p_value", ".2g"),
+}
 
 
 @click.command("linkability-compare", cls=Command)
@@ -164,22 +174,6 @@ def plot_runs(
         plots.plot_speaker_grid(values, path=files(f"distribution_L{number}"), title=title)
 
 
-# heading: attribute of an agreement, and its form
-_COLUMNS = {
-    "Jaccard": ("jaccard", ".3f"),
-    "chance": ("chance", ".3f"),
-    "from": ("low", ".3f"),
-    "to": ("high", ".3f"),
-    "corrected": ("corrected", ".3f"),
-    "p": ("p_value", ".2g"),
-}
-
-
-def _numbers(agreement: linkage.Agreement) -> dict[str, Any]:
-    values = {heading: getattr(agreement, name) for heading, (name, _) in _COLUMNS.items()}
-    return {heading: None if value != value else value for heading, value in values.items()}
-
-
 def format_comparisons(found: linkage.Comparisons) -> str:
     """Lay out means by factor with the published ones, then each comparison."""
     ties = found.settings["tie_rule"]
@@ -235,3 +229,8 @@ def members_csv(comparisons: linkage.Comparisons, conditions: dict[linkage.Level
     for name in names:
         heads += [f"{name} linkability", f"{name} set"]
     return format_csv(heads, rows)
+
+
+def _numbers(agreement: linkage.Agreement) -> dict[str, Any]:
+    values = {heading: getattr(agreement, name) for heading, (name, _) in _COLUMNS.items()}
+    return {heading: None if value != value else value for heading, value in values.items()}

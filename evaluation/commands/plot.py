@@ -57,14 +57,38 @@ def plot(
     systems: list[System],
     reader: Reader,
     path: tuple[Path, ...],
-    **options: Any,
+    title: str | None,
+    width: float | None,
+    notes: bool,
+    legend: str | None,
+    sort: bool,
+    log_odds: tuple[float, float] | None,
+    curves: str | None,
+    with_eer: bool,
+    window: str | None,
+    prior: float | None,
+    bins: int | None,
+    own_scale: bool,
 ) -> None:
     """Plot scores."""
     _, draw, takes = KINDS[kind]
-    canvas = {name: options.pop(name) for name in ("title", "width", "notes", "legend")}
-    given = {name: value for name, value in options.items() if value is not None and value is not False}
-    if unfit := sorted(one.opts[-1] for one in context.command.params if one.name in given.keys() - set(takes)):
-        raise click.UsageError(f"plot {kind} takes no {', '.join(unfit)}")
-    sides = [reader.split(reader.read(one.scores, one.key), one.scores, one.key) for one in systems]
-    drawn = [(one.name, *parts) for one, parts in zip(systems, sides, strict=True)]
-    draw(drawn, path=path, **canvas, **given)
+    settings: dict[str, Any] = {
+        "sort": sort,
+        "log_odds": log_odds,
+        "curves": curves,
+        "with_eer": with_eer,
+        "window": window,
+        "prior": prior,
+        "bins": bins,
+        "own_scale": own_scale,
+    }
+    chosen = {name: value for name, value in settings.items() if value is not None and value is not False}
+    unfit = [option.opts[-1] for option in context.command.params if option.name in chosen.keys() - set(takes)]
+    if unfit:
+        raise click.UsageError(f"plot {kind} takes no {', '.join(sorted(unfit))}")
+    drawn = []
+    for system in systems:
+        read = reader.read(system.scores, system.key)
+        target, nontarget = reader.split(read, system.scores, system.key)
+        drawn.append((system.name, target, nontarget))
+    draw(drawn, path=path, title=title, width=width, notes=notes, legend=legend, **chosen)

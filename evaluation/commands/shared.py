@@ -66,20 +66,23 @@ key_option = path_option(
     help=f"Key: lines 'model segment target|nontarget', {LISTS}; none where scores hold labels.",
 )
 
+speakers_by_option = click.option(
+    "--speakers-by", metavar="SIGN", help="The speaker of an id is what comes before this sign, as / in a path."
+)
+
 
 def gathered(name: str, make: Function, *options: Decorator) -> Decorator:
-    """Add options, of whose values the command gets one argument: what `make` makes of them."""
+    """Add a group of options; the command gets one argument, which `make` makes of their values."""
+    parameters = list(signature(make).parameters)
 
     def decorate(command: Function) -> Function:
         @wraps(command)
-        def wrapped(**given: Any) -> Any:
-            values = {}
-            for parameter in signature(make).parameters:
-                if parameter in given:
-                    values[parameter] = given.pop(parameter)
-            return command(**{name: make(**values)}, **given)
+        def with_group(**values: Any) -> Any:
+            group = {parameter: values.pop(parameter) for parameter in parameters if parameter in values}
+            values[name] = make(**group)
+            return command(**values)
 
-        return together(*options)(wrapped)
+        return together(*options)(with_group)
 
     return decorate
 
@@ -122,9 +125,6 @@ def speaker_maps(
     return {side: read_speakers(path) if path else speakers_by or None for side, path in files.items()}
 
 
-speakers_by_option = click.option(
-    "--speakers-by", metavar="SIGN", help="The speaker of an id is what comes before this sign, as / in a path."
-)
 speaker_options = gathered("maps", speaker_maps, model_speakers_option, segment_speakers_option, speakers_by_option)
 
 
@@ -192,25 +192,6 @@ class Reader:
         return values, truth
 
 
-def _reader(
-    scores_columns: str | None,
-    format_names: tuple[str, ...],
-    distances: bool,
-    key_columns: str | None = None,
-    missing: Missing = "error",
-    duplicates: str = "error",
-    llr_base: str = "e",
-    in_order: bool = False,
-    match_ids: Literal["exact", "loose"] = "exact",
-) -> Reader:
-    formats = tuple(load_own(name, "format", Format) for name in format_names)
-    both: dict[str, Any] = {"formats": formats, "duplicates": duplicates}
-    how: dict[str, Any] = {"distances": distances, "in_order": in_order, "missing": missing}
-    base = math.e if llr_base == "e" else float(llr_base)
-    of_scores = Choice(**_columns(scores_columns, "score"), llr_base=base, **how, **both)
-    return Reader(of_scores, Choice(**_columns(key_columns, "target"), **both), missing, match_ids)
-
-
 def reader_options(*, key: bool = True, in_order: bool = False) -> Decorator:
     """Add the options that say how scores are read; the command gets them as `reader`.
 
@@ -245,24 +226,6 @@ def reader_options(*, key: bool = True, in_order: bool = False) -> Decorator:
     return gathered("reader", _reader, *options)
 
 
-def _columns(text: str | None, value: str) -> dict[str, Any]:
-    """Read what ``--scores-columns`` or ``--key-columns`` says: an order, or names of columns by what they hold."""
-    if text is None:
-        return {}
-    if "=" not in text:
-        return {"layout": text}
-    columns: dict[str, Any] = {}
-    for part in text.split(","):
-        role, _, names = (word.strip() for word in part.partition("="))
-        role = "target" if role == "label" else role
-        if role not in ("model", "segment", "score", "target") or not names:
-            expected = f"expected an order, or model=NAME,segment=NAME,{value}=NAME, got {part!r}"
-            raise click.BadParameter(expected, param_hint="--scores-columns" if value == "score" else "--key-columns")
-        parts = tuple(name.strip() for name in names.split("+"))
-        columns["label" if role == "target" else role] = parts if role in ("model", "segment") else parts[0]
-    return columns
-
-
 @dataclass(frozen=True)
 class System:
     """A system as the options name it.
@@ -279,19 +242,6 @@ class System:
     name: str
     scores: Path
     key: Path | None
-
-
-def _systems(scores: tuple[Path, ...], keys: tuple[Path, ...], labels: tuple[str, ...]) -> list[System]:
-    names = labels or distinct_names(scores)
-    of_each = one_each(keys, len(scores))
-    if not len(scores) == len(of_each) == len(names):
-        counts = f"{len(scores)} of scores, {len(keys)} keys and {len(labels)} labels"
-        raise click.UsageError(f"expected a key (or one for all) and a label for each file of scores, got {counts}")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise click.UsageError(f"two systems are called {twice!r}: give different labels with -l")
-    warn_of_repeats(scores, of_each)
-    return list(map(System, names, scores, of_each))
 
 
 def one_each(keys: tuple[Path, ...], count: int) -> tuple[Path | None, ...]:
@@ -356,3 +306,53 @@ def show_json(report: Any, json_path: Path | None) -> bool:
         return True
     write_json(json_path, report)
     return False
+
+
+def _reader(
+    scores_columns: str | None,
+    format_names: tuple[str, ...],
+    distances: bool,
+    key_columns: str | None = None,
+    missing: Missing = "error",
+    duplicates: str = "error",
+    llr_base: str = "e",
+    in_order: bool = False,
+    match_ids: Literal["exact", "loose"] = "exact",
+) -> Reader:
+    formats = tuple(load_own(name, "format", Format) for name in format_names)
+    both: dict[str, Any] = {"formats": formats, "duplicates": duplicates}
+    how: dict[str, Any] = {"distances": distances, "in_order": in_order, "missing": missing}
+    base = math.e if llr_base == "e" else float(llr_base)
+    of_scores = Choice(**_columns(scores_columns, "score"), llr_base=base, **how, **both)
+    return Reader(of_scores, Choice(**_columns(key_columns, "target"), **both), missing, match_ids)
+
+
+def _columns(text: str | None, value: str) -> dict[str, Any]:
+    """Read what ``--scores-columns`` or ``--key-columns`` says: an order, or names of columns by what they hold."""
+    if text is None:
+        return {}
+    if "=" not in text:
+        return {"layout": text}
+    columns: dict[str, Any] = {}
+    for part in text.split(","):
+        role, _, names = (word.strip() for word in part.partition("="))
+        role = "target" if role == "label" else role
+        if role not in ("model", "segment", "score", "target") or not names:
+            expected = f"expected an order, or model=NAME,segment=NAME,{value}=NAME, got {part!r}"
+            raise click.BadParameter(expected, param_hint="--scores-columns" if value == "score" else "--key-columns")
+        parts = tuple(name.strip() for name in names.split("+"))
+        columns["label" if role == "target" else role] = parts if role in ("model", "segment") else parts[0]
+    return columns
+
+
+def _systems(scores: tuple[Path, ...], keys: tuple[Path, ...], labels: tuple[str, ...]) -> list[System]:
+    names = labels or distinct_names(scores)
+    of_each = one_each(keys, len(scores))
+    if not len(scores) == len(of_each) == len(names):
+        counts = f"{len(scores)} of scores, {len(keys)} keys and {len(labels)} labels"
+        raise click.UsageError(f"expected a key (or one for all) and a label for each file of scores, got {counts}")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise click.UsageError(f"two systems are called {twice!r}: give different labels with -l")
+    warn_of_repeats(scores, of_each)
+    return list(map(System, names, scores, of_each))

@@ -12,7 +12,16 @@ import click
 
 from evaluation.commands.shared import show_json
 from evaluation.metrics import METRICS, PRIORS, Evaluation
-from evaluation.uncertainty import Column, Groups, Interval, columns_of, system_rows
+from evaluation.uncertainty import (
+    Column,
+    EvaluatedSystems,
+    Groups,
+    Interval,
+    columns_of,
+    difference_rows,
+    paper_tables,
+    system_rows,
+)
 from spkbase.errors import ConfigError
 from spkbase.files import format_table
 
@@ -83,6 +92,42 @@ def format_systems(results: Mapping[str, Evaluation], columns: Sequence[Column])
     texts = [(label, name, text) for label, result in results.items() for name, text in result.notes.items()]
     notes = [f"{label}: {text}" for label, name, text in texts if name in shown]
     return "\n".join([format_table(rows), *([""] if notes else []), *dict.fromkeys(notes)])
+
+
+def markdown_tables(evaluated: EvaluatedSystems, columns: Sequence[Column]) -> str:
+    """Return the metrics of systems as a table in Markdown, and their differences as a second one."""
+    numbers = {name: numbers_of_system(result) for name, result in evaluated.results.items()}
+    text = format_table(system_rows(numbers, columns), markdown=True) + "\n"
+    gaps = difference_rows(evaluated.differences, columns, evaluated.reference)
+    if gaps:
+        text += f"\nDifferences:\n\n{format_table(gaps, markdown=True)}\n"
+    return text
+
+
+def latex_tables(evaluated: EvaluatedSystems, columns: Sequence[Column]) -> str:
+    """Return the metrics of systems and their differences as two narrow tables in LaTeX."""
+    numbers = {name: numbers_of_system(result) for name, result in evaluated.results.items()}
+    note = evaluated.results[evaluated.reference].notes.get("intervals", "")
+    return paper_tables(numbers, evaluated.differences, columns, evaluated.reference, note=note)
+
+
+def format_comparison(evaluated: EvaluatedSystems, columns: Sequence[Column]) -> str:
+    """Return what follows the table of metrics: differences, notes, and the groups of each system."""
+    parts = []
+    gaps = difference_rows(evaluated.differences, columns, evaluated.reference)
+    if evaluated.differences:
+        parts.append(format_table(gaps))
+        n_p_values = sum(cell.count(", p ") for row in gaps for cell in row.values())
+        if n_p_values > 1:
+            parts.append("p-values are corrected for their number by Holm's method")
+    for name, text in evaluated.notes.items():
+        head = "no differences" if name == "differences" else "note"
+        parts.append(f"{head}: {text}")
+    for name, system in evaluated.systems.items():
+        if system.groups is not None:
+            head = f"{name}:\n" if len(evaluated.systems) > 1 else ""
+            parts.append(head + format_groups(system.groups))
+    return "".join(f"\n{part}\n" for part in parts)
 
 
 def format_groups(groups: Groups) -> str:

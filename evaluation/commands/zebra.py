@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from evaluation import plots
 from evaluation.commands import shared
 from evaluation.commands.tables import chosen_columns, format_systems
-from evaluation.linkage import worst_case_from
-from evaluation.metrics import SCALE, format_profile, meaning_of, metrics_with, read_scale
-from evaluation.uncertainty import evaluate
+from evaluation.linkage import PROFILE, ZebraProfiles, zebra_profiles
+from evaluation.metrics import SCALE, WorstCase, format_profile, meaning_of, read_scale
 from spkbase.console import Command
 from spkbase.files import format_table
+
+Scale = Sequence[tuple[str, float]]
 
 _READINGS = ("isotonic regression", "Gaussians", "Student's t", "ranks")
 
@@ -53,61 +56,77 @@ def zebra(
     Example:
       spkver-eval zebra -s demo/scores/svm-gmm-nap.txt -k demo/task/3sess-pwd_eval_m_key.txt -l demo
     """
-    several = len(systems) > 1
-    if several and with_worst_case:
+    if len(systems) > 1 and with_worst_case:
         raise click.UsageError("--worst-case takes one system")
-    if not several and not context.params["labels"]:
-        systems = [replace(systems[0], name="ZEBRA profile")]  # as the reference calls it
-    tags = SCALE if scale is None else read_scale(scale)
-    results, drawn, reports, worst = {}, [], {}, None
-    for name, scores, key in ((one.name, one.scores, one.key) for one in systems):
-        read = reader.read(scores, key)
-        parts = reader.split(read, scores, key)
-        drawn.append((Path(name).name, *parts))
-        result = evaluate(*parts, convention=convention, priors=(), metrics=metrics_with(scale=tags))
-        report = {part: result.to_dict()[part] for part in ("n_target", "n_nontarget", "convention", "zebra")}
-        if notes := {about: text for about, text in result.notes.items() if about in ("scores", "zebra.individual")}:
-            report["notes"] = notes
-        if with_worst_case:
-            worst = worst_case_from(*read, missing=reader.missing)
-            report["worst_case"] = worst.to_dict()
-        results[name], reports[name] = result, report
-    if not shared.show_json({"systems": reports} if several else {"label": name} | report, json_path):
-        if several:
-            profile = chosen_columns(result, ["zebra.population", "zebra.individual", "zebra.tag"])
-            click.echo(format_systems(results, profile))
-        else:
-            click.echo(format_profile(result.zebra, name))
-            click.echo(f"Category {result.zebra.tag}: {meaning_of(result.zebra.tag, scale=tags)}")
-            if "zebra.individual" in notes:
-                click.echo(f"Individual: {notes['zebra.individual']}")
-        if worst is not None:
-            found = dict(zip(_READINGS, vars(worst).values(), strict=True))
-            most = result.zebra.individual_ceiling  # more is a matter of the density, and of no trial
-            rows = [
-                {
-                    "worst case by": title,
-                    "log10 LLR": f"over {most:.3f}" if one.log10 > most * (1 + 1e-9) else f"{one.log10:.3f}",
-                }
-                for title, one in found.items()
-            ]
-            click.echo("\n" + format_table(rows))
-            for title, one in found.items():
-                if one.note:
-                    click.echo(f"{title}: {one.note}")
-    for one, sides in zip(systems, drawn, strict=True):
+    if len(systems) == 1 and not context.params["labels"]:
+        systems = [replace(systems[0], name=PROFILE)]
+    tags: Scale = SCALE
+    if scale is not None:
+        tags = read_scale(scale)
+    scores, keys = {}, {}
+    for system in systems:
+        read = reader.read(system.scores, system.key)
+        reader.split(read, system.scores, system.key)  # with its errors, which name the place in the files
+        scores[system.name], keys[system.name] = read
+    profiles = zebra_profiles(
+        scores, keys, convention=convention, scale=tags, worst_case=with_worst_case, missing=reader.missing
+    )
+    if not shared.show_json(profiles.to_dict(), json_path):
+        _show(profiles, tags)
+    drawn = []
+    for name, profile in profiles.systems.items():
         # the prefix stands before the last part of the label, which may begin with a folder
-        paths = [Path(one.name).parent / f"ZEBRA-{sides[0]}.{extension}" for extension in extensions]
+        sides = (Path(name).name, profile.target, profile.nontarget)
+        drawn.append(sides)
+        paths = [Path(name).parent / f"ZEBRA-{sides[0]}.{extension}" for extension in extensions]
         if paths:
             plots.plot_zebra([sides], path=paths, scale=tags)
     if show:
-        from matplotlib import pyplot
+        _draw_in_window(drawn, tags, "see the files" if extensions else "-e png writes it")
 
-        figure = pyplot.figure(layout="constrained")
-        if figure.canvas.required_interactive_framework is None:
-            click.echo(
-                "no display to show the profile: " + ("see the files" if extensions else "-e png writes it"), err=True
-            )
-        else:
-            plots.plot_zebra(drawn, ax=figure.add_subplot(), scale=tags)
-            pyplot.show()
+
+def _show(profiles: ZebraProfiles, scale: Scale) -> None:
+    """Print the profile of one system in the lines of the reference, and those of several as a table."""
+    results = {name: profile.result for name, profile in profiles.systems.items()}
+    name, profile = next(iter(profiles.systems.items()))
+    if len(results) > 1:
+        columns = chosen_columns(profile.result, ["zebra.population", "zebra.individual", "zebra.tag"])
+        click.echo(format_systems(results, columns))
+        return
+    zebra = profile.zebra
+    click.echo(format_profile(zebra, name))
+    click.echo(f"Category {zebra.tag}: {meaning_of(zebra.tag, scale=scale)}")
+    if "zebra.individual" in profile.notes:
+        click.echo(f"Individual: {profile.notes['zebra.individual']}")
+    if profile.worst_case is not None:
+        _show_worst_case(profile.worst_case, zebra.individual_ceiling)
+
+
+def _show_worst_case(worst: WorstCase, ceiling: float) -> None:
+    """Print the strongest evidence of any trial, by each reading.
+
+    More than the ceiling is a matter of the density that was assumed, and of no trial.
+    """
+    readings = dict(zip(_READINGS, vars(worst).values(), strict=True))
+    rows = []
+    for title, evidence in readings.items():
+        text = f"{evidence.log10:.3f}"
+        if evidence.log10 > ceiling * (1 + 1e-9):
+            text = f"over {ceiling:.3f}"
+        rows.append({"worst case by": title, "log10 LLR": text})
+    click.echo("\n" + format_table(rows))
+    for title, evidence in readings.items():
+        if evidence.note:
+            click.echo(f"{title}: {evidence.note}")
+
+
+def _draw_in_window(drawn: list[Any], scale: Scale, remedy: str) -> None:
+    """Show the profiles in a window, where there is a display."""
+    from matplotlib import pyplot
+
+    figure = pyplot.figure(layout="constrained")
+    if figure.canvas.required_interactive_framework is None:
+        click.echo(f"no display to show the profile: {remedy}", err=True)
+        return
+    plots.plot_zebra(drawn, ax=figure.add_subplot(), scale=scale)
+    pyplot.show()

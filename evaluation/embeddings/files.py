@@ -145,12 +145,15 @@ def read_embeddings(
         speakers = _map_beside(paths)
     if speakers is not None:
         owners, note = _mapped_speakers(ids, Path(speakers), source)
-    elif owners is None:
+    has_speakers = owners is not None
+    if owners is None:
         names = few([Path(entry).name for entry in given])
         owners, note = ids, f"{names} has no speakers: each id counts as one"
     notes = (note,) if note else ()
     with errors_of(source):
-        return Embeddings(np.asarray(ids, object), np.asarray(owners, object), columns.vectors, notes, source)
+        return Embeddings(
+            np.asarray(ids, object), np.asarray(owners, object), columns.vectors, notes, source, has_speakers
+        )
 
 
 def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:

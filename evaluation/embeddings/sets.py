@@ -86,6 +86,8 @@ class Embeddings:
         Remarks about their origin, for reports.
     source : str
         The file they came from, for errors; empty if none.
+    has_speakers : bool
+        False where a file has no speakers, so that each id counts as one.
 
     Raises
     ------
@@ -103,6 +105,7 @@ class Embeddings:
     vectors: NDArray[np.floating]
     notes: tuple[str, ...] = ()
     source: str = ""
+    has_speakers: bool = True
 
     def __post_init__(self) -> None:
         check_index(ids=self.ids, speakers=self.speakers, vectors=self.vectors)

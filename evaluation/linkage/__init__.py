@@ -15,7 +15,14 @@ from evaluation.linkage.agreement import (
     condition_name,
     published,
 )
-from evaluation.linkage.alignment import ALIGNMENTS, LINKED, link_aligned, linked_shares, linked_vectors
+from evaluation.linkage.alignment import (
+    ALIGNMENTS,
+    LINKED,
+    AlignmentSettings,
+    link_aligned,
+    linked_shares,
+    linked_vectors,
+)
 from evaluation.linkage.curve import (
     MEASURES,
     METHOD,
@@ -53,6 +60,19 @@ from evaluation.linkage.extrapolation import (
     extrapolate,
     sizes_beyond,
 )
+from evaluation.linkage.galleries import (
+    ALL,
+    IMPOSTORS,
+    RANKS,
+    RankTables,
+    Utterances,
+    rank_embeddings,
+    rank_trial_scores,
+    read_rank_tables,
+    utterances_name,
+    write_impostor_scores,
+)
+from evaluation.linkage.profiles import PROFILE, ZebraProfile, ZebraProfiles, zebra_profiles
 from evaluation.linkage.quarters import KINDS, RULES, DisclosureSets, TieSets, disclosure_sets, write_lists
 from evaluation.linkage.ranks import (
     TIE_RULES,

@@ -22,7 +22,7 @@ Top k: the right speaker is among the k nearest, where a speaker is as near as i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,45 @@ WITH_PAIRS = ("centred", "orthogonal", "ridge")
 ALIGNMENTS = ("none", *WITH_PAIRS, "wasserstein")
 """What is done before vectors are compared: nothing; the mean alone, an orthogonal or any linear map, trained on pairs;
 an orthogonal map that is trained without pairs."""
+
+
+@dataclass(frozen=True)
+class AlignmentSettings:
+    """How maps are learnt; see `evaluation.embeddings.fit_alignment` and `fit_alignment_without_pairs`.
+
+    Attributes
+    ----------
+    folds : int
+        Folds of speakers, where no training vectors are given.
+    seed, restarts : int
+        Of the folds, and of the map without pairs.
+    ridge, prior : float
+        Penalties of the maps that are trained on pairs.
+    one_extractor : bool
+        Both sides are of one extractor.
+    own_means : bool
+        Every map subtracts and adds the means of what is linked.
+    uncentred : bool
+        No map subtracts or adds a mean.
+
+    Raises
+    ------
+    ConfigError
+        If ``uncentred`` meets ``own_means``.
+    """
+
+    folds: int = 5
+    seed: int = 0
+    ridge: float = 0.1
+    prior: float = 0.0
+    restarts: int = 5
+    one_extractor: bool = True
+    own_means: bool = False
+    uncentred: bool = False
+
+    def __post_init__(self) -> None:
+        if self.uncentred and self.own_means:
+            raise _means_of_uncentred("own_means=True")
 
 
 def linked_vectors(embeddings: Embeddings, *, unit: bool = True) -> Embeddings:
@@ -83,7 +122,7 @@ def learnt_maps(
     sides: tuple[Embeddings, Embeddings],
     training: tuple[Embeddings, Embeddings] | None,
     kind: str,
-    options: Mapping[str, Any],
+    settings: AlignmentSettings,
 ) -> Iterator[tuple[NDArray[np.bool_], Alignment | None]]:
     """Yield which anonymised vectors a map is for, and the map, which was not trained on their speakers.
 
@@ -92,14 +131,12 @@ def learnt_maps(
     sides : (original, anonymised)
         What is linked.
     training : (original, anonymised) or None
-        What to learn from. Without, `options["folds"]` folds of speakers of what is linked; a map
-        without pairs then learns from all of it, since it does not use the speakers.
+        What to learn from. Without, folds of speakers of what is linked; a map without pairs then learns from all of
+        it, since it does not use the speakers.
     kind : str
         One of `ALIGNMENTS`.
-    options : mapping
-        ``folds``, ``seed``, ``ridge``, ``prior``, ``restarts`` and ``one_extractor``, see `fit_alignment` and
-        `fit_alignment_without_pairs`; ``own_means``: every map subtracts and adds the means of `sides`;
-        ``uncentred``: no map subtracts or adds a mean.
+    settings : AlignmentSettings
+        How maps are learnt.
     """
     anonymised = sides[1]
     everybody = np.ones(len(anonymised), bool)
@@ -108,27 +145,39 @@ def learnt_maps(
         return
     if kind == "wasserstein":
         source, target = reversed(training or sides)
-        names = ("one_extractor", "seed", "restarts", "uncentred")
-        of_both = fit_alignment_without_pairs(source.vectors, target.vectors, **{name: options[name] for name in names})
-        yield everybody, of_both
+        alignment = fit_alignment_without_pairs(
+            source.vectors,
+            target.vectors,
+            one_extractor=settings.one_extractor,
+            seed=settings.seed,
+            restarts=settings.restarts,
+            uncentred=settings.uncentred,
+        )
+        yield everybody, alignment
         return
     originals, copies = training or sides
     rows, columns = paired(originals, copies)
     folds = np.zeros(len(anonymised), np.int64)
     if training is None:
-        folds = speaker_folds(anonymised.speakers.tolist(), options["folds"], seed=options["seed"])
+        folds = speaker_folds(anonymised.speakers.tolist(), settings.folds, seed=settings.seed)
     for fold in range(folds.max() + 1):
         learnt = np.ones(len(rows), bool) if training else folds[columns] != fold
-        pairs = copies.vectors[columns[learnt]], originals.vectors[rows[learnt]]
-        how = {name: options[name] for name in ("ridge", "prior", "uncentred")}
-        yield folds == fold, fit_alignment(*pairs, kind, **how)  # type: ignore[arg-type]
+        alignment = fit_alignment(
+            copies.vectors[columns[learnt]],
+            originals.vectors[rows[learnt]],
+            kind,  # type: ignore[arg-type]
+            ridge=settings.ridge,
+            prior=settings.prior,
+            uncentred=settings.uncentred,
+        )
+        yield folds == fold, alignment
 
 
 def link_aligned(
     sides: tuple[Embeddings, Embeddings],
     training: tuple[Embeddings, Embeddings] | None,
     kind: str,
-    options: Mapping[str, Any],
+    settings: AlignmentSettings,
 ) -> tuple[Vectors, dict[str, Ranks]]:
     """Align anonymised vectors and find the target speaker of each among the original speakers; see `learnt_maps`.
 
@@ -142,21 +191,19 @@ def link_aligned(
     Raises
     ------
     ConfigError
-        If ``uncentred`` meets ``own_means`` or the kind "centred".
+        If ``uncentred`` meets the kind "centred".
     """
-    if options["uncentred"] and (options["own_means"] or kind == "centred"):
-        got = "own_means=True" if options["own_means"] else "alignment='centred'"
-        remedy = "leave out one of the two, such as by alignment='orthogonal'"
-        raise ConfigError(f"expected no mean to subtract with uncentred=True, got {got}", remedy=remedy)
+    if settings.uncentred and kind == "centred":
+        raise _means_of_uncentred("alignment='centred'")
     original, anonymised = sides
     own_means = anonymised.vectors.mean(axis=0), original.vectors.mean(axis=0)
     parts: dict[str, list[tuple[NDArray[Any], NDArray[np.int64]]]] = {name: [] for name in LINKED}
     vectors = np.empty((len(anonymised), original.vectors.shape[1]))
     centres = np.zeros_like(vectors)
-    for rows, alignment in learnt_maps(sides, training, kind, options):
+    for rows, alignment in learnt_maps(sides, training, kind, settings):
         vectors[rows] = anonymised.vectors[rows]
         if alignment is not None:
-            if options["own_means"]:
+            if settings.own_means:
                 alignment = Alignment(*own_means, alignment.matrix)
             vectors[rows] = alignment.apply(anonymised.vectors[rows])
             centres[rows] = alignment.target_mean
@@ -179,6 +226,11 @@ def link_aligned(
         people, places = (np.concatenate(columns) for columns in zip(*of_kind, strict=True))
         ranks[name] = Ranks(places - 1, 0, n_speakers - 1, people)
     return vectors, ranks
+
+
+def _means_of_uncentred(got: str) -> ConfigError:
+    remedy = "leave out one of the two, such as by alignment='orthogonal'"
+    return ConfigError(f"expected no mean to subtract with uncentred=True, got {got}", remedy=remedy)
 
 
 def _means(vectors: Vectors, speakers: NDArray[np.object_]) -> tuple[NDArray[np.object_], Vectors]:

@@ -580,7 +580,8 @@ def all_draws(draws: Sequence[Ranks]) -> Ranks:
         return draws[0]
     names = ("beaters", "ties", "impostors", "speakers", "mated")
     columns = {name: np.concatenate([getattr(ranks, name) for ranks in draws]) for name in names}
-    return Ranks(**columns, notes=tuple(dict.fromkeys(note for ranks in draws for note in ranks.notes)))
+    notes = tuple(dict.fromkeys(note for ranks in draws for note in ranks.notes))
+    return Ranks(**columns, notes=notes, are_speakers=all(ranks.are_speakers for ranks in draws))
 
 
 def _parts(draws: Sequence[Ranks], sizes: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -80,6 +80,8 @@ class Ranks(Tabular):
         Score of the target speaker; NaN if it is not known.
     notes : tuple of str
         What a reader of the numbers should know, such as speakers with fewer utterances than asked for.
+    are_speakers : bool
+        False where models may not be speakers, so that there are no intervals over speakers.
 
     Raises
     ------
@@ -98,6 +100,7 @@ class Ranks(Tabular):
     speakers: Any = None
     mated: Any = float("nan")
     notes: tuple[str, ...] = ()
+    are_speakers: bool = field(default=True, repr=False)
 
     def __post_init__(self) -> None:
         n_rows = np.size(self.beaters)
@@ -163,10 +166,16 @@ class Ranks(Tabular):
 
 def write_ranks(path: str | Path, ranks: Mapping[int, Ranks]) -> None:
     """Write tables by their number of utterances (0 for all of them), whole or not at all."""
-    columns = {f"{number}/{name}": getattr(table, name) for number, table in ranks.items() for name in _DTYPES}
-    notes = {f"{number}/notes": np.asarray(table.notes, np.str_) for number, table in ranks.items() if table.notes}
+    columns: dict[str, Any] = {}
+    notes: dict[str, Any] = {}
+    for number, table in ranks.items():
+        columns |= {f"{number}/{name}": getattr(table, name) for name in _DTYPES}
+        if table.notes:
+            notes[f"{number}/notes"] = np.asarray(table.notes, np.str_)
+        if not table.are_speakers:
+            notes[f"{number}/are_speakers"] = np.asarray(False)
     with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **columns, **notes)  # type: ignore[arg-type]
+        np.savez_compressed(file, **columns, **notes)
 
 
 def read_ranks(path: str | Path) -> dict[int, Ranks]:
@@ -180,15 +189,18 @@ def read_ranks(path: str | Path) -> dict[int, Ranks]:
     columns = read_npz(path)
     try:
         numbers = sorted({int(name.partition("/")[0]) for name in columns})
-        tables = {number: {name: columns[f"{number}/{name}"] for name in _DTYPES} for number in numbers}
-        notes = {number: columns.get(f"{number}/notes", np.empty(0, np.str_)).tolist() for number in numbers}
-        found = {number: Ranks(**table, notes=tuple(notes[number])) for number, table in tables.items()}
+        tables = {}
+        for number in numbers:
+            table = {name: columns[f"{number}/{name}"] for name in _DTYPES}
+            notes = columns.get(f"{number}/notes", np.empty(0, np.str_))
+            are_speakers = bool(columns.get(f"{number}/are_speakers", True))
+            tables[number] = Ranks(**table, notes=tuple(notes.tolist()), are_speakers=are_speakers)
     except (ValueError, KeyError, TypeError) as error:
         text = error.text if isinstance(error, DataError) else f"is no file of ranks: {error}"
         raise DataError(text, file=path, remedy="write it again") from error
-    if not found:
+    if not tables:
         raise DataError("expected ranks, got an empty file", file=path, remedy="write it again")
-    return found
+    return tables
 
 
 def count_beaters(

@@ -27,6 +27,7 @@ from evaluation.metrics.detection import (
 )
 from evaluation.metrics.disclosure import (
     SCALE,
+    Zebra,
     ceiling_note,
     d_sys,
     format_profile,
@@ -38,19 +39,8 @@ from evaluation.metrics.disclosure import (
     tag,
     zebra,
 )
+from evaluation.metrics.evaluated import Evaluation, Metrics
+from evaluation.metrics.metric import FRACTION, Method, Metric, find_metric, is_prior
 from evaluation.metrics.sorted_scores import SortedScores, det_curve, roc, sort_scores
-from evaluation.metrics.table import (
-    FRACTION,
-    METRICS,
-    PRIORS,
-    Evaluation,
-    Method,
-    Metric,
-    Metrics,
-    find_metric,
-    is_prior,
-    method_of,
-    metrics_at_thresholds_of,
-    metrics_with,
-)
+from evaluation.metrics.table import METRICS, PRIORS, method_of, metrics_at_thresholds_of, metrics_with
 from evaluation.metrics.worst_case import Evidence, WorstCase, rank_evidence, worst_case

@@ -17,10 +17,10 @@ from evaluation.reports.about import (
     UtilityRate,
     Voices,
 )
-from evaluation.reports.comparison import rate_difference, samples_of
+from evaluation.reports.comparison import rate_difference, samples_of, write_comparison
+from evaluation.reports.conditions import ClosedSet, Condition, Draw, EnrolledSpeaker, Linkability, list_in_words
+from evaluation.reports.formatting import percent
 from evaluation.reports.linkability import (
-    ALL,
-    RANKS,
     Beyond,
     Linkage,
     Settings,
@@ -28,30 +28,19 @@ from evaluation.reports.linkability import (
     measure_linkage,
     report_extrapolation,
     speaker_quarters,
-    utterances_name,
     write_linkage,
 )
-from evaluation.reports.page import write_comparison, write_page
-from evaluation.reports.results import (
-    FORMAT,
+from evaluation.reports.outcomes import (
     OVER_SCENARIOS,
-    ClosedSet,
-    Condition,
-    Draw,
-    EnrolledSpeaker,
-    Linkability,
     Minima,
     Outcome,
-    Results,
     in_order,
     main_outcomes,
-    one_error,
-    parse_results,
-    read_results,
     strongest,
     summarise,
-    typed_results,
 )
+from evaluation.reports.page import write_page
+from evaluation.reports.results import FORMAT, Results, one_error, parse_results, read_results, typed_results
 from evaluation.reports.rows import Row, interval_from, number
 from evaluation.reports.tables import (
     CSV,
@@ -60,7 +49,6 @@ from evaluation.reports.tables import (
     format_markdown,
     format_outcomes,
     latex_table,
-    percent,
     table_rows,
 )
 from evaluation.reports.verdict import headlines, overall

@@ -13,6 +13,15 @@ from evaluation.uncertainty import Interval
 CHECK_LEVELS = ("error", "warning", "note", "ok")
 """Results of checks, the gravest first."""
 
+MEASURES = {
+    "wer": ("Word error rate", True, True),
+    "wer_to_original": ("Words recognised otherwise than in original speech", True, True),
+    "cer": ("Character error rate", True, True),
+    "uar": ("Unweighted average recall", False, True),
+    "f0": ("F0 correlation", False, False),
+}
+"""Measures of utility: name, whether lower is better, and whether they are shown in percent."""
+
 # --- how the results were made ----------------------------------------------------------------------------------------
 
 
@@ -375,6 +384,11 @@ class Average(KnownRow):
     targets_reached: tuple[float, ...] = ()
 
     @property
+    def name(self) -> str:
+        """The corpus and the part."""
+        return f"{self.dataset} {self.split}".strip()
+
+    @property
     def eer(self) -> Interval:
         """The average as a fraction with its interval."""
         return Interval(self.eer_percent / 100, self.low_percent / 100, self.high_percent / 100)
@@ -424,6 +438,8 @@ class UtilityRate(KnownRow):
         Values of each fold, and the recall of each emotion.
     confusions : dict, optional
         Counts of recognised emotions, by true emotion.
+    warning : str, optional
+        What makes the value doubtful, in a sentence.
     """
 
     value: Interval = field(default_factory=Interval, metadata=FLAT)
@@ -441,6 +457,7 @@ class UtilityRate(KnownRow):
     recogniser: str | None = None
     normaliser: str | None = None
     learnt_on: str | None = None
+    warning: str | None = None
 
 
 @dataclass(frozen=True)
@@ -450,7 +467,8 @@ class UtilityFigure:
     Attributes
     ----------
     measure : str
-        Such as ``wer``, ``cer``, ``uar`` and ``f0``.
+        Such as ``wer``, ``cer``, ``uar``, ``f0`` and ``wer_to_original``, the rate of words that are recognised
+        otherwise than in original speech.
     names : tuple of str
         Data set, then ``original`` or ``anonymised``; results of other programs have other names, or none.
     rate : UtilityRate
@@ -551,6 +569,11 @@ class Voices(KnownRow):
     gain_of_voice_distinctiveness: Interval | None = None
     notes: tuple[str, ...] = ()
     matrices: dict[str, VoiceMatrix] | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a de-identification."""
+        return self.deid is not None and self.deid.known
 
     @property
     def gain(self) -> Interval:

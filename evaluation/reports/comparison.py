@@ -1,23 +1,97 @@
-"""Comparison of anonymisers: whether they were measured alike, and paired differences on the same trials."""
+"""One page for several anonymisers: whether they were measured alike, and paired differences on the same trials."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from evaluation.formats import read_key, read_scores
 from evaluation.metrics import SortedScores, eer
-from evaluation.reports.pictures import short
-from evaluation.reports.results import GENDERS, Condition, Results, in_order, strongest, summarise
+from evaluation.reports.conditions import Condition
+from evaluation.reports.formatting import name_list, short
+from evaluation.reports.outcomes import Identity, Outcome, in_order, strongest, summarise
+from evaluation.reports.pictures import Picture, label_of, score_pictures
+from evaluation.reports.results import Results, one_error
+from evaluation.reports.templates import fill
+from evaluation.reports.verdict import Headline, headlines, judge
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling, Sample, holm, paired_differences, sample_from
 from spkbase.errors import DataError, few
+from spkbase.files import write_text
 
 _RESAMPLES = 200  # for paired differences
+
+
+class PairedRates(NamedTuple):
+    """Differences in EER between an anonymiser and the first one.
+
+    Attributes
+    ----------
+    name : str
+        The anonymiser.
+    where : str
+        The list of trials and the scenario.
+    gaps : dict of str to Interval
+        The differences by attacker, with intervals and p-values; that of the strongest attackers comes first.
+    problem : str
+        Why there are none; else empty.
+    """
+
+    name: str
+    where: str
+    gaps: dict[str, Interval]
+    problem: str
+
+
+def write_comparison(sources: Sequence[tuple[Results, str | Path]], path: str | Path, *, title: str = "") -> None:
+    """Write one page for several privacy evaluations; see `render_comparison`.
+
+    Raises
+    ------
+    DataError
+        If results are malformed, there are fewer than two, or the file cannot be written.
+    """
+    write_text(path, render_comparison(sources, title=title))
+
+
+def render_comparison(sources: Sequence[tuple[Results, str | Path]], *, title: str = "") -> str:
+    """Return a page that shows anonymisers side by side, as text; the same input gives the same bytes.
+
+    Parameters
+    ----------
+    sources : sequence of (Results, path)
+        Results, and the folder to which their paths are relative. Equal names are numbered.
+    title : str, optional
+        Heading of the page.
+    """
+    if len(sources) < 2:
+        raise DataError(f"expected results of at least 2 anonymisers to compare, got {len(sources)}")
+    systems: dict[str, Results] = {}
+    folders: dict[str, Path] = {}
+    names = _numbered([results.name or "no anonymiser" for results, _ in sources])
+    for name, (results, folder) in zip(names, sources, strict=True):
+        systems[name] = results
+        folders[name] = Path(folder)
+    with one_error():
+        compared, left_out = in_common(systems)
+        lists = dict.fromkeys(chain.from_iterable(results.main_lists() for results in systems.values()))
+        values: dict[str, Any] = {
+            "systems": systems,
+            "lists": {name: results.on_main_lists() for name, results in systems.items()},
+            "judged": {name: judge(results) for name, results in systems.items()},
+            "curves": _curves(compared, folders, list(lists)),
+            "side_by_side": _side_by_side(systems, compared, [dataset for dataset, _ in lists]),
+            "left_out": left_out,
+            "unlike": unlike_in(systems),
+            "paired": paired_rates(compared, folders),
+            "title": title,
+        }
+        return fill("comparison.html.j2", values)
 
 
 def in_common(systems: Mapping[str, Results]) -> tuple[dict[str, Results], list[str]]:
@@ -36,43 +110,30 @@ def in_common(systems: Mapping[str, Results]) -> tuple[dict[str, Results], list[
     DataError
         If anonymisers have no attacker in common on a list of trials.
     """
-    run: dict[tuple[str, ...], dict[str, set[str]]] = {}
+    common = _common_attackers(systems)
+    shared: dict[str, Results] = {}
+    notes = []
     for name, results in systems.items():
+        kept: list[Condition] = []
+        others: list[Condition] = []
         for row in results.conditions:
-            run.setdefault(row.identity[:3], {}).setdefault(name, set()).add(row.attacker)
-    lists = {name: {row.identity[:2] for row in results.conditions} for name, results in systems.items()}
-    common = dict[tuple[str, ...], set[str]]()
-    for where, attackers in run.items():
-        having = [name for name in systems if where[:2] in lists[name]]
-        common[where] = set.intersection(*(attackers.get(name, set()) for name in having))
-        if not common[where] and len(attackers) == len(having):
-            each = "; ".join(f"{name} has {few(known)}" for name, known in attackers.items())
-            text = f"expected an attacker that all results have, but on {', '.join(where)} {each}"
-            raise DataError(text, remedy="evaluate all anonymisers with the same setting 'attackers'")
-    found, notes = dict[str, Results](), []
-    for name, results in systems.items():
-        shared: list[Condition] = []
-        left: list[Condition] = []
-        for row in results.conditions:
-            side = shared if row.attacker in common[row.identity[:3]] else left
+            side = kept if row.attacker in common[row.identity[:3]] else others
             side.append(row)
-        found[name] = replace(results, conditions=tuple(shared), outcomes=in_order(summarise(shared)))
-        if left:
-            best = strongest([row for row in left if row.scenario != "original"] or left)
-            names = few(dict.fromkeys(row.attacker for row in left))
-            text = f"{name} was also attacked by {names}: the smallest equal error rate is {100 * best.eer.value:.1f} %"
-            notes.append(f"{text} ({best.attacker}, {name_list(best.dataset, best.gender)}, {best.scenario}).")
-    return (found, notes) if notes else (dict(systems), notes)
+        shared[name] = replace(results, conditions=tuple(kept), outcomes=in_order(summarise(kept)))
+        if others:
+            notes.append(_note_on(name, others))
+    if not notes:
+        return dict(systems), notes
+    return shared, notes
 
 
-def paired_rates(
-    systems: Mapping[str, Results], folders: Mapping[str, Path]
-) -> list[tuple[str, str, dict[str, Interval], str]]:
+def paired_rates(systems: Mapping[str, Results], folders: Mapping[str, Path]) -> list[PairedRates]:
     """Return the differences in EER between each anonymiser and the first one, on the same trials.
 
     Both anonymisers share the resamples of speakers, so that effects of easy and hard speakers cancel. The number of
     resamples is that of the first results, at most 200, because the interval needs only the standard deviation. The
-    scenario is the best informed one that both have.
+    scenario is the best informed one that both have. The p-values of the strongest attackers are corrected for their
+    number by `holm`, and so are the p-values of all others for theirs.
 
     Parameters
     ----------
@@ -83,44 +144,30 @@ def paired_rates(
 
     Returns
     -------
-    list of (str, str, dict of str to Interval, str)
-        For each other anonymiser and list its name, the list with the scenario, the differences by attacker with
-        intervals and p-values, and the reason if there are none. The difference of the strongest attackers comes first.
-        P-values of these first differences are corrected for their number by `holm`, those of all others for theirs.
+    list of PairedRates
+        One for each other anonymiser and list.
     """
     (base, first), *others = systems.items()
-    settings = first.settings
-    asked = settings.evaluation.resamples
-    count = _RESAMPLES if asked is None else min(asked, _RESAMPLES)
-    resampling = Resampling(count, settings.seed, settings.evaluation.level or 0.95)
-    found = []
-    for (dataset, gender), (name, results) in product(first.main_lists(), others):
-        strongest = [{one.scenario: one for one in both.outcomes_of(dataset, gender)} for both in (first, results)]
-        common = [one for one in strongest[0] if one in strongest[1] and one != "original"]
-        if not common or not resampling.resamples:
+    resampling = _resampling(first)
+    pairs: list[PairedRates] = []
+    if not resampling.resamples:
+        return pairs
+    for trials, (name, results) in product(first.main_lists(), others):
+        scenario = _best_informed(first, results, trials)
+        if scenario == "original":
             continue
-        best = [outcomes[common[-1]] for outcomes in strongest]
-        names = [one.strongest for one in best]
-        alike = names[0] == names[1]
-        label = f"{names[0]}, strongest of both" if alike else f"strongest of either: {names[1]} and {names[0]}"
-        pairs: dict[str, list[Condition]] = {label: [one.condition for one in best]}
-        for row in (*first.conditions, *results.conditions):
-            if row.identity[:3] == (dataset, gender, common[-1]) and not (alike and row.attacker == names[0]):
-                pairs.setdefault(row.attacker, []).append(row)
-        gaps, problem = dict[str, Interval](), ""
+        where = f"{name_list(*trials)}, {scenario}"
+        gaps: dict[str, Interval] = {}
+        problem = ""
         try:
-            for attacker, rows in pairs.items():
-                one, other = zip(rows, (folders[base], folders[name]), strict=True)
-                gaps[attacker] = rate_difference(one, other, resampling)
+            for attacker, (ours, theirs) in _by_attacker(first, results, (*trials, scenario)).items():
+                gaps[attacker] = rate_difference((ours, folders[base]), (theirs, folders[name]), resampling)
         except DataError as error:
-            gaps, problem = {}, f"No paired differences: {error}"
-        found.append((name, f"{name_list(dataset, gender)}, {common[-1]}", gaps, problem))
-    for place in (slice(1), slice(1, None)):  # the strongest attackers, and all others
-        family = [(gaps, attacker) for _, _, gaps, _ in found for attacker in list(gaps)[place]]
-        corrected = holm([gaps[attacker].p_value for gaps, attacker in family]).tolist()
-        for (gaps, attacker), p_value in zip(family, corrected, strict=True):
-            gaps[attacker] = replace(gaps[attacker], p_value=p_value)
-    return found
+            gaps = {}
+            problem = f"No paired differences: {error}"
+        pairs.append(PairedRates(name, where, gaps, problem))
+    _correct_p_values(pairs)
+    return pairs
 
 
 def samples_of(condition: Condition, folder: Path) -> list[Sample]:
@@ -131,9 +178,16 @@ def samples_of(condition: Condition, folder: Path) -> list[Sample]:
     DataError
         If files are missing or lie outside the folder, or there are fewer than two speakers.
     """
-    files, key, speakers = condition.files(folder)
-    owners, trials = read_speakers(speakers) if speakers else None, read_key(key)
-    return [sample_from(read_scores(file), trials, segment_speakers=owners, bootstrap_by="id")[0] for file in files]
+    files, key_file, speakers_file = condition.files(folder)
+    speakers = None
+    if speakers_file is not None:
+        speakers = read_speakers(speakers_file)
+    key = read_key(key_file)
+    samples = []
+    for file in files:
+        sample, _ = sample_from(read_scores(file), key, segment_speakers=speakers, bootstrap_by="id")
+        samples.append(sample)
+    return samples
 
 
 def rate_difference(base: tuple[Condition, Path], other: tuple[Condition, Path], resampling: Resampling) -> Interval:
@@ -154,14 +208,9 @@ def rate_difference(base: tuple[Condition, Path], other: tuple[Condition, Path],
     def rate(scores: SortedScores) -> dict[str, float]:
         return {"eer.rocch": eer(scores)}
 
-    samples = {name: samples_of(*one) for name, one in (("base", base), ("other", other))}
-    found: Interval = paired_differences(samples, rate, resampling)["other"]["eer.rocch"]
-    return found
-
-
-def name_list(dataset: str, gender: str) -> str:
-    """Name a data set, with the sex unless all speakers are pooled."""
-    return short(dataset) + ("" if gender == "all" else f", {short(GENDERS.get(gender, gender))}")
+    samples = {"base": samples_of(*base), "other": samples_of(*other)}
+    gap: Interval = paired_differences(samples, rate, resampling)["other"]["eer.rocch"]
+    return gap
 
 
 def unlike_in(systems: Mapping[str, Results]) -> list[str]:
@@ -171,26 +220,149 @@ def unlike_in(systems: Mapping[str, Results]) -> list[str]:
     number of anonymised versions of the training speech, and whether speech is simulated, as far as the results state
     these.
     """
-    found: dict[str, dict[str, str]] = {}
-    for dataset in dict.fromkeys(name for results in systems.values() for name in results.datasets()):
+    facts: dict[str, dict[str, str]] = {}
+    for dataset in dict.fromkeys(chain.from_iterable(results.datasets() for results in systems.values())):
         for name, results in systems.items():
             if dataset in results.datasets():
-                found.setdefault(f"Scenarios of {dataset}", {})[name] = ", ".join(results.scenarios(dataset))
-                found.setdefault(f"Trials of {dataset}", {})[name] = _sizes(results, dataset)
+                facts.setdefault(f"Scenarios of {dataset}", {})[name] = ", ".join(results.scenarios(dataset))
+                facts.setdefault(f"Trials of {dataset}", {})[name] = _sizes(results, dataset)
     for name, results in systems.items():
         draws = results.anonymiser.training_draws if results.anonymiser else None
-        found.setdefault("Anonymised versions of the training speech", {})[name] = "" if draws is None else f"{draws}"
-        found.setdefault("Simulated speech", {})[name] = "yes" if results.simulated else "no"
-    known = {what: {name: value for name, value in values.items() if value} for what, values in found.items()}
-    return [
-        f"{what}: {'; '.join(f'{name} {value}' for name, value in values.items())}."
-        for what, values in known.items()
-        if len(set(values.values())) > 1
-    ]
+        facts.setdefault("Anonymised versions of the training speech", {})[name] = "" if draws is None else f"{draws}"
+        facts.setdefault("Simulated speech", {})[name] = "yes" if results.simulated else "no"
+    sentences = []
+    for fact, values in facts.items():
+        known = {name: value for name, value in values.items() if value}
+        if len(set(known.values())) > 1:
+            sentences.append(f"{fact}: {'; '.join(map(' '.join, known.items()))}.")
+    return sentences
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Number the names that occur more than once."""
+    numbered = []
+    for position, name in enumerate(names, 1):
+        if names.count(name) > 1:
+            name = f"{name} ({names[:position].count(name)})"
+        numbered.append(name)
+    return numbered
+
+
+def _curves(
+    systems: Mapping[str, Results], folders: Mapping[str, Path], lists: Sequence[tuple[str, str]]
+) -> list[tuple[str, list[Picture]]]:
+    """Draw the scores of the strongest attacker on each anonymiser together, for each list of trials."""
+    curves = []
+    for position, trials in enumerate(lists, 1):
+        scored = {}
+        for name, results in systems.items():
+            outcome = results.worst(*trials)
+            if outcome is not None:
+                scored[name] = (f"{short(name)}: {label_of(outcome)}", outcome, folders[name])
+        where = name_list(*trials)
+        curves.append((where, score_pictures(scored, where, f"together-{position}")))
+    return curves
+
+
+def _side_by_side(
+    systems: Mapping[str, Results], compared: Mapping[str, Results], datasets: Sequence[str]
+) -> list[tuple[str, list[tuple[str, Headline | None, Headline | None]]]]:
+    """Return for each data set the headlines by common and by all attackers, the most private anonymiser first."""
+    tables = []
+    for dataset in dict.fromkeys(datasets):
+        rows = [(name, _headline_of(compared[name], dataset), _headline_of(systems[name], dataset)) for name in systems]
+        rows.sort(key=lambda row: 1.0 if row[1] is None else -row[1].eer.value)
+        tables.append((dataset, rows))
+    return tables
+
+
+def _headline_of(results: Results, dataset: str) -> Headline | None:
+    """Return the headline of a data set; None if it has no known rate."""
+    for headline in headlines(results):
+        if headline.worst.dataset == dataset:
+            return headline
+    return None
+
+
+def _common_attackers(systems: Mapping[str, Results]) -> dict[Identity, set[str]]:
+    """Return the attackers that all anonymisers have in a scenario, if they have trials on its list."""
+    attackers: dict[Identity, dict[str, set[str]]] = {}
+    for name, results in systems.items():
+        for outcome in results.by_conditions():
+            attackers.setdefault(outcome.identity, {})[name] = set(outcome.attackers)
+    common = {}
+    for identity, by_system in attackers.items():
+        having = [name for name, results in systems.items() if results.outcomes_of(*identity[:2])]
+        common[identity] = set.intersection(*(by_system.get(name, set()) for name in having))
+        if not common[identity] and len(by_system) == len(having):
+            each = "; ".join(f"{name} has {few(known)}" for name, known in by_system.items())
+            text = f"expected an attacker that all results have, but on {', '.join(identity)} {each}"
+            raise DataError(text, remedy="evaluate all anonymisers with the same setting 'attackers'")
+    return common
+
+
+def _note_on(name: str, others: Sequence[Condition]) -> str:
+    """Return a sentence on the attackers of an anonymiser that others do not have."""
+    best = strongest([row for row in others if row.scenario != "original"] or others)
+    names = few(dict.fromkeys(row.attacker for row in others))
+    text = f"{name} was also attacked by {names}: the smallest equal error rate is {100 * best.eer.value:.1f} %"
+    return f"{text} ({best.attacker}, {name_list(best.dataset, best.gender)}, {best.scenario})."
+
+
+def _resampling(results: Results) -> Resampling:
+    settings = results.settings
+    resamples = settings.evaluation.resamples
+    if resamples is None or resamples > _RESAMPLES:
+        resamples = _RESAMPLES
+    return Resampling(resamples, settings.seed, settings.evaluation.level or 0.95)
+
+
+def _best_informed(first: Results, other: Results, trials: tuple[str, str]) -> str:
+    """Return the best informed scenario with anonymised speech that both have on a list; else original."""
+    best = "original"
+    theirs = {outcome.scenario for outcome in other.outcomes_of(*trials)}
+    for outcome in first.outcomes_of(*trials):  # sorted by knowledge
+        if outcome.anonymised and outcome.scenario in theirs:
+            best = outcome.scenario
+    return best
+
+
+def _by_attacker(first: Results, other: Results, identity: Identity) -> dict[str, list[Condition]]:
+    """Return the conditions of both by attacker, those of the strongest attackers first."""
+    best: list[Outcome] = []
+    for results in (first, other):
+        best += [outcome for outcome in results.outcomes if outcome.identity == identity]
+    ours, theirs = (outcome.strongest for outcome in best)
+    label = f"strongest of either: {theirs} and {ours}"
+    if ours == theirs:
+        label = f"{ours}, strongest of both"
+    pairs = {label: [outcome.condition for outcome in best]}
+    for row in (*first.conditions, *other.conditions):
+        if row.identity[:3] == identity and not row.attacker == ours == theirs:
+            pairs.setdefault(row.attacker, []).append(row)
+    return pairs
+
+
+def _correct_p_values(pairs: Sequence[PairedRates]) -> None:
+    """Correct the p-values of the strongest attackers for their number, and those of the others for theirs."""
+    strongest_pairs: list[tuple[dict[str, Interval], str]] = []
+    others: list[tuple[dict[str, Interval], str]] = []
+    for pair in pairs:
+        for position, attacker in enumerate(pair.gaps):
+            family = strongest_pairs if position == 0 else others
+            family.append((pair.gaps, attacker))
+    for family in (strongest_pairs, others):
+        corrected = holm([gaps[attacker].p_value for gaps, attacker in family]).tolist()
+        for (gaps, attacker), p_value in zip(family, corrected, strict=True):
+            gaps[attacker] = replace(gaps[attacker], p_value=p_value)
 
 
 def _sizes(results: Results, dataset: str) -> str:
     """Describe the sizes of the lists of a data set, which all conditions of one sex share."""
-    lists = [results.outcomes_of(dataset, gender)[0] for gender in results.main_genders(dataset)]
-    counts = [(one.n_enrolled, one.n_target, one.n_nontarget) for one in lists]
-    return ", ".join("{} speakers, {} and {} trials".format(*three) for three in counts if not np.isnan(three).any())
+    sizes = []
+    for gender in results.main_genders(dataset):
+        outcome = results.outcomes_of(dataset, gender)[0]
+        counts = (outcome.n_enrolled, outcome.n_target, outcome.n_nontarget)
+        if not np.isnan(counts).any():
+            sizes.append("{} speakers, {} and {} trials".format(*counts))
+    return ", ".join(sizes)

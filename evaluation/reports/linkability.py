@@ -25,7 +25,7 @@ of tied ranks.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -34,20 +34,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation import linkage
+from evaluation.linkage import RANKS, utterances_name
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
 from spkbase.files import format_csv, write_json, write_text
 from spkbase.showing import Tabular, one_line
 
-ALL = 0
-"""Stands for "all utterances" among numbers of utterances."""
-
-REPORT, RANKS = "linkability.json", "ranks.npz"
+REPORT = "linkability.json"
 
 SHOWN = "normal"
 """Method whose estimate `curve.csv` and the plot of all curves show, with the span of all methods' intervals."""
 
 Sizes = Literal["all", "log", "published"] | tuple[int, ...]
+Cells = tuple[Any, ...]
+"""A row of a table."""
+
+_CURVE = ("utterances", "size", "linkability", "low", "high", "chance", "kind")
+_METHODS = ("utterances", "size", "method", "linkability", "low", "high", "measured_to", "kind")
 
 _LEAST_SPEAKERS = 4  # for quarters
 _WRITTEN = re.compile(
@@ -106,7 +109,9 @@ class Settings:
                 text = f"expected a gallery of 20 or more for the published sizes, got {largest}"
                 raise DataError(text, remedy="choose sizes='all', or numbers")
             return sizes
-        return linkage.log_spaced_sizes(largest) if self.sizes == "log" else linkage.all_sizes(largest)
+        if self.sizes == "log":
+            return linkage.log_spaced_sizes(largest)
+        return linkage.all_sizes(largest)
 
 
 @one_line
@@ -131,13 +136,19 @@ class Linkage(Tabular):
     report: dict[str, Any]
     settings: Settings
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures, as ``spkver-eval linkability --json`` and ``linkability.json`` have them."""
+        return self.report
+
     def to_columns(self) -> dict[str, Any]:
         """Return a row for each number of utterances (or ``all``) and size of the gallery."""
-        numbers = ["all" if number == ALL else str(number) for number in self.curves]
-        columns = [curve.to_columns() for curve in self.curves.values()]
-        utterances = [name for name, table in zip(numbers, columns, strict=True) for _ in table["size"]]
-        joined = {name: np.concatenate([table[name] for table in columns]) for name in columns[0]}
-        return {"utterances": utterances} | joined
+        tables = {utterances_name(number): curve.to_columns() for number, curve in self.curves.items()}
+        columns: dict[str, Any] = {"utterances": []}
+        for name, table in tables.items():
+            columns["utterances"] += [name] * len(table["size"])
+        for column in table:
+            columns[column] = np.concatenate([table[column] for table in tables.values()])
+        return columns
 
 
 @one_line
@@ -165,11 +176,12 @@ def measure_linkage(ranks: Mapping[int, linkage.Ranks], settings: Settings | Non
     ranks : mapping of int to Ranks
         Ranks by number of utterances; `ALL` for all utterances.
     settings : Settings, optional
-        What to compute.
+        What to compute; without intervals where models may not be speakers.
 
     Returns
     -------
     Linkage
+        `Linkage.to_dict` gives the report of ``spkver-eval linkability --json``.
 
     Raises
     ------
@@ -179,6 +191,8 @@ def measure_linkage(ranks: Mapping[int, linkage.Ranks], settings: Settings | Non
     settings = settings or Settings()
     if not ranks:
         raise DataError("expected ranks of at least one number of utterances, got none")
+    if not all(table.are_speakers for table in ranks.values()):
+        settings = replace(settings, resamples=0)
     curves: dict[int, linkage.Curve] = {}
     blocks: dict[str, Any] = {}
     for number, table in ranks.items():
@@ -237,31 +251,29 @@ def extrapolate_linkage(
         If a population is not larger than the gallery, or there are fewer than 20 trials.
     """
     largest = max(ranks.largest_size for ranks in measured.values())
-    small = [size for size in populations if size <= largest]
+    small = [f"{size:,}" for size in populations if size <= largest]
     if small or not populations:
-        got = f"got {small[0]:,}" if small else "got none"
+        got = f"got {small[0] if small else 'none'}"
         remedy = "smaller galleries are measured: give them as sizes"
         raise DataError(f"expected populations larger than the gallery of {largest:,}, {got}", remedy=remedy)
     wanted = np.array(sorted(set(populations)), np.float64)
+    resampling = Resampling(resamples, settings.seed, settings.level)
     beyond = {}
     for number, ranks in measured.items():
-        common: dict[str, Any] = {
-            "impostor_scores": None if impostor_scores is None else impostor_scores.get(number),
-            "ties": settings.ties,
-            "resampling": Resampling(resamples, settings.seed, settings.level),
-        }
+        scores = (impostor_scores or {}).get(number)
         sizes = np.union1d(linkage.sizes_beyond(ranks.largest_size, float(wanted[-1])), wanted)
-        curve = linkage.extrapolate(ranks, sizes, **common)
+        curve = linkage.extrapolate(ranks, sizes, impostor_scores=scores, ties=settings.ties, resampling=resampling)
         beyond[number] = Beyond(curve.at(wanted), curve)
     return beyond
 
 
 def report_extrapolation(beyond: Mapping[int, Beyond]) -> dict[str, Any]:
     """Return the entry ``extrapolation`` of `linkability.json`, by number of utterances."""
-    return {
-        utterances_name(number): part.populations.to_dict() | {"backtest": [asdict(test) for test in part.curve.tests]}
-        for number, part in beyond.items()
-    }
+    report = {}
+    for number, part in beyond.items():
+        backtest = [asdict(test) for test in part.curve.tests]
+        report[utterances_name(number)] = part.populations.to_dict() | {"backtest": backtest}
+    return report
 
 
 def mean_by_speaker(ranks: linkage.Ranks, settings: Settings) -> dict[str, float]:
@@ -277,51 +289,43 @@ def speaker_quarters(
     quarters: dict[int, linkage.DisclosureSets | None] = {}
     for number, ranks in measured.ranks.items():
         means = mean_by_speaker(ranks, measured.settings)
-        enough = len(means) >= _LEAST_SPEAKERS
-        quarters[number] = linkage.disclosure_sets(means, rule=rule, seed=measured.settings.seed) if enough else None
+        quarters[number] = None
+        if len(means) >= _LEAST_SPEAKERS:
+            quarters[number] = linkage.disclosure_sets(means, rule=rule, seed=measured.settings.seed)
     return quarters
 
 
 def match_curves(measured: Linkage) -> dict[int, NDArray[np.float64]]:
     """Return the cumulative match characteristic for each number of utterances whose galleries have equal sizes."""
-    ties = measured.settings.ties
-    return {
-        number: linkage.cumulative_match(ranks, ties=ties)
-        for number, ranks in measured.ranks.items()
-        if ranks.impostors.min() == ranks.impostors.max()
-    }
+    curves = {}
+    for number, ranks in measured.ranks.items():
+        if ranks.impostors.min() == ranks.impostors.max():
+            curves[number] = linkage.cumulative_match(ranks, ties=measured.settings.ties)
+    return curves
 
 
-def speaker_table(measured: Linkage) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def speaker_table(measured: Linkage) -> tuple[tuple[str, ...], list[Cells]]:
     """Return header and rows of ``per_speaker.csv``, with single sizes if these were given as numbers."""
     settings = measured.settings
-    places, means, points = {}, {}, {}
+    mean_ranks = {}
+    means = {}
+    points = {}
     for number, ranks in measured.ranks.items():
         label = utterances_name(number)
-        places[f"rank_L{label}"] = linkage.by_speaker(ranks.speakers, ranks.places(settings.ties))
+        mean_ranks[f"rank_L{label}"] = linkage.by_speaker(ranks.speakers, ranks.places(settings.ties))
         means[f"linkability_L{label}"] = mean_by_speaker(ranks, settings)
         if isinstance(settings.sizes, tuple):
             sizes = settings.gallery_sizes(ranks)
             columns = linkage.linkability_by_row(ranks, sizes, ties=settings.ties).T
             for size, column in zip(sizes.tolist(), columns, strict=True):
                 points[f"linkability_L{label}_N{size}"] = linkage.by_speaker(ranks.speakers, column)
-    table = places | means | points
+    table = mean_ranks | means | points
     rows = []
     for name in sorted(set().union(*means.values())):
         known = [mean[name] for mean in means.values() if name in mean]
-        rows.append((name, sum(known) / len(known), *(column.get(name) for column in table.values())))
+        cells = [column.get(name) for column in table.values()]
+        rows.append((name, sum(known) / len(known), *cells))
     return ("speaker", "linkability_mean", *table), rows
-
-
-def utterances_name(number: int) -> str:
-    """Return a number of utterances as text.
-
-    Examples
-    --------
-    >>> utterances_name(3), utterances_name(ALL)
-    ('3', 'all')
-    """
-    return "all" if number == ALL else str(number)
 
 
 def write_linkage(
@@ -356,82 +360,126 @@ def write_linkage(
     DataError
         If the folder cannot be written, or a file of an earlier run cannot be removed.
     """
-    folder, beyond = Path(folder), beyond or {}
-    if any((folder / name).is_file() for name in (REPORT, RANKS)):
-        try:
-            for path in folder.iterdir():
-                if _WRITTEN.fullmatch(path.name) and path.is_file():
-                    path.unlink()
-        except OSError as error:
-            text = f"of an earlier run cannot be removed: {error.strerror}"
-            raise DataError(text, file=path, remedy="choose another folder") from error
+    folder = Path(folder)
+    beyond = beyond or {}
+    _remove_earlier(folder)
     report = measured.report | {"per_speaker": str(folder / "per_speaker.csv")}
     if beyond:
-        report |= {"extrapolation": report_extrapolation(beyond)}
-    report["quartiles"] = {}
-    for number, sets in speaker_quarters(measured).items():
-        name = utterances_name(number)
-        if sets is None:
-            report["quartiles"][name] = {"notes": ["fewer than 4 speakers: no quarters"]}
-            continue
-        found = {"q1": sets.q1, "q3": sets.q3, "n_easy": len(sets.easy), "n_hard": len(sets.hard)}
-        paths = {kind: str(path) for kind, path in linkage.write_lists(folder, sets, suffix=f"_L{name}").items()}
-        report["quartiles"][name] = found | {"tie_rule": sets.rule} | paths | {"notes": list(sets.notes)}
+        report["extrapolation"] = report_extrapolation(beyond)
+    report["quartiles"] = _write_quarters(folder, measured)
     if plots:
         _write_plots(folder, measured, beyond)
     linkage.write_ranks(folder / RANKS, measured.ranks)
-    write_text(folder / "per_speaker.csv", _csv(*speaker_table(measured)))
-    rows: list[tuple[Any, ...]] = []
-    for number, curve in measured.curves.items():
-        points = _points(curve.sizes, curve.values, curve.low, curve.high, curve.chance)
-        rows += [(utterances_name(number), *point, "measured") for point in points]
-    every: list[tuple[Any, ...]] = []  # each method at each population
-    for number, part in beyond.items():
-        name, found_of = utterances_name(number), part.populations
-        sizes, unknown = found_of.sizes.astype(np.int64), np.full(len(found_of.sizes), np.nan)
-        methods = {method: (said.linkability, said.low, said.high) for method, said in found_of.predictions.items()}
-        methods["span"] = (unknown, *found_of.span())
-        for method, columns in methods.items():
-            kind = "extrapolated" if found_of.is_trusted or method == "bounds" else "not trusted"
-            for size, *values in _points(sizes, *columns):
-                every.append((name, size, method, *values, found_of.measured_to, kind))
-        shown = unknown
-        if SHOWN in methods and found_of.is_trusted:
-            shown = methods[SHOWN][0]
-        points = _points(sizes, shown, *found_of.ends(), linkage.chance(found_of.sizes))
-        rows += [(name, *point, "extrapolated") for point in points]
-    write_text(folder / "curve.csv", _csv(("utterances", "size", "linkability", "low", "high", "chance", "kind"), rows))
+    _write_table(folder / "per_speaker.csv", *speaker_table(measured))
+    _write_table(folder / "curve.csv", _CURVE, [*_measured_rows(measured), *_extrapolated_rows(beyond)])
     if beyond:
-        header = ("utterances", "size", "method", "linkability", "low", "high", "measured_to", "kind")
-        write_text(folder / "extrapolation.csv", _csv(header, every))
-    matches = {utterances_name(number): match for number, match in match_curves(measured).items()}
-    rows = [(name, rank, share) for name, match in matches.items() for rank, share in enumerate(match.tolist(), 1)]
-    write_text(folder / "cmc.csv", _csv(("utterances", "place", "share"), rows))
+        _write_table(folder / "extrapolation.csv", _METHODS, _method_rows(beyond))
+    _write_table(folder / "cmc.csv", ("utterances", "place", "share"), _match_rows(measured))
     write_json(folder / REPORT, report)
     return report
 
 
+def _remove_earlier(folder: Path) -> None:
+    """Remove the files of an earlier run."""
+    if not any((folder / name).is_file() for name in (REPORT, RANKS)):
+        return
+    try:
+        for path in folder.iterdir():
+            if _WRITTEN.fullmatch(path.name) and path.is_file():
+                path.unlink()
+    except OSError as error:
+        text = f"of an earlier run cannot be removed: {error.strerror}"
+        raise DataError(text, file=path, remedy="choose another folder") from error
+
+
+def _write_quarters(folder: Path, measured: Linkage) -> dict[str, Any]:
+    """Write the lists of easy and hard speakers, and return the entry ``quartiles`` of `linkability.json`."""
+    entries: dict[str, Any] = {}
+    for number, sets in speaker_quarters(measured).items():
+        name = utterances_name(number)
+        if sets is None:
+            entries[name] = {"notes": ["fewer than 4 speakers: no quarters"]}
+            continue
+        entry = {"q1": sets.q1, "q3": sets.q3, "n_easy": len(sets.easy), "n_hard": len(sets.hard)}
+        entry["tie_rule"] = sets.rule
+        for kind, path in linkage.write_lists(folder, sets, suffix=f"_L{name}").items():
+            entry[kind] = str(path)
+        entries[name] = entry | {"notes": list(sets.notes)}
+    return entries
+
+
+def _measured_rows(measured: Linkage) -> list[Cells]:
+    rows: list[Cells] = []
+    for number, curve in measured.curves.items():
+        points = _points(curve.sizes, curve.values, curve.low, curve.high, curve.chance)
+        rows += [(utterances_name(number), *point, "measured") for point in points]
+    return rows
+
+
+def _extrapolated_rows(beyond: Mapping[int, Beyond]) -> list[Cells]:
+    """Return the estimates of the method that plots show, with the ends of all methods."""
+    rows: list[Cells] = []
+    for number, part in beyond.items():
+        estimates = part.populations
+        values = np.full(len(estimates.sizes), np.nan)
+        if SHOWN in estimates.predictions and estimates.is_trusted:
+            values = estimates.predictions[SHOWN].linkability
+        chance = linkage.chance(estimates.sizes)
+        points = _points(estimates.sizes.astype(np.int64), values, *estimates.ends(), chance)
+        rows += [(utterances_name(number), *point, "extrapolated") for point in points]
+    return rows
+
+
+def _method_rows(beyond: Mapping[int, Beyond]) -> list[Cells]:
+    """Return the estimates of each method."""
+    rows: list[Cells] = []
+    for number, part in beyond.items():
+        estimates = part.populations
+        sizes = estimates.sizes.astype(np.int64)
+        methods = {}
+        for name, prediction in estimates.predictions.items():
+            methods[name] = (prediction.linkability, prediction.low, prediction.high)
+        methods["span"] = (np.full(len(sizes), np.nan), *estimates.span())
+        for method, columns in methods.items():
+            kind = "not trusted"
+            if estimates.is_trusted or method == "bounds":
+                kind = "extrapolated"
+            for size, *values in _points(sizes, *columns):
+                rows.append((utterances_name(number), size, method, *values, estimates.measured_to, kind))
+    return rows
+
+
+def _match_rows(measured: Linkage) -> list[Cells]:
+    rows: list[Cells] = []
+    for number, shares in match_curves(measured).items():
+        rows += [(utterances_name(number), rank, share) for rank, share in enumerate(shares.tolist(), 1)]
+    return rows
+
+
 def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, dict[str, Any]]:
     """Compute the curve and the figures for one number of utterances."""
+    ties = settings.ties
     sizes = settings.gallery_sizes(ranks)
-    common: dict[str, Any] = {"ties": settings.ties}
-    curve = linkage.linkability_curve(ranks, sizes, resampling=settings.resampling, **common)
+    curve = linkage.linkability_curve(ranks, sizes, resampling=settings.resampling, ties=ties)
     extra: dict[str, Any] = {}
     if settings.runs:
-        drawn = linkage.monte_carlo(ranks, sizes, runs=settings.runs, seed=settings.seed, **common)
-        error = drawn.std(axis=0, ddof=1) / np.sqrt(settings.runs) if settings.runs > 1 else None
+        drawn = linkage.monte_carlo(ranks, sizes, runs=settings.runs, seed=settings.seed, ties=ties)
+        error = None
+        if settings.runs > 1:
+            error = drawn.std(axis=0, ddof=1) / np.sqrt(settings.runs)
         extra = {"exact": curve.values, "runs": settings.runs, "standard_error": error, "single_runs": drawn}
         curve = replace(curve, values=drawn.mean(axis=0))
-    over_sizes = linkage.linkability_over_sizes(ranks, ties=settings.ties)
-    low, high = ranks.span(settings.ties)
-    least, most = int(ranks.impostors.min()) + 1, int(ranks.impostors.max()) + 1
+    over_sizes = linkage.linkability_over_sizes(ranks, ties=ties)
+    low, high = ranks.span(ties)
+    least = int(ranks.impostors.min()) + 1
+    most = int(ranks.impostors.max()) + 1
     notes = [*ranks.notes]
     if least < most:
         notes.append(f"galleries differ between trials, {least} to {most} speakers: sizes end at the smallest")
         reason = "galleries differ in size between trials"
         disclosed: dict[str, Any] = {"srd_mean_bits": None, "srd_worst_bits": None, "srd_note": reason}
     else:
-        disclosure = linkage.similarity_rank_disclosure(ranks, ties=settings.ties)
+        disclosure = linkage.similarity_rank_disclosure(ranks, ties=ties)
         disclosed = {f"srd_{name}": value for name, value in disclosure.items()}
     block: dict[str, Any] = {
         "n_trial": len(ranks),
@@ -444,7 +492,7 @@ def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, d
         # how often the target speaker is first in the whole gallery
         "rank1": float(np.where(low == 0, 1 / (high - low + 1), 0.0).mean()),
         "linkability_mean": float(over_sizes.mean()),
-        "top": {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top, **common) for top in settings.top},
+        "top": {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top, ties=ties) for top in settings.top},
     }
     return curve, block | disclosed | {"notes": notes}
 
@@ -455,27 +503,32 @@ def _write_plots(folder: Path, measured: Linkage, beyond: Mapping[int, Beyond]) 
     def paths(name: str) -> list[Path]:
         return [folder / f"{name}.png", folder / f"{name}.svg"]
 
-    titles = {number: f"L = {utterances_name(number)}" for number in measured.ranks}
-    curves = {titles[number]: curve for number, curve in measured.curves.items()}
-    drawn = {titles[number]: part.curve for number, part in beyond.items() if SHOWN in part.curve.predictions}
+    curves = {_title(number): curve for number, curve in measured.curves.items()}
+    drawn = {_title(number): part.curve for number, part in beyond.items() if SHOWN in part.curve.predictions}
     plot_linkability(curves, path=paths("linkability"), extrapolations=drawn, method=SHOWN, logarithmic=bool(drawn))
     for number, part in beyond.items():
         name = f"extrapolation_L{utterances_name(number)}"
-        plot_extrapolation(measured.curves[number], part.curve, path=paths(name), name=titles[number])
-    matches = {titles[number]: match for number, match in match_curves(measured).items()}
+        plot_extrapolation(measured.curves[number], part.curve, path=paths(name), name=_title(number))
+    matches = {_title(number): match for number, match in match_curves(measured).items()}
     if matches:
         plot_cmc(matches, path=paths("cmc"))
-    spread = {
-        ("", titles[number]): list(mean_by_speaker(ranks, measured.settings).values())
-        for number, ranks in measured.ranks.items()
-    }
+    spread = {}
+    for number, ranks in measured.ranks.items():
+        spread["", _title(number)] = list(mean_by_speaker(ranks, measured.settings).values())
     plot_speaker_grid(spread, path=paths("speakers"))
 
 
-def _points(*columns: NDArray[Any]) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.tolist() for column in columns), strict=True))
+def _title(number: int) -> str:
+    return f"L = {utterances_name(number)}"
 
 
-def _csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lay out rows with commas; undefined values stay blank."""
-    return format_csv(header, ([None if cell != cell else cell for cell in row] for row in rows))
+def _points(*columns: NDArray[Any]) -> Iterator[Cells]:
+    return zip(*(column.tolist() for column in columns), strict=True)
+
+
+def _write_table(path: Path, header: Sequence[str], rows: Sequence[Cells]) -> None:
+    """Write rows with commas; undefined values stay blank."""
+    blank = []
+    for row in rows:
+        blank.append([None if cell != cell else cell for cell in row])
+    write_text(path, format_csv(header, blank))

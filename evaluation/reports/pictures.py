@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,8 +18,13 @@ from evaluation import plots
 from evaluation.formats import read_split
 from evaluation.linkage import Curve
 from evaluation.metrics import eer, sort_scores
-from evaluation.reports.about import Voices
-from evaluation.reports.results import Condition, EnrolledSpeaker, Outcome
+from evaluation.reports.about import MEASURES, UtilityFigure, Voices
+from evaluation.reports.conditions import GENDERS, Condition, EnrolledSpeaker
+from evaluation.reports.formatting import name_list, short
+from evaluation.reports.outcomes import Outcome
+from evaluation.reports.results import OnList, Results
+from evaluation.reports.rows import number
+from evaluation.reports.verdict import Headline
 from spkbase.errors import DataError
 
 COLOURS = {
@@ -39,19 +46,40 @@ Picture = dict[str, str]
 """``kind``, ``svg`` and, where the plot could not be drawn and ``svg`` is empty, ``problem``."""
 
 _log = logging.getLogger(__name__)
-_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
-_UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_SVG = "{http://www.w3.org/2000/svg}"
+_XLINK = "{http://www.w3.org/1999/xlink}"
 
 
-def printable(text: str) -> str:
-    """Replace characters that neither HTML nor SVG can hold: control characters and lone surrogates."""
-    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+@dataclass(frozen=True)
+class PagePictures:
+    """The pictures of a page by its sections, those of curves by the list of trials."""
+
+    curves: list[tuple[str, list[Picture]]] = field(default_factory=list)
+    speakers: list[Picture] = field(default_factory=list)
+    matches: list[Picture] = field(default_factory=list)
+    voices: list[Picture] = field(default_factory=list)
+    utility: list[Picture] = field(default_factory=list)
 
 
-def short(name: str, most: int = 60) -> str:
-    """Cut a name that would burst a plot or a heading."""
-    name = printable(name)
-    return name if len(name) <= most else name[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+def draw_page(results: Results, lists: Sequence[OnList], headlines: Sequence[Headline], folder: Path) -> PagePictures:
+    """Draw all pictures of a page; paths in the results are relative to the folder."""
+    drawn = PagePictures()
+    level = number(results.settings.evaluation.level)
+    genders: dict[str, list[str]] = {}  # of the lists so far
+    for position, part in enumerate(lists, 1):
+        where = name_list(part.dataset, part.gender)
+        scored = {label_of(outcome): (label_of(outcome), outcome, folder) for outcome in part.outcomes}
+        curves = score_pictures(scored, where, f"curves-{position}")
+        curves.append(linkability_picture(part.outcomes, level, where, f"curves-{position}"))
+        drawn.curves.append((where, curves))
+        drawn.speakers.extend(speakers_picture(part.speakers, where, f"speakers-{position}"))
+        drawn.matches.extend(match_pictures(part.outcomes, where, f"cmc-{position}"))
+        genders.setdefault(part.dataset, []).append(part.gender)
+        name = f"voices-{len(genders)}-{len(genders[part.dataset])}"
+        for voices in part.voices[:1]:
+            drawn.voices.extend(similarity_pictures(voices, where, name))
+    drawn.utility.extend(utility_pictures(results, headlines))
+    return drawn
 
 
 def picture(kind: str, plot: Callable[..., object], *given: Any, title: str, name: str, **options: Any) -> Picture:
@@ -92,15 +120,19 @@ def inline(svg: str, *, name: str, label: str) -> str:
             if child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
                 node.remove(child)
         node.tag = node.tag.removeprefix(_SVG)
-        node.text, node.tail = (part if part and part.strip() else None for part in (node.text, node.tail))
-        if (identity := node.attrib.pop("id", None)) in used:
+        node.text = _unless_blank(node.text)
+        node.tail = _unless_blank(node.tail)
+        identity = node.attrib.pop("id", None)
+        if identity in used:
             node.set("id", f"{name}-{identity}")
-        if target := node.attrib.pop(f"{_XLINK}href", None):
-            # an embedded image stays as it is
-            node.set("href", f"#{name}-{target[1:]}" if target.startswith("#") else target)
+        target = node.attrib.pop(f"{_XLINK}href", "")
+        if target.startswith("#"):
+            node.set("href", f"#{name}-{target[1:]}")
+        elif target:  # an embedded image
+            node.set("href", target)
         for attribute in ("clip-path", "style", "d"):
-            if value := node.get(attribute):
-                value = re.sub(r"url\(#", f"url(#{name}-", " ".join(value.split()))
+            if attribute in node.attrib:
+                value = re.sub(r"url\(#", f"url(#{name}-", " ".join(node.attrib[attribute].split()))
                 node.set(attribute, re.sub(r"#[0-9a-f]{6}\b", _variable, value))
     for attribute in ("width", "height", "version"):
         root.attrib.pop(attribute, None)
@@ -125,7 +157,8 @@ def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str
     name : str
         See `picture`.
     """
-    systems, problems = [], []
+    systems = []
+    problems = []
     for label, (words, outcome, folder) in outcomes.items():
         try:
             files, key, _ = outcome.condition.files(folder)
@@ -135,9 +168,10 @@ def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str
             problems.append(f"No curve of {label}: {error}")
             continue
         systems.append((words, scores))
-        found, stated = eer(scores), outcome.draws[0] if outcome.draws else outcome.eer.value
-        if abs(found - stated) > 1e-6:
-            rates = f"they give an EER of {100 * found:.2f} %, the results state {100 * stated:.2f} %"
+        rate = eer(scores)
+        stated = outcome.draws[0] if outcome.draws else outcome.eer.value
+        if abs(rate - stated) > 1e-6:
+            rates = f"they give an EER of {100 * rate:.2f} %, the results state {100 * stated:.2f} %"
             text = f"The score files of {label} have changed since the results were made: {rates}. Evaluate again."
             _log.warning("%s", text)
             problems.append(text)
@@ -151,7 +185,11 @@ def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str
 
 def linkability_picture(outcomes: Sequence[Outcome], level: float, where: str, name: str) -> Picture:
     """Draw linkability over the number of enrolled speakers, with a curve for each scenario."""
-    curves = {label_of(outcome): curve for outcome in outcomes if (curve := _curve(outcome.condition, level))}
+    curves = {}
+    for outcome in outcomes:
+        curve = _curve(outcome.condition, level)
+        if curve is not None:
+            curves[label_of(outcome)] = curve
     if not curves:
         return {"kind": "linkability", "svg": "", "problem": "No linkability plot: the results hold no curve."}
     title = f"Finding one among many: {where}"
@@ -159,18 +197,26 @@ def linkability_picture(outcomes: Sequence[Outcome], level: float, where: str, n
 
 
 def speakers_picture(speakers: Sequence[EnrolledSpeaker], where: str, name: str) -> list[Picture]:
-    """Draw the linkability of all speakers, the most exposed first; draw nothing for fewer than two speakers."""
-    if len(speakers) < 2:
+    """Draw the known linkabilities of speakers, the most exposed first; draw nothing for fewer than two of them."""
+    values = []
+    for speaker in speakers:
+        if not math.isnan(speaker.linkability_mean):
+            values.append((speaker.linkability_mean, short(speaker.gender)))
+    if len(values) < 2:
         return []
-    values = [(one.linkability_mean, short(one.gender)) for one in speakers]
     return [picture("speakers", plots.plot_exposure, values, title=f"Speakers of {where}", name=name)]
 
 
 def match_pictures(outcomes: Sequence[Outcome], where: str, name: str) -> list[Picture]:
     """Draw cumulative match characteristics; draw nothing if the results have none."""
-    curves = {label_of(one): cmc for one in outcomes if len(cmc := one.condition.cmc or ()) > 1}
-    title = f"Target speaker among the first: {where}"
-    return [picture("cmc", plots.plot_cmc, curves, title=title, name=name)] if curves else []
+    curves = {}
+    for outcome in outcomes:
+        shares = outcome.condition.cmc
+        if shares is not None and len(shares) > 1:
+            curves[label_of(outcome)] = shares
+    if not curves:
+        return []
+    return [picture("cmc", plots.plot_cmc, curves, title=f"Target speaker among the first: {where}", name=name)]
 
 
 def similarity_pictures(voices: Voices, where: str, name: str) -> list[Picture]:
@@ -184,21 +230,64 @@ def similarity_pictures(voices: Voices, where: str, name: str) -> list[Picture]:
     return [picture("similarity", plots.plot_similarity, cells, names, title=title, name=name)]
 
 
+def utility_pictures(results: Results, headlines: Sequence[Headline]) -> list[Picture]:
+    """Draw each value over all speakers against the EER of its data set or else of the worst data set."""
+    drawn: list[Picture] = []
+    if not headlines:
+        return drawn
+    for measure in ("wer", "uar"):
+        points = []
+        for figure in results.utility:
+            point = _trade_off(figure, headlines, results.name)
+            if figure.measure == measure and point is not None:
+                points.append(point)
+        if points:
+            name, lower_is_better, _ = MEASURES[measure]
+            options: dict[str, Any] = {"measure": name, "lower_is_better": lower_is_better}
+            options |= {"title": f"Privacy against {name.lower()}", "name": f"utility-{measure}"}
+            drawn.append(picture("utility", plots.plot_privacy_utility, points, **options))
+    return drawn
+
+
+def _trade_off(figure: UtilityFigure, headlines: Sequence[Headline], anonymiser: str) -> plots.TradeOff | None:
+    """Return a value over all speakers with its EER; None if either is unknown."""
+    names = [name for name in figure.names if name != "all"]
+    if not figure.rate.value.known or not GENDERS.keys().isdisjoint(names):
+        return None
+    by_dataset = {headline.worst.dataset: headline for headline in headlines}
+    own = [by_dataset[name] for name in names if name in by_dataset]
+    headline = own[0] if own else headlines[0]
+    rate = headline.eer
+    if "original" in names and headline.anonymised:
+        rate = headline.original
+    if not rate.known:
+        return None
+    label = short(", ".join(names) or anonymiser or "anonymised")
+    return plots.TradeOff(label, figure.rate.value, rate)
+
+
 def _variable(colour: re.Match[str]) -> str:
     name = COLOURS.get(colour[0])
-    return f"var(--plot-{name}, {colour[0]})" if name else colour[0]
+    if name is None:
+        return colour[0]
+    return f"var(--plot-{name}, {colour[0]})"
+
+
+def _unless_blank(text: str | None) -> str | None:
+    return text if text and text.strip() else None
 
 
 def _curve(condition: Condition, level: float) -> Curve | None:
     """Return the linkability curve of a condition, or None if it has fewer than two points."""
-    found = condition.linkability
-    if found is None:
+    linked = condition.linkability
+    if linked is None:
         return None
-    sizes = np.array(found.sizes)
-    unknown = [np.nan] * len(sizes)
-    values, low, high = (np.array(column or unknown, float) for column in (found.linkability, found.low, found.high))
+    sizes = np.array(linked.sizes)
     shown = sizes >= 2
     if shown.sum() < 2:
         return None
+    unknown = [np.nan] * len(sizes)
+    columns = (linked.linkability, linked.low, linked.high)
+    values, low, high = (np.array(column or unknown, float)[shown] for column in columns)
     sizes = sizes[shown]
-    return Curve(sizes.astype(np.int64), values[shown], low[shown], high[shown], 1 / sizes, level=level)
+    return Curve(sizes.astype(np.int64), values, low, high, 1 / sizes, level=level)

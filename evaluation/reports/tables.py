@@ -9,24 +9,33 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, product
 from operator import attrgetter
 from typing import Any
 
 from evaluation.metrics import format_value
 from evaluation.plots import escape
-from evaluation.reports.results import GENDERS, AttackerRate, Outcome, Results, main_outcomes
+from evaluation.reports.conditions import GENDERS
+from evaluation.reports.formatting import MISSING
+from evaluation.reports.outcomes import AttackerRate, Identification, Outcome, main_outcomes
+from evaluation.reports.results import Results
 from evaluation.trials import LEVELS
 from evaluation.uncertainty import Interval
 from spkbase.files import escape_markdown, format_table
 
-MISSING = "n/a"
 Rows = list[dict[str, str]]
 
-TERMINAL, CSV, FIGURES, GLANCE = ("terminal",), ("CSV",), ("all figures",), ("at a glance",)
-"""The tables: at the end of a run; results.csv; all figures (Markdown, LaTeX, page); main figures (Markdown, LaTeX)."""
+TERMINAL = ("terminal",)
+"""The table at the end of a run."""
+CSV = ("CSV",)
+"""The columns that results.csv adds to those of the challenge."""
+FIGURES = ("all figures",)
+"""All figures, in Markdown, LaTeX and on the page."""
+GLANCE = ("at a glance",)
+"""The main figures, in Markdown and LaTeX."""
 
 _LEGEND = (
-    f"{'; '.join(f'{level}: {words}' for level, words in LEVELS.items())}. Identification: utterances whose speaker is"
+    f"{'; '.join(map(': '.join, LEVELS.items()))}. Identification: utterances whose speaker is"
     " first among so many enrolled. Closed set: scores centred over the enrolled. Attackers are named where they are"
     " not the strongest one."
 )
@@ -59,13 +68,18 @@ class TableColumn:
     def text(self, outcome: Outcome) -> str:
         """Return the cell, a number with its interval in brackets."""
         value = self.read(outcome)
-        return value or MISSING if isinstance(value, str) else written(value, self.form)
+        if isinstance(value, str):
+            return value or MISSING
+        return written(value, self.form)
 
     def number(self, outcome: Outcome) -> Any:
         """Return the cell, a text or a number; None if it is unknown."""
         value = self.read(outcome)
-        value = value.value if isinstance(value, Interval) else value
-        return None if isinstance(value, float) and math.isnan(value) else value
+        if isinstance(value, Interval):
+            value = value.value
+        if isinstance(value, float) and math.isnan(value):
+            return None
+        return value
 
 
 def written(value: float | Interval, form: str | Callable[[float], str]) -> str:
@@ -76,85 +90,116 @@ def written(value: float | Interval, form: str | Callable[[float], str]) -> str:
     >>> written(Interval(12.34, 10, 20), ".1f"), written(0.5, ".2f"), written(Interval(), ".2f")
     ('12.3 [10.0, 20.0]', '0.50', 'n/a')
     """
-    return (value if isinstance(value, Interval) else Interval(value)).text(form, MISSING)
-
-
-def percent(share: float, decimals: int = 1) -> str:
-    """Write a share in per cent.
-
-    Examples
-    --------
-    >>> percent(0.1234), percent(0.5, 2), percent(math.nan)
-    ('12.3 %', '50.00 %', 'n/a')
-    """
-    return f"{100 * share:z.{decimals}f} %" if math.isfinite(share) else MISSING
+    if not isinstance(value, Interval):
+        value = Interval(value)
+    return value.text(form, MISSING)
 
 
 def _several_draws(outcomes: Sequence[Outcome]) -> bool:
     return any(len(outcome.draws) > 1 for outcome in outcomes)
 
 
-def _several_levels(level: str, outcomes: Sequence[Outcome]) -> bool:
-    return len(levels := {one for outcome in outcomes for one in outcome.levels}) > 1 and level in levels
+def _single_draw(outcomes: Sequence[Outcome]) -> bool:
+    return not _several_draws(outcomes)
 
 
-def _level_rate(level: str, outcome: Outcome) -> float:
-    return 100 * outcome.levels[level].eer.value if level in outcome.levels else math.nan
+def _has_strangers(outcomes: Sequence[Outcome]) -> bool:
+    return any("impostors" in outcome.condition.metrics for outcome in outcomes)
+
+
+def _is_one_of_levels(level: str, outcomes: Sequence[Outcome]) -> bool:
+    """Whether there are attackers of this level of knowledge and of others."""
+    levels: set[str] = set()
+    for outcome in outcomes:
+        levels.update(outcome.levels)
+    return level in levels and len(levels) > 1
+
+
+def _dataset(outcome: Outcome) -> str:
+    if outcome.gender == "all":
+        return outcome.dataset
+    return f"{outcome.dataset}, {_speakers(outcome)}"
 
 
 def _speakers(outcome: Outcome) -> str:
     return GENDERS.get(outcome.gender, outcome.gender)
 
 
-def _dataset(outcome: Outcome) -> str:
-    return outcome.dataset if outcome.gender == "all" else f"{outcome.dataset}, {_speakers(outcome)}"
-
-
-def _mean(outcome: Outcome) -> str:
-    draws = f" ({len(outcome.draws)} draws)" if len(outcome.draws) > 1 else ""
-    return written(outcome.rate.in_percent, ".1f") + draws
+def _mean_of_draws(outcome: Outcome) -> str:
+    mean = written(outcome.rate.in_percent, ".1f")
+    if len(outcome.draws) < 2:
+        return mean
+    return f"{mean} ({len(outcome.draws)} draws)"
 
 
 def _draws(outcome: Outcome) -> str:
-    return ", ".join(f"{100 * rate:.1f}" for rate in outcome.draws) if len(outcome.draws) > 1 else ""
+    if len(outcome.draws) < 2:
+        return ""
+    return ", ".join(f"{100 * rate:.1f}" for rate in outcome.draws)
 
 
-def _by(outcome: Outcome, found: AttackerRate | None) -> str:
-    """Write a rate in per cent, with its attacker unless that is the strongest one."""
-    by = f" ({found.attacker})" if found and found.attacker != outcome.strongest else ""
-    return f"{100 * found.eer.value:.1f}{by}" if found else MISSING
+def _level_rate(level: str, outcome: Outcome) -> float:
+    if level not in outcome.levels:
+        return math.nan
+    return 100 * outcome.levels[level].eer.value
 
 
 def _level_text(level: str, outcome: Outcome) -> str:
-    return _by(outcome, outcome.levels.get(level))
+    return _with_attacker(outcome.levels.get(level), outcome)
+
+
+def _closed_set_rate(outcome: Outcome) -> Interval:
+    if outcome.closed_set is None:
+        return Interval()
+    return outcome.closed_set.eer.in_percent
+
+
+def _closed_set_text(outcome: Outcome) -> str:
+    return _with_attacker(outcome.closed_set, outcome)
+
+
+def _with_attacker(rate: AttackerRate | None, outcome: Outcome) -> str:
+    """Write a rate in per cent, with its attacker unless that is the strongest one."""
+    if rate is None:
+        return MISSING
+    return f"{100 * rate.eer.value:.1f}{_attacker_of(rate, outcome)}"
+
+
+def _identified_share(outcome: Outcome) -> Interval:
+    if outcome.identification is None:
+        return Interval()
+    return outcome.identification.share.in_percent
 
 
 def _identified(outcome: Outcome) -> str:
-    if (found := outcome.identification) is None:
+    identified = outcome.identification
+    if identified is None:
         return MISSING
-    by = f" ({found.attacker})" if found.attacker != outcome.strongest else ""
-    among = " to ".join(map(str, dict.fromkeys(found.candidates)))
-    return f"{100 * found.share.value:.0f}{by}" + (f" of {among}" if found.candidates[1] else "")
+    text = f"{100 * identified.share.value:.0f}{_attacker_of(identified, outcome)}"
+    if identified.candidates[1]:
+        text += f" of {' to '.join(map(str, dict.fromkeys(identified.candidates)))}"
+    return text
 
 
-def _share(name: str, outcome: Outcome) -> Interval:
-    """Return a rate that an outcome may lack, in per cent."""
-    part, _, rate = name.partition(".")
-    share: Interval = getattr(getattr(outcome, part), rate, Interval())
-    return share.in_percent
+def _attacker_of(rate: AttackerRate | Identification, outcome: Outcome) -> str:
+    """Return the attacker in brackets, unless it is the strongest one."""
+    return "" if rate.attacker == outcome.strongest else f" ({rate.attacker})"
+
+
+def _metric(name: str, outcome: Outcome) -> float:
+    return outcome.condition.metric(name).value
 
 
 def _impostors(kind: str, outcome: Outcome) -> float:
     return 100 * float(outcome.condition.metrics.get("impostors", {}).get(kind, "nan"))
 
 
-def _has_strangers(outcomes: Sequence[Outcome]) -> bool:
-    return any("impostors" in one.condition.metrics for one in outcomes)
+def _eer(end: str, outcome: Outcome) -> float:
+    """Return the rate or an end of its interval in per cent, as the challenge rounds."""
+    return round(100 * float(getattr(outcome.rate, end)), 3)
 
 
-def _rounded(share: float) -> float:
-    return round(100 * share, 3)
-
+_RATE = attrgetter("rate.in_percent")
 
 COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("set", attrgetter("dataset"), TERMINAL),
@@ -168,34 +213,34 @@ COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("attacker", attrgetter("strongest"), CSV),
     TableColumn("Attacker", attrgetter("strongest"), FIGURES),
     TableColumn("Strongest", attrgetter("strongest"), GLANCE),
-    TableColumn("strongest_of", lambda one: len(one.attackers), CSV),
-    TableColumn("EER [%]", attrgetter("rate.in_percent"), TERMINAL, ".2f"),
-    TableColumn("EER [%]", attrgetter("rate.in_percent"), FIGURES, ".1f"),
-    TableColumn("EER [%]", attrgetter("rate.in_percent"), GLANCE, ".1f", lambda outcomes: not _several_draws(outcomes)),
-    TableColumn("EER [%], mean of draws", _mean, GLANCE, ".1f", _several_draws),
-    TableColumn("draws", lambda one: len(one.draws), CSV),
-    TableColumn("EER_rocch", lambda one: _rounded(one.eer.value), CSV),
-    TableColumn("low", lambda one: _rounded(one.rate.low), CSV),
-    TableColumn("high", lambda one: _rounded(one.rate.high), CSV),
-    TableColumn("low", lambda one: 100 * one.rate.low, TERMINAL, ".2f"),
-    TableColumn("high", lambda one: 100 * one.rate.high, TERMINAL, ".2f"),
+    TableColumn("strongest_of", lambda outcome: len(outcome.attackers), CSV),
+    TableColumn("EER [%]", _RATE, TERMINAL, ".2f"),
+    TableColumn("EER [%]", _RATE, FIGURES, ".1f"),
+    TableColumn("EER [%]", _RATE, GLANCE, ".1f", _single_draw),
+    TableColumn("EER [%], mean of draws", _mean_of_draws, GLANCE, ".1f", _several_draws),
+    TableColumn("draws", lambda outcome: len(outcome.draws), CSV),
+    TableColumn("EER_rocch", partial(_eer, "value"), CSV),
+    TableColumn("low", partial(_eer, "low"), CSV),
+    TableColumn("high", partial(_eer, "high"), CSV),
+    TableColumn("low", attrgetter("rate.in_percent.low"), TERMINAL, ".2f"),
+    TableColumn("high", attrgetter("rate.in_percent.high"), TERMINAL, ".2f"),
     TableColumn("draws", _draws, TERMINAL, shown=_several_draws),
     *(
-        TableColumn(f"{level} [%]", partial(_level_rate, level), TERMINAL, ".2f", partial(_several_levels, level))
+        TableColumn(f"{level} [%]", partial(_level_rate, level), TERMINAL, ".2f", partial(_is_one_of_levels, level))
         for level in LEVELS
     ),
     *(TableColumn(f"{level.capitalize()} [%]", partial(_level_text, level), GLANCE, ".1f") for level in LEVELS),
-    TableColumn("min Cllr", lambda one: one.condition.metric("min_cllr").value, FIGURES, ".3f"),
-    TableColumn("Population [bit]", lambda one: one.condition.metric("zebra.population"), FIGURES, format_value),
-    TableColumn("Individual", lambda one: one.condition.metric("zebra.individual").value, FIGURES, format_value),
+    TableColumn("min Cllr", partial(_metric, "min_cllr"), FIGURES, ".3f"),
+    TableColumn(
+        "Population [bit]", lambda outcome: outcome.condition.metric("zebra.population"), FIGURES, format_value
+    ),
+    TableColumn("Individual", partial(_metric, "zebra.individual"), FIGURES, format_value),
     TableColumn("Category", attrgetter("condition.tag"), FIGURES),
     TableColumn("Linkability, all [%]", attrgetter("condition.found_among_all.in_percent"), FIGURES, ".0f"),
-    TableColumn("closed set [%]", lambda one: getattr(one.closed_set, "eer", Interval()).in_percent, TERMINAL, ".2f"),
-    TableColumn(
-        "identification [%]", lambda one: getattr(one.identification, "share", Interval()).in_percent, TERMINAL, ".0f"
-    ),
+    TableColumn("closed set [%]", _closed_set_rate, TERMINAL, ".2f"),
+    TableColumn("identification [%]", _identified_share, TERMINAL, ".0f"),
     TableColumn("Identification [%]", _identified, GLANCE, ".0f"),
-    TableColumn("Closed set, EER [%]", lambda one: _by(one, one.closed_set), GLANCE, ".1f"),
+    TableColumn("Closed set, EER [%]", _closed_set_text, GLANCE, ".1f"),
     TableColumn("Enrolled impostors, EER [%]", partial(_impostors, "enrolled"), FIGURES, ".1f", _has_strangers),
     TableColumn("Strangers, EER [%]", partial(_impostors, "strangers"), FIGURES, ".1f", _has_strangers),
     TableColumn("ZEBRA population [bit]", attrgetter("population"), TERMINAL, ".3f"),
@@ -208,13 +253,20 @@ COLUMNS: tuple[TableColumn, ...] = (
 
 def columns_of(table: tuple[str, ...], outcomes: Sequence[Outcome] = ()) -> list[TableColumn]:
     """Return the columns that a table shows for these outcomes."""
-    return [column for column in COLUMNS if {*table} & {*column.tables} and column.shown(outcomes)]
+    (name,) = table
+    return [column for column in COLUMNS if name in column.tables and column.shown(outcomes)]
 
 
 def table_rows(table: tuple[str, ...], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """Return a row for each outcome, by column name: texts, or for `TERMINAL` and `CSV` values, None if unknown."""
-    columns, texts = columns_of(table, outcomes), table in (FIGURES, GLANCE)
-    return [{column.name: column.text(one) if texts else column.number(one) for column in columns} for one in outcomes]
+    cell = TableColumn.number
+    if table in (FIGURES, GLANCE):
+        cell = TableColumn.text
+    rows = []
+    columns = columns_of(table, outcomes)
+    for outcome in outcomes:
+        rows.append({column.name: cell(column, outcome) for column in columns})
+    return rows
 
 
 def format_outcomes(outcomes: Sequence[Outcome]) -> str:
@@ -225,25 +277,30 @@ def format_outcomes(outcomes: Sequence[Outcome]) -> str:
 
 def attacker_rows(results: Results) -> Rows:
     """Return a row for each attacker of each data set and sex, with its EER in percent in each scenario."""
-    scenarios = dict.fromkeys(name for dataset in results.datasets() for name in results.scenarios(dataset))
-    return [
-        {"Dataset": dataset, "Speakers": GENDERS.get(gender, gender), "Attacker": attacker}
-        | {name: written(results.eer(dataset, gender, name, attacker).in_percent, ".1f") for name in scenarios}
-        for dataset in results.datasets()
-        for gender in results.genders(dataset)
-        for attacker in results.attackers(dataset)
-    ]
+    rows = []
+    datasets = results.datasets()
+    scenarios = dict.fromkeys(chain.from_iterable(map(results.scenarios, datasets)))
+    for dataset in datasets:
+        for gender, attacker in product(results.genders(dataset), results.attackers(dataset)):
+            row = {"Dataset": dataset, "Speakers": GENDERS.get(gender, gender), "Attacker": attacker}
+            for scenario in scenarios:
+                row[scenario] = written(results.eer(dataset, gender, scenario, attacker).in_percent, ".1f")
+            rows.append(row)
+    return rows
 
 
 def format_markdown(results: Results) -> str:
     """Return all tables as Markdown."""
-    parts = ["# Results" + (f" of {escape_markdown(results.name)}" if results.name else "")]
+    heading = "# Results"
+    if results.name:
+        heading += f" of {escape_markdown(results.name)}"
+    parts = [heading]
     if results.verdict:
         parts.append(escape_markdown(results.verdict))
-    for title, rows in _tables(results):
+    for title, rows in _tables(results).items():
         parts += [f"## {title}", format_table(rows, markdown=True)]
     parts.append("EER from the ROC convex hull, in percent, with its interval in brackets; 50 is chance.")
-    if any(outcome.draws for outcome in results.outcomes):
+    if _has_draws(results):
         parts.append(_LEGEND)
     return "\n\n".join(parts) + "\n"
 
@@ -251,24 +308,34 @@ def format_markdown(results: Results) -> str:
 def format_latex(results: Results) -> str:
     r"""Return all tables as LaTeX for ``\input``, which needs no packages; see `format_markdown`."""
     texts = {column.name for column in COLUMNS if not column.form}
-    found = _tables(results)
-    return "\n".join(f"% {title}\n{latex_table(list(rows[0]), rows, texts)}" for title, rows in found)
+    tables = _tables(results)
+    return "\n".join(f"% {title}\n{latex_table(list(rows[0]), rows, texts)}" for title, rows in tables.items())
 
 
 def latex_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], texts: Collection[str]) -> str:
     """Lay out rows as a ``tabular``, with the columns in `texts` aligned to the left and numbers to the right."""
-    cells = [columns, *([str(row.get(name, "")) for name in columns] for row in rows)]
-    lines = [" & ".join(map(escape, line)) + r" \\" for line in cells]
+    lines = [_latex_line(columns)]
+    for row in rows:
+        lines.append(_latex_line([str(row.get(name, "")) for name in columns]))
     kinds = "".join("l" if name in texts else "r" for name in columns)
     body = [rf"\begin{{tabular}}{{{kinds}}}", r"\hline", lines[0], r"\hline", *lines[1:], r"\hline"]
     return "\n".join([*body, r"\end{tabular}"]) + "\n"
 
 
-def _tables(results: Results) -> list[tuple[str, Rows]]:
-    several = any(outcome.draws for outcome in results.outcomes)
-    tables = [
-        ("At a glance", table_rows(GLANCE, main_outcomes(results.outcomes)) if several else []),
-        ("Strongest attacker of each scenario", table_rows(FIGURES, results.outcomes)),
-        ("EER of each attacker", attacker_rows(results)),
-    ]
-    return [(title, rows) for title, rows in tables if rows]
+def _latex_line(cells: Sequence[str]) -> str:
+    return " & ".join(map(escape, cells)) + r" \\"
+
+
+def _tables(results: Results) -> dict[str, Rows]:
+    """Return the tables that have rows by their titles."""
+    tables = {
+        "Strongest attacker of each scenario": table_rows(FIGURES, results.outcomes),
+        "EER of each attacker": attacker_rows(results),
+    }
+    if _has_draws(results):
+        tables = {"At a glance": table_rows(GLANCE, main_outcomes(results.outcomes)), **tables}
+    return {title: rows for title, rows in tables.items() if rows}
+
+
+def _has_draws(results: Results) -> bool:
+    return any(outcome.draws for outcome in results.outcomes)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import dataclass, field, replace
 
 from evaluation.plots import TARGETS
-from evaluation.reports.results import Outcome, Results
+from evaluation.reports.outcomes import Outcome
+from evaluation.reports.results import Results
 from evaluation.trials import REVERSAL
 from evaluation.uncertainty import Interval, minimum_of, over_lists
 
@@ -41,13 +41,13 @@ class Headline:
     worst : Outcome
         List and scenario with the least privacy of anonymised speech.
     attacker : str
-        The attacker of this rate; in an open set, the strongest one may be another.
+        The attacker with this rate; in an open set, the strongest one may be another.
     eer : Interval
         The smallest EER over lists (each sex and pooled trials), scenarios, open and closed sets of speakers, and
         scores without the mean of each model, with the interval of that minimum.
     original : Interval
         EER of the same list without anonymisation.
-    how : str
+    besides : str
         What the attacker does besides for this rate; empty if nothing.
     lists : int
         Number of lists of other speakers (each sex of each data set), for which the interval holds at once.
@@ -56,8 +56,8 @@ class Headline:
     worst: Outcome
     attacker: str
     eer: Interval
-    original: Interval
-    how: str = ""
+    original: Interval = field(default_factory=Interval)
+    besides: str = ""
     lists: int = 1
 
     def over(self, n_lists: int) -> Headline:
@@ -84,18 +84,91 @@ class Headline:
     @property
     def asked(self) -> str:
         """What the attacker was asked, and how often it errs, in a sentence."""
-        both = "two anonymised recordings" if self.anonymised else "two recordings"
-        both = "an original and an anonymised recording" if self.worst.scenario in ("ignorant", REVERSAL) else both
-        text = (
-            f"Asked whether {both} are of the same person, the strongest attacker {errs(self.eer, self.worst.n_target)}"
-        )
-        return f"{text}; a coin toss is wrong in 1 of 2."
+        both = "two recordings"
+        if self.worst.scenario in ("ignorant", REVERSAL):
+            both = "an original and an anonymised recording"
+        elif self.anonymised:
+            both = "two anonymised recordings"
+        errors = errs(self.eer, self.worst.n_target)
+        question = f"Asked whether {both} are of the same person"
+        return f"{question}, the strongest attacker {errors}; a coin toss is wrong in 1 of 2."
 
     @property
     def reach(self) -> tuple[str, str]:
         """The lowest and the highest level that the interval reaches."""
-        low, high = (WORDS[level_of(end)].lower() for end in (self.eer.low, self.eer.high))
-        return low, high
+        lowest = WORDS[level_of(self.eer.low)]
+        highest = WORDS[level_of(self.eer.high)]
+        return lowest.lower(), highest.lower()
+
+    @property
+    def advice(self) -> str:
+        """About how many speakers would make it certain; see `advice`."""
+        return advice(self.eer, self.worst.n_enrolled)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the first screen of the page says.
+
+    Attributes
+    ----------
+    headlines : list of Headline
+        One for each data set; see `headlines`.
+    overall : Headline or None
+        The headline over all data sets; None without an error rate.
+    words : str
+        The verdict in a few words.
+    level : int or None
+        Index of the amount of protection in `WORDS`; None if there is none.
+    objections : list of str
+        What speaks against the verdict; see `objections`.
+    """
+
+    headlines: list[Headline]
+    overall: Headline | None
+    words: str
+    level: int | None
+    objections: list[str]
+
+
+def judge(results: Results) -> Verdict:
+    """Return the verdict on all data sets, from the interval of the smallest rate over them.
+
+    If a check forbids a verdict, the upper end of this interval still holds: an attacker recognised people.
+    """
+    of_datasets = headlines(results)
+    smallest = overall(of_datasets) if of_datasets else None
+    words, level = _badge(results, smallest)
+    return Verdict(of_datasets, smallest, words, level, objections(results))
+
+
+def headlines(results: Results) -> list[Headline]:
+    """Return a headline for each data set, for the list with the least privacy; least privacy first."""
+    known: dict[str, list[Outcome]] = {}
+    for outcome in results.outcomes:
+        if outcome.eer.known:
+            known.setdefault(outcome.dataset, []).append(outcome)
+    of_datasets = [_headline(outcomes) for outcomes in known.values()]
+    return sorted(of_datasets, key=lambda headline: (not headline.anonymised, headline.eer.value))
+
+
+def overall(of_datasets: Sequence[Headline]) -> Headline:
+    """Return the headline over all data sets: the least private one, with the smallest rate over all of them."""
+    anonymised = [headline for headline in of_datasets if headline.anonymised]
+    if not anonymised:
+        return of_datasets[0]
+    lists = sum(headline.lists for headline in anonymised)
+    eer = _smallest([headline.over(lists).eer for headline in anonymised])
+    return replace(of_datasets[0], eer=eer, lists=lists)
+
+
+def objections(results: Results) -> list[str]:
+    """Return what speaks against the verdict, a sentence for each check with a warning or an error."""
+    checks = ["SIMULATED speech"] if results.simulated else []
+    for level in ("error", "warning"):
+        checks += [finding.check for finding in results.checks if finding.level == level]
+    order = [*AGAINST, *checks]
+    return [AGAINST.get(check, f"A check warns: {check}.") for check in sorted(set(checks), key=order.index)]
 
 
 def level_of(eer: float, targets: Sequence[float] = TARGETS) -> int:
@@ -112,8 +185,8 @@ def level_of(eer: float, targets: Sequence[float] = TARGETS) -> int:
 def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]:
     """Return the protection that an EER of so many speakers shows in words, and its level.
 
-    If the interval spans more than two levels, the word is of its upper end and the level is of the value; both say
-    nothing (the level is None) if the upper end is at the highest level.
+    If the interval spans more than two levels, the word names the level of its upper end, and the level is that of the
+    value. If the upper end is at the highest level, nothing can be said, and the level is None.
 
     Examples
     --------
@@ -126,83 +199,20 @@ def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]
     """
     if not eer.has_interval:
         return f"{WORDS[level_of(eer.value)]} protection by the point estimate", level_of(eer.value)
-    low, high = level_of(eer.low), level_of(eer.high)
+    low = level_of(eer.low)
+    high = level_of(eer.high)
     if high - low > 1 and round(eer.value, 3) == 0:
         return "No protection of these speakers, too few to say of others", 0
     if high - low > 1 and high == len(TARGETS):
         return "Too few speakers or draws to say", None
     if high - low > 1:
-        of = f"{speakers:.0f} speakers: too few" if speakers > 0 else "too few speakers or draws"
-        return f"At best {WORDS[high].lower()} protection ({of} to say how little)", min(level_of(eer.value), high)
-    word = f"Between {WORDS[low].lower()} and {WORDS[high].lower()}" if high > low else WORDS[low]
-    return f"{word} protection", low
-
-
-def headlines(results: Results) -> list[Headline]:
-    """Return a headline for each data set, for the list with the least privacy; least privacy first."""
-    found = []
-    for dataset in results.datasets():
-        every = [outcome for outcome in results.outcomes if outcome.dataset == dataset and outcome.eer.known]
-        anonymised = [outcome for outcome in every if outcome.anonymised]
-        if not every:
-            continue
-        worst = min(anonymised or every, key=lambda outcome: (outcome.eer.value, outcome.gender != "all"))
-        attacker, eer, how = worst.strongest, worst.rate, ""
-        if anonymised:
-            others = [
-                (one.eer, outcome, one.attacker, how)
-                for outcome in anonymised
-                for how, one in ((_CLOSED, outcome.closed_set), (_CENTRED, outcome.centred))
-                if one
-            ]
-            over = [one.minimum_over_scenarios.interval for one in anonymised if one.minimum_over_scenarios]
-            over = [interval for interval in over if interval.has_interval]
-            eer = _smallest([*(outcome.rate for outcome in anonymised), *over, *(rate for rate, *_ in others)])
-            if eer.value < worst.eer.value:
-                worst, attacker, how = next(other[1:] for other in others if other[0].value == eer.value)
-        originals = (one.rate for one in every if one.gender == worst.gender and not one.anonymised)
-        headline = Headline(worst, attacker, eer, next(originals, Interval()), how)
-        lists = {outcome.gender for outcome in anonymised} - {"all"}
-        found.append(headline.over(max(len(lists), 1)))
-    return sorted(found, key=lambda headline: (not headline.anonymised, headline.eer.value))
-
-
-def overall(found: Sequence[Headline]) -> Headline:
-    """Return the headline over all data sets: of the least private one, with the smallest rate over all of them."""
-    anonymised = [headline for headline in found if headline.anonymised]
-    if not anonymised:
-        return found[0]
-    lists = sum(headline.lists for headline in anonymised)
-    eer = _smallest([headline.over(lists).eer for headline in anonymised])
-    return replace(found[0], eer=eer, lists=lists)
-
-
-def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]:
-    """Return the verdict in a few words and its level, from the interval of the smallest rate over all data sets.
-
-    If a check forbids a verdict, the upper end of this interval still holds: an attacker recognised people.
-    """
-    judged = overall(found) if found else None
-    if refused := [finding.check for finding in results.checks if finding.level == "error"]:
-        forbidden = ", ".join(dict.fromkeys(refused))
-        bounded = judged is not None and judged.anonymised and judged.eer.has_interval
-        if judged and bounded and (high := level_of(judged.eer.high)) < len(TARGETS):
-            return f"No verdict of protection ({forbidden}); at most {WORDS[high].lower()}", high
-        return f"No verdict: {forbidden}", None
-    if judged is None:
-        return "No result", None
-    if not judged.anonymised:
-        return "Not anonymised", None
-    no_network = results.attackers_run is not None and results.attackers_run.networks == ()
-    return f"{judged.word}{', no neural attacker was run' if no_network else ''}", judged.level
-
-
-def objections(results: Results) -> list[str]:
-    """Return what speaks against the verdict, a sentence for each check with a warning or an error."""
-    checks = ["SIMULATED speech"] if results.simulated else []
-    checks += [one.check for one in results.sorted_checks if one.level in ("error", "warning")]
-    order = [*AGAINST, *checks]
-    return [AGAINST.get(check, f"A check warns: {check}.") for check in sorted({*checks}, key=order.index)]
+        few = "too few speakers or draws"
+        if speakers > 0:
+            few = f"{speakers:.0f} speakers: too few"
+        return f"At best {WORDS[high].lower()} protection ({few} to say how little)", min(level_of(eer.value), high)
+    if high > low:
+        return f"Between {WORDS[low].lower()} and {WORDS[high].lower()} protection", low
+    return f"{WORDS[low]} protection", low
 
 
 def advice(eer: Interval, speakers: float) -> str:
@@ -220,12 +230,9 @@ def advice(eer: Interval, speakers: float) -> str:
     if not (eer.has_interval and speakers > 0):
         return "Without an interval over speakers nobody knows how certain this is."
 
-    def span(number: int) -> int:
-        ends = (eer.value + math.sqrt(speakers / number) * (end - eer.value) for end in (eer.low, eer.high))
-        low, high = map(level_of, ends)
-        return high - low
-
-    enough = next(number for number in count(int(speakers)) if span(number) <= 1)
+    enough = int(speakers)
+    while _levels_spanned(eer, math.sqrt(speakers / enough)) > 1:
+        enough += 1
     if enough == speakers:
         return "The speakers are enough for this verdict: the interval spans at most two of the five levels."
     text = f"About {10 * math.ceil(enough / 10)} speakers in place of {speakers:.0f} would narrow the interval to two"
@@ -259,17 +266,77 @@ def one_of(share: float, *, at_most: bool = False) -> str:
     >>> one_of(0.24), one_of(0.24, at_most=True)
     ('2 of 10', '3 of 10')
     """
-    number = math.ceil if at_most else round
     if share <= 0:
         return "none"
     if share > 0.42:
         return "almost 1 of 2" if share < 0.495 else "1 of 2"
     if share > 0.22:
-        return f"{number(10 * share)} of 10" if number(10 * share) != 4 else "2 of 5"
-    return f"1 of {math.floor(1 / share) if at_most else round(1 / share):,}"
+        tenths = math.ceil(10 * share) if at_most else round(10 * share)
+        return "2 of 5" if tenths == 4 else f"{tenths} of 10"
+    number = math.floor(1 / share) if at_most else round(1 / share)
+    return f"1 of {number:,}"
+
+
+def _levels_spanned(eer: Interval, scale: float) -> int:
+    """Return how many levels an interval crosses if its ends move towards the value to this share of their distance."""
+    low = level_of(eer.value + scale * (eer.low - eer.value))
+    high = level_of(eer.value + scale * (eer.high - eer.value))
+    return high - low
+
+
+def _headline(outcomes: Sequence[Outcome]) -> Headline:
+    """Return the headline of a data set from its outcomes with known rates."""
+    anonymised = [outcome for outcome in outcomes if outcome.anonymised]
+    pooled_first = sorted(anonymised or outcomes, key=lambda outcome: outcome.gender != "all")
+    candidates = [Headline(outcome, outcome.strongest, outcome.rate) for outcome in pooled_first]
+    minima = []
+    for outcome in anonymised:
+        closed = outcome.closed_set
+        if closed is not None:
+            candidates.append(Headline(outcome, closed.attacker, closed.eer, besides=_CLOSED))
+        centred = outcome.centred
+        if centred is not None:
+            candidates.append(Headline(outcome, centred.attacker, centred.eer, besides=_CENTRED))
+        minimum = outcome.minimum_over_scenarios
+        if minimum is not None and minimum.interval.has_interval:
+            minima.append(minimum.interval)
+    headline = min(candidates, key=lambda candidate: candidate.eer.value)
+    if anonymised:
+        headline = replace(headline, eer=_smallest([*minima, *(candidate.eer for candidate in candidates)]))
+    for outcome in outcomes:
+        if outcome.gender == headline.worst.gender and not outcome.anonymised:
+            headline = replace(headline, original=outcome.rate)
+    genders = {outcome.gender for outcome in anonymised} - {"all"}
+    return headline.over(max(len(genders), 1))
+
+
+def _badge(results: Results, headline: Headline | None) -> tuple[str, int | None]:
+    """Return the verdict in a few words and its level."""
+    forbidding = dict.fromkeys(finding.check for finding in results.checks if finding.level == "error")
+    if forbidding:
+        return _without_verdict(", ".join(forbidding), headline)
+    if headline is None:
+        return "No result", None
+    if not headline.anonymised:
+        return "Not anonymised", None
+    words = headline.word
+    if results.attackers_run is not None and results.attackers_run.networks == ():
+        words += ", no neural attacker was run"
+    return words, headline.level
+
+
+def _without_verdict(checks: str, headline: Headline | None) -> tuple[str, int | None]:
+    """Return the words and the level if checks forbid a verdict: at most the upper end of the interval."""
+    if headline is not None and headline.anonymised and headline.eer.has_interval:
+        most = level_of(headline.eer.high)
+        if most < len(TARGETS):
+            return f"No verdict of protection ({checks}); at most {WORDS[most].lower()}", most
+    return f"No verdict: {checks}", None
 
 
 def _smallest(eers: Sequence[Interval]) -> Interval:
     """Return the minimum of rates with its interval, or without one if any rate has none."""
-    found = minimum_of(eers)
-    return found if all(eer.has_interval for eer in eers) else Interval(found.value)
+    smallest = minimum_of(eers)
+    if all(eer.has_interval for eer in eers):
+        return smallest
+    return Interval(smallest.value)

@@ -7,13 +7,9 @@ metadata are read here too. `SCENARIOS` and `LEVELS` say what an attacker of a l
 
 from evaluation.trials.columns import (
     COLUMN_NAMES,
-    TRUTHS,
-    LabelError,
     Missing,
     TrialError,
     acquired_scores,
-    are_labels,
-    check_classes,
     check_dimensions,
     check_index,
     column_of,
@@ -21,44 +17,26 @@ from evaluation.trials.columns import (
     ids_of,
     known_columns,
     numbers_of,
-    split_by_labels,
-    truth_of,
     vectors_of,
 )
-from evaluation.trials.lists import (
-    Key,
-    RepeatedTrialError,
-    Scores,
-    Trials,
-    align,
-    checked_ids,
-    factorise,
-    find_rows,
-    folded,
-    join_scores,
-    loosened,
-    match_ids,
-    order_free_digest,
-    recode,
-    scores_of_trials,
-    split_scores,
-)
+from evaluation.trials.ids import checked_ids, factorise, recode
+from evaluation.trials.joining import align, find_rows, join_scores, order_free_digest, scores_of_trials, split_scores
+from evaluation.trials.labels import TRUTHS, LabelError, are_labels, check_classes, split_by_labels, truth_of
+from evaluation.trials.lists import Key, RepeatedTrialError, Scores, Trials
 from evaluation.trials.speakers import (
     Speakers,
     TrialSpeakers,
     UnknownSpeakersError,
-    cut_lines,
-    delimiter_of,
     doubt_speakers,
     find_speakers,
     group_trials,
-    is_number,
     own_trials,
-    read_columns,
     read_metadata,
     read_speakers,
     warn_of_alike,
 )
+from evaluation.trials.spellings import folded, loosened, match_ids
+from evaluation.trials.tables import cut_lines, delimiter_of, is_number, read_columns
 from evaluation.trials.threats import (
     ALL_ENROLLED,
     INVERTING,

@@ -1,4 +1,4 @@
-"""Columns, tables and labels that users give to functions, as arrays: what cannot be meant is refused here.
+"""Columns and tables that users give to functions, as arrays: what cannot be meant is refused here.
 
 Series and data frames of pandas, polars and similar libraries are used through what they have in common, so none of
 these libraries is imported: a column is what has ``to_numpy`` or ``__array__`` or is a sequence, a data frame is what
@@ -15,23 +15,17 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from spkbase.arrays import ComputedRows, StoredArray
 from spkbase.errors import DataError, few
 
 logger = logging.getLogger(__name__)
 
-# whole words alone, but for y and n: other single letters mean the one here and the other there
-_PAIRS = (
-    *("target nontarget", "1 0", "1 -1", "true false", "tar imp", "tgt imp", "genuine impostor", "same different"),
-    *("target non-target", "tar non", "tar nontar", "tgt nontgt", "client imposter", "positive negative", "pos neg"),
-    *("mated nonmated", "mated non-mated", "match nonmatch", "match non-match", "match mismatch", "matched mismatched"),
-    *("same diff", "yes no", "y n"),
-)
+Missing = Literal["error", "drop", "reject"]
 
-TRUTHS = {word: word == pair.split()[0] for pair in _PAIRS for word in pair.split()}
-"""The meaning of each label, in upper or lower case."""
+DONE = {"drop": "dropped", "reject": "counted as rejected"}
+"""What is done with trials that lack a score, in words."""
 
 COLUMN_NAMES = {
     "model": (
@@ -68,15 +62,8 @@ _NO_DIMENSION = re.compile(
 """Names of columns of a data frame that are no dimension of a vector."""
 
 _NUMBER = re.compile(r"\d+$")
+
 _FEWEST = 5  # rows of vectors, from which on a column that counts them is no chance
-_CERTAIN = 0.9  # share of distinct scores, from which on equal ones are no chance
-_FEW = 4  # from this number on, values of 0 and 1 given with fractions may be labels
-_MANY = 20  # from this number on, values of 0 and 1 given with other numbers are labels
-
-
-Missing = Literal["error", "drop", "reject"]
-DONE = {"drop": "dropped", "reject": "counted as rejected"}
-"""What is done with trials that lack a score, in words."""
 
 
 class TrialError(DataError):
@@ -103,10 +90,6 @@ class TrialError(DataError):
         return rows + super()._message()
 
 
-class LabelError(TrialError):
-    """Labels mean neither target nor nontarget."""
-
-
 def column_of(values: Any, name: str) -> np.ndarray:
     """Return a column as an array of shape (N,).
 
@@ -121,7 +104,7 @@ def column_of(values: Any, name: str) -> np.ndarray:
     DataError
         If it is not one column of values, or some are masked.
     """
-    column = _array_of(values, name)
+    column = array_of(values, name)
     if column.ndim != 1:
         remedy = "choose the column of the data frame" if hasattr(values, "columns") else None
         raise DataError(f"expected {name} of shape (N,), got {column.shape}", remedy=remedy)
@@ -261,158 +244,6 @@ def check_index(part: str = "index", /, **given: Any) -> Any:
     return None if type(index).__name__ == "RangeIndex" else index
 
 
-def truth_of(labels: Any) -> np.ndarray:
-    """Return whether each label means target.
-
-    Parameters
-    ----------
-    labels : array_like of bool, of 1 and 0 or -1, or of str of shape (N,)
-        Text is ``target`` or ``nontarget``, or another pair of `TRUTHS`.
-
-    Returns
-    -------
-    ndarray of bool of shape (N,)
-
-    Raises
-    ------
-    DataError
-        If a label means neither; the first few are named.
-
-    Examples
-    --------
-    >>> truth_of(["target", "nontarget"]).tolist(), truth_of([1, 0, 0]).tolist()
-    ([True, False], [True, False, False])
-    """
-    column = column_of(labels, "labels")
-    if column.dtype.kind in "biuf" and any(np.isin(column, (1, other)).all() for other in (0, -1)):
-        return column == 1
-    cells = column.tolist()
-    known = TRUTHS | {"1.0": True, "0.0": False}
-    truth = {cell: known.get(str(cell).lower()) for cell in set(cells)}
-    if {"-1", "0"} <= {str(cell) for cell in truth}:
-        remedy = "-1 and 0 are both nontarget in one key or the other: leave out what is not known"
-        wrong = [row for row, cell in enumerate(cells) if str(cell) == "-1"]
-        raise LabelError("expected labels of two values, got 1, 0 and -1", wrong, remedy=remedy)
-    if None in truth.values():
-        wrong = [row for row, cell in enumerate(cells) if truth[cell] is None]
-        some = few(list(dict.fromkeys(f"{cells[row]!r:.40}" for row in wrong)))
-        remedy = "pairs such as 1 and 0, true and false, tar and imp are read too; are scores and key exchanged?"
-        if "spoof" in truth:
-            remedy = "spoofed speech is of no speaker: leave its lines out"
-        raise LabelError(f"expected target or nontarget, got {some}", wrong, remedy=remedy)
-    return np.fromiter(map(truth.__getitem__, cells), bool, len(cells))
-
-
-def are_labels(others: Any) -> bool:
-    """Return whether the second argument holds labels of scores, and not scores of the other class.
-
-    Truth values and text are labels. Numbers 0 and 1 are not treated as labels here, but
-    `evaluation.metrics.sort_scores` refuses them together with scores.
-
-    Examples
-    --------
-    >>> are_labels([True, False]), are_labels([0.2, 0.0])
-    (True, False)
-    """
-    column = _inferred(_array_of(others, "nontarget scores"))
-    return bool(column.size) and column.dtype.kind in "bUST"
-
-
-def _inferred(column: np.ndarray) -> np.ndarray:
-    """Return objects as an array of the type that all of them have."""
-    return np.array(column.tolist()) if column.dtype.kind == "O" else column
-
-
-def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
-    """Refuse labels in the place of scores, as in scikit-learn's ``metric(y_true, y_score)``; warn of what may be some.
-
-    Refused are truth values, and numbers that are all 0 and 1, or -1 and 1, or these three, with as many scores. Two
-    values on either side (decisions), and a few numbers with a point, may be the scores of either class. Target scores
-    that are all among the nontarget ones, where these hardly repeat, are a sign that the scores of all trials were
-    given: there is a warning.
-
-    Parameters
-    ----------
-    target, nontarget : ndarray of shapes (n_target,) and (n_nontarget,)
-        What was given as scores.
-
-    Raises
-    ------
-    DataError
-        If one of the two holds labels.
-    """
-    target, nontarget = _inferred(target), _inferred(nontarget)
-    if not {target.dtype.kind, nontarget.dtype.kind} <= set("biuf") or not (target.size and nontarget.size):
-        return
-    _refuse_labels("target", target, nontarget)
-    _refuse_labels("nontarget", nontarget, target)
-    if not (nontarget == target[0]).any():  # which tells at once in most cases
-        return
-    shared = np.isin(nontarget, target[:_FEWEST]).sum()
-    if shared < _FEWEST or len(np.unique(nontarget)) < _CERTAIN * len(nontarget):
-        return
-    if np.isin(target, nontarget).all():
-        text = "all %d target scores are among the nontarget ones: give scores[labels == 0] as these, not all"
-        logger.warning(text, len(target))
-
-
-def _refuse_labels(name: str, labels: np.ndarray, scores: np.ndarray) -> None:
-    if labels.shape != scores.shape or scores.dtype.kind == "b" or not np.isin(labels[:_FEWEST], (-1, 0, 1)).all():
-        return
-    values, low, high = np.unique(labels), labels.min(), labels.max()
-    if labels.dtype.kind != "b" and not (1 < len(values) < 4 and np.isin(values, (-1, 0, 1)).all()):
-        return
-    with np.errstate(invalid="ignore"):
-        fractions = (scores % 1 > 0).any()
-    many = len(labels) >= _MANY and len(np.unique(scores)) > 2 and (fractions or len(values) == 2)
-    got = f"{len(labels)} labels ({low + 0:g} and {high:g}), one for each score"
-    remedy = f"give scores[labels == 1], scores[labels == {low + 0:g}]; ev.evaluate takes labels=labels"
-    if many or labels.dtype.kind == "b" or (labels.dtype.kind in "iu" and fractions):
-        raise DataError(f"expected {name} scores, got {got}", remedy=remedy)
-    if fractions and len(labels) >= _FEW and not np.isin(scores, values).any():
-        logger.warning("the %s scores look like %s: if they are, %s", name, got, remedy)
-
-
-def split_by_labels(
-    scores: Any, labels: Any, weights: ArrayLike | None = None, *, missing: Missing = "error"
-) -> dict[str, Any]:
-    """Split scores into those of target and of nontarget trials by the label of each.
-
-    Parameters
-    ----------
-    scores : array_like of float of shape (N,)
-        Scores, or a Series.
-    labels : array_like of bool, of 0 and 1, or of str of shape (N,)
-        See `truth_of`.
-    weights : array_like of float of shape (N,), optional
-        How often each trial counts.
-    missing : {"error", "drop", "reject"}
-        See `acquired_scores`.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``target`` and ``nontarget``, and ``target_weights`` and ``nontarget_weights`` where there are any, as
-        `evaluation.metrics.sort_scores` takes them.
-
-    Raises
-    ------
-    DataError
-        If lengths or the indices of two Series differ, a label is unknown, or a score is not a number or NaN.
-    """
-    check_index(scores=scores, labels=labels, weights=weights)
-    is_target = truth_of(labels)
-    values, counted = acquired_scores(scores, "scores", missing)
-    columns = {"scores": values} if weights is None else {"scores": values, "weights": numbers_of(weights, "weights")}
-    split: dict[str, np.ndarray] = {}
-    for name, numbers in columns.items():
-        if len(numbers) != len(is_target):
-            raise DataError(f"expected a label for each of {len(numbers)} {name}, got {len(is_target)}")
-        after = "" if name == "scores" else "_weights"
-        split |= {f"target{after}": numbers[is_target & counted], f"nontarget{after}": numbers[~is_target & counted]}
-    return split
-
-
 def check_missing(missing: str) -> None:
     """Check what is to be done with trials that lack a score."""
     if missing not in ("error", *DONE):
@@ -484,7 +315,7 @@ def floats_of(values: Any, name: str) -> NDArray[np.floating]:
     DataError
         If one is no real number; the first row is named.
     """
-    array = _array_of(values, name)
+    array = array_of(values, name)
     kind = array.dtype.kind
     if kind == "f" and array.dtype != np.float16:  # sums of half precision overflow
         return array
@@ -506,7 +337,7 @@ def ids_of(column: Any, name: str) -> list[str]:
     return ids
 
 
-def _array_of(values: Any, name: str) -> np.ndarray:
+def array_of(values: Any, name: str) -> np.ndarray:
     """Return what a user gave as an array, of whatever type."""
     _refuse_mask(values, name)
     try:

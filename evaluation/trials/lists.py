@@ -7,16 +7,11 @@ distinct ids and, for each trial, one code into each table, so that memory and t
 models times segments. A pair occurs once in a list. The order of the trials is kept as given; lists built from ids
 have their tables sorted by code point, so that the tables do not depend on that order.
 
-Lists are joined by id pair, never by row: a pair of codes is one number, and lists are joined by these numbers.
 Series and data frames are taken as `evaluation.trials.columns` says.
 """
 
 from __future__ import annotations
 
-import logging
-import re
-import unicodedata
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
@@ -25,106 +20,36 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluation.trials.columns import (
-    DONE,
     Missing,
     TrialError,
     acquired_scores,
     check_index,
-    check_missing,
     column_of,
     floats_of,
     ids_of,
     known_columns,
-    truth_of,
 )
+from evaluation.trials.ids import checked_ids, factorise
+from evaluation.trials.labels import truth_of
 from spkbase.errors import DataError
 from spkbase.showing import Tabular, html_table
 
 Self = TypeVar("Self", bound="Trials")
 
-logger = logging.getLogger(__name__)
-
-_SPELLING = re.compile(r"[/_-]|\.(wav|flac|sph|ogg|mp3|m4a|opus|aac)$", re.IGNORECASE)
 _ROWS = 10  # in a notebook
+
+# the columns of a data frame by role: name of the argument of `from_ids`, how it is read, and what it is, for errors
+_READ: dict[str, tuple[str, Any, str]] = {
+    "model": ("models", ids_of, "ids of models"),
+    "segment": ("segments", ids_of, "ids of segments"),
+    "label": ("is_target", lambda column, _: truth_of(column), "labels"),
+    "score": ("values", lambda column, name: floats_of(column_of(column, name), name), "scores"),
+    "type": ("types", ids_of, "types"),
+}
 
 
 class RepeatedTrialError(TrialError):
     """Two trials of a list have the same pair of ids: those of `rows`."""
-
-
-def find_repeat(models: np.ndarray, segments: np.ndarray, n_segments: int) -> tuple[int, int] | None:
-    """Return the row of the first trial that repeats an earlier one, and of the earlier one; None without any."""
-    pairs = models.astype(np.int64) * n_segments + segments
-    ordered = np.sort(pairs)
-    if (ordered[1:] != ordered[:-1]).all():
-        return None
-    _, first = np.unique(pairs, return_index=True)
-    later = int(np.setdiff1d(np.arange(len(pairs)), first)[0])
-    return later, int(np.argmax(pairs == pairs[later]))
-
-
-def factorise(ids: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the table of the distinct ids, sorted by code point, and the code of each id.
-
-    Parameters
-    ----------
-    ids : sequence of str, ndarray of str, or Categorical of pandas, of length N
-    """
-    places: defaultdict[str, int] = defaultdict()
-    places.default_factory = places.__len__  # a new id gets the next number
-    if hasattr(ids, "categories"):
-        places.update(zip(ids.categories.tolist(), range(len(ids.categories)), strict=True))
-        codes = np.asarray(ids.codes)
-    else:
-        listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
-        codes = np.fromiter(map(places.__getitem__, listed), np.int32, count=len(ids))
-    for identity, place in places.items():
-        if not isinstance(identity, str) or not identity:
-            text = f"expected ids to be strings that are not empty, got {identity!r}"
-            raise TrialError(text, np.flatnonzero(codes == place))
-    table = sorted(places)
-    rank = np.argsort([places[identity] for identity in table]).astype(np.int32)
-    return np.array([*map(str, table)], dtype=object), rank[codes]
-
-
-def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
-    """Check a table: distinct strings, none empty."""
-    ids = np.asarray(ids, dtype=object)
-    if ids.ndim != 1:
-        raise DataError(f"expected {name} of one dimension, got shape {ids.shape}")
-    seen = set[str]()
-    for identity in ids.tolist():
-        if not isinstance(identity, str) or not identity:
-            raise DataError(f"expected {name} to be strings that are not empty, got {identity!r}")
-        if identity in seen:
-            raise DataError(f"{name}: {identity!r} is repeated", remedy="each id may occur once in the table")
-        seen.add(identity)
-    return ids
-
-
-def folded(identity: str) -> str:
-    """Return what ids have in common that differ in case, form of Unicode, outer blanks or invisible letters alone."""
-    if identity.isascii():
-        return identity.strip().lower()
-    letters = unicodedata.normalize("NFKC", identity).casefold()
-    return "".join(letter for letter in letters if unicodedata.category(letter) != "Cf").strip()
-
-
-def loosened(identity: str) -> str:
-    """Return what the spellings of an id by several toolkits have in common: ``/``, ``-``, ``_`` and extensions differ.
-
-    Examples
-    --------
-    >>> {loosened(spelling) for spelling in ("id10270/x6uYq/00001.wav", "id10270-x6uYq-00001", "id10270_x6uYq/00001")}
-    {'id10270/x6uYq/00001'}
-    """
-    return _SPELLING.sub(lambda found: "" if found[1] else "/", identity)
-
-
-def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return the place of each id in another table, or -1."""
-    places = {identity: place for place, identity in enumerate(table.tolist())}
-    return np.array([places.get(identity, -1) for identity in ids.tolist()], np.int32)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -387,7 +312,7 @@ class Scores(Trials):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(bad := np.flatnonzero(np.isnan(self.values))):
-            text = f"{_counted(len(bad), 'score')} not a number (NaN): {self.named(bad)}"
+            text = f"{counted(len(bad), 'score')} not a number (NaN): {self.named(bad)}"
             remedy = "score these trials again; missing='drop' leaves them out, missing='reject' rejects them"
             raise TrialError(text, bad, remedy=remedy)
 
@@ -426,222 +351,17 @@ class Scores(Trials):
         return super().to_columns() | {"score": self.values}
 
 
-def order_free_digest(key: Key) -> int:
-    """Return a number that is equal for keys with the same trials and the same truth, in any order.
-
-    It is the sum over trials of a mixed hash of model, segment and truth, without sorting. The hashes of Python differ
-    between processes.
-
-    Examples
-    --------
-    >>> key = Key.from_ids(["a", "b"], ["s", "t"], is_target=[True, False])
-    >>> order_free_digest(key) == order_free_digest(key.subset([1, 0]))
-    True
-    >>> order_free_digest(key) == order_free_digest(Key.from_ids(["a", "b"], ["s", "t"], is_target=[True, True]))
-    False
-    """
-    tables = key.model_ids, key.segment_ids
-    models, segments = (np.fromiter(map(hash, ids), np.int64, len(ids)).view(np.uint64) for ids in tables)
-    # odd multipliers that spread bits over a word
-    mixed = models[key.models] * np.uint64(0x9E3779B97F4A7C15) + key.is_target
-    mixed = (mixed ^ (mixed >> np.uint64(31)) ^ segments[key.segments]) * np.uint64(0xD6E8FEB86659FD93)
-    return int((mixed ^ (mixed >> np.uint64(29))).sum(dtype=np.uint64))
+def find_repeat(models: np.ndarray, segments: np.ndarray, n_segments: int) -> tuple[int, int] | None:
+    """Return the row of the first trial that repeats an earlier one, and of the earlier one; None without any."""
+    pairs = models.astype(np.int64) * n_segments + segments
+    ordered = np.sort(pairs)
+    if (ordered[1:] != ordered[:-1]).all():
+        return None
+    _, first = np.unique(pairs, return_index=True)
+    later = int(np.setdiff1d(np.arange(len(pairs)), first)[0])
+    return later, int(np.argmax(pairs == pairs[later]))
 
 
-def match_ids(scores: Self, key: Trials) -> Self:
-    """Write the ids of a list as a key spells them, where ``/``, ``-``, ``_`` or the extension of audio differ alone.
-
-    Toolkits spell the ids of VoxCeleb in three ways: ``id10270/x6uYqmx31kE/00001.wav``, ``id10270/x6uYqmx31kE/00001``
-    and ``id10270-x6uYqmx31kE-00001``.
-
-    Parameters
-    ----------
-    scores : Scores, Key or Trials
-        The list to be joined with the key.
-    key : Trials
-        Whose ids are kept.
-
-    Returns
-    -------
-    Scores, Key or Trials
-        The same trials; ids that the key has in no spelling stay as they are.
-
-    Raises
-    ------
-    DataError
-        If two models, or two segments, of one list would have the same id.
-
-    Examples
-    --------
-    >>> key = Key.from_ids(["id1/a.wav", "id1/a.wav"], ["id1/b.wav", "id2/c.wav"], [True, False])
-    >>> match_ids(Scores.from_ids(["id1-a", "id1-a"], ["id1-b", "id2-c"], [2.0, 1.0]), key).segment_ids.tolist()
-    ['id1/b.wav', 'id2/c.wav']
-    """
-    tables = {}
-    for side in ("model_ids", "segment_ids"):
-        spellings: dict[str, str] = {}
-        for ids in (getattr(scores, side).tolist(), getattr(key, side).tolist()):  # the key's spelling is kept
-            own = {loosened(one): one for one in ids}
-            if (other := next((one for one in ids if own[loosened(one)] != one), None)) is not None:
-                text = f"{side}: {other!r} and {own[loosened(other)]!r} are one if /, -, _ and extensions do not count"
-                raise DataError(text, remedy="join by equal ids, and rename those that differ")
-            spellings |= own
-        tables[side] = np.array([spellings[loosened(one)] for one in getattr(scores, side)], object)
-    return replace(scores, **tables)
-
-
-def split_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tuple[np.ndarray, np.ndarray]:
-    """Split scores into those of target and of nontarget trials, joined by id pair.
-
-    A key may be a selection of the trials that were scored: scores of other pairs of ids that the key knows are left
-    out. A warning has their number, unless the key is a selection made by `Trials.subset` or `Key.of_types`. An id that
-    the key does not know is an error, because it may be misspelt.
-
-    Parameters
-    ----------
-    scores : Scores
-        Scores in any order.
-    key : Key
-        The truth.
-    missing : {"error", "drop", "reject"}
-        What to do with trials of the key that have no score: stop, drop them, or count them as rejected at every
-        threshold, by a score of minus infinity. Scores of models or segments that the key does not know are dropped
-        unless it is "error". The log has the numbers.
-
-    Returns
-    -------
-    target : ndarray of float64 of shape (n_target,)
-        Scores of target trials, in the order of the key.
-    nontarget : ndarray of float64 of shape (n_nontarget,)
-        Scores of nontarget trials, in the order of the key.
-
-    Raises
-    ------
-    DataError
-        If a trial has no score or an id is unknown, unless these are to be dropped. The first few are named.
-
-    Examples
-    --------
-    >>> key = Key.from_ids(["a", "b"], ["s", "s"], is_target=[True, False])
-    >>> split_scores(Scores.from_ids(["b", "a"], ["s", "s"], [-1.0, 2.0]), key)
-    (array([2.]), array([-1.]))
-    """
-    values, key = join_scores(scores, key, missing=missing)
-    return values[key.is_target], values[~key.is_target]
-
-
-def join_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tuple[np.ndarray, Key]:
-    """Return the scores in the order of a key, and the key without the trials that were dropped; see `split_scores`."""
-    check_missing(missing)
-    if not (isinstance(scores, Scores) and isinstance(key, Key)):
-        raise DataError(
-            f"expected Scores and a Key, got {type(scores).__name__} and {type(key).__name__}",
-            remedy="give arrays their ids: Scores.from_ids(models, segments, values), Key.from_ids(...)",
-        )
-    rows = find_rows(key, scores)
-    n_extra = len(scores) - int((rows >= 0).sum())
-    # the unknown ids first: where both occur, a misspelt id is the cause and the missing trials its effect
-    if n_extra > 0:
-        unknown_models = recode(scores.model_ids, key.model_ids)[scores.models] < 0
-        unknown = unknown_models | (recode(scores.segment_ids, key.segment_ids)[scores.segments] < 0)
-        if len(strange := np.flatnonzero(unknown)):
-            model, segment = next(scores.subset(strange[:1]).pairs())
-            name = f"model '{model}'" if unknown_models[strange[0]] else f"segment '{segment}'"
-            text = f"{_counted(len(strange), 'score')} with an id that the key does not know, such as the {name}: "
-            text += scores.named(strange)
-            if missing == "error":
-                remedy = "check the ids, or drop unknown ones: missing='drop'"
-                known = key.model_ids if unknown_models[strange[0]] else key.segment_ids
-                own = model if unknown_models[strange[0]] else segment
-                spelt = "is another spelling: match_ids(scores, key), or --match-ids loose, joins such ids"
-                for form, how in ((loosened, spelt), (folded, "differs in case or Unicode form: make them equal")):
-                    if (alike := next((one for one in known.tolist() if form(one) == form(own)), None)) is not None:
-                        remedy = f"the key has {alike!a}, which {how}"
-                raise TrialError(text, strange, side="scores", remedy=remedy)
-            logger.warning("dropped %s", text)
-            n_extra -= len(strange)
-    return _resolved(scores, key, rows, n_extra, missing)
-
-
-def scores_of_trials(scores: Scores, trials: Self, *, missing: Missing = "error") -> tuple[np.ndarray, Self]:
-    """Return the scores in the order of some trials, and the trials without those that were dropped.
-
-    Unlike `join_scores` it takes any list of trials, which need not know every id of the scores.
-    """
-    rows = find_rows(trials, scores)
-    return _resolved(scores, trials, rows, len(scores) - int((rows >= 0).sum()), missing)
-
-
-def align(scores: Scores, trials: Trials) -> np.ndarray:
-    """Return the score of each trial, in the order of the trials.
-
-    Returns
-    -------
-    ndarray of float64 of shape (len(trials),)
-
-    Raises
-    ------
-    DataError
-        If a trial has no score; the first few are named.
-    """
-    rows = find_rows(trials, scores)
-    if (rows < 0).any():
-        raise _without_score(trials, rows)
-    return scores.values[rows]
-
-
-def find_rows(trials: Trials, within: Trials) -> np.ndarray:
-    """Find each trial in another list, by its id pair.
-
-    Returns
-    -------
-    ndarray of int of shape (len(trials),)
-        Row in `within`, or -1 where the pair is not there.
-    """
-    models = recode(trials.model_ids, within.model_ids)[trials.models]
-    segments = recode(trials.segment_ids, within.segment_ids)[trials.segments]
-    if np.array_equal(models, within.models) and np.array_equal(segments, within.segments):
-        return np.arange(len(trials))
-    import pandas  # here: lists in one order, the usual case of a short command, do without its 0.2 s
-
-    n_segments = len(within.segment_ids)
-    wanted = np.where((models < 0) | (segments < 0), -1, models.astype(np.int64) * n_segments + segments)
-    return pandas.Index(within.models.astype(np.int64) * n_segments + within.segments).get_indexer(wanted)
-
-
-# the columns of a data frame by role: name of the argument of `from_ids`, how it is read, and what it is, for errors
-_READ: dict[str, tuple[str, Any, str]] = {
-    "model": ("models", ids_of, "ids of models"),
-    "segment": ("segments", ids_of, "ids of segments"),
-    "label": ("is_target", lambda column, _: truth_of(column), "labels"),
-    "score": ("values", lambda column, name: floats_of(column_of(column, name), name), "scores"),
-    "type": ("types", ids_of, "types"),
-}
-
-
-def _resolved(
-    scores: Scores, trials: Self, rows: np.ndarray, n_others: int, missing: Missing
-) -> tuple[np.ndarray, Self]:
-    """Do with trials that have no score what `missing` says, and count the scores of other pairs."""
-    if n_others and not trials._selected:
-        which = "key" if isinstance(trials, Key) else "list"
-        logger.warning(f"{n_others:,} of {len(scores):,} scores are of pairs that the {which} lacks")
-    if (rows >= 0).all():
-        return scores.values[rows], trials
-    error = _without_score(trials, rows, remedy="score every trial, or drop missing ones: missing='drop'")
-    if missing == "error":
-        raise error
-    logger.warning("%s %s", DONE[missing], error.text)
-    if missing == "reject":
-        return np.where(rows < 0, -np.inf, scores.values[rows]), trials
-    return scores.values[rows[rows >= 0]], trials.subset(rows >= 0)
-
-
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it is not 1."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
-def _without_score(trials: Trials, rows: np.ndarray, *, remedy: str = "score every trial") -> TrialError:
-    absent = np.flatnonzero(rows < 0)
-    text = f"{_counted(len(absent), 'trial')} of {len(trials)} without a score: {trials.named(absent)}"
-    return TrialError(text, absent, side="key", remedy=remedy)

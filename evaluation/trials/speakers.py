@@ -27,26 +27,28 @@ that side decides.
 
 from __future__ import annotations
 
-import csv
-import io
 import logging
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from evaluation.trials.lists import Key, folded, recode
+from evaluation.trials.ids import recode
+from evaluation.trials.lists import Key
+from evaluation.trials.spellings import folded
+from evaluation.trials.tables import read_columns
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import line_at, not_text, read_id_list, read_text_bytes, shown
+from spkbase.files import read_id_list
 
 logger = logging.getLogger(__name__)
 
 Speakers: TypeAlias = Mapping[str, str] | Callable[[str], str] | str
 """The speaker of each id: a map, a function of the id, or the sign, as ``"/"``, that ends the speaker in each id."""
+
+_SEPARATOR = re.compile(r"[-_/.:|#+@~]+")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -193,29 +195,6 @@ def find_speakers(
     return TrialSpeakers(table, code[groups[models]], code[groups[segments]])
 
 
-def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, what: str) -> np.ndarray:
-    """Return the speaker of each id that has a trial; of the others a blank."""
-    used = np.unique(codes)
-    names, listed = np.full(len(ids), "", object), ids[used].tolist()
-    remedy = f"the map of speakers must name the speaker of every {what} of the key"
-    found: Any = listed
-    if isinstance(speakers, str) and speakers:
-        found = [name.partition(speakers)[0] if speakers in name or what == "model" else "" for name in listed]
-        other = next((sign for sign in "/-_." if any(sign in name for name in listed)), "a map of them")
-        remedy = f"no {speakers!r} ends their speakers: try {other}"
-    elif isinstance(speakers, Mapping) or callable(speakers):
-        found = map(speakers.get if isinstance(speakers, Mapping) else speakers, listed)
-    elif speakers is not None:
-        raise DataError(f"expected speakers as a map, a function of the id or a sign such as '/', got {speakers!r:.60}")
-    names[used] = list(found)
-    if absent := [name for name, of in zip(listed, names[used], strict=True) if not (of and isinstance(of, str))]:
-        raise DataError(f"{len(absent)} of {len(used)} {what}s without a speaker: {few(absent, repr)}", remedy=remedy)
-    return names
-
-
-_SEPARATOR = re.compile(r"[-_/.:|#+@~]+")
-
-
 class UnknownSpeakersError(DataError):
     """Ids may not be speakers, so nothing can be said over speakers."""
 
@@ -304,14 +283,6 @@ def doubt_speakers(
     return None
 
 
-def _doubt_prefixes(side: str, ids: np.ndarray, what: str) -> Doubt | None:
-    groups = list(shared_prefixes(ids).values())
-    if not groups:
-        return None
-    largest, n_alike = max(groups, key=len), sum(map(len, groups))
-    return Doubt(side, f"{n_alike} of {len(ids)} {what} have ids that begin alike, such as {few(largest, repr)}")
-
-
 def own_trials(key: Key) -> list[str]:
     """Return the ids of the target trials whose model and segment have the same id.
 
@@ -322,45 +293,6 @@ def own_trials(key: Key) -> list[str]:
     """
     same = key.is_target & (recode(key.model_ids, key.segment_ids)[key.models] == key.segments)
     return list(key.model_ids[np.unique(key.models[same])])
-
-
-def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[int, list[str]]]:
-    """Read columns of a table with a header.
-
-    Parameters
-    ----------
-    path : path
-        Text in UTF-8, its columns separated by tabs, commas, semicolons or blanks, as its header is. Quotes have a
-        meaning except between tabs, where corpora such as Common Voice hold them unpaired.
-    columns : sequence of str or None
-        Their names in the header; None for the first, which then has no name of its own.
-
-    Returns
-    -------
-    list of tuple of int and list of str
-        The number of each line, and its cells in the order of `columns`.
-
-    Raises
-    ------
-    DataError
-        With file and line: no such column, rows of another length, an empty file, not UTF-8.
-    """
-    raw = read_text_bytes(path)
-    delimiter = delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace"))
-    lines = cut_lines(path, raw.replace(b'"', b"") if delimiter == "\t" else raw, delimiter)
-    if not lines:
-        raise DataError("expected a header with names of columns, got an empty file", file=path)
-    (_, header), *rows = lines
-    others, besides = (header[1:], " besides the ids") if None in columns else (header, "")
-    if unknown := [name for name in columns if name not in (None, *others)]:
-        text = f"no column {unknown[0]!r}{besides}; there are: {', '.join(others) or 'none'}"
-        raise DataError(text, file=path, line=1)
-    problems = Problems(path)
-    for line, row in (pair for pair in rows if len(pair[1]) != len(header)):
-        problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=line)
-    problems.raise_if_any()
-    places = [0 if name is None else header.index(name) for name in columns]
-    return [(line, [row[place].strip() for place in places]) for line, row in rows]
 
 
 def read_metadata(path: str | Path, column: str) -> dict[str, str]:
@@ -443,6 +375,34 @@ def group_trials(
     return np.where(group >= 0, rank[group], group).astype(np.int32), [names[place] for place in used.tolist()]
 
 
+def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, what: str) -> np.ndarray:
+    """Return the speaker of each id that has a trial; of the others a blank."""
+    used = np.unique(codes)
+    names, listed = np.full(len(ids), "", object), ids[used].tolist()
+    remedy = f"the map of speakers must name the speaker of every {what} of the key"
+    found: Any = listed
+    if isinstance(speakers, str) and speakers:
+        found = [name.partition(speakers)[0] if speakers in name or what == "model" else "" for name in listed]
+        other = next((sign for sign in "/-_." if any(sign in name for name in listed)), "a map of them")
+        remedy = f"no {speakers!r} ends their speakers: try {other}"
+    elif isinstance(speakers, Mapping) or callable(speakers):
+        found = map(speakers.get if isinstance(speakers, Mapping) else speakers, listed)
+    elif speakers is not None:
+        raise DataError(f"expected speakers as a map, a function of the id or a sign such as '/', got {speakers!r:.60}")
+    names[used] = list(found)
+    if absent := [name for name, of in zip(listed, names[used], strict=True) if not (of and isinstance(of, str))]:
+        raise DataError(f"{len(absent)} of {len(used)} {what}s without a speaker: {few(absent, repr)}", remedy=remedy)
+    return names
+
+
+def _doubt_prefixes(side: str, ids: np.ndarray, what: str) -> Doubt | None:
+    groups = list(shared_prefixes(ids).values())
+    if not groups:
+        return None
+    largest, n_alike = max(groups, key=len), sum(map(len, groups))
+    return Doubt(side, f"{n_alike} of {len(ids)} {what} have ids that begin alike, such as {few(largest, repr)}")
+
+
 def _look_up(
     ids: np.ndarray, codes: np.ndarray, metadata: Mapping[str, str], places: Mapping[str, int], what: str
 ) -> np.ndarray | None:
@@ -458,61 +418,3 @@ def _look_up(
     table = np.full(len(ids), -2, np.int32)
     table[used] = [places[metadata[ids[code]]] for code in used]
     return table[codes]
-
-
-def delimiter_of(line: str) -> str | None:
-    """Return what separates the columns of a line: its most frequent mark of tab, comma and semicolon, or None."""
-    counts = {mark: line.count(mark) for mark in "\t,;"}
-    mark = max(counts, key=counts.__getitem__)
-    return mark if counts[mark] else None
-
-
-def cut_lines(path: str | Path, raw: bytes, delimiter: str | None) -> list[tuple[int, list[str]]]:
-    """Cut a text into the fields of its lines.
-
-    Parameters
-    ----------
-    path : path
-        The file, for errors.
-    raw : bytes
-        Its text.
-    delimiter : str or None
-        What separates fields, with quotes as in CSV; None for white space of ASCII.
-
-    Returns
-    -------
-    list of tuple of int and list of str
-        The number of each line, from 1, and its fields; without blank lines.
-
-    Raises
-    ------
-    DataError
-        With file and line: not UTF-8, quotes that do not close.
-    """
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        where = shown(raw[max(0, error.start - 10) : error.end + 10])
-        raise not_text(Path(path), line_at(raw, error.start), f"{where} is not UTF-8") from None
-    if delimiter is None:
-        rows = [(line, [word.decode() for word in words.split()]) for line, words in enumerate(raw.split(b"\n"), 1)]
-        return [(line, row) for line, row in rows if row]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows, start = [], 1
-    try:
-        for row in reader:
-            rows.append((start, row))
-            start = reader.line_num + 1
-    except csv.Error as error:
-        remedy = "close quotes, and double those within quotes"
-        raise DataError(f"expected a table: {error}", file=path, line=start, remedy=remedy) from error
-    return [(line, row) for line, row in rows if any(map(str.strip, row))]
-
-
-def is_number(token: str) -> bool:
-    """Return whether a token is a number, NaN and infinite ones too; ``1_000`` and ``2e308`` (too large) are none."""
-    try:
-        too_large = math.isinf(float(token)) and any(map(str.isdigit, token))
-    except ValueError:
-        return False
-    return "_" not in token and token.isascii() and not too_large

@@ -4,18 +4,17 @@
 metric. docs/studies/intervals.md says how often the intervals hold.
 """
 
-from evaluation.uncertainty.confidence import (
-    AT_ONCE,
-    Minimum,
+from evaluation.uncertainty.comparison import (
+    EvaluatedSystem,
+    EvaluatedSystems,
     PairedComparison,
-    closed_search_note,
     compare,
+    evaluate_systems,
+)
+from evaluation.uncertainty.confidence import (
+    closed_search_note,
     confidence_intervals,
     evaluate,
-    maximum_of,
-    minima_over_attackers,
-    minimum_of,
-    over_lists,
     paired_differences,
     sample_from,
     with_intervals,
@@ -36,6 +35,7 @@ from evaluation.uncertainty.intervals import (
     to_scale,
     widening,
 )
+from evaluation.uncertainty.minimum import AT_ONCE, Minimum, maximum_of, minima_over_attackers, minimum_of, over_lists
 from evaluation.uncertainty.resampling import (
     BLOCK,
     MOST_RESAMPLES,

@@ -4,7 +4,7 @@ Conventions
 -----------
 Quantiles of the resampled values (the percentile method) cover too little: speakers are few, error rates are skewed,
 and metrics of the convex hull (ROCCH) are biased, because the best thresholds are chosen on the same trials that are
-counted. So each metric has a method, named by its row of `evaluation.metrics.table`, of three parts:
+counted. So each metric has a method, named by its row of `evaluation.metrics.METRICS`, of three parts:
 
 * a *scale* on which its error is near to normal: the metric itself, its log or logit, or the log of its distance from
   the largest value;

@@ -345,6 +345,18 @@ def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
     return weights
 
 
+def check_same_trials(base: Sample, other: Sample, base_name: str, name: str) -> None:
+    """Compare the trials as a set of (class, units), whatever the order of their scores."""
+    remedy = "score the same trials with each system"
+    if len(base) != len(other) or base.n_units != other.n_units or base.by_trial != other.by_trial:
+        counts = f"{len(base)} and {len(other)}"
+        raise DataError(f"expected the same trials of {base_name!r} and {name!r}, got {counts}", remedy=remedy)
+    columns = [np.lexsort((sample.second, sample.first, sample.is_target)) for sample in (base, other)]
+    for field in ("first", "second", "is_target"):
+        if (getattr(base, field)[columns[0]] != getattr(other, field)[columns[1]]).any():
+            raise DataError(f"expected the same trials of {base_name!r} and {name!r}, but they differ", remedy=remedy)
+
+
 def _replicate(
     samples: list[Sample], statistic: Statistic, seed: int, block: tuple[int, int]
 ) -> list[list[Mapping[str, float] | None]]:

@@ -408,11 +408,10 @@ def attribute_leakage(
         If ids do not fit, vectors are not finite, or fewer than two classes have two speakers each.
     """
     sides = [side for side in (tested.original, training and training.original) if side is not None]
-    notes = [
-        f"{note}, so one voice may be in training and in test, and recalls are too high: give the utterances' speakers"
-        for note in dict.fromkeys(note for side in sides for note in side.notes)
-        if "has no speakers" in note
-    ]
+    notes = []
+    for note in dict.fromkeys(note for side in sides if not side.has_speakers for note in side.notes):
+        text = "so one voice may be in training and in test, and recalls are too high: give the utterances' speakers"
+        notes.append(f"{note}, {text}")
     warn_of_alike(name for side in sides for name in side.speakers.tolist())
     warn_of_copies(tested.original, what="utterances have copies")
     if training is not None:

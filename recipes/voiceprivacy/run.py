@@ -21,7 +21,8 @@ def evaluate(experiment: voiceprivacy.Experiment) -> str:
     """Run all steps from speech to the report, and return the text that is shown at the end."""
     sets = voiceprivacy.check(experiment)  # all problems are reported first
     sets = voiceprivacy.anonymise(experiment, sets)  # data/
-    plan = voiceprivacy.plan_attacks(experiment, sets)  # plan.csv
+    facts = voiceprivacy.find_facts(experiment, sets)  # checks/
+    plan = voiceprivacy.plan_attacks(experiment, sets, facts)  # plan.csv
     speech, failures = voiceprivacy.extract(experiment, plan)  # work/
     models = voiceprivacy.fit(experiment, plan, speech, failures)  # attackers/
     scores = voiceprivacy.score(experiment, sets, plan, speech, models, failures)  # exp/

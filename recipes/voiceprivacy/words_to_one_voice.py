@@ -20,10 +20,11 @@ import soxr
 from numpy.typing import NDArray
 
 from spkver.corpora.voices import accent_text, synthesise
-from spkver.recognition.words import recognise
+from spkver.recognition import Recogniser, open_recogniser
 
 Voice = Callable[[str, float], tuple[NDArray[Any], int]]
 
+RECOGNISER = "pocketsphinx"
 NOTHING = "hm"  # is said where no word was recognised
 
 
@@ -42,6 +43,11 @@ def one_voice(
     return np.pad(speech, (0, max(0, len(samples) - len(speech))))[: len(samples)] if timed else speech
 
 
+def recognise(samples: NDArray[Any]) -> str:
+    """Return the words of a signal at 16 kHz."""
+    return _recogniser().recognise(samples).words
+
+
 def say_by_piper(text: str, pace: float) -> tuple[NDArray[Any], int]:
     """Speak by the neural voice Joe, without its random variation; return samples and their rate."""
     from piper import SynthesisConfig
@@ -56,6 +62,12 @@ def say_by_espeak(text: str, pace: float) -> tuple[NDArray[Any], int]:
     voice = accent_text("en-US") + "\nflutter 0\nroughness 0\nbreath 0\n"  # else speech depends on what was said before
     samples, rate = synthesise(text, voice, words_per_minute=round(np.clip(175 * pace, 80, 450)))
     return samples / 32768, rate
+
+
+@lru_cache(maxsize=1)
+def _recogniser() -> Recogniser:
+    """Open the recogniser once in each process."""
+    return open_recogniser(RECOGNISER)
 
 
 @lru_cache(maxsize=1)

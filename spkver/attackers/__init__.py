@@ -19,7 +19,17 @@ from spkver.attackers.classic import (
 )
 from spkver.attackers.folds import Fold
 from spkver.attackers.fusion import LEAST_SPEAKERS, METHOD, Fusion, fold_attacks, fuse, learn_weights
-from spkver.attackers.inversion import INVERTED_DRAWS, NUMBERS, Inversion, known_anonymizer, unfit_background, why_not
+from spkver.attackers.inversion import (
+    INVERTED_DRAWS,
+    NUMBERS,
+    Inversion,
+    Known,
+    known_from_record,
+    recognised_anonymizer,
+    record_of,
+    unfit_background,
+    why_not,
+)
 from spkver.attackers.lists import limited, recordings_of, select
 from spkver.attackers.pieces import ENDING as PIECES_ENDING
 from spkver.attackers.pieces import count_pieces, cut, needs_pieces, pieces_of
@@ -43,7 +53,7 @@ from spkver.attackers.registry import (
 )
 from spkver.attackers.sources import ExtractorSource, MixtureSource
 from spkver.attackers.stages import (
-    Speech,
+    SpeechFiles,
     Trained,
     compute_vectors,
     extract_speech,

@@ -47,7 +47,7 @@ from spkver.attackers import lists
 from spkver.attackers.chain_choice import check_chains, fit_first_chain, level_of
 from spkver.attackers.protocol import Attack, Attacker, Learnt, TrainingSet, naming
 from spkver.attackers.sources import SMALL_MIXTURE, MixtureSource
-from spkver.attackers.stages import Speech, TrainedMixture, learn_models
+from spkver.attackers.stages import SpeechFiles, TrainedMixture, learn_models
 from spkver.attackers.vector_attacker import Compared, Comparing, compared_recordings, largest_scores
 from spkver.backend import Backend, read_backend, score_gmm_ubm, speaker_digests, write_backend
 from spkver.datadir import DataDir
@@ -319,7 +319,7 @@ class TrainedAttacker:
         """Score trials; features and statistics are kept in the folder of a run."""
         attacker = classic_attacker(self.config)
         attack = Attack(TrainingSet(enrolment), (enrolment,), tested, trials)
-        vectors = TrainedMixture(Speech(work, work, self.seed), attacker.source, self.ubm)
+        vectors = TrainedMixture(SpeechFiles(work, work, self.seed), attacker.source, self.ubm)
         model: Any = self.ubm if self.backend is None else self.backend
         with naming(self.name):
             return attacker.score(model, attack, vectors)
@@ -428,7 +428,7 @@ def train_attacker(
 
     def make(path: Path) -> None:
         below = Run(Path(work or folder / "work"), jobs=jobs, force=force, quiet=True)
-        trained = learn_models(Speech(below, below, seed), attacker, training)
+        trained = learn_models(SpeechFiles(below, below, seed), attacker, training)
         facts: dict[str, Any] = {"utterances": len(speech), "speakers": len(set(speech.speakers.values()))}
         backend = None
         if config.chains:

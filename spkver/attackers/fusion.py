@@ -59,6 +59,8 @@ class Fusion:
     """
 
     source: ClassVar[None] = None
+    hears_voices: ClassVar[bool] = True
+    learns_from_pieces: ClassVar[bool] = True
     utterances: ClassVar[int | None] = 0  # its members say
 
     name: str

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.runs import Run, Stage
 from spkbase.seeding import stream
 from spkbase.showing import one_line
+from spkbase.work import Work
 from spkver.anonymization import INVERSES, AnonymizerConfig, Inverse, recorded_anonymizer, undo_datadir
 from spkver.attackers import lists, warping
 from spkver.attackers.pieces import whole_name
@@ -50,45 +51,79 @@ _DRAWS, _MOST_DRAWS = 600, 6  # anonymised versions to aim at, and of one record
 _KEY = 8  # digits of a key
 _MOST = 4000  # background recordings to invert at most, for the folds of a fusion
 _WARPING = "estimating the warp"
-_PAIRS, _SECONDS, _GRID, _LONGER, _EXPLAINED = 6, 3.0, 13, 0.05, 0.8  # see `known_anonymizer`
+_PAIRS, _SECONDS, _GRID, _LONGER, _EXPLAINED = 6, 3.0, 13, 0.05, 0.8  # see `recognised_anonymizer`
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
 
 
 @one_line
 @dataclass(frozen=True)
 class Known:
-    """What an attacker knows about the anonymiser.
+    """What an attacker knows about the anonymiser; strings and numbers, which a file can keep.
 
     Attributes
     ----------
-    inverse : Inverse
+    anonymizer : str
+        A name of `INVERSES`.
     bounds : (low, high)
         Range that its numbers are drawn from, as in `AnonymizerConfig`.
-    by : {"record", "pairs"}
+    source : {"record", "pairs"}
         Whether it is known from the record of a folder, or from pairs of original and anonymised recordings.
+    by_speaker : bool
+        Whether each speaker has one number, according to the record.
     """
 
-    inverse: Inverse
+    anonymizer: str
     bounds: tuple[float, float]
-    by: str
+    source: str
+    by_speaker: bool = False
+
+    @property
+    def inverse(self) -> Inverse:
+        """The anonymiser and its inverse."""
+        return INVERSES[self.anonymizer]
 
 
-def known_anonymizer(background: TrainingSet) -> Known | None:
-    """Find the anonymiser of the background, from its record or else by trying each anonymiser with an inverse.
-
-    Without a record, each anonymiser of `INVERSES` warps the first seconds of six recordings by 13 numbers. Of the
-    results with the right duration (within 5 %), the one with the nearest mean spectrum counts. An anonymiser is
-    recognised if the squared differences between these spectra and the anonymised ones are less than a fifth of the
-    squared differences between original and anonymised spectra; else None is returned. Durations are checked because a
-    pitch shift that keeps the duration would be taken for resampling.
-    """
-    if not background.anonymised:
-        return None
-    config = _recorded(background.anonymised[0])
-    if config is None:
-        return _recognised(background.original, background.anonymised[0])
+def known_from_record(config: AnonymizerConfig) -> Known | None:
+    """Return what the record of an anonymised directory tells; None if its anonymiser has no inverse."""
     inverse = INVERSES.get(config.name)
-    return None if inverse is None else Known(inverse, getattr(config, inverse.parameter), "record")
+    if inverse is None:
+        return None
+    return Known(config.name, getattr(config, inverse.parameter), "record", config.level == "speaker")
+
+
+def recognised_anonymizer(original: DataDir, anonymised: DataDir, work: Work | None = None) -> Known | None:
+    """Find out how a background was anonymised, by trying each anonymiser with an inverse.
+
+    Each anonymiser of `INVERSES` warps the first seconds of six recordings by 13 numbers. Of the results with the right
+    duration (within 5 %), the one with the nearest mean spectrum counts. An anonymiser is recognised if the squared
+    differences between these spectra and the anonymised ones are less than a fifth of the squared differences between
+    original and anonymised spectra; else None is returned. Durations are checked because a pitch shift that keeps the
+    duration would be taken for resampling.
+
+    Parameters
+    ----------
+    original, anonymised : DataDir
+        The same utterances before and after anonymisation.
+    work : Work, optional
+        Workers; one by default. The result does not depend on them.
+    """
+    shared = sorted(original.recordings.keys() & anonymised.recordings.keys())
+    if not shared:
+        return None
+    places = np.unique(np.linspace(0, len(shared) - 1, _PAIRS).astype(int))
+    names = [shared[place] for place in places]
+    pairs = [(original.recordings[name], anonymised.recordings[name]) for name in names]
+    workers = work or Work(1)
+    distances = list(workers.map(_distances, pairs, processes=True, description="recognising the anonymiser"))
+    explained = {}
+    for name in INVERSES:
+        before = sum(pair.before for pair in distances)
+        nearest = sum(pair.nearest[name] for pair in distances)
+        explained[name] = 1 - nearest / before if before else 0.0
+    best = max(explained, key=lambda name: explained[name])
+    if explained[best] < _EXPLAINED:
+        return None
+    return Known(best, _usual_bounds(INVERSES[best]), "pairs")
 
 
 def unfit_background(training: TrainingSet, enrolled: Collection[str]) -> str:
@@ -105,12 +140,21 @@ def unfit_background(training: TrainingSet, enrolled: Collection[str]) -> str:
     return ""
 
 
-def why_not(training: TrainingSet, enrolled: Collection[str]) -> str:
-    """Return why the anonymisation of an attack cannot be inverted, or an empty string."""
-    if (unfit := unfit_background(training, enrolled)) or known_anonymizer(training) is not None:
+def why_not(training: TrainingSet, enrolled: Collection[str], known: Known | None) -> str:
+    """Return why the anonymisation of an attack cannot be inverted, or an empty string.
+
+    Parameters
+    ----------
+    training : TrainingSet
+    enrolled : collection of str
+        Enrolled speakers.
+    known : Known or None
+        The anonymiser of the background; None if it is not known, or has no inverse.
+    """
+    unfit = unfit_background(training, enrolled)
+    if unfit or known is not None:
         return unfit
-    name, kinds = training.anonymised[0].name, ", ".join(INVERSES)
-    return f"what made {name} cannot be inverted ({kinds} can)"
+    return f"what made {training.anonymised[0].name} cannot be inverted ({', '.join(INVERSES)} can)"
 
 
 @one_line
@@ -121,28 +165,24 @@ class Inversion:
     Attributes
     ----------
     background : TrainingSet
+    known : Known
+        Its anonymiser.
     run : Run
         Its folder gets the estimator and the speech.
     seed : int
     """
 
     background: TrainingSet
+    known: Known
     run: Run
     seed: int
     _planned: dict[tuple[DataDir, bool], DataDir] = field(default_factory=dict, repr=False)
     _sources: dict[Path, tuple[DataDir, bool, float | None]] = field(default_factory=dict, repr=False)
 
-    @cached_property
-    def known(self) -> Known:
-        """The anonymiser of the background."""
-        known = known_anonymizer(self.background)
-        assert known is not None  # see `why_not`
-        return known
-
     @property
     def record(self) -> list[Any]:
         """What inverted speech depends on besides the recordings."""
-        return [VERSION, self.known.inverse.anonymizer, list(self.known.bounds)]
+        return [VERSION, self.known.anonymizer, list(self.known.bounds)]
 
     @cached_property
     def folder(self) -> Run:
@@ -157,7 +197,7 @@ class Inversion:
         chosen = lists.choose_utterances(original.speakers, limit=_DRAWS // 2, seed=seed)
         draws = min(_MOST_DRAWS, max(2, -(-_DRAWS // len(chosen))))
         recordings = {name: Path(original.recordings[name]) for name in sorted(chosen)}
-        inverse, what = known.inverse, (known.inverse.anonymizer, known.bounds)
+        inverse, what = known.inverse, (known.anonymizer, known.bounds)
 
         def make(path: Path) -> None:
             draw = partial(_drawn_cues, what=what, draws=draws, seed=seed)
@@ -167,10 +207,10 @@ class Inversion:
             estimator = warping.fit_warp_estimator(cues, values, folds, inverse.bounds(known.bounds))
             warping.write_warp_estimator(path, estimator)
             number = {
-                "anonymizer": inverse.anonymizer,
+                "anonymizer": known.anonymizer,
                 "parameter": inverse.parameter,
                 "range": list(known.bounds),
-                "known_by": known.by,
+                "known_by": known.source,
             }
             speakers = len(set(original.speakers.values()))
             counts = {"recordings": len(recordings), "speakers": speakers, "draws_of_each": draws}
@@ -237,7 +277,7 @@ class Inversion:
         """
         if (key := (directory, is_tested)) not in self._planned:
             found = None
-            if directory not in self.versions and not (is_tested and is_by_speaker(self.background.anonymised[0])):
+            if directory not in self.versions and not (is_tested and self.known.by_speaker):
                 found = self._of_background(directory)
             if found is None:
                 folder = self.run.path(f"data/{self._label(directory)}-inverted")
@@ -265,7 +305,7 @@ class Inversion:
 
     def make(self, folder: Path) -> None:
         """Write the planned directory of a folder; unchanged recordings stay."""
-        (directory, is_tested, number), inverse = self._sources[folder], self.known.inverse.anonymizer
+        (directory, is_tested, number), inverse = self._sources[folder], self.known.anonymizer
         same = None if number is None else dict.fromkeys(directory.recordings, number)
         numbers = self.numbers(directory, is_tested=is_tested) if same is None else same
         undo_datadir(directory, folder, inverse, numbers, jobs=self.run.jobs, force=self.run.force)
@@ -295,47 +335,54 @@ class Inversion:
         return f"{name}-{fingerprint(sorted(directory.recordings))[:_KEY]}" if is_side else name
 
 
+def record_of(directory: DataDir) -> AnonymizerConfig | None:
+    """Return the configuration recorded in a directory or, for a selection, in the folder that holds its recordings."""
+    config = recorded_anonymizer(directory.path)
+    if config is not None or directory.path.is_dir():
+        return config
+    folders = sorted({Path(path).parent.parent for path in directory.recordings.values()})
+    configs = [recorded_anonymizer(folder) for folder in folders]
+    are_equal = all(other == configs[0] for other in configs)
+    return configs[0] if configs and are_equal else None
+
+
 def is_by_speaker(directory: DataDir) -> bool:
     """Return whether each speaker has one number, according to the record of an anonymised directory."""
-    config = _recorded(directory)
+    config = record_of(directory)
     return config is not None and config.level == "speaker"
 
 
-def _recorded(directory: DataDir) -> AnonymizerConfig | None:
-    """Return the configuration recorded in a directory or, for a selection, in the folder that holds its recordings."""
-    found = recorded_anonymizer(directory.path)
-    if found is None and not directory.path.is_dir():
-        folders = sorted({Path(path).parent.parent for path in directory.recordings.values()})
-        configs = [recorded_anonymizer(folder) for folder in folders]
-        found = configs[0] if configs and all(config == configs[0] for config in configs) else None
-    return found
+class _Distances(NamedTuple):
+    """Squared distances of spectra to the anonymised recording: of the original, and the least of each anonymiser."""
+
+    before: float
+    nearest: dict[str, float]
 
 
-@lru_cache(maxsize=8)
-def _recognised(original: DataDir, anonymised: DataDir) -> Known | None:
-    shared = sorted(original.recordings.keys() & anonymised.recordings.keys())
-    places = sorted(set(np.linspace(0, len(shared) - 1, _PAIRS).astype(int))) if shared else []
-    pairs = [shared[place] for place in places]
-    signals = [_beginnings(original.recordings[name], anonymised.recordings[name]) for name in pairs]
-    explained = {}
-    for name, inverse in INVERSES.items() if signals else ():
-        low, high = inverse.bounds(getattr(AnonymizerConfig(), inverse.parameter))
-        numbers = np.linspace(low, high, _GRID).tolist()
-        nearest = before = 0.0
-        for samples, rate, changed, changed_rate in signals:
-            goal = warping.mean_spectrum(changed, changed_rate)
-            outputs = inverse.apply([samples] * _GRID, [rate] * _GRID, numbers)
-            seconds = len(changed) / changed_rate
-            made = (output for output in outputs if not isinstance(output, DataError))
-            alike = (output for output in made if abs(len(output) / rate - seconds) < _LONGER * seconds)
-            found = [warping.mean_spectrum(output, rate) for output in alike]
-            before += float(np.sum((warping.mean_spectrum(samples, rate) - goal) ** 2))
-            nearest += min((float(np.sum((cues - goal) ** 2)) for cues in found), default=np.inf)
-        explained[name] = 1 - nearest / before if before else 0.0
-    best = max(explained, key=lambda name: explained[name], default="")
-    if not best or explained[best] < _EXPLAINED:
-        return None
-    return Known(INVERSES[best], getattr(AnonymizerConfig(), INVERSES[best].parameter), "pairs")
+def _distances(pair: tuple[Path, Path]) -> _Distances:
+    """Compare a recording, and its versions warped by each anonymiser, with the anonymised recording."""
+    samples, rate, changed, changed_rate = _beginnings(*pair)
+    goal = warping.mean_spectrum(changed, changed_rate)
+    seconds = len(changed) / changed_rate
+    nearest = {}
+    for name, inverse in INVERSES.items():
+        numbers = np.linspace(*inverse.bounds(_usual_bounds(inverse)), _GRID).tolist()
+        nearest[name] = np.inf
+        for output in inverse.apply([samples] * _GRID, [rate] * _GRID, numbers):
+            if isinstance(output, DataError) or abs(len(output) / rate - seconds) >= _LONGER * seconds:
+                continue
+            nearest[name] = min(nearest[name], _squared(warping.mean_spectrum(output, rate) - goal))
+    return _Distances(_squared(warping.mean_spectrum(samples, rate) - goal), nearest)
+
+
+def _squared(differences: NDArray[np.float64]) -> float:
+    return float(np.sum(differences**2))
+
+
+def _usual_bounds(inverse: Inverse) -> tuple[float, float]:
+    """Return the range that the numbers of an anonymiser are drawn from by default."""
+    low, high = getattr(AnonymizerConfig(), inverse.parameter)
+    return low, high
 
 
 def _beginnings(before: Path, after: Path) -> tuple[NDArray[Any], int, NDArray[Any], int]:

@@ -155,8 +155,8 @@ class Attacker(Protocol):
         """Whether it recognises voices: words and properties of files say nothing about them."""
 
     @property
-    def learns_within(self) -> bool:
-        """Whether it learns how a speaker's recordings differ, and so needs several recordings, or pieces of one."""
+    def learns_from_pieces(self) -> bool:
+        """Whether it learns how the recordings of a speaker differ, so that one each must be cut into pieces."""
 
     @property
     def least_speakers(self) -> int:
@@ -198,7 +198,7 @@ class Defaults:
     """What most attackers have in common: they hear voices, score all trials, and keep no backend in a file."""
 
     hears_voices: ClassVar[bool] = True
-    learns_within: ClassVar[bool] = False
+    learns_from_pieces: ClassVar[bool] = False
     least_speakers: ClassVar[int] = 1
 
     @property

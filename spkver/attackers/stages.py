@@ -61,7 +61,7 @@ class DirectoryFeatures(NamedTuple):
 
 @one_line
 @dataclass(frozen=True, eq=False)
-class Speech:
+class SpeechFiles:
     """What was extracted from the speech of a run.
 
     Attributes
@@ -198,14 +198,14 @@ class TrainedMixture:
 
     Attributes
     ----------
-    speech : Speech
+    speech : SpeechFiles
     source : MixtureSource
     ubm : GaussianMixture
     matrix : Stage of TotalVariability or None
         For i-vectors; None: supervectors.
     """
 
-    speech: Speech = field(repr=False)
+    speech: SpeechFiles = field(repr=False)
     source: MixtureSource
     ubm: GaussianMixture
     matrix: Stage[TotalVariability] | None = None
@@ -316,7 +316,7 @@ class Trained(NamedTuple):
     vectors: Any = None
 
 
-def extract_speech(speech: Speech, attacker: Attacker, attack: Attack) -> None:
+def extract_speech(speech: SpeechFiles, attacker: Attacker, attack: Attack) -> None:
     """Read the speech of an attack that has not been read for another one."""
     if attacker.source is None:
         return
@@ -325,7 +325,7 @@ def extract_speech(speech: Speech, attacker: Attacker, attack: Attack) -> None:
             speech.read(attacker.source, directory)
 
 
-def learn_models(speech: Speech, attacker: Attacker, training: TrainingSet) -> Trained:
+def learn_models(speech: SpeechFiles, attacker: Attacker, training: TrainingSet) -> Trained:
     """Train all that an attacker learns from a training set, or reuse the files of an earlier run."""
     vectors = None
     with naming(attacker.name):
@@ -356,7 +356,7 @@ def score_trials(attacker: Attacker, trained: Trained, attack: Attack) -> Scores
 
 
 def _fit_backend(
-    speech: Speech, attacker: Attacker, training: TrainingSet, record: Any, learn: Callable[[], Any]
+    speech: SpeechFiles, attacker: Attacker, training: TrainingSet, record: Any, learn: Callable[[], Any]
 ) -> Callable[[], Any]:
     """Choose and train a backend, or reuse the one from an earlier run; return the function that reads it."""
     versions = lists.limited(training.versions, attacker.utterances, seed=speech.seed)

@@ -91,7 +91,7 @@ class VectorAttacker(Comparing):
     source : Source
     """
 
-    learns_within: ClassVar[bool] = True
+    learns_from_pieces: ClassVar[bool] = True
     least_speakers: ClassVar[int] = 2
 
     name: str

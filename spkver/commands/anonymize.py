@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
 from spkbase import console
 from spkbase.errors import DataError, Problems
 from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument
-from spkver.commands.speech import read_sexes
 
 logger = logging.getLogger(__name__)
 
@@ -41,12 +39,13 @@ def anonymize(
     name: str,
     datadir: Path,
     suffix: str | None,
+    level: str,
     side: str | None,
+    command: str,
     settings: tuple[str, ...],
     seed: int,
     allow_pipes: bool,
     jobs: int | None,
-    **values: str,
 ) -> None:
     """Anonymise the data directory DATADIR; the new folder has the name of DATADIR and a suffix.
 
@@ -72,7 +71,9 @@ def anonymize(
     from spkver.audio import doubtful_recordings
     from spkver.datadir import check_suffix, read_datadir
 
-    config = load_config(AnonymizerConfig, settings=settings, defaults={"name": name, **values})
+    config = load_config(
+        AnonymizerConfig, settings=settings, defaults={"name": name, "level": level, "command": command}
+    )
     ending = f"_{name.rpartition(':')[2]}" if suffix is None else suffix
     check_suffix(ending)
     folder = datadir.resolve()
@@ -115,7 +116,13 @@ def anonymize_vectors(
     segment_speakers: Path | None,
     pool_speakers: Path | None,
     allow_pickle: bool,
-    **rules: Any,
+    distance: str,
+    sex: str,
+    level: str,
+    farthest: int,
+    mean_of: int,
+    draws: int,
+    seed: int,
 ) -> None:
     """Replace the speakers of SOURCE by pseudo-speakers, one vector an utterance, without synthesis.
 
@@ -136,13 +143,13 @@ def anonymize_vectors(
 
     if output.suffix not in (".npz", ".h5", ".hdf5"):
         raise DataError(f"no format of vectors is known for {output.suffix!r}", file=output, remedy="use .npz or .h5")
-    chosen = PseudoSpeakerRules(**rules)
+    rules = PseudoSpeakerRules(distance, sex, level, farthest, mean_of, seed, draws)
     originals = read_embeddings(source, speakers=segment_speakers, allow_pickle=allow_pickle)
     voices = read_embeddings(pool, speakers=pool_speakers, allow_pickle=allow_pickle)
     trained = None if backend is None else read_backend(backend)
     people = _sexes(sexes, {*originals.speakers, *voices.speakers})
     with console.echo_log():
-        made = anonymize_embeddings(originals, voices, chosen, sexes=people, backend=trained)
+        made = anonymize_embeddings(originals, voices, rules, sexes=people, backend=trained)
     write_embeddings(output, made)
     for note in made.notes:
         click.echo(f"note: {note}", err=True)
@@ -151,7 +158,7 @@ def anonymize_vectors(
 
 def _sexes(paths: Iterable[Path], speakers: set[str]) -> Mapping[str, str]:
     """Sex of each speaker that a list names; two lists may not contradict each other."""
-    from spkver.datadir import match_sexes
+    from spkver.datadir import match_sexes, read_sexes
 
     known: dict[str, str] = {}
     problems = Problems()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,7 @@ SUFFIX = "_mcadams"
 @path_option("-o", "--output", default=Path("demo"), help="Folder for all results.")
 @worker_options
 @log_option
-@click.pass_context
-def demo(context: click.Context, output: Path, jobs: int | None) -> None:
+def demo(output: Path, jobs: int | None) -> None:
     """Run both recipes on SIMULATED speech: speaker verification, and how much identity an anonymiser leaves.
 
     \b
@@ -38,9 +38,24 @@ def demo(context: click.Context, output: Path, jobs: int | None) -> None:
 
     loader()
     privacy = output / "voiceprivacy"
-    _recipe(context, "rsr2015.svm_gmm", corpus="simulated", output=output, jobs=jobs)
+    verification = _recipe("rsr2015.svm_gmm")
+    verification(corpus="simulated", output=output, config_file=None, settings=(), jobs=jobs)
     click.echo("")
-    _recipe(context, "voiceprivacy.run", data="simulated", suffix=SUFFIX, output=privacy, jobs=jobs)
+    evaluation = _recipe("voiceprivacy.run")
+    evaluation(
+        data="simulated",
+        suffix=SUFFIX,
+        output=privacy,
+        config_file=None,
+        settings=(),
+        jobs=jobs,
+        allow_pipes=False,
+        until="report",
+        force=False,
+        title="",
+        pseudonyms=False,
+        fail_under=None,
+    )
     taken = json.loads((privacy / "results.json").read_text(encoding="utf-8"))["attackers_run"]["names"]
     left_out = [name for name in DEFAULT if name not in taken]
     click.echo(f"""
@@ -99,7 +114,8 @@ def twin_status(folder: Path) -> dict[str, Any] | None:
     return stage_status("anonymisation", RECORD, "done" if is_whole else "missing", f"{done} of {total} utterances")
 
 
-def _recipe(context: click.Context, name: str, **options: object) -> None:
-    """Call the command of a recipe's script in this process, with its defaults for other options."""
+def _recipe(name: str) -> Callable[..., None]:
+    """Return the function behind the command of a recipe's script."""
     command: click.Command = import_module(f"spkver.recipes.{name}").main
-    context.invoke(command, **options)
+    assert command.callback is not None
+    return command.callback

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from spkbase import console
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, Problems
 from spkver.commands.options import datadir_argument
 
 if TYPE_CHECKING:
     from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)
-RECORD = "split.json"
 _LISTS = console.path_option("--lists", metavar="FOLDER", help="Folder with the challenge's lists.")
 
 
@@ -34,7 +32,15 @@ _LISTS = console.path_option("--lists", metavar="FOLDER", help="Folder with the 
 @click.option("--sex", metavar="COLUMN", help="Column of the table with the sexes.")
 @click.option("--drop-unusable", is_flag=True, help="Leave out recordings that are unreadable, too short or silent.")
 def datadir(
-    folder: Path, output: Path, sexes: Path | None, separator: str, drop_unusable: bool, **columns: Any
+    folder: Path,
+    output: Path,
+    sexes: Path | None,
+    separator: str,
+    table: Path | None,
+    speaker: str | None,
+    path: str | None,
+    sex: str | None,
+    drop_unusable: bool,
 ) -> None:
     """Make a data directory of FOLDER, which holds .wav, .flac, .sph, .ogg or .mp3 files of one channel each.
 
@@ -48,16 +54,16 @@ def datadir(
       spkver datadir cv/clips --table cv/validated.tsv --speaker client_id --path path --output data/cv
     """
     from spkver.audio import check_headers, doubtful_recordings, usable_recordings
-    from spkver.datadir import datadir_of_folder, datadir_of_table, match_sexes, write_datadir
+    from spkver.datadir import datadir_of_folder, datadir_of_table, match_sexes, read_sexes, write_datadir
 
     if (output / "wav.scp").exists():
         remedy = "remove it, or choose another --output"
         raise DataError("a data directory is there already", file=output, remedy=remedy)
-    if any(columns.values()) and not (columns["table"] and columns["speaker"] and columns["path"]):
+    if (table or speaker or path or sex) and not (table and speaker and path):
         raise click.UsageError("--table, --speaker and --path go together, and --sex with them")
     with console.echo_log(logging.WARNING):
-        if columns["table"]:
-            made = datadir_of_table(target=output, folder=folder, **columns)
+        if table and speaker and path:
+            made = datadir_of_table(table, output, speaker=speaker, path=path, sex=sex, folder=folder)
         else:
             made = datadir_of_folder(folder, output, separator=separator)
         if output.resolve() in {above.resolve() for path in made.recordings.values() for above in path.parents}:
@@ -96,7 +102,15 @@ def datadir(
 @console.number_option("--seed", help="Seed of all draws.")
 @console.choice_option("--missing", of=["error", "drop"], help="Utterances that --twin lacks: an error, or left out.")
 def split(
-    datadir: Path, output: Path, twin: Path | None, suffix: str | None, name: str | None, missing: str, **rules: Any
+    datadir: Path,
+    output: Path,
+    twin: Path | None,
+    suffix: str | None,
+    name: str | None,
+    training_share: float,
+    enrolment_utterances: int,
+    seed: int,
+    missing: Literal["error", "drop"],
 ) -> None:
     """Split DATADIR into the sets of an evaluation: training, enrolment and trials.
 
@@ -108,76 +122,32 @@ def split(
     Example:
       spkver split data/mine --twin data/mine_anon --suffix _anon --output sets
     """
-    from spkbase.files import load_json, read_id_list, write_json
     from spkver.anonymization import recorded_anonymizer
-    from spkver.datadir import (
-        SplitRules,
-        check_suffix,
-        drop_missing,
-        read_datadir,
-        split_datadir,
-        twin_of_split,
-        write_datadir,
-    )
+    from spkver.datadir import SplitRules, check_suffix, read_datadir, split_for_evaluation
 
     if (twin is None) != (suffix is None):
         raise click.UsageError("--twin and --suffix go together: the anonymised data directory, and a name for it")
     if missing == "drop" and twin is None:
         raise click.UsageError("--missing drop needs --twin, whose missing utterances are left out")
     if suffix is not None:
-        check_suffix(suffix)
-    source, chosen = read_datadir(datadir), SplitRules(**rules)
-    anonymised, left_out = None if twin is None else read_datadir(twin), list[str]()
-    if anonymised is not None and missing == "drop":
-        source, left_out = drop_missing(source, anonymised)
+        check_suffix(suffix)  # before anything is read
+    source = read_datadir(datadir)
+    rules = SplitRules(training_share, enrolment_utterances, seed)
+    anonymised = None
+    if twin is not None:
+        anonymised = read_datadir(twin)
     with console.echo_log(logging.WARNING):
-        made = split_datadir(source, output, name or source.name, chosen)
-    copies = [made]
-    if anonymised is not None and suffix is not None:
-        copies.append(twin_of_split(made, anonymised, suffix))
-        if recorded_anonymizer(datadir) and not recorded_anonymizer(anonymised.path):
-            about = "holds anonymised speech, by its anonymization.json, and --twin does not: are the two exchanged?"
-            click.echo(f"Warning: {datadir}: {about}", err=True)
-    record = {
-        "about": "a data directory split by spkver split",
-        "source": source.name,
-        "rules": asdict(chosen),
-        "training": sorted(set(made.training.speakers.values())),
-        "enrolment": list(made.enrolls.enrolls or ()),
-        "trials": {sex: sorted(part.speakers) for sex, part in made.trials.items()},
-        **({"left_out": left_out} if left_out else {}),
-    }
-    # another split in the same folder would leave parts of itself among the sets
-    before, there = output / RECORD, [part.path for part in made.parts() if part.path.exists()]
-    if load_json(before) != record if before.is_file() else there:
-        remedy = "choose another --output, or remove what is there"
-        raise DataError("another split, or other data, is there already", file=output, remedy=remedy)
-    for part in [part for parts in copies for part in parts.parts() if (part.path / "wav.scp").is_file()]:
-        wanted = {utterance: str(path.absolute()) for utterance, path in part.recordings.items()}
-        if read_id_list(part.path / "wav.scp", "utterance path", rest=True) != wanted:
-            remedy = "choose another --suffix or --output, or remove this folder"
-            raise DataError("lists other recordings, such as those of another twin", file=part.path, remedy=remedy)
-    for parts in copies:
-        for part in parts.parts():
-            write_datadir(part)
-    write_json(output / RECORD, record)
-    notes = [f"Note: {note}." for parts in copies for note in parts.notes]
-    if left_out:
-        notes.append(f"Note: {len(left_out)} utterances that the twin lacks are left out: {few(left_out, repr)}.")
-    click.echo("\n".join([_counts(made.parts()), *notes]))
+        sets = split_for_evaluation(
+            source, output, twin=anonymised, suffix=suffix, name=name or "", rules=rules, missing=missing
+        )
+    if anonymised is not None and recorded_anonymizer(datadir) and not recorded_anonymizer(anonymised.path):
+        about = "holds anonymised speech, by its anonymization.json, and --twin does not: are the two exchanged?"
+        click.echo(f"Warning: {datadir}: {about}", err=True)
+    sets.write()
+    click.echo("\n".join([_counts(sets.original.parts()), *(f"Note: {note}." for note in sets.notes)]))
     start = "" if twin is None else "The anonymised twin is split in the same way. "
     suffix = suffix or "_mcadams"
     click.echo(f"{start}Go on with: spkver voiceprivacy --data {output} --suffix {suffix} --output results")
-
-
-def read_sexes(path: Path) -> Mapping[str, str]:
-    """Speaker to a word, of lines 'speaker f' or of the column sex or gender of a table."""
-    from evaluation.trials import read_metadata
-    from spkbase.files import read_id_list, read_text_bytes
-
-    header = read_text_bytes(path).partition(b"\n")[0].decode("utf-8-sig", "replace")
-    columns = [word for word in re.split(r"[\s,;]+", header) if word.lower() in ("sex", "gender")]
-    return read_metadata(path, columns[0]) if columns else read_id_list(path, "speaker f|m")
 
 
 @click.command("librispeech", cls=console.Command)
@@ -267,7 +237,18 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
 @console.choice_option("--gender", of=["m", "f", "both"], help="Sex of the speakers.")
 @console.choice_option("--format", "audio_format", of=["wav", "sph", "flac"], help="Format of the recordings.")
 @console.worker_options
-def rsr2015(output: Path, jobs: int | None, **size: Any) -> None:
+def rsr2015(
+    output: Path,
+    part: int,
+    n_speakers: int,
+    n_background: int | None,
+    n_sentences: int,
+    n_sessions: int,
+    seed: int,
+    gender: str,
+    audio_format: str,
+    jobs: int | None,
+) -> None:
     """Write synthetic speech in the layout of RSR2015 to OUTPUT.
 
     The first third of the speakers are background speakers (m001, ...), the others evaluation speakers (m101, ...).
@@ -280,8 +261,18 @@ def rsr2015(output: Path, jobs: int | None, **size: Any) -> None:
     """
     from spkver.corpora import CorpusSize, simulate_rsr2015
 
+    size = CorpusSize(
+        n_speakers,
+        n_sentences,
+        n_sessions,
+        n_background=n_background,
+        seed=seed,
+        gender=gender,
+        audio_format=audio_format,
+        part=part,
+    )
     with console.echo_log():
-        click.echo(simulate_rsr2015(output, CorpusSize(**size), jobs=jobs))
+        click.echo(simulate_rsr2015(output, size, jobs=jobs))
 
 
 @click.command("voiceprivacy", cls=console.ResumableCommand)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
@@ -16,11 +17,15 @@ _OUTPUT = path_option("-o", "--output", required=True, help="Folder to write int
 @click.command(cls=ResumableCommand)
 @datadir_argument
 @_OUTPUT
+@click.option("--recogniser", default="auto", help="whisper, whisper:PATH, pocketsphinx, or auto: the best installed.")
 @worker_options
 @allow_pipes
 @_FORCE
-def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool, force: bool) -> None:
-    """Recognise the English words of DATADIR with PocketSphinx; write OUTPUT/text.
+def transcribe(datadir: Path, output: Path, recogniser: str, jobs: int | None, allow_pipes: bool, force: bool) -> None:
+    """Recognise the English words of DATADIR; write OUTPUT/text.
+
+    Whisper, with the weights that spkver weights whisper fetches or a model of CTranslate2 in the folder PATH, makes
+    far fewer errors than PocketSphinx. If DATADIR has a file text, the share of its words that agree is shown.
 
     For word error rates call: spkver-eval wer --ref DATADIR/text --hyp OUTPUT/text
     --segment-speakers DATADIR/utt2spk
@@ -30,14 +35,19 @@ def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool,
     """
     from spkbase.runs import start_run
     from spkver.datadir import read_datadir
-    from spkver.recognition import check_recogniser
+    from spkver.recognition import UNDERSTOOD, open_recogniser
     from spkver.recognition import transcribe as work
 
-    check_recogniser()
+    opened = open_recogniser(recogniser)
     data = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=output / "audio" / datadir.name)
-    with echo_log(), start_run(output, {"recogniser": "pocketsphinx"}, jobs=jobs, force=force) as run:
-        words = work(run, data)
-    click.echo(f"{len(words)} utterances: {output / 'text'}")
+    with echo_log(), start_run(output, {"recogniser": opened.name}, jobs=jobs, force=force) as run:
+        transcripts = work(run, data, opened)
+    click.echo(f"{len(transcripts.words)} utterances, by {opened.name}: {output / 'text'}")
+    share = transcripts.agreement
+    if share < UNDERSTOOD:
+        click.echo(f"The words were not understood: {100 * share:.0f} % of them agree with {datadir / 'text'}")
+    elif not math.isnan(share):
+        click.echo(f"{100 * share:.0f} % of the words agree with {datadir / 'text'}")
 
 
 @click.command(cls=ResumableCommand)

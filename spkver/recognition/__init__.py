@@ -1,4 +1,4 @@
-"""Recognition of words (PocketSphinx) and emotions, one result per recording, to measure utility."""
+"""Recognition of words (Whisper or PocketSphinx) and emotions, one result per recording, to measure utility."""
 
 from spkver.recognition.emotions import (
     check_folds,
@@ -9,4 +9,5 @@ from spkver.recognition.emotions import (
     recognise_emotions,
 )
 from spkver.recognition.recordings import map_recordings
-from spkver.recognition.words import check_recogniser, transcribe
+from spkver.recognition.texts import Recognised, agreement, spoken_words, without_loops
+from spkver.recognition.words import AUTO, UNDERSTOOD, Recogniser, Transcripts, open_recogniser, transcribe

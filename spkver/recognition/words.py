@@ -1,98 +1,176 @@
-"""Words of recordings, by PocketSphinx, an optional package, which needs neither a GPU nor a network connection.
+"""Words of recordings, by the best recogniser that is installed.
 
-Its English model (part of the package) is much worse than neural recognisers, on clean speech too: its word error rates
-show the loss of intelligibility against the original under the same recogniser, and are not comparable with those of
-the challenges.
-
-References
-----------
-D. Huggins-Daines et al., "PocketSphinx: a free, real-time continuous speech recognition system for hand-held devices",
-ICASSP 2006.
+===============  =======================================================================================================
+recogniser       what it is
+===============  =======================================================================================================
+whisper[:PATH]   a neural network, see `spkver.recognition.whisper`; extra ``[whisper]``, and weights
+pocketsphinx     no neural network, and several times the errors, see `spkver.recognition.sphinx`; extra ``[asr]``
+auto             the first of these that is installed, with its weights
+===============  =======================================================================================================
 """
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
+import logging
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.files import write_text
-from spkbase.packages import imported
+from spkbase.errors import ConfigError, few
+from spkbase.files import read_id_list, write_text
 from spkbase.runs import Run
+from spkbase.showing import one_line
 from spkver.audio import check_headers, read_audio
 from spkver.datadir import DataDir
+from spkver.recognition import sphinx, whisper
 from spkver.recognition.recordings import map_recordings
+from spkver.recognition.texts import Recognised, agreement, without_loops
+
+logger = logging.getLogger(__name__)
+
+AUTO = "auto"
+UNDERSTOOD = 0.2
+"""Words were not understood if a smaller share of them agrees with the reference, such as words of another language."""
 
 _RATE = 16000
-_CMN = "batch"  # cepstral means are those of the recording, so that no recording depends on the one before
-_VARIANT = re.compile(r"\(\d+\)$")
+_METHOD = 1  # of what is done with the words of a recogniser
 
 
-def check_recogniser() -> None:
-    """Check that the recogniser is installed.
+@one_line
+@dataclass(frozen=True)
+class Recogniser:
+    """A recogniser of words.
+
+    Attributes
+    ----------
+    name : str
+        For tables, such as "whisper tiny.en".
+    function : callable
+        From a signal at 16 kHz to its upper-case words; importable, or a `functools.partial` of what is.
+    record : object
+        What the words depend on besides the audio; see `spkbase.files.fingerprint`.
+    libraries : tuple of str
+        Distributions whose versions the words depend on.
+    """
+
+    name: str
+    function: Callable[[NDArray[Any]], str]
+    record: Any = None
+    libraries: tuple[str, ...] = ("numpy", "soundfile", "soxr")
+
+    def recognise(self, samples: NDArray[np.floating]) -> Recognised:
+        """Recognise the words of a signal at 16 kHz."""
+        words, is_cut = without_loops(self.function(samples).split(), len(samples) / _RATE)
+        return Recognised(" ".join(words), is_cut)
+
+    def recognise_file(self, path: Path) -> Recognised:
+        """Recognise the words of an audio file at any rate."""
+        return self.recognise(read_audio(path, rate=_RATE, resample=True).samples)
+
+
+@one_line
+@dataclass(frozen=True)
+class Transcripts:
+    """The words of a data directory.
+
+    Attributes
+    ----------
+    words : dict of str to str
+        Upper-case words of each utterance, as LibriSpeech writes them, possibly none; sorted by utterance.
+    recogniser : str
+        Its name.
+    cut : tuple of str
+        Utterances in which the recogniser repeated itself, see `without_loops`.
+    agreement : float
+        Share of the words of the data directory's ``text`` that were recognised; NaN without that file.
+    """
+
+    words: Mapping[str, str] = field(repr=False)
+    recogniser: str
+    cut: tuple[str, ...] = ()
+    agreement: float = math.nan
+
+
+def open_recogniser(name: str = AUTO) -> Recogniser:
+    """Return a recogniser that is installed.
+
+    Parameters
+    ----------
+    name : str
+        "auto", "whisper", "whisper:PATH" with a model's folder or wheel, or "pocketsphinx"; see the module.
 
     Raises
     ------
     ConfigError
-        If it is not.
+        If there is no such recogniser, or it is not installed; the error says how to install it.
+    DataError
+        If weights are damaged.
     """
-    imported("pocketsphinx", "pocketsphinx", "recognition")
+    base, _, path = name.partition(":")
+    if base == "whisper":
+        weights = whisper.whisper_weights(path)
+        model, digest = whisper.describe_weights(weights)
+        function = partial(whisper.recognise_by_whisper, weights=weights)
+        return Recogniser(f"whisper {model}", function, {"weights": digest, "method": _METHOD}, whisper.LIBRARIES)
+    if name == "pocketsphinx":
+        sphinx.check_pocketsphinx()
+        record = {"cmn": sphinx.CMN, "method": _METHOD}
+        return Recogniser(name, sphinx.recognise_by_pocketsphinx, record, sphinx.LIBRARIES)
+    if name != AUTO:
+        raise ConfigError(f"there is no recogniser {name!r}: expected auto, whisper, whisper:PATH or pocketsphinx")
+    for best in ("whisper", "pocketsphinx"):
+        try:
+            return open_recogniser(best)
+        except ConfigError as error:
+            logger.debug("no recognition by %s: %s", best, error)
+    remedy = "pip install faster-whisper, then once: spkver weights whisper; or pip install pocketsphinx"
+    raise ConfigError("no recogniser of words is installed", remedy=f"{remedy}, which makes more errors")
 
 
-def transcribe(run: Run, datadir: DataDir) -> dict[str, str]:
+def transcribe(run: Run, datadir: DataDir, recogniser: Recogniser) -> Transcripts:
     """Recognise the words of each utterance.
 
     Parameters
     ----------
     run : Run
-        Keeps what is recognised, so that a second call resumes.
+        Keeps what is recognised, so that a second call resumes, and shares the recordings among its workers. Its folder
+        gets the words as ``text``, in Kaldi's form.
     datadir : DataDir
         Recordings at any rate; they are resampled to 16 kHz.
-
-    Returns
-    -------
-    dict of str to str
-        Upper-case words of each utterance, as LibriSpeech writes them, possibly none; sorted by utterance. Also written
-        to ``text`` in the output folder, in Kaldi's form.
+    recogniser : Recogniser
+        See `open_recogniser`.
 
     Raises
     ------
     DataError
-        If PocketSphinx is not installed, or files cannot be read; all are named, after the others are done.
+        If files cannot be read; all are named, after the others are done.
     """
-    check_recogniser()
     check_headers(datadir.recordings, jobs=run.jobs)
-    libraries = ("numpy", "pocketsphinx", "soundfile", "soxr")
-    words = map_recordings(run, "transcripts", recognise_file, datadir.recordings, settings=_CMN, libraries=libraries)
-    write_text(run.path("text"), "".join(f"{utterance} {said}".rstrip() + "\n" for utterance, said in words.items()))
-    return words
+    references = _references(datadir)
+    settings = [recogniser.name, recogniser.record]
+    libraries = recogniser.libraries
+    kept = map_recordings(
+        run, "transcripts", recogniser.recognise_file, datadir.recordings, settings=settings, libraries=libraries
+    )
+    results = {utterance: Recognised(*values) for utterance, values in kept.items()}
+    words = {utterance: result.words for utterance, result in results.items()}
+    cut = tuple(utterance for utterance, result in results.items() if result.is_cut)
+    if cut:
+        text = "%s: %s repeated itself in %d of %d recordings, and was cut: %s"
+        logger.warning(text, datadir.path, recogniser.name, len(cut), len(words), few(cut))
+    write_text(run.path("text"), "".join(f"{name} {text}".rstrip() + "\n" for name, text in words.items()))
+    return Transcripts(words, recogniser.name, cut, agreement(references, words))
 
 
-def recognise_file(path: Path) -> str:
-    """Recognise the words of an audio file."""
-    return recognise(read_audio(path, rate=_RATE, resample=True).samples)
-
-
-def recognise(samples: NDArray) -> str:
-    """Recognise the words of a signal at 16 kHz."""
-    decoder = _decoder()
-    decoder.reinit_feat()  # else noise and means of the previous recording would change the words
-    decoder.start_utt()
-    decoder.process_raw(np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2").tobytes(), full_utt=True)
-    decoder.end_utt()
-    hypothesis = decoder.hyp()
-    # pronunciations are numbered, noises stand in brackets
-    words = [_VARIANT.sub("", word) for word in (hypothesis.hypstr if hypothesis else "").split()]
-    return " ".join(word for word in words if word[0] not in "<[+").upper()
-
-
-@lru_cache(maxsize=1)
-def _decoder() -> Any:
-    """Load the model once in each process."""
-    from pocketsphinx import Decoder
-
-    return Decoder(samprate=_RATE, cmn=_CMN, loglevel="FATAL")
+def _references(datadir: DataDir) -> dict[str, str]:
+    """Return the texts of a data directory, which may have none."""
+    path = datadir.path / "text"
+    if not path.is_file():
+        return {}
+    return read_id_list(path, "utterance words", n_columns=1, rest=True)

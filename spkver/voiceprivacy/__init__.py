@@ -1,4 +1,4 @@
-"""The VoicePrivacy evaluation: checks -> anonymise -> plan -> extract -> fit -> score -> assess -> report.
+"""The VoicePrivacy evaluation, from the checks of the data to the report.
 
 The workflow is recipes/voiceprivacy/run.py. Each step is a function that takes the `Experiment` (the run, the data, the
 configuration and the last step) and the results of earlier steps. It does its work when it is called, or reuses results
@@ -8,6 +8,7 @@ and ``report.html``.
 
 from spkver.voiceprivacy.assessment import assess
 from spkver.voiceprivacy.experiment import STEPS, Experiment, evaluation_command
+from spkver.voiceprivacy.facts import find_facts
 from spkver.voiceprivacy.inspection import check
 from spkver.voiceprivacy.plan import plan_attacks
 from spkver.voiceprivacy.reporting import report

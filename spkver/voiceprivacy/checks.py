@@ -413,7 +413,10 @@ def other_notes(run: Evaluated) -> Iterator[Finding]:
     if unlinked := [row for row in run.table.conditions if row.linkability is None]:
         text = f"{len(unlinked)} conditions without linkability: {unlinked[0].notes.get('linkability', '')}"
         yield Finding("note", "linkability", text)
-    if not run.utility and run.is_anonymised:
+    for warning in dict.fromkeys(figure.rate.warning for figure in run.utility):
+        if warning:
+            yield Finding("note", "words", warning)
+    if run.is_anonymised and not any(figure.kind == "anonymised" for figure in run.utility):
         text = "Utility was not measured (words, emotions): unintelligible noise would score as well."
         yield Finding("warning", UTILITY, text)
 

@@ -214,7 +214,7 @@ def verdict(results: Results) -> tuple[str, str]:
         text += f"{' over all data sets' if len(found) > 1 else ''}:"
         text += f" {percent(eer.low)} to {percent(eer.high)})"
     where = worst.dataset + {"f": " (women)", "m": " (men)"}.get(worst.gender, "")
-    text += f", where it {headline.how}," if headline.how else ""
+    text += f", where it {headline.besides}," if headline.besides else ""
     text += f" on {where}, {worst.n_enrolled} enrolled speakers"
     text += f"; without anonymisation it is {percent(original.value)}" if original.known else ""
     knows = _KNOWS[worst.scenario]
@@ -222,7 +222,7 @@ def verdict(results: Results) -> tuple[str, str]:
     if worst.scenario == "semi-informed" and draws:
         knows += f", trained on {draws} version{'s' if draws > 1 else ''} of it"
     details = f"The strongest attacker is {headline.attacker} ({worst.scenario}, {knows})"
-    details += f"; in the open set {worst.strongest} has {percent(worst.eer.value)}" if headline.how else ""
+    details += f"; in the open set {worst.strongest} has {percent(worst.eer.value)}" if headline.besides else ""
     if len(worst.draws) > 1:
         each = ", ".join(f"{100 * rate:.1f}" for rate in worst.draws)
         details += f"; {percent(worst.eer.value)} is the mean of {len(worst.draws)} anonymised versions ({each})"

@@ -27,7 +27,7 @@ import numpy as np
 
 from evaluation.formats import read_scores, write_scores
 from evaluation.reports import Failure, FusionWeights
-from evaluation.trials import INVERTING, ONE_MODEL, Scores
+from evaluation.trials import INVERTING, ONE_MODEL, SCENARIOS, Scores
 from spkbase.errors import DataError, Problems, SpkverError
 from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.plugins import TimeLimitError
@@ -36,9 +36,8 @@ from spkbase.showing import one_line
 from spkbase.work import progress
 from spkver.attackers import (
     ENDING,
-    Fusion,
     LostModelError,
-    Speech,
+    SpeechFiles,
     Trained,
     compute_vectors,
     cut,
@@ -49,8 +48,10 @@ from spkver.attackers import (
     score_trials,
 )
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.plan import Plan, PlanRow, highest, trial_name
+from spkver.voiceprivacy.plan import Plan, highest
+from spkver.voiceprivacy.rows import Row
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
+from spkver.voiceprivacy.trial_lists import trial_name
 
 logger = logging.getLogger(__name__)
 
@@ -143,12 +144,12 @@ class Failures:
             return None
 
 
-def extract(experiment: Experiment, plan: Plan) -> tuple[Speech, Failures]:
+def extract(experiment: Experiment, plan: Plan) -> tuple[SpeechFiles, Failures]:
     """Read all speech that rows without scores need: inverted speech, pieces, vectors and features.
 
     Returns
     -------
-    speech : Speech
+    speech : SpeechFiles
     failures : Failures
         Rows whose speech could not be read.
     """
@@ -162,25 +163,27 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Speech, Failures]:
     lacking = {}
     if file.is_file():
         lacking = {name: set(utterances) for name, utterances in load_json(file).items()}
-    speech = Speech(run, work, experiment.config.seed, lacking)
+    speech = SpeechFiles(run, work, experiment.config.seed, lacking)
     with run.timed("extraction"):
         done: set[Path] = set()
 
-        def read(row: PlanRow) -> None:
-            training = row.attack.training
-            with work.timed(f"speech for {row.name}"):
-                for directory in dict.fromkeys((*row.attack.directories, training.original, *training.anonymised)):
+        def read(row: Row) -> None:
+            attack = plan.attacks[row.id]
+            training = attack.training
+            with work.timed(f"speech for {row.attacker}"):
+                for directory in dict.fromkeys((*attack.directories, training.original, *training.anonymised)):
                     _derive(directory.recordings, plan=plan, run=run, done=done)
-                extract_speech(speech, row.attacker, row.attack)
+                extract_speech(speech, plan.attacker(row), attack)
 
-        for row in progress(plan.due, description="extraction", sizes=_new_recordings(plan.due)):
-            failures.attempt(row.name, [row.file], partial(read, row))
+        due = plan.due(run)
+        for row in progress(due, description="extraction", sizes=_new_recordings(plan, due)):
+            failures.attempt(row.attacker, [row.file], partial(read, row))
         write_json(file, {name: sorted(utterances) for name, utterances in lacking.items()})
-    experiment.end("extraction", f"{len(plan.due)} lists of trials, {run.path(WORK)}")
+    experiment.end("extraction", f"{len(due)} lists of trials, {run.path(WORK)}")
     return speech, failures
 
 
-def fit(experiment: Experiment, plan: Plan, speech: Speech, failures: Failures) -> dict[tuple[str, str], Trained]:
+def fit(experiment: Experiment, plan: Plan, speech: SpeechFiles, failures: Failures) -> dict[tuple[str, str], Trained]:
     """Train every model that rows without scores need, and compute the vectors that depend on models.
 
     Returns
@@ -191,21 +194,22 @@ def fit(experiment: Experiment, plan: Plan, speech: Speech, failures: Failures) 
     experiment.begin("training")
     models: dict[tuple[str, str], Trained] = {}
     with experiment.run.timed("training"):
-        first: dict[tuple[str, str], PlanRow] = {}
-        for row in _able(plan, failures):
-            first.setdefault(row.model, row)
-        for model, row in progress(first.items(), description="training", total=len(first)):
-            same = [other.file for other in plan.due if other.model == model]
-            learn = partial(learn_models, speech, row.attacker, row.attack.training)
-            with speech.work.timed(f"model of {row.name}"):
-                trained = failures.attempt(row.name, same, learn)
+        rows: dict[tuple[str, str], list[Row]] = {}
+        for row in plan.due(experiment.run):
+            if row.file not in failures.of_rows:
+                rows.setdefault(plan.model(row), []).append(row)
+        for model, same in progress(rows.items(), description="training", total=len(rows)):
+            first = same[0]
+            learn = partial(learn_models, speech, plan.attacker(first), plan.attacks[first.id].training)
+            with speech.work.timed(f"model of {first.attacker}"):
+                trained = failures.attempt(first.attacker, [row.file for row in same], learn)
             if trained is not None:
                 models[model] = trained
-        able = _able(plan, failures)
+        able = [row for row in plan.due(experiment.run) if row.file not in failures.of_rows]
         for row in progress(able, description="vectors", total=len(able)):
-            compute = partial(compute_vectors, row.attacker, models[row.model], row.attack)
-            with speech.work.timed(f"vectors for {row.name}"):
-                failures.attempt(row.name, [row.file], compute)
+            compute = partial(compute_vectors, plan.attacker(row), models[plan.model(row)], plan.attacks[row.id])
+            with speech.work.timed(f"vectors for {row.attacker}"):
+                failures.attempt(row.attacker, [row.file], compute)
     experiment.end("training", f"{len(models)} models, {experiment.run.path('attackers')}")
     return models
 
@@ -214,7 +218,7 @@ def score(
     experiment: Experiment,
     sets: Sets,
     plan: Plan,
-    speech: Speech,
+    speech: SpeechFiles,
     models: dict[tuple[str, str], Trained],
     failures: Failures,
 ) -> list[Scored]:
@@ -235,59 +239,65 @@ def score(
     """
     experiment.begin("scores")
     run, conditions = experiment.run, list[Scored]()
-    counted = progress(plan.due, description="scores", total=len(plan.due))
+    due = {row.id: row for row in plan.due(run)}
+    counted = progress(due, description="scores", total=len(due))
     stages: dict[str, Stage[Any]] = {}  # by the file of the scores or weights
     outside = {spec.name for spec, _ in experiment.attackers if spec.row is None}
 
-    def by_attacker(row: PlanRow) -> Scores:
+    def by_attacker(row: Row) -> Scores:
         """Score a row by its attacker, which learns again if an earlier row has ended the process of its model."""
-        if row.model not in models:
-            logger.warning("%s learns again: its process ended while it scored", row.name, extra={"file_only": True})
-            models[row.model] = learn_models(speech, row.attacker, row.attack.training)
+        model = plan.model(row)
+        attacker = plan.attacker(row)
+        attack = plan.attacks[row.id]
+        if model not in models:
+            text = "%s learns again: its process ended while it scored"
+            logger.warning(text, row.attacker, extra={"file_only": True})
+            models[model] = learn_models(speech, attacker, attack.training)
         try:
-            return score_trials(row.attacker, models[row.model], row.attack)
+            return score_trials(attacker, models[model], attack)
         except LostModelError:
-            del models[row.model]
+            del models[model]
             raise
 
-    def scored(row: PlanRow) -> None:
+    def scored(row: Row) -> None:
         """Score a row unless its scores are up to date."""
-        if row.is_due and not row.members:
+        if row.id in due:
             next(counted)
-        members, origin = [one for one in row.members if one.file in stages], row.origin
+        members, origin = [one for one in plan.members(row) if one.file in stages], plan.origins[row.id]
         if row.file in failures.of_rows or (row.members and not members):
             return
-        if row.attacker is None and len(members) < len(row.members):
+        if row.kind == "pooled" and len(members) < len(row.members):
             return
-        if isinstance(row.attacker, Fusion):
-            if row.attacker.inverts and INVERTING not in {one.level for one in members}:
+        if row.kind == "fusion":
+            if row.level == INVERTING and INVERTING not in {one.level for one in members}:
                 return
-            folds = [one for _, of_fold in plan.folds[plan.kind(row)] for one in of_fold]
-            lost = {one.name for one in folds if one.file in failures.of_rows}
+            folds = [one for one in plan.of_folds if one.fold_kind == row.fold_kind]
+            lost = {one.attacker for one in folds if one.file in failures.of_rows}
             if lost or len(members) < len(row.members):  # the next run, with the usual origin, tries all members again
-                names = sorted({one.name for one in members} - lost)
+                names = sorted({one.attacker for one in members} - lost)
                 origin = run.origin(origin.name, inputs=names, after=[origin])
 
         def make(path: Path) -> None:
             found = {one.file: read_scores(run.path(one.file)) for one in members}
-            if row.attacker is None:
+            if row.kind == "pooled":
                 scores = joined(list(found.values()))
-            elif isinstance(row.attacker, Fusion):
+            elif row.kind == "fusion":
                 file = plan.weights_file(row, members)
                 if file not in stages:
                     stages[file] = _weights(run, file, row, members, plan, failures)
-                scores = fuse(stages[file].value["weights"], {one.name: found[one.file] for one in members})
+                scores = fuse(stages[file].value["weights"], {one.attacker: found[one.file] for one in members})
             else:
                 scores = by_attacker(row)
             write_scores(path, scores)
 
         stage = partial(run.stage, origin.name, row.file, make=make, read=read_scores, origin=origin)
-        if (done := failures.attempt(row.name, [row.file], stage)) is not None:
+        if (done := failures.attempt(row.attacker, [row.file], stage)) is not None:
             stages[row.file] = done
 
     with run.timed("scores"), closing(counted):
-        for row in (row for row in plan.of_folds if row.is_due):
+        for row in (row for row in plan.of_folds if row.id in due):
             scored(row)
+        datasets = {dataset.name: dataset for dataset in sets.datasets}
         for (dataset, _), of_scenario in groupby(plan.rows, lambda row: (row.dataset, row.scenario)):
             rows = list(of_scenario)
             alone = [row for row in rows if not row.members]
@@ -300,8 +310,7 @@ def score(
             for row in rows:
                 if error := failures.of_rows.get(row.file):
                     _note(experiment, row, error)
-            assert dataset is not None
-            conditions += _conditions(run, sets, dataset, rows, plan, stages)
+            conditions += _conditions(run, sets, datasets[dataset], rows, plan, stages)
     experiment.end("scores", f"{len(conditions)} conditions by {', '.join(experiment.config.attackers)}")
     return conditions
 
@@ -329,19 +338,14 @@ def reason_of(error: Exception) -> str:
     return " ".join(text.split())
 
 
-def _able(plan: Plan, failures: Failures) -> list[PlanRow]:
-    """Return the rows of single attackers without scores that have not failed."""
-    return [row for row in plan.due if row.file not in failures.of_rows]
-
-
-def _new_recordings(rows: Sequence[PlanRow]) -> list[int]:
+def _new_recordings(plan: Plan, rows: Sequence[Row]) -> list[int]:
     """Return how many recordings each row is the first to need; rows with one source of vectors share them."""
     seen, counts = set[Any](), []
     for row in rows:
-        source, kind = row.attacker.source, row.name
+        kind, source = row.attacker, plan.attacker(row).source
         if source is not None:
             kind = source.key if source.features is None else fingerprint(source.features.extraction())
-        needed = {(kind, directory.path): len(directory.recordings) for directory in row.attack.directories}
+        needed = {(kind, one.path): len(one.recordings) for one in plan.attacks[row.id].directories}
         counts.append(sum(needed[key] for key in needed.keys() - seen))
         seen |= needed.keys()
     return counts
@@ -350,27 +354,26 @@ def _new_recordings(rows: Sequence[PlanRow]) -> list[int]:
 def _derive(recordings: Mapping[str, Path], *, plan: Plan, run: Run, done: set[Path]) -> None:
     """Make the inverted speech and the pieces among some recordings, and first what these are made of."""
     for folder in sorted({path.parent.parent for path in recordings.values()} - done):
-        if folder in plan.pieces:
-            source, counts = plan.pieces[folder]
+        if folder in plan.speech.pieces:
+            source, counts = plan.speech.pieces[folder]
             _derive(source.recordings, plan=plan, run=run, done=done)
             cut(source, counts, folder, jobs=run.jobs)
-        for inversion in plan.inversions:
+        for inversion in plan.speech.inversions.values():
             if (source_of := inversion.source(folder)) is not None:
                 _derive(source_of.recordings, plan=plan, run=run, done=done)
                 inversion.make(folder)
         done.add(folder)
 
 
-def _weights(
-    run: Run, file: str, fused: PlanRow, members: Sequence[PlanRow], plan: Plan, failures: Failures
-) -> Stage[Json]:
+def _weights(run: Run, file: str, fused: Row, members: Sequence[Row], plan: Plan, failures: Failures) -> Stage[Json]:
     """Train the weights of a fusion on the scores of its members in the folds, or reuse them."""
-    names, kind = [row.name for row in members], plan.kind(fused)
-    folds, left_out = plan.folds.get(kind, []), {one: why for one, why in plan.left_out[kind].items() if one in names}
+    names, kind = [row.attacker for row in members], fused.fold_kind
+    folds, left_out = plan.folds[kind], {one: why for one, why in plan.left_out[kind].items() if one in names}
     if not folds:
         text = "fusion needs four background speakers with two recordings, or with one that can be cut in two"
-        raise DataError(text, file=plan.whole[kind].original.path, remedy="leave it out of 'attackers'")
-    rows = {one: [row for _, of_fold in folds for row in of_fold if row.name == one] for one in names}
+        raise DataError(text, file=plan.speech.background(kind).original.path, remedy="leave it out of 'attackers'")
+    of_kind = [row for row in plan.of_folds if row.fold_kind == kind]
+    rows = {one: [row for row in of_kind if row.attacker == one] for one in names}
     for one in [name for name in names if name not in left_out]:
         for error in [failures.of_rows[row.file] for row in rows[one] if row.file in failures.of_rows][:1]:
             left_out[one] = error.text if isinstance(error, DataError) else reason_of(error)
@@ -378,35 +381,36 @@ def _weights(
     used = [one for one in names if one not in left_out]
     if not used:
         reasons = "; ".join(f"{one}: {why}" for one, why in left_out.items())
-        raise DataError(f"attacker {fused.name!r} has no attacker to fuse ({reasons})")
-    training = plan.whole[kind].versions[0].name
-    about = {"attacker": fused.name, "training": training, "kind": kind[1], "left_out": left_out}
+        raise DataError(f"attacker {fused.attacker!r} has no attacker to fuse ({reasons})")
+    training = plan.speech.background(kind).versions[0].name
+    about = {"attacker": fused.attacker, "training": training, "kind": kind[1], "left_out": left_out}
 
     def make(path: Path) -> None:
         found = {one: [read_scores(run.path(row.file)) for row in rows[one]] for one in used}
-        write_json(path, learn_weights([fold for fold, _ in folds], found, about))
+        write_json(path, learn_weights(folds, found, about))
 
     return run.stage(
-        f"weights of {fused.name}",
+        f"weights of {fused.attacker}",
         file,
         step="weights",
         make=make,
         read=load_json,
-        inputs=[about, used, [fold.key for fold, _ in folds]],
-        after=[row.origin for one in used for row in rows[one]],
+        inputs=[about, used, [fold.key for fold in folds]],
+        after=[plan.origins[row.id] for one in used for row in rows[one]],
         libraries=("numpy", "scipy"),
     )
 
 
-def _raise_if_all_failed(rows: Sequence[PlanRow], plan: Plan, failures: Failures, outside: Collection[str]) -> None:
+def _raise_if_all_failed(rows: Sequence[Row], plan: Plan, failures: Failures, outside: Collection[str]) -> None:
     """Raise the errors of a trial list if all its attackers fail.
 
     Nothing is raised if all of them are in `outside` and other attackers have rows.
     """
-    errors = {row.name: failures.of_rows[row.file] for row in rows if row.draw == 1 and row.file in failures.of_rows}
-    if not errors or errors.keys() != {row.name for row in rows}:
+    of_first = [row for row in rows if row.draw == 1 and row.file in failures.of_rows]
+    errors = {row.attacker: failures.of_rows[row.file] for row in of_first}
+    if not errors or errors.keys() != {row.attacker for row in rows}:
         return
-    if errors.keys() <= set(outside) and errors.keys() != {row.name for row in plan.rows}:
+    if errors.keys() <= set(outside) and errors.keys() != {row.attacker for row in plan.rows}:
         return
     if len({str(error) for error in errors.values()}) == 1:
         raise next(iter(errors.values()))
@@ -416,49 +420,47 @@ def _raise_if_all_failed(rows: Sequence[PlanRow], plan: Plan, failures: Failures
     problems.raise_if_any()
 
 
-def _note(experiment: Experiment, row: PlanRow, error: Exception) -> None:
+def _note(experiment: Experiment, row: Row, error: Exception) -> None:
     """Note that an attacker has no scores for a list of trials."""
-    assert row.dataset is not None
-    assert row.scenario is not None
-    failure = Failure(row.name, row.dataset.name, row.gender, row.scenario.name, row.file, reason_of(error))
+    failure = Failure(row.attacker, row.dataset, row.gender, row.scenario, row.file, reason_of(error))
     experiment.failures.append(failure)
-    logger.warning("%s: %s has no scores: %s", Path(row.file).parents[1], row.name, reason_of(error))
+    logger.warning("%s: %s has no scores: %s", row.list_name, row.attacker, reason_of(error))
     if not isinstance(error, SpkverError):
-        logger.debug("%s", row.name, exc_info=error)
+        logger.debug("%s", row.attacker, exc_info=error)
 
 
 def _conditions(
-    run: Run, sets: Sets, dataset: Dataset, rows: Sequence[PlanRow], plan: Plan, stages: Mapping[str, Stage[Any]]
+    run: Run, sets: Sets, dataset: Dataset, rows: Sequence[Row], plan: Plan, stages: Mapping[str, Stage[Any]]
 ) -> Iterator[Scored]:
     """Yield the conditions of a scenario that have scores of the first draw; pooled sexes come last.
 
     The level of a fusion is the highest of its members with weight.
     """
 
-    def weights_file(row: PlanRow) -> str:
-        return plan.weights_file(row, [one for one in row.members if one.file in stages])
+    def weights_file(row: Row) -> str:
+        return plan.weights_file(row, [one for one in plan.members(row) if one.file in stages])
 
-    def level(row: PlanRow) -> str:
-        members = row.members
-        if isinstance(row.attacker, Fusion):
+    def level(row: Row) -> str:
+        members = plan.members(row)
+        if row.kind == "fusion":
             weights = load_json(run.path(weights_file(row)))["weights"]["weights"]
-            members = tuple(one for one in members if weights.get(one.name))
+            members = [one for one in members if weights.get(one.attacker)]
         return highest(map(level, members)) if members else row.level
 
-    scenario = rows[0].scenario
-    assert scenario is not None
+    scenario = next(one for one in SCENARIOS if one.name == rows[0].scenario)
     draws = range(1, 1 + sets.tested_draws(dataset, scenario))
-    found: dict[tuple[str, str], dict[int, PlanRow]] = {}
+    found: dict[tuple[str, str], dict[int, Row]] = {}
     for row in rows:
         if row.file in stages:
-            found.setdefault((row.gender, row.name), {})[row.draw] = row
+            found.setdefault((row.gender, row.attacker), {})[row.draw] = row
     genders = [*dataset.trials, *([POOLED] if len(dataset.trials) > 1 else [])]
     for gender, name in product(genders, plan.names[dataset.training]):
         scored = found.get((gender, name), {})
         if 1 not in scored:
             continue
-        tested = [row.attack.trials for row in scored[1].members] if gender == POOLED and scored[1].members else []
-        weights = [weights_file(row) for row in scored.values() if isinstance(row.attacker, Fusion)]
+        lists = [member.trials for member in plan.members(scored[1])] if scored[1].kind == "pooled" else []
+        tested = [plan.speech.trials[trials] for trials in lists or [scored[1].trials]]
+        weights = [weights_file(row) for row in scored.values() if row.kind == "fusion"]
         yield Scored(
             dataset=dataset.name,
             gender=gender,
@@ -469,7 +471,7 @@ def _conditions(
             made_from=tuple(stages[row.file].fingerprint for row in scored.values()),
             level=level(scored[1]),
             content=scored[1].content,
-            tested=tuple(len(np.unique(trials.segments)) for trials in tested or [scored[1].attack.trials]),
+            tested=tuple(len(np.unique(trials.segments)) for trials in tested),
             lacking=tuple(draw for draw in draws if draw not in scored),
             weights=tuple(dict.fromkeys(weights)),
         )

@@ -121,10 +121,13 @@ class UtilityConfig:
     Attributes
     ----------
     wer : bool
-        Word and character error rates against ``text``, by PocketSphinx (extra [asr]; slow).
+        Word and character error rates against ``text``, where it is there, and of anonymised against original speech
+        (slow).
+    recogniser : str
+        whisper, whisper:PATH, pocketsphinx, or auto: the best that is installed; see `spkver.recognition.words`.
     hypotheses : str or None
         Name of a file in the data directories with transcripts by another recogniser, such as text_asr, which is then
-        used instead of PocketSphinx.
+        used instead.
     f0 : bool
         Correlation between anonymised and original pitch (slow).
     emotion : tuple of str
@@ -137,6 +140,7 @@ class UtilityConfig:
     """
 
     wer: bool = False
+    recogniser: str = "auto"
     hypotheses: str | None = None
     f0: bool = False
     emotion: tuple[str, ...] = ()

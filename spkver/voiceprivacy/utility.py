@@ -1,5 +1,9 @@
 """Utility of anonymised speech: words (WER, CER), intonation (F0) and emotions (UAR), if configured.
 
+Words of the anonymised speech are compared with the words that the same recogniser finds in the original speech; where
+there is a file ``text``, both are compared with it, too. If few words of the original speech agree with ``text``, as in
+a language that the recogniser does not know, anonymised speech is not judged by its words.
+
 The recognition of emotions is measured by the unweighted average recall on sets with ``utt2emo``. As in the challenge,
 the recogniser is trained on original speech of other speakers (folds from ``spk2fold``, else one speaker each), and
 tested on original and anonymised utterances. Labels, folds and speakers are always taken from the original set.
@@ -7,15 +11,17 @@ tested on original and anonymised utterances. Labels, folds and speakers are alw
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluation import utility as measures
 from evaluation.reports import UtilityFigure, UtilityRate
 from evaluation.uncertainty import Resampling
-from spkbase.errors import Problems
+from spkbase.errors import Problems, few
 from spkbase.runs import Run
 from spkver import recognition
 from spkver.audio import check_headers
@@ -25,11 +31,13 @@ from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, UtilityConfig
 
+logger = logging.getLogger(__name__)
+
 Json = dict[str, Any]
 
 _NORMALISER = "basic"
 _KINDS = ("original", "anonymised")
-_MEASURES = ("wer", "cer", "f0", "uar")
+_MEASURES = ("wer", "wer_to_original", "cer", "f0", "uar")
 _TRACKER = "pyin"
 
 
@@ -39,9 +47,11 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
     tried = dict.fromkeys(name for one in sets.datasets for name in one.trials.values())
     if given.wer and not given.hypotheses:
         with problems.noted():
-            recognition.check_recogniser()
+            recognition.open_recogniser(given.recogniser)
     if given.wer or given.hypotheses:
-        needed = [sets.original[name].path / "text" for name in tried if name in sets.original]
+        texts = [sets.original[name].path / "text" for name in tried if name in sets.original]
+        are_needed = given.hypotheses or any(path.is_file() for path in texts)
+        needed = texts if are_needed else []
         needed += [side.path / given.hypotheses for name in tried for side in sets.pair(name) if given.hypotheses]
         for path in needed:
             if not path.is_file():
@@ -72,7 +82,8 @@ def utility(experiment: Experiment, sets: Sets) -> list[UtilityFigure]:
     Returns
     -------
     list of UtilityFigure
-        Of ``wer``, ``cer`` and ``uar`` for original and anonymised speech, of ``f0`` for anonymised speech.
+        Of ``wer``, ``cer`` and ``uar`` for original and anonymised speech, of ``wer_to_original`` and ``f0`` for
+        anonymised speech.
     """
     run, config = experiment.run, experiment.config
     experiment.begin("utility")
@@ -81,7 +92,7 @@ def utility(experiment: Experiment, sets: Sets) -> list[UtilityFigure]:
     if config.utility.wer or config.utility.hypotheses:
         with run.timed("words"):
             for dataset in sets.datasets:
-                figures += _words(run, sets, dataset, config.utility.hypotheses, resampling)
+                figures += _words(run, sets, dataset, config.utility, resampling)
     if config.utility.f0:
         with run.timed("pitch"):
             figures += [_pitch(run, sets, dataset, resampling) for dataset in sets.datasets]
@@ -95,26 +106,85 @@ def utility(experiment: Experiment, sets: Sets) -> list[UtilityFigure]:
     return figures
 
 
+class _Words(NamedTuple):
+    """Words of data directories, and the name of the recogniser.
+
+    The warning names recordings in which it repeated itself.
+    """
+
+    words: dict[str, str]
+    recogniser: str
+    warning: str | None = None
+
+
 def _words(
-    run: Run, sets: Sets, dataset: Dataset, hypotheses: str | None, resampling: Resampling
+    run: Run, sets: Sets, dataset: Dataset, config: UtilityConfig, resampling: Resampling
 ) -> Iterator[UtilityFigure]:
+    """Compare the words of original and anonymised speech with ``text``, where it is there, and with each other."""
     names = tuple(dataset.trials.values())
-    reference = _together([measures.read_transcripts(sets.original[name].path / "text") for name in names])
     speakers = _together([sets.original[name].speakers for name in names])
-    recogniser = hypotheses or "pocketsphinx"
-    for kind, directories in zip(_KINDS, (sets.original, sets.twins), strict=True):
-        if hypotheses:
-            parts = [measures.read_transcripts(directories[name].path / hypotheses) for name in names]
-        else:
-            sides = [directories[name] for name in names]
-            parts = [recognition.transcribe(run.below(f"asr/{side.name}"), side) for side in sides]
-        for measure, unit in (("wer", "words"), ("cer", "characters")):
-            how: Any = {"unit": unit, "normaliser": _NORMALISER}
-            rate = measures.error_rate(measures.count_errors(reference, _together(parts), **how), speakers, resampling)
-            found = UtilityRate(
-                rate.interval, n_utterances=rate.n_utterances, recogniser=recogniser, normaliser=_NORMALISER
-            )
-            yield UtilityFigure(measure, (dataset.name, kind), found)
+    original = _recognise(run, [sets.original[name] for name in names], config)
+    anonymised = _recognise(run, [sets.twins[name] for name in names], config)
+    compare = partial(_compare_words, dataset.name, speakers=speakers, resampling=resampling)
+    texts = [sets.original[name].path / "text" for name in names]
+    if all(path.is_file() for path in texts):
+        reference = _together([measures.read_transcripts(path) for path in texts])
+        share = recognition.agreement(reference, original.words)
+        if share < recognition.UNDERSTOOD and not config.hypotheses:
+            warning = f"{dataset.name}: the words were not understood: {100 * share:.0f} % of them agree with text."
+            original = original._replace(warning=f"{warning} So anonymised speech is not judged by its words.")
+            logger.warning(original.warning)
+            yield compare("wer", "original", reference, original)
+            return
+        for measure in ("wer", "cer"):
+            yield compare(measure, "original", reference, original)
+            yield compare(measure, "anonymised", reference, anonymised)
+    if any(original.words.values()):
+        yield compare("wer_to_original", "anonymised", original.words, anonymised)
+    else:
+        warning = f"{dataset.name}: no word was recognised in the original speech, so words were not compared."
+        logger.warning(warning)
+        yield UtilityFigure("wer_to_original", (dataset.name, "original"), UtilityRate(warning=warning))
+
+
+def _recognise(run: Run, sides: Sequence[DataDir], config: UtilityConfig) -> _Words:
+    """Recognise the words of data directories, or read the words of another recogniser."""
+    if config.hypotheses:
+        read = [measures.read_transcripts(side.path / config.hypotheses) for side in sides]
+        return _Words(_together(read), config.hypotheses)
+    recogniser = recognition.open_recogniser(config.recogniser)
+    parts = [recognition.transcribe(run.below(f"asr/{side.name}"), side, recogniser) for side in sides]
+    words = _together([part.words for part in parts])
+    cut = [utterance for part in parts for utterance in part.cut]
+    warning = None
+    if cut:
+        warning = (
+            f"{recogniser.name} repeated itself in {len(cut)} of {len(words)} recordings, and was cut: {few(cut)}."
+        )
+    return _Words(words, recogniser.name, warning)
+
+
+def _compare_words(
+    dataset: str,
+    measure: str,
+    kind: str,
+    reference: Mapping[str, str],
+    recognised: _Words,
+    *,
+    speakers: Mapping[str, str],
+    resampling: Resampling,
+) -> UtilityFigure:
+    counting: Json = {"unit": "characters" if measure == "cer" else "words", "normaliser": _NORMALISER}
+    counts = measures.count_errors(reference, recognised.words, **counting)
+    rate = measures.error_rate(counts, speakers, resampling)
+    of_words = UtilityRate(
+        rate.interval,
+        n_utterances=rate.n_utterances,
+        recogniser=recognised.recogniser,
+        normaliser=_NORMALISER,
+        warning=recognised.warning,
+    )
+    return UtilityFigure(measure, (dataset, kind), of_words)
 
 
 def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> UtilityFigure:

@@ -15,7 +15,7 @@ from recipe_runs import COMMANDS, datasets, leftovers, made, refused, results_of
 from tiny_corpus import write_tiny_corpus
 
 from evaluation.formats.reading import read_key, read_scores
-from evaluation.metrics.table import Metrics
+from evaluation.metrics import Metrics
 from evaluation.reports import Condition
 from evaluation.trials import split_scores
 from evaluation.trials.speakers import read_speakers

@@ -16,18 +16,22 @@ from voiceprivacy_runs import evaluated, rows, stamps
 from evaluation.formats import read_scores
 from evaluation.trials import align
 from spkbase.runs import Run
+from spkbase.work import Work
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
 from spkver.anonymization.anonymizers import named_stream
 from spkver.attackers import (
     Attack,
     Inversion,
-    Speech,
+    Known,
+    SpeechFiles,
     TrainingSet,
     extract_speech,
-    known_anonymizer,
+    known_from_record,
     learn_models,
     make_attacker,
     parse_spec,
+    recognised_anonymizer,
+    record_of,
     score_trials,
     select,
     why_not,
@@ -48,7 +52,8 @@ def background(layout, tmp_path_factory):
 
 
 def inversion_of(background, output, *, jobs=1):
-    return Inversion(background, Run(output, jobs, quiet=True), 0)
+    known = known_from_record(record_of(background.anonymised[0]))
+    return Inversion(background, known, Run(output, jobs, quiet=True), 0)
 
 
 def drawn(directory, seed):
@@ -61,30 +66,37 @@ def wavs(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.wav"))}
 
 
-def test_the_anonymiser_is_known_by_its_record_or_by_what_it_did(background, tmp_path):
-    known = known_anonymizer(background)
-    assert (known.inverse.anonymizer, known.bounds, known.by) == ("mcadams", (0.5, 0.9), "record")
+def test_a_record_tells_the_anonymiser_its_range_and_its_level(background):
+    known = known_from_record(record_of(background.anonymised[0]))
+    assert known == Known("mcadams", (0.5, 0.9), "record")
+    by_speaker = AnonymizerConfig("vtln", level="speaker", warp=(0.1, 0.2))
+    assert known_from_record(by_speaker) == Known("vtln", (0.1, 0.2), "record", by_speaker=True)
+    assert known_from_record(AnonymizerConfig("none")) is None
+
+
+def test_an_anonymiser_without_a_record_is_recognised_by_what_it_did(background, tmp_path):
+    """On two workers as on one; a selection has the record of the folder that holds its recordings."""
     for name in ("mcadams", "vtln", "resampling"):
-        config = AnonymizerConfig(name)
-        made = anonymize_datadir(background.original, tmp_path / name, config, seed=4, jobs=1)
+        made = anonymize_datadir(background.original, tmp_path / name, AnonymizerConfig(name), seed=4, jobs=1)
+        selection = replace(made, path=tmp_path / "gone")
+        assert record_of(selection).name == name
         (made.path / RECORD).unlink()
-        known = known_anonymizer(TrainingSet(background.original, (made,)))
-        assert (known.inverse.anonymizer, known.by) == (name, "pairs")
+        assert record_of(made) is record_of(selection) is None
+        known = recognised_anonymizer(background.original, made)
+        assert (known.anonymizer, known.source) == (name, "pairs")
+        assert recognised_anonymizer(background.original, made, Work(2)) == known
     none = anonymize_datadir(background.original, tmp_path / "none", AnonymizerConfig("none"), jobs=1)
-    assert known_anonymizer(TrainingSet(background.original, (none,))) is None
+    assert recognised_anonymizer(background.original, none) is None
 
 
 def test_a_shift_of_the_pitch_that_keeps_durations_is_no_resampling(background, tmp_path):
     """Mean spectra alone say resampling by 2 to 5 semitones: pitch and formants move as they do there."""
-    folder = Path(shutil.copytree(background.anonymised[0].path, tmp_path / "shifted"))
-    (folder / RECORD).unlink()
+    version = background.anonymised[0]
+    recordings = {name: tmp_path / f"{name}.wav" for name in version.recordings}
     for name, path in background.original.recordings.items():
         samples, rate = soundfile.read(path)
-        soundfile.write(folder / "wav" / f"{name}.wav", shifted(samples, 2 ** (3 / 12)), rate)
-    made = replace(background.anonymised[0], path=folder, recordings={
-        name: folder / "wav" / f"{name}.wav" for name in background.original.recordings
-    })  # fmt: skip
-    assert known_anonymizer(TrainingSet(background.original, (made,))) is None
+        soundfile.write(recordings[name], shifted(samples, 2 ** (3 / 12)), rate)
+    assert recognised_anonymizer(background.original, replace(version, recordings=recordings)) is None
 
 
 def shifted(samples, factor, length=512, hop=128):
@@ -179,24 +191,26 @@ def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
 
 def test_speech_that_cannot_be_inverted_is_told(background, layout):
     original, anonymised = background.original, background.anonymised
+    known = known_from_record(record_of(anonymised[0]))
     few = select(original, sorted(original.recordings)[:5])
     one = replace(original, speakers=dict.fromkeys(original.speakers, "anna"))
     unknown = (read_datadir(layout / "tiny_train_anon"),)
-    for training, enrolled, why in (
-        (background, {"f001"}, ""),
-        (TrainingSet(original), {"f001"}, "there is no anonymised background"),
-        (TrainingSet(few, anonymised), {"f001"}, "is too small to learn from"),
-        (TrainingSet(one, anonymised), {"f001"}, "18 recordings of 1 speakers is too small"),
-        (background, vp.TRAINING, "6 speakers of the background are among those that are enrolled"),
+    for training, enrolled, anonymiser, why in (
+        (background, {"f001"}, known, ""),
+        (TrainingSet(original), {"f001"}, known, "there is no anonymised background"),
+        (TrainingSet(few, anonymised), {"f001"}, known, "is too small to learn from"),
+        (TrainingSet(one, anonymised), {"f001"}, known, "18 recordings of 1 speakers is too small"),
+        (background, vp.TRAINING, known, "6 speakers of the background are among those that are enrolled"),
         (
             TrainingSet(original, unknown),
             {"f001"},
+            None,
             "what made tiny_train_anon cannot be inverted (mcadams, vtln, resampling, world can)",
         ),
     ):
-        found = why_not(training, enrolled)
-        assert why in found
-        assert bool(why) == bool(found)
+        reason = why_not(training, enrolled, anonymiser)
+        assert why in reason
+        assert bool(why) == bool(reason)
 
 
 def test_the_evaluation_tells_inverting_attackers_from_others(originals, tmp_path):
@@ -249,7 +263,7 @@ def test_a_reversal_takes_the_largest_score_over_several_inversions(originals, t
         TrainingSet(read_datadir(originals / "tiny_train")),
         make_attacker(parse_spec(names[0]), shared={"ubm": {"components": 4}}),
     )
-    speech, found = Speech(Run(tmp_path, 1, quiet=True), Run(tmp_path / "work", 1, quiet=True)), []
+    speech, found = SpeechFiles(Run(tmp_path, 1, quiet=True), Run(tmp_path / "work", 1, quiet=True)), []
     for number in range(1, NUMBERS + 1):
         tested = read_datadir(out / f"data/tiny_test_trials_f_mcadams-reversed{number}")
         attack = Attack(training, (enrolment,), tested, trials.trials.trials())

@@ -16,10 +16,10 @@ from spkver.anonymization import RECORD
 from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.assessment import Table
 from spkver.voiceprivacy.checks import Evaluated
-from spkver.voiceprivacy.plan import attacks_of
 from spkver.voiceprivacy.recording_checks import equal_audio
 from spkver.voiceprivacy.sets import read_sets
 from spkver.voiceprivacy.settings import Config
+from spkver.voiceprivacy.speech import speech_of
 
 
 def only(attacker):
@@ -44,8 +44,8 @@ def test_speakers_and_utterances_in_two_places_are_warnings(own, tmp_path):
         ):
             write(enrolled / name, [*lines_of(enrolled / name), line])
     sets = sets_of(own, tmp_path / "out")
-    attack = next(attack for *_, attack in attacks_of(sets, SUFFIX))
-    for directory in (attack.training.original, *attack.training.anonymised):
+    background = speech_of(sets, SUFFIX).backgrounds["tiny_train"]
+    for directory in (background.original, *background.anonymised):
         assert set(directory.speakers.values()) == {"f102", "f103", "m101", "m102", "m103"}
         assert len(directory.recordings) == len(directory.speakers) == 15
     found = list(checks.shared_speakers(Evaluated(Table(), sets, Config())))

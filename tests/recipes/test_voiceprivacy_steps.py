@@ -24,6 +24,8 @@ from sklearn.svm import SVC, LinearSVC
 from voiceprivacy_runs import noting_extractor, recipe_options, run_recipe, stamps
 
 from spkver import voiceprivacy
+from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
+from spkver.datadir import read_datadir
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
 ANONYMISER = ("--suffix", "_mcadams")
@@ -99,6 +101,7 @@ def output(finished):
 LEFT = {
     "checks": "run.log",
     "anonymisation": "data/tiny_train_mcadams/anonymization.json",
+    "facts": "data/tiny_train_mcadams/anonymization.json",  # a record: nothing is to be recognised
     "plan": "plan.csv",
     "extraction": "work",
     "training": "attackers",
@@ -119,8 +122,8 @@ def test_one_step_after_the_other_gives_the_same(originals, finished, tmp_path, 
         assert step == "report" or "the same command without --until" in outcome.out
         there = {name for name in LEFT.values() if (output / name).exists()}
         assert there == {*list(LEFT.values())[: number + 1]}
-        assert (output / "lists").exists() == (number >= 2)
-        assert (output / "exp").exists() == (number >= 5)
+        assert (output / "lists").exists() == (number >= 3)
+        assert (output / "exp").exists() == (number >= 6)
         assert (output / "checks_mcadams.json").exists() == (step != "checks")
     check_same(output, outputs(finished))
 
@@ -169,7 +172,7 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
     ended(output, "--until", "extraction")
     read, heard = stamps(output.glob("work/**/*.h5")), calls.read_text()
     assert len(heard) == 2 * (18 + 14 + 10)  # of training, enrolment and tests, original and anonymised
-    for step in ("fit", "score"):
+    for step in ("plan_attacks", "fit", "score"):
         place = f"spkver.voiceprivacy.{step}"
         monkeypatch.setattr(place, patch("soundfile.SoundFile", refuse)(resolve_name(place)))
     ended(output, "--until", "training")
@@ -205,6 +208,32 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
     }
     for path in scores:
         assert path.read_bytes() == (tmp_path / "whole" / path.relative_to(output)).read_bytes(), path
+
+
+def test_an_anonymiser_without_a_record_is_recognised_once_and_the_plan_reads_no_speech(
+    originals, tmp_path, monkeypatch
+):
+    data, output = Path(shutil.copytree(originals, tmp_path / "data")), tmp_path / "out"
+    for folder in sorted(data.iterdir()):
+        twin = anonymize_datadir(read_datadir(folder), data / f"{folder.name}_mine", AnonymizerConfig(), jobs=1)
+        (twin.path / RECORD).unlink()
+    settings = {"attackers": "[gmm-ubm,gmm-ubm-inverted]", "lists": "[f]"}
+
+    def until(step):
+        outcome = run_recipe(data, output, "--suffix", "_mine", "--until", step, **settings)
+        assert outcome.status == 0, outcome.err
+        return outcome.out
+
+    assert "tiny_train: mcadams, from pairs" in until("facts")
+    file = output / "checks/anonymiser-of-tiny_train_mine.json"
+    kept = stamps([file])
+    assert json.loads(file.read_text())["anonymizer"] == "mcadams"
+    for step in ("find_facts", "plan_attacks"):
+        place = f"spkver.voiceprivacy.{step}"
+        monkeypatch.setattr(place, patch("soundfile.SoundFile.read", refuse)(resolve_name(place)))
+    until("plan")
+    assert stamps([file]) == kept
+    assert "gmm-ubm-inverted" in (output / "plan.csv").read_text()
 
 
 def test_exchanged_recordings_are_told_before_anything_is_trained(own, tmp_path):

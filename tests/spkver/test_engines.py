@@ -15,7 +15,7 @@ from torch_writer import write_torch
 
 from evaluation.embeddings.sets import SpeakerVectors
 from evaluation.linkage import Ranks, count_beaters, largest_impostor_scores
-from evaluation.metrics.table import Metrics
+from evaluation.metrics import Metrics
 from evaluation.trials import Trials, TrialSpeakers
 from evaluation.uncertainty import Resampling, bootstrap, confidence_intervals, sample_of
 from spkbase.arrays import StoredArray

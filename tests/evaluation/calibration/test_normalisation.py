@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.calibration.cohort_norm import s_norm, t_norm, z_norm
-from evaluation.trials.lists import Scores
+from evaluation.trials import Scores
 from spkbase.errors import DataError
 
 MODELS, SEGMENTS, COHORT = ["a", "b", "c"], ["s", "t"], [f"k{number}" for number in range(9)]

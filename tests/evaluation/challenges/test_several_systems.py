@@ -6,11 +6,22 @@ import re
 import pytest
 from command_lines import passes, refused
 
-from evaluation.challenges import ASR, ASV, ASV_ANON, ComparedSystem, Section, read_rank_file, write_rank_file
+from evaluation.challenges import (
+    ASR,
+    ASV,
+    ASV_ANON,
+    MIXED,
+    ComparedSystem,
+    Section,
+    rank_systems,
+    read_rank_file,
+    write_rank_file,
+)
 from evaluation.challenges.systems import figure_rows, figures_of_results, plot_systems, read_system, system_rows
 from evaluation.reports import typed_results
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
+from spkbase.files import to_json
 
 CONDITIONS = {
     ("ASV_eval", "original", "original"): "original",
@@ -198,3 +209,28 @@ def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path):
         "WER [%]": "6.00 [5.00, 7.00]",
         "UAR [%]": "-",
     }
+
+
+def test_rank_systems_gives_the_json_of_the_command(files):
+    found = rank_systems(files, names=["a", "b"], rule="vpc2022", targets=[0.05, 0.2], assignment="highest")
+    options = ["-l", "a", "-l", "b", "--rule", "vpc2022", "--target", "5", "--target", "20", "--assignment", "highest"]
+    report = json.loads(passes("rank", *files, *options, "--json", "-").stdout)
+    assert json.loads(to_json(found.to_dict())) == report
+    assert found.warnings == [MIXED]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"files": []}, "no system to rank"),
+        ({"names": ["a"]}, "expected a label for each of 2 files, got 1"),
+        ({"rule": "vpc2020"}, "expected a rule among vpc2024, vpc2022, got 'vpc2020'"),
+        ({"targets": [0.3, 0.2]}, "expected minimum EERs between 0 and 1 that rise"),
+        ({"utilities": ["mos"]}, "expected utilities among wer, cer, uar, f0"),
+        ({"assignment": "lowest"}, "expected the assignment 'reached' or 'highest', got 'lowest'"),
+        ({"average": "median"}, "expected the average 'mean' or 'least', got 'median'"),
+    ],
+)
+def test_rank_systems_refuses_misuse(files, options, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        rank_systems(**{"files": files} | options)

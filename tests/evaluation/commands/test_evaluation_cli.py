@@ -12,7 +12,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from evaluation import formats
-from evaluation.trials.lists import Key, Scores
+from evaluation.trials import Key, Scores
 from spkbase.showing import latex_table
 
 

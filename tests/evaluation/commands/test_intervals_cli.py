@@ -8,7 +8,7 @@ import pytest
 from command_lines import passes, refused
 
 from evaluation.formats.reading import read_key, read_scores
-from evaluation.metrics.table import Metrics
+from evaluation.metrics import Metrics
 from evaluation.trials.speakers import read_speakers
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 

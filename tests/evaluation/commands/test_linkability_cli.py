@@ -11,11 +11,14 @@ from command_lines import passes, refused
 from scipy.special import ndtr
 from torch_writer import write_torch
 
-from evaluation import formats
+import evaluation as ev
+from evaluation import formats, linkage
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors, write_embeddings
 from evaluation.linkage import Ranks, linkability_at_sizes, linkability_over_sizes, rank_speakers, read_ranks
 from evaluation.reports.linkability import Settings, measure_linkage, write_linkage
-from evaluation.trials.lists import Key
+from evaluation.trials import Key, Scores
+from spkbase.errors import DataError
+from spkbase.files import to_json
 
 
 def run(*arguments, command="linkability"):
@@ -335,3 +338,53 @@ def test_a_matrix_of_similarities_gives_what_its_vectors_give(files, tmp_path):
 def test_other_matrices_are_refused(tmp_path, matrix, more, said):
     write_torch(tmp_path / "m.pt", matrix)
     assert said in refused("linkability", "-s", tmp_path / "m.pt", *more)
+
+
+def written(result):
+    return json.loads(to_json(result.to_dict()))
+
+
+def test_python_gives_the_json_of_the_command_from_embeddings(files):
+    enrolled, tested = ev.read_embeddings(files["enrol"]), ev.read_embeddings(files["trial"])
+    ranked = ev.rank_embeddings(enrolled, tested, utterances=[1, "all"])
+    found = measure_linkage(ranked.tables, Settings(resamples=20, seed=3, top=(5,)))
+    options = ("--utterances", "1,all", "--bootstrap", 20, "--seed", 3, "--top", 5, "--json", "-")
+    assert written(found) == json.loads(run(*embeddings(files), *options).stdout)
+
+
+def test_python_gives_the_json_of_the_command_from_scores(files, tmp_path):
+    scores = tmp_path / "scores"
+    run(*embeddings(files), "--trials", files["key"], "--output", scores, command="cosine")
+    ranked = ev.rank_trial_scores(ev.read_scores(scores), ev.read_key(files["key"]))
+    report = json.loads(run("-s", scores, "-k", files["key"], "--json", "-").stdout)
+    assert written(measure_linkage(ranked.tables)) == report
+
+
+def test_ranks_of_models_that_may_not_be_speakers_have_no_intervals(tmp_path):
+    models = [f"{speaker}-{number}" for speaker in ("anna", "bert", "cleo") for number in (1, 2)]
+    pairs = [(model, f"of-{segment}") for model in models for segment in models]
+    key = Key.from_ids(*zip(*pairs, strict=True), [segment == f"of-{model}" for model, segment in pairs])
+    scores = Scores.from_ids(*zip(*pairs, strict=True), np.random.default_rng(0).standard_normal(36))
+    ranked = ev.rank_trial_scores(scores, key)
+    assert not ranked.tables[1].are_speakers
+    linkage.write_ranks(tmp_path / "ranks.npz", ranked.tables)
+    again = linkage.read_rank_tables(tmp_path)
+    assert not again.tables[1].are_speakers
+    assert "intervals" not in measure_linkage(again.tables).to_dict()
+    assert "intervals" in measure_linkage(ev.rank_trial_scores(scores, key, bootstrap_by="id").tables).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"utterances": [0]}, "expected numbers of utterances from 1, or 'all', got 0"),
+        ({"utterances": ["most"]}, "expected numbers of utterances from 1, or 'all', got 'most'"),
+        ({"bootstrap_by": "trial"}, "expected bootstrap_by among speaker, id, got 'trial'"),
+        ({"missing": "leave"}, "expected missing to be 'error', 'drop' or 'reject', got 'leave'"),
+    ],
+)
+def test_rank_trial_scores_refuses_misuse(options, message):
+    key = Key.from_ids(["a", "b"], ["s", "s"], [True, False])
+    scores = Scores.from_ids(["a", "b"], ["s", "s"], [1.0, 0.0])
+    with pytest.raises(DataError, match=message):
+        ev.rank_trial_scores(scores, key, **options)

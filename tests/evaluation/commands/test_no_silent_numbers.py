@@ -203,7 +203,7 @@ def test_differences_are_paired(two):
     rates = {name: found["systems"][name]["eer"]["rocch"] for name in "AB"}
     assert difference["value"] == pytest.approx(rates["A"] - rates["B"])
     assert difference["interval"][0] < difference["value"] < difference["interval"][1]
-    assert "'C' is none of the labels: A, B" in refused(*both, "--reference", "C")
+    assert "the reference 'C' is none of the systems: A, B" in refused(*both, "--reference", "C")
 
 
 def test_a_threshold_of_another_list(two):

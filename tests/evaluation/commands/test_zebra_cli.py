@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 from command_lines import passes, refused, run
 
+import evaluation as ev
 from evaluation import formats
 from evaluation.metrics import meaning_of
 from evaluation.metrics.disclosure import individual_ceiling
-from evaluation.trials.lists import Key, Scores
+from evaluation.trials import Key, Scores
+from spkbase.errors import DataError
+from spkbase.files import to_json
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN = json.loads((DATA / "golden.json").read_text())
@@ -200,3 +203,32 @@ def test_one_system_has_the_columns_and_intervals_that_several_have(lists):
     assert "by 1000 resamples of 6 speakers" in result.stdout
     none = run("metrics", "-s", "own.txt", "-k", "own.key", "--speakers-by", "/", "--bootstrap", "0")
     assert "resamples" not in none.stdout
+
+
+def read_list(name):
+    return formats.read_scores(f"{name}.txt"), formats.read_key(f"{name}.key")
+
+
+def written(result):
+    return json.loads(to_json(result.to_dict()))
+
+
+def test_zebra_profiles_give_the_json_of_the_command(lists):
+    scores, key = read_list("vpc_like")
+    options = ("--convention", "zebra-2020", "--worst-case", "--json", "-")
+    found = ev.zebra_profiles(scores, key, convention="zebra-2020", worst_case=True)
+    assert written(found) == json.loads(profile("vpc_like", *options).stdout)
+    other, its_key = read_list("all_ties")
+    found = ev.zebra_profiles({"vpc_like": scores, "all_ties": other}, {"vpc_like": key, "all_ties": its_key})
+    both = ("-s", "all_ties.txt", "-k", "all_ties.key", "--json", "-")
+    assert written(found) == json.loads(profile("vpc_like", *both).stdout)
+
+
+def test_zebra_profiles_refuse_misuse(lists):
+    scores, key = read_list("vpc_like")
+    with pytest.raises(DataError, match="expected one system for the worst case, got 2"):
+        ev.zebra_profiles({"a": scores, "b": scores}, key, worst_case=True)
+    with pytest.raises(DataError, match="expected Scores, or Scores by the names of systems"):
+        ev.zebra_profiles({}, key)
+    with pytest.raises(DataError, match="expected a convention among"):
+        ev.zebra_profiles(scores, key, convention="mine")

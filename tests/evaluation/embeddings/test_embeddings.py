@@ -73,6 +73,7 @@ def test_speakers_from_a_map_from_beside_and_from_nowhere(tmp_path):
     alone = read_embeddings(tmp_path / "e.ark")
     assert alone.speakers.tolist() == IDS
     assert alone.notes == ("e.ark has no speakers: each id counts as one",)
+    assert not alone.has_speakers
     (tmp_path / "utt2spk").write_text("".join(f"{one} {two}\n" for one, two in zip(IDS, SPEAKERS, strict=True)))
     same(read_embeddings(tmp_path / "e.ark"))
     (tmp_path / "other").write_text("u1 x\nu2 x\n\u00fc3 y\n")

@@ -11,7 +11,7 @@ import pytest
 
 from evaluation.embeddings.files import read_embeddings, window_ids
 from evaluation.embeddings.sets import cosine_scores
-from evaluation.trials.lists import Trials
+from evaluation.trials import Trials
 from spkbase.errors import DataError
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "torch_files"

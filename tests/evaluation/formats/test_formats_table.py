@@ -21,7 +21,7 @@ from evaluation.formats import (
     write_scores,
     write_trials,
 )
-from evaluation.trials.lists import Key, Scores
+from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
 from spkbase.plugins import load_plugin
 

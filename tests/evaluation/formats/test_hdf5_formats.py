@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evaluation import formats
-from evaluation.trials.lists import Key, Scores, Trials
+from evaluation.trials import Key, Scores, Trials
 from spkbase.errors import DataError
 
 

@@ -8,7 +8,7 @@ import pytest
 from evaluation import formats
 from evaluation.formats.reading import read_split
 from evaluation.formats.text import Choice, forced_layout
-from evaluation.trials.lists import Key
+from evaluation.trials import Key
 from spkbase.errors import DataError
 
 PAIRS = [("1", "-1"), ("tar", "imp"), ("tgt", "imp"), ("Genuine", "Impostor"), ("same", "different")]

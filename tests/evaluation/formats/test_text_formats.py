@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evaluation import formats
 from evaluation.formats import text
-from evaluation.trials.lists import Key, Scores, Trials
+from evaluation.trials import Key, Scores, Trials
 from spkbase.errors import DataError
 
 

@@ -31,8 +31,8 @@ from evaluation.linkage.curve import (
 )
 from evaluation.linkage.disclosure import cumulative_match, fit_beta_binomial, similarity_rank_disclosure
 from evaluation.linkage.ranks import Ranks
-from evaluation.metrics.table import Method
-from evaluation.trials.lists import Key, Scores
+from evaluation.metrics import Method
+from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Resampling, draw_variance, interval, widening
 from spkbase.errors import DataError
 from spkbase.work import Work

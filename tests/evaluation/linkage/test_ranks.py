@@ -21,7 +21,7 @@ from evaluation.linkage.ranks import (
     read_ranks,
     write_ranks,
 )
-from evaluation.trials.lists import Key, Scores
+from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
 from spkbase.work import Work
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from command_lines import passes, refused
 
+from evaluation.metrics import METRICS, Metric, Metrics
+from evaluation.metrics.metric import RESERVED, Unit
 from evaluation.metrics.sorted_scores import sort_scores
-from evaluation.metrics.table import METRICS, RESERVED, Metric, Metrics, Unit
 from evaluation.uncertainty import evaluate
 from spkbase.errors import DataError
 from spkbase.files import to_json

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from gaussian_results import make_results
 
+from evaluation.reports import comparison
 from evaluation.reports import page as page_module
 from evaluation.reports.comparison import paired_rates
 from evaluation.reports.page import write_page
@@ -79,7 +80,7 @@ def render_page(results: dict[str, Any], **options: Any) -> str:
 
 def render_comparison(sources: list[tuple[dict[str, Any], Any]], **options: Any) -> str:
     """The page that compares the contents of several results.json."""
-    return page_module.render_comparison([(parse_results(raw), folder) for raw, folder in sources], **options)
+    return comparison.render_comparison([(parse_results(raw), folder) for raw, folder in sources], **options)
 
 
 @pytest.fixture(scope="module")
@@ -721,7 +722,7 @@ def test_a_comparison_begins_with_its_verdict(
 ) -> None:
     value, high, p_value = ends
     gap = Interval(value, 0.01, high, p_value=p_value)
-    monkeypatch.setattr(page_module, "paired_rates", lambda *_: [("two", "set", {"a": gap}, "")])
+    monkeypatch.setattr(comparison, "paired_rates", lambda *_: [comparison.PairedRates("two", "set", {"a": gap}, "")])
     sources = [(bare(results) | {"anonymiser": {"name": name}}, ".") for name in ("one", "two")]
     text = read(render_comparison(sources, title="Which one?")).text
     assert "Which one? Voice privacy report Which one?" in text

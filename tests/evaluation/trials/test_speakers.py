@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from evaluation.trials.lists import Key
+from evaluation.trials import Key
 from evaluation.trials.speakers import doubt_speakers, find_speakers, group_trials, read_speakers, shared_prefixes
 from spkbase.errors import DataError
 

@@ -1,5 +1,6 @@
 """`compare`: p-values are those of Student's t on paired speakers, and agree with the intervals."""
 
+import json
 import re
 import sys
 import time
@@ -16,6 +17,7 @@ from evaluation import compare
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Resampling, confidence_intervals, holm, paired_differences, sample_from
 from spkbase.errors import DataError
+from spkbase.files import to_json
 from spkver.evaluation_cli import main
 
 SPEAKERS = [f"s{number:02d}" for number in range(40)]
@@ -190,3 +192,82 @@ def test_one_system_that_is_given_twice_is_told(caplog):
         compare({"a": scores, "b": scores.subset(np.arange(50))}, key, resamples=10)
     with pytest.raises(DataError, match=r"^expected samples of trials"):
         confidence_intervals(values[truth], values[~truth])
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Two systems, their key, speakers and a table of sexes as files."""
+    ev.write_key(tmp_path / "key", KEY)
+    for name, scores in systems(0.3).items():
+        ev.write_scores(tmp_path / f"{name}.h5", scores)
+    (tmp_path / "utt2spk").write_text("".join(f"{name} {speaker}\n" for name, speaker in MAP.items()))
+    sexes = "".join(f"{name} {'fm'[int(name[1:]) % 2]}\n" for name in SPEAKERS)
+    (tmp_path / "sexes").write_text(f"speaker sex\n{sexes}")
+    return tmp_path
+
+
+def json_of_command(folder, names, *options):
+    command = ["metrics", "-k", folder / "key", "--json", "-", "--jobs", 1, *options]
+    for name in names:
+        command += ["-s", folder / f"{name}.h5"]
+    shown = CliRunner().invoke(main, list(map(str, command)))
+    assert shown.exit_code == 0, shown.output
+    return json.loads(shown.stdout)
+
+
+def written(result):
+    return json.loads(to_json(result.to_dict()))
+
+
+@pytest.mark.parametrize("names", ["a", "ab"])
+def test_compare_gives_the_json_of_the_command(files, names):
+    chosen = {name: scores for name, scores in systems(0.3).items() if name in names}
+    found = compare(chosen, KEY, speakers=MAP, metrics=ev.METRICS, resamples=10, seed=2)
+    maps = ("--model-speakers", files / "utt2spk", "--segment-speakers", files / "utt2spk")
+    assert written(found) == json_of_command(files, names, *maps, "--bootstrap", 10, "--seed", 2)
+
+
+def test_evaluate_systems_gives_the_json_of_the_command(files):
+    sexes = {name: "fm"[int(name[1:]) % 2] for name in SPEAKERS}
+    found = ev.evaluate_systems(
+        systems(0.3),
+        KEY,
+        priors=("0.2",),
+        convention="bosaris",
+        model_speakers=MAP,
+        segment_speakers=MAP,
+        resampling=Resampling(10),
+        reference="b",
+        metadata=sexes,
+        column="sex",
+    )
+    options = ["--prior", "0.2", "--convention", "bosaris", "--bootstrap", 10, "--reference", "b", "--by", "sex"]
+    options += ["--metadata", files / "sexes", "--model-speakers", files / "utt2spk"]
+    assert written(found) == json_of_command(files, "ab", *options, "--segment-speakers", files / "utt2spk")
+    assert written(ev.evaluate_systems({"a": systems(0.3)["a"]}, KEY)) == json_of_command(files, "a")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"reference": "c"}, "the reference 'c' is none of the systems: a, b"),
+        ({"bootstrap_by": "speakers"}, "expected bootstrap_by among speaker, id, trial, got 'speakers'"),
+        ({"metadata": {"s00": "f"}}, "expected metadata together with the name of their column"),
+        ({"column": "sex"}, "expected metadata together with the name of their column"),
+        ({"convention": "mine"}, "expected a convention among"),
+        ({"systems": {}}, "expected Scores by the names of systems"),
+    ],
+)
+def test_evaluate_systems_refuses_misuse(options, text):
+    with pytest.raises(DataError, match=re.escape(text)):
+        ev.evaluate_systems(**{"systems": systems(0.3), "key": KEY} | options)
+
+
+def test_systems_of_other_trials_are_evaluated_and_not_compared():
+    both = systems(0.3)
+    half = np.arange(len(PAIRS)) < len(PAIRS) // 2
+    keys = {"a": KEY, "b": KEY.subset(half)}
+    maps = {"model_speakers": MAP, "segment_speakers": MAP}
+    found = ev.evaluate_systems(both, keys, resampling=Resampling(10), **maps)
+    assert found.notes == {"trials": "b: other trials than a, so figures are not comparable"}
+    assert not found.differences

@@ -20,8 +20,8 @@ from evaluation.uncertainty import (
     minimum_of,
     over_lists,
 )
-from evaluation.uncertainty.confidence import AT_ONCE, METHOD
 from evaluation.uncertainty.intervals import rate_where
+from evaluation.uncertainty.minimum import AT_ONCE, METHOD
 from spkbase.errors import DataError
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evaluation.trials.lists import Trials, align
+from evaluation.trials import Trials, align
 from spkbase.errors import DataError
 from spkver.attackers.fusion import MOST_SPEAKERS, MOST_TESTED, Fusion, fold_attacks, fuse, learn_weights
 from spkver.attackers.lists import as_scores

@@ -19,7 +19,7 @@ from spkver.attackers.chain_choice import check_chains
 from spkver.attackers.lists import enrolled_speech, limited, match_trials, select
 from spkver.attackers.protocol import Attack, TrainingSet
 from spkver.attackers.sources import ExtractorSource
-from spkver.attackers.stages import Speech, compute_vectors, extract_speech, learn_models, score_trials
+from spkver.attackers.stages import SpeechFiles, compute_vectors, extract_speech, learn_models, score_trials
 from spkver.attackers.vector_attacker import extractor_attacker, ivector_attacker
 from spkver.audio import write_audio
 from spkver.backend import read_backend
@@ -86,7 +86,7 @@ def attacker_of(extractor, **settings):
 
 
 def place(output, *, jobs=1):
-    return Speech(Run(output, jobs, quiet=True), Run(output / "work", jobs, quiet=True), 1)
+    return SpeechFiles(Run(output, jobs, quiet=True), Run(output / "work", jobs, quiet=True), 1)
 
 
 def scores_of(attacker, attack, output, *, jobs=1):

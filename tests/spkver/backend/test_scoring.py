@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from stored_vectors import named, stored
 
-from evaluation.trials.lists import Trials
+from evaluation.trials import Trials
 from spkbase.errors import DataError
 from spkbase.work import Work
 from spkver.backend import SvmModels, fit_nap, score_gmm_ubm, score_trials, scoring

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.trials.lists import Key
+from evaluation.trials import Key
 from spkbase.errors import DataError
 from spkver.audio import read_audio, write_audio
 from spkver.datadir.directory import DataDir, enrolment, unfit_id, with_versions, without_labels, write_datadir

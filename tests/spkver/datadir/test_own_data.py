@@ -12,7 +12,8 @@ from command_lines import passes, refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spkbase.errors import DataError
+from spkbase.errors import ConfigError, DataError
+from spkver.datadir import split_for_evaluation
 from spkver.datadir.directory import DataDir
 from spkver.datadir.reading import datadir_of_folder, read_datadir
 from spkver.datadir.splitting import SplitRules, full_cross, split_datadir, twin_of_split
@@ -328,3 +329,40 @@ def test_lists_are_not_written_among_the_recordings(recordings, output):
     assert "holds recordings of FOLDER (choose another --output)" in said
     assert not list((recordings / output).glob("*spk*"))
     passes("datadir", recordings / "original", "-o", recordings / "original" / "lists")
+
+
+def test_split_for_evaluation_gives_the_record_of_the_command(recordings):
+    data, table = recordings / "data", recordings / "speakers.tsv"
+    soundfile.write(recordings / "anonymised/m00/3.wav", np.zeros(8000), 16000)
+    passes("datadir", recordings / "original", "-o", data / "mine", "--sexes", table)
+    passes("datadir", recordings / "anonymised", "-o", data / "mine_x", "--drop-unusable")
+    source, twin = read_datadir(data / "mine"), read_datadir(data / "mine_x")
+    rules = SplitRules(training_share=0.5, seed=2)
+    sets = split_for_evaluation(source, recordings / "s", twin=twin, suffix="_x", rules=rules, missing="drop")
+    assert not (recordings / "s").exists()
+    options = ("--suffix", "_x", "--training-share", "0.5", "--seed", "2", "--missing", "drop")
+    passes("split", data / "mine", "--twin", data / "mine_x", *options, "-o", recordings / "s")
+    record = (recordings / "s" / "split.json").read_text()
+    assert json.loads(record) == sets.to_dict()
+    sets.write()  # the same sets again
+    assert (recordings / "s" / "split.json").read_text() == record
+    other = split_for_evaluation(source, recordings / "s", twin=twin, suffix="_x", missing="drop")
+    with pytest.raises(DataError, match="another split, or other data, is there already"):
+        other.write()
+    assert (recordings / "s" / "split.json").read_text() == record
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"suffix": "_x"}, "expected an anonymised data directory together with a suffix"),
+        ({"twin": people(4, 4)}, "expected an anonymised data directory together with a suffix"),
+        ({"missing": "drop"}, "missing='drop' needs a twin"),
+        ({"missing": "leave"}, "expected missing to be 'error' or 'drop', got 'leave'"),
+        ({"twin": people(4, 4), "suffix": "_enrolls"}, "with which names of original sets end"),
+        ({"name": "a/b"}, "holds a path separator"),
+    ],
+)
+def test_split_for_evaluation_refuses_misuse(options, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        split_for_evaluation(people(4, 4), "sets", **options)

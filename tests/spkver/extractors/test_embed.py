@@ -19,7 +19,7 @@ from spkbase.errors import ConfigError
 from spkbase.work import Work
 from spkver.backend import train_chain, write_backend
 from spkver.datadir import DataDir, read_datadir, write_datadir
-from spkver.extractors import EXTRACTORS, FUNCTION, embed_directory, open_extractor
+from spkver.extractors import EXTRACTORS, FUNCTION, ExtractorSettings, embed, embed_directory, open_extractor
 
 ROOT = Path(__file__).resolve().parents[3]
 RATE = 16000
@@ -189,3 +189,17 @@ def test_two_recordings_that_cannot_be_compared(source, own, tmp_path, monkeypat
     write_backend(tmp_path / "b.h5", train_chain(vectors, "adapted_cosine"))
     said = refused("verify", first, first, "--extractor", own, "--backend", tmp_path / "b.h5")
     assert "adapted to a list of trials, and this is one trial" in said
+
+
+def test_embed_gives_the_vectors_of_the_command(source, own, tmp_path):
+    found = embed(source.path, own, tmp_path / "python.h5", settings=ExtractorSettings(rate=8000), work=Work(1))
+    passes("embed", source.path, "-e", own, "-o", tmp_path / "command.h5", "--rate", 8000, "--jobs", 1)
+    assert (tmp_path / "python.h5").read_bytes() == (tmp_path / "command.h5").read_bytes()
+    np.testing.assert_array_equal(found.vectors, read_embeddings(tmp_path / "command.h5").vectors)
+
+
+def test_embed_refuses_misuse_before_anything_is_read(own, tmp_path):
+    with pytest.raises(ConfigError, match=r"no format of embeddings is known for '\.txt'"):
+        embed(tmp_path / "missing", own, tmp_path / "v.txt")
+    with pytest.raises(ConfigError, match="expected a window above 0, got -1"):
+        embed(tmp_path / "missing", own, tmp_path / "v.h5", settings=ExtractorSettings(window=-1))

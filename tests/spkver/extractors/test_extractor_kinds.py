@@ -118,7 +118,7 @@ def test_weights_are_fetched_once_asked_for_and_then_found(pip, tmp_path):
         assert done.exit_code == 0, done.output
         return done.output
 
-    assert [line.split(": not installed")[0] for line in call().splitlines()] == ["campplus", "ge2e"]
+    assert [line.split(": not installed")[0] for line in call().splitlines()] == ["campplus", "ge2e", "whisper"]
     shown = call("ge2e", said="n\n")
     assert "ge2e: not installed; in Resemblyzer 0.1.4 of the package index (16 MB; code and weights Apache" in shown
     assert (pip, list(tmp_path.glob("cache/*"))) == ([], [])

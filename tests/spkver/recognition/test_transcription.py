@@ -1,17 +1,20 @@
-"""Transcription by PocketSphinx, and the chunks that keep its results."""
+"""Transcription by PocketSphinx and by any recogniser, and the chunks that keep its results."""
 
 import json
+import math
+import shutil
 from functools import partial
 
 import numpy as np
 import pytest
-from command_lines import passes, refused
+from command_lines import passes
 
 from evaluation.utility.lists import read_transcripts
 from spkbase.errors import DataError
 from spkbase.runs import start_run
 from spkver.audio import write_audio
-from spkver.recognition.recordings import map_recordings
+from spkver.datadir import read_datadir
+from spkver.recognition import Recogniser, map_recordings, transcribe
 
 
 def length_of(path, log):
@@ -57,7 +60,6 @@ def test_results_are_kept_in_chunks_and_resumed(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def spoken(tmp_path_factory):
     """Two utterances of synthetic speech."""
-    pytest.importorskip("pocketsphinx")
     folder = tmp_path_factory.mktemp("spoken")
     rng = np.random.default_rng(0)
     for number, seconds in enumerate((0.5, 0.7)):
@@ -71,21 +73,23 @@ def spoken(tmp_path_factory):
     return folder
 
 
-def test_text_does_not_depend_on_what_came_before(spoken, tmp_path):
-    passes("transcribe", spoken, "-o", tmp_path / "one", "--jobs", 1)
-    found = read_transcripts(tmp_path / "one" / "text")
-    assert list(found) == ["a", "b"]
-    assert all(text == text.upper() for text in found.values())
+def test_text_of_pocketsphinx_does_not_depend_on_what_came_before(spoken, tmp_path):
+    pytest.importorskip("pocketsphinx")
+    command = ("--recogniser", "pocketsphinx", "--jobs", 1)
+    passes("transcribe", spoken, "-o", tmp_path / "one", *command)
+    words = read_transcripts(tmp_path / "one" / "text")
+    assert list(words) == ["a", "b"]
+    assert all(text == text.upper() for text in words.values())
     swapped = tmp_path / "swapped"
     swapped.mkdir()
     (swapped / "wav.scp").write_text(f"a {spoken}/1.wav\nb {spoken}/0.wav\n")
     (swapped / "utt2spk").write_text("a s\nb s\n")
-    passes("transcribe", swapped, "-o", tmp_path / "two", "--jobs", 1)
+    passes("transcribe", swapped, "-o", tmp_path / "two", *command)
     again = read_transcripts(tmp_path / "two" / "text")
-    assert (again["a"], again["b"]) == (found["b"], found["a"])
+    assert (again["a"], again["b"]) == (words["b"], words["a"])
     kept = json.loads((tmp_path / "one" / "transcripts" / "00000.json").read_text())
-    assert kept["results"] == found
-    assert "transcripts 0: up to date" in passes("transcribe", spoken, "-o", tmp_path / "one").output
+    assert kept["results"] == {name: [text, False] for name, text in words.items()}
+    assert "transcripts 0: up to date" in passes("transcribe", spoken, "-o", tmp_path / "one", *command).output
 
 
 @pytest.mark.slow
@@ -93,24 +97,72 @@ def test_text_does_not_depend_on_what_came_before(spoken, tmp_path):
 def test_real_speech_is_understood_whatever_came_before(shared):
     """An actress says a known sentence; as the model sees it, to the last bit, after any other recording."""
     pytest.importorskip("pocketsphinx")
-    from spkver.recognition.words import _decoder, recognise_file
+    from spkver.recognition import open_recogniser
+    from spkver.recognition.sphinx import load_decoder
 
+    recogniser = open_recogniser("pocketsphinx")
     folder = shared / "corpora" / "ravdess24"
     paths = [folder / name / "rep01" / "s01_neutral_i01.flac" for name in ("rav02", "rav01")]
     found = []
     for order in ((0, 1), (1, 0)):
-        _decoder.cache_clear()
+        load_decoder.cache_clear()
         results = {}
         for place in order:
-            said = recognise_file(paths[place])
-            results[place] = (said, _decoder().hyp().score)
+            recognised = recogniser.recognise_file(paths[place])
+            results[place] = (recognised, load_decoder().hyp().score)
         found.append(results)
     assert found[0] == found[1]
-    assert len({"KIDS", "ARE", "TALKING", "BY", "THE", "DOOR"} & set(found[0][0][0].split())) >= 4
+    assert len({"KIDS", "ARE", "TALKING", "BY", "THE", "DOOR"} & set(found[0][0][0].words.split())) >= 4
 
 
-def test_without_the_recogniser_the_remedy_is_told(tmp_path, monkeypatch):
-    import sys
+# --- any recogniser ---------------------------------------------------------------------------------------------------
 
-    monkeypatch.setitem(sys.modules, "pocketsphinx", None)
-    assert "pip install pocketsphinx" in refused("transcribe", tmp_path, "-o", tmp_path / "out")
+
+def words_for_length(samples):
+    """A recogniser for tests: it repeats itself in recordings of 0.7 s."""
+    return "SHORT WORDS" if len(samples) < 10000 else "AND ON " * 20
+
+
+STAND_IN = Recogniser("stand-in", words_for_length, {"version": 1})
+
+
+def transcripts_of(speech, folder, *, jobs=1, recogniser=STAND_IN):
+    with start_run(folder, {}, jobs=jobs) as run:
+        return transcribe(run, read_datadir(speech), recogniser)
+
+
+def test_words_do_not_depend_on_workers_and_are_kept(spoken, tmp_path):
+    alone = transcripts_of(spoken, tmp_path / "one").words
+    assert alone == transcripts_of(spoken, tmp_path / "two", jobs=2).words
+    kept = [(tmp_path / name / "transcripts" / "00000.json").read_bytes() for name in ("one", "two")]
+    assert kept[0] == kept[1]
+    log = tmp_path / "one" / "run.log"
+    assert alone == transcripts_of(spoken, tmp_path / "one").words
+    assert "transcripts 0: up to date" in log.read_text()
+    other = Recogniser("stand-in", words_for_length, {"version": 2})
+    transcripts_of(spoken, tmp_path / "one", recogniser=other)
+    assert log.read_text().count("transcripts 0: started") == 2
+
+
+def test_recordings_in_which_a_recogniser_repeats_itself_are_named_and_cut(spoken, tmp_path, caplog):
+    transcripts = transcripts_of(spoken, tmp_path / "out")
+    assert (transcripts.words, transcripts.cut) == ({"a": "SHORT WORDS", "b": "AND ON"}, ("b",))
+    assert (tmp_path / "out" / "text").read_text() == "a SHORT WORDS\nb AND ON\n"
+    assert "stand-in repeated itself in 1 of 2 recordings, and was cut: b" in caplog.text
+    assert math.isnan(transcripts.agreement)
+
+
+@pytest.mark.parametrize(
+    ("text", "ending"),
+    [
+        ("a short words\nb And on.\n", "100 % of the words agree with "),
+        ("a zhe shi\nb pu tong hua\n", "The words were not understood: 0 % of them agree with "),
+    ],
+)
+def test_command_tells_how_many_words_agree_with_the_text(spoken, tmp_path, monkeypatch, text, ending):
+    monkeypatch.setattr("spkver.recognition.open_recogniser", lambda name: {"mine": STAND_IN}[name])
+    speech = shutil.copytree(spoken, tmp_path / "speech")
+    assert "agree" not in passes("transcribe", speech, "-o", tmp_path / "before", "--recogniser", "mine").output
+    (speech / "text").write_text(text)
+    told = passes("transcribe", speech, "-o", tmp_path / "out", "--recogniser", "mine").output
+    assert f"2 utterances, by stand-in: {tmp_path / 'out' / 'text'}\n{ending}{speech / 'text'}\n" in told

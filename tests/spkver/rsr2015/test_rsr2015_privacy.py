@@ -7,7 +7,7 @@ import pytest
 
 from evaluation.metrics import d_sys, eer, min_dcf, zebra
 from evaluation.reports import Linkability
-from evaluation.trials.lists import Key, Scores
+from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from, sample_of
 from spkver.rsr2015 import RecipeConfig
 from spkver.rsr2015.results import Speakers, assess_system, linkability

@@ -6,7 +6,7 @@ import pytest
 from golden_numbers import objects, signed_sums
 from stored_vectors import named
 
-from evaluation.trials.lists import Trials
+from evaluation.trials import Trials
 from spkver.backend import fit_nap, score_gmm_ubm, score_trials, train_svms
 from spkver.features.frames import Frames
 from spkver.mixture import GaussianMixture, Statistics, accumulate_statistics

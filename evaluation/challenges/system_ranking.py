@@ -1,0 +1,157 @@
+"""Files of systems ranked: what ``spkver-eval rank`` reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from evaluation.challenges.ranking import (
+    RULES,
+    Assignment,
+    ComparedSystem,
+    OrderingRule,
+    SystemOrder,
+    order_systems,
+    orders_to_dict,
+)
+from evaluation.challenges.systems import ChallengeFigure, read_figures, read_system
+from spkbase.errors import DataError
+from spkbase.showing import one_line
+
+MIXED = "the EERs are of different attackers or definitions ('EER of'), so ranks compare these too"
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class SystemRanking:
+    """Systems in order, by each utility within each minimum EER.
+
+    Attributes
+    ----------
+    systems : tuple of ComparedSystem
+        In the order of their files; their names differ.
+    orders : tuple of SystemOrder
+        One for each minimum EER and utility.
+    rule : OrderingRule
+        How the systems were ordered.
+    figures : dict of str to sequence of ChallengeFigure
+        All figures of the file of each system.
+    """
+
+    systems: tuple[ComparedSystem, ...]
+    orders: tuple[SystemOrder, ...]
+    rule: OrderingRule
+    figures: Mapping[str, Sequence[ChallengeFigure]]
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the EERs are of different attackers or definitions."""
+        return len({system.attacker for system in self.systems}) > 1
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why the systems cannot be compared, or only with care."""
+        warnings = []
+        sets = {system.sets for system in self.systems if system.sets}
+        if len(sets) > 1:
+            warnings.append("the EERs are of different sets, so the systems cannot be compared")
+        if self.is_mixed:
+            warnings.append(MIXED)
+        for system in self.systems:
+            if system.broken:
+                warnings.append(f"{system.name}: its {system.broken}; it reaches no target")
+        return warnings
+
+    @property
+    def measured_orders(self) -> list[SystemOrder]:
+        """The orders by utilities that at least one system has."""
+        measured = {utility for system in self.systems for utility in system.utilities}
+        return [order for order in self.orders if order.utility in measured]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report of ``spkver-eval rank --json``."""
+        report = orders_to_dict(self.orders, self.systems, self.rule)
+        report["figures"] = {}
+        for name, figures in self.figures.items():
+            report["figures"][name] = [figure.to_dict() for figure in figures]
+        return report
+
+
+def rank_systems(
+    files: Sequence[str | Path],
+    *,
+    names: Sequence[str] = (),
+    rule: str | OrderingRule = "vpc2024",
+    targets: Sequence[float] = (),
+    utilities: Sequence[str] = (),
+    assignment: Assignment | None = None,
+    split: str = "test",
+    average: Literal["mean", "least"] = "mean",
+    datasets: Sequence[str] = (),
+) -> SystemRanking:
+    """Rank systems by utility at each minimum EER that they reach.
+
+    Parameters
+    ----------
+    files : sequence of path
+        ``results.json`` (or folders that hold it), rank files, or summaries of 2022; see `read_system`.
+    names : sequence of str
+        Names of the systems; by default those in their files. Equal ones get the name of their folder too.
+    rule : {"vpc2024", "vpc2022"} or OrderingRule
+        Rule of a challenge.
+    targets : sequence of float
+        Minimum EERs, rising, as fractions of 1; by default those of the rule.
+    utilities : sequence of str
+        Rank by ``wer``, ``uar``, ``cer`` or ``f0``; by default as the rule says.
+    assignment : {"reached", "highest"}, optional
+        Rank at each target reached, or at the highest only; by default as the rule says.
+    split, average, datasets
+        Which EERs and utilities count; see `read_system`.
+
+    Returns
+    -------
+    SystemRanking
+        `SystemRanking.to_dict` gives the report of ``spkver-eval rank --json``.
+
+    Raises
+    ------
+    DataError
+        If there is not a name for each file, the rule is unknown or cannot be, a file is malformed, or two systems
+        have one name.
+    """
+    if not files:
+        raise DataError("no system to rank")
+    if isinstance(rule, str):
+        if rule not in RULES:
+            raise DataError(f"expected a rule among {', '.join(RULES)}, got {rule!r}")
+        rule = RULES[rule]
+    names = names or [""] * len(files)
+    if len(names) != len(files):
+        raise DataError(f"expected a label for each of {len(files)} files, got {len(names)}")
+    rule = replace(
+        rule,
+        targets=tuple(targets) or rule.targets,
+        utilities=tuple(utilities) or rule.utilities,
+        assignment=assignment or rule.assignment,
+    )
+    systems = []
+    for path, name in zip(files, names, strict=True):
+        systems.append(read_system(path, name, split=split, average=average, datasets=datasets))
+    systems = _with_distinct_names(systems, files)
+    orders = order_systems(systems, rule)
+    figures = {system.name: read_figures(path) for system, path in zip(systems, files, strict=True)}
+    return SystemRanking(tuple(systems), tuple(orders), rule, figures)
+
+
+def _with_distinct_names(systems: Sequence[ComparedSystem], files: Sequence[str | Path]) -> list[ComparedSystem]:
+    """Add the folder of the file to names that several systems have."""
+    counts = Counter(system.name for system in systems)
+    renamed = []
+    for system, path in zip(systems, files, strict=True):
+        if counts[system.name] > 1:
+            system = replace(system, name=f"{system.name} ({Path(path).resolve().parent.name})")
+        renamed.append(system)
+    return renamed

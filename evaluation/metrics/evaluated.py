@@ -1,0 +1,230 @@
+"""Every metric of scores: the computation as a statistic, and its result as attributes, table and report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from evaluation.metrics import detection
+from evaluation.metrics.conventions import CONVENTIONS
+from evaluation.metrics.disclosure import Zebra, format_value
+from evaluation.metrics.metric import Metric, Unit, check_metrics, is_prior, number_of, number_text
+from evaluation.metrics.sorted_scores import SortedScores, as_count
+from evaluation.metrics.table import METRICS, PRIORS
+from spkbase.errors import DataError, few
+from spkbase.files import as_plain, format_table
+from spkbase.showing import Tabular, escape_tex, html_table, latex_table, one_line
+from spkbase.work import one_blas_thread
+
+
+@one_line
+@dataclass(frozen=True)
+class Evaluation(Tabular):
+    """What `evaluation.evaluate` finds; rates are fractions, information is in bits, LLRs are natural.
+
+    Each metric is an attribute under its key in the report: ``result.cllr``, ``result.eer["rocch"]``,
+    ``result.min_dcf["0.01"]``, ``result.tpr_at_fpr["0.01"].value``, ``result.zebra.population``.
+
+    Parameters
+    ----------
+    n_target, n_nontarget : int, or float where trials have weights
+        Number of trials.
+    convention : str
+        The convention that every number follows; see `evaluation.metrics.conventions`.
+    results : dict
+        What each metric gave, by the key of the report; numbers of one group, such as the equal error rates, are a
+        dict in it.
+    metrics : tuple of Metric
+        The table that was computed; docs/metrics.md says what its rows are.
+    intervals : dict of str to (low, high)
+        Confidence intervals by the name that `values` gives; empty unless they were asked for.
+    notes : dict of str to str
+        Why a number is undefined, infinite or to be read with care.
+    """
+
+    n_target: int | float
+    n_nontarget: int | float
+    convention: str
+    results: dict[str, Any]
+    metrics: tuple[Metric, ...] = METRICS
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what a metric gave, by its key in the report."""
+        results = vars(self).get("results", {})  # empty while the object is being copied
+        if name in results:
+            return results[name]
+        raise AttributeError(f"expected a metric among {', '.join(results)}, got {name!r}")
+
+    def __dir__(self) -> list[str]:
+        """Return the names of the attributes, metrics too."""
+        return [*super().__dir__(), *self.results]
+
+    @property
+    def zebra(self) -> Zebra:
+        """Return the disclosure to the population and to an individual, where the table has both."""
+        group = self.results.get("zebra", {})
+        if not {"population", "individual"} <= set(group):
+            raise AttributeError("expected all rows of ZEBRA in the table of metrics")
+        return Zebra(**{name: group[name] for name in ("population", "individual", "individual_ceiling", "tag")})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers by the keys of the JSON report; `spkbase.files.to_json` writes infinities as text."""
+        counts = {"n_target": self.n_target, "n_nontarget": self.n_nontarget, "convention": self.convention}
+        intervals = {name: list(ends) for name, ends in self.intervals.items()}
+        return counts | as_plain(self.results, copy) | {"intervals": intervals, "notes": self.notes}
+
+    def values(self) -> dict[str, float]:
+        """Return every number by a flat name, such as ``"eer.rocch"``, ``"min_dcf.0.01"`` or ``"zebra.population"``."""
+        places = {name: name.partition(".") for metric in self.metrics for name, _ in metric.numbers()}
+        return {
+            name: number_of(self.results[head][rest] if rest else self.results[head])
+            for name, (head, _, rest) in places.items()
+        }
+
+    def titles(self) -> dict[str, tuple[str, Unit]]:
+        """Return what tables call each number, and its unit, by the name that `values` gives."""
+        titles = {}
+        for metric in self.metrics:
+            beside = {} if metric.beside is None else self.results[metric.name.partition(".")[0]]
+            words = {name: format_value(part) if isinstance(part, float) else part for name, part in beside.items()}
+            for name, point in metric.numbers():
+                titles[name] = (metric.title_at(point, **words), metric.unit)
+        return titles
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return a row for each number: its name, title, value and unit, the ends of its interval, and its note."""
+        values, titles = self.values(), self.titles().values()
+        ends = [self.intervals.get(name, (np.nan, np.nan)) for name in values]
+        return {
+            "metric": list(values),
+            "title": [title for title, _ in titles],
+            "value": list(values.values()),
+            "unit": [unit.name for _, unit in titles],
+            "low": [low for low, _ in ends],
+            "high": [high for _, high in ends],
+            "note": [self.notes.get(name) or self.notes.get(f"intervals.{name}", "") for name in values],
+        }
+
+    def _lines(self) -> list[dict[str, str | None]]:
+        """Return the lines of a table to be read: counts and convention, then each metric, written out."""
+        rows: list[tuple[str | None, ...]] = [
+            ("target trials", f"{self.n_target:,}", None),
+            ("nontarget trials", f"{self.n_nontarget:,}", None),
+            ("convention", self.convention, None),
+        ]
+        values = self.values()
+        for name, (title, unit) in self.titles().items():
+            ends = [number_text(end, unit.form) for end in self.intervals.get(name, ())]
+            interval = "undefined" if ends == ["undefined"] * 2 else " to ".join(ends) or None
+            rows.append((title, number_text(values[name], unit.form), interval))
+        names = ["metric", "value", "interval"] if self.intervals else ["metric", "value"]
+        return [dict(zip(names, row, strict=False)) for row in rows]
+
+    def to_latex(self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()) -> str:
+        r"""Return a row for each metric as a ``table`` of booktabs, for ``\input`` in LaTeX.
+
+        Parameters
+        ----------
+        caption : str, optional
+            As TeX; by default it names the numbers of trials and how intervals were made.
+        label : str
+            For references.
+        columns : sequence of str
+            Metrics by the names of `values`; all by default.
+        """
+        names = list(self.values())
+        if unknown := [name for name in columns if name not in names]:
+            raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(names)}")
+        lines = dict(zip(names, self._lines()[-len(names) :], strict=True))  # those above are counts
+        if caption is None:
+            counts = f"Metrics of {self.n_target:,} target and {self.n_nontarget:,} nontarget trials"
+            caption = escape_tex(". ".join([counts, *filter(None, [self.notes.get("intervals")])])) + "."
+        rows = [{title: cell or "" for title, cell in lines[name].items()} for name in columns or names]
+        return latex_table(rows, caption=caption, label=label)
+
+    def _repr_html_(self) -> str:
+        lines = self._lines()
+        columns = {name: [line[name] for line in lines] for name in lines[0]}
+        return html_table(columns, notes=[f"{name}: {text}" for name, text in self.notes.items()])
+
+    def __str__(self) -> str:
+        notes = [f"{name}: {text}" for name, text in self.notes.items()]
+        return "\n".join([format_table(self._lines()), *([""] if notes else []), *notes])
+
+
+@one_line
+@dataclass(frozen=True)
+class Metrics:
+    """All metrics as a statistic for `evaluation.uncertainty.confidence` and `evaluation.uncertainty.groups`.
+
+    Parameters
+    ----------
+    priors : sequence of str or float
+        Target priors of the detection costs.
+    convention : str
+        Which convention to follow; see `evaluation.metrics.conventions`.
+    metrics : tuple of Metric
+        What to compute.
+    """
+
+    priors: Sequence[str | float] = PRIORS
+    convention: str = "default"
+    metrics: tuple[Metric, ...] = METRICS
+
+    @cached_property
+    def rows(self) -> tuple[Metric, ...]:
+        """Return the table at these priors and under this convention."""
+        if self.convention not in CONVENTIONS:
+            raise DataError(f"expected a convention among {', '.join(CONVENTIONS)}, got {self.convention!r}")
+        if strange := [prior for prior in self.priors if not is_prior(str(prior))]:
+            raise DataError(f"expected target priors between 0 and 1, got {few(strange, repr)}")
+        replaces, priors = CONVENTIONS[self.convention], tuple(dict.fromkeys(map(str, self.priors)))
+        rows = tuple(
+            replace(row, compute=replaces.get(row.name, row.compute), points=priors if row.over_priors else row.points)
+            for row in self.metrics
+        )
+        if self.metrics is not METRICS:
+            check_metrics(rows)
+        return rows
+
+    def results(self, scores: SortedScores) -> dict[str, Any]:
+        """Compute what each row gives, a float or a record with a `value`, by the name of the number."""
+        results: dict[str, Any] = {}
+        for row in self.rows:
+            for name, point in row.numbers():
+                given = [number_of(results[part]) for part in row.of] if row.of else [scores]
+                results[name] = row.compute(*given, point) if point else row.compute(*given)
+        return results
+
+    def __call__(self, scores: SortedScores) -> dict[str, float]:
+        """Compute the numbers alone."""
+        return {name: number_of(result) for name, result in self.results(scores).items()}
+
+    @one_blas_thread()
+    def evaluate(self, scores: SortedScores) -> Evaluation:
+        """Compute them with all that belongs to them, and notes on those to be read with care."""
+        grouped: dict[str, Any] = {}
+        notes: dict[str, str] = {}
+        results = self.results(scores)
+        for row in self.rows:
+            if row.points is not None:
+                grouped.setdefault(row.name, {})
+            for name, point in row.numbers():
+                head, _, rest = name.partition(".")
+                group, key = (grouped.setdefault(head, {}), rest) if rest else (grouped, head)
+                group[key] = results[name]
+                if row.beside is not None:
+                    group.update(row.beside(number_of(results[name]), scores))
+                if row.caveat is not None and (text := row.caveat(results[name], scores, self.convention, point)):
+                    notes[name] = text
+        if (turned := detection.reversal(scores)) is not None:
+            notes["scores"] = turned.text
+        counts = as_count(scores.n_target), as_count(scores.n_nontarget)
+        return Evaluation(*counts, self.convention, grouped, self.rows, notes=notes)

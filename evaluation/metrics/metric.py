@@ -1,0 +1,254 @@
+"""What a metric is: a row of the table, its numbers, its unit, and how the interval of each number is made.
+
+How the interval of a metric is made is a `Method`: a scale, a factor of the bias to subtract, and the ends of its
+range; `evaluation.uncertainty.intervals` says why, and makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from evaluation.metrics.disclosure import format_value
+from evaluation.metrics.sorted_scores import SortedScores
+from spkbase.errors import DataError
+
+Scale = Literal["identity", "log", "inverse root", "logit", "complement", "percentile", "none"]
+
+RESERVED = ("n_target", "n_nontarget", "convention", "intervals", "notes", "interval_methods", "groups")
+"""Keys of the JSON report that no metric may have."""
+
+_SCALES = {
+    "identity": "linear",
+    "log": "log",
+    "inverse root": "1 / sqrt(x)",
+    "logit": "logit",
+    "complement": "log(maximum - x)",
+}
+
+_WRITTEN = {"rocch": "ROCCH", "kaldi": "Kaldi", "speechbrain": "SpeechBrain", "eer": "EER"}
+
+
+@dataclass(frozen=True)
+class Method:
+    """How the interval of a metric is made; see `evaluation.uncertainty.intervals`.
+
+    Parameters
+    ----------
+    scale : {"identity", "log", "inverse root", "logit", "complement", "percentile", "none"}
+        Where the error is near to normal; "percentile" takes quantiles, without the rest, and "none" is no interval.
+    factor : float
+        How much of what the resamples are off the value is subtracted as bias; 0 for metrics without the hull.
+    lower, upper : float
+        Least and largest value of the metric; intervals are cut there.
+    of_errors : bool
+        The metric is a share of errors, whose interval is another where errors are few.
+    widening : float
+        How many times as wide as by the resamples an interval is.
+    """
+
+    scale: Scale
+    factor: float = 0.0
+    lower: float = -np.inf
+    upper: float = np.inf
+    of_errors: bool = False
+    widening: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """Return words for a table or a file."""
+        if self.scale in ("percentile", "none"):
+            return self.scale
+        bias = f", {self.factor:.2f} times the bias removed" if self.factor else ""
+        return f"t on the {_SCALES[self.scale]} scale{bias}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The unit of a metric.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"bit"``.
+    form : str
+        How tables print a number: a format specification, ``"%"`` for a fraction printed in per cent, or ``"zebra"``
+        for the way of `evaluation.metrics.format_value`.
+    """
+
+    name: str
+    form: str
+
+
+NUMBER = Unit("number", ".4g")
+
+FRACTION = Unit("fraction", "%")
+
+BIT = Unit("bit", ".4f")
+
+COST = Unit("cost", ".4f")
+
+DCF = Unit("cost", ".4g")
+
+LINKABILITY = Unit("0 to 1", ".4f")
+
+
+@dataclass(frozen=True, repr=False)
+class Metric:
+    """A row of the table: a number that scores have.
+
+    Parameters
+    ----------
+    name : str
+        Key in reports. What precedes a dot is the key of its group.
+    compute : callable
+        Gives the number from the `SortedScores`, or a record that holds it as `value` and more about it, which the
+        report then shows whole. Where the metric has `points`, it gets the point as last argument.
+    title : str
+        What tables print, with ``{}`` for the point; the name by default.
+    unit : Unit
+        How tables print the number.
+    worse : {"high", "low"}
+        Which values are bad for the system, for the worst of several groups.
+    method : Method, or callable
+        How its interval is made; a function of the point where it depends on it.
+    points : tuple of str, optional
+        Where a metric has several numbers: the readings, priors or rates at which it is taken. The name of each number
+        is that of the metric, a dot and the point.
+    over_priors : bool
+        The points are the target priors that `Metrics` is asked for.
+    of : tuple of str
+        Names of rows above, where the metric is made of their numbers: `compute` gets these instead of the scores.
+    short : str
+        Heading in the table of groups; the title by default.
+    about : str
+        What it is, for a reader who knows scores.
+    caveat : callable, optional
+        Returns why the number is to be read with care, or None; gets what `compute` gave, the scores, the name of
+        the convention, and the point.
+    beside : callable, optional
+        What is shown with the number in its group of the report, by name; the title may show it too; gets the
+        number and the scores.
+    """
+
+    name: str
+    compute: Callable[..., Any]
+    title: str = ""
+    unit: Unit = NUMBER
+    worse: Literal["high", "low"] = "high"
+    method: Method | Callable[[str], Method] = Method("identity")  # it is frozen
+    points: tuple[str, ...] | None = None
+    over_priors: bool = False
+    of: tuple[str, ...] = ()
+    short: str = ""
+    about: str = ""
+    caveat: Callable[[Any, SortedScores, str, str], str | None] | None = None
+    beside: Callable[[float, SortedScores], Mapping[str, Any]] | None = None
+
+    def __repr__(self) -> str:
+        return f"Metric({self.name!r})"  # signatures show whole tables
+
+    def numbers(self) -> list[tuple[str, str]]:
+        """Return the name of each number with its point, which is empty where the metric has one number alone."""
+        return [(self.name, "")] if self.points is None else [(f"{self.name}.{point}", point) for point in self.points]
+
+    def title_at(self, point: str, **beside: Any) -> str:
+        """Return what tables call the number at a point, with what is shown beside it."""
+        title = self.title or f"{self.name}.{point}".rstrip(".")
+        return title.format(_WRITTEN.get(point, point), **beside) if point or beside else title
+
+    def method_at(self, point: str) -> Method:
+        """Return how the interval at a point is made."""
+        return self.method if isinstance(self.method, Method) else self.method(point)
+
+
+def number_of(result: Any) -> float:
+    """Return the number of what a metric gave: the result itself, or its `value`.
+
+    Parameters
+    ----------
+    result : float, or a record with a `value`
+        What `Metric.compute` gave.
+
+    Raises
+    ------
+    DataError
+        If it is no number.
+    """
+    try:
+        return float(getattr(result, "value", result))
+    except (TypeError, ValueError) as error:
+        text = f"expected a metric to give a number, or a record with a value, got {result!r}"
+        raise DataError(text, remedy="return a float from its compute") from error
+
+
+def check_metrics(metrics: Sequence[Metric]) -> None:
+    """Check that a table of metrics can be computed and reported.
+
+    Parameters
+    ----------
+    metrics : sequence of Metric
+        The table.
+
+    Raises
+    ------
+    DataError
+        If a name is empty, taken, or a key of the report; or a metric uses one that is not above it.
+    """
+    names = [name for metric in metrics for name, _ in metric.numbers()]
+    groups = {name.partition(".")[0] for name in names if "." in name}
+    for place, name in enumerate(names):
+        if not name or name in names[:place] or name in groups or name.partition(".")[0] in RESERVED:
+            text = f"expected unique names of metrics that are no keys of the report, got {name!r}"
+            raise DataError(text, remedy="give the metric another name")
+    for place, metric in enumerate(metrics):
+        above = [name for row in metrics[:place] for name, _ in row.numbers()]
+        if missing := [part for part in metric.of if part not in above]:
+            text = f"expected {' and '.join(missing)} above {metric.name!r}, which is computed from it"
+            raise DataError(text, remedy="put it into the table before")
+
+
+def find_metric(name: str, metrics: Sequence[Metric]) -> tuple[Metric | None, str]:
+    """Return the row of a number, and its point: also points that are not in the table, such as other priors."""
+    head, _, point = name.partition(".")
+    by_name = {metric.name: metric for metric in metrics}
+    return (by_name[name], "") if name in by_name else (by_name.get(head), point)
+
+
+def is_prior(text: str) -> bool:
+    """Return whether a text is a prior: a number between 0 and 1.
+
+    Parameters
+    ----------
+    text : str
+        Such as a point of a metric.
+    """
+    try:
+        return 0 < float(text) < 1
+    except ValueError:
+        return False
+
+
+def number_text(value: float, form: str) -> str:
+    """Return a number as tables print it.
+
+    Parameters
+    ----------
+    value : float
+        The number; NaN is undefined.
+    form : str
+        See `Unit`.
+
+    Examples
+    --------
+    >>> number_text(0.125, "%"), number_text(float("nan"), ".4f")
+    ('12.500 %', 'undefined')
+    """
+    if value != value:
+        return "undefined"
+    if form == "zebra":
+        return format_value(value)
+    return f"{100 * value:.3f} %" if form == "%" else format(value, form)

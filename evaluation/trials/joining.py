@@ -1,0 +1,184 @@
+"""Scores joined with a key or a list of trials: by the pair of ids, never by row.
+
+A pair of codes is one number, and lists are joined by these numbers. A trial without a score and a score with an
+unknown id are errors unless the caller says otherwise.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from evaluation.trials.columns import DONE, Missing, TrialError, check_missing
+from evaluation.trials.ids import recode
+from evaluation.trials.lists import Key, Scores, Self, Trials, counted
+from evaluation.trials.spellings import folded, loosened
+from spkbase.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+
+def split_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tuple[np.ndarray, np.ndarray]:
+    """Split scores into those of target and of nontarget trials, joined by id pair.
+
+    A key may be a selection of the trials that were scored: scores of other pairs of ids that the key knows are left
+    out. A warning has their number, unless the key is a selection made by `Trials.subset` or `Key.of_types`. An id that
+    the key does not know is an error, because it may be misspelt.
+
+    Parameters
+    ----------
+    scores : Scores
+        Scores in any order.
+    key : Key
+        The truth.
+    missing : {"error", "drop", "reject"}
+        What to do with trials of the key that have no score: stop, drop them, or count them as rejected at every
+        threshold, by a score of minus infinity. Scores of models or segments that the key does not know are dropped
+        unless it is "error". The log has the numbers.
+
+    Returns
+    -------
+    target : ndarray of float64 of shape (n_target,)
+        Scores of target trials, in the order of the key.
+    nontarget : ndarray of float64 of shape (n_nontarget,)
+        Scores of nontarget trials, in the order of the key.
+
+    Raises
+    ------
+    DataError
+        If a trial has no score or an id is unknown, unless these are to be dropped. The first few are named.
+
+    Examples
+    --------
+    >>> key = Key.from_ids(["a", "b"], ["s", "s"], is_target=[True, False])
+    >>> split_scores(Scores.from_ids(["b", "a"], ["s", "s"], [-1.0, 2.0]), key)
+    (array([2.]), array([-1.]))
+    """
+    values, key = join_scores(scores, key, missing=missing)
+    return values[key.is_target], values[~key.is_target]
+
+
+def join_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tuple[np.ndarray, Key]:
+    """Return the scores in the order of a key, and the key without the trials that were dropped; see `split_scores`."""
+    check_missing(missing)
+    if not (isinstance(scores, Scores) and isinstance(key, Key)):
+        raise DataError(
+            f"expected Scores and a Key, got {type(scores).__name__} and {type(key).__name__}",
+            remedy="give arrays their ids: Scores.from_ids(models, segments, values), Key.from_ids(...)",
+        )
+    rows = find_rows(key, scores)
+    n_extra = len(scores) - int((rows >= 0).sum())
+    # the unknown ids first: where both occur, a misspelt id is the cause and the missing trials its effect
+    if n_extra > 0:
+        unknown_models = recode(scores.model_ids, key.model_ids)[scores.models] < 0
+        unknown = unknown_models | (recode(scores.segment_ids, key.segment_ids)[scores.segments] < 0)
+        if len(strange := np.flatnonzero(unknown)):
+            model, segment = next(scores.subset(strange[:1]).pairs())
+            name = f"model '{model}'" if unknown_models[strange[0]] else f"segment '{segment}'"
+            text = f"{counted(len(strange), 'score')} with an id that the key does not know, such as the {name}: "
+            text += scores.named(strange)
+            if missing == "error":
+                remedy = "check the ids, or drop unknown ones: missing='drop'"
+                known = key.model_ids if unknown_models[strange[0]] else key.segment_ids
+                own = model if unknown_models[strange[0]] else segment
+                spelt = "is another spelling: match_ids(scores, key), or --match-ids loose, joins such ids"
+                for form, how in ((loosened, spelt), (folded, "differs in case or Unicode form: make them equal")):
+                    if (alike := next((one for one in known.tolist() if form(one) == form(own)), None)) is not None:
+                        remedy = f"the key has {alike!a}, which {how}"
+                raise TrialError(text, strange, side="scores", remedy=remedy)
+            logger.warning("dropped %s", text)
+            n_extra -= len(strange)
+    return _resolved(scores, key, rows, n_extra, missing)
+
+
+def scores_of_trials(scores: Scores, trials: Self, *, missing: Missing = "error") -> tuple[np.ndarray, Self]:
+    """Return the scores in the order of some trials, and the trials without those that were dropped.
+
+    Unlike `join_scores` it takes any list of trials, which need not know every id of the scores.
+    """
+    rows = find_rows(trials, scores)
+    return _resolved(scores, trials, rows, len(scores) - int((rows >= 0).sum()), missing)
+
+
+def align(scores: Scores, trials: Trials) -> np.ndarray:
+    """Return the score of each trial, in the order of the trials.
+
+    Returns
+    -------
+    ndarray of float64 of shape (len(trials),)
+
+    Raises
+    ------
+    DataError
+        If a trial has no score; the first few are named.
+    """
+    rows = find_rows(trials, scores)
+    if (rows < 0).any():
+        raise _without_score(trials, rows)
+    return scores.values[rows]
+
+
+def find_rows(trials: Trials, within: Trials) -> np.ndarray:
+    """Find each trial in another list, by its id pair.
+
+    Returns
+    -------
+    ndarray of int of shape (len(trials),)
+        Row in `within`, or -1 where the pair is not there.
+    """
+    models = recode(trials.model_ids, within.model_ids)[trials.models]
+    segments = recode(trials.segment_ids, within.segment_ids)[trials.segments]
+    if np.array_equal(models, within.models) and np.array_equal(segments, within.segments):
+        return np.arange(len(trials))
+    import pandas  # here: lists in one order, the usual case of a short command, do without its 0.2 s
+
+    n_segments = len(within.segment_ids)
+    wanted = np.where((models < 0) | (segments < 0), -1, models.astype(np.int64) * n_segments + segments)
+    return pandas.Index(within.models.astype(np.int64) * n_segments + within.segments).get_indexer(wanted)
+
+
+def order_free_digest(key: Key) -> int:
+    """Return a number that is equal for keys with the same trials and the same truth, in any order.
+
+    It is the sum over trials of a mixed hash of model, segment and truth, without sorting. The hashes of Python differ
+    between processes.
+
+    Examples
+    --------
+    >>> key = Key.from_ids(["a", "b"], ["s", "t"], is_target=[True, False])
+    >>> order_free_digest(key) == order_free_digest(key.subset([1, 0]))
+    True
+    >>> order_free_digest(key) == order_free_digest(Key.from_ids(["a", "b"], ["s", "t"], is_target=[True, True]))
+    False
+    """
+    tables = key.model_ids, key.segment_ids
+    models, segments = (np.fromiter(map(hash, ids), np.int64, len(ids)).view(np.uint64) for ids in tables)
+    # odd multipliers that spread bits over a word
+    mixed = models[key.models] * np.uint64(0x9E3779B97F4A7C15) + key.is_target
+    mixed = (mixed ^ (mixed >> np.uint64(31)) ^ segments[key.segments]) * np.uint64(0xD6E8FEB86659FD93)
+    return int((mixed ^ (mixed >> np.uint64(29))).sum(dtype=np.uint64))
+
+
+def _resolved(
+    scores: Scores, trials: Self, rows: np.ndarray, n_others: int, missing: Missing
+) -> tuple[np.ndarray, Self]:
+    """Do with trials that have no score what `missing` says, and count the scores of other pairs."""
+    if n_others and not trials._selected:
+        which = "key" if isinstance(trials, Key) else "list"
+        logger.warning(f"{n_others:,} of {len(scores):,} scores are of pairs that the {which} lacks")
+    if (rows >= 0).all():
+        return scores.values[rows], trials
+    error = _without_score(trials, rows, remedy="score every trial, or drop missing ones: missing='drop'")
+    if missing == "error":
+        raise error
+    logger.warning("%s %s", DONE[missing], error.text)
+    if missing == "reject":
+        return np.where(rows < 0, -np.inf, scores.values[rows]), trials
+    return scores.values[rows[rows >= 0]], trials.subset(rows >= 0)
+
+
+def _without_score(trials: Trials, rows: np.ndarray, *, remedy: str = "score every trial") -> TrialError:
+    absent = np.flatnonzero(rows < 0)
+    text = f"{counted(len(absent), 'trial')} of {len(trials)} without a score: {trials.named(absent)}"
+    return TrialError(text, absent, side="key", remedy=remedy)

@@ -1,0 +1,75 @@
+"""Spellings of ids: toolkits, file systems and editors write the same id in different ways."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import replace
+
+import numpy as np
+
+from evaluation.trials.lists import Self, Trials
+from spkbase.errors import DataError
+
+_SPELLING = re.compile(r"[/_-]|\.(wav|flac|sph|ogg|mp3|m4a|opus|aac)$", re.IGNORECASE)
+
+
+def folded(identity: str) -> str:
+    """Return what ids have in common that differ in case, form of Unicode, outer blanks or invisible letters alone."""
+    if identity.isascii():
+        return identity.strip().lower()
+    letters = unicodedata.normalize("NFKC", identity).casefold()
+    return "".join(letter for letter in letters if unicodedata.category(letter) != "Cf").strip()
+
+
+def loosened(identity: str) -> str:
+    """Return what the spellings of an id by several toolkits have in common: ``/``, ``-``, ``_`` and extensions differ.
+
+    Examples
+    --------
+    >>> {loosened(spelling) for spelling in ("id10270/x6uYq/00001.wav", "id10270-x6uYq-00001", "id10270_x6uYq/00001")}
+    {'id10270/x6uYq/00001'}
+    """
+    return _SPELLING.sub(lambda found: "" if found[1] else "/", identity)
+
+
+def match_ids(scores: Self, key: Trials) -> Self:
+    """Write the ids of a list as a key spells them, where ``/``, ``-``, ``_`` or the extension of audio differ alone.
+
+    Toolkits spell the ids of VoxCeleb in three ways: ``id10270/x6uYqmx31kE/00001.wav``, ``id10270/x6uYqmx31kE/00001``
+    and ``id10270-x6uYqmx31kE-00001``.
+
+    Parameters
+    ----------
+    scores : Scores, Key or Trials
+        The list to be joined with the key.
+    key : Trials
+        Whose ids are kept.
+
+    Returns
+    -------
+    Scores, Key or Trials
+        The same trials; ids that the key has in no spelling stay as they are.
+
+    Raises
+    ------
+    DataError
+        If two models, or two segments, of one list would have the same id.
+
+    Examples
+    --------
+    >>> key = Key.from_ids(["id1/a.wav", "id1/a.wav"], ["id1/b.wav", "id2/c.wav"], [True, False])
+    >>> match_ids(Scores.from_ids(["id1-a", "id1-a"], ["id1-b", "id2-c"], [2.0, 1.0]), key).segment_ids.tolist()
+    ['id1/b.wav', 'id2/c.wav']
+    """
+    tables = {}
+    for side in ("model_ids", "segment_ids"):
+        spellings: dict[str, str] = {}
+        for ids in (getattr(scores, side).tolist(), getattr(key, side).tolist()):  # the key's spelling is kept
+            own = {loosened(one): one for one in ids}
+            if (other := next((one for one in ids if own[loosened(one)] != one), None)) is not None:
+                text = f"{side}: {other!r} and {own[loosened(other)]!r} are one if /, -, _ and extensions do not count"
+                raise DataError(text, remedy="join by equal ids, and rename those that differ")
+            spellings |= own
+        tables[side] = np.array([spellings[loosened(one)] for one in getattr(scores, side)], object)
+    return replace(scores, **tables)

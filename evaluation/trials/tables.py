@@ -1,0 +1,109 @@
+"""Tables in text: columns at tabs, commas, semicolons or blanks, as keys, maps and metadata have them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from spkbase.errors import DataError, Problems
+from spkbase.files import line_at, not_text, read_text_bytes, shown
+
+
+def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[int, list[str]]]:
+    """Read columns of a table with a header.
+
+    Parameters
+    ----------
+    path : path
+        Text in UTF-8, its columns separated by tabs, commas, semicolons or blanks, as its header is. Quotes have a
+        meaning except between tabs, where corpora such as Common Voice hold them unpaired.
+    columns : sequence of str or None
+        Their names in the header; None for the first, which then has no name of its own.
+
+    Returns
+    -------
+    list of tuple of int and list of str
+        The number of each line, and its cells in the order of `columns`.
+
+    Raises
+    ------
+    DataError
+        With file and line: no such column, rows of another length, an empty file, not UTF-8.
+    """
+    raw = read_text_bytes(path)
+    delimiter = delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace"))
+    lines = cut_lines(path, raw.replace(b'"', b"") if delimiter == "\t" else raw, delimiter)
+    if not lines:
+        raise DataError("expected a header with names of columns, got an empty file", file=path)
+    (_, header), *rows = lines
+    others, besides = (header[1:], " besides the ids") if None in columns else (header, "")
+    if unknown := [name for name in columns if name not in (None, *others)]:
+        text = f"no column {unknown[0]!r}{besides}; there are: {', '.join(others) or 'none'}"
+        raise DataError(text, file=path, line=1)
+    problems = Problems(path)
+    for line, row in (pair for pair in rows if len(pair[1]) != len(header)):
+        problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=line)
+    problems.raise_if_any()
+    places = [0 if name is None else header.index(name) for name in columns]
+    return [(line, [row[place].strip() for place in places]) for line, row in rows]
+
+
+def delimiter_of(line: str) -> str | None:
+    """Return what separates the columns of a line: its most frequent mark of tab, comma and semicolon, or None."""
+    counts = {mark: line.count(mark) for mark in "\t,;"}
+    mark = max(counts, key=counts.__getitem__)
+    return mark if counts[mark] else None
+
+
+def cut_lines(path: str | Path, raw: bytes, delimiter: str | None) -> list[tuple[int, list[str]]]:
+    """Cut a text into the fields of its lines.
+
+    Parameters
+    ----------
+    path : path
+        The file, for errors.
+    raw : bytes
+        Its text.
+    delimiter : str or None
+        What separates fields, with quotes as in CSV; None for white space of ASCII.
+
+    Returns
+    -------
+    list of tuple of int and list of str
+        The number of each line, from 1, and its fields; without blank lines.
+
+    Raises
+    ------
+    DataError
+        With file and line: not UTF-8, quotes that do not close.
+    """
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = shown(raw[max(0, error.start - 10) : error.end + 10])
+        raise not_text(Path(path), line_at(raw, error.start), f"{where} is not UTF-8") from None
+    if delimiter is None:
+        rows = [(line, [word.decode() for word in words.split()]) for line, words in enumerate(raw.split(b"\n"), 1)]
+        return [(line, row) for line, row in rows if row]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows, start = [], 1
+    try:
+        for row in reader:
+            rows.append((start, row))
+            start = reader.line_num + 1
+    except csv.Error as error:
+        remedy = "close quotes, and double those within quotes"
+        raise DataError(f"expected a table: {error}", file=path, line=start, remedy=remedy) from error
+    return [(line, row) for line, row in rows if any(map(str.strip, row))]
+
+
+def is_number(token: str) -> bool:
+    """Return whether a token is a number, NaN and infinite ones too; ``1_000`` and ``2e308`` (too large) are none."""
+    try:
+        too_large = math.isinf(float(token)) and any(map(str.isdigit, token))
+    except ValueError:
+        return False
+    return "_" not in token and token.isascii() and not too_large

@@ -1,0 +1,538 @@
+"""Systems on the same trials: every metric of each with its interval, groups of trials, and paired differences.
+
+`evaluate_systems` computes what ``spkver-eval metrics`` reports: each system may have a key of its own, and what cannot
+be compared is said in a note. `compare` is strict and short: one key, a few metrics, an error where trials differ.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.metrics import METRICS, PRIORS, Evaluation, Metric, Metrics, find_metric, reversal, sort_scores
+from evaluation.trials import (
+    Key,
+    Missing,
+    Scores,
+    Speakers,
+    find_speakers,
+    group_trials,
+    join_scores,
+    order_free_digest,
+)
+from evaluation.uncertainty.confidence import (
+    check_speakers,
+    closed_search_note,
+    confidence_intervals,
+    paired_differences,
+    sample_from,
+    with_intervals,
+)
+from evaluation.uncertainty.groups import Groups, evaluate_groups
+from evaluation.uncertainty.intervals import Differences, Interval, Intervals
+from evaluation.uncertainty.resampling import DEFAULT, NO_INTERVALS, Resampling, Sample
+from evaluation.uncertainty.systems import Column, columns_of, difference_rows, paper_tables, system_rows
+from spkbase.errors import DataError, errors_of, few
+from spkbase.files import format_table
+from spkbase.showing import Tabular, html_table, one_line
+
+logger = logging.getLogger(__name__)
+
+Unit = Literal["speaker", "id", "trial"]
+"""What a resample draws; see `sample_from`."""
+
+_UNITS = {"speaker": "speakers", "id": "ids, each counted as a speaker"}
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class EvaluatedSystem:
+    """Every metric of one system.
+
+    Attributes
+    ----------
+    result : Evaluation
+        The numbers, their intervals and notes.
+    sample : Sample or None
+        The trials with their speakers; None where neither intervals nor groups were asked for.
+    intervals : Intervals
+        By metric, with the method of each; empty without resamples.
+    groups : Groups or None
+        The metrics of each group of trials.
+    key : Key
+        The trials with their truth.
+    n_target, n_nontarget : int
+        Numbers of trials with a score.
+    """
+
+    result: Evaluation
+    sample: Sample | None
+    intervals: Intervals
+    groups: Groups | None
+    key: Key
+    n_target: int
+    n_nontarget: int
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether trials have ids; they have none where scores and key were joined by their order."""
+        return self.key.segment_ids.tolist() != ["unknown"]
+
+    @cached_property
+    def digest(self) -> int:
+        """A number that is equal for keys with the same trials and truth."""
+        return order_free_digest(self.key)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report of the system: that of `Evaluation`, the methods of its intervals, and its groups."""
+        report = self.result.to_dict()
+        if self.intervals:
+            report["interval_methods"] = {name: ends.method for name, ends in self.intervals.items()}
+        if self.groups is not None:
+            report["groups"] = self.groups.to_dict()
+        return report
+
+    def has_trials_of(self, other: EvaluatedSystem) -> bool:
+        """Return whether both systems were evaluated on the same trials."""
+        counts = (self.n_target, self.n_nontarget)
+        return self.digest == other.digest and counts == (other.n_target, other.n_nontarget)
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class EvaluatedSystems:
+    """Every metric of several systems, and their differences from one of them.
+
+    Attributes
+    ----------
+    systems : dict of str to EvaluatedSystem
+        By name.
+    reference : str
+        The system that others are compared with.
+    differences : Differences
+        Metrics of each other system minus those of the reference; empty without resamples.
+    notes : dict of str to str
+        Why systems cannot be compared, and how trials without ids were paired.
+    """
+
+    systems: dict[str, EvaluatedSystem]
+    reference: str
+    differences: Differences
+    notes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def first(self) -> EvaluatedSystem:
+        """The first system."""
+        return next(iter(self.systems.values()))
+
+    @property
+    def results(self) -> dict[str, Evaluation]:
+        """The metrics of each system."""
+        return {name: system.result for name, system in self.systems.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report of ``spkver-eval metrics --json``: of one system its own, of several all of them."""
+        if len(self.systems) == 1:
+            return self.first.to_dict()
+        report: dict[str, Any] = {"systems": {}, "reference": self.reference, "differences": {}}
+        for name, system in self.systems.items():
+            report["systems"][name] = system.to_dict()
+        for name, gaps in self.differences.items():
+            report["differences"][name] = {metric: gap.to_dict() for metric, gap in gaps.items()}
+        if self.notes:
+            report["notes"] = self.notes
+        return report
+
+
+@one_line
+@dataclass(frozen=True)
+class PairedComparison(Tabular):
+    """Systems on the same trials: their metrics with intervals, and the differences with p-values.
+
+    `print`, a notebook and `to_latex` show both as tables, in which p-values are corrected for their number (`holm`).
+
+    Attributes
+    ----------
+    systems : dict of str to Intervals
+        Each metric of each system with its interval over speakers.
+    differences : Differences
+        Of each system from the first one, with intervals and p-values.
+    resampling : Resampling
+        Of the speakers.
+    units : str
+        What was resampled.
+    evaluated : EvaluatedSystems, optional
+        Everything that was computed, for `to_dict`.
+    """
+
+    systems: dict[str, Intervals]
+    differences: Differences
+    resampling: Resampling = DEFAULT
+    units: str = "the speakers"
+    evaluated: EvaluatedSystems | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report of ``spkver-eval metrics --json``; see `EvaluatedSystems.to_dict`.
+
+        Raises
+        ------
+        DataError
+            If the comparison was not made by `compare`.
+        """
+        if self.evaluated is None:
+            raise DataError("expected a comparison made by `compare`, got tables alone")
+        return self.evaluated.to_dict()
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return a row for each metric of each system and of each difference; see `Differences.to_columns`."""
+        return Differences(self._every).to_columns()
+
+    @property
+    def _every(self) -> dict[str, Intervals]:
+        return self.systems | {f"{one} minus {next(iter(self.systems))}": gap for one, gap in self.differences.items()}
+
+    def _tables(self, columns: Sequence[str] = ()) -> list[list[dict[str, str]]]:
+        """Return a row for each system, and in a second table one for each difference, as ``spkver-eval metrics``."""
+        shown, first = self._columns(columns), next(iter(self.systems))
+        rows = system_rows(self.systems, shown), difference_rows(self.differences, shown, first)
+        return [part for part in rows if part]
+
+    def _columns(self, names: Sequence[str] = ()) -> list[Column]:
+        first = next(iter(self.systems.values()))
+        unknown = [name for name in names if name not in first]
+        if unknown:
+            raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(first)}")
+        table: Sequence[Metric] = METRICS
+        if self.evaluated is not None:
+            table = self.evaluated.first.result.metrics
+        known = columns_of(table)
+        return [known[name] for name in names or first]
+
+    @property
+    def _note(self) -> str:
+        corrected = sum(map(len, self.differences.values())) > 1
+        return self.resampling.text(self.units) + corrected * "; p-values are corrected for their number (Holm)"
+
+    def to_latex(self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()) -> str:
+        r"""Return two tables for ``\input`` in LaTeX, with the rules of booktabs, as ``spkver-eval metrics --latex``.
+
+        Parameters
+        ----------
+        caption, label : str, optional
+            Of the first table, as TeX; by default the caption says how intervals were made and what is bold.
+        columns : sequence of str
+            Metrics by their names; all by default.
+        """
+        shown, first = self._columns(columns), next(iter(self.systems))
+        how: dict[str, Any] = {"note": self.resampling.text(self.units), "caption": caption, "label": label}
+        return paper_tables(self.systems, self.differences, shown, first, **how)
+
+    def _repr_html_(self) -> str:
+        shown = [html_table({name: [row[name] for row in rows] for name in rows[0]}) for rows in self._tables()]
+        return "\n".join([*shown, f"<p>{self._note}</p>"])
+
+    def __str__(self) -> str:
+        return "\n\n".join([*map(format_table, self._tables()), self._note])
+
+
+def evaluate_systems(
+    systems: Mapping[str, Scores],
+    key: Key | Mapping[str, Key],
+    *,
+    metrics: Sequence[Metric] = METRICS,
+    convention: str = "default",
+    priors: Sequence[str | float] = PRIORS,
+    model_speakers: Speakers | None = None,
+    segment_speakers: Speakers | None = None,
+    bootstrap_by: Unit = "speaker",
+    resampling: Resampling | None = None,
+    reference: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    column: str = "",
+    missing: Missing = "error",
+    jobs: int | None = 1,
+) -> EvaluatedSystems:
+    """Compute every metric of systems, with speakers their intervals, and the differences of systems on equal trials.
+
+    Parameters
+    ----------
+    systems : mapping of str to Scores
+        Systems by name.
+    key : Key, or mapping of str to Key
+        Trials with their truth, for all systems or for each.
+    metrics : sequence of Metric
+        What to compute; see `evaluation.metrics.metrics_with` and `evaluation.metrics.metrics_at_thresholds_of`.
+    convention : {"default", "bosaris", "zebra-2020", "vpc2022", "vpc2024"}
+        Which convention to follow; see `evaluation.metrics.conventions`.
+    priors : sequence of str or float
+        Target priors of the detection costs.
+    model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
+        Speaker of each model and segment; see `evaluation.trials.find_speakers`.
+    bootstrap_by : {"speaker", "id", "trial"}
+        What resamples draw; see `sample_from`.
+    resampling : Resampling, optional
+        Resamples for intervals; by default 1000 if speakers are given, else none.
+    reference : str, optional
+        The system that others are compared with; by default the first.
+    metadata : mapping of str to str, optional
+        Group of each model, segment or speaker, such as their sex, with its name as `column`.
+    column : str
+        What the groups are called.
+    missing : {"error", "drop", "reject"}
+        What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
+    jobs : int, optional
+        Number of workers; all cores if None.
+
+    Returns
+    -------
+    EvaluatedSystems
+        `EvaluatedSystems.to_dict` gives the report of ``spkver-eval metrics --json``.
+
+    Raises
+    ------
+    DataError
+        If there is no system, the reference is none of them, groups have no name, an option is out of range, or scores
+        and key do not fit; with resamples also as `sample_from`.
+
+    Examples
+    --------
+    >>> key = Key.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [True, False, False, True])
+    >>> scores = Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [2.0, -1.0, 0.5, 1.0])
+    >>> evaluate_systems({"mine": scores}, key).to_dict()["eer"]["rocch"]
+    0.0
+    """
+    if not isinstance(systems, Mapping) or not systems:
+        raise DataError(f"expected Scores by the names of systems, got {systems!r:.60}")
+    if reference is None:
+        reference = next(iter(systems))
+    if reference not in systems:
+        raise DataError(f"the reference {reference!r} is none of the systems: {', '.join(systems)}")
+    if bootstrap_by not in get_args(Unit):
+        raise DataError(f"expected bootstrap_by among {', '.join(get_args(Unit))}, got {bootstrap_by!r}")
+    if (metadata is None) != (not column):
+        raise DataError("expected metadata together with the name of their column", remedy="metadata=..., column='sex'")
+    maps = {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
+    if resampling is None:
+        has_speakers = model_speakers is not None or segment_speakers is not None
+        resampling = DEFAULT if has_speakers else NO_INTERVALS
+    statistic = Metrics(priors, convention, tuple(metrics))
+    evaluated = {}
+    for name, scores in systems.items():
+        evaluated[name] = _evaluate_system(
+            scores,
+            key[name] if isinstance(key, Mapping) else key,
+            statistic,
+            resampling,
+            maps=maps,
+            bootstrap_by=bootstrap_by,
+            metadata=metadata,
+            column=column,
+            missing=missing,
+            jobs=jobs,
+        )
+    notes = {}
+    base = evaluated[reference]
+    unlike = [name for name, system in evaluated.items() if not system.has_trials_of(base)]
+    if unlike:
+        notes["trials"] = f"{', '.join(unlike)}: other trials than {reference}, so figures are not comparable"
+    differences = Differences()
+    names = [name for name in {reference: None, **evaluated} if name not in unlike]
+    if len(names) > 1 and resampling.resamples:
+        samples = {name: sample for name in names if (sample := evaluated[name].sample) is not None}
+        try:
+            differences = paired_differences(samples, statistic, resampling, jobs=jobs)
+        except DataError as error:
+            notes["differences"] = error.text
+    if differences and not base.has_ids:
+        notes["pairs"] = "trials have no ids and are paired by line: all files must list them in the same order"
+    return EvaluatedSystems(evaluated, reference, differences, notes)
+
+
+def compare(
+    systems: Mapping[str, Scores],
+    key: Key,
+    *,
+    speakers: Speakers | None = None,
+    metrics: Sequence[str | Metric] = ("eer.rocch", "min_dcf.0.01", "min_cllr"),
+    resamples: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    jobs: int | None = 1,
+    missing: Missing = "error",
+) -> PairedComparison:
+    """Compare systems on the same trials: metrics with intervals, paired differences with intervals and p-values.
+
+    Speakers are resampled once for all systems, so that what is easy or hard for all cancels in the differences. The
+    p-value is that of Student's t with the standard error of the resampled differences: below 0.05 where the 95 %
+    interval excludes 0. Where the table shows several, it corrects them for their number (`holm`). (Scores of two
+    systems have no common scale, so they cannot be permuted between systems.)
+
+    Parameters
+    ----------
+    systems : mapping of str to Scores
+        Systems by name; the others are compared with the first. A single one has intervals and no differences.
+    key : Key
+        Trials with their truth.
+    speakers : mapping of str to str, callable, or str, optional
+        Speaker of each model and each segment: a map, a function of the id, or a sign such as ``"/"`` that ends the
+        speaker in each id. Without it ids are speakers where they look like it; an error otherwise.
+    metrics : sequence of str, or of Metric
+        Names such as in `evaluation.metrics.METRICS`: ``"eer.rocch"``, ``"min_dcf.0.01"``, ``"cllr"``; or rows of a
+        table with all of their numbers, such as ``METRICS`` for everything that ``spkver-eval metrics`` computes.
+    resamples, seed, level
+        Resamples of the speakers, two or more, their seed, and the coverage of the intervals.
+    jobs : int, optional
+        Number of workers; all cores if None.
+    missing : {"error", "drop", "reject"}
+        What to do with trials of the key that have no score; see `evaluation.trials.split_scores`. Systems must have
+        the same ones.
+
+    Returns
+    -------
+    PairedComparison
+        Shown as tables; `PairedComparison.to_dict` gives the report of ``spkver-eval metrics --json``.
+
+    Raises
+    ------
+    DataError
+        As `sample_from` and `paired_differences`, or if a metric is not known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairs = [(f"m{n // 20}", f"m{n % 20}") for n in range(400)]  # 20 speakers, each against each
+    >>> is_target, rng = np.array([model == segment for model, segment in pairs]), np.random.default_rng(0)
+    >>> key = Key.from_ids(*zip(*pairs), is_target)
+    >>> noise = rng.standard_normal(400)
+    >>> good, bad = (Scores.from_ids(*zip(*pairs), distance * is_target + noise) for distance in (4, 2))
+    >>> found = compare({"good": good, "bad": bad}, key, metrics=["cllr"], resamples=100)
+    >>> found.differences["bad"]["cllr"].p_value < 0.01
+    True
+    """
+    if not (isinstance(systems, Mapping) and isinstance(key, Key)):
+        raise DataError(f"expected Scores by name and a Key, got {type(systems).__name__} and {type(key).__name__}")
+    if not systems:
+        raise DataError("expected at least one system to compare, got none")
+    resampling = Resampling(resamples, seed, level)
+    if not resampling.resamples:
+        raise DataError("expected at least 2 resamples, got none")
+    names, table = _chosen_metrics(metrics)
+    statistic = Metrics(metrics=table)
+    evaluated = {}
+    for name, scores in systems.items():
+        with errors_of(None, before=f"{name}: "):
+            check_speakers(key, speakers)
+            maps = {"model_speakers": speakers, "segment_speakers": speakers}
+            evaluated[name] = _evaluate_system(
+                scores, key, statistic, resampling, maps=maps, missing=missing, jobs=jobs
+            )
+    samples = {name: system.sample for name, system in evaluated.items() if system.sample is not None}
+    warn_of_repeats({name: sample.scores for name, sample in samples.items()})
+    for name, sample in samples.items():
+        turned = reversal(sample.runs())
+        if turned is not None and turned.clear:
+            logger.warning("%s: %s", name, turned.text)
+    gaps = Differences()
+    if len(samples) > 1:
+        gaps = paired_differences(samples, statistic, resampling, jobs=jobs)
+    shown = {name: _selected(system.intervals, names) for name, system in evaluated.items()}
+    differences = Differences({name: _selected(intervals, names) for name, intervals in gaps.items()})
+    first = next(iter(systems))
+    units = f"{samples[first].n_effective} speakers"
+    everything = EvaluatedSystems(evaluated, first, gaps)
+    return PairedComparison(shown, differences, resampling, units, everything)
+
+
+def warn_of_repeats(scores: Mapping[str, NDArray[np.float64]]) -> None:
+    """Warn where two systems have the same scores of the same trials.
+
+    Parameters
+    ----------
+    scores : mapping of str to ndarray of float64 of shape (N,)
+        Of each system, in one order of the trials.
+    """
+    for first, second in combinations(scores, 2):
+        if np.array_equal(scores[first], scores[second]):
+            logger.warning("%s and %s have the same scores: was one given for two systems?", first, second)
+
+
+def _evaluate_system(
+    scores: Scores,
+    key: Key,
+    statistic: Metrics,
+    resampling: Resampling,
+    *,
+    maps: Mapping[str, Speakers | None],
+    bootstrap_by: Unit = "speaker",
+    metadata: Mapping[str, str] | None = None,
+    column: str = "",
+    missing: Missing,
+    jobs: int | None,
+) -> EvaluatedSystem:
+    """Compute every metric of one system, with intervals and groups where they are asked for."""
+    values, joined = join_scores(scores, key, missing=missing)
+    ordered = sort_scores(values[joined.is_target], values[~joined.is_target])
+    search = closed_search_note(values, joined, ordered)
+    sample, intervals, groups = None, Intervals(), None
+    if not resampling.resamples and metadata is None:
+        result = statistic.evaluate(ordered)
+        result.notes.update(search)
+    else:
+        # without intervals nothing is drawn, and ids do as names
+        units: Unit = "id" if not resampling.resamples and bootstrap_by == "speaker" else bootstrap_by
+        sample, scored = sample_from(scores, key, bootstrap_by=units, missing=missing, **maps)
+        result = statistic.evaluate(sample.runs())
+        result.notes.update(search)
+        if resampling.resamples:
+            intervals = confidence_intervals(sample, statistic, resampling, jobs=jobs)
+            result = with_intervals(result, intervals, _how_drawn(sample, bootstrap_by, resampling))
+        if metadata is not None:
+            speakers = None if bootstrap_by == "trial" else find_speakers(scored, **maps)
+            grouped = group_trials(scored, metadata, speakers=speakers)
+            groups = evaluate_groups(sample, *grouped, statistic, resampling, column=column, jobs=jobs)
+    n_target = int(joined.is_target.sum())
+    return EvaluatedSystem(
+        result,
+        sample,
+        intervals,
+        groups,
+        key,
+        n_target=n_target,
+        n_nontarget=len(joined) - n_target,
+    )
+
+
+def _how_drawn(sample: Sample, bootstrap_by: Unit, resampling: Resampling) -> str:
+    """Return the note on what was resampled."""
+    if bootstrap_by == "trial":
+        return f"{resampling.text('trials')}; far too narrow where trials share speakers"
+    return resampling.text(f"{sample.n_effective} {_UNITS[bootstrap_by]}")
+
+
+def _chosen_metrics(metrics: Sequence[str | Metric]) -> tuple[list[str], tuple[Metric, ...]]:
+    """Return the names of numbers, and the table with the rows that they need."""
+    rows = tuple(row for row in metrics if isinstance(row, Metric))
+    if rows:
+        return [name for row in rows for name, _ in row.numbers()], rows
+    known = columns_of(METRICS)
+    unknown = [name for name in metrics if name not in known]
+    if unknown:
+        raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(known)}")
+    names = [str(name) for name in metrics]
+    needed = set()
+    for name in names:
+        row, _ = find_metric(name, METRICS)
+        if row is not None:
+            needed |= {row.name, *row.of}
+    return names, tuple(row for row in METRICS if row.name in needed)
+
+
+def _selected(intervals: Mapping[str, Interval], names: Sequence[str]) -> Intervals:
+    return Intervals({name: intervals[name] for name in names})

@@ -1,0 +1,283 @@
+"""The smallest of several error rates: its interval, and what a perfect anonymiser would show in its place.
+
+The smallest of several error rates is often one that chance made small, so that it lies below the true minimum on
+average. The *true minimum* is the smallest true rate of several attackers on the same trials. With [L_a, U_a] for
+attacker a, L_a at the usual level and U_a at one at which `AT_ONCE` attackers hold at once (Bonferroni), its interval
+is
+
+    low = min over a of L_a,    high = min over a of U_a.
+
+The lower end needs no correction: it is at most that of the attacker who truly has the smallest rate. The upper end is
+above the true minimum unless some U_a is below the true rate of a, for up to `AT_ONCE` attackers and scenarios on one
+list of trials, however they depend on each other. As no end depends on who else was there, another attacker on the same
+trials never raises either end; this is why already the first one pays for those that may come. Minima of parts are
+joined by the same rule (`minimum_of`). Lists of other speakers are new chances to lie below: over L of them the upper
+ends are moved to a level at which L times as many hold (`over_lists`).
+
+*What a perfect anonymiser would show* is the reported minimum if scores carried no identity: the speakers of the
+segments are permuted against those of the models, nobody staying in place, for all attackers alike. The nontarget
+trials that this pairs count as target trials, the other ones as nontarget trials, and true target trials not at all.
+So the sizes of lists, the choice of the smallest, and what attackers have in common stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation import metrics as measures
+from evaluation.uncertainty.intervals import (
+    PLENTY,
+    Interval,
+    interval_over_draws,
+    rate_interval,
+)
+from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, check_same_trials
+from spkbase.errors import DataError
+from spkbase.showing import one_line
+
+AT_ONCE = 16
+"""How many attackers of equal strength the upper end of each is made for."""
+
+METHOD = f"smallest ends over attackers, the upper ones corrected for {AT_ONCE} attackers (Bonferroni)"
+
+LARGEST = f"largest ends over attackers, the lower ones corrected for {AT_ONCE} attackers (Bonferroni)"
+
+
+@one_line
+@dataclass(frozen=True)
+class Minimum:
+    """The smallest error rate of several attackers.
+
+    Attributes
+    ----------
+    attacker : str
+        Who has it.
+    interval : Interval
+        Of the smallest of the true rates.
+    perfect, perfect_low : float
+        What a perfect anonymiser would show in its place on the same trials: mean and 5 % quantile; NaN where it was
+        not asked for.
+    """
+
+    attacker: str
+    interval: Interval
+    perfect: float = np.nan
+    perfect_low: float = np.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for a report."""
+        ends = self.interval
+        report: dict[str, Any] = {"attacker": self.attacker, **ends.numbers(), "method": ends.method}
+        if not np.isnan(self.perfect):
+            report["perfect"] = {"mean": self.perfect, "low": self.perfect_low}
+        return report | ({"note": ends.note} if ends.note else {})
+
+    @classmethod
+    def from_dict(cls, report: Mapping[str, Any] | None) -> Minimum | None:
+        """Return a minimum from a report; None without one."""
+        if not report:
+            return None
+        value, low, high = (np.nan if report.get(name) is None else report[name] for name in ("value", "low", "high"))
+        interval = Interval(value, low, high, report.get("method", ""), report.get("note", ""))
+        perfect = report.get("perfect") or {}
+        return cls(report.get("attacker", ""), interval, perfect.get("mean", np.nan), perfect.get("low", np.nan))
+
+
+def minimum_of(intervals: Iterable[Interval]) -> Interval:
+    """Return the smallest of several values with the interval of the smallest of their true values.
+
+    Parameters
+    ----------
+    intervals : iterable of Interval
+        Values with their lower ends, and their upper ends at a level that holds for several at once.
+
+    Returns
+    -------
+    Interval
+        The smallest value and the smallest of either end; values and ends that are not known do not count.
+
+    Raises
+    ------
+    DataError
+        If there is none.
+
+    Examples
+    --------
+    >>> found = minimum_of([Interval(0.2, 0.1, 0.3), Interval(0.25, 0.05, 0.4)])
+    >>> found.value, found.low, found.high
+    (0.2, 0.05, 0.3)
+    """
+    given = list(intervals)
+    if not given:
+        raise DataError("expected at least one value to take the minimum of")
+    smallest = min(given, key=lambda one: one.value if one.known else np.inf)
+    low, high = (float(np.fmin.reduce([getattr(one, end) for one in given])) for end in ("low", "high"))
+    return replace(smallest, low=low, high=high, method=METHOD)
+
+
+def maximum_of(intervals: Iterable[Interval]) -> Interval:
+    """Return the largest of several values with the interval of the largest of their true values; see `minimum_of`.
+
+    Parameters
+    ----------
+    intervals : iterable of Interval
+        Values with their upper ends, and their lower ends at a level that holds for several at once.
+
+    Examples
+    --------
+    >>> found = maximum_of([Interval(0.8, 0.6, 0.9), Interval(0.7, 0.5, 0.95)])
+    >>> found.value, found.low, found.high
+    (0.8, 0.6, 0.95)
+    """
+    least = minimum_of(replace(one, value=-one.value, low=-one.high, high=-one.low) for one in intervals)
+    return replace(least, value=-least.value, low=-least.high, high=-least.low, method=LARGEST)
+
+
+def over_lists(
+    interval: Interval, n_lists: int, *, before: int = 1, n_units: float, n_trials: float, level: float = 0.95
+) -> Interval:
+    """Return an interval whose upper end holds for `AT_ONCE` attackers on each of several lists at once.
+
+    Resamples are not needed again. On the logit scale the distance of the end from the value grows as the quantiles of
+    Student's t do; where fewer than 8 trials are errors, the end moves as that of `rate_interval` does.
+
+    Parameters
+    ----------
+    interval : Interval
+        A minimum on one list, or on `before` of them.
+    n_lists : int
+        Lists of trials of other speakers, over which the minimum is taken.
+    before : int
+        Lists for which the upper end holds as it is.
+    n_units, n_trials : float
+        Numbers of speakers and target trials of a list; speakers are taken to be many where they are not known.
+    level : float
+        Share of true values that the interval should cover.
+
+    Examples
+    --------
+    >>> one = Interval(0.2, 0.12, 0.35)
+    >>> over_lists(one, 1, n_units=30, n_trials=300).high, round(over_lists(one, 12, n_units=30, n_trials=300).high, 3)
+    (0.35, 0.402)
+    """
+    from scipy.special import expit, logit, stdtrit
+
+    if n_lists <= before or not interval.has_interval or not 0 < interval.high < 1:
+        return interval
+    n_units = n_units if n_units >= 2 else math.inf
+    levels = [1 - (1 - level) / (AT_ONCE * count) for count in (before, n_lists)]
+    if interval.value * n_trials < PLENTY:
+        settings: dict[str, Any] = {"n_units": int(min(n_units, n_trials)), "n_trials": int(n_trials)}
+        ends = [rate_interval(interval.value, level=each, **settings)[1] for each in levels]
+        further = logit(ends[1]) - logit(ends[0])
+    else:
+        quantiles = [stdtrit(n_units - 1, (1 + each) / 2) for each in levels]
+        reach = logit(interval.high) - logit(max(interval.value, interval.high / 20))
+        further = (quantiles[1] / quantiles[0] - 1) * reach
+    return replace(interval, high=float(expit(logit(interval.high) + max(further, 0.0))))
+
+
+def minima_over_attackers(
+    samples: Mapping[str, Sequence[Sample]],
+    groups: Mapping[str, Collection[str]],
+    *,
+    reading: str = "rocch",
+    resampling: Resampling = DEFAULT,
+    permutations: int = 100,
+) -> dict[str, Minimum]:
+    """Return the smallest equal error rate of each group of attackers with its interval, from one bootstrap of all.
+
+    Parameters
+    ----------
+    samples : mapping of str to sequence of Sample
+        For each attacker (or attacker in a scenario) its trials, one `Sample` for each draw of the anonymiser, whose
+        rates are averaged. The trials and their speakers are the same ones everywhere.
+    groups : mapping of str to collection of str
+        Names of attackers by the name of their group; they may be in several.
+    reading : str
+        Of the equal error rate, see `evaluation.metrics.eer`.
+    resampling : Resampling
+        How many resamples are drawn, of which seed, and the level.
+    permutations : int
+        How often speakers are permuted for what a perfect anonymiser would show; 0 not to ask for it.
+
+    Returns
+    -------
+    dict of str to Minimum
+        By group; a group without attackers is left out.
+
+    Raises
+    ------
+    DataError
+        If there is no attacker, or the trials differ.
+    """
+    if not samples or not all(samples.values()):
+        raise DataError("expected trials of at least one attacker, each with at least one draw")
+    names = [name for name, draws in samples.items() for _ in draws]
+    every = [sample for draws in samples.values() for sample in draws]
+    first = every[0]
+    for name, sample in zip(names, every, strict=True):
+        check_same_trials(first, sample, names[0], name)
+    statistic = partial(_rate, reading)
+    rates = np.array([statistic(sample.runs())["eer"] for sample in every])
+    found = bootstrap(every, statistic, resampling)
+    resampled = np.array([columns["eer"] for columns in found])
+    rows = {name: [row for row, owner in enumerate(names) if owner == name] for name in samples}
+    settings: dict[str, Any] = {"method": measures.method_of(f"eer.{reading}"), "n_units": first.n_effective}
+    settings["n_trials"] = first.n_least
+    levels, ends = (resampling.level, 1 - (1 - resampling.level) / AT_ONCE), {}
+    for name, places in rows.items():
+        usual, wide = (
+            interval_over_draws(rates[places], resampled[places], level=level, **settings) for level in levels
+        )
+        ends[name] = replace(usual, high=wide.high)
+    permuted = _permuted(every, statistic, permutations, resampling.seed)
+    by_name = {name: permuted[:, places].mean(axis=1) for name, places in rows.items()}
+    minima = {}
+    for group, members in groups.items():
+        chosen = [name for name in samples if name in members]
+        if chosen:
+            best = min(chosen, key=lambda name: ends[name].value)
+            smallest = np.min([by_name[name] for name in chosen], axis=0)
+            perfect = (float(smallest.mean()), float(np.quantile(smallest, 0.05))) if len(smallest) else ()
+            minima[group] = Minimum(best, minimum_of(ends[name] for name in chosen), *perfect)
+    return minima
+
+
+def _rate(reading: str, scores: measures.SortedScores) -> dict[str, float]:
+    return {"eer": measures.eer(scores, method=reading)}
+
+
+def _permuted(samples: Sequence[Sample], statistic: Statistic, permutations: int, seed: int) -> NDArray[np.float64]:
+    """Rates of each sample under permutations of speakers, (permutations, samples); none of trials without speakers."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    first, found = samples[0], []
+    if first.by_trial:
+        return np.empty((0, len(samples)))
+    others = [np.flatnonzero(~sample.is_target) for sample in samples]
+    models, segments = first.first[others[0]], first.second[others[0]]
+    pairs = coo_array((np.ones(len(models)), (models, segments)), shape=(first.n_units + 1,) * 2)
+    parts = connected_components(pairs, directed=False)[1]  # such as the sexes, where trials are within them
+    rng = np.random.default_rng(seed)
+    for _ in range(permutations):
+        partner = np.arange(first.n_units + 1)
+        order = rng.permutation(first.n_units)
+        for part in np.unique(parts):
+            members = order[parts[order] == part]
+            partner[members] = np.roll(members, 1)  # a cycle: nobody stays in place
+        if 0 < (partner[segments] == models).sum() < len(models):
+            rates = []
+            for sample, rows in zip(samples, others, strict=True):
+                scores, paired = sample.scores[rows], partner[sample.second[rows]] == sample.first[rows]
+                rates.append(statistic(measures.sort_scores(scores[paired], scores[~paired]))["eer"])
+            found.append(rates)
+    return np.array(found).reshape(-1, len(samples))
