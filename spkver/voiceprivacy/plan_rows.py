@@ -153,7 +153,7 @@ def single_row(listed: Row, spec: Spec, attacker: Attacker) -> Row:
         id=f"{listed.id}/{spec.name}",
         attacker=spec.name,
         level=level,
-        content=getattr(attacker, "content", ""),
+        content=attacker.content,
         inversion=inversion,
     )
 
@@ -183,7 +183,7 @@ def voices(rows: Iterable[Row], attackers: Attackers) -> list[Row]:
     chosen = []
     for row in rows:
         attacker = attackers[row.background][row.attacker][1]
-        if getattr(attacker, "hears_voices", True):
+        if attacker.hears_voices:
             chosen.append(row)
     return chosen
 
