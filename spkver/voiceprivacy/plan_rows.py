@@ -153,7 +153,7 @@ def single_row(listed: Row, spec: Spec, attacker: Attacker) -> Row:
         id=f"{listed.id}/{spec.name}",
         attacker=spec.name,
         level=level,
-        content=getattr(attacker, "content", ""),
+        content=attacker.content,
         inversion=inversion,
     )
 
@@ -180,12 +180,7 @@ def fusions_of(rows: Iterable[Row], attackers: Mapping[str, Chosen]) -> list[Fus
 
 def voices(rows: Iterable[Row], attackers: Attackers) -> list[Row]:
     """Return the rows that fusions take: words and properties of files say nothing about voices."""
-    chosen = []
-    for row in rows:
-        attacker = attackers[row.background][row.attacker][1]
-        if getattr(attacker, "hears_voices", True):
-            chosen.append(row)
-    return chosen
+    return [row for row in rows if attackers[row.background][row.attacker][1].hears_voices]
 
 
 def fused_rows(fusion: Fusion, rows: Sequence[Row], speech: Speech) -> list[Row]:
