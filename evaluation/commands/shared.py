@@ -322,7 +322,7 @@ def _reader(
     distances: bool,
     key_columns: str | None = None,
     missing: Missing = "error",
-    duplicates: str = "error",
+    duplicates: Literal["error", "first"] = "error",
     llr_base: str = "e",
     in_order: bool = False,
     match_ids: Literal["exact", "loose"] = "exact",
