@@ -142,13 +142,20 @@ def judge(results: Results) -> Verdict:
     return Verdict(of_datasets, smallest, words, level, objections(results))
 
 
-def headlines(results: Results) -> list[Headline]:
-    """Return a headline for each data set, for the list with the least privacy; least privacy first."""
+def headlines(results: Results, *, anonymised: bool = False) -> list[Headline]:
+    """Return a headline for each data set, for the list with the least privacy; least privacy first.
+
+    With `anonymised`, only data sets with results on anonymised speech are given.
+    """
     known: dict[str, list[Outcome]] = {}
     for outcome in results.outcomes:
         if outcome.eer.known:
             known.setdefault(outcome.dataset, []).append(outcome)
-    of_datasets = [_headline(outcomes) for outcomes in known.values()]
+    of_datasets = []
+    for outcomes in known.values():
+        headline = _headline(outcomes)
+        if headline.anonymised or not anonymised:
+            of_datasets.append(headline)
     return sorted(of_datasets, key=lambda headline: (not headline.anonymised, headline.eer.value))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from itertools import chain
@@ -194,8 +194,8 @@ def resemblance(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         utterances = spaced(sorted(twin.recordings))
         if len(utterances) < _FEWEST:
             continue
-        original = described([sets.original[name].recordings[utterance] for utterance in utterances], jobs)
-        anonymised = described([twin.recordings[utterance] for utterance in utterances], jobs)
+        original = described(_paths(sets.original[name].recordings, utterances), jobs)
+        anonymised = described(_paths(twin.recordings, utterances), jobs)
         nearer = nearer_than_others(original, anonymised)
         missed = int((nearer < 0.5).sum())
         wrong = 2 * missed / len(nearer)
@@ -224,12 +224,12 @@ def short_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     for dataset in sets.datasets:
         enrolled = enrolment(sets.original[dataset.enrolls])
         recordings = sets.original[dataset.enrolls].recordings
-        model = median_speech([recordings[name] for name in spaced(sorted(enrolled.segments))], jobs)
+        model = median_speech(_paths(recordings, spaced(sorted(enrolled.segments))), jobs)
         model *= len(enrolled.segments) / len(set(enrolled.models))
         tested: dict[str, Path] = {}
         for trials in dataset.trials.values():
             tested |= sets.original[trials].recordings
-        test = median_speech([tested[name] for name in spaced(sorted(tested))], jobs)
+        test = median_speech(_paths(tested, spaced(sorted(tested))), jobs)
         shorter, longer = sorted((test, model))
         if shorter < VERY_SHORT or (shorter < SHORT and longer < NOT_LONG):
             text = f"{dataset.name}: half of the test recordings hold less than {test:.1f} s of speech, and half of the"
@@ -347,6 +347,10 @@ RECORDING_CHECKS: tuple[Callable[[Sets, int | None], Iterator[Finding]], ...] = 
     short_recordings,
 )
 """All checks of recordings."""
+
+
+def _paths(recordings: Mapping[str, Path], utterances: Iterable[str]) -> list[Path]:
+    return [recordings[utterance] for utterance in utterances]
 
 
 def _speech(path: Path) -> float:
