@@ -172,8 +172,7 @@ def overall(of_datasets: Sequence[Headline]) -> Headline:
 def objections(results: Results) -> list[str]:
     """Return what speaks against the verdict, a sentence for each check with a warning or an error."""
     checks = ["SIMULATED speech"] if results.simulated else []
-    for level in ("error", "warning"):
-        checks += [finding.check for finding in results.checks if finding.level == level]
+    checks += [*_checks(results, "error"), *_checks(results, "warning")]
     order = [*AGAINST, *checks]
     return [AGAINST.get(check, f"A check warns: {check}.") for check in sorted(set(checks), key=order.index)]
 
@@ -319,7 +318,7 @@ def _headline(outcomes: Sequence[Outcome]) -> Headline:
 
 def _badge(results: Results, headline: Headline | None) -> tuple[str, int | None]:
     """Return the verdict in a few words and its level."""
-    forbidding = dict.fromkeys(finding.check for finding in results.checks if finding.level == "error")
+    forbidding = _checks(results, "error")
     if forbidding:
         return _without_verdict(", ".join(forbidding), headline)
     if headline is None:
@@ -330,6 +329,11 @@ def _badge(results: Results, headline: Headline | None) -> tuple[str, int | None
     if results.attackers_run is not None and results.attackers_run.networks == ():
         words += ", no neural attacker was run"
     return words, headline.level
+
+
+def _checks(results: Results, level: str) -> dict[str, None]:
+    """Return the names of the checks with findings of a level."""
+    return dict.fromkeys(finding.check for finding in results.checks if finding.level == level)
 
 
 def _without_verdict(checks: str, headline: Headline | None) -> tuple[str, int | None]:

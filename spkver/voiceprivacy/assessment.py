@@ -23,6 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -207,16 +208,17 @@ def _by_list(conditions: Sequence[Condition]) -> list[list[Condition]]:
 def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: EvaluationConfig, seed: int) -> None:
     """Write the rows of an attacker on a set."""
     # longest first, so that the workers finish together
-    lengths = [(row.gender != POOLED, -len(row.scores)) for row in conditions]
-    order = sorted(range(len(conditions)), key=lengths.__getitem__)
+    longest_first = sorted(conditions, key=lambda row: (row.gender != POOLED, -len(row.scores)))
     assessed = Work(run.jobs).map(
         partial(assess_condition, output=run.output, config=config, seed=seed),
-        [conditions[row] for row in order],
+        longest_first,
         processes=True,
         description=f"{conditions[0].attacker} on {conditions[0].dataset}",
     )
-    rows = dict(zip(order, assessed, strict=True))
-    write_json(path, [rows[row].to_dict() for row in range(len(conditions))])
+    rows = {}
+    for row in assessed:
+        rows[row.gender, row.scenario] = row.to_dict()
+    write_json(path, [rows[row.gender, row.scenario] for row in conditions])
 
 
 def compare_scenarios(rows: Sequence[Condition], output: Path, resampling: Resampling) -> list[Json]:
@@ -257,7 +259,7 @@ def _minima(rows: Sequence[Condition], output: Path, resampling: Resampling) -> 
         except DataError as error:
             note = f"none: {error.text}"
     entries = []
-    for scenario in dict.fromkeys([*(row.scenario for row in rows), OVER_SCENARIOS]):
+    for scenario in dict.fromkeys([*map(attrgetter("scenario"), rows), OVER_SCENARIOS]):
         entry: Json = {"dataset": rows[0].dataset, "gender": rows[0].gender, "scenario": scenario}
         entry |= dict.fromkeys(_KINDS)
         for kind in _KINDS:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +160,7 @@ def mean_of(values: Sequence[Any]) -> Any:
     if isinstance(first, tuple):
         return tuple(mean_of(items) for items in zip(*values, strict=True))
     if isinstance(first, EnrolledSpeaker):
-        return EnrolledSpeaker(**mean_of([vars(value) for value in values]))
+        return EnrolledSpeaker(**mean_of(list(map(vars, values))))
     if all(value == first for value in values[1:]):
         return first
     if isinstance(first, bool):
@@ -338,8 +339,7 @@ def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
 
     strongest = {}
     for name in ("pav", "gaussian", "student", "ranks"):
-        readings: list[Evidence] = [getattr(draw, name) for draw in draws]
-        strongest[name] = max(readings, key=_strength)
+        strongest[name] = max(map(attrgetter(name), draws), key=_strength)
     return WorstCase(**strongest)
 
 

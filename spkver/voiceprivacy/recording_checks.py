@@ -99,8 +99,13 @@ def equal_audio(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         names = list(prints)
         pairs = copies(list(prints.values()))
         if pairs:
-            listed = few([f"{names[first]} = {names[second]}" for first, second in pairs])
-            n_files = len({second for _, second in pairs})
+            equal = []
+            copied = set()
+            for first, second in pairs:
+                equal.append(f"{names[first]} = {names[second]}")
+                copied.add(second)
+            listed = few(equal)
+            n_files = len(copied)
             text = f"{n_files} files of {side} speech hold the audio of another one, whatever its format, level or"
             yield Finding("warning", "duplicate audio", f"{text} ends: {listed}")
         else:
@@ -138,12 +143,10 @@ def broken_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         chosen: Sequence[str] = sorted(twin.recordings)
         if name in training:
             chosen = spaced(chosen)
-        texts = doubtful_recordings({utterance: twin.recordings[utterance] for utterance in chosen}, jobs=jobs)
+        texts = doubtful_recordings(_chosen(twin, chosen), jobs=jobs)
         if not texts:
             continue
-        originals = sets.original[name].recordings
-        paths = {utterance: originals[utterance] for utterance in chosen if utterance in originals}
-        before = doubtful_recordings(paths, jobs=jobs)
+        before = doubtful_recordings(_chosen(sets.original[name], chosen), jobs=jobs)
         more = f" Their originals: {'; '.join(before)}." if before else ""
         for text in texts:
             yield Finding("warning", "broken recordings", f"{twin.name}: {text}.{more}")
@@ -347,6 +350,12 @@ RECORDING_CHECKS: tuple[Callable[[Sets, int | None], Iterator[Finding]], ...] = 
     short_recordings,
 )
 """All checks of recordings."""
+
+
+def _chosen(directory: DataDir, utterances: Iterable[str]) -> dict[str, Path]:
+    """Return the recordings of those utterances that a directory has."""
+    recordings = directory.recordings
+    return {utterance: recordings[utterance] for utterance in utterances if utterance in recordings}
 
 
 def _paths(recordings: Mapping[str, Path], utterances: Iterable[str]) -> list[Path]:

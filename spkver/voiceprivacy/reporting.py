@@ -254,14 +254,19 @@ def _by_other(rate: AttackerRate | Identification, outcome: Outcome) -> str:
 
 def _timings(run: Run) -> dict[str, float]:
     """Return the seconds of each step; run.log has those of single lists."""
-    of_lists = {planned.stage for planned in run.plan.values() if planned.step == "scores"}
-    return {name: round(seconds, 3) for name, seconds in run.timings.items() if name not in of_lists}
+    timings = {name: round(seconds, 3) for name, seconds in run.timings.items()}
+    for planned in run.plan.values():
+        if planned.step == "scores":
+            timings.pop(planned.stage, None)
+    return timings
 
 
 def _write(run: Run, results: Results, page: dict[str, Any]) -> None:
     """Write the results and the page; existing files with equal results stay, with their date."""
     contents = results.to_dict()
-    equal = {name: value for name, value in contents.items() if name not in _OF_ONE_RUN}
+    equal = dict(contents)
+    for name in _OF_ONE_RUN:
+        del equal[name]
     suffix = results.suffix
     texts = {
         "results.json": to_json(contents) + "\n",
