@@ -35,12 +35,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.embeddings import Embeddings
 from evaluation.metrics import eer
 from spkbase.runs import Run
-from spkver.attackers import Extracted, ExtractorSource, select
-from spkver.attackers.sources import Vectors
+from spkver.attackers import ExtractorSource, SpeechFiles, select
+from spkver.attackers.protocol import Vectors
 from spkver.backend import Sessions, adapted_cosine_scores, cosine_of_sessions, enrolled_plda_scores
-from spkver.datadir import read_datadir
+from spkver.datadir import DataDir, read_datadir
 from spkver.extractors import open_extractor
 
 WAYS = ("cosine", "single test", "disjoint single", "enrolled PLDA", "whole list", "disjoint")
@@ -68,7 +69,12 @@ def main(study: str, data: str, run: str, splits: str = "20") -> None:
             ExtractorSource(open_extractor("campplus")),
             Path(run, "data"),
         )
-        vectors = source.fit(Extracted(work, work), read_datadir(next(made.iterdir())), "")
+        speech = SpeechFiles(work, work)
+
+        def vectors(directory: DataDir) -> Embeddings:
+            speech.read(source, directory)
+            return speech.learn(source, directory, "")(directory)
+
         for path in sorted(Path(data).glob("*_enrolls")):
             name = path.name.removesuffix("_enrolls")
             (anonymised,) = (one for one in made.glob(f"{name}_enrolls_*") if "-" not in one.name)

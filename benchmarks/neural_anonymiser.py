@@ -35,8 +35,7 @@ from evaluation.metrics import SortedScores, eer
 from evaluation.trials import ALL_ENROLLED, INVERTING, ONE_MODEL, WHOLE_LIST, Key, Scores, read_speakers
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.files import format_table
-from spkbase.runs import Run
-from spkver.attackers import Attack, Extracted, TrainingSet
+from spkver.attackers import Attack, TrainingSet
 from spkver.attackers.ready import ReadyVectors
 from spkver.backend import STEPS, Sessions, enrolled_plda_scores, train_chain
 from spkver.datadir import DataDir
@@ -101,8 +100,7 @@ def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, 
     for prefix, level in LEVEL_OF.items():
         attacker = ReadyVectors(prefix, vectors.folder / extractor, adapted=prefix == "adapted")
         attack = Attack(TrainingSet(sides[0]), (sides[0],), sides[1], key.trials())
-        run = Run(vectors.folder)  # nothing is written
-        yield f"{prefix}:", level, attacker.score(Extracted(run, run), None, attack)
+        yield f"{prefix}:", level, attacker.score(None, attack, None)
     for chain, level in CHAINS.items():
         if {*chain.split(",")} <= {step.name for step in STEPS}:
             yield chain, level, train_chain(enrolled, chain).score(enrolled, tested, key.trials())

@@ -246,12 +246,22 @@ def universal_model(
 
 
 def statistics(
-    run: Run, name: str, ubm: Stage[mixture.TrainedUbm] | Stamp, frames: Any, idmap: IdMap, *, file: Path | None = None
+    run: Run,
+    name: str,
+    ubm: Stage[mixture.TrainedUbm] | Stamp,
+    frames: FramesStage | Stamp | None,
+    idmap: IdMap,
+    *,
+    file: Path | None = None,
 ) -> Stage[mixture.Statistics]:
-    """Accumulate the statistics of the segments of a list (`data/stat_<name>.h5`), or read them from a StatServer."""
+    """Accumulate the statistics of the segments of a list (`data/stat_<name>.h5`), or read them from a StatServer.
+
+    Frames that were cut into other segments are given as a stamp. A StatServer needs none.
+    """
 
     def make(path: Path) -> None:
         if file is None:
+            assert frames is not None
             mixture.accumulate_statistics(
                 ubm.value, frames.value, idmap.models, idmap.segments, work=run.work, destination=path
             )
@@ -260,7 +270,9 @@ def statistics(
             mixture.copy_stat_rows(file, idmap.models, idmap.segments, path, widths=widths)
 
     if file is None:
-        origin: dict[str, Any] = {"after": [*frames.origins, ubm]}
+        assert frames is not None
+        before = [frames] if isinstance(frames, Stamp) else frames.origins
+        origin: dict[str, Any] = {"after": [*before, ubm]}
     else:
         origin = {"after": [ubm], "sources": {f"statistics of {name}": file}}
     artefact = f"data/stat_{name}.h5"
@@ -278,8 +290,8 @@ def statistics(
 def supervectors(
     run: Run,
     name: str,
-    ubm: Stage[mixture.TrainedUbm],
-    accumulated: Stage[mixture.Statistics],
+    ubm: Stage[mixture.TrainedUbm] | Stamp,
+    accumulated: Stage[mixture.Statistics] | Stamp,
     config: vector.MapConfig,
     *,
     multisession: bool = False,
@@ -454,7 +466,7 @@ def ivectors(
     run: Run,
     name: str,
     matrix: Stage[vector.TotalVariability],
-    accumulated: Stage[mixture.Statistics],
+    accumulated: Stage[mixture.Statistics] | Stamp,
     *,
     method: vector.IVectorMethod = "exact",
 ) -> Stage[vector.IVectors]:

@@ -23,9 +23,9 @@ def evaluate(experiment: voiceprivacy.Experiment) -> str:
     sets = voiceprivacy.anonymise(experiment, sets)  # data/
     facts = voiceprivacy.find_facts(experiment, sets)  # checks/
     plan = voiceprivacy.plan_attacks(experiment, sets, facts)  # plan.csv
-    extracted, failures = voiceprivacy.extract(experiment, plan)  # work/
-    models = voiceprivacy.fit(experiment, plan, extracted, failures)  # attackers/
-    scores = voiceprivacy.score(experiment, sets, plan, extracted, models, failures)  # exp/
+    speech, failures = voiceprivacy.extract(experiment, plan)  # work/
+    models = voiceprivacy.fit(experiment, plan, speech, failures)  # attackers/
+    scores = voiceprivacy.score(experiment, sets, plan, speech, models, failures)  # exp/
     table = voiceprivacy.assess(experiment, scores)  # numbers/, evidence.json
     utility = voiceprivacy.utility(experiment, sets)
     return voiceprivacy.report(experiment, sets, scores, table, utility)  # results.json, report.html

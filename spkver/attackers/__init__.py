@@ -9,6 +9,7 @@ from spkver.attackers.classic import (
     PRESETS,
     AttackerConfig,
     GmmUbmAttacker,
+    SupervectorAttacker,
     TrainedAttacker,
     attacker_config,
     check_training,
@@ -33,7 +34,7 @@ from spkver.attackers.lists import limited, recordings_of, select
 from spkver.attackers.pieces import ENDING as PIECES_ENDING
 from spkver.attackers.pieces import count_pieces, cut, needs_pieces, pieces_of
 from spkver.attackers.properties import PropertiesAttacker
-from spkver.attackers.protocol import ENDING, Attack, Attacker, Extracted, LostModelError, TrainingSet
+from spkver.attackers.protocol import ENDING, Attack, Attacker, LostModelError, TrainingSet
 from spkver.attackers.registry import (
     BY_FEATURES,
     CATALOGUE,
@@ -51,5 +52,13 @@ from spkver.attackers.registry import (
     parse_spec,
 )
 from spkver.attackers.sources import ExtractorSource, MixtureSource
+from spkver.attackers.stages import (
+    SpeechFiles,
+    Trained,
+    compute_vectors,
+    extract_speech,
+    learn_models,
+    score_trials,
+)
 from spkver.attackers.vector_attacker import VectorAttacker
 from spkver.attackers.warping import fit_warp_estimator, warp_cues

@@ -1,8 +1,5 @@
 """The backend of vector attackers: a chain that is chosen and trained on background speakers alone.
 
-    OUTPUT/attackers/<training set>/<name>/choice.json    the chains that were tried, with their scores in each fold
-    OUTPUT/attackers/<training set>/<name>/backend.h5     the chosen chain, trained on all speakers
-
 Background speakers are dealt into folds (`spkver.attackers.folds`); the simplest chain that no other beats on speakers
 that it was not trained on is used (`choose_chain`).
 """
@@ -10,10 +7,9 @@ that it was not trained on is used (`choose_chain`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,15 +20,11 @@ from evaluation.embeddings import Embeddings
 from evaluation.metrics import cllr, eer, sort_scores
 from evaluation.trials import ALL_ENROLLED, ONE_MODEL, WHOLE_LIST, Key
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import load_json, make_folder, write_json
-from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
 from spkbase.work import Work, one_blas_thread
 from spkver.attackers import lists
 from spkver.attackers.folds import ENROLLED, FOLDS, TESTED, Fold, background_folds
-from spkver.attackers.pieces import whole_name
-from spkver.attackers.protocol import Extracted
-from spkver.backend import Backend, Chain, format_chain, parse_chain, train_chain, write_backend
+from spkver.backend import Backend, Chain, format_chain, parse_chain, train_chain
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)
@@ -291,14 +283,20 @@ class BackendChoice:
     @property
     def level(self) -> str:
         """What an attacker with such a backend looks at, see `evaluation.trials.LEVELS`."""
-        scorers = (self.adapted, *self.chains)
-        found = (level for name, level in _LEVELS.items() if any(name in scorer for scorer in scorers))
-        return next(found, ONE_MODEL)
+        return level_of((self.adapted, *self.chains))
 
     def record(self) -> Any:
         """Return all that the choice depends on besides the vectors."""
         settings = list(self.chains), self.folds, self.enrolled, self.utterances, self.adapted
         return [_METHOD, *settings, TESTED, SHRINK, PRIOR]
+
+
+def level_of(chains: Sequence[str]) -> str:
+    """Return what a backend by some chains looks at, see `evaluation.trials.LEVELS`."""
+    for scorer, level in _LEVELS.items():
+        if any(scorer in chain for chain in chains):
+            return level
+    return ONE_MODEL
 
 
 def check_chains(chains: Sequence[str]) -> None:
@@ -339,6 +337,42 @@ def fitting_chain(name: str, chains: Sequence[str], sessions: Embeddings, n_utte
                 continue
         fitted.append(step)
     return tuple(fitted)
+
+
+def fit_first_chain(
+    name: str, chains: Sequence[str], sessions: Embeddings, training: Sequence[DataDir], *, seed: int
+) -> tuple[Backend, Json]:
+    """Train the first chain for which a training set is large enough, see `fitting_chain`.
+
+    Parameters
+    ----------
+    name : str
+        Of the attacker, for messages.
+    chains : sequence of str
+    sessions : Embeddings
+        Vectors of sessions that the training recordings are cut into.
+    training : sequence of DataDir
+        Versions of the same speech.
+    seed : int
+
+    Returns
+    -------
+    backend : Backend
+    chosen : dict
+        As of `choose_backend`, without folds.
+    """
+    chain = fitting_chain(name, chains, sessions, sum(map(len, training)))
+    shown = format_chain(chain)
+    chosen = {
+        "vectors": len(sessions),
+        "speakers": len(set(sessions.speakers)),
+        "versions": len(training),
+        "folds": [],
+        "chosen": shown,
+        "why": "it is the first for which the training set is large enough",
+        "chains": [{"chain": shown}],
+    }
+    return train_chain(sessions, chain, seed=seed), chosen
 
 
 def choose_backend(
@@ -392,52 +426,6 @@ def choose_backend(
         tried.append({"number": fold.number, "speakers": list(fold.speakers), **trials})
     facts = {"vectors": len(vectors), "speakers": len(counts), "versions": len(training), "folds": tried}
     return train_chain(vectors, found["chosen"], seed=seed), {**facts, **found}
-
-
-def backend_stage(
-    extracted: Extracted,
-    folder: str,
-    choice: BackendChoice,
-    training: Sequence[DataDir],
-    train: Callable[[], tuple[Backend, Json]],
-    *,
-    inputs: Any,
-) -> Stage[Json]:
-    """Choose and train a backend, or reuse the one from an earlier run; the value is the choice.
-
-    Parameters
-    ----------
-    extracted : Extracted
-    folder : str
-        Folder of the training set, below the output folder.
-    choice : BackendChoice
-    training : sequence of DataDir
-    train : callable
-        Returns the backend and the choice.
-    inputs : object
-        What the vectors depend on besides the recordings.
-    """
-    run = Run(
-        make_folder(extracted.run.path(f"{folder}/{choice.name}")), extracted.run.jobs, extracted.run.force, quiet=True
-    )
-
-    def make(path: Path) -> None:
-        backend, found = train()
-        write_backend(run.path("backend.h5"), backend)
-        write_json(path, {"attacker": choice.name, "training": whole_name(training[0]), **found})
-
-    speakers = [sorted(version.speakers.items()) for version in training]
-    return run.stage(
-        f"backend of {choice.name}",
-        "choice.json",
-        step="backend",
-        make=make,
-        read=load_json,
-        also=("backend.h5",),
-        inputs=[inputs, choice.record(), speakers, sorted(training[0].sexes.items()), extracted.seed],
-        sources=lists.recordings_of(training),
-        libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
-    )
 
 
 def _discriminants(dimension: int, n_speakers: int) -> list[str]:

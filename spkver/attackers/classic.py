@@ -32,6 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.embeddings import Embeddings
 from evaluation.trials import ONE_MODEL, Scores, Trials
 from spkbase.configuration import check_values, load_config, merged, read_yaml, to_dict
 from spkbase.errors import ConfigError, DataError, Problems
@@ -43,15 +44,16 @@ from spkbase.version import versions
 from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers import lists
-from spkver.attackers.chain_choice import BackendChoice, check_chains
-from spkver.attackers.protocol import Attack, Extracted, TrainingSet, naming
-from spkver.attackers.sources import SMALL_MIXTURE, MixtureSource, MixtureVectors
-from spkver.attackers.vector_attacker import VectorAttacker, score_vectors
+from spkver.attackers.chain_choice import check_chains, fit_first_chain, level_of
+from spkver.attackers.protocol import Attack, Attacker, Learnt, TrainingSet, naming
+from spkver.attackers.sources import SMALL_MIXTURE, MixtureSource
+from spkver.attackers.stages import SpeechFiles, TrainedMixture, learn_models
+from spkver.attackers.vector_attacker import Compared, Comparing, compared_recordings, largest_scores
 from spkver.backend import Backend, read_backend, score_gmm_ubm, speaker_digests, write_backend
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig, check_recordings
 from spkver.mixture import GaussianMixture, UbmConfig, check_ubm
-from spkver.vectors import MapConfig, adapt_multisession
+from spkver.vectors import MapConfig, Supervectors
 
 logger = logging.getLogger(__name__)
 
@@ -164,7 +166,7 @@ def attacker_config(
 
 @one_line
 @dataclass(frozen=True, eq=False)
-class GmmUbmAttacker:
+class GmmUbmAttacker(Comparing):
     """The attacker gmm-ubm; see `spkver.attackers.Attacker`.
 
     Attributes
@@ -184,48 +186,100 @@ class GmmUbmAttacker:
 
     def record(self, attack: Attack) -> Any:
         """Return what its scores depend on."""
-        return {"gmm-ubm": self.source.record, "utterances": self.utterances}
+        return {"gmm-ubm": self.source.key, "utterances": self.utterances}
 
-    def obstacle(self, attack: Attack) -> str:
-        """Return an empty string: it can score all trials."""
-        return ""
+    def fit(self, training: TrainingSet, vectors: TrainedMixture, *, seed: int, jobs: int | None) -> Learnt:
+        """Return the universal background model, which is trained with its source."""
+        return Learnt(vectors.ubm)
 
-    def extract(self, extracted: Extracted, attack: Attack) -> None:
-        """Extract the features of the training set, the enrolment and the tested recordings."""
-        training = lists.limited(attack.training.versions, self.utterances, seed=extracted.seed)
-        with naming(self.name):
-            for directory in (lists.merge_versions(training), lists.enrolled_speech(attack.enrolment), attack.tested):
-                self.source.extract(extracted, directory)
+    def prepare(self, attack: Attack, vectors: TrainedMixture) -> None:
+        """Ask for the adapted means of the models; the tested recordings are compared frame by frame."""
+        self._adapted(compared_recordings(attack), vectors)
 
-    def fit(self, extracted: Extracted, training: TrainingSet) -> GaussianMixture:
-        """Train the universal background model."""
-        versions = lists.limited(training.versions, self.utterances, seed=extracted.seed)
-        with naming(self.name):
-            return self.source.universal_model(extracted, lists.merge_versions(versions), training.folder).value.mixture
-
-    def score(self, extracted: Extracted, model: GaussianMixture, attack: Attack) -> Scores:
+    def score(self, model: GaussianMixture, attack: Attack, vectors: TrainedMixture) -> Scores:
         """Score trials by log-likelihood ratios; a recording counts once, however often it was anonymised."""
-        work, trials, source = extracted.run.work, attack.trials, self.source
-        enrolment = lists.enrolled_speech(attack.enrolment)
-        models, _ = lists.match_trials(enrolment, attack.tested, trials)
-        with naming(self.name):
-            sessions = lists.enrolled_sessions(enrolment, models)
-            enrolled = lists.select(enrolment, set(models.segments))
-            statistics = source.averaged(extracted, model, enrolled, sessions)
-            adapted = adapt_multisession(model, statistics, replace(source.map, normalise=False), work=work)
-            frames, ids = source.extract(extracted, attack.tested).frames, source.by_name(extracted, attack.tested)
-            contents, rows = np.unique([ids[name] for name in trials.segment_ids.tolist()], return_inverse=True)
-            asked = Trials(trials.model_ids, contents.astype(object), trials.models, rows[trials.segments])
-            return lists.as_scores(trials, score_gmm_ubm(model, adapted, frames.value, asked, work=work).values)
+        trials = attack.trials
+        adapted = self._adapted(compared_recordings(attack), vectors)
+        ids = vectors.ids(attack.tested)
+        contents, rows = np.unique([ids[name] for name in trials.segment_ids.tolist()], return_inverse=True)
+        asked = Trials(trials.model_ids, contents.astype(object), trials.models, rows[trials.segments])
+        frames = vectors.frames(attack.tested)
+        return lists.as_scores(trials, score_gmm_ubm(model, adapted, frames, asked, work=vectors.work).values)
+
+    def _adapted(self, compared: Compared, vectors: TrainedMixture) -> Supervectors:
+        return vectors.adapted(compared.enrolment, compared.recordings)
 
 
-def classic_attacker(config: AttackerConfig) -> GmmUbmAttacker | VectorAttacker:
+@one_line
+@dataclass(frozen=True, eq=False)
+class SupervectorAttacker(Comparing):
+    """Chains over supervectors, trained on sessions of the training recordings; see `spkver.attackers.Attacker`.
+
+    Attributes
+    ----------
+    name : str
+    source : MixtureSource
+    chains : tuple of str
+        The first for which the training set is large enough is used, see `fitting_chain`.
+    utterances : int or None
+        Recordings of the training set to use at most, see `limited`.
+    """
+
+    least_speakers: ClassVar[int] = 2
+
+    name: str
+    source: MixtureSource = field(repr=False)
+    chains: tuple[str, ...] = ()
+    utterances: int | None = None
+
+    @property
+    def level(self) -> str:
+        """What it may look at, see `evaluation.trials.LEVELS`."""
+        return level_of(self.chains)
+
+    def record(self, attack: Attack) -> Any:
+        """Return what its scores depend on."""
+        return [self.source.key, list(self.chains), self.utterances]
+
+    def backend_record(self, training: TrainingSet) -> Any:
+        """Return what its backend depends on."""
+        return [self.source.key, list(self.chains), self.utterances]
+
+    def fit(self, training: TrainingSet, vectors: TrainedMixture, *, seed: int, jobs: int | None) -> Learnt:
+        """Train its backend on the vectors of sessions."""
+        versions = lists.limited(training.versions, self.utterances, seed=seed)
+        sessions = vectors.sessions(lists.merge_versions(versions))
+        return Learnt(*fit_first_chain(self.name, self.chains, sessions, versions, seed=seed))
+
+    def prepare(self, attack: Attack, vectors: TrainedMixture) -> None:
+        """Ask for the vectors of the enrolment and of the tested recordings."""
+        compared = compared_recordings(attack)
+        self._enrolled(compared, vectors)
+        for tested in compared.tests:
+            vectors(tested)
+
+    def score(self, model: Backend, attack: Attack, vectors: TrainedMixture) -> Scores:
+        """Score trials with the backend; of several variants of the tested recordings the largest score counts.
+
+        A recording counts once, however often it was anonymised: the statistics of its versions are averaged.
+        """
+        compared = compared_recordings(attack)
+        return largest_scores(model, self._enrolled(compared, vectors), map(vectors, compared.tests), attack.trials)
+
+    def _enrolled(self, compared: Compared, vectors: TrainedMixture) -> Embeddings:
+        return vectors.averaged(compared.enrolment, compared.recordings)
+
+
+ClassicAttacker = GmmUbmAttacker | SupervectorAttacker
+
+
+def classic_attacker(config: AttackerConfig) -> ClassicAttacker:
     """Create a classic attacker from its configuration."""
     source = MixtureSource(config.features, config.ubm, config.map, session_seconds=config.training.session_seconds)
+    utterances = config.training.utterances
     if not config.chains:
-        return GmmUbmAttacker(config.name, replace(source, session_seconds=None), config.training.utterances)
-    choice = BackendChoice(config.name, config.chains, utterances=config.training.utterances)
-    return VectorAttacker(config.name, choice, source, is_fitted=True)
+        return GmmUbmAttacker(config.name, replace(source, session_seconds=None), utterances)
+    return SupervectorAttacker(config.name, source, config.chains, utterances)
 
 
 # --- trained, and saved in a folder -----------------------------------------------------------------------------------
@@ -263,15 +317,12 @@ class TrainedAttacker:
 
     def score(self, enrolment: DataDir, tested: DataDir, trials: Trials, work: Run) -> Scores:
         """Score trials; features and statistics are kept in the folder of a run."""
+        attacker = classic_attacker(self.config)
         attack = Attack(TrainingSet(enrolment), (enrolment,), tested, trials)
-        extracted, attacker = Extracted(work, work, self.seed), classic_attacker(self.config)
-        if isinstance(attacker, GmmUbmAttacker):
-            return attacker.score(extracted, self.ubm, attack)
-        source = attacker.source
-        assert isinstance(source, MixtureSource)
-        assert self.backend is not None
+        vectors = TrainedMixture(SpeechFiles(work, work, self.seed), attacker.source, self.ubm)
+        model: Any = self.ubm if self.backend is None else self.backend
         with naming(self.name):
-            return score_vectors(MixtureVectors(source, extracted, self.ubm), self.backend, attack, by_statistics=True)
+            return attacker.score(model, attack, vectors)
 
 
 def save_attacker(attacker: TrainedAttacker, folder: str | Path) -> None:
@@ -377,16 +428,16 @@ def train_attacker(
 
     def make(path: Path) -> None:
         below = Run(Path(work or folder / "work"), jobs=jobs, force=force, quiet=True)
-        extracted = Extracted(below, below, seed)
-        model, backend = attacker.fit(extracted, training), None
+        trained = learn_models(SpeechFiles(below, below, seed), attacker, training)
         facts: dict[str, Any] = {"utterances": len(speech), "speakers": len(set(speech.speakers.values()))}
-        if not isinstance(model, GaussianMixture):
-            assert isinstance(model.vectors, MixtureVectors)
-            backend, model = read_backend(model.backend), model.vectors.ubm
+        backend = None
+        if config.chains:
+            backend = trained.read()
             facts["sessions"] = backend.facts["vectors"]
         facts["list"] = fingerprint(sorted(speech.speakers.items()))
         heard = speaker_digests(speech.speakers.values())
-        save_attacker(TrainedAttacker(config, seed, model, backend, {"name": datadir.name, **facts}, heard), folder)
+        trained_on = {"name": datadir.name, **facts}
+        save_attacker(TrainedAttacker(config, seed, trained.vectors.ubm, backend, trained_on, heard), folder)
 
     mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
     origin = run.origin(
@@ -414,9 +465,7 @@ def train_attacker(
     return trained
 
 
-def check_training(
-    datadir: DataDir, attackers: Sequence[GmmUbmAttacker | VectorAttacker], *, seed: int, jobs: int | None = None
-) -> None:
+def check_training(datadir: DataDir, attackers: Sequence[Attacker], *, seed: int, jobs: int | None = None) -> None:
     """Check all headers and settings for the training of GMM-based attackers before anything long starts.
 
     Raises
@@ -427,14 +476,14 @@ def check_training(
     problems = Problems()
     seconds: dict[str, float] = {}
     for attacker in attackers:
-        is_ubm, source = isinstance(attacker, GmmUbmAttacker), attacker.source
-        assert isinstance(source, MixtureSource)
-        utterances = attacker.utterances if isinstance(attacker, GmmUbmAttacker) else attacker.choice.utterances
-        (speech,) = lists.limited((datadir,), utterances, seed=seed)
+        source = attacker.source
+        if source is None or source.features is None:
+            continue
+        (speech,) = lists.limited((datadir,), attacker.utterances, seed=seed)
         if not len(speech):
             problems.add("the training set holds no utterance", file=datadir.path)
             continue
-        if not is_ubm and len(set(speech.speakers.values())) < 2:
+        if attacker.least_speakers > len(set(speech.speakers.values())):
             text = f"{attacker.name} needs 2 training speakers, there is 1"
             problems.add(text, file=datadir.path, remedy="give more speakers")
         key = fingerprint(source.features, sorted(speech.recordings))

@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 from evaluation.trials import ONE_MODEL, Scores
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError, DataError, few
-from spkbase.files import file_digest, make_folder, read_id_list, write_json
+from spkbase.files import file_digest, read_id_list
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds
 from spkver.attackers import lists
-from spkver.attackers.protocol import Attack, Extracted, TrainingSet, naming
+from spkver.attackers.protocol import Attack, Learnt, TrainingSet, WithoutSource, naming
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)
@@ -250,11 +250,8 @@ class ContentConfig:
 
 @one_line
 @dataclass(frozen=True)
-class ContentAttacker:
-    """The content attacker; see `spkver.attackers.Attacker`.
-
-    Its choice of a method is saved in ``OUTPUT/attackers/<training set>/<name>/choice.json``.
-    """
+class ContentAttacker(WithoutSource):
+    """The content attacker; see `spkver.attackers.Attacker`."""
 
     level: ClassVar[str] = ONE_MODEL
     utterances: ClassVar[int | None] = 0  # it reads transcripts
@@ -296,23 +293,19 @@ class ContentAttacker:
             return str(error)
         return ""
 
-    def extract(self, extracted: Extracted, attack: Attack) -> None:
-        """Do nothing: the transcripts are there."""
-
-    def fit(self, extracted: Extracted, training: TrainingSet) -> tuple[TextMethod, list[str]]:
+    def fit(self, training: TrainingSet, vectors: None, *, seed: int, jobs: int | None) -> Learnt:
         """Choose how texts are compared on the background, whose versions all have the same words.
 
-        Return the method and the background texts.
+        The model is the method and the background texts.
         """
         speech = training.versions[0]
         background = self._background(speech)
-        method, why = choose_method(background, self.config.methods(), extracted.seed)
+        method, why = choose_method(background, self.config.methods(), seed)
         logger.debug("%s: %s, %s", self.name, method, why)
-        facts = {"attacker": self.name, "training": speech.name, "chosen": str(method), "why": why}
-        write_json(make_folder(extracted.run.path(f"{training.folder}/{self.name}")) / "choice.json", facts)
-        return method, [text for texts in background.values() for text in texts]
+        choice = {"attacker": self.name, "training": speech.name, "chosen": str(method), "why": why}
+        return Learnt((method, [text for texts in background.values() for text in texts]), choice)
 
-    def score(self, extracted: Extracted, model: tuple[TextMethod, list[str]], attack: Attack) -> Scores:
+    def score(self, model: tuple[TextMethod, list[str]], attack: Attack, vectors: None) -> Scores:
         """Compare the texts of each trial."""
         (method, background), trials = model, attack.trials
         models, recordings = lists.match_trials(attack.enrolment[0], attack.tested, trials)

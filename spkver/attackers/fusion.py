@@ -58,6 +58,9 @@ class Fusion:
         Highest level of knowledge allowed for its members, see `evaluation.trials.LEVELS`.
     """
 
+    source: ClassVar[None] = None
+    hears_voices: ClassVar[bool] = True
+    learns_from_pieces: ClassVar[bool] = True
     utterances: ClassVar[int | None] = 0  # its members say
 
     name: str

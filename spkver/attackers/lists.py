@@ -157,15 +157,18 @@ def sessions_of(models: IdMap) -> dict[str, list[str]]:
     return utterances
 
 
-def enrolled_sessions(
-    enrolment: DataDir, models: IdMap, *, keeps_versions: bool = False
-) -> dict[tuple[str, str], list[str]]:
-    """Return the utterances of each model and recording: all versions of the recording, or each version by itself."""
+def enrolled_recordings(enrolment: DataDir, models: IdMap) -> dict[tuple[str, str], list[str]]:
+    """Return the utterances of each model and recording, which are all versions of the recording."""
     sessions: dict[tuple[str, str], list[str]] = {}
     for model, name in zip(models.models, models.segments, strict=True):
-        recording = name if keeps_versions else enrolment.version_of.get(name, name)
+        recording = enrolment.version_of.get(name, name)
         sessions.setdefault((model, recording), []).append(name)
     return sessions
+
+
+def enrolled_versions(models: IdMap) -> dict[tuple[str, str], list[str]]:
+    """Return the utterances of each model, each version of a recording by itself."""
+    return {(model, name): [name] for model, name in zip(models.models, models.segments, strict=True)}
 
 
 @lru_cache(maxsize=64)

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.calibration import train_nonnegative
+from evaluation.embeddings import Embeddings
 from evaluation.trials import ALL_ENROLLED, Scores
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 from spkver.attackers import lists
-from spkver.attackers.protocol import Attack, Extracted, TrainingSet, naming
+from spkver.attackers.protocol import Attack, Defaults, Learnt, TrainingSet, Vectors
 from spkver.attackers.sources import ExtractorSource
 from spkver.datadir import DataDir, with_versions
 from spkver.extractors import PROPERTIES, open_extractor
@@ -89,45 +90,38 @@ def learn_weights_of_properties(
 
 @one_line
 @dataclass(frozen=True)
-class PropertiesAttacker:
+class PropertiesAttacker(Defaults):
     """The attacker by properties; see `spkver.attackers.Attacker`."""
 
     level: ClassVar[str] = ALL_ENROLLED
-    utterances: ClassVar[int | None] = 400
     hears_voices: ClassVar[bool] = False
+    utterances: ClassVar[int | None] = 400
 
     name: str = "properties"
     source: ExtractorSource = field(default_factory=lambda: ExtractorSource(open_extractor("properties")), repr=False)
 
     def record(self, attack: Attack) -> Any:
         """Return what its scores depend on."""
-        return {"method": _METHOD, "properties": self.source.record}
+        return {"method": _METHOD, "properties": self.source.key}
 
-    def obstacle(self, attack: Attack) -> str:
-        """Return an empty string: it can score every list."""
-        return ""
+    def speech(self, attack: Attack, seed: int) -> Sequence[DataDir]:
+        """Return the training set, the enrolment and the tested recordings."""
+        background = self._part(attack.training.versions, seed)
+        return background, self._enrolment(attack), attack.tested
 
-    def extract(self, extracted: Extracted, attack: Attack) -> None:
-        """Read the files of the training set, the enrolment and the tested recordings."""
-        background = self._part(attack.training.versions, extracted.seed)
-        with naming(self.name):
-            for directory in (background, lists.enrolled_speech(attack.enrolment[:_VERSIONS]), attack.tested):
-                self.source.extract(extracted, directory)
+    def fit(self, training: TrainingSet, vectors: Vectors, *, seed: int, jobs: int | None) -> Learnt:
+        """Learn the weights of the properties from the training set; the model has the seed, too."""
+        return Learnt((self._learn(training.versions, vectors, seed), seed))
 
-    def fit(self, extracted: Extracted, training: TrainingSet) -> NDArray[np.float64]:
-        """Learn the weights of the properties from the training set."""
-        with naming(self.name):
-            return self._learn(extracted, training.versions)
-
-    def score(self, extracted: Extracted, model: NDArray[np.float64], attack: Attack) -> Scores:
+    def score(self, model: tuple[NDArray[np.float64], int], attack: Attack, vectors: Vectors) -> Scores:
         """Score each trial by the mean closeness of the tested recording to the enrolled ones."""
-        versions = attack.enrolment[:_VERSIONS]
-        weights = model + self._learn(extracted, versions) + _LEAST_WEIGHT
+        learnt, seed = model
+        weights = learnt + self._learn(attack.enrolment[:_VERSIONS], vectors, seed) + _LEAST_WEIGHT
         trials = attack.trials
-        enrolment = lists.enrolled_speech(versions)
+        enrolment = self._enrolment(attack)
         models, segments = lists.match_trials(enrolment, attack.tested, trials)
-        enrolled = self._properties(extracted, enrolment)
-        tested = self._properties(extracted, lists.select(attack.tested, set(segments)))
+        enrolled = _by_utterance(vectors(enrolment))
+        tested = _by_utterance(vectors(lists.select(attack.tested, set(segments))))
         tests = np.stack([tested[name] for name in trials.segment_ids])
         sessions = lists.sessions_of(models)
         rows = []
@@ -139,22 +133,25 @@ class PropertiesAttacker:
             rows.append(np.mean(near, axis=0))
         return lists.as_scores(trials, np.array(rows)[trials.models, trials.segments])
 
+    def _enrolment(self, attack: Attack) -> DataDir:
+        return lists.enrolled_speech(attack.enrolment[:_VERSIONS])
+
     def _part(self, versions: Sequence[DataDir], seed: int) -> DataDir:
         """Return the recordings to learn from, in all versions."""
         first, *others = lists.limited(versions, self.utterances, seed=seed)
         return with_versions(first, others)
 
-    def _properties(self, extracted: Extracted, directory: DataDir) -> dict[str, NDArray[np.float64]]:
-        found = self.source.fit(extracted, directory, "")(directory)
-        return dict(zip(found.ids.tolist(), np.asarray(found.vectors), strict=True))
-
-    def _learn(self, extracted: Extracted, versions: Sequence[DataDir]) -> NDArray[np.float64]:
+    def _learn(self, versions: Sequence[DataDir], vectors: Vectors, seed: int) -> NDArray[np.float64]:
         """Return the weights by a data directory, and log those that tell its speakers apart."""
-        directory = self._part(versions, extracted.seed)
-        properties = self._properties(extracted, directory)
+        directory = self._part(versions, seed)
+        properties = _by_utterance(vectors(directory))
         speakers = [directory.speakers[utterance] for utterance in properties]
         recordings = [directory.version_of.get(utterance, utterance) for utterance in properties]
         weights = learn_weights_of_properties(np.array(list(properties.values())), speakers, recordings)
         told = {key: f"{weight:.2g}" for key, weight in zip(PROPERTIES, weights, strict=True) if weight > 0}
         logger.debug("%s, weights by %s: %s", self.name, directory.name, told)
         return weights
+
+
+def _by_utterance(properties: Embeddings) -> dict[str, NDArray[np.float64]]:
+    return dict(zip(properties.ids.tolist(), np.asarray(properties.vectors), strict=True))

@@ -1,25 +1,24 @@
-"""The interface of attackers, built in or user-supplied.
+"""The interface of attackers, built in or user-supplied, and of the sources of their vectors.
 
-An attacker works in three steps, in this order: `extract` reads speech, `fit` learns from a training set, and `score`
-compares enrolment and tested recordings. `spkver.attackers.registry` lists the attackers, and the ways to plug in
-others.
+Sources, scorers and attackers know no run, no output folder and no files of a run: they get data directories and arrays
+and return arrays. `spkver.attackers.stages` makes the files, in this order: speech is read, models are learnt, vectors
+are computed, trials are scored. `spkver.attackers.registry` lists the attackers, and the ways to plug in others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
-
+from evaluation.embeddings import Embeddings
 from evaluation.trials import Scores, Trials
 from spkbase.errors import ConfigError, DataError, WorkerError
-from spkbase.runs import Run
 from spkbase.showing import one_line
 from spkver.attackers.pieces import whole_name
+from spkver.attackers.sources import Source
 from spkver.datadir import DataDir
 
 ENDING = (MemoryError, WorkerError, ConfigError)
@@ -96,38 +95,36 @@ class Attack:
         return f"{self.training.name}/{self.enrolment[0].path.name}-{self.tested.path.name}"
 
     @property
+    def tests(self) -> tuple[DataDir, ...]:
+        """The tested recordings as the attacker listens to them: the variants if there are any."""
+        return self.variants or (self.tested,)
+
+    @property
     def directories(self) -> tuple[DataDir, ...]:
         """All speech that it needs: the training set, the enrolment and the tested recordings."""
-        return (*self.training.versions, *self.enrolment, *(self.variants or (self.tested,)))
+        return (*self.training.versions, *self.enrolment, *self.tests)
 
 
-@one_line
-@dataclass(frozen=True, eq=False)
-class Extracted:
-    """What was extracted from the speech of a run: vectors of networks, and features for mixtures.
+class Vectors(Protocol):
+    """The vectors of a source whose models are learnt."""
+
+    def __call__(self, directory: DataDir) -> Embeddings:
+        """Return the vector of each recording of a data directory, sorted by utterance."""
+
+
+class Learnt(NamedTuple):
+    """What an attacker has learnt from a training set.
 
     Attributes
     ----------
-    run : Run
-        Its folder gets the models, below ``attackers/``.
-    work : Run
-        Its folder gets what was extracted; it may be removed.
-    seed : int
-        Seed of the dither of features.
-    vectors : dict of str to dict of Path to ndarray
-        Vectors by source and recording.
-    features : dict of str to list of FeatureSet
-        By source; see `spkver.attackers.sources`.
-    lacking : dict of str to set of str
-        Recordings that an extractor failed on, by the extractor.
+    model : object
+        What its `score` is given.
+    choice : mapping or None
+        How the model was chosen, for ``choice.json``.
     """
 
-    run: Run
-    work: Run
-    seed: int = 0
-    vectors: dict[str, dict[Path, np.ndarray]] = field(default_factory=dict, repr=False)
-    features: dict[str, list[Any]] = field(default_factory=dict, repr=False)
-    lacking: dict[str, set[str]] = field(default_factory=dict)
+    model: Any
+    choice: Mapping[str, Any] | None = None
 
 
 class Attacker(Protocol):
@@ -142,8 +139,28 @@ class Attacker(Protocol):
         """Name of the folder of its models."""
 
     @property
+    def source(self) -> Source | None:
+        """Where its vectors come from; None if it has none, and reads what it needs itself."""
+
+    @property
     def level(self) -> str:
         """What it may look at, see `evaluation.trials.LEVELS`."""
+
+    @property
+    def content(self) -> str:
+        """If it uses the words: "oracle" or "recognised", for transcripts of the data or of a recogniser; else ""."""
+
+    @property
+    def hears_voices(self) -> bool:
+        """Whether it recognises voices: words and properties of files say nothing about them."""
+
+    @property
+    def learns_from_pieces(self) -> bool:
+        """Whether it learns how the recordings of a speaker differ, so that one each must be cut into pieces."""
+
+    @property
+    def least_speakers(self) -> int:
+        """The fewest speakers that it can learn from."""
 
     @property
     def utterances(self) -> int | None:
@@ -151,6 +168,9 @@ class Attacker(Protocol):
 
     def record(self, attack: Attack) -> Any:
         """Return all that its scores depend on besides speech, trials and seed, see `spkbase.files.fingerprint`."""
+
+    def backend_record(self, training: TrainingSet) -> Any:
+        """Return all that its backend depends on besides speech and seed; None if its model is no backend in a file."""
 
     def obstacle(self, attack: Attack) -> str:
         """Return why it cannot score these trials, or an empty string; called before anything long starts.
@@ -161,14 +181,51 @@ class Attacker(Protocol):
             If its files for these trials cannot be used.
         """
 
-    def extract(self, extracted: Extracted, attack: Attack) -> None:
-        """Read the speech of an attack that has not been read for another one."""
+    def speech(self, attack: Attack, seed: int) -> Sequence[DataDir]:
+        """Return the data directories whose vectors it uses, the training set first."""
 
-    def fit(self, extracted: Extracted, training: TrainingSet) -> Any:
-        """Learn from the training set, and return the model."""
+    def fit(self, training: TrainingSet, vectors: Any, *, seed: int, jobs: int | None) -> Learnt:
+        """Learn from the training set; `vectors` are those of its source, None without one."""
 
-    def score(self, extracted: Extracted, model: Any, attack: Attack) -> Scores:
+    def prepare(self, attack: Attack, vectors: Any) -> None:
+        """Ask for the vectors of an attack, so that they are computed before trials are scored."""
+
+    def score(self, model: Any, attack: Attack, vectors: Any) -> Scores:
         """Score the trials of an attack with a model of its training set."""
+
+
+class Defaults:
+    """What most attackers have in common: they hear voices, score all trials, and keep no backend in a file."""
+
+    hears_voices: ClassVar[bool] = True
+    learns_from_pieces: ClassVar[bool] = False
+    least_speakers: ClassVar[int] = 1
+
+    @property
+    def content(self) -> str:
+        """An empty string: no words are used."""
+        return ""
+
+    def backend_record(self, training: TrainingSet) -> Any:
+        """Return None: there is no backend to keep."""
+        return None
+
+    def obstacle(self, attack: Attack) -> str:
+        """Return an empty string: it can score all trials."""
+        return ""
+
+    def prepare(self, attack: Attack, vectors: Any) -> None:
+        """Do nothing: no vectors depend on what is learnt."""
+
+
+class WithoutSource(Defaults):
+    """What attackers have in common that read what they need themselves."""
+
+    source: ClassVar[None] = None
+
+    def speech(self, attack: Attack, seed: int) -> Sequence[DataDir]:
+        """Return no directories: there are no vectors to extract."""
+        return ()
 
 
 @contextmanager

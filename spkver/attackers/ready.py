@@ -16,10 +16,10 @@ from evaluation.trials import ONE_MODEL, Scores, align
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
 from spkver.attackers import lists
-from spkver.attackers.chain_choice import ADAPTED_COSINE, UTTERANCES, BackendChoice, backend_stage, choose_backend
-from spkver.attackers.protocol import Attack, Extracted, TrainingSet, naming
+from spkver.attackers.chain_choice import ADAPTED_COSINE, UTTERANCES, BackendChoice, choose_backend
+from spkver.attackers.protocol import Attack, Learnt, TrainingSet, WithoutSource, naming
 from spkver.attackers.vector_attacker import few_models
-from spkver.backend import read_backend, train_chain
+from spkver.backend import Backend, train_chain
 from spkver.datadir import DataDir
 
 SUFFIXES = (".h5", ".hdf5", ".npz", ".scp", ".ark", ".pt", ".safetensors", ".csv", ".tsv")
@@ -27,7 +27,7 @@ CACHES = "emb_xvect"
 
 
 @dataclass(frozen=True)
-class ReadyScores:
+class ReadyScores(WithoutSource):
     """Scores computed elsewhere, laid out as in a run's ``exp``; see `spkver.attackers.Attacker`.
 
     FOLDER/asv_orig/<enrolment>-<trials>/scores            attacker trained on original speech
@@ -78,13 +78,11 @@ class ReadyScores:
         self._score(attack)
         return ""
 
-    def extract(self, extracted: Extracted, attack: Attack) -> None:
-        """Do nothing."""
+    def fit(self, training: TrainingSet, vectors: None, *, seed: int, jobs: int | None) -> Learnt:
+        """Learn nothing."""
+        return Learnt(None)
 
-    def fit(self, extracted: Extracted, training: TrainingSet) -> None:
-        """Do nothing."""
-
-    def score(self, extracted: Extracted, model: None, attack: Attack) -> Scores:
+    def score(self, model: None, attack: Attack, vectors: None) -> Scores:
         """Read the file."""
         return self._score(attack)
 
@@ -96,7 +94,7 @@ class ReadyScores:
 
 
 @dataclass(frozen=True)
-class ReadyVectors:
+class ReadyVectors(WithoutSource):
     """Embeddings computed elsewhere, a file or a folder for each data directory; see `spkver.attackers.Attacker`.
 
         FOLDER/<data directory>{.h5,.hdf5,.npz,.scp,.ark,.pt,.safetensors,.csv,.tsv,/}   of any extractor
@@ -116,7 +114,6 @@ class ReadyVectors:
     name: str
     folder: Path
     adapted: bool = False
-    seed: int = 0
     _read: dict[Path, Embeddings] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -162,35 +159,32 @@ class ReadyVectors:
         self.background(attack.training)
         return few_models(attack) if self.adapted else ""
 
-    def extract(self, extracted: Extracted, attack: Attack) -> None:
-        """Do nothing: the embeddings are there."""
-
-    def fit(self, extracted: Extracted, training: TrainingSet) -> Path | None:
-        """Train a backend on the embeddings of the training set, if there are any; return its file."""
+    def backend_record(self, training: TrainingSet) -> Any:
+        """Return what its backend depends on; None without embeddings of the training set."""
         background = self.background(training)
         if background is None:
             return None
-        with naming(self.name, self.folder):
-            versions = lists.limited(training.versions, self.choice.utterances, seed=self.seed)
-            speech = lists.merge_versions(versions)
-            vectors = lists.as_embeddings(
-                speech, [background[speech.recordings[name]] for name in sorted(speech.recordings)]
-            )
-            how: Any = {"seed": self.seed, "jobs": extracted.run.jobs}
-            stage = backend_stage(
-                *(extracted, training.folder, self.choice, versions),
-                lambda: choose_backend(self.choice, vectors, versions, **how),
-                inputs=_digest(background),
-            )
-        return stage.path.with_name("backend.h5")
+        return [_digest(background), self.choice.record()]
 
-    def score(self, extracted: Extracted, model: Path | None, attack: Attack) -> Scores:
+    def fit(self, training: TrainingSet, vectors: None, *, seed: int, jobs: int | None) -> Learnt:
+        """Train a backend on the embeddings of the training set, if there are any."""
+        background = self.background(training)
+        if background is None:
+            return Learnt(None)
+        with naming(self.name, self.folder):
+            versions = lists.limited(training.versions, self.utterances, seed=seed)
+            speech = lists.merge_versions(versions)
+            rows = [background[speech.recordings[name]] for name in sorted(speech.recordings)]
+            embeddings = lists.as_embeddings(speech, rows)
+            return Learnt(*choose_backend(self.choice, embeddings, versions, seed=seed, jobs=jobs))
+
+    def score(self, model: Backend | None, attack: Attack, vectors: None) -> Scores:
         """Score trials by the backend; without one, by cosines or by adapted scores, which learn nothing."""
         first, second = self._sides(attack)
         with naming(self.name, self.folder):
             if model is None and not self.adapted:
                 return cosine_scores(first, second, attack.trials)
-            backend = train_chain(first, ADAPTED_COSINE) if model is None else read_backend(model)
+            backend = model or train_chain(first, ADAPTED_COSINE)
             return backend.score(first, second, attack.trials)
 
     def background(self, training: TrainingSet) -> dict[Path, NDArray[np.floating]] | None:

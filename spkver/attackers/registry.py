@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluation.trials import LEVELS, ONE_MODEL, REVERSAL, SCENARIO_ORDER
 from spkbase.configuration import merged
@@ -128,39 +128,68 @@ class CatalogueRow:
         return re.split(r"[\[:]", self.form)[0]
 
 
-_ADAPTED = "adapted single-test adapted-inverted adapted-reversed"
-_NETWORK = f"inverted reversed {_ADAPTED} enrolled-plda enrolled-plda-inverted"
+class _Variant(NamedTuple):
+    """A form of an attacker whose name has endings: how its scores adapt, and how anonymisation is inverted."""
+
+    adapted: str = ""
+    undoing: str = ""
+
+    @property
+    def endings(self) -> list[str]:
+        """The endings of its name."""
+        return [ending for ending in self if ending]
 
 
-def _rows(form: str, summary: str, endings: str = "", *, network: bool = False) -> list[CatalogueRow]:
+_INVERTED = (_Variant(undoing="inverted"),)
+_ADAPTED = (
+    _Variant("adapted"),
+    _Variant("single-test"),
+    _Variant("adapted", "inverted"),
+    _Variant("adapted", "reversed"),
+)
+_ENROLLED_PLDA = (_Variant("enrolled-plda"), _Variant("enrolled-plda", "inverted"))
+_NETWORK = (*_INVERTED, _Variant(undoing="reversed"), *_ADAPTED, *_ENROLLED_PLDA)
+
+
+def _rows(form: str, summary: str, variants: Sequence[_Variant] = (), *, network: bool = False) -> list[CatalogueRow]:
     """Return the rows of an attacker, without and with endings."""
     base = re.split(r"[\[:]", form)[0]
-    rows = [] if base == "supervector" else [CatalogueRow(form, summary, base, is_network=network)]
-    for ending in endings.split():
-        adapted = next((name for name in ADAPTING if ending.startswith(name)), "")
-        kinds = {f"is_{kind}": ending.endswith(kind) for kind in ("inverted", "reversed")}
-        words = [text for name, text in _ENDINGS.items() if name in ending]
-        name, told = f"{base}-{ending}", ", ".join([summary, *words])
-        rows.append(CatalogueRow(name, told, base, adapted, is_network=network, **kinds))
+    rows = []
+    if base != "supervector":
+        rows.append(CatalogueRow(form, summary, base, is_network=network))
+    for variant in variants:
+        words = [_ENDINGS[ending] for ending in variant.endings]
+        row = CatalogueRow(
+            "-".join([base, *variant.endings]),
+            ", ".join([summary, *words]),
+            base,
+            variant.adapted,
+            is_inverted=variant.undoing == "inverted",
+            is_reversed=variant.undoing == "reversed",
+            is_network=network,
+        )
+        rows.append(row)
     return rows
 
 
 CATALOGUE: dict[str, CatalogueRow] = {
     row.name: row
     for rows in (
-        _rows("gmm-ubm", "a statistical model of each voice, a mixture against a background mixture", "inverted"),
-        _rows("gmm-svm", "a support vector machine for each speaker, on supervectors", "inverted"),
+        _rows("gmm-ubm", "a statistical model of each voice, a mixture against a background mixture", _INVERTED),
+        _rows("gmm-svm", "a support vector machine for each speaker, on supervectors", _INVERTED),
         _rows(
             "gmm-svm-cms",
             "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
-            "inverted",
+            _INVERTED,
         ),
-        _rows("supervector-cosine", "a statistical model of each voice, by projected supervectors", "inverted"),
+        _rows("supervector-cosine", "a statistical model of each voice, by projected supervectors", _INVERTED),
         _rows("campplus[:WEIGHTS]", "a neural network, CAM++ of 2023", _NETWORK, network=True),
         _rows("ge2e[:WEIGHTS]", "a neural network, GE2E of 2018", _NETWORK, network=True),
         _rows("onnx:FILE", "a neural network, from an ONNX file", network=True),
         _rows("extractor:EXTRACTOR", "vectors of an extractor, as spkver embed takes it"),
-        _rows("ivector", "a statistical model of each voice, i-vectors", "adapted enrolled-plda"),
+        _rows(
+            "ivector", "a statistical model of each voice, i-vectors", (_Variant("adapted"), _Variant("enrolled-plda"))
+        ),
         _rows("supervector", "a statistical model of each voice, supervectors", _ADAPTED),
         _rows("prosody", "pitch, rhythm and pauses"),
         _rows("content", "spoken words, where there are transcripts"),
@@ -460,7 +489,7 @@ def _open_outside(spec: Spec, settings: Settings, seed: int, time_limit: float |
         if kind == "scores":
             return ReadyScores(spec.name, Path(rest), level)
         if kind in ("vectors", "adapted"):
-            return ReadyVectors(spec.name, Path(rest), kind == "adapted", seed)
+            return ReadyVectors(spec.name, Path(rest), kind == "adapted")
         if kind == "command":
             return OwnCommand(spec.name, rest, seed, time_limit, level)
         file = load_plugin(spec.preset, "attacker", kind="function")[1]

@@ -57,7 +57,7 @@ from spkbase.files import file_digest, make_folder
 from spkbase.seeding import stream
 from spkbase.work import one_blas_thread
 from spkver.attackers import lists
-from spkver.attackers.protocol import Attack, Extracted, LostModelError, TrainingSet
+from spkver.attackers.protocol import Attack, Learnt, LostModelError, TrainingSet, WithoutSource
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ def serve() -> None:
 
 
 @dataclass(frozen=True)
-class OwnCode:
+class OwnCode(WithoutSource):
     """User-supplied code; see `spkver.attackers.Attacker`.
 
     Attributes
@@ -200,13 +200,6 @@ class OwnCode:
         """Return its code."""
         return self.code
 
-    def obstacle(self, attack: Attack) -> str:
-        """Return an empty string: it can score all trials."""
-        return ""
-
-    def extract(self, extracted: Extracted, attack: Attack) -> None:
-        """Do nothing: the code reads the recordings."""
-
 
 @dataclass(frozen=True)
 class OwnFunction(OwnCode):
@@ -221,7 +214,7 @@ class OwnFunction(OwnCode):
         behind = plugins.files_behind(self.spec, self.file)
         return found | {"module": file_digest(self.file)} | ({"imports": behind} if behind else {})
 
-    def fit(self, extracted: Extracted, training: TrainingSet) -> FunctionProcess:
+    def fit(self, training: TrainingSet, vectors: None, *, seed: int, jobs: int | None) -> Learnt:
         """Train it in a separate process, with one BLAS thread, so that products do not depend on the machine."""
         versions = training.versions
         speech = lists.merge_versions(versions)
@@ -229,9 +222,9 @@ class OwnFunction(OwnCode):
         files = {speaker: [str(speech.recordings[name]) for name in utterances] for speaker, utterances in speakers}
         process = FunctionProcess(self.name, self.spec)
         self._ask(process, versions[0], {"training": files, "seed": self.seed}, versions)
-        return process
+        return Learnt(process)
 
-    def score(self, extracted: Extracted, model: FunctionProcess, attack: Attack) -> Scores:
+    def score(self, model: FunctionProcess, attack: Attack, vectors: None) -> Scores:
         """Have the process score the trials.
 
         Raises
@@ -282,7 +275,7 @@ class OwnCommand(OwnCode):
         behind = plugins.files_behind(self.spec)
         return {"command": self.spec} | ({"files": behind} if behind else {})
 
-    def fit(self, extracted: Extracted, training: TrainingSet) -> tempfile.TemporaryDirectory[str]:
+    def fit(self, training: TrainingSet, vectors: None, *, seed: int, jobs: int | None) -> Learnt:
         """Write the lists of the training set; the command may learn from them whenever it runs."""
         holder = tempfile.TemporaryDirectory()  # removed with the model
         learnt = Path(holder.name) / "training"
@@ -291,9 +284,9 @@ class OwnCommand(OwnCode):
         ids = {name: name.replace(" ", "-", 1) for name in speech.recordings}  # ids of merged versions have a blank
         _write_table(learnt / "wav.scp", {ids[name]: path.resolve() for name, path in speech.recordings.items()})
         _write_table(learnt / "utt2spk", {ids[name]: speaker for name, speaker in speech.speakers.items()})
-        return holder
+        return Learnt(holder)
 
-    def score(self, extracted: Extracted, model: tempfile.TemporaryDirectory[str], attack: Attack) -> Scores:
+    def score(self, model: tempfile.TemporaryDirectory[str], attack: Attack, vectors: None) -> Scores:
         """Run the command on the lists of an attack."""
         tested, held = attack.tested, Path(model.name)
         with tempfile.TemporaryDirectory(dir=held) as folder:

@@ -12,67 +12,91 @@ enrolled also learns from the background where that is anonymised as the enrolme
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from evaluation.trials import Scores, align
+from evaluation.embeddings import Embeddings
+from evaluation.trials import Scores, Trials, align
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
 from spkver.attackers import lists
-from spkver.attackers.chain_choice import ENROLLED_PLDA, BackendChoice, backend_stage, choose_backend, fitting_chain
-from spkver.attackers.protocol import Attack, Extracted, TrainingSet, naming
-from spkver.attackers.sources import (
-    SMALL_MIXTURE,
-    ExtractorSource,
-    MixtureSource,
-    MixtureVectors,
-    Vectors,
-    VectorSource,
-)
-from spkver.backend import Backend, format_chain, read_backend, train_chain
+from spkver.attackers.chain_choice import ENROLLED_PLDA, BackendChoice, choose_backend
+from spkver.attackers.protocol import Attack, Defaults, Learnt, TrainingSet, Vectors, naming
+from spkver.attackers.sources import SMALL_MIXTURE, ExtractorSource, MixtureSource, Source
+from spkver.backend import Backend
+from spkver.datadir import DataDir
 from spkver.extractors import ExtractorSettings, find_weights, open_extractor
 from spkver.features import FeatureConfig
+from spkver.idmap import IdMap
 from spkver.mixture import UbmConfig
 from spkver.vectors import MapConfig, Supervectors, TotalVariabilityConfig
 
-logger = logging.getLogger(__name__)
+
+class Compared(NamedTuple):
+    """The recordings that trials compare.
+
+    Attributes
+    ----------
+    models : IdMap
+        The utterances of each enrolled model.
+    enrolment : DataDir
+    tests : list of DataDir
+        The tested recordings, in all their variants.
+    """
+
+    models: IdMap
+    enrolment: DataDir
+    tests: list[DataDir]
+
+    @property
+    def recordings(self) -> dict[tuple[str, str], list[str]]:
+        """The utterances of each model and recording, which are all versions of the recording."""
+        return lists.enrolled_recordings(self.enrolment, self.models)
 
 
-class VectorModel(NamedTuple):
-    """What a vector attacker has learnt: the function to vectors, and the file of the backend."""
+def compared_recordings(attack: Attack) -> Compared:
+    """Return the recordings of an attack that its trials compare."""
+    enrolment = lists.enrolled_speech(attack.enrolment)
+    models, segments = lists.match_trials(enrolment, attack.tested, attack.trials)
+    tests = [lists.select(tested, set(segments)) for tested in attack.tests]
+    return Compared(models, lists.select(enrolment, set(models.segments)), tests)
 
-    vectors: Vectors
-    backend: Path
+
+class Comparing(Defaults):
+    """What attackers have in common that compare vectors of the enrolment with those of the tests."""
+
+    utterances: Any
+
+    def speech(self, attack: Attack, seed: int) -> Sequence[DataDir]:
+        """Return the training set, the enrolment and the tested recordings."""
+        training = lists.limited(attack.training.versions, self.utterances, seed=seed)
+        return [lists.merge_versions(training), lists.enrolled_speech(attack.enrolment), *attack.tests]
 
 
 @one_line
 @dataclass(frozen=True, eq=False)
-class VectorAttacker:
+class VectorAttacker(Comparing):
     """A vector attacker; see `spkver.attackers.Attacker`.
 
     Attributes
     ----------
     name : str
     choice : BackendChoice
-        Its `name` is the name of the backend's folder.
-    source : VectorSource
-    is_fitted : bool
-        Use the first chain for which the training set is large enough, see `fitting_chain`, on vectors of sessions.
+    source : Source
     """
+
+    learns_from_pieces: ClassVar[bool] = True
+    least_speakers: ClassVar[int] = 2
 
     name: str
     choice: BackendChoice
-    source: VectorSource = field(repr=False)
-    is_fitted: bool = False
+    source: Source = field(repr=False)
 
     @property
     def level(self) -> str:
@@ -86,7 +110,11 @@ class VectorAttacker:
 
     def record(self, attack: Attack) -> Any:
         """Return what its vectors depend on, and how its backend is chosen."""
-        return {"vectors": self.source.record, "choice": self.choice.record()}
+        return {"vectors": self.source.key, "choice": self.choice.record()}
+
+    def backend_record(self, training: TrainingSet) -> Any:
+        """Return what its vectors depend on, and how its backend is chosen on a training set."""
+        return [self.source.key, self._choice(training).record()]
 
     def obstacle(self, attack: Attack) -> str:
         """Return why scores cannot be adapted to these trials, or an empty string."""
@@ -97,64 +125,38 @@ class VectorAttacker:
             return "each speaker is enrolled by one vector, which does not show how the vectors of a speaker differ"
         return few_models(attack)
 
-    def extract(self, extracted: Extracted, attack: Attack) -> None:
-        """Read the training set, the enrolment and the tested recordings."""
-        versions = lists.limited(attack.training.versions, self.choice.utterances, seed=extracted.seed)
-        with naming(self.name):
-            for directory in (
-                lists.merge_versions(versions),
-                lists.enrolled_speech(attack.enrolment),
-                *(attack.variants or (attack.tested,)),
-            ):
-                self.source.extract(extracted, directory)
-
-    def fit(self, extracted: Extracted, training: TrainingSet) -> VectorModel:
+    def fit(self, training: TrainingSet, vectors: Vectors, *, seed: int, jobs: int | None) -> Learnt:
         """Choose and train its backend."""
-        choice = self.choice
-        if choice.adapted == ENROLLED_PLDA and not choice.chains:
-            background = ": {background: true}" if training.on_anonymised else ""
-            choice = replace(choice, chains=(ENROLLED_PLDA + background,))
-        with naming(self.name):
-            versions = lists.limited(training.versions, choice.utterances, seed=extracted.seed)
-            speech = lists.merge_versions(versions)
-            vectors = self.source.fit(extracted, speech, training.folder)
+        versions = lists.limited(training.versions, self.utterances, seed=seed)
+        speech = lists.merge_versions(versions)
+        return Learnt(*choose_backend(self._choice(training), vectors(speech), versions, seed=seed, jobs=jobs))
 
-            def train() -> tuple[Backend, Any]:
-                if not (self.is_fitted and isinstance(vectors, MixtureVectors)):
-                    how: Any = {"seed": extracted.seed, "jobs": extracted.run.jobs}
-                    return choose_backend(choice, vectors(speech), versions, **how)
-                sessions = vectors.sessions(speech)
-                chain = fitting_chain(self.name, choice.chains, sessions, len(speech))
-                facts = {"vectors": len(sessions), "speakers": len(set(sessions.speakers)), "versions": len(versions)}
-                shown, why = format_chain(chain), "it is the first for which the training set is large enough"
-                found = {"folds": [], "chosen": shown, "why": why, "chains": [{"chain": shown}]}
-                return train_chain(sessions, chain, seed=extracted.seed), {**facts, **found}
+    def prepare(self, attack: Attack, vectors: Vectors) -> None:
+        """Ask for the vectors of the enrolment and of the tested recordings."""
+        compared = compared_recordings(attack)
+        vectors(compared.enrolment)
+        for tested in compared.tests:
+            vectors(tested)
 
-            stage = backend_stage(extracted, training.folder, choice, versions, train, inputs=self.source.record)
-            found = stage.value
-            chosen = next(row for row in found["chains"] if row["chain"] == found["chosen"])
-            who, is_fold = (self.name, versions[0].name), {"file_only": training.name.startswith("folds/")}
-            logger.debug("%s on %s: %s", *who, found["chosen"])
-            if not found["folds"] and len(choice.chains) != 1 and not self.is_fitted:
-                logger.warning("%s on %s: %s", *who, found["why"], extra=is_fold)
-            if folds := chosen.get("no_slope"):
-                text = "%s on %s: the calibration tried on fold %s has a negative slope"
-                logger.warning(text, *who, ", ".join(map(str, folds)), extra=is_fold)
-            return VectorModel(vectors, stage.path.with_name("backend.h5"))
+    def score(self, model: Backend, attack: Attack, vectors: Vectors) -> Scores:
+        """Score trials with the backend; of several variants of the tested recordings the largest score counts.
 
-    def score(self, extracted: Extracted, model: VectorModel, attack: Attack) -> Scores:
-        """Score trials with the backend; of several variants of the tested recordings the largest score counts."""
-        with naming(self.name):
-            backend = read_backend(model.backend)
-            score = partial(
-                score_vectors,
-                model.vectors,
-                backend,
-                keeps_versions=bool(self.choice.adapted) or backend.scorer.values.get("sessions") == "maximum",
-                by_statistics=self.is_fitted,
-            )
-            found = [score(replace(attack, tested=tested)) for tested in attack.variants or (attack.tested,)]
-            return lists.as_scores(attack.trials, np.max([align(scores, attack.trials) for scores in found], axis=0))
+        A recording counts once, however often it was anonymised: the vectors of its versions are averaged, unless the
+        backend learns from their spread.
+        """
+        compared = compared_recordings(attack)
+        sessions = compared.recordings
+        if self.choice.adapted or model.scorer.values.get("sessions") == "maximum":
+            sessions = lists.enrolled_versions(compared.models)
+        enrolled = mean_vectors(vectors(compared.enrolment), sessions)
+        return largest_scores(model, enrolled, map(vectors, compared.tests), attack.trials)
+
+    def _choice(self, training: TrainingSet) -> BackendChoice:
+        """Return how the backend is chosen on a training set: a PLDA of the enrolled also learns from anonymised."""
+        if self.choice.adapted != ENROLLED_PLDA or self.choice.chains:
+            return self.choice
+        background = ": {background: true}" if training.on_anonymised else ""
+        return replace(self.choice, chains=(ENROLLED_PLDA + background,))
 
 
 def few_models(attack: Attack) -> str:
@@ -164,36 +166,31 @@ def few_models(attack: Attack) -> str:
     return "one speaker is enrolled in its trials: adapted scores are without the mean of the others"
 
 
-def score_vectors(
-    vectors: Vectors,
-    backend: Backend,
-    attack: Attack,
-    *,
-    keeps_versions: bool = False,
-    by_statistics: bool = False,
-) -> Scores:
-    """Score trials with a backend.
+def mean_vectors(vectors: Embeddings, sessions: Mapping[tuple[str, str], Sequence[str]]) -> Embeddings:
+    """Return the mean vectors of groups of recordings, such as the anonymised versions of a recording.
 
-    A recording counts once, however often it was anonymised: the vectors of its versions are averaged, or, for a
-    mixture, their statistics (`by_statistics`). With `keeps_versions` they are not: the backend learns from their
-    spread.
+    Parameters
+    ----------
+    vectors : Embeddings
+    sessions : mapping of (str, str) to sequence of str
+        Recordings of each (model, recording).
+
+    Returns
+    -------
+    Embeddings
+        One row for each group, in their order.
     """
-    enrolment = lists.enrolled_speech(attack.enrolment)
-    models, segments = lists.match_trials(enrolment, attack.tested, attack.trials)
-    sessions = lists.enrolled_sessions(enrolment, models, keeps_versions=keeps_versions)
-    enrolled, tested = (
-        lists.select(enrolment, set(models.segments)),
-        vectors(lists.select(attack.tested, set(segments))),
-    )
-    if by_statistics and isinstance(vectors, MixtureVectors):
-        return backend.score(vectors.averaged(enrolled, sessions), tested, attack.trials)
-    heard = vectors(enrolled)
-    row_of = {name: row for row, name in enumerate(heard.ids.tolist())}
-    every = np.asarray(heard.vectors)
-    rows = np.stack([every[[row_of[name] for name in names]].mean(axis=0) for names in sessions.values()])
-    owners, ids = np.array(list(sessions), object).T
-    found = Supervectors(owners, ids, rows).embeddings()
-    return backend.score(found, tested, attack.trials)
+    row_of = {name: row for row, name in enumerate(vectors.ids.tolist())}
+    every = np.asarray(vectors.vectors)
+    means = np.stack([every[[row_of[name] for name in names]].mean(axis=0) for names in sessions.values()])
+    models, recordings = np.array(list(sessions), object).T
+    return Supervectors(models, recordings, means).embeddings()
+
+
+def largest_scores(backend: Backend, enrolled: Embeddings, variants: Iterable[Embeddings], trials: Trials) -> Scores:
+    """Return the largest score of each trial over variants of the tested recordings."""
+    scored = [backend.score(enrolled, tested, trials) for tested in variants]
+    return lists.as_scores(trials, np.max([align(scores, trials) for scores in scored], axis=0))
 
 
 # --- their settings ---------------------------------------------------------------------------------------------------

@@ -21,9 +21,7 @@ from spkbase.work import chunks
 from spkver.anonymization import BUILT_IN
 from spkver.attackers import (
     BY_FEATURES,
-    ExtractorSource,
     Fusion,
-    MixtureSource,
     Spec,
     absent_attackers,
     default_attackers,
@@ -81,10 +79,10 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen
         if fitting := fitting_features(config, spec, rates):
             shared = merged({"features": fitting}, shared)
         how: Json = {"hypotheses": config.utility.hypotheses, "time_limit": config.attackers_time_limit}
-        made = make_attacker(spec, config.attacker_settings, shared=shared, seed=config.seed, **how)
-        if source := getattr(made, "source", None):
-            settings = spec, fingerprint(getattr(made, "choice", None), source.record)
-            other, same = folders.setdefault(getattr(made, "choice", made).name, settings)
+        made: Any = make_attacker(spec, config.attacker_settings, shared=shared, seed=config.seed, **how)
+        if made.source is not None:
+            settings = spec, fingerprint(made.record(None))  # with a source it depends on no attack
+            other, same = folders.setdefault(made.name, settings)
             if same != settings[1]:
                 text = f"attackers: {other.entry!r} and {spec.entry!r} with other settings would share a folder"
                 raise ConfigError(text, remedy=f"repeat the settings under attacker_settings.{spec.entry}")
@@ -224,8 +222,8 @@ def fit_attackers(
 
 def features_of(chosen: Chosen) -> FeatureConfig | None:
     """Return the features of an attacker; None if it uses none."""
-    source = getattr(chosen[1], "source", None)
-    return source.features if isinstance(source, MixtureSource) else None
+    source = chosen[1].source
+    return None if source is None else source.features
 
 
 def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
@@ -235,12 +233,12 @@ def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
         rates = {rate for _, rate in group.rates}
         ways = dict[str, list[str]]()
         for chosen, before in zip(group.attackers, map(features_of, usual), strict=True):
-            features, source = features_of(chosen), getattr(chosen[1], "source", None)
+            features, source = features_of(chosen), chosen[1].source
             if features is not None:
                 if features != before or rates != {features.rate}:
                     way = f"features at {features.rate} Hz, up to {features.high_frequency:g} Hz"
                     ways.setdefault(way, []).append(chosen[0].name)
-            elif isinstance(source, ExtractorSource) and (rate := source.extractor.extraction.rate) and rates != {rate}:
+            elif source is not None and (rate := source.extractor.extraction.rate) and rates != {rate}:
                 ways.setdefault(f"at {rate} Hz", []).append(chosen[0].name)
         if ways:
             counts = []

@@ -18,10 +18,8 @@ from typing import Any
 from spkbase.runs import Run
 from spkbase.showing import one_line
 from spkver.attackers import (
-    Fusion,
     Known,
     TrainingSet,
-    VectorAttacker,
     count_pieces,
     known_from_record,
     needs_pieces,
@@ -60,7 +58,7 @@ def find_facts(experiment: Experiment, sets: Sets) -> Facts:
     with run.timed("facts"):
         for group in sets.rate_groups:
             inverts = any(spec.inverts for spec, _ in group.attackers)
-            cuts = any(learns_from_pieces(attacker) for _, attacker in group.attackers)
+            cuts = any(attacker.learns_from_pieces for _, attacker in group.attackers)
             for name in group.training:
                 original = sets.original[name]
                 if inverts:
@@ -70,13 +68,6 @@ def find_facts(experiment: Experiment, sets: Sets) -> Facts:
                     pieces[name] = run.once(f"pieces of {name}", count, after=[stamp_of(run, original)])
     experiment.end("facts", _described(anonymisers))
     return Facts(anonymisers, pieces)
-
-
-def learns_from_pieces(attacker: Any) -> bool:
-    """Return whether an attacker learns how the recordings of a speaker differ, so that one each must be cut."""
-    if isinstance(attacker, VectorAttacker):
-        return not attacker.is_fitted
-    return isinstance(attacker, Fusion)
 
 
 def _anonymiser(background: TrainingSet, run: Run) -> Known | None:

@@ -14,9 +14,7 @@ from spkbase.errors import Problems, few
 from spkbase.files import fingerprint, load_json
 from spkbase.work import default_jobs
 from spkver.attackers import (
-    GmmUbmAttacker,
-    MixtureSource,
-    VectorAttacker,
+    Attacker,
     check_training,
     default_attackers,
     named_only,
@@ -29,6 +27,7 @@ from spkver.voiceprivacy.choosing import (
     describe_absent,
     describe_rates,
     describe_unwatched,
+    features_of,
     fit_attackers,
     read_headers,
 )
@@ -125,9 +124,9 @@ def _check_recordings(experiment: Experiment, sets: Sets) -> None:
     def usable(directory: DataDir) -> dict[str, Path]:
         return {name: path for name, path in directory.recordings.items() if str(path) in listed}
 
-    by_mixture: dict[str, list[GmmUbmAttacker | VectorAttacker]] = {}
+    by_mixture: dict[str, list[Attacker]] = {}
     for group in sets.rate_groups:
-        attackers = [one for _, one in group.attackers if isinstance(getattr(one, "source", None), MixtureSource)]
+        attackers = [chosen[1] for chosen in group.attackers if features_of(chosen) is not None]
         by_mixture |= dict.fromkeys(group.training, attackers)
         names = {name for one in sets.datasets if one.training in group.training for name in one.directories}
         kinds = {fingerprint(one.source.features.extraction()): one.source.features for one in attackers}

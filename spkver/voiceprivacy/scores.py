@@ -6,9 +6,9 @@
     OUTPUT/attackers/<training set>/NAME/              models
     OUTPUT/exp/asv_.../<enrol>-<trials>/NAME/scores    scores, in folders with the challenge's names
 
-`extract` reads all speech that the plan needs, `fit` trains every model, `score` scores every row and then fuses. Each
-does what is due alone: a run that was killed goes on with the next file. An attacker that fails is left out and named
-in the report; the others go on.
+`extract` reads all speech that the plan needs, `fit` trains every model and computes the vectors that depend on one,
+`score` scores every row and then fuses. Each does what is due alone: a run that was killed goes on with the next file.
+An attacker that fails is left out and named in the report; the others go on.
 """
 
 from __future__ import annotations
@@ -34,9 +34,22 @@ from spkbase.plugins import TimeLimitError
 from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
 from spkbase.work import progress
-from spkver.attackers import ENDING, Extracted, LostModelError, cut, fuse, learn_weights
+from spkver.attackers import (
+    ENDING,
+    LostModelError,
+    SpeechFiles,
+    Trained,
+    compute_vectors,
+    cut,
+    extract_speech,
+    fuse,
+    learn_models,
+    learn_weights,
+    score_trials,
+)
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.plan import Plan, highest
+from spkver.voiceprivacy.plan import Plan
+from spkver.voiceprivacy.plan_rows import highest
 from spkver.voiceprivacy.rows import Row
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 from spkver.voiceprivacy.trial_lists import trial_name
@@ -132,12 +145,12 @@ class Failures:
             return None
 
 
-def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
+def extract(experiment: Experiment, plan: Plan) -> tuple[SpeechFiles, Failures]:
     """Read all speech that rows without scores need: inverted speech, pieces, vectors and features.
 
     Returns
     -------
-    extracted : Extracted
+    speech : SpeechFiles
     failures : Failures
         Rows whose speech could not be read.
     """
@@ -148,8 +161,10 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
         shutil.rmtree(run.path(WORK), ignore_errors=True)
     work = Run(make_folder(run.path(WORK)), run.jobs, quiet=True)
     file = run.path(LACKING)
-    lacking = {name: set(of) for name, of in load_json(file).items()} if file.is_file() else {}
-    extracted = Extracted(run, work, experiment.config.seed, lacking=lacking)
+    lacking = {}
+    if file.is_file():
+        lacking = {name: set(utterances) for name, utterances in load_json(file).items()}
+    speech = SpeechFiles(run, work, experiment.config.seed, lacking)
     with run.timed("extraction"):
         done: set[Path] = set()
 
@@ -159,34 +174,43 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[Extracted, Failures]:
             with work.timed(f"speech for {row.attacker}"):
                 for directory in dict.fromkeys((*attack.directories, training.original, *training.anonymised)):
                     _derive(directory.recordings, plan=plan, run=run, done=done)
-                plan.attacker(row).extract(extracted, attack)
+                extract_speech(speech, plan.attacker(row), attack)
 
         due = plan.due(run)
         for row in progress(due, description="extraction", sizes=_new_recordings(plan, due)):
             failures.attempt(row.attacker, [row.file], partial(read, row))
-        write_json(file, {name: sorted(of) for name, of in lacking.items()})
+        write_json(file, {name: sorted(utterances) for name, utterances in lacking.items()})
     experiment.end("extraction", f"{len(due)} lists of trials, {run.path(WORK)}")
-    return extracted, failures
+    return speech, failures
 
 
-def fit(experiment: Experiment, plan: Plan, extracted: Extracted, failures: Failures) -> dict[tuple[str, str], Any]:
-    """Train every model that rows without scores need.
+def fit(experiment: Experiment, plan: Plan, speech: SpeechFiles, failures: Failures) -> dict[tuple[str, str], Trained]:
+    """Train every model that rows without scores need, and compute the vectors that depend on models.
 
     Returns
     -------
-    dict of (str, str) to object
-        Models by attacker and training set.
+    dict of (str, str) to Trained
+        By attacker and training set.
     """
     experiment.begin("training")
-    models: dict[tuple[str, str], Any] = {}
+    models: dict[tuple[str, str], Trained] = {}
     with experiment.run.timed("training"):
-        due = plan.due(experiment.run)
-        first = {plan.model(row): row for row in reversed(due) if row.file not in failures.of_rows}
-        for model, row in progress([*first.items()][::-1], description="training", total=len(first)):
-            same = [other.file for other in due if plan.model(other) == model]
-            learn = partial(plan.attacker(row).fit, extracted, plan.attacks[row.id].training)
-            with extracted.work.timed(f"model of {row.attacker}"):
-                models[model] = failures.attempt(row.attacker, same, learn)
+        rows: dict[tuple[str, str], list[Row]] = {}
+        for row in plan.due(experiment.run):
+            if row.file not in failures.of_rows:
+                rows.setdefault(plan.model(row), []).append(row)
+        for model, same in progress(rows.items(), description="training", total=len(rows)):
+            first = same[0]
+            learn = partial(learn_models, speech, plan.attacker(first), plan.attacks[first.id].training)
+            with speech.work.timed(f"model of {first.attacker}"):
+                trained = failures.attempt(first.attacker, [row.file for row in same], learn)
+            if trained is not None:
+                models[model] = trained
+        able = [row for row in plan.due(experiment.run) if row.file not in failures.of_rows]
+        for row in progress(able, description="vectors", total=len(able)):
+            compute = partial(compute_vectors, plan.attacker(row), models[plan.model(row)], plan.attacks[row.id])
+            with speech.work.timed(f"vectors for {row.attacker}"):
+                failures.attempt(row.attacker, [row.file], compute)
     experiment.end("training", f"{len(models)} models, {experiment.run.path('attackers')}")
     return models
 
@@ -195,8 +219,8 @@ def score(
     experiment: Experiment,
     sets: Sets,
     plan: Plan,
-    extracted: Extracted,
-    models: dict[tuple[str, str], Any],
+    speech: SpeechFiles,
+    models: dict[tuple[str, str], Trained],
     failures: Failures,
 ) -> list[Scored]:
     """Compute all scores that are not up to date: those of folds, attackers and fusions, then pooled over the sexes.
@@ -229,13 +253,12 @@ def score(
         if model not in models:
             text = "%s learns again: its process ended while it scored"
             logger.warning(text, row.attacker, extra={"file_only": True})
-            models[model] = attacker.fit(extracted, attack.training)
+            models[model] = learn_models(speech, attacker, attack.training)
         try:
-            scores: Scores = attacker.score(extracted, models[model], attack)
+            return score_trials(attacker, models[model], attack)
         except LostModelError:
             del models[model]
             raise
-        return scores
 
     def scored(row: Row) -> None:
         """Score a row unless its scores are up to date."""
@@ -320,10 +343,10 @@ def _new_recordings(plan: Plan, rows: Sequence[Row]) -> list[int]:
     """Return how many recordings each row is the first to need; rows with one source of vectors share them."""
     seen, counts = set[Any](), []
     for row in rows:
-        source = getattr(plan.attacker(row), "source", None)
-        features = getattr(source, "features", None)
-        what = fingerprint(features.extraction() if features else source.record if source else row.attacker)
-        needed = {(what, one.path): len(one.recordings) for one in plan.attacks[row.id].directories}
+        kind, source = row.attacker, plan.attacker(row).source
+        if source is not None:
+            kind = source.key if source.features is None else fingerprint(source.features.extraction())
+        needed = {(kind, one.path): len(one.recordings) for one in plan.attacks[row.id].directories}
         counts.append(sum(needed[key] for key in needed.keys() - seen))
         seen |= needed.keys()
     return counts

@@ -26,7 +26,7 @@ from spkver.attackers import (
     select,
 )
 from spkver.datadir import DataDir, enrolment, without_labels
-from spkver.voiceprivacy.facts import Facts, learns_from_pieces
+from spkver.voiceprivacy.facts import Facts
 from spkver.voiceprivacy.rows import FoldKind, Row
 from spkver.voiceprivacy.sets import Sets
 
@@ -85,7 +85,7 @@ class Speech:
             tested = inversion.planned(attack.tested, is_tested=True)
             training = replace(attack.training, on_anonymised=False)
             attack = replace(attack, training=training, enrolment=enrolled, tested=tested)
-        if row.fold or not learns_from_pieces(attacker):
+        if row.fold or not attacker.learns_from_pieces:
             return attack
         return replace(attack, training=self.cut(row.background, attack.training))
 

@@ -182,8 +182,7 @@ def test_a_defect_of_a_built_in_attacker_ends_the_run_and_its_traceback_is_logge
     def broken(*arguments, **options):
         raise ZeroDivisionError("a defect of ours")
 
-    monkeypatch.setattr("spkver.attackers.vector_attacker.train_chain", broken)
-    monkeypatch.setattr("spkver.attackers.vector_attacker.choose_backend", broken)
+    monkeypatch.setattr("spkver.attackers.chain_choice.train_chain", broken)
     settings = {**zoo(tmp_path), "attackers": '["supervector-cosine", "own"]'}
     with pytest.raises(ZeroDivisionError, match="a defect of ours"):
         run(layout, tmp_path / "out", settings)

@@ -21,15 +21,18 @@ from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
 from spkver.anonymization.anonymizers import named_stream
 from spkver.attackers import (
     Attack,
-    Extracted,
     Inversion,
     Known,
+    SpeechFiles,
     TrainingSet,
+    extract_speech,
     known_from_record,
+    learn_models,
     make_attacker,
     parse_spec,
     recognised_anonymizer,
     record_of,
+    score_trials,
     select,
     why_not,
 )
@@ -260,12 +263,12 @@ def test_a_reversal_takes_the_largest_score_over_several_inversions(originals, t
         TrainingSet(read_datadir(originals / "tiny_train")),
         make_attacker(parse_spec(names[0]), shared={"ubm": {"components": 4}}),
     )
-    extracted, found = Extracted(Run(tmp_path, 1, quiet=True), Run(tmp_path / "work", 1, quiet=True)), []
+    speech, found = SpeechFiles(Run(tmp_path, 1, quiet=True), Run(tmp_path / "work", 1, quiet=True)), []
     for number in range(1, NUMBERS + 1):
         tested = read_datadir(out / f"data/tiny_test_trials_f_mcadams-reversed{number}")
         attack = Attack(training, (enrolment,), tested, trials.trials.trials())
-        attacker.extract(extracted, attack)
-        found.append(attacker.score(extracted, attacker.fit(extracted, training), attack).values)
+        extract_speech(speech, attacker, attack)
+        found.append(score_trials(attacker, learn_models(speech, attacker, training), attack).values)
     assert len({tuple(scores) for scores in found}) == NUMBERS
     scores = read_scores(out / folders.format("") / names[1] / "scores")
     np.testing.assert_allclose(align(scores, attack.trials), np.max(found, axis=0), atol=1e-6)

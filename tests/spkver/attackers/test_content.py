@@ -11,7 +11,6 @@ import pytest
 
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError
-from spkbase.runs import Run
 from spkver.attackers import make_attacker, parse_spec
 from spkver.attackers.content import (
     METHODS,
@@ -22,7 +21,7 @@ from spkver.attackers.content import (
     term_vectors,
     words,
 )
-from spkver.attackers.protocol import Attack, Extracted, TrainingSet
+from spkver.attackers.protocol import Attack, TrainingSet
 from spkver.datadir.directory import DataDir
 
 COMMON = ["the", "of", "and", "to", "a", "in", "that", "it", "is", "was", "for", "on", "with", "as"]
@@ -66,10 +65,10 @@ def make_attack(folder, *, training_texts=True):
 
 
 def values_of(attack, **settings):
-    attacker, run = ContentAttacker(ContentConfig(**settings)), Run(attack.tested.path.parent / "out")
+    attacker = ContentAttacker(ContentConfig(**settings))
     assert attacker.obstacle(attack) == ""
-    extracted = Extracted(run, run)
-    return attacker.score(extracted, attacker.fit(extracted, attack.training), attack).values
+    learnt = attacker.fit(attack.training, None, seed=0, jobs=1)
+    return attacker.score(learnt.model, attack, None).values
 
 
 def roc_area(targets, nontargets):

@@ -12,9 +12,8 @@ import pytest
 
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.trials import Trials
-from spkbase.runs import Run
 from spkver.attackers import make_attacker, parse_spec, supplied
-from spkver.attackers.protocol import Attack, Extracted, LostModelError, TrainingSet
+from spkver.attackers.protocol import Attack, LostModelError, TrainingSet
 from spkver.attackers.ready import ReadyVectors
 from spkver.attackers.supplied import FunctionProcess
 from spkver.audio import write_audio
@@ -80,8 +79,8 @@ def test_ready_vectors_adapt_to_the_trials(tmp_path):
     tests = list(sides[1].speakers)
     trials = Trials.from_ids([model for model in "abc" for _ in tests], tests * 3)
     attack = Attack(TrainingSet(sides[0]), (sides[0],), sides[1], trials)
-    adapted, run = make_attacker(parse_spec(f"adapted:{tmp_path}")), Run(tmp_path / "out")
-    found = adapted.score(Extracted(run, run), None, attack).values
+    adapted = make_attacker(parse_spec(f"adapted:{tmp_path}"))
+    found = adapted.score(None, attack, None).values
     enrolled = Sessions(vectors[::2], np.repeat(np.arange(3), 2))
     expected = adapted_cosine_scores(enrolled, vectors[1::2], *np.divmod(np.arange(18), 6))
     np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -118,9 +117,9 @@ def test_scoring_after_the_process_of_a_function_has_ended_raises_and_starts_no_
     side = DataDir(tmp_path, {"a": tmp_path / "a.wav"}, {"a": "s"})
     attack = Attack(TrainingSet(side), (side,), side, Trials.from_ids(["s"], ["a"]))
     attacker = make_attacker(parse_spec(f"{tmp_path}/mine.py:attack"))
-    process = attacker.fit(None, attack.training)
-    assert attacker.score(None, process, attack).values.tolist() == [1.0]
+    process = attacker.fit(attack.training, None, seed=0, jobs=1).model
+    assert attacker.score(process, attack, None).values.tolist() == [1.0]
     process.close()
     monkeypatch.setattr(supplied, "FunctionProcess", None)
     with pytest.raises(LostModelError, match="mine-attack"):
-        attacker.score(None, process, attack)
+        attacker.score(process, attack, None)

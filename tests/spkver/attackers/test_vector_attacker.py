@@ -17,9 +17,10 @@ from spkbase.runs import Run
 from spkver.attackers import make_attacker, parse_spec, registry
 from spkver.attackers.chain_choice import check_chains
 from spkver.attackers.lists import enrolled_speech, limited, match_trials, select
-from spkver.attackers.protocol import Attack, Extracted, TrainingSet
+from spkver.attackers.protocol import Attack, TrainingSet
 from spkver.attackers.sources import ExtractorSource
-from spkver.attackers.vector_attacker import extractor_attacker, ivector_attacker, score_vectors
+from spkver.attackers.stages import SpeechFiles, compute_vectors, extract_speech, learn_models, score_trials
+from spkver.attackers.vector_attacker import extractor_attacker, ivector_attacker
 from spkver.audio import write_audio
 from spkver.backend import read_backend
 from spkver.datadir import DataDir
@@ -85,22 +86,31 @@ def attacker_of(extractor, **settings):
 
 
 def place(output, *, jobs=1):
-    return Extracted(Run(output, jobs, quiet=True), Run(output / "work", jobs, quiet=True), 1)
+    return SpeechFiles(Run(output, jobs, quiet=True), Run(output / "work", jobs, quiet=True), 1)
 
 
 def scores_of(attacker, attack, output, *, jobs=1):
-    """Extract, fit and score, as a run that was ended after each."""
-    attacker.extract(place(output, jobs=jobs), attack)
-    attacker.fit(place(output, jobs=jobs), attack.training)
-    extracted = place(output, jobs=jobs)
-    scores = attacker.score(extracted, attacker.fit(extracted, attack.training), attack)
+    """Extract, learn and score, as a run that was ended after each."""
+    extract_speech(place(output, jobs=jobs), attacker, attack)
+    for _ in range(2):
+        speech = place(output, jobs=jobs)
+        extract_speech(speech, attacker, attack)
+        trained = learn_models(speech, attacker, attack.training)
+    compute_vectors(attacker, trained, attack)
+    scores = score_trials(attacker, trained, attack)
     assert list(scores.pairs()) == list(attack.trials.pairs())
     return scores.values
 
 
 def vectors_of(extractor, folder):
     """The function from a data directory to its vectors."""
-    return ExtractorSource(extractor).fit(place(folder), None, "")
+    speech, source = place(folder), ExtractorSource(extractor)
+
+    def vectors(directory):
+        speech.read(source, directory)
+        return speech.learn(source, directory, "")(directory)
+
+    return vectors
 
 
 def targets_are_higher(values, attack):
@@ -138,9 +148,9 @@ def test_each_recording_is_heard_once(speech, extractor, tmp_path):
     # sides of a fold bear the name of the training set, and have files of their own
     names = sorted(speech["training"].recordings)
     for _ in range(2):
-        extracted = place(tmp_path / "folds")
+        read = place(tmp_path / "folds").read
         for side in (names[::2], names[1::2]):
-            ExtractorSource(extractor).extract(extracted, select(speech["training"], side))
+            read(ExtractorSource(extractor), select(speech["training"], side))
     assert len(calls.read_text()) == total + len(speech["tested"]) + len(names)
 
 
@@ -162,9 +172,11 @@ def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extra
     np.testing.assert_allclose(scores_of(attacker, both, out), expected.values, atol=1e-6)
     assert not np.allclose(expected.values, once)
     # an attacker that learns from the spread over versions has each of them
-    found = score_vectors(vectors, backend, both, keeps_versions=True)
+    nearest = attacker_of(extractor, chains=["[centre, cosine: maximum]"])
+    found = scores_of(nearest, both, tmp_path / "nearest")
+    backend = read_backend(tmp_path / "nearest/attackers/train/mine/backend.h5")
     expected = backend.score(vectors(enrolled_speech(both.enrolment)), tested, attack.trials)
-    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found, expected.values)
 
 
 def test_a_speaker_keeps_the_recordings_that_are_models_themselves(speech, extractor, tmp_path):
