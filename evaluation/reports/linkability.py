@@ -400,7 +400,7 @@ def _write_quarters(folder: Path, measured: Linkage) -> dict[str, Any]:
         if sets is None:
             entries[name] = {"notes": ["fewer than 4 speakers: no quarters"]}
             continue
-        entry = {"q1": sets.q1, "q3": sets.q3, "n_easy": len(sets.easy), "n_hard": len(sets.hard)}
+        entry: dict[str, Any] = {"q1": sets.q1, "q3": sets.q3, "n_easy": len(sets.easy), "n_hard": len(sets.hard)}
         entry["tie_rule"] = sets.rule
         for kind, path in linkage.write_lists(folder, sets, suffix=f"_L{name}").items():
             entry[kind] = str(path)

@@ -359,7 +359,9 @@ def _joined(rows: Sequence[Joined], field: str, join: Callable[[Iterable[Interva
         return None
     joined = join(map(read, known))
     values = list(map(attrgetter(f"{field}.value"), known))
-    return replace(known[values.index(joined.value)], **{field: joined})
+    chosen: Any = known[values.index(joined.value)]
+    row: Joined = replace(chosen, **{field: joined})
+    return row
 
 
 def rank_of(name: str) -> tuple[int, str]:

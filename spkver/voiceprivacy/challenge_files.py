@@ -185,7 +185,7 @@ def _write_tables(
     tables: Mapping[str, Path], sections: Iterable[challenges.Section], pairs: Mapping[Path, ChallengeRow]
 ) -> None:
     """Write the tables of words, of emotions and of each kind of speech, as far as there are rows."""
-    cells: dict[str, list[Json]] = {}
+    cells: dict[str, list[Mapping[str, Any]]] = {}
     for section in sections:
         cells[section.title] = list(section.rows)
     for pair, row in pairs.items():

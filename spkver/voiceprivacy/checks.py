@@ -132,7 +132,7 @@ class Evaluated:
 def failed_attackers(run: Evaluated) -> Iterator[Finding]:
     """Warn of each attacker that failed."""
     for name, theirs in failures_by_attacker(run.results.failures).items():
-        where = few(map(attrgetter("where"), theirs))
+        where = few(list(map(attrgetter("where"), theirs)))
         text = f"{name} has no scores for {count_lists(theirs)} ({where}): results there are from the other attackers."
         yield Finding("warning", "attackers that failed", f"{text} {theirs[0].reason}")
 

@@ -376,7 +376,7 @@ def _metrics(
     statistic = Metrics(tuple(priors))
     samples: list[Sample] = []
     intervals: dict[str, Interval] = {}
-    about = {}
+    about: dict[str, str] = {}
     try:
         samples = _samples(draws, key, speakers)
         if resampling.resamples:
