@@ -43,6 +43,10 @@ from evaluation.trials import Scores, Trials, recode, vectors_of
 from spkbase.errors import DataError, few
 from spkbase.rounding import is_negligible, share_of_sum
 
+Side = Literal["model", "segment"]
+Moments = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Mean and standard deviation (divided by N) of the cohort scores of each model, or of each segment."""
+
 
 def closed_set_scores(scores: Scores) -> Scores:
     """Centre the scores of each segment over the models that it was scored against.
@@ -111,11 +115,6 @@ def enrolled_blocks(trials: Trials) -> NDArray[np.int64]:
         text = "the trial list is no full cross of models and segments, nor does it fall into parts that are"
         raise DataError(text, remedy="score every segment against every model (of its sex)")
     return blocks.astype(np.int64)
-
-
-Side = Literal["model", "segment"]
-Moments = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""Mean and standard deviation (divided by N) of the cohort scores of each model, or of each segment."""
 
 
 def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | None = None) -> Moments:

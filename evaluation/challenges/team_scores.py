@@ -56,6 +56,17 @@ _TRIAL = re.compile(
     r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_(?!common).+)?"
 )
 
+# the columns of the ZEBRA toolkit: value of an assessment, factor, decimals
+_COLUMNS = {
+    "ROCCH-EER [%]": ("eer.rocch", 100, 2),
+    "ZEBRA Population [bit]": ("zebra.population", 1, 3),
+    "ZEBRA Individual": ("zebra.individual", 1, 3),
+    "ZEBRA Category": ("", 1, 0),
+    "Cllr": ("cllr", 1, 2),
+    "min Cllr": ("min_cllr", 1, 2),
+}
+_NAMES = ("System", "Gender", "Dataset", "Task")
+
 
 def read_results(path: str | Path) -> dict[str, dict[str, float]]:
     """Read ``results.txt``, ``results.*`` or ``RESULTS_summary_*``.
@@ -321,33 +332,6 @@ def assessed_values(scores: metrics.SortedScores) -> dict[str, float]:
     }
 
 
-def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Assessment:
-    scores, key = read_scores_and_key(listed.scores, listed.key)
-    values, truth = join(scores, key, files=(listed.scores, listed.key))
-    target, nontarget = values[truth.is_target], values[~truth.is_target]
-    with errors_of(listed.key):
-        sorted_scores = metrics.sort_scores(target, nontarget)
-    intervals: dict[str, Interval] = {}
-    if resampling.resamples:
-        beside = listed.key.parent / "utt2spk"
-        speakers = read_speakers(beside) if is_file(beside) else None
-        sample, _ = sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")
-        intervals = confidence_intervals(sample, assessed_values, resampling, jobs=jobs)
-    return Assessment(listed, sorted_scores, assessed_values(sorted_scores), intervals)
-
-
-# the columns of the ZEBRA toolkit: value of an assessment, factor, decimals
-_COLUMNS = {
-    "ROCCH-EER [%]": ("eer.rocch", 100, 2),
-    "ZEBRA Population [bit]": ("zebra.population", 1, 3),
-    "ZEBRA Individual": ("zebra.individual", 1, 3),
-    "ZEBRA Category": ("", 1, 0),
-    "Cllr": ("cllr", 1, 2),
-    "min Cllr": ("min_cllr", 1, 2),
-}
-_NAMES = ("System", "Gender", "Dataset", "Task")
-
-
 def write_challenge(
     assessed: Sequence[Assessment], output: str | Path, *, extensions: Sequence[str] = ("png",)
 ) -> None:
@@ -411,6 +395,21 @@ def average_rows(assessed: Sequence[Assessment]) -> list[dict[str, Any]]:
         if row["ROCCH-EER [%]"] is not None:
             rows.append(row)
     return rows
+
+
+def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Assessment:
+    scores, key = read_scores_and_key(listed.scores, listed.key)
+    values, truth = join(scores, key, files=(listed.scores, listed.key))
+    target, nontarget = values[truth.is_target], values[~truth.is_target]
+    with errors_of(listed.key):
+        sorted_scores = metrics.sort_scores(target, nontarget)
+    intervals: dict[str, Interval] = {}
+    if resampling.resamples:
+        beside = listed.key.parent / "utt2spk"
+        speakers = read_speakers(beside) if is_file(beside) else None
+        sample, _ = sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")
+        intervals = confidence_intervals(sample, assessed_values, resampling, jobs=jobs)
+    return Assessment(listed, sorted_scores, assessed_values(sorted_scores), intervals)
 
 
 def _row(assessment: Assessment, *, exact: bool) -> dict[str, Any]:

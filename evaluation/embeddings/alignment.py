@@ -144,28 +144,6 @@ def wasserstein_procrustes(
     return procrustes(np.eye(len(best)), best)
 
 
-def _alternate(source: Matrix, target: Matrix, rotation: Matrix, n_directions: int) -> tuple[Matrix, float]:
-    """Improve map and assignment in turn, in more and more directions; return the map and its squared distance."""
-    from scipy.optimize import linear_sum_assignment
-
-    while True:
-        n_directions = min(n_directions, source.shape[1])
-        cost = np.inf
-        for _ in range(_ROUNDS if n_directions == source.shape[1] else _FEW_ROUNDS):
-            mapped = (source @ rotation)[:, :n_directions]
-            goal = target[:, :n_directions]
-            squares = np.sum(mapped**2, axis=1)[:, None] + np.sum(goal**2, axis=1) - 2 * mapped @ goal.T
-            rows, columns = linear_sum_assignment(squares)
-            now = float(squares[rows, columns].mean())
-            rotation = procrustes(source[rows], target[columns])
-            if not now < cost - 1e-9 * abs(now):
-                break
-            cost = now
-        if n_directions == source.shape[1]:
-            return rotation, cost
-        n_directions *= 2
-
-
 @one_line
 @dataclass(frozen=True, eq=False)
 class Alignment:
@@ -260,24 +238,6 @@ def fit_alignment_without_pairs(
     return Alignment(*means, wasserstein_procrustes(*centred, start=start, seed=seed, restarts=restarts))
 
 
-def _centred_sides(
-    source: NDArray[np.floating], target: NDArray[np.floating], *, same: bool, subtract: bool
-) -> tuple[tuple[Matrix, Matrix], tuple[Matrix, Matrix]]:
-    """Return both sides minus what is subtracted, and that, after checks; with `same` dimensions must be equal."""
-    sides = [vectors_of(side, "training vectors").astype(np.float64, copy=False) for side in (source, target)]
-    for side in sides:
-        if len(side) < 2:
-            raise DataError(f"expected at least two vectors on each side to train on, got {len(side)}")
-        if not np.isfinite(side).all():
-            raise DataError("training vectors are not finite (NaN or infinite)", remedy="extract them again")
-    dimensions = [side.shape[1] for side in sides]
-    if same and dimensions[0] != dimensions[1]:
-        text = f"expected as many dimensions on both sides, got {dimensions[0]} and {dimensions[1]}"
-        raise DataError(text, remedy="use one extractor for both, or an orthogonal or ridge map trained on pairs")
-    means = subtract * sides[0].mean(axis=0), subtract * sides[1].mean(axis=0)
-    return (sides[0] - means[0], sides[1] - means[1]), means
-
-
 @one_blas_thread()
 def owner_ranks(
     tested: NDArray[np.floating],
@@ -314,6 +274,46 @@ def owner_ranks(
         own = np.where(columns >= 0, nearest[np.arange(len(columns)), columns], -np.inf)
         ranks[some] = np.sum(nearest > own[:, None] - 1e-12, axis=1) + (columns < 0)
     return ranks
+
+
+def _alternate(source: Matrix, target: Matrix, rotation: Matrix, n_directions: int) -> tuple[Matrix, float]:
+    """Improve map and assignment in turn, in more and more directions; return the map and its squared distance."""
+    from scipy.optimize import linear_sum_assignment
+
+    while True:
+        n_directions = min(n_directions, source.shape[1])
+        cost = np.inf
+        for _ in range(_ROUNDS if n_directions == source.shape[1] else _FEW_ROUNDS):
+            mapped = (source @ rotation)[:, :n_directions]
+            goal = target[:, :n_directions]
+            squares = np.sum(mapped**2, axis=1)[:, None] + np.sum(goal**2, axis=1) - 2 * mapped @ goal.T
+            rows, columns = linear_sum_assignment(squares)
+            now = float(squares[rows, columns].mean())
+            rotation = procrustes(source[rows], target[columns])
+            if not now < cost - 1e-9 * abs(now):
+                break
+            cost = now
+        if n_directions == source.shape[1]:
+            return rotation, cost
+        n_directions *= 2
+
+
+def _centred_sides(
+    source: NDArray[np.floating], target: NDArray[np.floating], *, same: bool, subtract: bool
+) -> tuple[tuple[Matrix, Matrix], tuple[Matrix, Matrix]]:
+    """Return both sides minus what is subtracted, and that, after checks; with `same` dimensions must be equal."""
+    sides = [vectors_of(side, "training vectors").astype(np.float64, copy=False) for side in (source, target)]
+    for side in sides:
+        if len(side) < 2:
+            raise DataError(f"expected at least two vectors on each side to train on, got {len(side)}")
+        if not np.isfinite(side).all():
+            raise DataError("training vectors are not finite (NaN or infinite)", remedy="extract them again")
+    dimensions = [side.shape[1] for side in sides]
+    if same and dimensions[0] != dimensions[1]:
+        text = f"expected as many dimensions on both sides, got {dimensions[0]} and {dimensions[1]}"
+        raise DataError(text, remedy="use one extractor for both, or an orthogonal or ridge map trained on pairs")
+    means = subtract * sides[0].mean(axis=0), subtract * sides[1].mean(axis=0)
+    return (sides[0] - means[0], sides[1] - means[1]), means
 
 
 def _to_unit(vectors: NDArray[np.floating]) -> Matrix:

@@ -100,14 +100,6 @@ _KALDI = (".scp", ".ark")
 _LISTS = (".ids", ".txt", ".lst", ".seg", ".scp")
 
 
-class _Columns(NamedTuple):
-    """What a file holds, before it is an `Embeddings`: ids and speakers are None where it has none."""
-
-    ids: Sequence[str] | None
-    speakers: Sequence[str] | None
-    vectors: NDArray[Any]
-
-
 def read_embeddings(
     path: str | Path | Sequence[str | Path],
     *,
@@ -199,6 +191,14 @@ def window_ids(name: str, count: int, start: float, duration: float, step: float
     """
     begins = [round(1000 * (start + step * number)) for number in range(count)]
     return [f"{name}-{begin:07d}-{begin + round(1000 * duration):07d}" for begin in begins]
+
+
+class _Columns(NamedTuple):
+    """What a file holds, before it is an `Embeddings`: ids and speakers are None where it has none."""
+
+    ids: Sequence[str] | None
+    speakers: Sequence[str] | None
+    vectors: NDArray[Any]
 
 
 def _matching(given: Sequence[str | Path]) -> list[Path]:

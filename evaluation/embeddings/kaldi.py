@@ -107,33 +107,6 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     return ids, vectors
 
 
-@contextmanager
-def _mapped(path: Path) -> Iterator[Raw]:
-    """Open a file as bytes that are read where they are needed."""
-    try:
-        with path.open("rb") as handle:
-            if not check_data(path, handle.read(_HEAD)):
-                raise DataError("expected vectors, got an empty file", file=path, remedy="write the archive again")
-            with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as raw:
-                yield raw
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-
-
-def _decode(raw: Raw, at: int, path: Path, line: int | None, what: str) -> tuple[NDArray[np.floating], int]:
-    """Decode the vector at a place, if one begins there; also return the place after it."""
-    try:
-        vector, end = read_binary(raw, at) if raw[at : at + 2] == _BINARY else read_text_matrix(raw, at)
-    except (ValueError, struct.error) as error:
-        text = f"expected a vector of Kaldi for {what}, but {error}"
-        raise DataError(text, file=path, line=line, remedy="write it again") from None
-    vector = vector[0] if vector.ndim == 2 and len(vector) == 1 else vector
-    if vector.ndim != 1 or not vector.size:
-        text = f"expected a vector of floats for {what}, got {vector.dtype} of shape {vector.shape}"
-        raise DataError(text, file=path, line=line)
-    return vector, end
-
-
 def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
     """Read the binary vector or matrix at a place; one inside another object has no \\0B before it.
 
@@ -180,24 +153,6 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
     return unpacked(codes, 65535.0 if kind == b"CM2" else 255.0).reshape(rows, columns), at
 
 
-def _take(raw: Raw, dtype: np.dtype[Any], count: int, at: int) -> tuple[NDArray[Any], int]:
-    """Values at a place, which are copied from a mapped file, and the place after them."""
-    end = at + count * dtype.itemsize
-    if end > len(raw):
-        raise ValueError("it is cut short")
-    return np.frombuffer(raw[at:end], dtype), end
-
-
-def _between(codes: NDArray[np.uint8], corners: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Turn codes (columns, rows) into values between the quantiles (columns, 4) of their column."""
-    first, low, high, last = (corners[:, [place]] for place in range(4))
-    steps = codes.astype(np.float32)
-    outer = np.where(
-        codes <= 64, first + (low - first) * steps * (1 / 64), high + (last - high) * (steps - 192) * (1 / 63)
-    )
-    return np.where((codes > 64) & (codes <= 192), low + (high - low) * (steps - 64) * (1 / 128), outer)
-
-
 def read_text_matrix(raw: Raw, at: int = 0, dtype: type[np.floating] = np.float32) -> tuple[NDArray[np.floating], int]:
     """Read the vector or matrix between brackets at a place.
 
@@ -225,3 +180,48 @@ def read_text_matrix(raw: Raw, at: int = 0, dtype: type[np.floating] = np.float3
         raise ValueError("its rows differ in length")
     values = np.array([[float(number) for number in row] for row in rows], np.float64).astype(dtype)
     return values if len(lines) > 1 else values.reshape(-1), end + 1
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[Raw]:
+    """Open a file as bytes that are read where they are needed."""
+    try:
+        with path.open("rb") as handle:
+            if not check_data(path, handle.read(_HEAD)):
+                raise DataError("expected vectors, got an empty file", file=path, remedy="write the archive again")
+            with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as raw:
+                yield raw
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+
+
+def _decode(raw: Raw, at: int, path: Path, line: int | None, what: str) -> tuple[NDArray[np.floating], int]:
+    """Decode the vector at a place, if one begins there; also return the place after it."""
+    try:
+        vector, end = read_binary(raw, at) if raw[at : at + 2] == _BINARY else read_text_matrix(raw, at)
+    except (ValueError, struct.error) as error:
+        text = f"expected a vector of Kaldi for {what}, but {error}"
+        raise DataError(text, file=path, line=line, remedy="write it again") from None
+    vector = vector[0] if vector.ndim == 2 and len(vector) == 1 else vector
+    if vector.ndim != 1 or not vector.size:
+        text = f"expected a vector of floats for {what}, got {vector.dtype} of shape {vector.shape}"
+        raise DataError(text, file=path, line=line)
+    return vector, end
+
+
+def _take(raw: Raw, dtype: np.dtype[Any], count: int, at: int) -> tuple[NDArray[Any], int]:
+    """Values at a place, which are copied from a mapped file, and the place after them."""
+    end = at + count * dtype.itemsize
+    if end > len(raw):
+        raise ValueError("it is cut short")
+    return np.frombuffer(raw[at:end], dtype), end
+
+
+def _between(codes: NDArray[np.uint8], corners: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Turn codes (columns, rows) into values between the quantiles (columns, 4) of their column."""
+    first, low, high, last = (corners[:, [place]] for place in range(4))
+    steps = codes.astype(np.float32)
+    outer = np.where(
+        codes <= 64, first + (low - first) * steps * (1 / 64), high + (last - high) * (steps - 192) * (1 / 63)
+    )
+    return np.where((codes > 64) & (codes <= 192), low + (high - low) * (steps - 64) * (1 / 128), outer)

@@ -133,27 +133,6 @@ def write_hdf5(path: str | Path, trials: Trials, *, matlab: bool = False) -> Non
     write_bytes(path, image.getvalue())
 
 
-def _dataset(file: h5py.File, *names: str) -> h5py.Dataset:
-    """Return the first dataset of these names."""
-    import h5py
-
-    found = next((file[name] for name in names if name in file), None)
-    if not isinstance(found, h5py.Dataset):
-        what = {"modelset": "the ids of models", "segset": "the ids of segments"}.get(names[0], "a dataset")
-        text = f"expected {what} ({' or '.join(names)}), got only {', '.join(file) or 'an empty file'}"
-        raise DataError(text, remedy="choose the file that fits: an Ndx, a Key or Scores as SIDEKIT writes them")
-    check_own(found)
-    return found
-
-
-def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, ...]) -> np.ndarray:
-    matrix, shape = _dataset(file, name), tuple(map(len, tables))
-    if matrix.shape != shape or matrix.dtype.kind not in "fiub":
-        text = f"expected {name}: numbers of shape {shape} for its ids, got {matrix.dtype} of shape {matrix.shape}"
-        raise DataError(text, remedy="the file is broken, or of another kind")
-    return matrix[()]
-
-
 def read_npz(file: ListFile) -> Trials:
     """Read a list of trials, a key or scores.
 
@@ -195,6 +174,27 @@ def write_npz(path: str | Path, trials: Trials) -> None:
     content = BytesIO()
     np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
     write_bytes(path, content.getvalue())
+
+
+def _dataset(file: h5py.File, *names: str) -> h5py.Dataset:
+    """Return the first dataset of these names."""
+    import h5py
+
+    found = next((file[name] for name in names if name in file), None)
+    if not isinstance(found, h5py.Dataset):
+        what = {"modelset": "the ids of models", "segset": "the ids of segments"}.get(names[0], "a dataset")
+        text = f"expected {what} ({' or '.join(names)}), got only {', '.join(file) or 'an empty file'}"
+        raise DataError(text, remedy="choose the file that fits: an Ndx, a Key or Scores as SIDEKIT writes them")
+    check_own(found)
+    return found
+
+
+def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, ...]) -> np.ndarray:
+    matrix, shape = _dataset(file, name), tuple(map(len, tables))
+    if matrix.shape != shape or matrix.dtype.kind not in "fiub":
+        text = f"expected {name}: numbers of shape {shape} for its ids, got {matrix.dtype} of shape {matrix.shape}"
+        raise DataError(text, remedy="the file is broken, or of another kind")
+    return matrix[()]
 
 
 def _column(arrays: dict[str, np.ndarray], name: str, kinds: str) -> np.ndarray:

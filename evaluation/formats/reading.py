@@ -85,21 +85,8 @@ class Format:
     title: str = ""
 
 
-def _is_hdf5(file: ListFile) -> bool:
-    """Also behind a user block, as Matlab writes."""
-    return any(file.head[offset:].startswith(_HDF5_MAGIC) for offset in (0, 512, 1024, 2048))
-
-
 MATLAB = Format("matlab", (), None, None, partial(write_hdf5, matlab=True), ("scores",), _MATLAB_TITLE)
 TEXT = Format("text", _TEXTS, None, read_list, write_text_list)
-FORMATS: tuple[Format, ...] = (
-    Format("hdf5", (".h5", ".hdf5"), _is_hdf5, read_hdf5, write_hdf5, title="HDF5"),
-    MATLAB,
-    Format("npz", (".npz",), lambda file: file.head.startswith(b"PK\x03\x04"), read_npz, write_npz),
-    Format("table", (".csv", ".tsv"), None, read_list, write_table, title="a table"),
-    TEXT,
-)
-"""All formats, in the order in which they are tried; `TEXT` reads everything else, tables too."""
 
 
 def read_trials(path: str | Path, choice: Choice = DETECT) -> Trials:
@@ -336,6 +323,21 @@ def join(
         text = f"with the {('key', 'scores')[side]} {files[1 - side]}: {error.text}"
         line = _line_of(files[side], error.rows[0], columns[side])
         raise DataError(text, file=files[side], line=line, remedy=error.remedy) from error
+
+
+def _is_hdf5(file: ListFile) -> bool:
+    """Also behind a user block, as Matlab writes."""
+    return any(file.head[offset:].startswith(_HDF5_MAGIC) for offset in (0, 512, 1024, 2048))
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("hdf5", (".h5", ".hdf5"), _is_hdf5, read_hdf5, write_hdf5, title="HDF5"),
+    MATLAB,
+    Format("npz", (".npz",), lambda file: file.head.startswith(b"PK\x03\x04"), read_npz, write_npz),
+    Format("table", (".csv", ".tsv"), None, read_list, write_table, title="a table"),
+    TEXT,
+)
+"""All formats, in the order in which they are tried; `TEXT` reads everything else, tables too."""
 
 
 def _recognised(file: ListFile) -> Format:

@@ -94,6 +94,8 @@ _REMARK = re.compile(rb"(?P<before>\s*)(?P<line>#[ \t][^\n]*)\n\s*(?P<next>[^\n]
 _FORMULA = re.compile(r"'+[-=+@\t\r]")  # as `write_table` writes it, behind an apostrophe
 _LARGE = 1 << 20  # bytes: from here on pandas pays, which takes 0.2 s to import and is six times as quick
 
+_UNWRITABLE = re.compile("[ \t\n\r\x0b\x0c\0]|^\ufeff|[\ud800-\udfff]")
+
 
 @one_line
 @dataclass(frozen=True)
@@ -369,6 +371,136 @@ def find_columns(file: ListFile) -> Columns:
     return Columns(places, len(layout), f"{len(layout)} columns ({orders})")
 
 
+def read_list(file: ListFile) -> Trials:
+    """Read trials, a key or scores from a text, or from a table below its header.
+
+    Returns
+    -------
+    Trials, Key or Scores
+
+    Raises
+    ------
+    DataError
+        With file and line: a wrong number of columns, a repeated pair, a score that is no number or NaN, a label that
+        is neither target nor nontarget (nor 1, 0, true, false), an empty file, not UTF-8.
+    """
+    columns = find_columns(file)
+    path, raw, choice = file.path, file.text, file.choice
+    if len(raw) >= _LARGE and choice.duplicates == "error":
+        with suppress(ValueError, TypeError):  # what is wrong is found below, with its line
+            return _list_of(_parsed(raw, columns), file, columns)
+    lines = cut_lines(path, raw, columns.delimiter)[columns.header :]
+    for line, row in lines:
+        if len(row) != columns.count:
+            text = f"expected {columns.expected}, got {len(row)}: {shown(' '.join(row).encode())}"
+            remedy = None if columns.header else "columns are separated by white space; an id must not hold any"
+            if len(row) == 1:
+                remedy = "in_order=True reads one score a line in the order of the key"
+            if len(row) == 1 and delimiter_of(row[0]):
+                remedy = "a table begins with the names of its columns, such as model,segment,score,label"
+            raise DataError(text, file=path, line=line, remedy=remedy)
+    if not lines:
+        got = "a header alone" if columns.header else "an empty file"
+        raise DataError(f"expected trials, got {got}", file=path, remedy="write the list again")
+    if choice.duplicates == "first" and "segment" in columns.places:
+        ids = [place for role in ("model", "claimed", "segment") for place in columns.places.get(role, ())]
+        values = [place for role in ("score", "label", "real") for place in columns.places.get(role, ())]
+        kept: dict[tuple[str, ...], Any] = {}
+        unlike = []
+        for line, row in lines:
+            first, before = kept.setdefault(tuple(row[place] for place in ids), (line, row))
+            unlike += [(line, first)] if any(row[place] != before[place] for place in values) else []
+        if unlike:
+            text = f"{len(unlike)} lines repeat a pair with another score or label, such as that of line {unlike[0][1]}"
+            raise DataError(text, file=path, line=unlike[0][0], remedy="keep the right line of each pair")
+        lines = list(kept.values())
+    cells = list(zip(*(row for _, row in lines), strict=True))
+    try:
+        return _list_of(cells, file, columns)
+    except TrialError as error:
+        first, *others = [lines[row][0] for row in error.rows]
+        text, remedy = error.text, error.remedy
+        if others:
+            text += f"; also in line {few(others)}"
+        if isinstance(error, RepeatedTrialError) and len({tuple(lines[row][1]) for row in error.rows}) == 1:
+            remedy = f"{remedy}; duplicates='first' reads the first line alone"
+        raise error.changed(text, file=path, line=first, remedy=remedy) from None
+
+
+def write_text_list(
+    path: str | Path,
+    trials: Trials,
+    layout: str = "kaldi",
+    *,
+    key: Key | None = None,
+    speakers: Mapping[str, str] | None = None,
+) -> None:
+    """Write trials, a key or scores as text, whole or not at all; trial types have no place in it.
+
+    Parameters
+    ----------
+    path : path
+        What is written.
+    trials : Trials, Key or Scores
+        Trials have one order.
+    layout : str
+        Order of the columns: a name of this module, or roles.
+    key : Key, optional
+        Labels of the scores, where the order has a column for them.
+    speakers : mapping of str to str, optional
+        Speaker of each segment, where the order has a column of real speakers.
+
+    Raises
+    ------
+    DataError
+        If the order needs what is not given, an id holds white space, which would break the line, or the file cannot
+        be written.
+    """
+    roles: Layout = ("model", "segment")
+    if isinstance(trials, Scores | Key):
+        roles = forced_layout(layout, "scores" if isinstance(trials, Scores) else "key")
+    if "-" in roles:
+        raise DataError(f"cannot write the order {' '.join(roles)}: '-' skips a column when reading only")
+    models, segments = trials.model_ids[trials.models], trials.segment_ids[trials.segments]
+    columns = {"model": models, "segment": segments, "claimed": models}
+    if isinstance(trials, Scores):
+        columns["score"] = trials.values
+    elif "score" in roles:
+        raise DataError(f"the order {' '.join(roles)} holds scores, a key has none", remedy="convert the scores")
+    if {"label", "real"} & set(roles):
+        truth = trials if isinstance(trials, Key) else key
+        if truth is None:
+            raise DataError("this order has a column of labels", remedy="give the key")
+        rows = find_rows(trials, truth)
+        if (rows < 0).any():
+            text = (
+                f"{int((rows < 0).sum())} trials are not in the key, such as {trials.named(np.flatnonzero(rows < 0))}"
+            )
+            raise DataError(text, remedy="give their key")
+        is_target = truth.is_target[rows]
+        # the orders with 1 and 0 in place of target and nontarget
+        words = ("1", "0") if layout in ("speechbrain", "voxceleb") else ("target", "nontarget")
+        columns["label"] = np.where(is_target, *words)
+        if "real" in roles:
+            columns["real"] = _real_speakers(models, segments, is_target, speakers or {})
+    ids = (*trials.model_ids, *trials.segment_ids, *set(columns.get("real", ())))
+    if (broken := next(filter(_UNWRITABLE.search, ids), None)) is not None:
+        text = f"id {broken!r} holds white space or other bytes that a text list cannot hold"
+        raise DataError(text, remedy="write HDF5 instead, or rename it")
+    cells = [map(str, columns[role].tolist()) for role in roles]
+    write_bytes(path, "".join(f"{line}\n" for line in map(" ".join, zip(*cells, strict=True))).encode())
+
+
+def write_table(path: str | Path, trials: Trials) -> None:
+    """Write trials, a key or scores as a table with a header; an id that looks like a formula gets an apostrophe."""
+    ids: Any = {name: [*map(without_formula, getattr(trials, name))] for name in ("model_ids", "segment_ids")}
+    frame = replace(trials, **ids).to_dataframe()
+    if isinstance(trials, Key):
+        frame["target"] = np.where(trials.is_target, "target", "nontarget")
+    delimiter = "\t" if inner_suffix(path) == ".tsv" else ","
+    write_bytes(path, frame.to_csv(index=False, sep=delimiter, lineterminator="\n").encode())
+
+
 def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) -> Columns | None:
     """Return the columns that the first line names, or None if it names none."""
     lines = raw[: 1 << 16].decode("utf-8", "replace").lstrip().splitlines()[:2]
@@ -428,62 +560,6 @@ def _needed_roles(places: Mapping[str, Sequence[int]], content: Kind, choice: Ch
     if needs_labels and not {"claimed", "real"} <= set(places):
         needed.append("label")
     return needed
-
-
-def read_list(file: ListFile) -> Trials:
-    """Read trials, a key or scores from a text, or from a table below its header.
-
-    Returns
-    -------
-    Trials, Key or Scores
-
-    Raises
-    ------
-    DataError
-        With file and line: a wrong number of columns, a repeated pair, a score that is no number or NaN, a label that
-        is neither target nor nontarget (nor 1, 0, true, false), an empty file, not UTF-8.
-    """
-    columns = find_columns(file)
-    path, raw, choice = file.path, file.text, file.choice
-    if len(raw) >= _LARGE and choice.duplicates == "error":
-        with suppress(ValueError, TypeError):  # what is wrong is found below, with its line
-            return _list_of(_parsed(raw, columns), file, columns)
-    lines = cut_lines(path, raw, columns.delimiter)[columns.header :]
-    for line, row in lines:
-        if len(row) != columns.count:
-            text = f"expected {columns.expected}, got {len(row)}: {shown(' '.join(row).encode())}"
-            remedy = None if columns.header else "columns are separated by white space; an id must not hold any"
-            if len(row) == 1:
-                remedy = "in_order=True reads one score a line in the order of the key"
-            if len(row) == 1 and delimiter_of(row[0]):
-                remedy = "a table begins with the names of its columns, such as model,segment,score,label"
-            raise DataError(text, file=path, line=line, remedy=remedy)
-    if not lines:
-        got = "a header alone" if columns.header else "an empty file"
-        raise DataError(f"expected trials, got {got}", file=path, remedy="write the list again")
-    if choice.duplicates == "first" and "segment" in columns.places:
-        ids = [place for role in ("model", "claimed", "segment") for place in columns.places.get(role, ())]
-        values = [place for role in ("score", "label", "real") for place in columns.places.get(role, ())]
-        kept: dict[tuple[str, ...], Any] = {}
-        unlike = []
-        for line, row in lines:
-            first, before = kept.setdefault(tuple(row[place] for place in ids), (line, row))
-            unlike += [(line, first)] if any(row[place] != before[place] for place in values) else []
-        if unlike:
-            text = f"{len(unlike)} lines repeat a pair with another score or label, such as that of line {unlike[0][1]}"
-            raise DataError(text, file=path, line=unlike[0][0], remedy="keep the right line of each pair")
-        lines = list(kept.values())
-    cells = list(zip(*(row for _, row in lines), strict=True))
-    try:
-        return _list_of(cells, file, columns)
-    except TrialError as error:
-        first, *others = [lines[row][0] for row in error.rows]
-        text, remedy = error.text, error.remedy
-        if others:
-            text += f"; also in line {few(others)}"
-        if isinstance(error, RepeatedTrialError) and len({tuple(lines[row][1]) for row in error.rows}) == 1:
-            remedy = f"{remedy}; duplicates='first' reads the first line alone"
-        raise error.changed(text, file=path, line=first, remedy=remedy) from None
 
 
 def _parsed(raw: bytes, columns: Columns) -> list[Any]:
@@ -556,73 +632,6 @@ def _numbers(cells: Sequence[str]) -> np.ndarray:
     raise TrialError(f"expected a number as score, got {shown(cells[bad[0]].encode())}", bad, remedy=remedy)
 
 
-_UNWRITABLE = re.compile("[ \t\n\r\x0b\x0c\0]|^\ufeff|[\ud800-\udfff]")
-
-
-def write_text_list(
-    path: str | Path,
-    trials: Trials,
-    layout: str = "kaldi",
-    *,
-    key: Key | None = None,
-    speakers: Mapping[str, str] | None = None,
-) -> None:
-    """Write trials, a key or scores as text, whole or not at all; trial types have no place in it.
-
-    Parameters
-    ----------
-    path : path
-        What is written.
-    trials : Trials, Key or Scores
-        Trials have one order.
-    layout : str
-        Order of the columns: a name of this module, or roles.
-    key : Key, optional
-        Labels of the scores, where the order has a column for them.
-    speakers : mapping of str to str, optional
-        Speaker of each segment, where the order has a column of real speakers.
-
-    Raises
-    ------
-    DataError
-        If the order needs what is not given, an id holds white space, which would break the line, or the file cannot
-        be written.
-    """
-    roles: Layout = ("model", "segment")
-    if isinstance(trials, Scores | Key):
-        roles = forced_layout(layout, "scores" if isinstance(trials, Scores) else "key")
-    if "-" in roles:
-        raise DataError(f"cannot write the order {' '.join(roles)}: '-' skips a column when reading only")
-    models, segments = trials.model_ids[trials.models], trials.segment_ids[trials.segments]
-    columns = {"model": models, "segment": segments, "claimed": models}
-    if isinstance(trials, Scores):
-        columns["score"] = trials.values
-    elif "score" in roles:
-        raise DataError(f"the order {' '.join(roles)} holds scores, a key has none", remedy="convert the scores")
-    if {"label", "real"} & set(roles):
-        truth = trials if isinstance(trials, Key) else key
-        if truth is None:
-            raise DataError("this order has a column of labels", remedy="give the key")
-        rows = find_rows(trials, truth)
-        if (rows < 0).any():
-            text = (
-                f"{int((rows < 0).sum())} trials are not in the key, such as {trials.named(np.flatnonzero(rows < 0))}"
-            )
-            raise DataError(text, remedy="give their key")
-        is_target = truth.is_target[rows]
-        # the orders with 1 and 0 in place of target and nontarget
-        words = ("1", "0") if layout in ("speechbrain", "voxceleb") else ("target", "nontarget")
-        columns["label"] = np.where(is_target, *words)
-        if "real" in roles:
-            columns["real"] = _real_speakers(models, segments, is_target, speakers or {})
-    ids = (*trials.model_ids, *trials.segment_ids, *set(columns.get("real", ())))
-    if (broken := next(filter(_UNWRITABLE.search, ids), None)) is not None:
-        text = f"id {broken!r} holds white space or other bytes that a text list cannot hold"
-        raise DataError(text, remedy="write HDF5 instead, or rename it")
-    cells = [map(str, columns[role].tolist()) for role in roles]
-    write_bytes(path, "".join(f"{line}\n" for line in map(" ".join, zip(*cells, strict=True))).encode())
-
-
 def _real_speakers(
     models: np.ndarray, segments: np.ndarray, is_target: np.ndarray, speakers: Mapping[str, str]
 ) -> np.ndarray:
@@ -637,13 +646,3 @@ def _real_speakers(
         text = f"'{models[row]} {segments[row]}' is a nontarget trial, but the speaker of the segment is the model"
         raise DataError(text, remedy="check the speakers: for bob, equal identities are a target trial")
     return real
-
-
-def write_table(path: str | Path, trials: Trials) -> None:
-    """Write trials, a key or scores as a table with a header; an id that looks like a formula gets an apostrophe."""
-    ids: Any = {name: [*map(without_formula, getattr(trials, name))] for name in ("model_ids", "segment_ids")}
-    frame = replace(trials, **ids).to_dataframe()
-    if isinstance(trials, Key):
-        frame["target"] = np.where(trials.is_target, "target", "nontarget")
-    delimiter = "\t" if inner_suffix(path) == ".tsv" else ","
-    write_bytes(path, frame.to_csv(index=False, sep=delimiter, lineterminator="\n").encode())

@@ -228,18 +228,6 @@ def link_aligned(
     return vectors, ranks
 
 
-def _means_of_uncentred(got: str) -> ConfigError:
-    remedy = "leave out one of the two, such as by alignment='orthogonal'"
-    return ConfigError(f"expected no mean to subtract with uncentred=True, got {got}", remedy=remedy)
-
-
-def _means(vectors: Vectors, speakers: NDArray[np.object_]) -> tuple[NDArray[np.object_], Vectors]:
-    names, codes = np.unique(speakers.astype(str), return_inverse=True)
-    sums = np.zeros((len(names), vectors.shape[1]))
-    np.add.at(sums, codes, vectors)
-    return names.astype(object), sums / np.bincount(codes)[:, None]
-
-
 def linked_shares(aligned: Mapping[str, Ranks], top: Sequence[int], resampling: Resampling) -> list[dict[str, Any]]:
     """Return, for each kind of link and each k, the share that is linked, with its interval over speakers."""
     rows = []
@@ -253,3 +241,15 @@ def linked_shares(aligned: Mapping[str, Ranks], top: Sequence[int], resampling: 
                 found = {"share": float(curve.values[0]), "low": ends[0], "high": ends[1]}
             rows.append({"linked": name, "top": first, "n": len(ranks), "chance": min(1.0, first / size), **found})
     return rows
+
+
+def _means_of_uncentred(got: str) -> ConfigError:
+    remedy = "leave out one of the two, such as by alignment='orthogonal'"
+    return ConfigError(f"expected no mean to subtract with uncentred=True, got {got}", remedy=remedy)
+
+
+def _means(vectors: Vectors, speakers: NDArray[np.object_]) -> tuple[NDArray[np.object_], Vectors]:
+    names, codes = np.unique(speakers.astype(str), return_inverse=True)
+    sums = np.zeros((len(names), vectors.shape[1]))
+    np.add.at(sums, codes, vectors)
+    return names.astype(object), sums / np.bincount(codes)[:, None]

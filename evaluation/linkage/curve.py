@@ -94,6 +94,9 @@ MEASURES: tuple[Measure, ...] = ("log", "uniform")
 _CELLS = 1 << 21
 _ALL_UP_TO = 100_000
 
+METHOD = "t on the logit scale, degrees of freedom by the effective number of speakers"
+_LOGIT = Method("logit", lower=0, upper=1)
+
 
 @one_blas_thread()
 def linkability_at_sizes(
@@ -252,20 +255,6 @@ def published_sizes(largest: int) -> NDArray[np.int64]:
     return np.array(sizes[::-1], np.int64)
 
 
-def _checked_sizes(ranks: Ranks, sizes: ArrayLike, top: int) -> NDArray[np.int64]:
-    """Return sizes of the gallery as integers, if every row can serve them."""
-    wanted, largest = np.asarray(sizes), ranks.largest_size
-    if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
-        raise DataError(f"expected sizes to be integers of shape (S,), got {wanted.dtype} of shape {wanted.shape}")
-    bad = wanted[(wanted < 1) | (wanted > largest)]
-    if len(bad):
-        remedy = "larger populations can only be extrapolated"
-        raise DataError(f"expected sizes from 1 to {largest}, the whole gallery, got {bad[0]}", remedy=remedy)
-    if top < 1:
-        raise DataError(f"expected top to be at least 1, got {top}")
-    return wanted.astype(np.int64)
-
-
 def probabilities(
     ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top: int = 1
 ) -> tuple[NDArray[np.int64], Iterator[NDArray[np.float64]]]:
@@ -283,48 +272,6 @@ def probabilities(
     low, high = ranks.span(ties)
     distinct, kinds = np.unique(np.stack([ranks.impostors, low, high]), axis=1, return_inverse=True)
     return kinds.reshape(-1), _blocks(distinct, sizes - 1, top)
-
-
-def _blocks(distinct: NDArray[np.int64], drawn: NDArray[np.int64], top: int) -> Iterator[NDArray[np.float64]]:
-    """Probabilities of kinds, given by their impostors and their least and most beaters, for numbers of drawn ones."""
-    impostors, low, high = distinct
-    tables = {size: _log_factorials(size) for size in np.unique(impostors).tolist()}
-    for start, stop in chunk_bounds(len(drawn), max(1, _CELLS // len(low))):
-        block = np.empty((len(low), stop - start))
-        for size, table in tables.items():
-            single = (impostors == size) & (low == high)
-            block[single] = _fewer_than(top, low[single], size, drawn[start:stop], table)
-            for row in np.flatnonzero((impostors == size) & (low < high)).tolist():
-                beaters = np.arange(low[row], high[row] + 1)
-                parts = chunk_bounds(len(beaters), max(1, _CELLS // (stop - start)))
-                found = (_fewer_than(top, beaters[at:end], size, drawn[start:stop], table) for at, end in parts)
-                block[row] = sum((part.sum(axis=0) for part in found), np.zeros(stop - start)) / len(beaters)
-        yield block
-
-
-def _fewer_than(
-    top: int, beaters: NDArray[np.int64], impostors: int, drawn: NDArray[np.int64], table: NDArray
-) -> NDArray[np.float64]:
-    """Probability that fewer than `top` beaters are drawn, shape (len(beaters), len(drawn)).
-
-    `table` holds log factorials from index `impostors` on, and before them infinity, which stands for impossible.
-    """
-    k, n, m = beaters[:, None], drawn, impostors
-    outer = table[m:][m - k] + (table[m:][m - n] - table[m:][m])
-    probability = np.exp(outer - table[(m - k) + (m - n)])
-    for j in range(1, min(top, int(beaters.max(initial=0)) + 1)):
-        # C(k, j) C(m - k, n - j) / C(m, n), as the first term with what j changes
-        terms = table[m:][k] - table[m:][j] - table[m + k - j] + table[m:][n] - table[m + n - j]
-        # beyond the table more than k or n are asked for, which the terms already make impossible
-        probability += np.exp(outer + terms - table[np.minimum((m - k) + (m - n) + j, 2 * m)])
-    return np.minimum(probability, 1.0, out=probability)
-
-
-def _log_factorials(impostors: int) -> NDArray[np.float64]:
-    """Sums of log(i / M) for i up to 0, 1, ..., M, with M entries of infinity before them, shape (2 M + 1,)."""
-    steps = np.log(np.arange(1, impostors + 1, dtype=np.longdouble) / np.longdouble(impostors))
-    sums = np.append(0.0, np.cumsum(steps).astype(np.float64))
-    return np.append(np.full(impostors, np.inf), sums)
 
 
 def all_sizes(largest: int) -> NDArray[np.int64]:
@@ -362,10 +309,6 @@ def by_speaker(speakers: Sequence[str] | NDArray[np.str_], values: NDArray[np.fl
     names, codes = np.unique(np.asarray(speakers, np.str_), return_inverse=True)
     sums = np.bincount(codes, values, len(names))
     return dict(zip(names.tolist(), (sums / np.bincount(codes, minlength=len(names))).tolist(), strict=True))
-
-
-METHOD = "t on the logit scale, degrees of freedom by the effective number of speakers"
-_LOGIT = Method("logit", lower=0, upper=1)
 
 
 @one_line
@@ -515,40 +458,6 @@ def carriers(linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDAr
     return freedom
 
 
-def _draws(n_units: int, resampling: Resampling) -> NDArray[np.float64]:
-    """Count how often each unit comes in each resample, shape (resamples, n_units)."""
-    blocks = enumerate(chunk_bounds(resampling.resamples, BLOCK))
-    generators = [(block_generator(resampling.seed, block), stop - start) for block, (start, stop) in blocks]
-    return np.vstack([draw_counts(n_units, count, rng, one_by_one=True) for rng, count in generators])
-
-
-def _ends(
-    values: NDArray[np.float64],
-    resampled: NDArray[np.float64],
-    freedom: NDArray[np.float64],
-    n_units: int,
-    level: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ends of the intervals of each column, from its value, its resampled values and their degrees of freedom."""
-    from scipy.special import stdtrit
-
-    if n_units < 2:
-        return np.full(len(values), np.nan), np.full(len(values), np.nan)
-    # products sum in one order for the value and in another for its resamples, so 0 and 1 may come out an ulp aside
-    both = np.vstack([resampled, values])
-    both[both < 1e-300] = 0.0
-    both[np.abs(1 - both) < 1e-12] = 1.0
-    resampled, values = both[:-1], both[-1]
-    scaled = to_scale(both, _LOGIT)
-    factor = np.sqrt(n_units / (n_units - 1)) * stdtrit(np.maximum(freedom, 1.0), (1 + level) / 2)
-    reach = factor * scaled[:-1].std(axis=0, ddof=1)
-    low, high = clopper_pearson(values * n_units, (1 - values) * n_units, level=level)  # of a share out of the speakers
-    spread = ~is_constant(resampled) & (reach > 0)
-    low[spread] = np.maximum(low, from_scale(scaled[-1] - reach, _LOGIT))[spread]
-    high[spread] = np.minimum(high, from_scale(scaled[-1] + reach, _LOGIT))[spread]
-    return low, high
-
-
 def linkability_over_draws(draws: Sequence[Ranks], sizes: ArrayLike, *, resampling: Resampling | None = None) -> Curve:
     """Return the mean linkability over draws for many sizes of the gallery, its intervals hold speakers and draws.
 
@@ -582,26 +491,6 @@ def all_draws(draws: Sequence[Ranks]) -> Ranks:
     columns = {name: np.concatenate([getattr(ranks, name) for ranks in draws]) for name in names}
     notes = tuple(dict.fromkeys(note for ranks in draws for note in ranks.notes))
     return Ranks(**columns, notes=notes, are_speakers=all(ranks.are_speakers for ranks in draws))
-
-
-def _parts(draws: Sequence[Ranks], sizes: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """The variance that speakers account for, and what draws add to it, at each size; and the number of speakers."""
-    names = np.unique(draws[0].speakers)
-    residuals, means = [], []
-    for ranks in draws:
-        speakers = np.searchsorted(names, ranks.speakers)
-        values = linkability_by_row(ranks, sizes)
-        sums = np.zeros((len(names), len(sizes)))
-        np.add.at(sums, speakers, values)
-        rows = np.bincount(speakers, minlength=len(names))[:, None]
-        means.append(sums.sum(axis=0) / len(ranks))
-        residuals.append((sums - rows * means[-1]) * len(names) / len(ranks))
-    stacked, count, n_draws = np.stack(residuals), len(names), len(draws)
-    shared = stacked.mean(axis=0)
-    pairs = max(count * (count - 1), 1)
-    both = np.square(stacked - shared).sum(axis=(0, 1)) / (pairs * n_draws * (n_draws - 1))
-    spread = np.var(np.stack(means), axis=0, ddof=1) / n_draws
-    return np.square(shared).sum(axis=0) / pairs, np.maximum(0.0, spread - both), count
 
 
 def linkability(
@@ -679,3 +568,113 @@ def linkability(
         raise DataError(f"expected Embeddings and Embeddings, or Scores and Key, got {got}")
     wanted = all_sizes(ranks.largest_size) if sizes is None else sizes
     return linkability_curve(ranks, wanted, ties=ties, resampling=resampling or Resampling())
+
+
+def _checked_sizes(ranks: Ranks, sizes: ArrayLike, top: int) -> NDArray[np.int64]:
+    """Return sizes of the gallery as integers, if every row can serve them."""
+    wanted, largest = np.asarray(sizes), ranks.largest_size
+    if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
+        raise DataError(f"expected sizes to be integers of shape (S,), got {wanted.dtype} of shape {wanted.shape}")
+    bad = wanted[(wanted < 1) | (wanted > largest)]
+    if len(bad):
+        remedy = "larger populations can only be extrapolated"
+        raise DataError(f"expected sizes from 1 to {largest}, the whole gallery, got {bad[0]}", remedy=remedy)
+    if top < 1:
+        raise DataError(f"expected top to be at least 1, got {top}")
+    return wanted.astype(np.int64)
+
+
+def _blocks(distinct: NDArray[np.int64], drawn: NDArray[np.int64], top: int) -> Iterator[NDArray[np.float64]]:
+    """Probabilities of kinds, given by their impostors and their least and most beaters, for numbers of drawn ones."""
+    impostors, low, high = distinct
+    tables = {size: _log_factorials(size) for size in np.unique(impostors).tolist()}
+    for start, stop in chunk_bounds(len(drawn), max(1, _CELLS // len(low))):
+        block = np.empty((len(low), stop - start))
+        for size, table in tables.items():
+            single = (impostors == size) & (low == high)
+            block[single] = _fewer_than(top, low[single], size, drawn[start:stop], table)
+            for row in np.flatnonzero((impostors == size) & (low < high)).tolist():
+                beaters = np.arange(low[row], high[row] + 1)
+                parts = chunk_bounds(len(beaters), max(1, _CELLS // (stop - start)))
+                found = (_fewer_than(top, beaters[at:end], size, drawn[start:stop], table) for at, end in parts)
+                block[row] = sum((part.sum(axis=0) for part in found), np.zeros(stop - start)) / len(beaters)
+        yield block
+
+
+def _fewer_than(
+    top: int, beaters: NDArray[np.int64], impostors: int, drawn: NDArray[np.int64], table: NDArray
+) -> NDArray[np.float64]:
+    """Probability that fewer than `top` beaters are drawn, shape (len(beaters), len(drawn)).
+
+    `table` holds log factorials from index `impostors` on, and before them infinity, which stands for impossible.
+    """
+    k, n, m = beaters[:, None], drawn, impostors
+    outer = table[m:][m - k] + (table[m:][m - n] - table[m:][m])
+    probability = np.exp(outer - table[(m - k) + (m - n)])
+    for j in range(1, min(top, int(beaters.max(initial=0)) + 1)):
+        # C(k, j) C(m - k, n - j) / C(m, n), as the first term with what j changes
+        terms = table[m:][k] - table[m:][j] - table[m + k - j] + table[m:][n] - table[m + n - j]
+        # beyond the table more than k or n are asked for, which the terms already make impossible
+        probability += np.exp(outer + terms - table[np.minimum((m - k) + (m - n) + j, 2 * m)])
+    return np.minimum(probability, 1.0, out=probability)
+
+
+def _log_factorials(impostors: int) -> NDArray[np.float64]:
+    """Sums of log(i / M) for i up to 0, 1, ..., M, with M entries of infinity before them, shape (2 M + 1,)."""
+    steps = np.log(np.arange(1, impostors + 1, dtype=np.longdouble) / np.longdouble(impostors))
+    sums = np.append(0.0, np.cumsum(steps).astype(np.float64))
+    return np.append(np.full(impostors, np.inf), sums)
+
+
+def _draws(n_units: int, resampling: Resampling) -> NDArray[np.float64]:
+    """Count how often each unit comes in each resample, shape (resamples, n_units)."""
+    blocks = enumerate(chunk_bounds(resampling.resamples, BLOCK))
+    generators = [(block_generator(resampling.seed, block), stop - start) for block, (start, stop) in blocks]
+    return np.vstack([draw_counts(n_units, count, rng, one_by_one=True) for rng, count in generators])
+
+
+def _ends(
+    values: NDArray[np.float64],
+    resampled: NDArray[np.float64],
+    freedom: NDArray[np.float64],
+    n_units: int,
+    level: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ends of the intervals of each column, from its value, its resampled values and their degrees of freedom."""
+    from scipy.special import stdtrit
+
+    if n_units < 2:
+        return np.full(len(values), np.nan), np.full(len(values), np.nan)
+    # products sum in one order for the value and in another for its resamples, so 0 and 1 may come out an ulp aside
+    both = np.vstack([resampled, values])
+    both[both < 1e-300] = 0.0
+    both[np.abs(1 - both) < 1e-12] = 1.0
+    resampled, values = both[:-1], both[-1]
+    scaled = to_scale(both, _LOGIT)
+    factor = np.sqrt(n_units / (n_units - 1)) * stdtrit(np.maximum(freedom, 1.0), (1 + level) / 2)
+    reach = factor * scaled[:-1].std(axis=0, ddof=1)
+    low, high = clopper_pearson(values * n_units, (1 - values) * n_units, level=level)  # of a share out of the speakers
+    spread = ~is_constant(resampled) & (reach > 0)
+    low[spread] = np.maximum(low, from_scale(scaled[-1] - reach, _LOGIT))[spread]
+    high[spread] = np.minimum(high, from_scale(scaled[-1] + reach, _LOGIT))[spread]
+    return low, high
+
+
+def _parts(draws: Sequence[Ranks], sizes: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """The variance that speakers account for, and what draws add to it, at each size; and the number of speakers."""
+    names = np.unique(draws[0].speakers)
+    residuals, means = [], []
+    for ranks in draws:
+        speakers = np.searchsorted(names, ranks.speakers)
+        values = linkability_by_row(ranks, sizes)
+        sums = np.zeros((len(names), len(sizes)))
+        np.add.at(sums, speakers, values)
+        rows = np.bincount(speakers, minlength=len(names))[:, None]
+        means.append(sums.sum(axis=0) / len(ranks))
+        residuals.append((sums - rows * means[-1]) * len(names) / len(ranks))
+    stacked, count, n_draws = np.stack(residuals), len(names), len(draws)
+    shared = stacked.mean(axis=0)
+    pairs = max(count * (count - 1), 1)
+    both = np.square(stacked - shared).sum(axis=(0, 1)) / (pairs * n_draws * (n_draws - 1))
+    spread = np.var(np.stack(means), axis=0, ddof=1) / n_draws
+    return np.square(shared).sum(axis=0) / pairs, np.maximum(0.0, spread - both), count

@@ -39,6 +39,9 @@ from spkbase.work import Work, chunk_bounds, one_blas_thread
 _BOUND = 18.0  # of the logs of the parameters
 _SLOPE = 1e-9  # of the log-likelihood in them, at which the fit ends
 
+KEPT = 21
+_TRIALS, _GALLERY = 512, 4096
+
 
 def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64]:
     """Share of rows by the place of the target speaker in the whole gallery, from the first, shape (M + 1,).
@@ -140,27 +143,6 @@ def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
     return alpha, beta
 
 
-def _beta_binomial(n_draws: int, alpha: float, beta: float) -> NDArray[np.float64]:
-    """Return the probabilities of 0, ..., M; logs are summed, since beta functions of large parameters cancel."""
-    from scipy.special import betaln
-
-    steps, values = np.arange(n_draws), np.arange(n_draws + 1)
-    rises = [np.append(0.0, np.cumsum(np.log(start + steps))) for start in (alpha, beta, alpha + beta)]
-    choices = -np.log(n_draws + 1) - betaln(n_draws - values + 1, values + 1)
-    return np.exp(choices + rises[0] + rises[1][::-1] - rises[2][-1])
-
-
-def _bits(shares: NDArray[np.float64]) -> tuple[float, float]:
-    """Mean and largest disclosure of a distribution of ranks."""
-    seen = shares[shares > 0]
-    bits = np.log2(len(shares) * seen)
-    return max(float(np.sum(seen * bits)), 0.0), float(bits.max())
-
-
-KEPT = 21
-_TRIALS, _GALLERY = 512, 4096
-
-
 def largest_impostor_scores(
     gallery: SpeakerVectors, trials: SpeakerVectors, ranks: Ranks, *, count: int = KEPT, jobs: int | None = None
 ) -> NDArray[np.float64]:
@@ -204,23 +186,6 @@ def largest_impostor_scores(
     return -np.sort(-best.astype(np.float64), axis=1)
 
 
-def _largest(
-    unit: NDArray[np.float32], owners: NDArray[np.int64], count: int, item: tuple[int, Rows, NDArray[np.float64]]
-) -> NDArray[np.float32]:
-    """Find the largest within a part of the gallery, that is given with its first row and lengths, in no order."""
-    first, rows, norms = item
-    vectors = np.asarray(np.asarray(rows) / norms[:, None], np.float32)
-    kept = min(count, len(vectors))
-    largest = np.full((len(unit), kept), -np.inf, np.float32)
-    for start, stop in chunk_bounds(len(unit), _TRIALS):
-        similarity = unit[start:stop] @ vectors.T
-        places = owners[start:stop] - first
-        owned = np.flatnonzero((places >= 0) & (places < len(vectors)))
-        similarity[owned, places[owned]] = -np.inf
-        largest[start:stop] = -np.partition(-similarity, kept - 1, axis=1)[:, :kept]
-    return largest
-
-
 def rank_evidence_of(ranks: Ranks) -> Evidence:
     """Return the strongest evidence of ranks; see `evaluation.metrics.rank_llrs`.
 
@@ -260,3 +225,37 @@ def worst_case_from(scores: Scores, key: Key, *, missing: Missing = "error") -> 
     except DataError as error:
         ranks = Evidence(float("nan"), f"not given: {error.text}")
     return worst_case(target, nontarget, ranks=ranks)
+
+
+def _beta_binomial(n_draws: int, alpha: float, beta: float) -> NDArray[np.float64]:
+    """Return the probabilities of 0, ..., M; logs are summed, since beta functions of large parameters cancel."""
+    from scipy.special import betaln
+
+    steps, values = np.arange(n_draws), np.arange(n_draws + 1)
+    rises = [np.append(0.0, np.cumsum(np.log(start + steps))) for start in (alpha, beta, alpha + beta)]
+    choices = -np.log(n_draws + 1) - betaln(n_draws - values + 1, values + 1)
+    return np.exp(choices + rises[0] + rises[1][::-1] - rises[2][-1])
+
+
+def _bits(shares: NDArray[np.float64]) -> tuple[float, float]:
+    """Mean and largest disclosure of a distribution of ranks."""
+    seen = shares[shares > 0]
+    bits = np.log2(len(shares) * seen)
+    return max(float(np.sum(seen * bits)), 0.0), float(bits.max())
+
+
+def _largest(
+    unit: NDArray[np.float32], owners: NDArray[np.int64], count: int, item: tuple[int, Rows, NDArray[np.float64]]
+) -> NDArray[np.float32]:
+    """Find the largest within a part of the gallery, that is given with its first row and lengths, in no order."""
+    first, rows, norms = item
+    vectors = np.asarray(np.asarray(rows) / norms[:, None], np.float32)
+    kept = min(count, len(vectors))
+    largest = np.full((len(unit), kept), -np.inf, np.float32)
+    for start, stop in chunk_bounds(len(unit), _TRIALS):
+        similarity = unit[start:stop] @ vectors.T
+        places = owners[start:stop] - first
+        owned = np.flatnonzero((places >= 0) & (places < len(vectors)))
+        similarity[owned, places[owned]] = -np.inf
+        largest[start:stop] = -np.partition(-similarity, kept - 1, axis=1)[:, :kept]
+    return largest

@@ -259,44 +259,6 @@ def extrapolate(
     return replace(made, notes=(*made.notes, note))
 
 
-def _extrapolated(
-    ranks: Ranks, sizes: ArrayLike, impostor_scores: ArrayLike | None, ties: TieRule, resampling: Resampling
-) -> Extrapolation:
-    """Extrapolate without a back-test; see `extrapolate`."""
-    wanted = np.unique(np.asarray(sizes, np.float64))
-    if not len(wanted) or not ((wanted >= 2) & (wanted <= LARGEST)).all():
-        raise DataError(f"expected populations from 2 to {LARGEST:.0e}, got {wanted.tolist()}")
-    if resampling.resamples < 2:
-        raise DataError(f"expected at least 2 resamples, got {resampling.resamples}")
-    cells, likelihood = rank_cells(ranks, ties=ties)
-    n_speakers, speakers = len(cells), np.unique(ranks.speakers, return_inverse=True)[1]
-    drawn = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])  # the first one is the sample itself
-    # the measured curve of each trial, at sizes up to the whole gallery, evenly spaced on a log scale
-    inside = np.unique(np.geomspace(2, max(ranks.largest_size, 2), _N_INSIDE).round())
-    rows = linkability_by_row(ranks, inside.astype(np.int64), ties=ties)
-    counts = (drawn @ cells).T
-    predictions = {"normal": _by_normals(likelihood, counts, rows.mean(axis=0), inside, wanted, resampling.level)}
-    notes = []
-    if (share := float((ranks.span(ties)[1] == 0).mean())) > 0.5:
-        notes.append(
-            f"{100 * share:.1f} % of the trials are first in the whole gallery: their margins are poorly determined"
-        )
-    if impostor_scores is None:
-        notes.append("no impostor scores, so no method tail: the span is that of the method normal alone")
-    else:
-        scores = np.asarray(impostor_scores, np.float64)
-        predictions["tail"] = _by_tail(ranks, scores, ties, drawn[:, speakers], wanted, resampling.level)
-    share = float(rows[:, -1].mean())
-    ends = _few(share, n_speakers, len(rows), resampling.level)
-    if ends is not None:
-        power = (wanted - 1) / (ranks.largest_size - 1)
-        least, most = ends[0] ** np.maximum(power, 1.0), ends[1] ** np.minimum(power, 1.0)
-        for name, part in predictions.items():
-            predictions[name] = replace(part, low=np.minimum(part.low, least), high=np.maximum(part.high, most))
-    predictions["bounds"] = _by_bounds(rows, drawn[1:, speakers], n_speakers, inside, wanted, resampling.level)
-    return Extrapolation(wanted, ranks.largest_size, predictions, resampling, ties, tuple(notes))
-
-
 def sizes_beyond(measured_to: int, farthest: float = SIZES[-1], *, per_decade: int = 4) -> Array:
     """Return populations from the whole gallery on: even steps on a log scale, with the powers of ten among them.
 
@@ -395,92 +357,6 @@ def backtest(
     return tests
 
 
-def _few(share: float, n_speakers: int, n_rows: int, level: float) -> tuple[float, float] | None:
-    """Return the interval of the share of the trials that are first, if few of them are or are not; else None."""
-    settings: dict[str, Any] = {"n_units": n_speakers, "n_trials": n_rows, "level": level}
-    if (1 - share) * n_rows < PLENTY:
-        low, high = rate_interval(1 - share, **settings)
-        return 1 - high, 1 - low
-    return rate_interval(share, **settings) if share * n_rows < PLENTY else None
-
-
-def _by_normals(
-    likelihood: Array, counts: Array, measured: Array, inside: Array, sizes: Array, level: float
-) -> Prediction:
-    """Mixtures of one, two and three normals, averaged by how well BIC speaks of them."""
-    table, n_rows = first_probability(MARGINS, np.concatenate([sizes, inside])), float(counts[:, 0].sum())
-    alone = {number: fit_mixture(likelihood, counts[:, :1], components=number) for number in COMPONENTS}
-    # those that the sample speaks against need no resamples
-    chosen = [number for number, trust in zip(alone, _trust(alone, n_rows)[:, 0], strict=True) if trust >= 0.05]
-    fits = {number: fit_mixture(likelihood, counts, components=number, start=alone[number][2]) for number in chosen}
-    trust = _trust(fits, n_rows)
-    curves = np.einsum("kb,kbs->bs", trust, np.array([weights.T @ table for weights, _, _ in fits.values()]))
-    parts = [f"{number} ({share:.2f})" for number, share in zip(fits, trust[:, 0], strict=True)]
-    note = f"mixture of normal margins; numbers of components, with their weights by BIC: {', '.join(parts)}"
-    off = float(np.abs(curves[0, len(sizes) :] - measured).max())
-    return Prediction("normal", curves[0, : len(sizes)], *_ends(curves[:, : len(sizes)], level), off, note)
-
-
-def _trust(fits: Mapping[int, tuple[Array, Array, Array]], n_rows: float) -> Array:
-    """Weight of each fit, given by its number of components, by BIC, shape (n_fits, B)."""
-    evidence = [likely - 0.5 * (3 * number - 1) * np.log(n_rows) for number, (_, likely, _) in fits.items()]
-    trust = np.exp(np.array(evidence) - np.max(evidence, axis=0))
-    return np.asarray(trust / trust.sum(axis=0))
-
-
-def _ends(curves: Array, level: float) -> tuple[Array, Array]:
-    """Ends of the intervals from curves of the sample (first) and the resamples, (B, n_sizes)."""
-    low, high = np.quantile(curves[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return np.minimum(low, curves[0]), np.maximum(high, curves[0])
-
-
-def _by_tail(ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes: Array, level: float) -> Prediction:
-    """Tails of all kept impostor scores, and of the higher half of them: where they differ, the interval is wider."""
-    if largest.ndim != 2 or len(largest) != len(ranks) or largest.shape[1] <= MIN_KEPT:
-        raise DataError(
-            f"expected impostor scores of shape ({len(ranks)}, {MIN_KEPT + 1} or more), got {largest.shape}"
-        )
-    if not np.isfinite(ranks.mated).all():
-        raise DataError("expected finite mated scores")
-    largest = -np.sort(-largest, axis=1)
-    fallback = (ranks.places(ties) - 0.5) / (ranks.impostors + 1)
-    kept = largest.shape[1] - 1
-    found, shapes = [], []
-    for count in (kept, kept // 2) if kept // 2 >= MIN_KEPT else (kept,):
-        tail = fit_tail(largest[:, : count + 1], ranks.impostors)
-        to_shape, to_mean = influences(tail)
-        curves = np.empty((len(weights), len(sizes)))
-        for resample, drawn in enumerate(weights):
-            shape = float(np.clip(tail.shape + (drawn - 1) @ to_shape, *_SHAPES))
-            stretch = max(float(1 + (drawn - 1) @ to_mean), 0.1)
-            p = beat_probabilities(tail, ranks.mated, fallback, shape=shape, stretch=stretch)
-            stays = np.log1p(-np.minimum(p, 1 - 1e-16))
-            curves[resample] = drawn @ np.exp(np.multiply.outer(stays, sizes - 1)) / drawn.sum()
-        found.append(curves)
-        shapes.append(f"{tail.shape:.3f}" + f" of the {count} largest" * (count < kept))
-    # where hardly a trial has a chance to be first, resamples of the trials show no spread
-    first = clopper_pearson(found[0][0] * len(ranks), (1 - found[0][0]) * len(ranks), level=level)
-    ends = [first, *(_ends(curves, level) for curves in found)]
-    low, high = np.min([one for one, _ in ends], axis=0), np.max([other for _, other in ends], axis=0)
-    note = f"generalised Pareto tail of the {kept} largest impostor scores of each trial, shape {' and '.join(shapes)}"
-    return Prediction("tail", found[0][0], low, high, float("nan"), note)
-
-
-def _by_bounds(rows: Array, weights: Array, n_speakers: int, inside: Array, sizes: Array, level: float) -> Prediction:
-    """Bounds of all distributions whose curve runs inside a band that holds the true one everywhere at once."""
-    from scipy.special import stdtrit
-
-    curve = rows.mean(axis=0)
-    resampled = weights @ rows / weights.sum(axis=1, keepdims=True)
-    deviation = np.maximum(resampled.std(axis=0, ddof=1), 1 / (3 * len(rows)))
-    reach = float(np.quantile((np.abs(resampled - curve) / deviation).max(axis=1), level))
-    reach = max(reach, float(stdtrit(n_speakers - 1, (1 + level) / 2)))
-    low, high = np.maximum(curve - reach * deviation, 0), np.minimum(curve + reach * deviation, 1)
-    note = "minimum and maximum over all distributions whose curve stays in the band of the measured one; no estimate"
-    none = np.full(len(sizes), np.nan)
-    return Prediction("bounds", none, *curve_bounds(low, high, inside, sizes), float("nan"), note)
-
-
 def first_probability(margin: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probability that trials of some margins are first among `sizes` speakers, (n_margins, n_sizes)."""
     from scipy.special import ndtr
@@ -535,22 +411,6 @@ def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> tuple[Array, Array]
         shares.append(part)
         tables.append(_cell_probability(np.array(edges), int(count), ndtr(-MARGINS))[used])
     return np.hstack(shares), np.vstack(tables)
-
-
-def _cell_probability(edges: NDArray[np.int64], impostors: int, p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Binomial probability of each cell, from the side where it is not a difference of numbers near 1."""
-    from scipy.special import bdtr, betainc
-
-    # at least k: betainc(k, M - k + 1, p); at most k: bdtr(k, M, p)
-    k = edges[:, None].astype(np.float64)
-    at_least = np.ones((len(edges), len(p)))
-    inside = (edges > 0) & (edges <= impostors)
-    at_least[inside] = betainc(k[inside], impostors - k[inside] + 1, p[None, :])
-    at_least[edges > impostors] = 0.0
-    below = np.zeros_like(at_least)
-    below[edges > 0] = bdtr(np.minimum(k[edges > 0] - 1, impostors), impostors, p[None, :])
-    upper, lower = at_least[:-1] - at_least[1:], below[1:] - below[:-1]
-    return np.maximum(np.where(p[None, :] * impostors < k[:-1], upper, lower), 0.0)
 
 
 @one_blas_thread()
@@ -717,22 +577,6 @@ def influences(tail: Tail) -> tuple[Array, Array]:
     return profiled.sum(axis=1) / total, (tail.excess.mean(axis=1) - 1) / len(tail.excess)
 
 
-def _shape(excess: Array) -> float:
-    """Shape of the generalised Pareto distribution by maximum likelihood, the scale profiled out (Grimshaw)."""
-    from scipy.optimize import minimize_scalar
-
-    most = float(excess.max())
-
-    def loss(theta: float) -> float:
-        # theta = -shape / scale, below 1 / the largest
-        shape = float(np.log1p(-theta * excess).mean())
-        scale = -shape / theta if theta else 1.0
-        return float(np.log(scale)) + shape + 1
-
-    optimum = minimize_scalar(loss, bounds=(-5.0, (1 - 1e-6) / most), method="bounded", options={"xatol": 1e-7})
-    return float(np.log1p(-optimum.x * excess).mean())
-
-
 def curve_bounds(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[Array, Array]:
     """Return the least and the largest linkability that a band around the measured curve does not contradict.
 
@@ -767,3 +611,159 @@ def curve_bounds(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[
     # below the slack of the programme nothing is known
     ends[0][ends[0] < _SLACK] = 0.0
     return np.clip(ends[0], 0, 1), np.clip(ends[1], 0, 1)
+
+
+def _extrapolated(
+    ranks: Ranks, sizes: ArrayLike, impostor_scores: ArrayLike | None, ties: TieRule, resampling: Resampling
+) -> Extrapolation:
+    """Extrapolate without a back-test; see `extrapolate`."""
+    wanted = np.unique(np.asarray(sizes, np.float64))
+    if not len(wanted) or not ((wanted >= 2) & (wanted <= LARGEST)).all():
+        raise DataError(f"expected populations from 2 to {LARGEST:.0e}, got {wanted.tolist()}")
+    if resampling.resamples < 2:
+        raise DataError(f"expected at least 2 resamples, got {resampling.resamples}")
+    cells, likelihood = rank_cells(ranks, ties=ties)
+    n_speakers, speakers = len(cells), np.unique(ranks.speakers, return_inverse=True)[1]
+    drawn = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])  # the first one is the sample itself
+    # the measured curve of each trial, at sizes up to the whole gallery, evenly spaced on a log scale
+    inside = np.unique(np.geomspace(2, max(ranks.largest_size, 2), _N_INSIDE).round())
+    rows = linkability_by_row(ranks, inside.astype(np.int64), ties=ties)
+    counts = (drawn @ cells).T
+    predictions = {"normal": _by_normals(likelihood, counts, rows.mean(axis=0), inside, wanted, resampling.level)}
+    notes = []
+    if (share := float((ranks.span(ties)[1] == 0).mean())) > 0.5:
+        notes.append(
+            f"{100 * share:.1f} % of the trials are first in the whole gallery: their margins are poorly determined"
+        )
+    if impostor_scores is None:
+        notes.append("no impostor scores, so no method tail: the span is that of the method normal alone")
+    else:
+        scores = np.asarray(impostor_scores, np.float64)
+        predictions["tail"] = _by_tail(ranks, scores, ties, drawn[:, speakers], wanted, resampling.level)
+    share = float(rows[:, -1].mean())
+    ends = _few(share, n_speakers, len(rows), resampling.level)
+    if ends is not None:
+        power = (wanted - 1) / (ranks.largest_size - 1)
+        least, most = ends[0] ** np.maximum(power, 1.0), ends[1] ** np.minimum(power, 1.0)
+        for name, part in predictions.items():
+            predictions[name] = replace(part, low=np.minimum(part.low, least), high=np.maximum(part.high, most))
+    predictions["bounds"] = _by_bounds(rows, drawn[1:, speakers], n_speakers, inside, wanted, resampling.level)
+    return Extrapolation(wanted, ranks.largest_size, predictions, resampling, ties, tuple(notes))
+
+
+def _few(share: float, n_speakers: int, n_rows: int, level: float) -> tuple[float, float] | None:
+    """Return the interval of the share of the trials that are first, if few of them are or are not; else None."""
+    settings: dict[str, Any] = {"n_units": n_speakers, "n_trials": n_rows, "level": level}
+    if (1 - share) * n_rows < PLENTY:
+        low, high = rate_interval(1 - share, **settings)
+        return 1 - high, 1 - low
+    return rate_interval(share, **settings) if share * n_rows < PLENTY else None
+
+
+def _by_normals(
+    likelihood: Array, counts: Array, measured: Array, inside: Array, sizes: Array, level: float
+) -> Prediction:
+    """Mixtures of one, two and three normals, averaged by how well BIC speaks of them."""
+    table, n_rows = first_probability(MARGINS, np.concatenate([sizes, inside])), float(counts[:, 0].sum())
+    alone = {number: fit_mixture(likelihood, counts[:, :1], components=number) for number in COMPONENTS}
+    # those that the sample speaks against need no resamples
+    chosen = [number for number, trust in zip(alone, _trust(alone, n_rows)[:, 0], strict=True) if trust >= 0.05]
+    fits = {number: fit_mixture(likelihood, counts, components=number, start=alone[number][2]) for number in chosen}
+    trust = _trust(fits, n_rows)
+    curves = np.einsum("kb,kbs->bs", trust, np.array([weights.T @ table for weights, _, _ in fits.values()]))
+    parts = [f"{number} ({share:.2f})" for number, share in zip(fits, trust[:, 0], strict=True)]
+    note = f"mixture of normal margins; numbers of components, with their weights by BIC: {', '.join(parts)}"
+    off = float(np.abs(curves[0, len(sizes) :] - measured).max())
+    return Prediction("normal", curves[0, : len(sizes)], *_ends(curves[:, : len(sizes)], level), off, note)
+
+
+def _trust(fits: Mapping[int, tuple[Array, Array, Array]], n_rows: float) -> Array:
+    """Weight of each fit, given by its number of components, by BIC, shape (n_fits, B)."""
+    evidence = [likely - 0.5 * (3 * number - 1) * np.log(n_rows) for number, (_, likely, _) in fits.items()]
+    trust = np.exp(np.array(evidence) - np.max(evidence, axis=0))
+    return np.asarray(trust / trust.sum(axis=0))
+
+
+def _ends(curves: Array, level: float) -> tuple[Array, Array]:
+    """Ends of the intervals from curves of the sample (first) and the resamples, (B, n_sizes)."""
+    low, high = np.quantile(curves[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return np.minimum(low, curves[0]), np.maximum(high, curves[0])
+
+
+def _by_tail(ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes: Array, level: float) -> Prediction:
+    """Tails of all kept impostor scores, and of the higher half of them: where they differ, the interval is wider."""
+    if largest.ndim != 2 or len(largest) != len(ranks) or largest.shape[1] <= MIN_KEPT:
+        raise DataError(
+            f"expected impostor scores of shape ({len(ranks)}, {MIN_KEPT + 1} or more), got {largest.shape}"
+        )
+    if not np.isfinite(ranks.mated).all():
+        raise DataError("expected finite mated scores")
+    largest = -np.sort(-largest, axis=1)
+    fallback = (ranks.places(ties) - 0.5) / (ranks.impostors + 1)
+    kept = largest.shape[1] - 1
+    found, shapes = [], []
+    for count in (kept, kept // 2) if kept // 2 >= MIN_KEPT else (kept,):
+        tail = fit_tail(largest[:, : count + 1], ranks.impostors)
+        to_shape, to_mean = influences(tail)
+        curves = np.empty((len(weights), len(sizes)))
+        for resample, drawn in enumerate(weights):
+            shape = float(np.clip(tail.shape + (drawn - 1) @ to_shape, *_SHAPES))
+            stretch = max(float(1 + (drawn - 1) @ to_mean), 0.1)
+            p = beat_probabilities(tail, ranks.mated, fallback, shape=shape, stretch=stretch)
+            stays = np.log1p(-np.minimum(p, 1 - 1e-16))
+            curves[resample] = drawn @ np.exp(np.multiply.outer(stays, sizes - 1)) / drawn.sum()
+        found.append(curves)
+        shapes.append(f"{tail.shape:.3f}" + f" of the {count} largest" * (count < kept))
+    # where hardly a trial has a chance to be first, resamples of the trials show no spread
+    first = clopper_pearson(found[0][0] * len(ranks), (1 - found[0][0]) * len(ranks), level=level)
+    ends = [first, *(_ends(curves, level) for curves in found)]
+    low, high = np.min([one for one, _ in ends], axis=0), np.max([other for _, other in ends], axis=0)
+    note = f"generalised Pareto tail of the {kept} largest impostor scores of each trial, shape {' and '.join(shapes)}"
+    return Prediction("tail", found[0][0], low, high, float("nan"), note)
+
+
+def _by_bounds(rows: Array, weights: Array, n_speakers: int, inside: Array, sizes: Array, level: float) -> Prediction:
+    """Bounds of all distributions whose curve runs inside a band that holds the true one everywhere at once."""
+    from scipy.special import stdtrit
+
+    curve = rows.mean(axis=0)
+    resampled = weights @ rows / weights.sum(axis=1, keepdims=True)
+    deviation = np.maximum(resampled.std(axis=0, ddof=1), 1 / (3 * len(rows)))
+    reach = float(np.quantile((np.abs(resampled - curve) / deviation).max(axis=1), level))
+    reach = max(reach, float(stdtrit(n_speakers - 1, (1 + level) / 2)))
+    low, high = np.maximum(curve - reach * deviation, 0), np.minimum(curve + reach * deviation, 1)
+    note = "minimum and maximum over all distributions whose curve stays in the band of the measured one; no estimate"
+    none = np.full(len(sizes), np.nan)
+    return Prediction("bounds", none, *curve_bounds(low, high, inside, sizes), float("nan"), note)
+
+
+def _cell_probability(edges: NDArray[np.int64], impostors: int, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Binomial probability of each cell, from the side where it is not a difference of numbers near 1."""
+    from scipy.special import bdtr, betainc
+
+    # at least k: betainc(k, M - k + 1, p); at most k: bdtr(k, M, p)
+    k = edges[:, None].astype(np.float64)
+    at_least = np.ones((len(edges), len(p)))
+    inside = (edges > 0) & (edges <= impostors)
+    at_least[inside] = betainc(k[inside], impostors - k[inside] + 1, p[None, :])
+    at_least[edges > impostors] = 0.0
+    below = np.zeros_like(at_least)
+    below[edges > 0] = bdtr(np.minimum(k[edges > 0] - 1, impostors), impostors, p[None, :])
+    upper, lower = at_least[:-1] - at_least[1:], below[1:] - below[:-1]
+    return np.maximum(np.where(p[None, :] * impostors < k[:-1], upper, lower), 0.0)
+
+
+def _shape(excess: Array) -> float:
+    """Shape of the generalised Pareto distribution by maximum likelihood, the scale profiled out (Grimshaw)."""
+    from scipy.optimize import minimize_scalar
+
+    most = float(excess.max())
+
+    def loss(theta: float) -> float:
+        # theta = -shape / scale, below 1 / the largest
+        shape = float(np.log1p(-theta * excess).mean())
+        scale = -shape / theta if theta else 1.0
+        return float(np.log(scale)) + shape + 1
+
+    optimum = minimize_scalar(loss, bounds=(-5.0, (1 - 1e-6) / most), method="bounded", options={"xatol": 1e-7})
+    return float(np.log1p(-optimum.x * excess).mean())

@@ -60,6 +60,9 @@ TIE_RULES: tuple[TieRule, ...] = ("shared", "strict", "lenient")
 _DTYPES = {"speakers": np.str_, "beaters": np.int64, "ties": np.int64, "impostors": np.int64, "mated": np.float64}
 _BLOCKS_SENT = 32  # in a piece of work that goes to another process, so that it is worth the way
 
+_Trials = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]
+"""Trials: the row of the table of ranks that each belongs to, its model, its score, and whether it is a target."""
+
 
 @one_line
 @dataclass(frozen=True, eq=False)
@@ -245,37 +248,6 @@ def count_beaters(
     for found in work.map(count, parts, description="ranks", total=len(bounds)):
         counts += found
     return counts[0], counts[1], mated
-
-
-def _count_part(
-    unit: NDArray[np.float64],
-    rounded: NDArray[np.float32],
-    mated: NDArray[np.float64],
-    owners: NDArray[np.int64],
-    blocks: tuple[int, int],
-    item: tuple[int, Rows, NDArray[np.float64]],
-) -> NDArray[np.int64]:
-    """Count over rows of the gallery, given with the number of the first: who is higher, who is the same, (2, n)."""
-    first, rows, norms = item
-    margin = cosine_margin(unit.shape[1])
-    low, high = (mated - margin).astype(np.float32), (mated + margin).astype(np.float32)
-    counts = np.zeros((2, len(unit)), np.int64)
-    for start, stop in chunk_bounds(len(norms), blocks[0]):
-        block = np.asarray(part(rows, start, stop))
-        vectors = (block * (1 / norms[start:stop])[:, None]).astype(np.float32)
-        own = np.flatnonzero((owners >= first + start) & (owners < first + stop))
-        for at, end in chunk_bounds(len(unit), blocks[1]):
-            similarities = vectors @ rounded[at:end].T
-            mine = own[(own >= at) & (own < end)]
-            similarities[owners[mine] - first - start, mine - at] = -2.0  # below any cosine
-            higher = similarities > high[at:end]
-            counts[0, at:end] += np.add.reduce(higher.view(np.uint8), axis=0, dtype=np.uint8)
-            found = np.flatnonzero((similarities > low[at:end]) != higher)
-            near, columns = found // (end - at), found % (end - at) + at
-            above = cosines(block, norms[start:stop], unit, near, columns) - mated[columns]
-            for number, some in enumerate((above > TIE, np.abs(above) <= TIE)):
-                counts[number] += np.bincount(columns[some], minlength=len(unit))
-    return counts
 
 
 def ranks_from_embeddings(
@@ -492,6 +464,37 @@ def rank_scores(
     return found
 
 
+def _count_part(
+    unit: NDArray[np.float64],
+    rounded: NDArray[np.float32],
+    mated: NDArray[np.float64],
+    owners: NDArray[np.int64],
+    blocks: tuple[int, int],
+    item: tuple[int, Rows, NDArray[np.float64]],
+) -> NDArray[np.int64]:
+    """Count over rows of the gallery, given with the number of the first: who is higher, who is the same, (2, n)."""
+    first, rows, norms = item
+    margin = cosine_margin(unit.shape[1])
+    low, high = (mated - margin).astype(np.float32), (mated + margin).astype(np.float32)
+    counts = np.zeros((2, len(unit)), np.int64)
+    for start, stop in chunk_bounds(len(norms), blocks[0]):
+        block = np.asarray(part(rows, start, stop))
+        vectors = (block * (1 / norms[start:stop])[:, None]).astype(np.float32)
+        own = np.flatnonzero((owners >= first + start) & (owners < first + stop))
+        for at, end in chunk_bounds(len(unit), blocks[1]):
+            similarities = vectors @ rounded[at:end].T
+            mine = own[(own >= at) & (own < end)]
+            similarities[owners[mine] - first - start, mine - at] = -2.0  # below any cosine
+            higher = similarities > high[at:end]
+            counts[0, at:end] += np.add.reduce(higher.view(np.uint8), axis=0, dtype=np.uint8)
+            found = np.flatnonzero((similarities > low[at:end]) != higher)
+            near, columns = found // (end - at), found % (end - at) + at
+            above = cosines(block, norms[start:stop], unit, near, columns) - mated[columns]
+            for number, some in enumerate((above > TIE, np.abs(above) <= TIE)):
+                counts[number] += np.bincount(columns[some], minlength=len(unit))
+    return counts
+
+
 def _against_speakers(
     key: Key, values: NDArray[np.float64], speakers: TrialSpeakers
 ) -> tuple[Key, NDArray[np.float64]]:
@@ -508,10 +511,6 @@ def _against_speakers(
     np.maximum.at(highest, inverse, values[kept])
     segments, models = (codes.astype(np.int32) for codes in np.divmod(found, len(speakers.names)))
     return Key(speakers.names, key.segment_ids, models, segments, key.is_target[kept[first]]), highest
-
-
-_Trials = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]
-"""Trials: the row of the table of ranks that each belongs to, its model, its score, and whether it is a target."""
 
 
 def _count(

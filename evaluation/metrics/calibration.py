@@ -205,6 +205,17 @@ def pav_llrs(
     return llr[np.searchsorted(scores.thresholds, values)], llr[np.searchsorted(scores.thresholds, others)]
 
 
+def softplus(values: np.ndarray) -> np.ndarray:
+    """Return log(1 + exp(x)) without overflow, three times quicker than `np.logaddexp`.
+
+    Parameters
+    ----------
+    values : ndarray of float64
+        Of any shape; infinite ones are legal.
+    """
+    return np.maximum(values, 0.0) + np.log1p(np.exp(-np.abs(values)))
+
+
 def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: Prior) -> Prior:
     priors = np.atleast_1d(np.asarray(prior, np.float64))
     bad = priors[~((priors > 0) & (priors < 1))]
@@ -225,14 +236,3 @@ def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: 
             result[number] += share * (total / float(weights.sum()))
     result /= np.log(2)
     return result if isinstance(prior, np.ndarray) else float(result[0])
-
-
-def softplus(values: np.ndarray) -> np.ndarray:
-    """Return log(1 + exp(x)) without overflow, three times quicker than `np.logaddexp`.
-
-    Parameters
-    ----------
-    values : ndarray of float64
-        Of any shape; infinite ones are legal.
-    """
-    return np.maximum(values, 0.0) + np.log1p(np.exp(-np.abs(values)))

@@ -55,6 +55,8 @@ SRE08 = (0.01, 10.0, 1.0)
 """Target prior, cost of a miss and of a false alarm of NIST's evaluation of 2008."""
 METHODS = ("rocch", "interpolated", "kaldi", "speechbrain", "nearest")
 
+_LEAST = 1e-9  # stands for a count of 0, of which the bound is known without the formula
+
 
 @dataclass(frozen=True)
 class EqualError:
@@ -172,53 +174,6 @@ def crossing_point(rising: np.ndarray, falling: np.ndarray) -> float:
     return float(rising[after - 1] + share * (rising[after] - rising[after - 1]))
 
 
-def _kaldi(scores: SortedScores) -> EqualError:
-    """Walk the positions of sorted targets; the condition, once true, stays true, so that halving finds the first."""
-    n_target, n_nontarget, last_cut = scores.n_target, scores.n_nontarget, len(scores) - 1
-    thresholds, misses, rejected = scores.thresholds, scores.misses, scores.rejected
-
-    def score(cumulated: np.ndarray, position: float) -> float:
-        return float(thresholds[min(int(cumulated.searchsorted(position, "right")) - 1, last_cut)])
-
-    def no_more_false_alarms(position: int) -> bool:
-        opposite = max(n_nontarget - 1 - int(n_nontarget * position / n_target), 0)
-        return score(rejected, opposite) < score(misses, position)
-
-    last = max(int(np.ceil(n_target)) - 1, 0)
-    position = bisect_left(range(last), True, key=no_more_false_alarms)
-    threshold = score(misses, position)
-    cut = int(np.searchsorted(scores.thresholds, threshold))
-    return EqualError(position / n_target, threshold, *scores.error_rates(cut))
-
-
-def _speechbrain(scores: SortedScores) -> EqualError:
-    """Find the first point of least difference.
-
-    Scores above the threshold are accepted, so that the points begin above the lowest score, and the threshold of each
-    is the score below it.
-    """
-    after = scores.crossing
-    before = max(after - 1, 1)
-    cut = before if abs(scores.excess(before)) <= abs(scores.excess(after)) else after
-    p_miss, p_fa = scores.error_rates(cut)
-    return EqualError((p_miss + p_fa) / 2, float(scores.thresholds[cut - 1]), p_miss, p_fa)
-
-
-def _nearest(scores: SortedScores) -> EqualError:
-    """Find the point of least difference that roc_curve keeps; of two equally good ones that of higher threshold."""
-    last = len(scores)
-    turns = (scores.target[1:] != scores.target[:-1]) | (scores.nontarget[1:] != scores.nontarget[:-1])
-    kept = np.concatenate([[True], turns, [True]])
-    kept[last - 1] = True
-    kept = np.flatnonzero(kept)
-    after = int(np.searchsorted(kept, scores.crossing))
-    before, cut = int(kept[after - 1]), int(kept[after])
-    if abs(scores.excess(before)) < abs(scores.excess(cut)):
-        cut = before
-    p_miss, p_fa = scores.error_rates(cut)
-    return EqualError((p_miss + p_fa) / 2, float(scores.thresholds[cut]) if cut < last else np.inf, p_miss, p_fa)
-
-
 @dataclass(frozen=True)
 class Reversal:
     """Scores whose target trials score below the nontarget ones, or which are all equal.
@@ -309,9 +264,6 @@ def sort_with_warning(target: GivenScores, nontarget: OtherScores = None) -> Sor
     if scores is not target and (found := reversal(scores)) is not None and found.clear:
         logger.warning("%s", found.text)
     return scores
-
-
-_READINGS = {"kaldi": _kaldi, "speechbrain": _speechbrain, "nearest": _nearest}
 
 
 def min_dcf(
@@ -501,9 +453,6 @@ def hull_min_dcf(
     return float(costs[best] / scale), float(p_miss[best]), float(p_fa[best])
 
 
-_LEAST = 1e-9  # stands for a count of 0, of which the bound is known without the formula
-
-
 def clopper_pearson(
     successes: ArrayLike, failures: ArrayLike, *, level: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -636,3 +585,53 @@ def cost_threshold(scores: SortedScores, prior: float) -> float:
     """
     cost = prior * scores.misses / scores.n_target - (1 - prior) * scores.rejected / scores.n_nontarget
     return float(np.append(scores.thresholds, np.inf)[cost.argmin()])
+
+
+def _kaldi(scores: SortedScores) -> EqualError:
+    """Walk the positions of sorted targets; the condition, once true, stays true, so that halving finds the first."""
+    n_target, n_nontarget, last_cut = scores.n_target, scores.n_nontarget, len(scores) - 1
+    thresholds, misses, rejected = scores.thresholds, scores.misses, scores.rejected
+
+    def score(cumulated: np.ndarray, position: float) -> float:
+        return float(thresholds[min(int(cumulated.searchsorted(position, "right")) - 1, last_cut)])
+
+    def no_more_false_alarms(position: int) -> bool:
+        opposite = max(n_nontarget - 1 - int(n_nontarget * position / n_target), 0)
+        return score(rejected, opposite) < score(misses, position)
+
+    last = max(int(np.ceil(n_target)) - 1, 0)
+    position = bisect_left(range(last), True, key=no_more_false_alarms)
+    threshold = score(misses, position)
+    cut = int(np.searchsorted(scores.thresholds, threshold))
+    return EqualError(position / n_target, threshold, *scores.error_rates(cut))
+
+
+def _speechbrain(scores: SortedScores) -> EqualError:
+    """Find the first point of least difference.
+
+    Scores above the threshold are accepted, so that the points begin above the lowest score, and the threshold of each
+    is the score below it.
+    """
+    after = scores.crossing
+    before = max(after - 1, 1)
+    cut = before if abs(scores.excess(before)) <= abs(scores.excess(after)) else after
+    p_miss, p_fa = scores.error_rates(cut)
+    return EqualError((p_miss + p_fa) / 2, float(scores.thresholds[cut - 1]), p_miss, p_fa)
+
+
+def _nearest(scores: SortedScores) -> EqualError:
+    """Find the point of least difference that roc_curve keeps; of two equally good ones that of higher threshold."""
+    last = len(scores)
+    turns = (scores.target[1:] != scores.target[:-1]) | (scores.nontarget[1:] != scores.nontarget[:-1])
+    kept = np.concatenate([[True], turns, [True]])
+    kept[last - 1] = True
+    kept = np.flatnonzero(kept)
+    after = int(np.searchsorted(kept, scores.crossing))
+    before, cut = int(kept[after - 1]), int(kept[after])
+    if abs(scores.excess(before)) < abs(scores.excess(cut)):
+        cut = before
+    p_miss, p_fa = scores.error_rates(cut)
+    return EqualError((p_miss + p_fa) / 2, float(scores.thresholds[cut]) if cut < last else np.inf, p_miss, p_fa)
+
+
+_READINGS = {"kaldi": _kaldi, "speechbrain": _speechbrain, "nearest": _nearest}

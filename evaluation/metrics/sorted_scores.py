@@ -44,6 +44,11 @@ from evaluation.trials import (
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
+Prior = TypeVar("Prior", float, np.ndarray)
+
+OtherScores: TypeAlias = ArrayLike | Key | None
+"""Second argument of a metric: scores of nontarget trials; of `Scores` their `Key`."""
+
 
 @one_line
 @dataclass(frozen=True, eq=False)
@@ -209,12 +214,8 @@ class Hull:
     p_fa: np.ndarray
 
 
-Prior = TypeVar("Prior", float, np.ndarray)
 GivenScores: TypeAlias = ArrayLike | Scores | SortedScores
 """First argument of a metric: scores of target trials, `Scores`, or `SortedScores` alone."""
-
-OtherScores: TypeAlias = ArrayLike | Key | None
-"""Second argument of a metric: scores of nontarget trials; of `Scores` their `Key`."""
 
 
 def sort_scores(
@@ -295,51 +296,6 @@ def as_count(weight: float) -> int | float:
     return int(weight) if float(weight).is_integer() else float(weight)
 
 
-def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str, missing: Missing) -> tuple[np.ndarray, np.ndarray]:
-    """Sort the scores of a class, and their weights with them; scores of weight 0 are left out."""
-    check_index(**{f"{name} scores": scores, f"{name} weights": weights})
-    scores, counted = acquired_scores(scores, f"{name} scores", missing)
-    if not counted.any():
-        remedy = "detection metrics need trials of both classes: check the key"
-        raise DataError(f"expected {name} scores, got none", remedy=remedy)
-    if weights is None:
-        scores = scores if counted.all() else scores[counted]
-        return np.sort(scores), np.ones(len(scores))
-    weights = floats_of(weights, f"{name} weights").astype(np.float64)
-    if weights.shape != scores.shape:
-        raise DataError(f"expected {name} weights of shape {scores.shape}, one for each score, got {weights.shape}")
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise DataError(f"expected {name} weights that are finite and not negative")
-    order = np.argsort(scores)
-    order = order[(weights[order] > 0) & counted[order]]
-    if not len(order):
-        raise DataError(f"expected {name} scores with a weight above 0, got none")
-    return scores[order], weights[order]
-
-
-def _llr(target: np.ndarray, nontarget: np.ndarray, odds: float) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.log(target / nontarget) - np.log(odds)
-
-
-def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the weights of the classes in the isotonic blocks, and the place of the first score of each."""
-    from scipy.optimize import isotonic_regression
-
-    weights = target + nontarget
-    starts = isotonic_regression(target / weights, weights=weights).blocks[:-1]
-    sums = np.stack([np.add.reduceat(target, starts), np.add.reduceat(nontarget, starts)], axis=1)
-    # rounding may have left neighbours of equal slope apart: with whole numbers that is decided exactly
-    pooled: list[tuple[float, float, int]] = []
-    for (n_tar, n_non), start in zip(sums.tolist(), starts.tolist(), strict=True):
-        while pooled and pooled[-1][0] * n_non >= n_tar * pooled[-1][1]:
-            n_tar, n_non, start = n_tar + pooled[-1][0], n_non + pooled[-1][1], pooled[-1][2]
-            pooled.pop()
-        pooled.append((n_tar, n_non, start))
-    rows = np.array(pooled)
-    return rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].astype(np.int64)
-
-
 def roc(target: GivenScores, nontarget: OtherScores = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the corners of the receiver operating characteristic; equal scores make one slanted piece.
 
@@ -396,6 +352,51 @@ def det_curve(
     # rounding may leave a clipped end a little outside
     x, y = ndtri(np.clip(curve, low[..., None], high[..., None])).reshape(2, -1)
     return x, y
+
+
+def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str, missing: Missing) -> tuple[np.ndarray, np.ndarray]:
+    """Sort the scores of a class, and their weights with them; scores of weight 0 are left out."""
+    check_index(**{f"{name} scores": scores, f"{name} weights": weights})
+    scores, counted = acquired_scores(scores, f"{name} scores", missing)
+    if not counted.any():
+        remedy = "detection metrics need trials of both classes: check the key"
+        raise DataError(f"expected {name} scores, got none", remedy=remedy)
+    if weights is None:
+        scores = scores if counted.all() else scores[counted]
+        return np.sort(scores), np.ones(len(scores))
+    weights = floats_of(weights, f"{name} weights").astype(np.float64)
+    if weights.shape != scores.shape:
+        raise DataError(f"expected {name} weights of shape {scores.shape}, one for each score, got {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise DataError(f"expected {name} weights that are finite and not negative")
+    order = np.argsort(scores)
+    order = order[(weights[order] > 0) & counted[order]]
+    if not len(order):
+        raise DataError(f"expected {name} scores with a weight above 0, got none")
+    return scores[order], weights[order]
+
+
+def _llr(target: np.ndarray, nontarget: np.ndarray, odds: float) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(target / nontarget) - np.log(odds)
+
+
+def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the weights of the classes in the isotonic blocks, and the place of the first score of each."""
+    from scipy.optimize import isotonic_regression
+
+    weights = target + nontarget
+    starts = isotonic_regression(target / weights, weights=weights).blocks[:-1]
+    sums = np.stack([np.add.reduceat(target, starts), np.add.reduceat(nontarget, starts)], axis=1)
+    # rounding may have left neighbours of equal slope apart: with whole numbers that is decided exactly
+    pooled: list[tuple[float, float, int]] = []
+    for (n_tar, n_non), start in zip(sums.tolist(), starts.tolist(), strict=True):
+        while pooled and pooled[-1][0] * n_non >= n_tar * pooled[-1][1]:
+            n_tar, n_non, start = n_tar + pooled[-1][0], n_non + pooled[-1][1], pooled[-1][2]
+            pooled.pop()
+        pooled.append((n_tar, n_non, start))
+    rows = np.array(pooled)
+    return rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].astype(np.int64)
 
 
 def _clip(start: np.ndarray, stop: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

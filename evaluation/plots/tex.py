@@ -79,6 +79,26 @@ def to_tex(axes: Axes, width: float, height: float, corner: str = "") -> str:
     return "\n".join([*lines, r"\end{axis}", r"\end{tikzpicture}", r"\end{document}", ""])
 
 
+def thinned(points: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Drop points indistinguishable from their neighbours, and those on the line between them.
+
+    Parameters
+    ----------
+    points : ndarray of float64 of shape (N, 2)
+    ends : ndarray of float64 of shape (2, 2)
+        Of both axes.
+    """
+    low, span = ends[:, 0], ends[:, 1] - ends[:, 0]
+    shares = np.clip(np.nan_to_num((points - low) / span, posinf=2.0, neginf=-1.0), -1.0, 2.0)
+    steps = np.round(shares * _GRID).astype(np.int64)
+    steps = steps[np.concatenate([[True], (np.diff(steps, axis=0) != 0).any(axis=1)])]
+    moves = np.diff(steps, axis=0)
+    if len(steps) > 2:
+        turns = moves[1:, 0] * moves[:-1, 1] != moves[:-1, 0] * moves[1:, 1]
+        steps = steps[np.concatenate([[True], turns, [True]])]
+    return np.asarray(low + span * steps / _GRID)
+
+
 def _axis(letter: str, axis: Any) -> list[str]:
     from matplotlib.ticker import FixedLocator
 
@@ -107,26 +127,6 @@ def _points(axes: Axes, vertices: Any) -> list[str]:
     points = thinned(scaled(np.asarray(vertices, np.float64)), scaled(ends).T)
     texts = [f"({x:.6g},{y:.6g})" for x, y in points.tolist()]
     return [" ".join(texts[start : start + 8]) for start in range(0, len(texts), 8)]
-
-
-def thinned(points: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Drop points indistinguishable from their neighbours, and those on the line between them.
-
-    Parameters
-    ----------
-    points : ndarray of float64 of shape (N, 2)
-    ends : ndarray of float64 of shape (2, 2)
-        Of both axes.
-    """
-    low, span = ends[:, 0], ends[:, 1] - ends[:, 0]
-    shares = np.clip(np.nan_to_num((points - low) / span, posinf=2.0, neginf=-1.0), -1.0, 2.0)
-    steps = np.round(shares * _GRID).astype(np.int64)
-    steps = steps[np.concatenate([[True], (np.diff(steps, axis=0) != 0).any(axis=1)])]
-    moves = np.diff(steps, axis=0)
-    if len(steps) > 2:
-        turns = moves[1:, 0] * moves[:-1, 1] != moves[:-1, 0] * moves[1:, 1]
-        steps = steps[np.concatenate([[True], turns, [True]])]
-    return np.asarray(low + span * steps / _GRID)
 
 
 def _style(line: Any) -> str:

@@ -32,6 +32,8 @@ from evaluation.reports.linkability import (
 )
 from evaluation.reports.outcomes import (
     OVER_SCENARIOS,
+    AttackerRate,
+    Identification,
     Minima,
     Outcome,
     in_order,
@@ -51,4 +53,4 @@ from evaluation.reports.tables import (
     latex_table,
     table_rows,
 )
-from evaluation.reports.verdict import headlines, overall
+from evaluation.reports.verdict import Headline, headlines, overall

@@ -197,9 +197,12 @@ class Results(Row, Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the contents of ``results.json``."""
-        outcomes = sorted(self.by_conditions(), key=lambda outcome: (outcome.dataset, rank_of(outcome.scenario)))
-        summary = [outcome.to_dict() for outcome in outcomes]
+        summary = [outcome.to_dict() for outcome in self.summary()]
         return super().to_dict() | {"summary": summary, "utility": utility_to_dict(self.utility)}
+
+    def summary(self) -> list[Outcome]:
+        """Return the outcomes by data set and scenario, as in ``results.json``."""
+        return sorted(self.by_conditions(), key=lambda outcome: (outcome.dataset, rank_of(outcome.scenario)))
 
     def by_conditions(self) -> list[Outcome]:
         """Return the outcomes in the order of the conditions."""

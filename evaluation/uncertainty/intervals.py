@@ -98,6 +98,9 @@ OF_SPEAKERS = 0.7
 
 _LEAST = 1e-9
 
+NOTED = 1.5
+"""The factor by which draws widen an interval from which on a note says so."""
+
 
 def independent_errors(rate: float, variance: float, n_trials: int) -> float:
     """Return how many independent errors a rate is based on: p * min(N, p (1 - p) / v).
@@ -363,42 +366,6 @@ def interval(
     return Interval(value, max(low, method.lower), min(high, method.upper), method.name, note)
 
 
-def _usual_interval(
-    value: float,
-    resampled: np.ndarray,
-    method: Method,
-    n_units: int,
-    n_trials: int,
-    level: float,
-    widening: float,
-) -> Interval:
-    """Return the interval of the method; see `interval`."""
-    from scipy.special import stdtrit
-
-    if method.scale == "none":
-        return Interval(value, np.nan, np.nan, method.name, "the worst case of a sample has no true value to cover")
-    if np.isnan(value) or len(resampled) < 2:
-        return Interval(value, np.nan, np.nan, method.name, "the value is undefined, and so is its interval")
-    if is_constant(resampled):
-        note = "every resample gives the same value: the spread is unknown"
-        return Interval(value, np.nan, np.nan, method.name, note)
-    note = ""
-    if method.scale != "percentile" and not (np.isfinite(value) and np.isfinite(resampled).all()):
-        method, note = replace(method, scale="percentile", factor=0.0), "resampled values are infinite: percentiles"
-    if method.scale == "percentile":
-        if widening > 1:
-            resampled = resampled.mean() + widening * (resampled - resampled.mean())
-        # of values that are there: between an infinite one and another there is none
-        ends = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
-        return Interval(value, float(ends[0]), float(ends[1]), method.name, note)
-    centre, spread = _centre_and_spread(value, resampled, method, n_units, n_trials)
-    if is_negligible(spread, centre):  # all but the same, nothing or half an error
-        return Interval(value, np.nan, np.nan, method.name, "too few errors: the spread is unknown")
-    reach = widening * method.widening * stdtrit(n_units - 1, (1 + level) / 2) * spread
-    low, high = (float(end) for end in from_scale(np.array([centre - reach, centre + reach]), method))
-    return Interval(value, max(low, method.lower), min(high, method.upper), method.name, note)
-
-
 def simultaneous(
     values: np.ndarray, resampled: np.ndarray, *, method: Method, n_units: int, n_trials: int = 0, level: float = 0.95
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -438,17 +405,6 @@ def simultaneous(
     low, high = from_scale(centre - reach, method), from_scale(centre + reach, method)
     low, high = np.minimum(low, values), np.maximum(high, values)
     return np.maximum(low, method.lower), np.minimum(high, method.upper)
-
-
-def _centre_and_spread(
-    value: float, resampled: np.ndarray, method: Method, n_units: int, n_trials: int
-) -> tuple[float, float]:
-    """Centre of the interval, and its standard error, both on the scale."""
-    scaled = to_scale(np.append(resampled, value), method, n_trials)
-    scaled, centre = scaled[:-1], float(scaled[-1])
-    if method.factor:
-        centre -= method.factor * (float(scaled.mean()) - centre)
-    return centre, float(np.sqrt(n_units / (n_units - 1)) * scaled.std(ddof=1))
 
 
 def to_scale(values: NDArray[np.float64], method: Method, n_trials: int = 0) -> NDArray[np.float64]:
@@ -496,16 +452,6 @@ def from_scale(values: NDArray[np.float64], method: Method) -> NDArray[np.float6
     if method.scale == "complement":
         return method.upper - np.exp(-values)
     return 1 / (1 + np.exp(-values))
-
-
-def _lifted(values: NDArray[np.float64], method: Method, n_trials: int) -> NDArray[np.float64]:
-    """Lift values of 0 to what counts as next to nothing, column by column."""
-    least = np.min(np.where(values > 0, values, np.inf), axis=0)
-    least = np.where(np.isfinite(least), least, 1.0)
-    if n_trials:
-        top = method.upper if np.isfinite(method.upper) else 1.0
-        least = np.minimum(least, 0.5 * top / n_trials)
-    return np.maximum(values, least)
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
@@ -571,10 +517,6 @@ class Differences(Intervals):
         columns |= {name: [cell for table in tables for cell in table[name]] for name in Intervals().to_columns()}
         alone = [gap.p_value for intervals in self.values() for gap in intervals.values()]
         return columns | {"p_value": alone, "p_corrected": holm(alone).tolist()}
-
-
-NOTED = 1.5
-"""The factor by which draws widen an interval from which on a note says so."""
 
 
 def draw_variance(values: ArrayLike, resampled: ArrayLike, *, n_units: int) -> tuple[float, float]:
@@ -685,3 +627,60 @@ def interval_over_draws(
         return found
     note = f"the {count} draws differ: the interval is {factor:.1f} times as wide as by speakers alone"
     return replace(found, note="; ".join(filter(None, [note, found.note])))
+
+
+def _usual_interval(
+    value: float,
+    resampled: np.ndarray,
+    method: Method,
+    n_units: int,
+    n_trials: int,
+    level: float,
+    widening: float,
+) -> Interval:
+    """Return the interval of the method; see `interval`."""
+    from scipy.special import stdtrit
+
+    if method.scale == "none":
+        return Interval(value, np.nan, np.nan, method.name, "the worst case of a sample has no true value to cover")
+    if np.isnan(value) or len(resampled) < 2:
+        return Interval(value, np.nan, np.nan, method.name, "the value is undefined, and so is its interval")
+    if is_constant(resampled):
+        note = "every resample gives the same value: the spread is unknown"
+        return Interval(value, np.nan, np.nan, method.name, note)
+    note = ""
+    if method.scale != "percentile" and not (np.isfinite(value) and np.isfinite(resampled).all()):
+        method, note = replace(method, scale="percentile", factor=0.0), "resampled values are infinite: percentiles"
+    if method.scale == "percentile":
+        if widening > 1:
+            resampled = resampled.mean() + widening * (resampled - resampled.mean())
+        # of values that are there: between an infinite one and another there is none
+        ends = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
+        return Interval(value, float(ends[0]), float(ends[1]), method.name, note)
+    centre, spread = _centre_and_spread(value, resampled, method, n_units, n_trials)
+    if is_negligible(spread, centre):  # all but the same, nothing or half an error
+        return Interval(value, np.nan, np.nan, method.name, "too few errors: the spread is unknown")
+    reach = widening * method.widening * stdtrit(n_units - 1, (1 + level) / 2) * spread
+    low, high = (float(end) for end in from_scale(np.array([centre - reach, centre + reach]), method))
+    return Interval(value, max(low, method.lower), min(high, method.upper), method.name, note)
+
+
+def _centre_and_spread(
+    value: float, resampled: np.ndarray, method: Method, n_units: int, n_trials: int
+) -> tuple[float, float]:
+    """Centre of the interval, and its standard error, both on the scale."""
+    scaled = to_scale(np.append(resampled, value), method, n_trials)
+    scaled, centre = scaled[:-1], float(scaled[-1])
+    if method.factor:
+        centre -= method.factor * (float(scaled.mean()) - centre)
+    return centre, float(np.sqrt(n_units / (n_units - 1)) * scaled.std(ddof=1))
+
+
+def _lifted(values: NDArray[np.float64], method: Method, n_trials: int) -> NDArray[np.float64]:
+    """Lift values of 0 to what counts as next to nothing, column by column."""
+    least = np.min(np.where(values > 0, values, np.inf), axis=0)
+    least = np.where(np.isfinite(least), least, 1.0)
+    if n_trials:
+        top = method.upper if np.isfinite(method.upper) else 1.0
+        least = np.minimum(least, 0.5 * top / n_trials)
+    return np.maximum(values, least)

@@ -46,6 +46,11 @@ BLOCK = 25
 MOST_RESAMPLES = 1_000_000
 """Resamples that can be asked for; more change no digit that is shown, and their numbers no longer fit memory."""
 
+Statistic = Callable[[SortedScores], Mapping[str, float]]
+"""What is resampled: metrics by name, of sorted scores that hold both classes."""
+
+_MAX_LOST = 0.5
+
 
 @dataclass(frozen=True)
 class Resampling:
@@ -127,12 +132,6 @@ def draw_counts(
 def block_generator(seed: int, block: int) -> np.random.Generator:
     """Return the generator of a block of resamples, which depends on the seed and on the block's number alone."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
-
-
-Statistic = Callable[[SortedScores], Mapping[str, float]]
-"""What is resampled: metrics by name, of sorted scores that hold both classes."""
-
-_MAX_LOST = 0.5
 
 
 @one_line

@@ -54,17 +54,6 @@ _OUTER_APOSTROPHE = re.compile(r"(?<!\w)'|'(?!\w)")
 _KINDS = ("hits", "substitutions", "deletions", "insertions")
 
 
-def _basic(text: str) -> str:
-    # before NFKC, which would make a blank and an accent of some of them
-    text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_APOSTROPHES).lower()
-    kept = "".join(letter if letter == "'" or unicodedata.category(letter)[0] not in "PSC" else " " for letter in text)
-    return " ".join(_OUTER_APOSTROPHE.sub(" ", kept).split())
-
-
-NORMALISERS: Mapping[str, Callable[[str], str]] = {"none": lambda text: " ".join(text.split()), "basic": _basic}
-"""Functions from a transcript to its words, with single blanks between them, by name."""
-
-
 @one_line
 @dataclass(frozen=True, eq=False)
 class ErrorCounts:
@@ -247,6 +236,17 @@ def error_rate_differences(
         rates = [partial(lists.pooled_ratio, of) for of in (_sums(other, speakers)[1], sums)]
         differences.append(lists.interval_by_speaker(rates[0], len(names), "difference", resampling, minus=rates[1]))
     return differences
+
+
+def _basic(text: str) -> str:
+    # before NFKC, which would make a blank and an accent of some of them
+    text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_APOSTROPHES).lower()
+    kept = "".join(letter if letter == "'" or unicodedata.category(letter)[0] not in "PSC" else " " for letter in text)
+    return " ".join(_OUTER_APOSTROPHE.sub(" ", kept).split())
+
+
+NORMALISERS: Mapping[str, Callable[[str], str]] = {"none": lambda text: " ".join(text.split()), "basic": _basic}
+"""Functions from a transcript to its words, with single blanks between them, by name."""
 
 
 def _sums(

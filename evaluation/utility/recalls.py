@@ -185,27 +185,6 @@ def confusions(
     return _counted(utterances, truth, predicted, speakers, folds, convention)
 
 
-def _counted(
-    utterances: Sequence[str],
-    truth: Mapping[str, str],
-    predicted: Mapping[str, str],
-    speakers: Mapping[str, str],
-    folds: Mapping[str, str] | None = None,
-    convention: Convention = "pooled",
-) -> Confusions:
-    """Count utterances by speaker, true and predicted class."""
-    names, codes = np.unique(speakers_of(utterances, speakers), return_inverse=True)
-    folds = dict.fromkeys(names.tolist(), "all") if convention == "pooled" else folds or {name: name for name in names}
-    if homeless := [name for name in names.tolist() if name not in folds]:
-        raise DataError(f"{len(homeless)} speakers without a fold: {named(homeless)}", remedy="add them to spk2fold")
-    fold_names, places = np.unique([folds[name] for name in names.tolist()], return_inverse=True)
-    both = [[labels[utterance] for utterance in utterances] for labels in (truth, predicted)]
-    classes, columns = np.unique(np.array(both), return_inverse=True)
-    counts = np.zeros((len(names), len(classes), len(classes)))
-    np.add.at(counts, (codes, *columns.reshape(2, -1)), 1)
-    return Confusions(classes.tolist(), names.tolist(), counts, places, fold_names.tolist(), convention)
-
-
 @one_blas_thread()
 def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Recalls:
     """Return the UAR with its interval.
@@ -464,6 +443,27 @@ def attribute_leakage(
             notes.append(f"{scenario}: {recall.interval.note}")
     differences = dict(zip(list(counted)[1:], recall_differences(list(counted.values()), resampling), strict=True))
     return Leakage(recalls, differences, "folds" if training is None else "training", tuple(notes))
+
+
+def _counted(
+    utterances: Sequence[str],
+    truth: Mapping[str, str],
+    predicted: Mapping[str, str],
+    speakers: Mapping[str, str],
+    folds: Mapping[str, str] | None = None,
+    convention: Convention = "pooled",
+) -> Confusions:
+    """Count utterances by speaker, true and predicted class."""
+    names, codes = np.unique(speakers_of(utterances, speakers), return_inverse=True)
+    folds = dict.fromkeys(names.tolist(), "all") if convention == "pooled" else folds or {name: name for name in names}
+    if homeless := [name for name in names.tolist() if name not in folds]:
+        raise DataError(f"{len(homeless)} speakers without a fold: {named(homeless)}", remedy="add them to spk2fold")
+    fold_names, places = np.unique([folds[name] for name in names.tolist()], return_inverse=True)
+    both = [[labels[utterance] for utterance in utterances] for labels in (truth, predicted)]
+    classes, columns = np.unique(np.array(both), return_inverse=True)
+    counts = np.zeros((len(names), len(classes), len(classes)))
+    np.add.at(counts, (codes, *columns.reshape(2, -1)), 1)
+    return Confusions(classes.tolist(), names.tolist(), counts, places, fold_names.tolist(), convention)
 
 
 def _fold_recalls(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -230,7 +230,7 @@ def _candidates(source: Source, path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
     elif path.is_dir():
-        inner = (source.member, source.member.partition("/")[2], Path(source.member).name, source.kept)
+        inner = (source.member, source.member.partition("/")[2], Path(source.member).name, str(source.kept))
         yield from filter(Path.is_file, map(path.joinpath, inner))
         wheel_name = source.package.replace("-", "_")
         for package in dict.fromkeys((wheel_name, wheel_name.lower())):

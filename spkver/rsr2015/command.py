@@ -48,25 +48,23 @@ def recipe_command(
     configs = Path(page).parent / "config"
     own = configs / f"{config or Path(page).stem}.yaml"
 
-    def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **how: Any) -> None:
+    def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **limits: Any) -> None:
         from spkbase.configuration import load_config, read_yaml
         from spkbase.runs import Ended, start_run
         from spkbase.status import format_status, read_status
         from spkver.rsr2015.lists import RecipeConfig
 
         defaults = read_yaml(own)
-        limits = read_yaml(own.with_name("simulated.yaml")) if corpus == "simulated" else {}
-        for section in limits.keys() & defaults.keys():  # the simulated corpus is small
-            values = defaults[section]
-            values.update({key: min(limit, values.get(key, limit)) for key, limit in limits[section].items()})
+        if corpus == "simulated":
+            _limit(defaults, read_yaml(own.with_name("simulated.yaml")))
         chosen = load_config(RecipeConfig, file=config_file, settings=settings, defaults=defaults)
         if corpus != "simulated" and not Path(corpus).is_dir():
             remedy = "give the root of RSR2015, which holds sph and key, or 'simulated'"
             raise DataError("no such folder", file=corpus, remedy=remedy)
         for option in ("only", "until"):
-            _check_stage(option, how.get(option), stages)
+            _check_stage(option, limits.get(option), stages)
         try:
-            with start_run(output, chosen, **how) as run:
+            with start_run(output, chosen, **limits) as run:
                 folder = Path(corpus)
                 if corpus == "simulated":
                     folder = _simulated(run, chosen)
@@ -88,6 +86,14 @@ def recipe_command(
         main = option(main)
     first, *_, examples = about.split("\n\n")
     return click.command(cls=ResumableCommand, help=f"{first}\n\n{examples}")(main)
+
+
+def _limit(defaults: dict[str, Any], largest: dict[str, Any]) -> None:
+    """Lower settings for the simulated corpus, which is small."""
+    for section in largest.keys() & defaults.keys():
+        values = defaults[section]
+        for key, limit in largest[section].items():
+            values[key] = min(limit, values.get(key, limit))
 
 
 def _check_stage(option: str, name: str | None, stages: Sequence[str]) -> None:

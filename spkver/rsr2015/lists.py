@@ -90,8 +90,7 @@ def given_files(config: RecipeConfig, maps: dict[str, IdMap], takes: Sequence[st
         With all problems.
     """
     problems = Problems()
-    found: dict[str, Any] = {}
-    sex = "male" if config.gender == "m" else "female"
+    files: dict[str, Any] = {}
     for key, given in vars(config.given).items():
         if given is None:
             continue
@@ -100,24 +99,31 @@ def given_files(config: RecipeConfig, maps: dict[str, IdMap], takes: Sequence[st
             problems.note(ConfigError(text, remedy="leave it out"))
             continue
         with problems.noted():
-            found[key] = Path(given)
+            if key in _NAMES:
+                files[key] = {name: _stat_file(key, name, idmap, config) for name, idmap in maps.items()}
+                continue
+            files[key] = Path(given)  # vectors are read with the chains, which need their dimension
             if key.startswith("machines"):
-                machine_files(found[key], sorted(set(maps["enroll"].models)))
-            elif key in _NAMES:  # vectors are read where the chains are checked, which need the dimensions
-                found[key] = {}
-                for name, idmap in maps.items():
-                    names = [form.format(name=name, sex=sex) for form in _NAMES[key]]
-                    there = [Path(given) / file for file in names if (Path(given) / file).is_file()]
-                    if not there:
-                        text = f"{key} of list {name!r} are not there: expected {' or '.join(names)}"
-                        raise DataError(text, file=given, remedy=f"copy them there, or leave given.{key} out")
-                    find_stat_rows(there[0], idmap.models, idmap.segments)
-                    found[key][name] = there[0]
+                machine_files(files[key], sorted(set(maps["enroll"].models)))
     if config.given.statistics is not None and config.ubm.file is None:
         text = "given.statistics are of a mixture that is not given"
         problems.note(ConfigError(text, remedy="set ubm.file to the mixture that they were made with"))
     problems.raise_if_any()
-    return found
+    return files
+
+
+def _stat_file(key: str, name: str, idmap: IdMap, config: RecipeConfig) -> Path:
+    """Return the file of statistics or supervectors of a list, which must hold its rows."""
+    folder = Path(getattr(config.given, key))
+    sex = "male" if config.gender == "m" else "female"
+    names = [form.format(name=name, sex=sex) for form in _NAMES[key]]
+    for file in names:
+        path = folder / file
+        if path.is_file():
+            find_stat_rows(path, idmap.models, idmap.segments)
+            return path
+    text = f"{key} of list {name!r} are not there: expected {' or '.join(names)}"
+    raise DataError(text, file=folder, remedy=f"copy them there, or leave given.{key} out")
 
 
 @dataclass(frozen=True)
@@ -273,7 +279,8 @@ class RecipeConfig:
         ConfigError
             With all problems: a name that no file can have, an invalid chain.
         """
-        problems, chains = Problems(), {}
+        problems = Problems()
+        chains = {}
         for name, spec in self.systems.items():
             if spec is not None and not _NAME.fullmatch(name):
                 text = f"systems.{name} cannot name a file: expected letters, digits, '.', '_' and '-'"
@@ -299,8 +306,11 @@ def training_lists(config: RecipeConfig, lists: Rsr2015) -> dict[str, IdMap]:
     DataError
         With all problems: a list that cannot train the matrix or a chain, vectors that are not there.
     """
-    maps, chains, problems = vector_lists(lists, config.ivectors), config.chains(), Problems()
-    rank, file = config.total_variability.rank, config.given.vectors
+    problems = Problems()
+    maps = vector_lists(lists, config.ivectors)
+    chains = config.chains()
+    rank = config.total_variability.rank
+    file = config.given.vectors
     if not chains:
         problems.note(ConfigError("systems is empty", remedy="name a chain, such as systems.cosine=centre,cosine"))
     with problems.noted():

@@ -22,13 +22,15 @@ def texts(lists: Rsr2015) -> dict[str, Text]:
     DataError
         If the words of part 3 are not known.
     """
-    given: dict[str, Text] = lists.texts
-    names = [*lists.recordings, *lists.key.model_ids]
-    numbered = {name: name.rpartition("_")[2] for name in names}
-    if absent := [name for name in lists.recordings if numbered[name] > "060" and name not in given]:
-        text = f"the words of {absent[0]!r} are not known, which this system needs"
-        raise DataError(text, remedy="give lists.prompts, lines of 'session,sentence,words'")
-    return {name: (number,) for name, number in numbered.items() if len(number) == 3} | given
+    words: dict[str, Text] = {}
+    for name in (*lists.recordings, *lists.key.model_ids):
+        number = name.rpartition("_")[2]
+        if len(number) == 3:
+            words[name] = (number,)
+        if number > "060" and name in lists.recordings and name not in lists.texts:
+            text = f"the words of {name!r} are not known, which this system needs"
+            raise DataError(text, remedy="give lists.prompts, lines of 'session,sentence,words'")
+    return words | lists.texts
 
 
 @dataclass(frozen=True)
@@ -62,17 +64,24 @@ def text_lists(config: RecipeConfig, lists: Rsr2015) -> TextLists:
     """
     if config.ubm.covariance == "full":
         raise ConfigError("ubm.covariance is full: the states of words need diagonal covariances")
-    said, key, speaker_of = texts(lists), lists.key, lists.speakers()[0]
-    of_models = [said.get(name) for name in key.model_ids]
-    of_segments = [said[name] for name in key.segment_ids]
-    wanted = [of_models[model] or of_segments[row] for model, row in zip(key.models, key.segments, strict=True)]
-    prompted = PromptedTrials.from_prompts(key.trials(), wanted)
-    enrolled = [*zip(lists.enrolment.models, lists.enrolment.segments, strict=True)]
+    words = texts(lists)
+    key = lists.key
+    of_models = [words.get(name) for name in key.model_ids]
+    of_segments = [words[name] for name in key.segment_ids]
+    prompts = []
+    for model, segment in zip(key.models, key.segments, strict=True):
+        prompts.append(of_models[model] or of_segments[segment])
+    prompted = PromptedTrials.from_prompts(key.trials(), prompts)
+    speaker_of, _ = lists.speakers()
+    enrolled = zip(lists.enrolment.models, lists.enrolment.segments, strict=True)
     maps = {
         "training": IdMap.from_pairs((segment.split("/")[0], segment) for segment in lists.ubm),
         "enroll": lists.enrolment,
         "speakers": IdMap.from_pairs(sorted({(speaker_of[model], segment) for model, segment in enrolled})),
+        "test": prompted.rows,
     }
-    of_maps = {name: [said[segment] for segment in idmap.segments] for name, idmap in maps.items()}
-    training = dict(zip(lists.ubm, of_maps["training"], strict=True))
-    return TextLists(training, maps | {"test": prompted.rows}, of_maps | {"test": prompted.texts}, prompted)
+    texts_of_maps = {"test": prompted.texts}
+    for name in ("training", "enroll", "speakers"):
+        texts_of_maps[name] = [words[segment] for segment in maps[name].segments]
+    training = dict(zip(lists.ubm, texts_of_maps["training"], strict=True))
+    return TextLists(training, maps, texts_of_maps, prompted)

@@ -18,10 +18,11 @@ A row is a `Condition`, an entry of ``conditions`` in ``results.json``, see
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -114,150 +115,202 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
 
     The conditions of an attacker on a set are one stage, whose work is spread over the workers.
     """
-    run, suffix, seed = experiment.run, experiment.suffix, experiment.config.seed
-    config = experiment.config.evaluation
+    run = experiment.run
     experiment.begin("evaluation")
     groups: dict[tuple[str, str], list[Scored]] = {}
     for condition in scores:
         groups.setdefault((condition.dataset, condition.attacker), []).append(condition)
-    stages: dict[tuple[str, str], Stage[list[Condition]]] = {}
     with run.timed("evaluation"):
-        for (dataset, attacker), group in progress(groups.items(), description="evaluation", total=len(groups)):
-            files = sorted({f"{one.lists}/{name}" for one in group for name in ("trials", "utt2spk", "spk2gender")})
-            stages[dataset, attacker] = run.stage(
-                f"numbers of {attacker} on {dataset}{suffix}",
-                f"numbers/{dataset}{suffix}/{attacker}.json",
-                step="numbers",
-                make=partial(_assess_all, run=run, conditions=group, config=config, seed=seed),
-                read=lambda path: [Condition.from_dict(row) for row in load_json(path)],
-                inputs=[group, {name: file_digest(run.path(name)) for name in files}, config, seed],
-                libraries=("numpy", "scipy"),
-            )
-    rows = {row.identity: row for stage in stages.values() for row in stage.value}
-    table = [rows[one.dataset, one.gender, one.scenario, one.attacker] for one in scores]
-    parts = [
-        [row for row in table if row.identity[:2] == one] for one in dict.fromkeys(row.identity[:2] for row in table)
-    ]
-    main = {row.identity[:2] for row in main_outcomes(table)}
+        stages = []
+        for group in progress(groups.values(), description="evaluation", total=len(groups)):
+            stages.append(_numbers(experiment, group))
+        rows: dict[tuple[str, ...], Condition] = {}
+        for stage in stages:
+            rows |= {row.identity: row for row in stage.value}
+        conditions = [rows[row.dataset, row.gender, row.scenario, row.attacker] for row in scores]
+        evidence = _evidence(experiment, conditions, after=stages)
+    experiment.end("evaluation", f"{run.path('numbers')}")
+    minima: dict[tuple[str, str, str], dict[str, Minimum | None]] = {}
+    for entry in evidence["minima"]:
+        identity = (entry["dataset"], entry["gender"], entry["scenario"])
+        minima[identity] = {kind: Minimum.from_dict(entry[kind]) for kind in _KINDS}
+    order = [AttackerOrder.from_dict(entry) for entry in evidence["order"]]
+    similarity = [Voices.from_dict(entry) for entry in evidence["similarity"]]
+    return Table(conditions, summarise(conditions, minima), similarity, order)
+
+
+def _numbers(experiment: Experiment, group: Sequence[Scored]) -> Stage[list[Condition]]:
+    """Return the stage that assesses the conditions of an attacker on a set."""
+    run = experiment.run
+    config = experiment.config
+    dataset = f"{group[0].dataset}{experiment.suffix}"
+    attacker = group[0].attacker
+    digests = {}
+    for lists in sorted({condition.lists for condition in group}):
+        for name in ("spk2gender", "trials", "utt2spk"):
+            digests[f"{lists}/{name}"] = file_digest(run.path(f"{lists}/{name}"))
+    return run.stage(
+        f"numbers of {attacker} on {dataset}",
+        f"numbers/{dataset}/{attacker}.json",
+        step="numbers",
+        make=partial(_assess_all, run=run, conditions=group, config=config.evaluation, seed=config.seed),
+        read=lambda path: [Condition.from_dict(row) for row in load_json(path)],
+        inputs=[group, digests, config.evaluation, config.seed],
+        libraries=("numpy", "scipy"),
+    )
+
+
+def _evidence(experiment: Experiment, conditions: Sequence[Condition], after: Sequence[Stage[Any]]) -> Json:
+    """Return the figures that combine several conditions of a list."""
+    run = experiment.run
+    config = experiment.config.evaluation
+    seed = experiment.config.seed
+    resampling = Resampling(min(config.resamples, _MOST_RESAMPLES), seed, config.level)
+    lists: dict[tuple[str, str], list[Condition]] = {}
+    for row in conditions:
+        lists.setdefault((row.dataset, row.gender), []).append(row)
+    main = {(row.dataset, row.gender) for row in main_outcomes(conditions)}
+    parts = list(lists.values())
+    main_parts = [rows for trials, rows in lists.items() if trials in main]
 
     def make(path: Path) -> None:
-        resampling = Resampling(min(config.resamples, _MOST_RESAMPLES), seed, config.level)
         evidence = {}
-        main_parts = [part for part in parts if part[0].identity[:2] in main]
-        figures = {"minima": (_minima, parts), "similarity": (_similarity, parts)}
-        for name, (find, given) in {**figures, "order": (compare_scenarios, main_parts)}.items():
-            work = partial(find, output=run.output, resampling=resampling)
+        figures = (
+            ("minima", _minima, parts),
+            ("similarity", _similarity, parts),
+            ("order", compare_scenarios, main_parts),
+        )
+        for name, compute, given in figures:
+            work = partial(compute, output=run.output, resampling=resampling)
             longest_first = given[::-1]  # the list of both sexes comes last
-            found = list(Work(run.jobs).map(work, longest_first, processes=True, description=f"evidence: {name}"))
-            evidence[name] = [entry for entries in found[::-1] for entry in entries]
+            computed = Work(run.jobs).map(work, longest_first, processes=True, description=f"evidence: {name}")
+            evidence[name] = list(chain.from_iterable(list(computed)[::-1]))
         write_json(path, evidence)
 
-    with run.timed("evaluation"):
-        evidence: Stage[Json] = run.stage(
-            "evidence",
-            f"evidence{suffix}.json",
-            make=make,
-            read=load_json,
-            inputs=[config, seed],
-            after=list(stages.values()),
-            libraries=("numpy", "scipy"),
-        )
-    experiment.end("evaluation", f"{run.path('numbers')}")
-    minima: reports.Minima = {
-        (entry["dataset"], entry["gender"], entry["scenario"]): {
-            kind: Minimum.from_dict(entry[kind]) for kind in _KINDS
-        }
-        for entry in evidence.value["minima"]
-    }
-    order = [AttackerOrder.from_dict(entry) for entry in evidence.value["order"]]
-    similarity = [Voices.from_dict(entry) for entry in evidence.value["similarity"]]
-    return Table(table, summarise(table, minima), similarity, order)
+    stage: Stage[Json] = run.stage(
+        "evidence",
+        f"evidence{experiment.suffix}.json",
+        make=make,
+        read=load_json,
+        inputs=[config, seed],
+        after=after,
+        libraries=("numpy", "scipy"),
+    )
+    return stage.value
 
 
 def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: EvaluationConfig, seed: int) -> None:
     """Write the rows of an attacker on a set."""
     # longest first, so that the workers finish together
-    lengths = [(one.gender != POOLED, -len(one.scores)) for one in conditions]
+    lengths = [(row.gender != POOLED, -len(row.scores)) for row in conditions]
     order = sorted(range(len(conditions)), key=lengths.__getitem__)
-    found = Work(run.jobs).map(
+    assessed = Work(run.jobs).map(
         partial(assess_condition, output=run.output, config=config, seed=seed),
         [conditions[row] for row in order],
         processes=True,
         description=f"{conditions[0].attacker} on {conditions[0].dataset}",
     )
-    rows = dict(zip(order, found, strict=True))
+    rows = dict(zip(order, assessed, strict=True))
     write_json(path, [rows[row].to_dict() for row in range(len(conditions))])
 
 
 def compare_scenarios(rows: Sequence[Condition], output: Path, resampling: Resampling) -> list[Json]:
     """Return an `AttackerOrder`, for JSON, for each scenario with less knowledge, from the conditions of a list."""
     entries = []
+    semi = _strongest_in("semi-informed", rows)
     for other in ("lazy-informed", "ignorant"):
-        sides = [[row for row in rows if row.scenario == name] for name in ("semi-informed", other)]
-        if all(sides):
-            semi, rival = (strongest([row for row in side if row.level != INVERTING] or side) for side in sides)
-            rates = semi.eer.value, rival.eer.value
-            gap = None
-            if rates[0] > rates[1] and resampling.resamples:
-                with suppress(DataError):  # fewer than two speakers
-                    gap = reports.rate_difference((rival, output), (semi, output), resampling)
-            entries.append(AttackerOrder(*semi.identity[:2], other, rates, gap).to_dict())
+        rival = _strongest_in(other, rows)
+        if semi is None or rival is None:
+            continue
+        rates = (semi.eer.value, rival.eer.value)
+        gap = None
+        if rates[0] > rates[1] and resampling.resamples:
+            with suppress(DataError):  # fewer than two speakers
+                gap = reports.rate_difference((rival, output), (semi, output), resampling)
+        entries.append(AttackerOrder(semi.dataset, semi.gender, other, rates, gap).to_dict())
     return entries
+
+
+def _strongest_in(scenario: str, rows: Sequence[Condition]) -> Condition | None:
+    """Return the strongest attacker of a scenario, that does not invert if there are others; None without one."""
+    able = [row for row in rows if row.scenario == scenario]
+    if not able:
+        return None
+    return strongest([row for row in able if row.level != INVERTING] or able)
 
 
 def _minima(rows: Sequence[Condition], output: Path, resampling: Resampling) -> list[Json]:
     """Return the smallest equal error rates of each scenario and over anonymised ones, for each kind of attacker."""
-    by = {f"{row.scenario} {row.attacker}": row for row in rows}
+    named = {f"{row.scenario} {row.attacker}": row for row in rows}
     groups: dict[str, list[str]] = {f"{OVER_SCENARIOS} {kind}": [] for kind in _KINDS}
-    for name, row in by.items():
-        for kind in ("minimum", row.level, *([] if row.content else ["without_content"])):
+    for name, row in named.items():
+        kinds = ["minimum", row.level]
+        if not row.content:
+            kinds.append("without_content")
+        for kind in kinds:
             groups.setdefault(f"{row.scenario} {kind}", []).append(name)
-            groups[f"{OVER_SCENARIOS} {kind}"] += [name] if row.scenario != "original" else []
-    found, note = {}, "no intervals were asked for"
+            if row.scenario != "original":
+                groups[f"{OVER_SCENARIOS} {kind}"].append(name)
+    minima: dict[str, Minimum] = {}
+    note = "no intervals were asked for"
     if resampling.resamples:
         try:
-            samples = {name: samples_of(row, output) for name, row in by.items()}
-            found = minima_over_attackers(samples, groups, resampling=resampling)
+            samples = {name: samples_of(row, output) for name, row in named.items()}
+            minima = minima_over_attackers(samples, groups, resampling=resampling)
         except DataError as error:
             note = f"none: {error.text}"
     entries = []
     for scenario in dict.fromkeys([*(row.scenario for row in rows), OVER_SCENARIOS]):
         entry: Json = {"dataset": rows[0].dataset, "gender": rows[0].gender, "scenario": scenario}
+        entry |= dict.fromkeys(_KINDS)
         for kind in _KINDS:
-            minimum = found.get(f"{scenario} {kind}")
-            entry[kind] = minimum and {**minimum.to_dict(), "attacker": by[minimum.attacker].attacker}
-        entries.append(entry if found else {**entry, "note": note})
+            minimum = minima.get(f"{scenario} {kind}")
+            if minimum is not None:
+                entry[kind] = {**minimum.to_dict(), "attacker": named[minimum.attacker].attacker}
+        if not minima:
+            entry["note"] = note
+        entries.append(entry)
     return entries
 
 
 def _similarity(rows: Sequence[Condition], output: Path, resampling: Resampling) -> list[Json]:
     """Return the similarity of voices in each scenario with anonymised enrolment and trials."""
-    by = {(row.scenario, row.attacker): row for row in rows if row.level != INVERTING}
+    by_scenario: dict[str, dict[str, Condition]] = {}
+    for row in rows:
+        if row.level != INVERTING:
+            by_scenario.setdefault(row.scenario, {})[row.attacker] = row
+    original = by_scenario.get("original", {})
+    ignorant = by_scenario.get("ignorant", {})
     entries = []
     for scenario in _ANONYMISED:
-        able = [row for row in by.values() if row.scenario == scenario]
-        able = [row for row in able if {("original", row.attacker), ("ignorant", row.attacker)} <= by.keys()]
-        if not able:
-            continue
-        best = min(able, key=lambda row: (row.eer.value, row.attacker))
-        parts = {"oo": by["original", best.attacker], "oa": by["ignorant", best.attacker], "aa": best}
-        key = read_key(output / parts["oo"].key)
-        speakers = read_speakers(output / parts["oo"].segment_speakers)
-        few = len({*key.model_ids[np.unique(key.models)].tolist(), *speakers.values()}) < _FEWEST
-        calibration: Any = "pav" if few else "folds"
-        matrices, notes = {}, []
-        entry: Json = dict(zip(("dataset", "gender", "scenario", "attacker"), best.identity, strict=True))
-        try:
-            for name, row in parts.items():
-                drawn = [read_scores(output / draw.scores) for draw in row.draws]
-                matrices[name], found = matrix_of_voices(
-                    drawn, key, calibration=calibration, seed=resampling.seed, segment_speakers=speakers
-                )
-                notes += [f"{name}: {note}" for note in found]
-            compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
-        except DataError as error:
-            entries.append(entry | {"notes": [f"not given: {error.text}"]})
-            continue
-        entry |= {"calibration": calibration, "calibration_is": CALIBRATIONS[calibration]}
-        entries.append(entry | compared.to_dict())
+        anonymised = by_scenario.get(scenario, {})
+        able = [row for attacker, row in anonymised.items() if attacker in original and attacker in ignorant]
+        if able:
+            best = min(able, key=lambda row: (row.eer.value, row.attacker))
+            parts = {"oo": original[best.attacker], "oa": ignorant[best.attacker], "aa": best}
+            identity: Json = dict(zip(("dataset", "gender", "scenario", "attacker"), best.identity, strict=True))
+            entries.append(identity | _compare_voices(parts, output, resampling))
     return entries
+
+
+def _compare_voices(parts: Mapping[str, Condition], output: Path, resampling: Resampling) -> Json:
+    """Return the similarity of voices in original speech (oo), across (oa) and in anonymised speech (aa)."""
+    key = read_key(output / parts["oo"].key)
+    speakers = read_speakers(output / parts["oo"].segment_speakers)
+    everybody = {*key.model_ids[np.unique(key.models)].tolist(), *speakers.values()}
+    calibration: Any = "folds"
+    if len(everybody) < _FEWEST:
+        calibration = "pav"
+    matrices = {}
+    notes: list[str] = []
+    try:
+        for name, row in parts.items():
+            draws = [read_scores(output / draw.scores) for draw in row.draws]
+            matrices[name], its_notes = matrix_of_voices(
+                draws, key, calibration=calibration, seed=resampling.seed, segment_speakers=speakers
+            )
+            notes += [f"{name}: {note}" for note in its_notes]
+        compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
+    except DataError as error:
+        return {"notes": [f"not given: {error.text}"]}
+    return {"calibration": calibration, "calibration_is": CALIBRATIONS[calibration], **compared.to_dict()}

@@ -4,27 +4,25 @@ One check warns that privacy is probably overestimated. A run reports the privac
 evaluations overestimated it by up to 74 %, for reasons that a run can detect: see `reasons`. No reason is a proof, and
 the absence of reasons does not prove privacy either.
 
-A check is a function that takes an `Evaluated` run, whose table of results it reads, and yields `Finding`s; the checks
-of recordings are in `spkver.voiceprivacy.recording_checks`. `CHECKS` lists all checks in the order of the report.
+A check is a function that takes an `Evaluated` run, reads its results, and yields `Finding`s. The checks of recordings
+are in `spkver.voiceprivacy.recording_checks`. `CHECKS` lists all checks in the order of the report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, product
 from typing import Any
 
 from evaluation.metrics import reversal_at
 from evaluation.reports import (
     Condition,
-    Failure,
     Finding,
-    FusionWeights,
     Outcome,
     Results,
-    UtilityFigure,
     headlines,
     main_outcomes,
     overall,
@@ -38,11 +36,11 @@ from spkver.anonymization import RECORD
 from spkver.attackers import attacker_name, default_attackers
 from spkver.datadir import SEXES_POOLED, enrolment
 from spkver.voiceprivacy import recording_checks
-from spkver.voiceprivacy.assessment import AttackerOrder, Table
+from spkver.voiceprivacy.assessment import AttackerOrder
 from spkver.voiceprivacy.choosing import attacker_specs
 from spkver.voiceprivacy.experiment import count_lists, failures_by_attacker
 from spkver.voiceprivacy.recording_checks import RECORDING_CHECKS
-from spkver.voiceprivacy.sets import POOLED, Sets
+from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 from spkver.voiceprivacy.settings import Config
 
 RATES = "sampling rates"
@@ -69,55 +67,62 @@ class Evaluated:
 
     Attributes
     ----------
-    table : Table
+    results : Results
+        The results, so far without checks.
     sets : Sets
     config : Config
-    failures : sequence of Failure
-        See `Experiment.failures`.
-    fusions : sequence of FusionWeights
-        See `spkver.voiceprivacy.scores.fusion_weights`.
-    utility : sequence of UtilityFigure
-        Result of `spkver.voiceprivacy.utility`.
+    order : sequence of AttackerOrder
+        Attackers with more and with less knowledge, for each set.
     earlier : dict of str to Results
         Results of other anonymisers in the same folder, by file name.
-    simulated : bool
-        Whether the speech is SIMULATED.
     lacking : dict
         Recordings that an extractor failed on, by the extractor.
-    heard : dict
+    recordings : dict
         Findings of `RECORDING_CHECKS`, by the names of these.
     """
 
-    table: Table
+    results: Results
     sets: Sets
     config: Config
-    failures: Sequence[Failure] = ()
-    fusions: Sequence[FusionWeights] = ()
-    utility: Sequence[UtilityFigure] = ()
+    order: Sequence[AttackerOrder] = ()
     earlier: Mapping[str, Results] = field(default_factory=dict)
-    simulated: bool = False
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    heard: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
+    recordings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """Every attacker in every scenario on every list."""
+        return self.results.conditions
+
+    @cached_property
+    def outcomes(self) -> list[Outcome]:
+        """The strongest attackers, in the order of the conditions."""
+        return self.results.by_conditions()
 
     def main(self, scenario: str = "") -> list[Outcome]:
         """Return the main outcomes, see `main_outcomes`, of one scenario or of all."""
-        return [one for one in main_outcomes(self.table.outcomes) if scenario in ("", one.scenario)]
+        return [outcome for outcome in main_outcomes(self.outcomes) if scenario in ("", outcome.scenario)]
 
     @property
     def is_anonymised(self) -> bool:
         """Whether there are results on anonymised speech."""
-        return any(outcome.anonymised for outcome in self.table.outcomes)
+        return any(outcome.anonymised for outcome in self.outcomes)
 
     @cached_property
     def kinds(self) -> dict[str, str]:
         """The kind of each attacker, see `spkver.attackers.Spec`; some fusions are not configured by their names."""
-        fusions = {fusion.attacker: "fusion" for fusion in self.fusions}
-        return fusions | {name: spec.kind for name, spec in attacker_specs(self.config).items()}
+        kinds = {fusion.attacker: "fusion" for fusion in self.results.fusions}
+        for name, spec in attacker_specs(self.config).items():
+            kinds[name] = spec.kind
+        return kinds
 
-    def of_voices(self, outcome: Outcome) -> dict[str, float]:
+    def rates_of_voices(self, outcome: Outcome) -> dict[str, float]:
         """Return the EER of each attacker that hears voices."""
-        rows = [row for row in outcome.conditions if self.kinds.get(row.attacker) not in _NO_VOICE]
-        return {row.attacker: row.eer.value for row in rows}
+        rates = {}
+        for row in outcome.conditions:
+            if self.kinds.get(row.attacker) not in _NO_VOICE:
+                rates[row.attacker] = row.eer.value
+        return rates
 
 
 # --- attackers, and their order ---------------------------------------------------------------------------------------
@@ -125,7 +130,7 @@ class Evaluated:
 
 def failed_attackers(run: Evaluated) -> Iterator[Finding]:
     """Warn of each attacker that failed."""
-    for name, theirs in failures_by_attacker(run.failures).items():
+    for name, theirs in failures_by_attacker(run.results.failures).items():
         where = few([f"{failure.dataset} {failure.gender} {failure.scenario}" for failure in theirs])
         text = f"{name} has no scores for {count_lists(theirs)} ({where}): results there are from the other attackers."
         yield Finding("warning", "attackers that failed", f"{text} {theirs[0].reason}")
@@ -133,30 +138,27 @@ def failed_attackers(run: Evaluated) -> Iterator[Finding]:
 
 def recordings_left_out(run: Evaluated) -> Iterator[Finding]:
     """Warn of recordings that an extractor failed on; note the utterances that `split` left out."""
-    for name, of in run.lacking.items():
-        if of:
-            text = f"{name} failed on {len(of)} recordings ({few(of)}): scores of their trials are guesses."
-            yield Finding("warning", "recordings without vectors", text)
-    if names := run.sets.dropped:
+    for name, recordings in run.lacking.items():
+        if recordings:
+            text = f"{name} failed on {len(recordings)} recordings ({few(recordings)}):"
+            yield Finding("warning", "recordings without vectors", f"{text} scores of their trials are guesses.")
+    names = run.sets.dropped
+    if names:
         text = f"{len(names)} utterances were left out on both sides, by split --missing drop: {few(names)}."
         yield Finding("note", "utterances left out", text)
 
 
 def uninformative(run: Evaluated) -> Iterator[Finding]:
     """Find attackers whose scores are all equal or inverted; if there are no others there is no verdict."""
-
-    def is_broken(row: Condition) -> bool:
-        reversal = reversal_at(row.metric("eer.interpolated").value, min(row.n_target, row.n_nontarget))
-        return row.metric("min_cllr").value > 1 - 1e-9 or (reversal is not None and reversal.clear)
-
-    found: dict[tuple[str, str], list[str]] = {}
-    for outcome in run.table.outcomes:
+    lists: dict[tuple[str, str], list[str]] = {}
+    for outcome in run.outcomes:
         # properties are equal where files are alike, which is as it should be
         rows = [row for row in outcome.conditions if run.kinds.get(row.attacker) != "properties"]
-        if broken := [row.attacker for row in rows if is_broken(row)]:
+        broken = [row.attacker for row in rows if _is_broken(row)]
+        if broken:
             level = "error" if len(broken) == len(rows) and outcome.anonymised else "warning"
-            found.setdefault((level, few(broken)), []).append(" ".join(outcome.identity))
-    for (level, names), where in found.items():
+            lists.setdefault((level, few(broken)), []).append(" ".join(outcome.identity))
+    for (level, names), where in lists.items():
         text = f"Scores of {names} are all equal or inverted ({few(where)}): they do not count and show no privacy."
         yield Finding(level, "broken attackers", text)
 
@@ -164,13 +166,13 @@ def uninformative(run: Evaluated) -> Iterator[Finding]:
 def pooled_trials(run: Evaluated) -> Iterator[Finding]:
     """Warn of lists whose pooled error rate is far above both single rates: their scores have different offsets."""
     rates: dict[tuple[str, str, str], dict[str, float]] = {}
-    for row in run.table.conditions:
+    for row in run.conditions:
         rates.setdefault((row.dataset, row.scenario, row.attacker), {})[row.gender] = row.eer.value
-    for at, found in rates.items():
-        alone = {gender: rate for gender, rate in found.items() if gender != POOLED}
-        if len(alone) > 1 and found.get(POOLED, 0.0) > 1.25 * max(alone.values()) + 0.02:
+    for names, alone in rates.items():
+        pooled = alone.pop(POOLED, 0.0)
+        if len(alone) > 1 and pooled > 1.25 * max(alone.values()) + 0.02:
             lists = ", ".join(f"{gender} {percent(rate)}" for gender, rate in alone.items())
-            text = f"{' '.join(at)}: the pooled EER is {percent(found[POOLED])}, above the EER of each list ({lists}):"
+            text = f"{' '.join(names)}: the pooled EER is {percent(pooled)}, above the EER of each list ({lists}):"
             yield Finding("warning", "pooled trials", f"{text} scores of the lists have different offsets.")
 
 
@@ -178,18 +180,19 @@ def attacker_strength(run: Evaluated) -> Iterator[Finding]:
     """Check that attackers recognise original speech; note how well speakers are recognised without it."""
     limit = run.config.weak_attacker_eer
     for outcome in run.main("original"):
-        rates = run.of_voices(outcome)
+        rates = run.rates_of_voices(outcome)
         if not rates:
             continue
-        strongest = min(rates, key=lambda name: rates[name])
-        rate = rates[strongest]
+        strongest, rate = _smallest(rates)
         text = f"{_name(outcome)}: on original speech the strongest attacker ({strongest}) has an EER of"
         text += f" {percent(rate)}"
         if outcome.minimum and strongest == outcome.strongest and outcome.rate.high >= 0:
             text += f" (interval to {percent(outcome.rate.high)})"
-        weak = f", above {percent(limit)}: it is weak, and privacy is overestimated."
-        level, end = ("warning", weak) if rate > limit else ("ok", ": it recognises speakers well.")
-        yield Finding(level, "attacker strength", text + end)
+        if rate > limit:
+            text += f", above {percent(limit)}: it is weak, and privacy is overestimated."
+            yield Finding("warning", "attacker strength", text)
+        else:
+            yield Finding("ok", "attacker strength", f"{text}: it recognises speakers well.")
         for row in outcome.conditions:
             if run.kinds.get(row.attacker) in _NO_SPEECH:
                 text = f"{_name(outcome)}: without their speech ({row.attacker}) speakers of original recordings are"
@@ -198,10 +201,11 @@ def attacker_strength(run: Evaluated) -> Iterator[Finding]:
 
 
 def recognised_without_a_voice(run: Evaluated) -> Iterator[Finding]:
-    """Warn if the strongest attacker on anonymised speech hears none, in a sentence for the verdict."""
-    results = Results(conditions=tuple(run.table.conditions), outcomes=tuple(run.table.outcomes))
-    anonymised = [headline for headline in headlines(results) if headline.anonymised]
-    attacker = overall(anonymised).attacker if anonymised else ""
+    """Warn if the strongest attacker on anonymised speech hears no voice, in a sentence for the verdict."""
+    anonymised = [headline for headline in headlines(run.results) if headline.anonymised]
+    if not anonymised:
+        return
+    attacker = overall(anonymised).attacker
     if run.kinds.get(attacker) not in _NO_SPEECH:
         return
     text = f"The strongest attacker ({attacker}) hears no voice: it knows speakers by properties of their files or by"
@@ -209,61 +213,68 @@ def recognised_without_a_voice(run: Evaluated) -> Iterator[Finding]:
     rates: dict[str, float] = {}
     for outcome in run.main():
         if outcome.anonymised:
-            for name, rate in run.of_voices(outcome).items():
+            for name, rate in run.rates_of_voices(outcome).items():
                 rates[name] = min(rate, rates.get(name, rate))
     if rates:
-        name = min(rates, key=lambda attacker: rates[attacker])
-        text += f" The strongest attacker on voices ({name}) has an equal error rate of {percent(rates[name])}."
+        name, rate = _smallest(rates)
+        text += f" The strongest attacker on voices ({name}) has an equal error rate of {percent(rate)}."
     yield Finding("warning", WITHOUT_VOICE, text)
 
 
 def attacker_order(run: Evaluated) -> Iterator[Finding]:
     """Check that no attacker is weaker with more knowledge; significantly weaker attackers were not trained well."""
-    for one in run.table.order:
-        text, gap = f"{_name(one)}: the semi-informed attacker", one.difference
-        if one.rates[0] <= one.rates[1]:
-            text += f" is at least as strong as the {one.other} one, {_against(one.rates)}."
+    for order in run.order:
+        text = f"{_name(order)}: the semi-informed attacker"
+        gap = order.difference
+        if order.rates[0] <= order.rates[1]:
+            text += f" is at least as strong as the {order.other} one, {_against(order.rates)}."
             yield Finding("ok", "attacker order", text)
             continue
-        text += f" is weaker than the {one.other} one, {_against(one.rates)}"
+        text += f" is weaker than the {order.other} one, {_against(order.rates)}"
         if gap is None:
             text += "; without intervals it is not known whether that is chance."
+            yield Finding("note", "attacker order", text)
+            continue
+        ends = f"interval {100 * gap.low:.1f} to {100 * gap.high:.1f}"
+        text += f" (difference {100 * gap.value:.1f} points, {ends})"
+        if gap.low > 0:
+            text += ", though it knows more: it was not trained well."
+            yield Finding("warning", "attacker order", text)
         else:
-            ends = f"interval {100 * gap.low:.1f} to {100 * gap.high:.1f}"
-            text += f" (difference {100 * gap.value:.1f} points, {ends})"
-            text += ": that may be chance." if gap.low <= 0 else ", though it knows more: it was not trained well."
-        yield Finding("warning" if gap is not None and gap.low > 0 else "note", "attacker order", text)
+            yield Finding("note", "attacker order", f"{text}: that may be chance.")
 
 
 def outside_attackers(run: Evaluated) -> Iterator[Finding]:
     """Note the user-supplied attackers, and the conditions that they did not score."""
-    conditions = [
-        (dataset.name, gender, scenario.name)
-        for dataset in run.sets.datasets
-        for scenario in SCENARIOS
-        for gender in dataset.trials
-    ]
+    check = "user-supplied attackers"
     for name, spec in attacker_specs(run.config).items():
-        if spec.row is None:
-            scored = {row.identity[:3] for row in run.table.conditions if row.attacker == name}
-            asked = [condition for condition in conditions if condition[2] in spec.scenarios]
-            left = [" ".join(condition) for condition in asked if condition not in scored]
-            text = f"{name} ({spec.preset}) was left out of {len(left)} conditions: {few(left)}."
-            text = text if left else f"{name} is {spec.preset}; it scores every condition."
-            yield Finding("warning" if left else "note", "user-supplied attackers", text)
+        if spec.row is not None:
+            continue
+        missing = []
+        scored = {row.identity[:3] for row in run.conditions if row.attacker == name}
+        for dataset in run.sets.datasets:
+            for scenario, gender in product(SCENARIOS, dataset.trials):
+                identity = (dataset.name, gender, scenario.name)
+                if scenario.name in spec.scenarios and identity not in scored:
+                    missing.append(" ".join(identity))
+        if missing:
+            text = f"{name} ({spec.preset}) was left out of {len(missing)} conditions: {few(missing)}."
+            yield Finding("warning", check, text)
+        else:
+            yield Finding("note", check, f"{name} is {spec.preset}; it scores every condition.")
 
 
 def fusions(run: Evaluated) -> Iterator[Finding]:
     """Note the weights of each fusion, and the attackers without weight."""
-    for fusion in run.fusions:
-        weights, alone = fusion.weights.weights, fusion.alone
-        shown = ", ".join(f"{name} {weight:.3g}" for name, weight in weights.items() if weight)
-        best = min(alone, key=lambda name: alone[name].cllr)
-        idle = sum(1 for weight in weights.values() if not weight)
-        text = f"{fusion.attacker}, trained on {fusion.training} ({fusion.kind} trials): {shown};"
-        text += f" no weight for {idle} others. There its EER is {percent(fusion.cross_validated.eer)}, of the"
-        text += f" best alone ({best}) {percent(alone[best].eer)}."
-        text += "".join(f" Left out: {name}, {why}." for name, why in fusion.left_out.items())
+    for fusion in run.results.fusions:
+        weights = fusion.weights.weights
+        shown = [f"{name} {weight:.3g}" for name, weight in weights.items() if weight]
+        best = min(fusion.alone, key=lambda name: fusion.alone[name].cllr)
+        text = f"{fusion.attacker}, trained on {fusion.training} ({fusion.kind} trials): {', '.join(shown)};"
+        text += f" no weight for {len(weights) - len(shown)} others. There its EER is"
+        text += f" {percent(fusion.cross_validated.eer)}, of the best alone ({best}) {percent(fusion.alone[best].eer)}."
+        for name, reason in fusion.left_out.items():
+            text += f" Left out: {name}, {reason}."
         yield Finding("note", "fusion", text)
 
 
@@ -274,7 +285,9 @@ def shared_speakers(run: Evaluated) -> Iterator[Finding]:
     """Check that no tested speaker is in the training set; attackers are trained without shared speakers."""
     sets = run.sets
     for dataset in sets.datasets:
-        tested = {speaker for name in dataset.tested for speaker in sets.original[name].speakers.values()}
+        tested: set[str] = set()
+        for name in dataset.tested:
+            tested.update(sets.original[name].speakers.values())
         shared = sorted(sets.left_out.get(dataset.training, set()) & tested)
         if shared:
             text = f"{dataset.name}: {len(shared)} of {len(tested)} speakers are in {dataset.training} too:"
@@ -282,7 +295,9 @@ def shared_speakers(run: Evaluated) -> Iterator[Finding]:
         else:
             text = f"{dataset.name}: none of {len(tested)} speakers is in the training set ({dataset.training})."
             yield Finding("ok", "speaker overlap", text)
-        tried = {utterance for name in dataset.trials.values() for utterance in sets.original[name].recordings}
+        tried: set[str] = set()
+        for name in dataset.trials.values():
+            tried.update(sets.original[name].recordings)
         twice = sorted(tried & set(enrolment(sets.original[dataset.enrolls]).segments))
         if twice:
             text = f"{dataset.name}: {len(twice)} utterances are in enrolment and trials: {few(twice)}."
@@ -307,14 +322,16 @@ def few_speakers(run: Evaluated) -> Iterator[Finding]:
         row = outcome.conditions[0]
         speakers = min(row.n_enrolled, row.n_trial_speakers)
         step = f"one missed target trial is {100 / row.n_target:.1f} points"
-        text = f"{_name(row)}: {speakers} speakers with target trials, {row.n_target} target trials ({step})"
-        level, end = "ok", ": enough for the intervals given."
+        text = f"{_name(row)}: {speakers} speakers with target trials, {row.n_target} target trials ({step}):"
+        level = "warning"
         if run.config.evaluation.resamples and not row.intervals:
-            level, end = "warning", f": no intervals. {row.notes.get('intervals', '')}"
+            text += f" no intervals. {row.notes.get('intervals', '')}"
         elif speakers < _FEW_SPEAKERS:
-            end = f": the coverage of intervals was not studied with fewer than {_FEW_SPEAKERS}."
-            level = "warning"
-        yield Finding(level, "number of speakers", text + end)
+            text += f" the coverage of intervals was not studied with fewer than {_FEW_SPEAKERS}."
+        else:
+            level = "ok"
+            text += " enough for the intervals given."
+        yield Finding(level, "number of speakers", text)
 
 
 def independence(run: Evaluated) -> Iterator[Finding]:
@@ -322,22 +339,22 @@ def independence(run: Evaluated) -> Iterator[Finding]:
 
     They must not depend on the anonymiser.
     """
-
-    def original_rates(rows: Iterable[Condition]) -> dict[tuple[str, str, str], float]:
-        return {(row.dataset, row.gender, row.attacker): row.eer.value for row in rows if row.scenario == "original"}
-
-    check, now, ours = "independence of the anonymiser", original_rates(run.table.conditions), to_dict(run.config)
+    check = "independence of the anonymiser"
+    now = _original_rates(run.results)
+    ours = to_dict(run.config)
     for file, results in run.earlier.items():
-        theirs = results.config
-        before = original_rates(results.conditions)
-        same = all(theirs.get(key) == ours[key] for key in ("seed", "attackers", "attacker_settings", "training_sets"))
-        rates = next((finding.text for finding in results.checks if finding.check == RATES), "")
+        before = _original_rates(results)
         shared = sorted(now.keys() & before.keys())
-        if not same or rates != run.sets.rates or not shared:
+        settings = ("seed", "attackers", "attacker_settings", "training_sets")
+        is_same = all(results.config.get(key) == ours[key] for key in settings)
+        rates = "".join(finding.text for finding in results.checks if finding.check == RATES)
+        if not is_same or rates != run.sets.rates or not shared:
             continue
-        if other := [at for at in shared if now[at] != before[at]]:
-            values = f"{' '.join(other[0])}: {percent(now[other[0]])}, there {percent(before[other[0]])}"
-            text = f"EERs of original speech differ from those in {file} in {len(other)} of {len(shared)} conditions,"
+        changed = [names for names in shared if now[names] != before[names]]
+        if changed:
+            first = changed[0]
+            values = f"{' '.join(first)}: {percent(now[first])}, there {percent(before[first])}"
+            text = f"EERs of original speech differ from those in {file} in {len(changed)} of {len(shared)} conditions,"
             text += f" such as {values}. They must not depend on the anonymiser: the data changed."
             yield Finding("warning", check, text)
         else:
@@ -350,48 +367,22 @@ def independence(run: Evaluated) -> Iterator[Finding]:
 
 def draws(run: Evaluated) -> Iterator[Finding]:
     """Check the number of anonymised versions of the training sets and of the trials."""
-    sets, rows = run.sets, run.table.conditions
-    for name in sets.training_sets if any(row.scenario == "semi-informed" for row in rows) else ():
-        count = len(sets.versions[name])
-        text = f"Semi-informed attackers learnt from {count} anonymised version{'s' if count > 1 else ''} of {name}"
-        text += f", {sets.once[name].reason}" if name in sets.once else ""
-        level = "ok" if count > 1 else "note" if sets.is_fixed(name) else "warning"
-        if level == "warning":
-            text += ": most are stronger with several. Give the anonymiser (anonymizer.name, or anonymizer.command)"
-            text += " to have anonymizer.training_draws of them"
-        yield Finding(level, "training draws", f"{text}.")
-    for dataset in sets.datasets if run.is_anonymised else ():
-        count = sets.tested_draws(dataset)
-        text = f"{dataset.name}: results are means over {count} anonymised versions of the trials"
-        if count == 1:
-            reasons = dict.fromkeys(sets.once[name].reason for name in dataset.tested if name in sets.once)
-            text = ", ".join([f"{dataset.name}: results are of one anonymised version of the trials", *reasons])
-            if not any(map(sets.is_fixed, dataset.tested)):
-                text += ": another one may differ by points. Give the anonymiser (anonymizer.name) to have"
-                text += " anonymizer.trial_draws of them"
-        yield Finding("ok" if count > 1 else "note", "trial draws", f"{text}.")
-    if partial := [row for row in rows if "draws" in row.notes]:
+    if any(row.scenario == "semi-informed" for row in run.conditions):
+        for name in run.sets.training_sets:
+            yield _training_draws(run.sets, name)
+    if run.is_anonymised:
+        for dataset in run.sets.datasets:
+            yield _trial_draws(run.sets, dataset)
+    partial = [row for row in run.conditions if "draws" in row.notes]
+    if partial:
         text = f"{len(partial)} conditions lack draws, such as {' '.join(partial[0].identity)}:"
         yield Finding("note", "trial draws", f"{text} {partial[0].notes['draws']}.")
 
 
 def shared_draws(run: Evaluated) -> Iterator[Finding]:
     """Warn if a speaker has the same draw in enrolment and trials, by the records of the anonymised directories."""
-
-    def drawn(name: str) -> set[tuple[str, str, Any]]:
-        """Return the anonymiser, stream of random numbers and seed of each speaker, in all versions."""
-        found: set[tuple[str, str, Any]] = set()
-        for twin in run.sets.versions[name]:
-            with suppress(DataError, KeyError, TypeError):  # no record, or none of ours
-                record = load_json(twin.path / RECORD)
-                made = record["anonymizer"]
-                if made["level"] == "speaker" and made["name"] != "none":
-                    seed = None if made["seeding"] == "vpc2024" else record["seed"]
-                    found |= {(made["name"], entry["stream"], seed) for entry in record["files"].values()}
-        return found
-
     for dataset in run.sets.datasets:
-        shared = drawn(dataset.enrolls) & {draw for name in dataset.trials.values() for draw in drawn(name)}
+        shared = _drawn(run.sets, dataset.enrolls) & _drawn(run.sets, *dataset.trials.values())
         if shared:
             count = len({stream.split()[-1] for _, stream, _ in shared})
             text = f"{dataset.name}: {count} speakers have the same draw of the anonymiser in enrolment and trials,"
@@ -402,7 +393,7 @@ def shared_draws(run: Evaluated) -> Iterator[Finding]:
 
 def other_notes(run: Evaluated) -> Iterator[Finding]:
     """Note synthetic speech, resampled sets, and missing results."""
-    if run.simulated:
+    if run.results.simulated:
         text = "The speech is synthetic (eSpeak NG): the numbers say nothing about how well people are protected."
         yield Finding("warning", "SIMULATED speech", text)
     if run.sets.rates:  # sets that are resampled
@@ -410,13 +401,15 @@ def other_notes(run: Evaluated) -> Iterator[Finding]:
     if run.config.anonymizer.training_level == "speaker":
         text = "The training set is anonymised by speaker: an attacker trained by utterance would be stronger."
         yield Finding("note", "training level", text)
-    if unlinked := [row for row in run.table.conditions if row.linkability is None]:
+    unlinked = [row for row in run.conditions if row.linkability is None]
+    if unlinked:
         text = f"{len(unlinked)} conditions without linkability: {unlinked[0].notes.get('linkability', '')}"
         yield Finding("note", "linkability", text)
-    for warning in dict.fromkeys(figure.rate.warning for figure in run.utility):
+    utility = run.results.utility
+    for warning in dict.fromkeys(figure.rate.warning for figure in utility):
         if warning:
             yield Finding("note", "words", warning)
-    if run.is_anonymised and not any(figure.kind == "anonymised" for figure in run.utility):
+    if run.is_anonymised and not any(figure.kind == "anonymised" for figure in utility):
         text = "Utility was not measured (words, emotions): unintelligible noise would score as well."
         yield Finding("warning", UTILITY, text)
 
@@ -436,9 +429,11 @@ def overestimated(run: Evaluated) -> Iterator[Finding]:
             lowest[outcome.dataset] = min(outcome.eer.value, lowest.get(outcome.dataset, 1.0))
     if max(lowest.values(), default=1.0) < _BROKEN:
         return
-    found = list(dict.fromkeys(reasons(run)))
-    if found and run.is_anonymised:
-        listed = found[0] if len(found) == 1 else f"{'; '.join(found[:-1])}; and {found[-1]}"
+    told = list(dict.fromkeys(reasons(run)))
+    if told and run.is_anonymised:
+        if len(told) > 1:
+            told[-1] = f"and {told[-1]}"
+        listed = "; ".join(told)
         text = f"This privacy is probably overestimated, because {listed}."
         yield Finding("warning", OVERESTIMATED, text)
 
@@ -472,8 +467,13 @@ CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
 
 def all_findings(evaluated: Evaluated) -> list[Finding]:
     """Return the findings of `CHECKS`."""
-    found = (evaluated.heard[check.__name__] if check in RECORDING_CHECKS else check(evaluated) for check in CHECKS)
-    return [finding for findings in found for finding in findings]
+    findings: list[Finding] = []
+    for check in CHECKS:
+        if check in RECORDING_CHECKS:
+            findings += evaluated.recordings[check.__name__]
+        else:
+            findings += check(evaluated)
+    return findings
 
 
 def reasons(run: Evaluated) -> Iterator[str]:
@@ -489,27 +489,30 @@ def reasons(run: Evaluated) -> Iterator[str]:
     - Default attackers that can run here were left out.
     """
     for outcome in run.main("original"):
-        rate = min(run.of_voices(outcome).values(), default=0.0)
+        rate = min(run.rates_of_voices(outcome).values(), default=0.0)
         if rate > run.config.weak_attacker_eer:
             yield f"attackers are weak on original speech ({_name(outcome)}: {100 * rate:.1f} %)"
-    for finding in run.heard.get("short_recordings", ()):
+    for finding in run.recordings.get("short_recordings", ()):
         yield f"recordings are short ({finding.text})"
     ahead = []
     for outcome in run.main():
-        voices = sorted(
-            (row.eer.value, row.eer.low, row.eer.high, row.attacker)
-            for row in outcome.conditions
-            if row.level != INVERTING and run.kinds.get(row.attacker) not in _NO_VOICE_PRINT and row.eer.has_interval
-        )
+        voices = _voice_prints(outcome, run.kinds)
         # if the strongest attacker is ahead of the next by more than both intervals, the others miss something
-        if outcome.anonymised and len(voices) > 1 and voices[0][2] < voices[1][1]:
-            ahead.append(f"{_name(outcome)} {outcome.scenario}: {voices[0][3]}")
+        if outcome.anonymised and len(voices) > 1 and voices[0].eer.high < voices[1].eer.low:
+            ahead.append(f"{_name(outcome)} {outcome.scenario}: {voices[0].attacker}")
     if ahead:
         yield f"attackers disagree (one is ahead of all others, beyond both intervals: {few(ahead)})"
-    for one in run.table.order:
-        if one.difference is not None and one.difference.low > 0:
-            where = f"{_name(one)}: {_against(one.rates)}"
-            yield f"semi-informed attackers are weaker than {one.other} ones ({where})"
+    for order in run.order:
+        if order.difference is not None and order.difference.low > 0:
+            where = f"{_name(order)}: {_against(order.rates)}"
+            yield f"semi-informed attackers are weaker than {order.other} ones ({where})"
+    yield from _reasons_of_training(run)
+    yield from _reasons_of_attackers(run)
+    if run.results.failures:
+        yield f"attackers failed ({', '.join(failures_by_attacker(run.results.failures))})"
+
+
+def _reasons_of_training(run: Evaluated) -> Iterator[str]:
     informed = bool(run.main("semi-informed"))
     for name in run.sets.training_sets:
         count = len(set(run.sets.original[name].speakers.values()))
@@ -518,9 +521,13 @@ def reasons(run: Evaluated) -> Iterator[str]:
         several = len(run.sets.versions[name]) > 1 or run.sets.is_fixed(name)
         if informed and not several:
             yield f"semi-informed attackers learn from one anonymised version alone ({name})"
-    scored = {row.attacker for row in run.table.conditions}
+
+
+def _reasons_of_attackers(run: Evaluated) -> Iterator[str]:
+    scored = {row.attacker for row in run.conditions}
     specs = {name: spec for name, spec in attacker_specs(run.config).items() if name in scored}
-    adapted = {attacker_name(one) for one, theirs in run.config.attacker_settings.items() if theirs.get("adapted")}
+    settings = run.config.attacker_settings
+    adapted = {attacker_name(entry) for entry, chosen in settings.items() if chosen.get("adapted")}
     if not any(spec.is_network for spec in specs.values()):
         yield "no attacker uses a neural network"
     elif not any(":" in spec.preset for spec in specs.values()):  # how plug-ins were trained is not known
@@ -528,11 +535,80 @@ def reasons(run: Evaluated) -> Iterator[str]:
     if not any(spec.adapts or name in adapted for name, spec in specs.items()):
         yield "no attacker adapts to the trials"
     usual = default_attackers()
-    left = [name for name in usual if name not in run.config.attackers]
-    if set(left) - {"properties"}:  # which hears no voice
-        yield f"{len(left)} of the {len(usual)} default attackers were not run ({few(left, most=6)})"
-    if run.failures:
-        yield f"attackers failed ({', '.join(failures_by_attacker(run.failures))})"
+    not_run = [name for name in usual if name not in run.config.attackers]
+    if set(not_run) - {"properties"}:  # which hears no voice
+        yield f"{len(not_run)} of the {len(usual)} default attackers were not run ({few(not_run, most=6)})"
+
+
+def _voice_prints(outcome: Outcome, kinds: Mapping[str, str]) -> list[Condition]:
+    """Return the attackers by voice prints that have an interval and do not invert, the strongest first."""
+    rows = []
+    for row in outcome.conditions:
+        by_voice_print = row.level != INVERTING and kinds.get(row.attacker) not in _NO_VOICE_PRINT
+        if by_voice_print and row.eer.has_interval:
+            rows.append(row)
+    return sorted(rows, key=lambda row: (row.eer.value, row.eer.low, row.eer.high, row.attacker))
+
+
+def _is_broken(row: Condition) -> bool:
+    reversal = reversal_at(row.metric("eer.interpolated").value, min(row.n_target, row.n_nontarget))
+    return row.metric("min_cllr").value > 1 - 1e-9 or (reversal is not None and reversal.clear)
+
+
+def _smallest(rates: Mapping[str, float]) -> tuple[str, float]:
+    """Return the attacker with the smallest rate, and that rate."""
+    return min(rates.items(), key=lambda item: item[1])
+
+
+def _original_rates(results: Results) -> dict[tuple[str, str, str], float]:
+    """Return the rates on original speech by data set, sex and attacker."""
+    rates = {}
+    for row in results.conditions:
+        if row.scenario == "original":
+            rates[row.dataset, row.gender, row.attacker] = row.eer.value
+    return rates
+
+
+def _training_draws(sets: Sets, name: str) -> Finding:
+    count = len(sets.versions[name])
+    versions = "versions" if count > 1 else "version"
+    text = f"Semi-informed attackers learnt from {count} anonymised {versions} of {name}"
+    if name in sets.once:
+        text += f", {sets.once[name].reason}"
+    level = "ok"
+    if count == 1 and sets.is_fixed(name):
+        level = "note"
+    elif count == 1:
+        level = "warning"
+        text += ": most are stronger with several. Give the anonymiser (anonymizer.name, or anonymizer.command)"
+        text += " to have anonymizer.training_draws of them"
+    return Finding(level, "training draws", f"{text}.")
+
+
+def _trial_draws(sets: Sets, dataset: Dataset) -> Finding:
+    count = sets.tested_draws(dataset)
+    if count > 1:
+        text = f"{dataset.name}: results are means over {count} anonymised versions of the trials."
+        return Finding("ok", "trial draws", text)
+    reasons = dict.fromkeys(sets.once[name].reason for name in dataset.tested if name in sets.once)
+    text = ", ".join([f"{dataset.name}: results are of one anonymised version of the trials", *reasons])
+    if not any(map(sets.is_fixed, dataset.tested)):
+        text += ": another one may differ by points. Give the anonymiser (anonymizer.name) to have"
+        text += " anonymizer.trial_draws of them"
+    return Finding("note", "trial draws", f"{text}.")
+
+
+def _drawn(sets: Sets, *names: str) -> set[tuple[str, str, Any]]:
+    """Return the anonymiser, stream of random numbers and seed of each speaker, in all versions of directories."""
+    drawn: set[tuple[str, str, Any]] = set()
+    for twin in chain.from_iterable(sets.versions[name] for name in names):
+        with suppress(DataError, KeyError, TypeError):  # no record, or none of ours
+            record = load_json(twin.path / RECORD)
+            made = record["anonymizer"]
+            if made["level"] == "speaker" and made["name"] != "none":
+                seed = None if made["seeding"] == "vpc2024" else record["seed"]
+                drawn |= {(made["name"], entry["stream"], seed) for entry in record["files"].values()}
+    return drawn
 
 
 def _name(row: Condition | Outcome | AttackerOrder) -> str:

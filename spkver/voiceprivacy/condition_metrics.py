@@ -25,13 +25,14 @@ import numpy as np
 from evaluation import linkage
 from evaluation.calibration import closed_set_scores
 from evaluation.formats import read_key, read_scores
-from evaluation.metrics import Evidence, Metrics, WorstCase, eer, sort_scores, tag, worst_case
+from evaluation.metrics import Evidence, Metrics, SortedScores, WorstCase, eer, sort_scores, tag, worst_case
 from evaluation.reports import ClosedSet, Condition, Draw, EnrolledSpeaker, Linkability
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
 from evaluation.uncertainty import (
     AT_ONCE,
     Interval,
     Resampling,
+    Sample,
     confidence_intervals,
     minima_over_attackers,
     sample_from,
@@ -72,21 +73,27 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     tables = [ranks for ranks, _ in ranked if ranks is not None]
     is_ranked = len(tables) == len(draws)
     resampling = Resampling(config.resamples, seed, config.level)
-    of_draws, metrics, intervals, notes = _metrics(
-        draws, list(condition.scores), key, speakers, config.priors, resampling
-    )
-    closed, closed_of_draws, closed_notes = closed_set_of(
-        draws, key, speakers, tables if is_ranked else None, resampling
-    )
-    if apart := impostors_apart(draws, key, speakers):
+    numbers = list(condition.scores)
+    of_draws, metrics, intervals, notes = _metrics(draws, numbers, key, speakers, config.priors, resampling)
+    apart = impostors_apart(draws, key, speakers)
+    if apart:
         metrics["impostors"] = apart
-    centred = centred_by_model(draws, key, speakers, resampling, metrics["eer"]["rocch"])
-    of_speakers, worst = [], []
-    for scores, (ranks, why) in zip(draws, ranked, strict=True):
-        notes |= why if is_ranked or ranks is None else {}
+    linkability = None
+    complete = None
+    if is_ranked:
+        linkability = _link(tables, config.sizes, resampling)
+        complete = tables
+    closed, closed_of_draws, closed_notes = closed_set_of(draws, key, speakers, complete, resampling)
+    evidence = []
+    of_speakers = []
+    for scores, (ranks, rank_notes) in zip(draws, ranked, strict=True):
+        if is_ranked or ranks is None:
+            notes |= rank_notes
+        by_ranks = Evidence(float("nan"), rank_notes.get("linkability", ""))
+        if ranks is not None:
+            by_ranks = linkage.rank_evidence_of(ranks)
+        evidence.append(worst_case(*split_scores(scores, key), ranks=by_ranks))
         of_speakers.append(_speakers(scores, key, sexes, ranks if is_ranked else None))
-        by_ranks = Evidence(float("nan"), why["linkability"]) if ranks is None else linkage.rank_evidence_of(ranks)
-        worst.append(worst_case(*split_scores(scores, key), ranks=by_ranks))
     notes |= closed_notes
     if condition.lacking:
         missing = " and ".join(map(str, condition.lacking))
@@ -106,18 +113,15 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
         metrics=metrics,
         notes=notes,
         intervals=intervals,
-        linkability=_link(tables, config.sizes, resampling) if is_ranked else None,
+        linkability=linkability,
         speakers=mean_of(of_speakers),
         level=condition.level,
         content=condition.content,
         tested=condition.tested,
         closed_set=closed,
-        centred=centred,
-        draws=tuple(
-            Draw(number, path, {name: found[name] for name in _OF_A_DRAW}, rates)
-            for (number, path), found, rates in zip(condition.scores.items(), of_draws, closed_of_draws, strict=True)
-        ),
-        worst_case=worst_of(worst),
+        centred=centred_by_model(draws, key, speakers, resampling, metrics["eer"]["rocch"]),
+        draws=_draws(condition.scores, of_draws, closed_of_draws),
+        worst_case=worst_of(evidence),
         cmc=match_by_rank(tables) if tables else None,
     )
 
@@ -153,7 +157,9 @@ def mean_of(values: Sequence[Any]) -> Any:
         return first
     if isinstance(first, bool):
         return all(values)
-    return first if isinstance(first, str) else sum(values) / len(values)
+    if isinstance(first, str):
+        return first
+    return sum(values) / len(values)
 
 
 def shared_notes(notes: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
@@ -168,13 +174,13 @@ def shared_notes(notes: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
     for number, of_draw in notes.items():
         for name, text in of_draw.items():
             texts.setdefault(name, {}).setdefault(text, []).append(number)
-    return {
-        name: "; ".join(
-            text if len(numbers) == len(notes) else f"in draw {' and '.join(map(str, numbers))}: {text}"
-            for text, numbers in found.items()
-        )
-        for name, found in texts.items()
-    }
+    merged: dict[str, list[str]] = {}
+    for name, draws in texts.items():
+        for text, numbers in draws.items():
+            if len(numbers) < len(notes):
+                text = f"in draw {' and '.join(map(str, numbers))}: {text}"
+            merged.setdefault(name, []).append(text)
+    return {name: "; ".join(parts) for name, parts in merged.items()}
 
 
 def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[linkage.Ranks | None, dict[str, str]]:
@@ -240,18 +246,21 @@ def closed_set_of(
     largest = int(linkage.all_draws(tables).impostors.max())
     candidates = tables[0].impostors + 1
     whole = [replace(ranks, impostors=np.full(len(ranks), largest)) for ranks in tables]
+    sizes = np.array([largest + 1])
     at_once = replace(resampling, level=1 - (1 - resampling.level) / AT_ONCE)
-    named, wide = (
-        linkage.linkability_over_draws(whole, np.array([largest + 1]), resampling=one) for one in (resampling, at_once)
-    )
-    shares = [float(linkage.linkability_at_sizes(ranks, [largest + 1])[0]) for ranks in whole]
+    named = linkage.linkability_over_draws(whole, sizes, resampling=resampling)
+    wide = linkage.linkability_over_draws(whole, sizes, resampling=at_once)
     closed = ClosedSet(
         rate,
         Interval(float(named.values[0]), float(wide.low[0]), float(named.high[0])),
         (int(candidates.min()), int(candidates.max())),
         float(np.mean(1 / candidates)),
     )
-    return closed, [{"eer": rate, "identification": share} for rate, share in zip(rates, shares, strict=True)], {}
+    of_draws: list[dict[str, float] | None] = []
+    for eer_of_draw, ranks in zip(rates, whole, strict=True):
+        share = float(linkage.linkability_at_sizes(ranks, [largest + 1])[0])
+        of_draws.append({"eer": eer_of_draw, "identification": share})
+    return closed, of_draws, {}
 
 
 def centred_by_model(
@@ -262,13 +271,16 @@ def centred_by_model(
     None if it is not clearly below the rate of the scores as they are (`raw`), or if scores are infinite.
     """
     centred = []
-    for scores in (scores.subset(find_rows(key, scores)) for scores in draws):
+    for draw in draws:
+        scores = draw.subset(find_rows(key, draw))
         if not np.isfinite(scores.values).all():
             return None
         means = np.bincount(scores.models, scores.values) / np.maximum(np.bincount(scores.models), 1)
         centred.append(replace(scores, values=scores.values - means[scores.models]))
     value = float(np.mean(_rates(centred, key)))
-    return _with_ends(value, centred, key, speakers, resampling) if raw > value + _CLEARLY else None
+    if raw <= value + _CLEARLY:
+        return None
+    return _with_ends(value, centred, key, speakers, resampling)
 
 
 def impostors_apart(draws: Sequence[Scores], key: Key, speakers: Mapping[str, str]) -> dict[str, float]:
@@ -287,10 +299,11 @@ def impostors_apart(draws: Sequence[Scores], key: Key, speakers: Mapping[str, st
     if not all(rows.any() for rows in kinds.values()):
         return {}
     aligned = [align(scores, key) for scores in draws]
-    return {
-        kind: float(np.mean([eer(values[key.is_target], values[rows]) for values in aligned]))
-        for kind, rows in kinds.items()
-    }
+    means = {}
+    for kind, rows in kinds.items():
+        rates = [eer(values[key.is_target], values[rows]) for values in aligned]
+        means[kind] = float(np.mean(rates))
+    return means
 
 
 def _rates(draws: Sequence[Scores], key: Key) -> list[float]:
@@ -304,7 +317,7 @@ def _with_ends(
     if resampling.resamples:
         fewer = replace(resampling, resamples=min(resampling.resamples, _MOST_RESAMPLES))
         with suppress(DataError):  # fewer than two speakers
-            drawn = [sample_from(one, key, segment_speakers=speakers, bootstrap_by="id")[0] for one in draws]
+            drawn = _samples(draws, key, speakers)
             least = minima_over_attackers({"": drawn}, {"": [""]}, resampling=fewer, permutations=0)[""].interval
             return Interval(value, least.low, least.high)
     return Interval(value)
@@ -313,11 +326,15 @@ def _with_ends(
 def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
     """Return the strongest evidence over draws by each method; draws without evidence are ignored."""
 
-    def strongest(name: str) -> Evidence:
-        found: list[Evidence] = [getattr(draw, name) for draw in draws]
-        return max(found, key=lambda evidence: -np.inf if np.isnan(evidence.llr) else evidence.llr)
+    strongest = {}
+    for name in ("pav", "gaussian", "student", "ranks"):
+        readings: list[Evidence] = [getattr(draw, name) for draw in draws]
+        strongest[name] = max(readings, key=_strength)
+    return WorstCase(**strongest)
 
-    return WorstCase(*(strongest(name) for name in ("pav", "gaussian", "student", "ranks")))
+
+def _strength(evidence: Evidence) -> float:
+    return -np.inf if np.isnan(evidence.llr) else evidence.llr
 
 
 def match_by_rank(tables: Sequence[linkage.Ranks]) -> tuple[float, ...]:
@@ -326,7 +343,8 @@ def match_by_rank(tables: Sequence[linkage.Ranks]) -> tuple[float, ...]:
     Beyond the size of a gallery its share is 1: women and men may be enrolled in galleries of different sizes.
     """
     largest = max(int(ranks.impostors.max()) + 1 for ranks in tables)
-    total, count = np.zeros(largest), 0
+    total = np.zeros(largest)
+    count = 0
     for ranks in tables:
         for size in np.unique(ranks.impostors).tolist():
             rows = ranks.impostors == size
@@ -345,28 +363,52 @@ def _metrics(
     resampling: Resampling,
 ) -> tuple[list[Json], Json, dict[str, Interval], dict[str, str]]:
     """Return the metrics of each draw, as in ``spkver-eval metrics``, their means, their intervals, and notes."""
-    statistic, samples = Metrics(tuple(priors)), []
-    about: dict[str, str] = {}
+    statistic = Metrics(tuple(priors))
+    estimated: Mapping[str, Interval] = {}
+    about = {}
+    runs: list[SortedScores] = []
     try:
-        samples = [sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")[0] for scores in draws]
-        found = confidence_intervals(samples, statistic, resampling) if resampling.resamples else {}
+        samples = _samples(draws, key, speakers)
+        runs = [sample.runs() for sample in samples]
+        if resampling.resamples:
+            estimated = confidence_intervals(samples, statistic, resampling)
+            drawn = f"{samples[0].n_effective} speakers"
+            if len(draws) > 1:
+                drawn += f" and {len(draws)} draws"
+            about["intervals"] = resampling.text(drawn)
     except DataError as error:  # fewer than two speakers: metrics without intervals
-        found, about = {}, {"intervals": f"none: {error.text}"}
-    if samples:
-        results = [statistic.evaluate(sample.runs()) for sample in samples]
-    else:
-        results = [statistic.evaluate(sort_scores(scores, key)) for scores in draws]
-    if found:
-        over = f" and {len(draws)} draws" if len(draws) > 1 else ""
-        about = {"intervals": resampling.text(f"{samples[0].n_effective} speakers{over}")}
-        about |= {f"intervals.{name}": interval.note for name, interval in found.items() if interval.note}
-    of_draws = [result.to_dict() for result in results]
-    notes = shared_notes({number: one["notes"] for number, one in zip(numbered, of_draws, strict=True)})
-    metrics = mean_of([{name: part for name, part in one.items() if name not in _BESIDE} for one in of_draws])
+        about["intervals"] = f"none: {error.text}"
+    ends = {}
+    for name, interval in estimated.items():
+        ends[name] = Interval(low=interval.low, high=interval.high)
+        if interval.note:
+            about[f"intervals.{name}"] = interval.note
+    runs = runs or [sort_scores(scores, key) for scores in draws]
+    of_draws = [statistic.evaluate(scores).to_dict() for scores in runs]
+    notes = shared_notes({number: draw["notes"] for number, draw in zip(numbered, of_draws, strict=True)})
+    metrics = mean_of([{name: part for name, part in draw.items() if name not in _BESIDE} for draw in of_draws])
     if len(draws) > 1:  # the category follows from the mean
         metrics["zebra"]["tag"] = tag(metrics["zebra"]["individual"])
-    ends = {name: Interval(low=interval.low, high=interval.high) for name, interval in found.items()}
     return of_draws, metrics, ends, notes | about
+
+
+def _samples(draws: Sequence[Scores], key: Key, speakers: Mapping[str, str]) -> list[Sample]:
+    """Return the trials of each draw, ready for resampling."""
+    samples = []
+    for scores in draws:
+        sample, _ = sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")
+        samples.append(sample)
+    return samples
+
+
+def _draws(
+    files: Mapping[int, str], metrics: Sequence[Json], closed: Sequence[dict[str, float] | None]
+) -> tuple[Draw, ...]:
+    """Return the results of each draw from its file, its metrics and its rates in a closed set."""
+    draws = []
+    for (number, path), figures, rates in zip(files.items(), metrics, closed, strict=True):
+        draws.append(Draw(number, path, {name: figures[name] for name in _OF_A_DRAW}, rates))
+    return tuple(draws)
 
 
 def _is_cross(key: Key) -> bool:
@@ -377,11 +419,18 @@ def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Res
     """Return linkability as a function of the number of enrolled speakers, with intervals over speakers."""
     ranks = linkage.all_draws(tables)
     largest = ranks.largest_size
-    every = range(2, largest + 1) if largest <= _ALL_SIZES else linkage.log_spaced_sizes(largest)
-    sizes = [size for size in asked if size <= largest] or list(every)
+    sizes = [size for size in asked if size <= largest]
+    if not sizes and largest <= _ALL_SIZES:
+        sizes = list(range(2, largest + 1))
+    elif not sizes:
+        sizes = list(linkage.log_spaced_sizes(largest))
     curve = linkage.linkability_over_draws(tables, sizes, resampling=resampling)
-    tops = {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top) for top in _TOPS if top < largest}
-    return replace(Linkability.from_curve(curve), top={top: tuple(values.tolist()) for top, values in tops.items()})
+    top_shares = {}
+    for top in _TOPS:
+        if top < largest:
+            shares = linkage.linkability_at_sizes(ranks, sizes, top=top)
+            top_shares[str(top)] = tuple(shares.tolist())
+    return replace(Linkability.from_curve(curve), top=top_shares)
 
 
 def _speakers(
@@ -389,14 +438,23 @@ def _speakers(
 ) -> tuple[EnrolledSpeaker, ...]:
     """Return the linkability (mean over log-spaced sizes), mean rank and equal error rate of each enrolled speaker."""
     values = align(scores, key)
-    linked, places = dict[str, float](), dict[str, float]()
+    linked: dict[str, float] = {}
+    mean_ranks: dict[str, float] = {}
     if ranks is not None:
         linked = linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks))
-        places = linkage.by_speaker(ranks.speakers, ranks.places())
-    found = []
+        mean_ranks = linkage.by_speaker(ranks.speakers, ranks.places())
+    speakers = []
     for name, code in sorted((key.model_ids[code], code) for code in np.unique(key.models).tolist()):
-        target, nontarget = (values[(key.models == code) & (key.is_target == same)] for same in (True, False))
-        rate = eer(target, nontarget) if len(target) and len(nontarget) else np.nan
-        mean, rank = (of_speakers.get(name, np.nan) for of_speakers in (linked, places))
-        found.append(EnrolledSpeaker(name, genders.get(name, ""), mean, rank, len(target), rate))
-    return tuple(found)
+        own = key.models == code
+        target = values[own & key.is_target]
+        nontarget = values[own & ~key.is_target]
+        speaker = EnrolledSpeaker(
+            name,
+            genders.get(name, ""),
+            linked.get(name, np.nan),
+            mean_ranks.get(name, np.nan),
+            len(target),
+            eer(target, nontarget) if len(target) and len(nontarget) else np.nan,
+        )
+        speakers.append(speaker)
+    return tuple(speakers)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from spkbase.errors import DataError
-from spkver.attackers import INVERTED_DRAWS, NUMBERS, needs_pieces
+from spkver.attackers import INVERTED_DRAWS, NUMBERS, Spec, needs_pieces
 from spkver.voiceprivacy.choosing import attacker_specs, features_of
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, TwinConfig
@@ -44,10 +45,12 @@ class Estimate(NamedTuple):
     unknown: list[str]
 
     def __str__(self) -> str:
-        cores = f"{self.n_workers} core{'s' if self.n_workers > 1 else ''}"
-        text = f"about {_duration(self.seconds)} on {cores},"
+        plural = "s" if self.n_workers > 1 else ""
+        text = f"about {_duration(self.seconds)} on {self.n_workers} core{plural},"
         text += f" {_size(self.memory)} of memory and {_size(self.disk)} of disk if all is new"
-        return text + (f"; not known: {', '.join(self.unknown)}" if self.unknown else "")
+        if self.unknown:
+            text += f"; not known: {', '.join(self.unknown)}"
+        return text
 
 
 def estimate(
@@ -70,108 +73,173 @@ def estimate(
         Training set to the number of its recordings that are anonymised, see `used_part`.
     n_workers : int
     """
-    specs = [spec for spec in attacker_specs(config).values() if spec.row]
-    inverts, reverses = any(spec.inverts for spec in specs), any(spec.row.is_reversed for spec in specs if spec.row)
-    most = INVERTED_DRAWS if all(spec.is_network for spec in specs if spec.inverts) else None
-    plain = anonymised = inverted = tried = 0.0  # seconds of speech
-    recordings = learnt = 0.0
-    made = derived = 0.0  # bytes of WAV files with 16 bits
-    for name, side in sets.sides.items():
-        draws = anonymizer.draws(side) if anonymizer else 1
-        count = sum(number for _, number, _ in headers[name])
-        length = sum(duration for _, _, duration in headers[name])
-        size = sum(2 * rate * duration for rate, _, duration in headers[name])
-        share = parts.get(name, count) / max(count, 1)
-        plain += length * min(1.0, draws * share)
-        anonymised += draws * share * length
-        undone = {"training": 0, "enrolment": min(draws, most or draws), "trials": draws}[side]
-        inverted += undone * share * length
-        tried += length * (side == "trials")  # of one draw, see `Sets.tested_draws`
-        made += size * share * (draws - (name in sets.versions))
-        derived += size * (undone * inverts + NUMBERS * reverses * (side == "trials"))
-        derived += size * (1 + draws * share) * (name in parts and needs_pieces(sets.original[name]))
-        recordings += count * (1 + draws * share)
-        learnt += count * (min(1.0, draws * share) + draws * share) * (name in parts)
-    seconds = 0.0
+    specs = list(attacker_specs(config).values())
+    amounts = _amounts(specs, sets, headers, anonymizer, parts)
     unknown: list[str] = []
-    paid: set[tuple[str, str, str]] = set()
-    for spec in attacker_specs(config).values():
-        row = spec.row
-        if row is None or row.base not in _RATES:
-            unknown.append(spec.name)
-            continue
-        kind = ""
-        speech = plain + anonymised
-        if row.is_reversed:
-            kind = "reversed"
-            speech = NUMBERS * tried
-        elif row.is_inverted:
-            kind = "inverted"
-            speech = inverted
-        if (row.base, spec.argument, kind) not in paid:  # attackers share vectors
-            paid.add((row.base, spec.argument, kind))
-            seconds += (_RATES[row.base] + _RATES.get(kind, 0)) * speech / 3600
-            if kind == "inverted":
-                seconds += _ESTIMATOR * len(sets.training_sets)
-        if row.adapted:
-            seconds += _RATES["adapted"] * speech / 3600
-        if row.is_network:  # adapted chains are fewer, and a PLDA of the enrolled has one
-            seconds += _CHAINS * learnt * {"": 1.0, "enrolled-plda": 0.0}.get(row.adapted, 0.4)
-    known = config.anonymizer.name or (anonymizer.name if anonymizer else "none")
-    seconds += _RATES.get(known, 0) * made / 32_000 / 3600
-    if made and known not in (*_RATES, "none"):
+    seconds = _attackers(specs, amounts, len(sets.training_sets), unknown)
+    known = config.anonymizer.name
+    if not known:
+        known = "none" if anonymizer is None else anonymizer.name
+    seconds += _RATES.get(known, 0) * amounts.made / 32_000 / 3600
+    if amounts.made and known not in (*_RATES, "none"):
         unknown.append(f"anonymiser {known}")
-    found = (features_of(chosen) for group in sets.rate_groups for chosen in group.attackers)
-    features = {repr(feature): feature for feature in found if feature is not None}
-    cepstra = sum(4 * _FRAMES * (feature.n_cepstra + 2) for feature in features.values())
-    disk = made + derived + (plain + anonymised) * cepstra
-    frames = [
-        min(1e9 * feature.memory_gb, 4 * _FRAMES * feature.dimension * anonymised) for feature in features.values()
-    ]
-    is_network = any(spec.is_network for spec in specs)
-    memory = _MAIN[is_network] + n_workers * _WORKER[is_network] + recordings * _RECORDING + max(frames, default=0)
+    features = {}
+    for group in sets.rate_groups:
+        for feature in filter(None, map(features_of, group.attackers)):
+            features[repr(feature)] = feature
+    disk = amounts.made + amounts.derived
+    frames = [0.0]
+    for feature in features.values():
+        disk += (amounts.plain + amounts.anonymised) * 4 * _FRAMES * (feature.n_cepstra + 2)
+        frames.append(min(1e9 * feature.memory_gb, 4 * _FRAMES * feature.dimension * amounts.anonymised))
+    is_network = any(spec.is_network for spec in specs if spec.row)
+    memory = _MAIN[is_network] + n_workers * _WORKER[is_network] + amounts.recordings * _RECORDING + max(frames)
     seconds += _metrics(config, sets, anonymizer) + _START
     return Estimate(seconds / n_workers, memory, disk, n_workers, unknown)
 
 
-def check_disk(found: Estimate, output: Path, folders: Sequence[str]) -> None:
+def check_disk(estimated: Estimate, output: Path, folders: Sequence[str]) -> None:
     """Raise a DataError if the disk has no room for what a run has still to write.
 
     Parameters
     ----------
-    found : Estimate
+    estimated : Estimate
     output : Path
         The output folder.
     folders : sequence of str
         Folders in it that earlier runs may have filled.
     """
-    there = sum(path.stat().st_size for name in folders for path in (output / name).rglob("*") if path.is_file())
+    there = 0
+    for name in folders:
+        there += sum(path.stat().st_size for path in (output / name).rglob("*") if path.is_file())
     free = shutil.disk_usage(output).free
-    if (due := found.disk - there) > free:
+    due = estimated.disk - there
+    if due > free:
         text = f"the run needs about {_size(due)} of disk, {_size(free)} are free"
         remedy = "choose another --output, or fewer draws (anonymizer.training_draws=1) or attackers"
         raise DataError(text, file=output, remedy=remedy)
+
+
+@dataclass
+class _Amounts:
+    """Seconds of speech, numbers of recordings, and bytes of WAV files with 16 bits.
+
+    Attributes
+    ----------
+    plain, anonymised, inverted, tested : float
+        Seconds of original speech, of all anonymised versions, of those that are inverted, and of one version of the
+        trials, see `Sets.tested_draws`.
+    recordings, learnt : float
+        Number of all recordings, and of those that are learnt from.
+    made, derived : float
+        Bytes of anonymised speech, and of inverted speech and pieces.
+    """
+
+    plain: float = 0.0
+    anonymised: float = 0.0
+    inverted: float = 0.0
+    tested: float = 0.0
+    recordings: float = 0.0
+    learnt: float = 0.0
+    made: float = 0.0
+    derived: float = 0.0
+
+
+def _amounts(
+    specs: Sequence[Spec],
+    sets: Sets,
+    headers: Mapping[str, Sequence[tuple[int, int, float]]],
+    anonymizer: TwinConfig | None,
+    parts: Mapping[str, int],
+) -> _Amounts:
+    """Return how much speech there is, and how much is made."""
+    inverting = [spec for spec in specs if spec.inverts]
+    reverses = any(spec.row.is_reversed for spec in inverting if spec.row)
+    only_networks = all(spec.is_network for spec in inverting)
+    amounts = _Amounts()
+    for name, side in sets.sides.items():
+        draws = 1 if anonymizer is None else anonymizer.draws(side)
+        inverted = {"training": 0, "enrolment": draws, "trials": draws}[side]
+        if side == "enrolment" and only_networks:
+            inverted = min(draws, INVERTED_DRAWS)
+        count = sum(number for _, number, _ in headers[name])
+        length = sum(duration for _, _, duration in headers[name])
+        size = sum(2 * rate * duration for rate, _, duration in headers[name])
+        share = parts.get(name, count) / max(count, 1)
+        versions = draws * share
+        amounts.plain += length * min(1.0, versions)
+        amounts.anonymised += versions * length
+        amounts.inverted += inverted * share * length
+        amounts.recordings += count * (1 + versions)
+        amounts.made += size * share * (draws - (name in sets.versions))
+        if inverting:
+            amounts.derived += size * inverted
+        if side == "trials":
+            amounts.tested += length
+            amounts.derived += size * NUMBERS * reverses
+        if name in parts:
+            amounts.learnt += count * (min(1.0, versions) + versions)
+            amounts.derived += size * (1 + versions) * needs_pieces(sets.original[name])
+    return amounts
+
+
+def _attackers(specs: Sequence[Spec], amounts: _Amounts, training_sets: int, unknown: list[str]) -> float:
+    """Return the seconds of all attackers on one core; those without a known rate are added to `unknown`."""
+    seconds = 0.0
+    paid: set[tuple[str, str, str]] = set()
+    for spec in specs:
+        row = spec.row
+        if row is None or row.base not in _RATES:
+            unknown.append(spec.name)
+            continue
+        kind = ""
+        speech = amounts.plain + amounts.anonymised
+        if row.is_reversed:
+            kind = "reversed"
+            speech = NUMBERS * amounts.tested
+        elif row.is_inverted:
+            kind = "inverted"
+            speech = amounts.inverted
+        if (row.base, spec.argument, kind) not in paid:  # attackers share vectors
+            paid.add((row.base, spec.argument, kind))
+            seconds += (_RATES[row.base] + _RATES.get(kind, 0)) * speech / 3600
+            if kind == "inverted":
+                seconds += _ESTIMATOR * training_sets
+        if row.adapted:
+            seconds += _RATES["adapted"] * speech / 3600
+        if row.is_network:  # adapted chains are fewer, and a PLDA of the enrolled has one
+            seconds += _CHAINS * amounts.learnt * {"": 1.0, "enrolled-plda": 0.0}.get(row.adapted, 0.4)
+    return seconds
 
 
 def _metrics(config: Config, sets: Sets, anonymizer: TwinConfig | None) -> float:
     """Return the seconds of metrics and intervals, single and pooled."""
     sizes = []
     for dataset in sets.datasets:
-        lists = [len(key) for name in dataset.trials.values() if (key := sets.original[name].trials)]
-        sizes += [*lists, sum(lists)] if len(lists) > 1 else lists
-    # measured with lists of 700 to 134,000 trials; the same again for figures over several attackers
-    of_list = [0.03 + 6e-6 * size + config.evaluation.resamples * (5e-4 + 3e-8 * size) for size in sizes]
-    draws = anonymizer.draws("trials") if anonymizer else 1
-    return 2 * len(config.attackers) * (1 + 3 * draws) * sum(of_list)
+        keys = [sets.original[name].trials for name in dataset.trials.values()]
+        lists = [len(key) for key in keys if key]
+        sizes += lists
+        if len(lists) > 1:
+            sizes.append(sum(lists))
+    seconds = 0.0
+    for size in sizes:  # measured with lists of 700 to 134,000 trials
+        seconds += 0.03 + 6e-6 * size + config.evaluation.resamples * (5e-4 + 3e-8 * size)
+    draws = 1 if anonymizer is None else anonymizer.draws("trials")
+    # the same again for figures over several attackers
+    return 2 * len(config.attackers) * (1 + 3 * draws) * seconds
 
 
 def _duration(seconds: float) -> str:
     """Format a duration in seconds, minutes or hours."""
     if seconds < 100:
         return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def _size(number: float) -> str:
     """Format bytes in MB or GB."""
-    return f"{number / 1e6:.0f} MB" if number < 1e9 else f"{number / 1e9:.1f} GB"
+    if number < 1e9:
+        return f"{number / 1e6:.0f} MB"
+    return f"{number / 1e9:.1f} GB"

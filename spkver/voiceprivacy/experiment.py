@@ -163,45 +163,38 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
             raise click.UsageError("--fail-under needs the report: give no --until")
         if config_file is not None and not config_file.exists() and (folder / config_file).is_file():
             config_file = folder / config_file  # relative to the recipe's folder, such as config/vpc2024.yaml
-        defaults = read_yaml(folder / "config" / "simulated.yaml") if data == SIMULATED else {}
+        defaults = {}
+        if data == SIMULATED:
+            defaults = read_yaml(folder / "config" / "simulated.yaml")
         config = load_config(Config, file=config_file, settings=settings, defaults=defaults)
         config = with_lists_there(config, Path(data)).with_default_attackers()
-        # sets that the file names, even if --set chooses others
-        named = None if config_file is None else read_yaml(config_file).get("datasets")
-        names = tuple(map(str, named)) if isinstance(named, list) else ()
         check_suffix(suffix)
-        if data != SIMULATED and output.resolve() == Path(data).resolve():
-            raise DataError("is the folder of the data", file=output, remedy="choose another --output")
-        for place in (output, output.resolve().parent):  # nothing is written among recordings
-            if (place / "wav.scp").exists():
-                raise DataError("is a data directory, or lies in one", file=output, remedy="choose another --output")
+        _check_folders(data, output)
         if data != SIMULATED and until == "simulation":
             text = f"there is nothing to simulate: --data is {data}"
             raise ConfigError(text, remedy=f"give --data {SIMULATED}, or another step")
         with start_run(output, config, jobs=jobs, force=force) as run:
-            speech = run.path(SIMULATED).resolve() if data == SIMULATED else Path(data)
-            page_options, quiet = {"title": title, "pseudonyms": pseudonyms}, replace(run, quiet=True)
-            experiment = Experiment(quiet, speech, suffix, config, until, allow_pipes, names, page_options)
+            experiment = Experiment(
+                run=replace(run, quiet=True),
+                data=run.path(SIMULATED).resolve() if data == SIMULATED else Path(data),
+                suffix=suffix,
+                config=config,
+                until=until,
+                allow_pipes=allow_pipes,
+                named=_named_sets(config_file),
+                page={"title": title, "pseudonyms": pseudonyms},
+            )
             try:
                 if data == SIMULATED:
-                    experiment.begin("simulation")
-                    click.echo("Generating SIMULATED speech: synthetic voices of eSpeak NG, not recordings of people.")
-                    with experiment.run.timed("simulation"):
-                        if force and is_simulated(speech):
-                            shutil.rmtree(speech)
-                        simulate_voiceprivacy(speech, config.simulation, jobs=run.jobs)
-                    experiment.end("simulation", str(speech))
+                    _simulate(experiment)
                 text = page(experiment)
             except Ended:
-                left = ", ".join(list(STEPS)[list(STEPS).index(until) + 1 :])
+                steps = list(STEPS)
+                to_come = ", ".join(steps[steps.index(until) + 1 :])
                 text = "\n  ".join(["Done:", *experiment.done])
-                text += f"\nTo go on ({left}), give the same command without --until."
+                text += f"\nTo go on ({to_come}), give the same command without --until."
             click.echo(text)
-            if by_attacker := failures_by_attacker(experiment.failures):
-                lines = [f"  {name}: {count_lists(of)}: {of[0].reason}" for name, of in by_attacker.items()]
-                failed = f"{len(by_attacker)} attacker{'s' if len(by_attacker) > 1 else ''} failed, all others finished"
-                remedy = f"see {output / 'report.html'}; the same command tries them again"
-                raise DataError("\n".join([f"{failed} ({remedy}):", *lines]))
+            _raise_failures(experiment.failures, output)
             if fail_under is not None:
                 check_privacy(read_results(output / "results.json"), fail_under / 100)
 
@@ -213,14 +206,17 @@ def check_privacy(results: Results, least: float) -> None:
 
     Results without anonymised speech, an interval or a verdict (as a check found an error) are refused too.
     """
-    found = [one for one in headlines(results) if one.anonymised]
-    eer = overall(found).eer if found else Interval()
-    if refused := [finding.check for finding in results.sorted_checks if finding.level == "error"]:
+    refused = [finding.check for finding in results.sorted_checks if finding.level == "error"]
+    if refused:
         raise click.ClickException(f"--fail-under: there is no verdict ({', '.join(refused)})")
-    if not eer.low >= least:
+    anonymised = [headline for headline in headlines(results) if headline.anonymised]
+    eer = overall(anonymised).eer if anonymised else Interval()
+    if eer.low >= least:
+        return
+    text = "the smallest equal error rate has no interval, so it may be below"
+    if eer.has_interval:
         text = f"{100 * eer.low:.1f} %, the lower end of the interval of the smallest equal error rate, is below"
-        text = text if eer.has_interval else "the smallest equal error rate has no interval, so it may be below"
-        raise click.ClickException(f"--fail-under: {text} {100 * least:g} %")
+    raise click.ClickException(f"--fail-under: {text} {100 * least:g} %")
 
 
 def failures_by_attacker(failures: Sequence[Failure]) -> dict[str, list[Failure]]:
@@ -233,4 +229,50 @@ def failures_by_attacker(failures: Sequence[Failure]) -> dict[str, list[Failure]
 
 def count_lists(failures: Sequence[Failure]) -> str:
     """Return the number of trial lists without scores, in words."""
-    return f"{len(failures)} trial list{'s' if len(failures) > 1 else ''}"
+    return _count(len(failures), "trial list")
+
+
+def _check_folders(data: str, output: Path) -> None:
+    """Raise a DataError if results would be written among recordings."""
+    if data != SIMULATED and output.resolve() == Path(data).resolve():
+        raise DataError("is the folder of the data", file=output, remedy="choose another --output")
+    for folder in (output, output.resolve().parent):
+        if (folder / "wav.scp").exists():
+            raise DataError("is a data directory, or lies in one", file=output, remedy="choose another --output")
+
+
+def _named_sets(config_file: Path | None) -> tuple[str, ...]:
+    """Return the sets that a configuration file names, even if --set chooses others."""
+    datasets = None
+    if config_file is not None:
+        datasets = read_yaml(config_file).get("datasets")
+    return tuple(map(str, datasets)) if isinstance(datasets, list) else ()
+
+
+def _simulate(experiment: Experiment) -> None:
+    """Make the speech of an experiment without data."""
+    experiment.begin("simulation")
+    run = experiment.run
+    click.echo("Generating SIMULATED speech: synthetic voices of eSpeak NG, not recordings of people.")
+    with run.timed("simulation"):
+        if run.force and is_simulated(experiment.data):
+            shutil.rmtree(experiment.data)
+        simulate_voiceprivacy(experiment.data, experiment.config.simulation, jobs=run.jobs)
+    experiment.end("simulation", str(experiment.data))
+
+
+def _raise_failures(failures: Sequence[Failure], output: Path) -> None:
+    """Raise a DataError that names the attackers that failed, if any."""
+    by_attacker = failures_by_attacker(failures)
+    if not by_attacker:
+        return
+    remedy = f"see {output / 'report.html'}; the same command tries them again"
+    lines = [f"{_count(len(by_attacker), 'attacker')} failed, all others finished ({remedy}):"]
+    for name, of_attacker in by_attacker.items():
+        lines.append(f"  {name}: {count_lists(of_attacker)}: {of_attacker[0].reason}")
+    raise DataError("\n".join(lines))
+
+
+def _count(number: int, noun: str) -> str:
+    plural = "s" if number > 1 else ""
+    return f"{number} {noun}{plural}"

@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import astuple
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -32,26 +33,37 @@ from spkver.voiceprivacy.sets import Sets, stamp_of
 logger = logging.getLogger(__name__)
 
 _COMPARED = 100  # recordings of a directory that are compared with their originals
-_PLACES, _BANDS, _CELLS = 200, 32, 150
+_PLACES = 200
+_BANDS = 32
+_CELLS = 150
 _LEAST = 1e-20
 _PAUSE = 8.0  # natural logarithm of the power by which pauses are below loud frames, 35 dB
-_LOUD, _SPEECH = 20, 30.0  # loudest frames, and dB below the softest of these
+_LOUD = 20  # the number of loudest frames
+_SPEECH = 30.0  # dB below the softest of these
 _FEWEST = 10
 _BITS = {"PCM_24": 24, "PCM_32": 32, "FLOAT": 32, "DOUBLE": 64}  # other files: 16
 _MANY = 0.2  # share of recordings that are not nearer to their own originals; each adds half a point to the EER
-_MISSED, _SEVERAL = 2, 4  # further than half of the others: one may be by chance, three in 30 may be misheard
+# recordings that are further from their own original than half of the others are
+_MISSED = 2  # a single one may be so by chance
+_SEVERAL = 4  # three in 30 may be misheard
 
-VERY_SHORT, SHORT, NOT_LONG = 0.5, 1.0, 6.0
-"""Seconds of speech. A test recording or the enrolment of a speaker is too short below the first, or below the second
-where the other side is shorter than the third: see docs/studies/attackers.md."""
+VERY_SHORT = 0.5
+"""Seconds of speech: a test recording or the enrolment of a speaker with less is too short; see
+docs/studies/attackers.md."""
+SHORT = 1.0
+"""Seconds of speech that are too few if the other side has less than `NOT_LONG`."""
+NOT_LONG = 6.0
+"""Seconds of speech from which on one side makes up for the other."""
 
 
 def check_audio(run: Run, sets: Sets, suffix: str) -> None:
     """Check the recordings of all directories, keep the findings of each check, and log what forbids a verdict."""
 
     def make(path: Path) -> None:
-        findings = {check.__name__: check(sets, run.jobs) for check in RECORDING_CHECKS}
-        write_json(path, {name: [[*vars(one).values()] for one in of_check] for name, of_check in findings.items()})
+        contents = {}
+        for check in RECORDING_CHECKS:
+            contents[check.__name__] = [astuple(finding) for finding in check(sets, run.jobs)]
+        write_json(path, contents)
 
     run.stage(
         "recordings",
@@ -59,7 +71,7 @@ def check_audio(run: Run, sets: Sets, suffix: str) -> None:
         make=make,
         read=load_json,
         inputs=[sets.training_sets, [check.__name__ for check in RECORDING_CHECKS]],
-        after=[stamp_of(run, one) for one in (*sets.original.values(), *sets.twins.values())],
+        after=[stamp_of(run, side) for side in (*sets.original.values(), *sets.twins.values())],
         libraries=("numpy", "soundfile"),
     )
     for finding in chain(*read_findings(run, suffix).values()):
@@ -69,8 +81,10 @@ def check_audio(run: Run, sets: Sets, suffix: str) -> None:
 
 def read_findings(run: Run, suffix: str) -> dict[str, list[Finding]]:
     """Return the findings of each check by its name."""
-    found = load_json(run.path(f"checks{suffix}.json"))
-    return {check: [Finding(*row) for row in rows] for check, rows in found.items()}
+    findings = {}
+    for check, rows in load_json(run.path(f"checks{suffix}.json")).items():
+        findings[check] = [Finding(*row) for row in rows]
+    return findings
 
 
 def equal_audio(sets: Sets, jobs: int | None) -> Iterator[Finding]:
@@ -97,9 +111,9 @@ def equal_audio(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     for twin, original in copies(list(twins.values()), list(originals.values())):
         matches.setdefault(twin_names[twin], []).append(names[original])
     # an utterance equals its own original if the anonymiser was asked to change nothing, or little
-    left = [f"{twin} = {found[0]}" for twin, found in matches.items() if not _is_own(twin, found)]
-    if left:
-        text = f"{len(left)} files of anonymised speech hold original audio of another set: {few(left)}"
+    foreign = [f"{twin} = {same[0]}" for twin, same in matches.items() if not _is_own(twin, same)]
+    if foreign:
+        text = f"{len(foreign)} files of anonymised speech hold original audio of another set: {few(foreign)}"
         yield Finding("warning", "original audio", text)
 
 
@@ -121,42 +135,49 @@ def broken_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     """Warn of anonymised recordings that are clipped, far too quiet, too short or silent; training sets are sampled."""
     training = sets.training_sets
     for name, twin in sets.twins.items():
-        chosen = spaced(sorted(twin.recordings)) if name in training else sorted(twin.recordings)
-        texts = doubtful_recordings({one: twin.recordings[one] for one in chosen}, jobs=jobs)
-        recordings = sets.original[name].recordings
-        before = doubtful_recordings({one: recordings[one] for one in chosen if texts and one in recordings}, jobs=jobs)
+        chosen: Sequence[str] = sorted(twin.recordings)
+        if name in training:
+            chosen = spaced(chosen)
+        texts = doubtful_recordings({utterance: twin.recordings[utterance] for utterance in chosen}, jobs=jobs)
+        if not texts:
+            continue
+        originals = sets.original[name].recordings
+        paths = {utterance: originals[utterance] for utterance in chosen if utterance in originals}
+        before = doubtful_recordings(paths, jobs=jobs)
+        more = f" Their originals: {'; '.join(before)}." if before else ""
         for text in texts:
-            more = f" Their originals: {'; '.join(before)}." if before else ""
             yield Finding("warning", "broken recordings", f"{twin.name}: {text}.{more}")
 
 
 def file_tags(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     """Warn if a tag of an anonymised file (artist, title, comment) contains the name of its speaker."""
-    found = []
+    naming = []
     for twin in sets.twins.values():
         for utterance in spaced(sorted(twin.recordings)):
             with suppress(DataError), open_audio(twin.recordings[utterance]) as file:
-                tags = [tag for tag, words in file.copy_metadata().items() if twin.speakers[utterance] in words]
-                found += [f"{twin.name}/{utterance}, {tag}" for tag in tags]
-    if found:
-        text = f"Tags of anonymised files name the speaker: {few(found)}. Remove them."
+                for tag, words in file.copy_metadata().items():
+                    if twin.speakers[utterance] in words:
+                        naming.append(f"{twin.name}/{utterance}, {tag}")
+    if naming:
+        text = f"Tags of anonymised files name the speaker: {few(naming)}. Remove them."
         yield Finding("warning", "tags of files", text)
 
 
 def hidden_speech(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     """Note anonymised files with more bits or a higher sampling rate than the originals, where speech may be hidden."""
-    found = []
+    roomy = []
     for name, twin in sets.twins.items():
         for utterance in spaced(sorted(twin.recordings)):
-            before, after = sets.original[name].recordings[utterance], twin.recordings[utterance]
+            before = sets.original[name].recordings[utterance]
+            after = twin.recordings[utterance]
             with suppress(DataError), open_audio(before) as original, open_audio(after) as anonymised:
                 more_bits = _BITS.get(anonymised.subtype, 16) > _BITS.get(original.subtype, 16)
                 if more_bits or anonymised.samplerate > original.samplerate:
                     rate = anonymised.samplerate
-                    found.append(f"{twin.name}/{utterance}, {anonymised.subtype} at {rate} Hz")
-    if found:
-        text = f"{len(found)} anonymised files have more bits or a higher sampling rate than their originals"
-        text += f" ({few(found)}). Attackers do not look for original speech there: convert the files."
+                    roomy.append(f"{twin.name}/{utterance}, {anonymised.subtype} at {rate} Hz")
+    if roomy:
+        text = f"{len(roomy)} anonymised files have more bits or a higher sampling rate than their originals"
+        text += f" ({few(roomy)}). Attackers do not look for original speech there: convert the files."
         yield Finding("note", "hidden speech", text)
 
 
@@ -168,25 +189,28 @@ def resemblance(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     exchanged, or if noise or silence replaces speech: if this holds for a fifth of the recordings or more, there is no
     verdict.
     """
-    found: dict[str, list[str]] = {}
+    by_level: dict[str, list[str]] = {}
     for name, twin in sets.twins.items():
         utterances = spaced(sorted(twin.recordings))
         if len(utterances) < _FEWEST:
             continue
-        original, anonymised = (
-            described([side.recordings[utterance] for utterance in utterances], jobs)
-            for side in (sets.original[name], twin)
-        )
+        original = described([sets.original[name].recordings[utterance] for utterance in utterances], jobs)
+        anonymised = described([twin.recordings[utterance] for utterance in utterances], jobs)
         nearer = nearer_than_others(original, anonymised)
         missed = int((nearer < 0.5).sum())
         wrong = 2 * missed / len(nearer)
         # a share is uniform, of variance 1 / 12, if files are exchanged; 3.7 deviations allow for the best of four
-        is_none = nearer.mean() < 0.5 + 3.7 / np.sqrt(12 * len(nearer))
-        is_error = is_none or (missed >= _SEVERAL and wrong >= _MANY)
-        level = "error" if is_error else "warning" if missed >= _MISSED else "ok"
-        name = twin.name if level == "ok" else f"{100 * min(wrong, 1):.0f} % of {twin.name}"
-        found.setdefault(level, []).append(name)
-    for level, names in found.items():
+        is_chance = nearer.mean() < 0.5 + 3.7 / np.sqrt(12 * len(nearer))
+        level = "ok"
+        name = f"{100 * min(wrong, 1):.0f} % of {twin.name}"
+        if is_chance or (missed >= _SEVERAL and wrong >= _MANY):
+            level = "error"
+        elif missed >= _MISSED:
+            level = "warning"
+        else:
+            name = twin.name
+        by_level.setdefault(level, []).append(name)
+    for level, names in by_level.items():
         if level == "ok":
             text = f"Recordings are nearer to their own originals than to other originals in {few(names)}."
         else:
@@ -202,9 +226,9 @@ def short_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         recordings = sets.original[dataset.enrolls].recordings
         model = median_speech([recordings[name] for name in spaced(sorted(enrolled.segments))], jobs)
         model *= len(enrolled.segments) / len(set(enrolled.models))
-        tested = {
-            name: path for trials in dataset.trials.values() for name, path in sets.original[trials].recordings.items()
-        }
+        tested: dict[str, Path] = {}
+        for trials in dataset.trials.values():
+            tested |= sets.original[trials].recordings
         test = median_speech([tested[name] for name in spaced(sorted(tested))], jobs)
         shorter, longer = sorted((test, model))
         if shorter < VERY_SHORT or (shorter < SHORT and longer < NOT_LONG):
@@ -251,17 +275,19 @@ def nearer_than_others(originals: Description, twins: Description) -> NDArray[np
         of levels, of reversed levels, or of spectra: the first of these whose mean share is within a standard deviation
         of the largest by chance, since the luckiest of several would hide exchanged files. Ties count half.
     """
-    found = []
+    nearer = []
     for alike in (
         standardised(warped_similarity(originals.cepstra, twins.cepstra)).T,
         standardised(twins.levels) @ standardised(originals.levels).T,
         standardised(twins.levels[:, ::-1]) @ standardised(originals.levels).T,
         standardised(twins.spectra) @ standardised(originals.spectra).T,
     ):
-        right = np.diag(alike)[:, np.newaxis]
-        found.append(((alike < right).sum(axis=1) + ((alike == right).sum(axis=1) - 1) / 2) / (len(alike) - 1))
-    least = max(map(np.mean, found)) - 1 / np.sqrt(12 * len(found[0]))
-    return next(shares for shares in found if shares.mean() >= least)
+        own = np.diag(alike)[:, np.newaxis]
+        less = (alike < own).sum(axis=1)
+        ties = (alike == own).sum(axis=1) - 1
+        nearer.append((less + ties / 2) / (len(alike) - 1))
+    least = max(map(np.mean, nearer)) - 1 / np.sqrt(12 * len(originals.levels))
+    return next(shares for shares in nearer if shares.mean() >= least)
 
 
 @one_blas_thread()
@@ -285,15 +311,15 @@ def warped_similarity(sequences: NDArray[np.floating], others: NDArray[np.floati
     H. Sakoe, S. Chiba, Dynamic programming algorithm optimization for spoken word recognition, IEEE Transactions on
     Acoustics, Speech, and Signal Processing 26(1), 1978.
     """
-    found = np.empty((len(sequences), len(others)))
+    similarity = np.empty((len(sequences), len(others)))
     for row, sequence in enumerate(sequences):
         products = np.einsum("td,mud->tmu", sequence, others, optimize=True)
         best = np.full((len(others), 2 + others.shape[1]), -np.inf, others.dtype)  # two columns precede each
         best[:, 2] = products[0, :, 0]
         for product in products[1:]:
             best[:, 2:] = product + np.maximum(np.maximum(best[:, 2:], best[:, 1:-1]), best[:, :-2])
-        found[row] = best[:, -1] / len(products)
-    return found
+        similarity[row] = best[:, -1] / len(products)
+    return similarity
 
 
 def described(paths: Sequence[Path], jobs: int | None = None) -> Description:
@@ -353,5 +379,7 @@ def _sequence(path: Path) -> NDArray[np.float32]:
     cepstra = cepstra[energy > np.quantile(energy, 0.95) - _PAUSE]
     sums = np.cumsum(np.pad(cepstra, ((1, 0), (0, 0))), axis=0)
     bounds = np.linspace(0, len(cepstra), 1 + _CELLS)
-    parts = standardised(np.diff([np.interp(bounds, np.arange(len(sums)), column) for column in sums.T]))
-    return np.asarray((parts / np.maximum(np.linalg.norm(parts, axis=0), _LEAST)).T, dtype=np.float32)
+    at_bounds = [np.interp(bounds, np.arange(len(sums)), column) for column in sums.T]
+    parts = standardised(np.diff(at_bounds))
+    norms = np.maximum(np.linalg.norm(parts, axis=0), _LEAST)
+    return np.asarray((parts / norms).T, dtype=np.float32)

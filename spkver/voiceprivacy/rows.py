@@ -31,12 +31,6 @@ class Row:
     ----------
     id : str
         Folder of its scores in the output folder, which names it.
-    kind : {"single", "fusion", "pooled"}
-        Whether an attacker scores the trials, or the scores of other rows are fused, or those of both sexes joined.
-    attacker : str
-        Name of the attacker or fusion, in folders and tables.
-    level, content : str
-        Level of knowledge, and whether the words are used, see `spkver.voiceprivacy.scores.Scored`.
     background : str
         The training set, by the name of its original speech.
     training : str
@@ -44,8 +38,6 @@ class Row:
     enrolment, tested : tuple of str
         Data directories, before any inversion: all anonymised versions of the enrolment, and the tested one; of both
         sexes, if they are joined.
-    inversion : {"", "inverted", "reversed"}
-        Whether an estimated inversion of enrolment and test is scored, or several inversions of the test.
     trials : str
         Name of the list of trials, below ``lists/`` in the output folder; for a fold, its name.
     scenario : str
@@ -59,20 +51,23 @@ class Row:
     folds : str
         Kind of the folds that the row belongs to, or that the weights of a fusion are learnt from: "original" or a
         scenario.
+    kind : {"single", "fusion", "pooled"}
+        Whether an attacker scores the trials, or the scores of other rows are fused, or those of both sexes joined.
+    attacker : str
+        Name of the attacker or fusion, in folders and tables; empty for a list of trials that no attacker has yet.
+    level, content : str
+        Level of knowledge, and whether the words are used, see `spkver.voiceprivacy.scores.Scored`.
+    inversion : {"", "inverted", "reversed"}
+        Whether an estimated inversion of enrolment and test is scored, or several inversions of the test.
     members : tuple of str
         Ids of the rows whose scores are fused or joined.
     """
 
     id: str
-    kind: Kind
-    attacker: str
-    level: str
-    content: str
     background: str
     training: str
     enrolment: tuple[str, ...]
     tested: tuple[str, ...]
-    inversion: str
     trials: str
     scenario: str
     dataset: str = ""
@@ -80,6 +75,11 @@ class Row:
     draw: int = 1
     fold: int = 0
     folds: str = ""
+    kind: Kind = "single"
+    attacker: str = ""
+    level: str = ""
+    content: str = ""
+    inversion: str = ""
     members: tuple[str, ...] = ()
 
     @property

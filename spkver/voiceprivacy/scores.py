@@ -30,7 +30,8 @@ from spkbase.work import progress
 from spkver.attackers import LostModelError, SpeechFiles, Trained, fuse, learn_models, learn_weights, score_trials
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.failures import Failures, reason_of
-from spkver.voiceprivacy.plan import Plan, highest
+from spkver.voiceprivacy.plan import Plan
+from spkver.voiceprivacy.plan_rows import highest
 from spkver.voiceprivacy.rows import Row
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 from spkver.voiceprivacy.trial_lists import trial_name

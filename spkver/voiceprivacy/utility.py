@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from evaluation import utility as measures
 from evaluation.reports import UtilityFigure, UtilityRate
@@ -33,9 +33,8 @@ from spkver.voiceprivacy.settings import Config, UtilityConfig
 
 logger = logging.getLogger(__name__)
 
-Json = dict[str, Any]
-
 _NORMALISER = "basic"
+_UNITS: dict[str, Literal["words", "characters"]] = {"wer": "words", "wer_to_original": "words", "cer": "characters"}
 _KINDS = ("original", "anonymised")
 _MEASURES = ("wer", "wer_to_original", "cer", "f0", "uar")
 _TRACKER = "pyin"
@@ -44,36 +43,54 @@ _TRACKER = "pyin"
 def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int | None = None) -> None:
     """Check that the input for utility exists: lists, recognisers or their output."""
     given = config.utility
-    tried = dict.fromkeys(name for one in sets.datasets for name in one.trials.values())
+    tried: dict[str, None] = {}
+    for dataset in sets.datasets:
+        tried |= dict.fromkeys(dataset.trials.values())
     if given.wer and not given.hypotheses:
         with problems.noted():
             recognition.open_recogniser(given.recogniser)
     if given.wer or given.hypotheses:
-        texts = [sets.original[name].path / "text" for name in tried if name in sets.original]
-        are_needed = given.hypotheses or any(path.is_file() for path in texts)
-        needed = texts if are_needed else []
-        needed += [side.path / given.hypotheses for name in tried for side in sets.pair(name) if given.hypotheses]
-        for path in needed:
+        for path in _transcripts(sets, list(tried), given.hypotheses):
             if not path.is_file():
                 problems.add("no such transcripts", file=path, remedy="add them, or leave utility.wer out")
-    for directories in map(sets.pair, sets.emotions):
-        if given.predictions is not None:
-            for directory in directories:
-                with problems.noted():
-                    _predictions(directory, given.predictions)
-        with problems.noted():
-            emotions, folds = recognition.read_emotions(directories[0]), recognition.read_folds(directories[0])
-            if given.predictions is None:
-                recognition.check_folds(directories[0], directories[0], emotions, folds=folds)
-                for directory in directories:
-                    check_headers(directory.recordings, jobs=jobs, problems=problems)
+    for name in sets.emotions:
+        _check_emotions(sets.pair(name), given.predictions, problems, jobs)
     for key, names in (("hypotheses", tried), ("predictions", sets.emotions)):
         file = getattr(given, key)
         # a twin that is made here gets copies of the original's lists
-        unheard = [name for name in names if file and name in sets.missing]
-        if unheard:
-            text = f"utility.{key}: {', '.join(unheard)} would be anonymised by this run: there is no such file"
+        made = [name for name in names if name in sets.missing]
+        if file and made:
+            text = f"utility.{key}: {', '.join(made)} would be anonymised by this run: there is no such file"
             problems.add(text, remedy=f"add directories with {file} beside the originals, or leave utility.{key} out")
+
+
+def _transcripts(sets: Sets, names: Sequence[str], hypotheses: str | None) -> list[Path]:
+    """Return the files of transcripts of trials that are needed, and those of another recogniser on both sides."""
+    paths = [sets.original[name].path / "text" for name in names if name in sets.original]
+    if not hypotheses and not any(path.is_file() for path in paths):
+        return []
+    if hypotheses:
+        for name in names:
+            paths += [side.path / hypotheses for side in sets.pair(name)]
+    return paths
+
+
+def _check_emotions(
+    directories: Sequence[DataDir], predictions: str | None, problems: Problems, jobs: int | None
+) -> None:
+    """Check the labels of a set with emotions, and the predictions or the recordings of both sides."""
+    original = directories[0]
+    if predictions is not None:
+        for directory in directories:
+            with problems.noted():
+                _predictions(directory, predictions)
+    with problems.noted():
+        emotions = recognition.read_emotions(original)
+        folds = recognition.read_folds(original)
+        if predictions is None:
+            recognition.check_folds(original, original, emotions, folds=folds)
+            for directory in directories:
+                check_headers(directory.recordings, jobs=jobs, problems=problems)
 
 
 def utility(experiment: Experiment, sets: Sets) -> list[UtilityFigure]:
@@ -82,10 +99,11 @@ def utility(experiment: Experiment, sets: Sets) -> list[UtilityFigure]:
     Returns
     -------
     list of UtilityFigure
-        Of ``wer``, ``cer`` and ``uar`` for original and anonymised speech, of ``wer_to_original`` and ``f0`` for
-        anonymised speech.
+        ``wer``, ``cer`` and ``uar`` of original and of anonymised speech, ``wer_to_original`` and ``f0`` of anonymised
+        speech.
     """
-    run, config = experiment.run, experiment.config
+    run = experiment.run
+    config = experiment.config
     experiment.begin("utility")
     resampling = Resampling(config.evaluation.resamples, config.seed, config.evaluation.level)
     figures: list[UtilityFigure] = []
@@ -152,15 +170,17 @@ def _recognise(run: Run, sides: Sequence[DataDir], config: UtilityConfig) -> _Wo
     if config.hypotheses:
         read = [measures.read_transcripts(side.path / config.hypotheses) for side in sides]
         return _Words(_together(read), config.hypotheses)
+    words: dict[str, str] = {}
+    cut: list[str] = []
     recogniser = recognition.open_recogniser(config.recogniser)
-    parts = [recognition.transcribe(run.below(f"asr/{side.name}"), side, recogniser) for side in sides]
-    words = _together([part.words for part in parts])
-    cut = [utterance for part in parts for utterance in part.cut]
+    for side in sides:
+        part = recognition.transcribe(run.below(f"asr/{side.name}"), side, recogniser)
+        words |= part.words
+        cut += part.cut
     warning = None
     if cut:
-        warning = (
-            f"{recogniser.name} repeated itself in {len(cut)} of {len(words)} recordings, and was cut: {few(cut)}."
-        )
+        warning = f"{recogniser.name} repeated itself in {len(cut)} of {len(words)} recordings, and was cut:"
+        warning += f" {few(cut)}."
     return _Words(words, recogniser.name, warning)
 
 
@@ -174,8 +194,7 @@ def _compare_words(
     speakers: Mapping[str, str],
     resampling: Resampling,
 ) -> UtilityFigure:
-    counting: Json = {"unit": "characters" if measure == "cer" else "words", "normaliser": _NORMALISER}
-    counts = measures.count_errors(reference, recognised.words, **counting)
+    counts = measures.count_errors(reference, recognised.words, unit=_UNITS[measure], normaliser=_NORMALISER)
     rate = measures.error_rate(counts, speakers, resampling)
     of_words = UtilityRate(
         rate.interval,
@@ -188,22 +207,30 @@ def _compare_words(
 
 
 def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> UtilityFigure:
-    names = tuple(dataset.trials.values())
-    original, anonymised = (_together([of[name].recordings for name in names]) for of in (sets.original, sets.twins))
-    speakers = _together([sets.original[name].speakers for name in names])
-    pairs = {utterance: (path, anonymised[utterance]) for utterance, path in original.items()}
-    how: Json = {"settings": _TRACKER, "libraries": ("numpy", "scipy", "soundfile")}
-    kept = recognition.map_recordings(run.below(f"pitch/{dataset.name}"), "tracks", _compare_tracks, pairs, **how)
-    compared = {
-        utterance: measures.TrackComparison(math.nan if correlation is None else correlation, int(lag), agreement)
-        for utterance, (correlation, lag, agreement) in kept.items()
-    }
-    found = measures.mean_correlation(compared, speakers, resampling=resampling)
+    pairs: dict[str, tuple[Path, Path]] = {}
+    speakers: dict[str, str] = {}
+    for name in dataset.trials.values():
+        speakers |= sets.original[name].speakers
+        for utterance, path in sets.original[name].recordings.items():
+            pairs[utterance] = (path, sets.twins[name].recordings[utterance])
+    kept = recognition.map_recordings(
+        run.below(f"pitch/{dataset.name}"),
+        "tracks",
+        _compare_tracks,
+        pairs,
+        settings=_TRACKER,
+        libraries=("numpy", "scipy", "soundfile"),
+    )
+    compared = {}
+    for utterance, (correlation, lag, agreement) in kept.items():
+        value = math.nan if correlation is None else correlation
+        compared[utterance] = measures.TrackComparison(value, int(lag), agreement)
+    mean = measures.mean_correlation(compared, speakers, resampling=resampling)
     rate = UtilityRate(
-        found.interval,
-        convention=found.convention,
-        n_utterances=found.n_utterances,
-        n_undefined=found.n_undefined,
+        mean.interval,
+        convention=mean.convention,
+        n_utterances=mean.n_utterances,
+        n_undefined=mean.n_undefined,
         tracker=_TRACKER,
     )
     return UtilityFigure("f0", (dataset.name, "anonymised"), rate)
@@ -212,32 +239,39 @@ def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Ut
 def _compare_tracks(pair: tuple[Path, ...]) -> tuple[float | None, int, float]:
     """Compare the pitch of a recording and its twin: correlation (None if undefined), lag, agreement."""
     (track,) = measures.compare_recordings({"": pair[0]}, {"": pair[1]}, pitch_track, jobs=1).values()
-    return None if math.isnan(track.correlation) else track.correlation, track.lag, track.voicing_agreement
+    correlation = None if math.isnan(track.correlation) else track.correlation
+    return correlation, track.lag, track.voicing_agreement
 
 
 def _recalls(run: Run, sets: Sets, name: str, config: UtilityConfig, resampling: Resampling) -> Iterator[UtilityFigure]:
     """Recognise emotions in both versions after training on the original, or read another recogniser's emotions."""
-    original, _ = sides = sets.original[name], sets.twins[name]
-    emotions, folds = recognition.read_emotions(original), recognition.read_folds(original)
+    original = sets.original[name]
+    sides = (original, sets.twins[name])
+    emotions = recognition.read_emotions(original)
+    folds = recognition.read_folds(original)
+    recogniser = {"recogniser": "functionals and SVM", "learnt_on": original.name}
+    described = {}
     if config.predictions is not None:
-        heard = [_predictions(directory, config.predictions) for directory in sides]
-        by = {"recogniser": config.predictions}
+        recogniser = {"recogniser": config.predictions}
     else:
-        runs = [run.below(f"emotion/{directory.name}") for directory in sides]
-        described = [
-            (side, recognition.functionals_of(below, side.recordings)) for below, side in zip(runs, sides, strict=True)
-        ]
-        heard = [
-            recognition.classify_emotions(below, tested, described[0], emotions, folds=folds)
-            for below, tested in zip(runs, described, strict=True)
-        ]
-        by = {"recogniser": "functionals and SVM", "learnt_on": original.name}
-    for kind, predicted in zip(_KINDS, heard, strict=True):
+        for side in sides:
+            functionals = recognition.functionals_of(run.below(f"emotion/{side.name}"), side.recordings)
+            described[side.name] = (side, functionals)
+    for kind, side in zip(_KINDS, sides, strict=True):
+        if config.predictions is not None:
+            predicted = _predictions(side, config.predictions)
+        else:
+            predicted = recognition.classify_emotions(
+                run.below(f"emotion/{side.name}"),
+                described[side.name],
+                described[original.name],
+                emotions,
+                folds=folds,
+            )
         convention: Any = config.recall
         counted = measures.confusions(emotions, predicted, original.speakers, folds=folds, convention=convention)
         recalls = measures.average_recall(counted, resampling)
-        rate = UtilityRate.from_dict(recalls.to_dict() | by)
-        yield UtilityFigure("uar", (name, kind), rate)
+        yield UtilityFigure("uar", (name, kind), UtilityRate.from_dict(recalls.to_dict() | recogniser))
 
 
 def _predictions(directory: DataDir, name: str) -> dict[str, str]:
@@ -247,4 +281,7 @@ def _predictions(directory: DataDir, name: str) -> dict[str, str]:
 
 
 def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {name: value for part in parts for name, value in part.items()}
+    joined: dict[str, Any] = {}
+    for part in parts:
+        joined |= part
+    return joined

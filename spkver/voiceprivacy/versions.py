@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -52,81 +53,18 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
     DataError
         If recordings cannot be anonymised, the output is equal to the original, or missing twins cannot be made.
     """
-    run, suffix, seed = experiment.run, experiment.suffix, experiment.config.seed
-    anonymizer, sides = experiment.anonymizer, sets.sides
-    versions, once, problems = dict(sets.versions), dict[str, OneVersion](), Problems()
-    originals = dict(sets.original)
-    is_named = bool(experiment.config.anonymizer.name)
-
-    def make(name: str, ending: str, config: AnonymizerConfig, seed: int) -> DataDir:
-        original = originals[name]
-        target = run.path(f"{FOLDER}/{name}{suffix}{ending}")
-        side = "" if anonymizer is None or anonymizer.shared_draws else sides.get(name, "")
-        made = anonymize_datadir(original, target, config, seed=seed, side=side, jobs=run.jobs, force=run.force)
-
-        def check() -> None:
-            found = Problems()
-            if config.name != "none":  # "none" asks for a twin that is equal to the original
-                change = float("inf") if config.changes_duration else 0.1
-                with noted_each(found):
-                    check_twin(original, made, duration_change=change, jobs=run.jobs)
-            usable_recordings(made.recordings, found, jobs=run.jobs)
-            found.raise_if_any()
-
-        with noted_each(problems):
-            run.once(f"check of {made.name}", check, after=[stamp_of(run, one) for one in (original, made)])
-        return made
-
-    def differs(name: str, made: DataDir) -> bool:
-        first, compared = versions[name][0].recordings, spaced(sorted(made.recordings))
-        return any(first[one].read_bytes() != made.recordings[one].read_bytes() for one in compared)
-
+    run = experiment.run
+    anonymizer = experiment.anonymizer
+    versions = dict(sets.versions)
+    once: dict[str, OneVersion] = {}
     experiment.begin("anonymisation")
     with run.timed("anonymisation"):
         if anonymizer is not None:
-            for name, side in sides.items():
-                config, beside = anonymizer.of(side), ("training",) if side == "training" else ("enrolment", "trials")
-                found = None if name in sets.missing else versions[name][0]
-                why = another_anonymizer(found, config, is_named=is_named) if found else ""
-                if not why and is_fixed(config):
-                    reason = f"since {config.name} with these parameters uses no random numbers"
-                    once[name] = OneVersion(reason, is_fixed=True)
-                elif why and max(map(anonymizer.draws, beside)) > 1:
-                    once[name] = OneVersion(why)
-            whole = [name for one in sets.datasets if not set(one.tested) & once.keys() for name in one.tested]
-            for name in sets.training_sets:
-                draws = 1 if name in once else anonymizer.draws("training")
-                part = used_part(sets, name, draws, experiment.config)
-                if len(part) < len(originals[name]):
-                    text = "%s: %d of %d recordings are anonymised, since attackers learn from no others"
-                    logger.info(text, name, len(part), len(originals[name]))
-                originals[name] = part
-                if name in versions:
-                    versions[name] = tuple(select(one, part.recordings) for one in versions[name])
-            due = [(name, 1) for name in sets.missing]
-            for name in dict.fromkeys([*sets.training_sets, *whole]):
-                due += [(name, draw) for draw in range(2, 1 + (1 if name in once else anonymizer.draws(sides[name])))]
-            sizes = [len(originals[name].recordings) for name, _ in due]
-            for name, draw in progress(due, description="anonymisation", sizes=sizes):
-                config = anonymizer.of(sides.get(name, ""))
-                if draw == 1:
-                    versions[name] = (make(name, "", config, seed),)
-                elif name not in once:
-                    # the challenge's own random numbers do not depend on the seed: a second version equals the first
-                    made = make(name, f"-draw{draw}", replace(config, seeding="utterance"), seed + draw)
-                    after = [stamp_of(run, one) for one in (versions[name][0], made)]
-                    if draw > 2 or run.once(f"second version of {name}", partial(differs, name, made), after=after):
-                        versions[name] = (*versions[name], made)
-                    else:
-                        reason = "since a second version is equal to the first: the anonymiser uses no random numbers"
-                        once[name] = OneVersion(reason, is_fixed=True)
-            for single in dict.fromkeys(once.values()):
-                names = [f"{name}{suffix}" for name in once if once[name] == single]
-                logger.warning("%s: one anonymised version only, %s", few(names), single.reason)
-            problems.raise_if_any()
+            once = _single_versions(sets, anonymizer, is_named=bool(experiment.config.anonymizer.name))
+            _make_versions(experiment, sets, anonymizer, versions, once)
         whole_sets = replace(sets, versions=versions, once=once)
         if sets.missing:
-            check_audio(run, whole_sets, suffix)
+            check_audio(run, whole_sets, experiment.suffix)
     experiment.end("anonymisation", f"{len(sets.missing)} directories below {run.path(FOLDER)}")
     return whole_sets
 
@@ -138,8 +76,8 @@ def used_part(sets: Sets, name: str, draws: int, config: Config) -> DataDir:
     the attackers is the user's own, or if the challenge's random numbers, drawn along the list, are asked for.
     """
     whole = sets.original[name]
-    chosen = next(group.attackers for group in sets.rate_groups if name in group.training)
-    limits = [attacker.utterances for _, attacker in chosen]
+    group = next(group for group in sets.rate_groups if name in group.training)
+    limits = [attacker.utterances for _, attacker in group.attackers]
     if None in limits or config.anonymizer.seeding == "vpc2024":
         return whole
     return limited((whole,) * draws, max(limits), seed=config.seed)[0]
@@ -165,24 +103,145 @@ def another_anonymizer(twin: DataDir, config: AnonymizerConfig, *, is_named: boo
 
 def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: int) -> Anonymiser:
     """Describe the anonymiser, as far as it is known, and which directories were made or used as found."""
-    found = [name for name in sets.versions if name not in sets.missing]
+    existing = [name for name in sets.versions if name not in sets.missing]
     settings: dict[str, Any] = {"name": suffix.removeprefix("_")}
     if anonymizer is not None and sets.missing:
         settings = to_dict(anonymizer.of("trials").record())
         settings |= {"training_level": anonymizer.training_level, "seed": seed}
     else:
-        records = [record for name in found if (record := _record(sets.versions[name][0]))]
+        records = list(filter(None, (_record(sets.versions[name][0]) for name in existing)))
         if records and all(record == records[0] for record in records):  # made by `spkver anonymize`, all alike
             settings = records[0]
     return Anonymiser(
         name=settings.pop("name"),
         settings=settings,
-        taken=tuple(found),
+        taken=tuple(existing),
         made=tuple(sets.missing),
         training_draws=max((len(sets.versions[name]) for name in sets.training_sets), default=1),
         trial_draws={dataset.name: sets.tested_draws(dataset) for dataset in sets.datasets},
         enrolment_draws={dataset.name: len(sets.versions[dataset.enrolls]) for dataset in sets.datasets},
     )
+
+
+def _single_versions(sets: Sets, anonymizer: TwinConfig, *, is_named: bool) -> dict[str, OneVersion]:
+    """Return the directories without further versions, and why, as far as it is known before any are made."""
+    once = {}
+    for name, side in sets.sides.items():
+        config = anonymizer.of(side)
+        why = ""
+        if name not in sets.missing:
+            why = another_anonymizer(sets.versions[name][0], config, is_named=is_named)
+        if not why and is_fixed(config):
+            reason = f"since {config.name} with these parameters uses no random numbers"
+            once[name] = OneVersion(reason, is_fixed=True)
+        beside = ("training",) if side == "training" else ("enrolment", "trials")
+        if why and max(map(anonymizer.draws, beside)) > 1:
+            once[name] = OneVersion(why)
+    return once
+
+
+def _make_versions(
+    experiment: Experiment,
+    sets: Sets,
+    anonymizer: TwinConfig,
+    versions: dict[str, tuple[DataDir, ...]],
+    once: dict[str, OneVersion],
+) -> None:
+    """Make all versions, and add them to `versions`; a second one that equals the first is noted in `once`."""
+    run = experiment.run
+    seed = experiment.config.seed
+    originals = dict(sets.original)
+    for name in sets.training_sets:
+        originals[name] = _used_recordings(experiment, sets, name, 1 if name in once else anonymizer.draws("training"))
+        if name in versions:
+            versions[name] = tuple(select(version, originals[name].recordings) for version in versions[name])
+    due = _due_versions(sets, anonymizer, once)
+    problems = Problems()
+    sizes = [len(originals[name].recordings) for name, _ in due]
+    for name, draw in progress(due, description="anonymisation", sizes=sizes):
+        config = anonymizer.of(sets.sides.get(name, ""))
+        side = "" if anonymizer.shared_draws else sets.sides.get(name, "")
+        if draw == 1:
+            versions[name] = (_make(experiment, originals[name], side, "", config, seed, problems),)
+        elif name not in once:
+            # the challenge's own random numbers do not depend on the seed: a second version equals the first
+            config = replace(config, seeding="utterance")
+            made = _make(experiment, originals[name], side, f"-draw{draw}", config, seed + draw, problems)
+            first = versions[name][0]
+            stamps = [stamp_of(run, version) for version in (first, made)]
+            if draw > 2 or run.once(f"second version of {name}", partial(_differ, first, made), after=stamps):
+                versions[name] = (*versions[name], made)
+            else:
+                reason = "since a second version is equal to the first: the anonymiser uses no random numbers"
+                once[name] = OneVersion(reason, is_fixed=True)
+    for single in dict.fromkeys(once.values()):
+        names = [f"{name}{experiment.suffix}" for name in once if once[name] == single]
+        logger.warning("%s: one anonymised version only, %s", few(names), single.reason)
+    problems.raise_if_any()
+
+
+def _due_versions(sets: Sets, anonymizer: TwinConfig, once: Mapping[str, OneVersion]) -> list[tuple[str, int]]:
+    """Return the versions to be made or checked, by original and number of the draw.
+
+    Sets of which one directory has a single version have no further versions at all.
+    """
+    names = list(sets.training_sets)
+    for dataset in sets.datasets:
+        if not set(dataset.tested) & once.keys():
+            names += dataset.tested
+    due = [(name, 1) for name in sets.missing]
+    for name in dict.fromkeys(names):
+        draws = 1 if name in once else anonymizer.draws(sets.sides[name])
+        due += [(name, draw) for draw in range(2, 1 + draws)]
+    return due
+
+
+def _used_recordings(experiment: Experiment, sets: Sets, name: str, draws: int) -> DataDir:
+    """Return the recordings of a training set that are anonymised; log it if these are a part."""
+    whole = sets.original[name]
+    part = used_part(sets, name, draws, experiment.config)
+    if len(part) < len(whole):
+        text = "%s: %d of %d recordings are anonymised, since attackers learn from no others"
+        logger.info(text, name, len(part), len(whole))
+    return part
+
+
+def _make(
+    experiment: Experiment,
+    original: DataDir,
+    side: str,
+    ending: str,
+    config: AnonymizerConfig,
+    seed: int,
+    problems: Problems,
+) -> DataDir:
+    """Anonymise a data directory, and check the result once; its problems are noted."""
+    run = experiment.run
+    target = run.path(f"{FOLDER}/{original.path.name}{experiment.suffix}{ending}")
+    made = anonymize_datadir(original, target, config, seed=seed, side=side, jobs=run.jobs, force=run.force)
+    with noted_each(problems):
+        check = partial(_check_version, original, made, config, run.jobs)
+        run.once(f"check of {made.name}", check, after=[stamp_of(run, original), stamp_of(run, made)])
+    return made
+
+
+def _check_version(original: DataDir, made: DataDir, config: AnonymizerConfig, jobs: int | None) -> None:
+    """Raise a DataError with all that is wrong with an anonymised version."""
+    problems = Problems()
+    if config.name != "none":  # "none" asks for a twin that is equal to the original
+        change = float("inf") if config.changes_duration else 0.1
+        with noted_each(problems):
+            check_twin(original, made, duration_change=change, jobs=jobs)
+    usable_recordings(made.recordings, problems, jobs=jobs)
+    problems.raise_if_any()
+
+
+def _differ(first: DataDir, second: DataDir) -> bool:
+    """Return whether any of some recordings has other bytes in two versions."""
+    for name in spaced(sorted(second.recordings)):
+        if first.recordings[name].read_bytes() != second.recordings[name].read_bytes():
+            return True
+    return False
 
 
 def _record(twin: DataDir) -> dict[str, Any] | None:

@@ -24,8 +24,8 @@ from evaluation.formats.reading import read_key, read_scores
 from evaluation.linkage import worst_case_from
 from evaluation.trials import align, read_speakers
 from evaluation.uncertainty import Resampling, minima_over_attackers, sample_from
+from spkver.voiceprivacy.challenge_files import write_challenge_files
 from spkver.voiceprivacy.experiment import check_privacy
-from spkver.voiceprivacy.reporting import write_challenge_files
 
 ATTACKERS = ("gmm-ubm", "supervector-cosine")
 FOLDERS = {

@@ -14,8 +14,8 @@ from numpy.testing import assert_allclose
 from recipe_runs import results_of
 from voiceprivacy_runs import SUFFIX, condition, evaluated, rows, run_recipe, stamps, write
 
+from evaluation.reports import Results
 from spkbase.runs import Run
-from spkver.voiceprivacy.assessment import Table
 from spkver.voiceprivacy.checks import Evaluated, shared_draws
 from spkver.voiceprivacy.sets import read_sets
 from spkver.voiceprivacy.settings import Config
@@ -142,7 +142,9 @@ def test_user_supplied_twins_of_one_seed_are_noticed(originals, tmp_path, option
         passes("anonymize", "mcadams", data / f"tiny_test_{name}", "--level", "speaker", *more)
     sets = read_sets(data, Run(tmp_path / "out"), "_mcadams", Config(), can_make=True)
     sets = replace(sets, versions={name: (of,) for name, of in {**sets.original, **sets.twins}.items()})
-    assert [found.level for found in shared_draws(Evaluated(Table(), sets, Config()))] == ["warning"] * told
+    assert [found.level for found in shared_draws(Evaluated(Results(conditions=()), sets, Config()))] == [
+        "warning"
+    ] * told
 
 
 def test_what_draws_nothing_has_one_draw(originals, tmp_path):

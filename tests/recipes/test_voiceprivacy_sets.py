@@ -10,11 +10,11 @@ from recipe_runs import refused, results_of
 from voiceprivacy_runs import ENROLLED, SUFFIX, evaluated, lines_of, run_recipe, write
 
 from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file, records
+from evaluation.reports import Results
 from spkbase.errors import DataError
 from spkbase.runs import Run
 from spkver.anonymization import RECORD
 from spkver.voiceprivacy import checks
-from spkver.voiceprivacy.assessment import Table
 from spkver.voiceprivacy.checks import Evaluated
 from spkver.voiceprivacy.recording_checks import equal_audio
 from spkver.voiceprivacy.sets import read_sets
@@ -48,7 +48,7 @@ def test_speakers_and_utterances_in_two_places_are_warnings(own, tmp_path):
     for directory in (background.original, *background.anonymised):
         assert set(directory.speakers.values()) == {"f102", "f103", "m101", "m102", "m103"}
         assert len(directory.recordings) == len(directory.speakers) == 15
-    found = list(checks.shared_speakers(Evaluated(Table(), sets, Config())))
+    found = list(checks.shared_speakers(Evaluated(Results(conditions=()), sets, Config())))
     assert [(one.level, one.check) for one in found] == [
         ("warning", "speaker overlap"),
         ("warning", "utterance overlap"),

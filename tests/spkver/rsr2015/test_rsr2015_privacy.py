@@ -10,7 +10,7 @@ from evaluation.reports import Linkability
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from, sample_of
 from spkver.rsr2015 import RecipeConfig
-from spkver.rsr2015.results import Speakers, assess_system, linkability
+from spkver.rsr2015.measures import Speakers, assess_system, linkability
 
 N_SPEAKERS, N_SENTENCES = 12, 4
 

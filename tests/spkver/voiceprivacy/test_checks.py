@@ -18,9 +18,11 @@ from evaluation.reports import (
     Condition,
     Failure,
     Minima,
+    Results,
     UtilityFigure,
     UtilityRate,
     comparison,
+    in_order,
     parse_results,
     summarise,
     typed_results,
@@ -34,6 +36,7 @@ from spkver.attackers import PRESETS, absent_attackers, attacker_name, default_a
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.assessment import AttackerOrder, Table, compare_scenarios
+from spkver.voiceprivacy.challenge_files import averages, challenge_rows
 from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, Evaluated
 from spkver.voiceprivacy.choosing import attackers_run, chosen_attackers, describe_absent, describe_unwatched
 from spkver.voiceprivacy.recording_checks import (
@@ -44,7 +47,7 @@ from spkver.voiceprivacy.recording_checks import (
     short_recordings,
     warped_similarity,
 )
-from spkver.voiceprivacy.reporting import averages, challenge_rows, verdict
+from spkver.voiceprivacy.reporting import verdict
 from spkver.voiceprivacy.sets import OneVersion, Sets, find_datasets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config, TwinConfig
 
@@ -84,11 +87,19 @@ def evaluated(
     config: Config,
     minima: Minima | None = None,
     resamples: int = 0,
+    failures: tuple[Failure, ...] = (),
+    utility: tuple[UtilityFigure, ...] = (),
     **more: Any,
 ) -> Evaluated:
     conditions = [Condition.from_dict(row) for row in rows]
     order = map(AttackerOrder.from_dict, compare_scenarios(conditions, Path(), Resampling(resamples, 0)))
-    return Evaluated(Table(conditions, summarise(conditions, minima), order=[*order]), given, config, **more)
+    results = Results(
+        conditions=tuple(conditions),
+        outcomes=in_order(summarise(conditions, minima)),
+        failures=failures,
+        utility=utility,
+    )
+    return Evaluated(results, given, config, [*order], **more)
 
 
 def sets(speakers: int = FEW_TRAINING_SPEAKERS, draws: int = 3) -> Any:
@@ -166,7 +177,7 @@ def test_one_anonymised_version_of_the_training_set_is_a_warning(draws: int, lev
 
 def test_measured_utility_and_original_speech_alone_need_no_warning() -> None:
     measured = UtilityFigure("wer", ("x_test", "anonymised"), UtilityRate(Interval(0.1)))
-    for rates, utility in ((GOOD, [measured]), ({"o": 0.1}, [])):
+    for rates, utility in ((GOOD, (measured,)), ({"o": 0.1}, ())):
         assert not list(checks.other_notes(evaluated(rows(**rates), sets(), Config(), utility=utility)))
 
 
@@ -267,7 +278,7 @@ def test_short_recordings_are_a_reason_with_both_lengths(
     )
     findings = list(short_recordings(given, 1))  # type: ignore[arg-type]
     assert bool(findings) == is_short
-    run = evaluated(rows(VOICES, 0.005, **GOOD), sets(), CONFIG, heard={"short_recordings": findings})
+    run = evaluated(rows(VOICES, 0.005, **GOOD), sets(), CONFIG, recordings={"short_recordings": findings})
     told = "".join(finding.text for finding in checks.overestimated(run))
     assert ("because recordings are short (x_test: half of the test recordings hold less than" in told) == is_short
     if is_short:
@@ -283,7 +294,7 @@ CONFIG = Config(attackers=tuple(dict.fromkeys((*default_attackers(), *NAMED))))
 
 
 def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = (), config: Config = CONFIG) -> str:
-    run = evaluated(table, given, config, failures=[Failure(name, "", "", "", "", "") for name in failed])
+    run = evaluated(table, given, config, failures=tuple(Failure(name, "", "", "", "", "") for name in failed))
     return "".join(finding.text for finding in checks.overestimated(run))
 
 

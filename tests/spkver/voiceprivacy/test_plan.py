@@ -15,7 +15,8 @@ from spkbase.runs import Run
 from spkver.attackers import Known, make_attacker, parse_spec
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.facts import Facts
-from spkver.voiceprivacy.plan import Plan, lists_of, make_plan
+from spkver.voiceprivacy.plan import Plan, make_plan
+from spkver.voiceprivacy.plan_rows import lists_of
 from spkver.voiceprivacy.rows import Row, read_plan, write_plan
 from spkver.voiceprivacy.sets import Dataset, RateGroup, Sets
 
@@ -141,7 +142,7 @@ def test_inverted_speech_lies_in_the_output_folder_and_networks_enrol_two_versio
     assert attack.training.versions == (plan.speech.backgrounds["train"].original,)
     reversal = plan.attacks[row(plan, attacker="supervector-adapted-reversed", gender="f").id]
     assert [one.path.name for one in reversal.variants] == [f"set_trials_f_x-reversed{number}" for number in (1, 2, 3)]
-    spec, attacker = plan.attackers["train", "gmm-ubm-inverted"]
+    spec, attacker = plan.attackers["train"]["gmm-ubm-inverted"]
     assert spec.row is not None
     network = replace(spec, row=replace(spec.row, is_network=True))
     assert len(plan.speech.derived_attack(semi, network, attacker).enrolment) == 2
@@ -306,7 +307,7 @@ def test_names_of_any_kind_are_read_back(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("attacker,", "attack,", "expected the columns id, kind, attacker"),
+        ("attacker,", "attack,", "expected the columns id, background, training"),
         (",single,", ",double,", "kind 'double' is none of single, fusion, pooled"),
         (",1,0,", ",first,0,", "invalid literal"),
     ],

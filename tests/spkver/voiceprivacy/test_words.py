@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from evaluation.reports import UtilityFigure, UtilityRate
+from evaluation.reports import Condition, Linkability, Results, UtilityFigure, UtilityRate, summarise
 from spkbase.configuration import load_config
 from spkbase.runs import start_run
 from spkver.audio import write_audio
@@ -106,8 +106,9 @@ def test_recordings_in_which_the_recogniser_repeated_itself_are_named(rates):
 
 
 def test_the_report_tells_what_makes_words_doubtful_and_that_nothing_was_measured():
-    table = SimpleNamespace(conditions=[], outcomes=[SimpleNamespace(anonymised=True)])
+    row = Condition("x", "all", "ignorant", "gmm-svm", linkability=Linkability((2,), (1.0,)))
     doubtful = UtilityFigure("wer", ("x", "original"), UtilityRate(warning="the words were not understood"))
-    run = Evaluated(table, SimpleNamespace(rates=""), Config(), utility=[doubtful])
+    results = Results(conditions=(row,), outcomes=tuple(summarise([row])), utility=(doubtful,))
+    run = Evaluated(results, SimpleNamespace(rates=""), Config())
     findings = [(finding.level, finding.check) for finding in other_notes(run)]
     assert findings == [("note", "words"), ("warning", "utility")]

@@ -1,0 +1,266 @@
+"""Files in the form of the VoicePrivacy challenges.
+
+results<suffix>.csv                            the challenge's columns, then scenario, attacker and intervals
+exp/results_summary/result_for_rank<suffix>    the challenge's ranking file, for the attacker `challenge.attacker`
+exp/results_summary/eval_orig<suffix>/results_orig.txt, eval_anon<suffix>/results_anon.txt    its two parts
+exp/asv_orig/<pair>/scores, EER, exp/asv_anon<suffix>/...     its scores and EER of each list of trials of a sex
+exp/{asv_orig,asv_anon<suffix>,asr,ser}/results<suffix>.csv    tables of these, of words and of emotions
+exp/results_summary/result_for_submission<suffix>.zip          all of these files
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from evaluation import challenges, reports
+from evaluation.reports import Anonymiser, Average, Condition, Outcome, Protocol, UtilityFigure
+from evaluation.trials import LEVELS, SCENARIOS
+from evaluation.uncertainty import Interval
+from spkbase.files import atomic_path, format_csv, write_text
+from spkver.attackers import attacker_name
+from spkver.datadir import MIXED
+from spkver.voiceprivacy.assessment import Table
+from spkver.voiceprivacy.sets import POOLED
+from spkver.voiceprivacy.settings import Config
+
+logger = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+_COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")
+_ENDINGS = ("original", "anon")  # of original and anonymised sides
+_SIDES = {row.name: (_ENDINGS[row.enrolment], _ENDINGS[row.trials]) for row in SCENARIOS}
+
+
+@dataclass(frozen=True)
+class ChallengeRow:
+    """An outcome in the challenge's columns.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        Of the named attacker, or of the strongest one.
+    rate : float
+        Equal error rate by the challenge's definition, as a fraction.
+    gender : str
+        List of trials.
+    """
+
+    outcome: Outcome
+    rate: float
+    gender: str
+
+    @property
+    def cells(self) -> Json:
+        """The challenge's columns, with the rate in per cent."""
+        dataset, split = challenges.split_of(self.outcome.dataset)
+        enrolment, trials = _SIDES[self.outcome.scenario]
+        values = (dataset, split, self.gender, enrolment, trials, round(100 * self.rate, 3))
+        return dict(zip(_COLUMNS, values, strict=True))
+
+
+def challenge_protocol(conditions: Sequence[Condition], config: Config, anonymiser: Anonymiser) -> Protocol:
+    """Return the attacker and protocol of the challenge's equal error rates; empty without such an attacker."""
+    named = attacker_name(config.challenge.attacker)
+    levels = {condition.level for condition in conditions if condition.attacker == named}
+    if not levels:
+        return Protocol()
+    level = max(levels, key=list(LEVELS).index)
+    seeding = anonymiser.settings.get("seeding", "unknown")
+    return Protocol(attacker=named, level=level, reading=config.challenge.eer, draws="1", seeding=seeding)
+
+
+def challenge_rows(table: Table, config: Config) -> list[ChallengeRow]:
+    """Return each outcome with the challenge's EER for the named attacker.
+
+    If no attacker is named, rows are for the strongest attackers, with the intervals of the minima. Conditions without
+    scores of the named attacker are left out.
+    """
+    outcomes = table.outcomes
+    named = attacker_name(config.challenge.attacker)
+    if named:
+        outcomes = reports.summarise([condition for condition in table.conditions if condition.attacker == named])
+    rows = []
+    for outcome in outcomes:
+        rate = outcome.condition.metric(f"eer.{config.challenge.eer}")
+        rows.append(ChallengeRow(outcome, rate.value, outcome.gender))
+    return rows
+
+
+def averages(rows: Sequence[ChallengeRow], config: Config) -> list[Average]:
+    """Return the averages for each part and scenario, and the minimum target EERs that each reaches.
+
+    Corpora and sexes have the weights of the challenge; without weights the average is the plain mean over the sexes
+    of each corpus. Pooled trials count only if there are no lists by sex. A named attacker is averaged by the
+    challenge's definition of the EER. The strongest attackers are averaged by the ROC convex hull, and so are the ends
+    of their intervals, which are then too wide rather than too narrow: a target is reached if the lower end is above
+    it.
+    """
+    weights = config.challenge.weights
+    named = attacker_name(config.challenge.attacker)
+    single = [row for row in rows if row.gender != POOLED]
+    groups: dict[tuple[str, str, str], dict[tuple[str, str], Interval]] = {}
+    for row in single or rows:
+        corpus, split = challenges.split_of(row.outcome.dataset)
+        rate = Interval(row.rate) if named else row.outcome.rate
+        averaged = "weighted" if weights else corpus
+        groups.setdefault((averaged, split, row.outcome.scenario), {})[corpus, row.gender] = rate
+    entries = []
+    for (corpus, split, scenario), rates in groups.items():
+        mean = _mean(rates, "value", weights)
+        if math.isnan(mean):
+            continue
+        low = _mean(rates, "low", weights)
+        floor = mean if math.isnan(low) else low
+        average = Average(
+            dataset=corpus or "weighted",
+            split=split,
+            scenario=scenario,
+            eer_percent=mean,
+            attacker=named or "strongest",
+            reading=config.challenge.eer if named else "rocch",
+            low_percent=low,
+            high_percent=_mean(rates, "high", weights),
+            targets_reached=tuple(target for target in config.challenge.targets if floor >= target),
+        )
+        entries.append(average)
+    return entries
+
+
+def write_challenge_files(
+    output: Path, rows: Sequence[ChallengeRow], utility: Sequence[UtilityFigure], *, suffix: str, protocol: Protocol
+) -> None:
+    """Write the table of `challenge_rows`, and the challenge's files if the protocol names an attacker.
+
+    These are the ranking file, the tables of each part, scores and EER of each list of trials, and an archive of all.
+    Results of cross-sex lists are called ``mixed``, as in VoicePrivacy 2026; so are pooled results without lists by
+    sex.
+    """
+    if all(row.gender == POOLED for row in rows):
+        rows = [replace(row, gender=MIXED) for row in rows]
+    _write_results(output / f"results{suffix}.csv", rows)
+    folders = {challenges.SER: "ser", challenges.ASR: "asr", "asv_orig": "asv_orig"}
+    folders[f"asv_anon{suffix}"] = f"asv_anon{suffix}"
+    tables = {title: output / f"exp/{folder}/results{suffix}.csv" for title, folder in folders.items()}
+    pairs: dict[Path, ChallengeRow] = {}
+    for row in rows:
+        if row.gender != POOLED:
+            pairs[output / Path(row.outcome.condition.scores).parents[1]] = row
+    summary = output / "exp/results_summary"
+    ranking = summary / f"result_for_rank{suffix}"
+    archive = summary / f"result_for_submission{suffix}.zip"
+    original = summary / f"eval_orig{suffix}/results_orig.txt"
+    anonymised = summary / f"eval_anon{suffix}/results_anon.txt"
+    files = [ranking, original, anonymised, *tables.values()]
+    for pair in pairs:
+        files += [pair / "scores", pair / "EER"]
+    for file in (*files, archive):
+        file.unlink(missing_ok=True)  # an earlier run with another attacker may have written it
+    if not protocol.attacker:
+        logger.debug("%s is not written: challenge.attacker names no attacker", ranking.name)
+        return
+    sections = list(_rank_sections(rows, utility))
+    if not sections:  # user-supplied attackers may serve none of the conditions
+        return
+    challenges.write_rank_file(ranking, [challenges.Section(challenges.PROTOCOL, [protocol.to_dict()]), *sections])
+    for file, is_anonymised in ((original, False), (anonymised, True)):
+        part = [section for section in sections if (section.title == challenges.ASV_ANON) == is_anonymised]
+        if part:
+            challenges.write_rank_file(file, part)
+    for pair, row in pairs.items():
+        write_text(pair / "scores", (output / row.outcome.condition.scores).read_text("utf-8"))
+        write_text(pair / "EER", f"{row.rate!r}\n")
+    cells = {section.title: section.rows for section in sections}
+    for title, file in tables.items():
+        shown = cells.get(title) or [row.cells for pair, row in pairs.items() if pair.parent.name == title]
+        if shown:
+            write_text(file, format_csv([*shown[0]], shown))
+    _write_archive(archive, output, filter(Path.is_file, files))
+
+
+def _write_results(path: Path, rows: Sequence[ChallengeRow]) -> None:
+    """Write the challenge's columns and those of results, a line for each row."""
+    columns = (*_COLUMNS, *(column.name for column in reports.columns_of(reports.CSV)))
+    numbers = reports.table_rows(reports.CSV, [row.outcome for row in rows])
+    table = [row.cells | more for row, more in zip(rows, numbers, strict=True)]
+    write_text(path, format_csv(columns, table))
+
+
+def _write_archive(archive: Path, output: Path, files: Iterable[Path]) -> None:
+    """Write files, by their paths in the output folder, into an archive that is the same each time."""
+    with atomic_path(archive) as temporary, zipfile.ZipFile(temporary, "w") as zipped:
+        for file in sorted(files):
+            entry = zipfile.ZipInfo(file.relative_to(output).as_posix())  # without the time
+            zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def _mean(rates: Mapping[tuple[str, str], Interval], end: str, weights: Mapping[str, float]) -> float:
+    """Return the average of rates or of an end of their intervals in per cent, by corpus and sex.
+
+    It is NaN if a rate or the row of a weight is missing.
+    """
+    values = {corpus_and_sex: round(100 * getattr(rate, end), 3) for corpus_and_sex, rate in rates.items()}
+    if not weights:
+        return round(sum(values.values()) / len(values), 3)
+    mean = challenges.weighted_average(values, weights)
+    return math.nan if mean is None else round(mean, 3)
+
+
+def _rank_sections(rows: Sequence[ChallengeRow], utility: Sequence[UtilityFigure]) -> Iterator[challenges.Section]:
+    """Yield emotions, results of ASV_eval, words, and AA of ASV_eval^anon, numbered as in the table of OO, OA and AA.
+
+    From ASV_eval the challenge keeps OO in 2024, and AA (lazy-informed) in 2026, with cross-sex lists.
+    """
+    emotions = _emotion_rows([figure for figure in utility if figure.measure == "uar"])
+    if emotions:
+        yield challenges.Section(challenges.SER, emotions)
+    by_scenario: dict[str, list[Json]] = {}
+    for row in rows:
+        if row.gender != POOLED:
+            by_scenario.setdefault(row.outcome.scenario, []).append(row.cells)
+    scenario = "original"
+    position = 0
+    if any(row.gender == MIXED for row in rows):
+        scenario = "lazy-informed"
+        position = 2
+    kept = by_scenario.get(scenario, [])
+    if kept:
+        yield challenges.Section(challenges.ASV, kept, index=list(range(position, 3 * len(kept), 3)))
+    words = []
+    for figure in utility:
+        if figure.measure == "wer":
+            words.append(_columns_of(figure, "asr") | {"WER": round(100 * figure.rate.value.value, 3)})
+    if words:
+        yield challenges.Section(challenges.ASR, words)
+    informed = by_scenario.get("semi-informed", [])
+    if informed:
+        yield challenges.Section(challenges.ASV_ANON, informed, index=list(range(2, 3 * len(informed), 3)))
+
+
+def _emotion_rows(figures: Sequence[UtilityFigure]) -> list[Json]:
+    """Return recalls in the challenge's columns; the recall of an emotion that a set does not have is NaN."""
+    datasets = [figure.dataset for figure in figures]
+    emotions: set[str] = set()
+    for figure in figures:
+        emotions.update(figure.rate.recalls or ())
+    rows = []
+    for figure in sorted(figures, key=lambda figure: (datasets.index(figure.dataset), figure.kind)):
+        row = _columns_of(figure, "ser") | {"UAR": round(100 * figure.rate.value.value, 4)}
+        recalls = figure.rate.recalls or {}
+        for emotion in sorted(emotions):
+            row[f"ACC_{emotion}"] = round(100 * recalls.get(emotion, math.nan), 4)
+        rows.append(row)
+    return rows
+
+
+def _columns_of(figure: UtilityFigure, column: str) -> Json:
+    """Return the challenge's columns that say on which speech utility was measured."""
+    dataset, split = challenges.split_of(figure.dataset)
+    kind = "anon" if figure.kind == "anonymised" else figure.kind
+    return {"dataset": dataset, "split": split, column: kind}
