@@ -21,17 +21,21 @@ from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.anonymization import burg, quadratic_factors
 
-BANDS, ANGLES = 48, 64
+BANDS = 48
+ANGLES = 64
 CUES = {"bands": slice(0, 2 * BANDS), "poles": slice(2 * BANDS, None), "both": slice(None)}
 """The values of `warp_cues` that an estimator may use."""
 WIDTHS = (0.0, 0.1, 0.3)
 """Kernel widths to try; 0 is the inner product, hence ridge regression."""
 RIDGES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.3, 3.0)
 
-_WINDOW, _POLES_WINDOW, _SHIFT = 0.025, 0.020, 0.010  # s
+_WINDOW = 0.025  # s
+_POLES_WINDOW = 0.020
+_SHIFT = 0.010
 _ORDER = 20
 _QUIET = 10**-3.5  # share of the energy of loud frames; quieter frames are skipped
-_LOWEST, _HIGHEST = 60.0, 0.475  # Hz, share of the rate
+_LOWEST = 60.0  # Hz
+_HIGHEST = 0.475  # share of the rate
 _FRAMES = 4096  # at a time
 _MOST = 100  # frames to analyse, evenly over the recording: it has one number, however long it is
 
@@ -65,9 +69,9 @@ def warp_cues(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64]:
     cues[:BANDS] = bands.mean(axis=0) - bands.mean()
     cues[BANDS : 2 * BANDS] = bands.std(axis=0)
     angles, radii = _complex_poles(loud[:, : round(_POLES_WINDOW * rate)])
-    for place, weights in ((2 * BANDS, None), (2 * BANDS + ANGLES, radii**8)):
+    for start, weights in ((2 * BANDS, None), (2 * BANDS + ANGLES, radii**8)):
         counts = np.histogram(angles, ANGLES, (0, np.pi), weights=weights)[0] / len(loud)
-        cues[place : place + ANGLES] = np.sqrt(counts)
+        cues[start : start + ANGLES] = np.sqrt(counts)
     return cues
 
 
@@ -183,19 +187,30 @@ def fit_warp_estimator(
         for width in WIDTHS:
             kernel = warp_kernel(points, points, width)
             for ridge in RIDGES:
-                guesses = np.empty(len(values))
-                for fold in range(folds.max() + 1):
-                    weights, mean = _dual_weights(kernel, values, folds != fold, ridge)
-                    guesses[folds == fold] = kernel[folds == fold] @ weights + mean
-                errors[name, width, ridge] = float(np.sqrt(np.mean((np.clip(guesses, *bounds) - values) ** 2)))
+                guesses = np.clip(_cross_validated(kernel, values, folds, ridge), *bounds)
+                errors[name, width, ridge] = float(np.sqrt(np.mean((guesses - values) ** 2)))
     name, width, ridge = min(errors, key=lambda setting: errors[setting])
     points, centre, scale = _standardised(cues[:, CUES[name]])
     kernel = warp_kernel(points, points, width)
-    learnt = [*(folds != fold for fold in range(folds.max() + 1)), np.ones(len(values), bool)]
-    solved = [_dual_weights(kernel, values, rows, ridge) for rows in learnt]
-    weights, means = np.stack([of_fold for of_fold, _ in solved]), np.array([mean for _, mean in solved])
-    quality = errors[name, width, ridge], float(values.std())
-    return WarpEstimator(name, width, ridge, centre, scale, points, weights, means, bounds, *quality)
+    weights = []
+    means = []
+    for rows in (*_other_folds(folds), np.ones(len(values), bool)):
+        of_rows, mean = _dual_weights(kernel, values, rows, ridge)
+        weights.append(of_rows)
+        means.append(mean)
+    return WarpEstimator(
+        cues=name,
+        width=width,
+        ridge=ridge,
+        centre=centre,
+        scale=scale,
+        points=points,
+        weights=np.stack(weights),
+        means=np.array(means),
+        bounds=bounds,
+        rmse=errors[name, width, ridge],
+        spread=float(values.std()),
+    )
 
 
 def write_warp_estimator(path: Path, estimator: WarpEstimator) -> None:
@@ -214,14 +229,32 @@ def read_warp_estimator(path: Path) -> WarpEstimator:
     return WarpEstimator(**{**values, "bounds": (low, high)})
 
 
+def _other_folds(folds: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
+    """Return for each fold which recordings are not in it."""
+    return [folds != fold for fold in range(folds.max() + 1)]
+
+
+def _cross_validated(
+    kernel: NDArray[np.float64], values: NDArray[np.float64], folds: NDArray[np.int64], ridge: float
+) -> NDArray[np.float64]:
+    """Return estimates of the number of each recording by a regression trained on the other folds."""
+    guesses = np.empty(len(values))
+    for others in _other_folds(folds):
+        weights, mean = _dual_weights(kernel, values, others, ridge)
+        guesses[~others] = kernel[~others] @ weights + mean
+    return guesses
+
+
 def _loud_frames(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64]:
     """Return the frames of 25 ms every 10 ms that are not quiet, thinned out evenly if there are many."""
-    length, shift = round(_WINDOW * rate), round(_SHIFT * rate)
+    length = round(_WINDOW * rate)
     if len(samples) < length:
         return np.zeros((0, length))
-    frames = sliding_window_view(samples, length)[::shift]
-    some = (frames[start:stop] for start, stop in chunk_bounds(len(frames), _FRAMES))
-    energy = np.concatenate([np.square(part, dtype=np.float64).sum(axis=1) for part in some])
+    frames = sliding_window_view(samples, length)[:: round(_SHIFT * rate)]
+    energies = []
+    for start, stop in chunk_bounds(len(frames), _FRAMES):
+        energies.append(np.square(frames[start:stop], dtype=np.float64).sum(axis=1))
+    energy = np.concatenate(energies)
     rows = np.flatnonzero(energy > _QUIET * np.quantile(energy, 0.95))
     return frames[rows[:: max(1, -(-len(rows) // _MOST))]].astype(np.float64)
 
@@ -232,8 +265,10 @@ def _log_bands(frames: NDArray[np.float64], rate: int) -> NDArray[np.float64]:
     power = np.abs(np.fft.rfft(frames * np.hamming(frames.shape[1]), size)) ** 2
     low, high = np.log1p(np.array([_LOWEST, _HIGHEST * rate]) / 700).tolist()
     corners = 700 * np.expm1(np.linspace(low, high, BANDS + 2))
-    bins, widths = np.fft.rfftfreq(size, 1 / rate)[:, None], np.diff(corners)
-    rising, falling = (bins - corners[:-2]) / widths[:-1], (corners[2:] - bins) / widths[1:]
+    bins = np.fft.rfftfreq(size, 1 / rate)[:, None]
+    widths = np.diff(corners)
+    rising = (bins - corners[:-2]) / widths[:-1]
+    falling = (corners[2:] - bins) / widths[1:]
     filters = np.maximum(0, np.minimum(rising, falling))
     return np.asarray(np.log(power @ filters + 1e-10 * power.mean() + np.finfo(np.float64).tiny))
 
@@ -246,13 +281,15 @@ def _complex_poles(frames: NDArray[np.float64]) -> tuple[NDArray[np.float64], ND
     windowed += np.finfo(np.float32).eps
     p, q = quadratic_factors(burg(windowed, min(_ORDER, len(windowed) // 2 * 2 - 2)))
     is_pair = q > p * p / 4
-    p, q = p[is_pair], q[is_pair]
+    p = p[is_pair]
+    q = q[is_pair]
     return np.arctan2(np.sqrt(q - p * p / 4), -p / 2), np.sqrt(q)
 
 
 def _standardised(cues: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    centre, scale = cues.mean(axis=0), cues.std(axis=0)
-    scale = np.where(scale > 1e-9, scale, 1.0)  # an empty bin stays 0
+    centre = cues.mean(axis=0)
+    deviation = cues.std(axis=0)
+    scale = np.where(deviation > 1e-9, deviation, 1.0)  # an empty bin stays 0
     return (cues - centre) / scale, centre, scale
 
 

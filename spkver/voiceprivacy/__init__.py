@@ -13,6 +13,7 @@ from spkver.voiceprivacy.inspection import check
 from spkver.voiceprivacy.learning import extract, fit
 from spkver.voiceprivacy.plan import plan_attacks
 from spkver.voiceprivacy.reporting import report
+from spkver.voiceprivacy.rows import Row, read_plan
 from spkver.voiceprivacy.scores import score
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.utility import utility
