@@ -190,6 +190,11 @@ class Failure(Row):
     scores: str
     reason: str
 
+    @property
+    def where(self) -> str:
+        """Data set, sex and scenario."""
+        return f"{self.dataset} {self.gender} {self.scenario}"
+
 
 @dataclass(frozen=True)
 class WeightedSum(Row):

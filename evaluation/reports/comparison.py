@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, product
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -225,16 +226,18 @@ def unlike_in(systems: Mapping[str, Results]) -> list[str]:
         for name, results in systems.items():
             if dataset in results.datasets():
                 facts.setdefault(f"Scenarios of {dataset}", {})[name] = ", ".join(results.scenarios(dataset))
-                facts.setdefault(f"Trials of {dataset}", {})[name] = _sizes(results, dataset)
+                sizes = _sizes(results, dataset)
+                if sizes:
+                    facts.setdefault(f"Trials of {dataset}", {})[name] = sizes
     for name, results in systems.items():
-        draws = results.anonymiser.training_draws if results.anonymiser else None
-        facts.setdefault("Anonymised versions of the training speech", {})[name] = "" if draws is None else f"{draws}"
+        if results.anonymiser is not None and results.anonymiser.training_draws is not None:
+            versions = facts.setdefault("Anonymised versions of the training speech", {})
+            versions[name] = str(results.anonymiser.training_draws)
         facts.setdefault("Simulated speech", {})[name] = "yes" if results.simulated else "no"
     sentences = []
     for fact, values in facts.items():
-        known = {name: value for name, value in values.items() if value}
-        if len(set(known.values())) > 1:
-            sentences.append(f"{fact}: {'; '.join(map(' '.join, known.items()))}.")
+        if len(set(values.values())) > 1:
+            sentences.append(f"{fact}: {'; '.join(map(' '.join, values.items()))}.")
     return sentences
 
 
@@ -304,7 +307,7 @@ def _common_attackers(systems: Mapping[str, Results]) -> dict[Identity, set[str]
 def _note_on(name: str, others: Sequence[Condition]) -> str:
     """Return a sentence on the attackers of an anonymiser that others do not have."""
     best = strongest([row for row in others if row.scenario != "original"] or others)
-    names = few(dict.fromkeys(row.attacker for row in others))
+    names = few(dict.fromkeys(map(attrgetter("attacker"), others)))
     text = f"{name} was also attacked by {names}: the smallest equal error rate is {100 * best.eer.value:.1f} %"
     return f"{text} ({best.attacker}, {name_list(best.dataset, best.gender)}, {best.scenario})."
 
@@ -332,11 +335,12 @@ def _by_attacker(first: Results, other: Results, identity: Identity) -> dict[str
     best: list[Outcome] = []
     for results in (first, other):
         best += [outcome for outcome in results.outcomes if outcome.identity == identity]
-    ours, theirs = (outcome.strongest for outcome in best)
+    ours = best[0].strongest
+    theirs = best[1].strongest
     label = f"strongest of either: {theirs} and {ours}"
     if ours == theirs:
         label = f"{ours}, strongest of both"
-    pairs = {label: [outcome.condition for outcome in best]}
+    pairs = {label: [best[0].condition, best[1].condition]}
     for row in (*first.conditions, *other.conditions):
         if row.identity[:3] == identity and not row.attacker == ours == theirs:
             pairs.setdefault(row.attacker, []).append(row)

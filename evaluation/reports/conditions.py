@@ -48,7 +48,8 @@ class Linkability(Row):
     def from_curve(cls, curve: Curve) -> Linkability:
         """Return the points of a curve."""
         columns = (curve.sizes, curve.values, curve.low, curve.high, curve.chance)
-        return cls(*(tuple(column.tolist()) for column in columns))
+        sizes, values, low, high, chance = (tuple(column.tolist()) for column in columns)
+        return cls(sizes, values, low, high, chance)
 
 
 @dataclass(frozen=True)

@@ -271,7 +271,7 @@ def report_extrapolation(beyond: Mapping[int, Beyond]) -> dict[str, Any]:
     """Return the entry ``extrapolation`` of `linkability.json`, by number of utterances."""
     report = {}
     for number, part in beyond.items():
-        backtest = [asdict(test) for test in part.curve.tests]
+        backtest = list(map(asdict, part.curve.tests))
         report[utterances_name(number)] = part.populations.to_dict() | {"backtest": backtest}
     return report
 
@@ -381,7 +381,7 @@ def write_linkage(
 
 def _remove_earlier(folder: Path) -> None:
     """Remove the files of an earlier run."""
-    if not any((folder / name).is_file() for name in (REPORT, RANKS)):
+    if not (folder / REPORT).is_file() and not (folder / RANKS).is_file():
         return
     try:
         for path in folder.iterdir():
@@ -400,7 +400,7 @@ def _write_quarters(folder: Path, measured: Linkage) -> dict[str, Any]:
         if sets is None:
             entries[name] = {"notes": ["fewer than 4 speakers: no quarters"]}
             continue
-        entry = {"q1": sets.q1, "q3": sets.q3, "n_easy": len(sets.easy), "n_hard": len(sets.hard)}
+        entry: dict[str, Any] = {"q1": sets.q1, "q3": sets.q3, "n_easy": len(sets.easy), "n_hard": len(sets.hard)}
         entry["tie_rule"] = sets.rule
         for kind, path in linkage.write_lists(folder, sets, suffix=f"_L{name}").items():
             entry[kind] = str(path)
@@ -411,8 +411,8 @@ def _write_quarters(folder: Path, measured: Linkage) -> dict[str, Any]:
 def _measured_rows(measured: Linkage) -> list[Cells]:
     rows: list[Cells] = []
     for number, curve in measured.curves.items():
-        points = _points(curve.sizes, curve.values, curve.low, curve.high, curve.chance)
-        rows += [(utterances_name(number), *point, "measured") for point in points]
+        for point in _points(curve.sizes, curve.values, curve.low, curve.high, curve.chance):
+            rows.append((utterances_name(number), *point, "measured"))
     return rows
 
 
@@ -425,8 +425,8 @@ def _extrapolated_rows(beyond: Mapping[int, Beyond]) -> list[Cells]:
         if SHOWN in estimates.predictions and estimates.is_trusted:
             values = estimates.predictions[SHOWN].linkability
         chance = linkage.chance(estimates.sizes)
-        points = _points(estimates.sizes.astype(np.int64), values, *estimates.ends(), chance)
-        rows += [(utterances_name(number), *point, "extrapolated") for point in points]
+        for point in _points(estimates.sizes.astype(np.int64), values, *estimates.ends(), chance):
+            rows.append((utterances_name(number), *point, "extrapolated"))
     return rows
 
 
@@ -452,7 +452,8 @@ def _method_rows(beyond: Mapping[int, Beyond]) -> list[Cells]:
 def _match_rows(measured: Linkage) -> list[Cells]:
     rows: list[Cells] = []
     for number, shares in match_curves(measured).items():
-        rows += [(utterances_name(number), rank, share) for rank, share in enumerate(shares.tolist(), 1)]
+        for rank, share in enumerate(shares.tolist(), 1):
+            rows.append((utterances_name(number), rank, share))
     return rows
 
 
@@ -479,8 +480,9 @@ def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, d
         reason = "galleries differ in size between trials"
         disclosed: dict[str, Any] = {"srd_mean_bits": None, "srd_worst_bits": None, "srd_note": reason}
     else:
-        disclosure = linkage.similarity_rank_disclosure(ranks, ties=ties)
-        disclosed = {f"srd_{name}": value for name, value in disclosure.items()}
+        disclosed = {}
+        for name, value in linkage.similarity_rank_disclosure(ranks, ties=ties).items():
+            disclosed[f"srd_{name}"] = value
     block: dict[str, Any] = {
         "n_trial": len(ranks),
         "sizes": curve.sizes,
@@ -503,13 +505,20 @@ def _write_plots(folder: Path, measured: Linkage, beyond: Mapping[int, Beyond]) 
     def paths(name: str) -> list[Path]:
         return [folder / f"{name}.png", folder / f"{name}.svg"]
 
-    curves = {_title(number): curve for number, curve in measured.curves.items()}
-    drawn = {_title(number): part.curve for number, part in beyond.items() if SHOWN in part.curve.predictions}
+    curves = {}
+    for number, curve in measured.curves.items():
+        curves[_title(number)] = curve
+    drawn = {}
+    for number, part in beyond.items():
+        if SHOWN in part.curve.predictions:
+            drawn[_title(number)] = part.curve
     plot_linkability(curves, path=paths("linkability"), extrapolations=drawn, method=SHOWN, logarithmic=bool(drawn))
     for number, part in beyond.items():
         name = f"extrapolation_L{utterances_name(number)}"
         plot_extrapolation(measured.curves[number], part.curve, path=paths(name), name=_title(number))
-    matches = {_title(number): match for number, match in match_curves(measured).items()}
+    matches = {}
+    for number, match in match_curves(measured).items():
+        matches[_title(number)] = match
     if matches:
         plot_cmc(matches, path=paths("cmc"))
     spread = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from evaluation.reports.conditions import GENDERS, Condition, list_in_words
@@ -243,7 +244,7 @@ def main_outcomes(outcomes: Sequence[Listed]) -> list[Listed]:
 def in_order(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     """Sort outcomes by data set, in the order of their first one, by sex, and by knowledge, the weakest first."""
     outcomes = list(outcomes)
-    datasets = [outcome.dataset for outcome in outcomes]
+    datasets = list(map(attrgetter("dataset"), outcomes))
 
     def order(outcome: Outcome) -> tuple[Any, ...]:
         return datasets.index(outcome.dataset), rank_of(outcome.gender), rank_of(outcome.scenario)
@@ -352,12 +353,15 @@ def _in_words(best: Condition, linking: Condition) -> str:
 
 def _joined(rows: Sequence[Joined], field: str, join: Callable[[Iterable[Interval]], Interval]) -> Joined | None:
     """Return the row with the smallest or largest known value, which gets the interval of the minimum or maximum."""
-    known = [row for row in rows if getattr(row, field).known]
+    read = attrgetter(field)
+    known = [row for row in rows if read(row).known]
     if not known:
         return None
-    joined = join(getattr(row, field) for row in known)
-    first = next(row for row in known if getattr(row, field).value == joined.value)
-    return replace(first, **{field: joined})
+    joined = join(map(read, known))
+    values = list(map(attrgetter(f"{field}.value"), known))
+    chosen: Any = known[values.index(joined.value)]
+    row: Joined = replace(chosen, **{field: joined})
+    return row
 
 
 def rank_of(name: str) -> tuple[int, str]:

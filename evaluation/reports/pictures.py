@@ -102,7 +102,7 @@ def picture(kind: str, plot: Callable[..., object], *given: Any, title: str, nam
             plot(*given, path=path, title=title, notes=False, **options)  # the caption explains it
         except DataError as error:
             _log.warning("a plot is left out: %s", error)
-            return {"kind": kind, "svg": "", "problem": f"A plot is left out: {error}"}
+            return _problem(kind, f"A plot is left out: {error}")
         return {"kind": kind, "svg": inline(path.read_text("utf-8"), name=name, label=title)}
 
 
@@ -158,14 +158,14 @@ def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str
         See `picture`.
     """
     systems = []
-    problems = []
+    missing = []
     for label, (words, outcome, folder) in outcomes.items():
         try:
             files, key, _ = outcome.condition.files(folder)
             scores = sort_scores(*read_split(files[0], key))
         except DataError as error:
             _log.warning("no curve of %s: %s", label, error)
-            problems.append(f"No curve of {label}: {error}")
+            missing.append(_problem("det", f"No curve of {label}: {error}"))
             continue
         systems.append((words, scores))
         rate = eer(scores)
@@ -174,8 +174,7 @@ def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str
             rates = f"they give an EER of {100 * rate:.2f} %, the results state {100 * stated:.2f} %"
             text = f"The score files of {label} have changed since the results were made: {rates}. Evaluate again."
             _log.warning("%s", text)
-            problems.append(text)
-    missing = [{"kind": "det", "svg": "", "problem": problem} for problem in problems]
+            missing.append(_problem("det", text))
     if not systems:
         return missing
     det = picture("det", plots.plot_det, systems, title=f"Errors of the attacker: {where}", name=f"{name}-det")
@@ -191,7 +190,7 @@ def linkability_picture(outcomes: Sequence[Outcome], level: float, where: str, n
         if curve is not None:
             curves[label_of(outcome)] = curve
     if not curves:
-        return {"kind": "linkability", "svg": "", "problem": "No linkability plot: the results hold no curve."}
+        return _problem("linkability", "No linkability plot: the results hold no curve.")
     title = f"Finding one among many: {where}"
     return picture("linkability", plots.plot_linkability, curves, title=title, name=f"{name}-link")
 
@@ -271,6 +270,10 @@ def _variable(colour: re.Match[str]) -> str:
     if name is None:
         return colour[0]
     return f"var(--plot-{name}, {colour[0]})"
+
+
+def _problem(kind: str, text: str) -> Picture:
+    return {"kind": kind, "svg": "", "problem": text}
 
 
 def _unless_blank(text: str | None) -> str | None:

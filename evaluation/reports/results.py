@@ -197,7 +197,7 @@ class Results(Row, Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the contents of ``results.json``."""
-        summary = [outcome.to_dict() for outcome in self.summary()]
+        summary = list(map(Outcome.to_dict, self.summary()))
         return super().to_dict() | {"summary": summary, "utility": utility_to_dict(self.utility)}
 
     def summary(self) -> list[Outcome]:
@@ -206,8 +206,8 @@ class Results(Row, Tabular):
 
     def by_conditions(self) -> list[Outcome]:
         """Return the outcomes in the order of the conditions."""
-        known = {outcome.identity: outcome for outcome in self.outcomes}
-        return [known[identity] for identity in dict.fromkeys(row.identity[:3] for row in self.conditions)]
+        order = [row.identity[:3] for row in self.conditions]
+        return sorted(self.outcomes, key=lambda outcome: order.index(outcome.identity))
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each condition, with its main numbers; NaN where the results do not have one."""
@@ -243,15 +243,15 @@ class Results(Row, Tabular):
 
     def datasets(self) -> list[str]:
         """Return the names of the data sets, in the order of the file."""
-        return list(dict.fromkeys(condition.dataset for condition in self.conditions))
+        return list(dict.fromkeys(map(attrgetter("dataset"), self.conditions)))
 
     def genders(self, dataset: str) -> list[str]:
         """Return the sexes of a data set, "all" (pooled) first."""
-        return sorted({row.gender for row in self.conditions if row.dataset == dataset}, key=rank_of)
+        return sorted(self._names("gender", dataset), key=rank_of)
 
     def main_lists(self) -> list[tuple[str, str]]:
         """Return pairs of data set and sex: "all" if the data set has pooled speakers, else each sex."""
-        return list(dict.fromkeys((outcome.dataset, outcome.gender) for outcome in main_outcomes(self.outcomes)))
+        return list(dict.fromkeys(outcome.identity[:2] for outcome in main_outcomes(self.outcomes)))
 
     def main_genders(self, dataset: str) -> list[str]:
         """Return the sexes of a data set among the `main_lists`."""
@@ -259,11 +259,11 @@ class Results(Row, Tabular):
 
     def scenarios(self, dataset: str) -> list[str]:
         """Return the scenarios of a data set, "original" (without anonymisation) first."""
-        return sorted({row.scenario for row in self.conditions if row.dataset == dataset}, key=rank_of)
+        return sorted(self._names("scenario", dataset), key=rank_of)
 
     def attackers(self, dataset: str) -> list[str]:
         """Return the attackers of a data set, in the order of the file."""
-        return list(dict.fromkeys(row.attacker for row in self.conditions if row.dataset == dataset))
+        return self._names("attacker", dataset)
 
     def eer(self, *identity: str) -> Interval:
         """Return the EER of an attacker; the strongest attacker's has the interval of the minimum."""
@@ -283,8 +283,7 @@ class Results(Row, Tabular):
     def worst(self, dataset: str, gender: str) -> Outcome | None:
         """Return the outcome with the least privacy of anonymised speech, or else of original speech."""
         known = [outcome for outcome in self.outcomes_of(dataset, gender) if outcome.eer.known]
-        anonymised = [outcome for outcome in known if outcome.anonymised]
-        return min(anonymised or known, key=lambda outcome: outcome.eer.value, default=None)
+        return min(known, key=lambda outcome: (not outcome.anonymised, outcome.eer.value), default=None)
 
     def on_main_lists(self) -> list[OnList]:
         """Return the results on each of the `main_lists`."""
@@ -306,12 +305,16 @@ class Results(Row, Tabular):
         """Replace speakers by S01, S02, ..., the enrolled first, by their names, also within texts and utterances."""
         enrolled: set[str] = set()
         for condition in self.conditions:
-            enrolled |= {speaker.speaker for speaker in condition.speakers}
+            enrolled.update(map(attrgetter("speaker"), condition.speakers))
         names = list(dict.fromkeys([*sorted(enrolled), *self.training_speakers]))
         codes = {name: f"S{number:02}" for number, name in enumerate(names, 1)}
         rename = partial(_any_of(names).sub, lambda match: codes[match[0]])
         renamed: Results = _renamed(self, "", rename)
         return renamed
+
+    def _names(self, kind: str, dataset: str) -> list[str]:
+        """Return the sexes, scenarios or attackers of a data set, in the order of the file."""
+        return list(dict.fromkeys(getattr(row, kind) for row in self.conditions if row.dataset == dataset))
 
     def _condition(self, identity: tuple[str, ...]) -> Condition:
         """Return the condition of an attacker; an empty one if there is none."""

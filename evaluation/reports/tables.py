@@ -309,7 +309,10 @@ def format_latex(results: Results) -> str:
     r"""Return all tables as LaTeX for ``\input``, which needs no packages; see `format_markdown`."""
     texts = {column.name for column in COLUMNS if not column.form}
     tables = _tables(results)
-    return "\n".join(f"% {title}\n{latex_table(list(rows[0]), rows, texts)}" for title, rows in tables.items())
+    parts = []
+    for title, rows in tables.items():
+        parts.append(f"% {title}\n{latex_table(list(rows[0]), rows, texts)}")
+    return "\n".join(parts)
 
 
 def latex_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], texts: Collection[str]) -> str:
@@ -328,14 +331,14 @@ def _latex_line(cells: Sequence[str]) -> str:
 
 def _tables(results: Results) -> dict[str, Rows]:
     """Return the tables that have rows by their titles."""
-    tables = {
-        "Strongest attacker of each scenario": table_rows(FIGURES, results.outcomes),
-        "EER of each attacker": attacker_rows(results),
-    }
+    tables = {}
     if _has_draws(results):
-        tables = {"At a glance": table_rows(GLANCE, main_outcomes(results.outcomes)), **tables}
-    return {title: rows for title, rows in tables.items() if rows}
+        tables["At a glance"] = table_rows(GLANCE, main_outcomes(results.outcomes))
+    if results.outcomes:
+        tables["Strongest attacker of each scenario"] = table_rows(FIGURES, results.outcomes)
+        tables["EER of each attacker"] = attacker_rows(results)
+    return tables
 
 
 def _has_draws(results: Results) -> bool:
-    return any(outcome.draws for outcome in results.outcomes)
+    return any(map(attrgetter("draws"), results.outcomes))

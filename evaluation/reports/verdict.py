@@ -142,13 +142,20 @@ def judge(results: Results) -> Verdict:
     return Verdict(of_datasets, smallest, words, level, objections(results))
 
 
-def headlines(results: Results) -> list[Headline]:
-    """Return a headline for each data set, for the list with the least privacy; least privacy first."""
+def headlines(results: Results, *, anonymised: bool = False) -> list[Headline]:
+    """Return a headline for each data set, for the list with the least privacy; least privacy first.
+
+    With `anonymised`, only data sets with results on anonymised speech are given.
+    """
     known: dict[str, list[Outcome]] = {}
     for outcome in results.outcomes:
         if outcome.eer.known:
             known.setdefault(outcome.dataset, []).append(outcome)
-    of_datasets = [_headline(outcomes) for outcomes in known.values()]
+    of_datasets = []
+    for outcomes in known.values():
+        headline = _headline(outcomes)
+        if headline.anonymised or not anonymised:
+            of_datasets.append(headline)
     return sorted(of_datasets, key=lambda headline: (not headline.anonymised, headline.eer.value))
 
 
@@ -165,8 +172,7 @@ def overall(of_datasets: Sequence[Headline]) -> Headline:
 def objections(results: Results) -> list[str]:
     """Return what speaks against the verdict, a sentence for each check with a warning or an error."""
     checks = ["SIMULATED speech"] if results.simulated else []
-    for level in ("error", "warning"):
-        checks += [finding.check for finding in results.checks if finding.level == level]
+    checks += [*_checks(results, "error"), *_checks(results, "warning")]
     order = [*AGAINST, *checks]
     return [AGAINST.get(check, f"A check warns: {check}.") for check in sorted(set(checks), key=order.index)]
 
@@ -312,7 +318,7 @@ def _headline(outcomes: Sequence[Outcome]) -> Headline:
 
 def _badge(results: Results, headline: Headline | None) -> tuple[str, int | None]:
     """Return the verdict in a few words and its level."""
-    forbidding = dict.fromkeys(finding.check for finding in results.checks if finding.level == "error")
+    forbidding = _checks(results, "error")
     if forbidding:
         return _without_verdict(", ".join(forbidding), headline)
     if headline is None:
@@ -323,6 +329,11 @@ def _badge(results: Results, headline: Headline | None) -> tuple[str, int | None
     if results.attackers_run is not None and results.attackers_run.networks == ():
         words += ", no neural attacker was run"
     return words, headline.level
+
+
+def _checks(results: Results, level: str) -> dict[str, None]:
+    """Return the names of the checks with findings of a level."""
+    return dict.fromkeys(finding.check for finding in results.checks if finding.level == level)
 
 
 def _without_verdict(checks: str, headline: Headline | None) -> tuple[str, int | None]:

@@ -323,7 +323,7 @@ def training_lists(config: RecipeConfig, lists: Rsr2015) -> dict[str, IdMap]:
             for idmap in maps.values():
                 with problems.noted():
                     vector_rows(Path(file), known, idmap)
-    counts = [len(rows) for rows in maps["training"].rows_of_models().values()]
+    counts = list(map(len, maps["training"].rows_of_models().values()))
     for name, chain in chains.items():
         with problems.noted(f"systems.{name}: "):
             check_chain(chain, rank, counts)
@@ -373,8 +373,11 @@ def prepare(run: Run, corpus: Path, config: RecipeConfig) -> Rsr2015:
         )
         lists = read_rsr2015(corpus, options)
         problems = Problems()
-        background = {name: lists.recordings[name] for name in lists.ubm}
-        others = {name: path for name, path in lists.recordings.items() if name not in background}
+        background = {}
+        others = dict(lists.recordings)
+        for name in lists.ubm:
+            background[name] = lists.recordings[name]
+            others.pop(name, None)
         seconds = float("inf")
         if config.features.files is None:
             seconds = check_recordings(background, config.features, work=run.work, problems=problems)

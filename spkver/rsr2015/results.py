@@ -161,8 +161,12 @@ def _plot_systems(run: Run, config: RecipeConfig, lists: Rsr2015, systems: Mappi
     point = config.report
     prior = effective_prior(point.p_target, point.c_miss, point.c_fa)
     names = [*_files("det", config), *_files("zebra", config), *_files("histogram", config)]
-    drawn = [(name, *split_scores(scores, lists.key)) for name, scores in systems.items()]
-    overlap = {name: d_sys(target, nontarget) for name, target, nontarget in drawn}
+    drawn = []
+    overlap = {}
+    for name, scores in systems.items():
+        target, nontarget = split_scores(scores, lists.key)
+        drawn.append((name, target, nontarget))
+        overlap[name] = d_sys(target, nontarget)
     plot_det(drawn, path=_paths(run, "det", config), window=point.window, prior=prior, title=title)
     plot_zebra(drawn, path=_paths(run, "zebra", config), title=f"ZEBRA: {title}")
     shown = drawn

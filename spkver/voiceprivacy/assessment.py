@@ -23,6 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -122,11 +123,12 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
         groups.setdefault((condition.dataset, condition.attacker), []).append(condition)
     with run.timed("evaluation"):
         stages = []
+        rows: dict[tuple[str, ...], Condition] = {}
         for group in progress(groups.values(), description="evaluation", total=len(groups)):
             stages.append(_numbers(experiment, group))
-        rows: dict[tuple[str, ...], Condition] = {}
         for stage in stages:
-            rows |= {row.identity: row for row in stage.value}
+            for row in stage.value:
+                rows[row.identity] = row
         conditions = [rows[row.dataset, row.gender, row.scenario, row.attacker] for row in scores]
         evidence = _evidence(experiment, conditions, after=stages)
     experiment.end("evaluation", f"{run.path('numbers')}")
@@ -134,8 +136,8 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
     for entry in evidence["minima"]:
         identity = (entry["dataset"], entry["gender"], entry["scenario"])
         minima[identity] = {kind: Minimum.from_dict(entry[kind]) for kind in _KINDS}
-    order = [AttackerOrder.from_dict(entry) for entry in evidence["order"]]
-    similarity = [Voices.from_dict(entry) for entry in evidence["similarity"]]
+    order = list(map(AttackerOrder.from_dict, evidence["order"]))
+    similarity = list(map(Voices.from_dict, evidence["similarity"]))
     return Table(conditions, summarise(conditions, minima), similarity, order)
 
 
@@ -154,7 +156,7 @@ def _numbers(experiment: Experiment, group: Sequence[Scored]) -> Stage[list[Cond
         f"numbers/{dataset}/{attacker}.json",
         step="numbers",
         make=partial(_assess_all, run=run, conditions=group, config=config.evaluation, seed=config.seed),
-        read=lambda path: [Condition.from_dict(row) for row in load_json(path)],
+        read=lambda path: list(map(Condition.from_dict, load_json(path))),
         inputs=[group, digests, config.evaluation, config.seed],
         libraries=("numpy", "scipy"),
     )
@@ -166,12 +168,8 @@ def _evidence(experiment: Experiment, conditions: Sequence[Condition], after: Se
     config = experiment.config.evaluation
     seed = experiment.config.seed
     resampling = Resampling(min(config.resamples, _MOST_RESAMPLES), seed, config.level)
-    lists: dict[tuple[str, str], list[Condition]] = {}
-    for row in conditions:
-        lists.setdefault((row.dataset, row.gender), []).append(row)
-    main = {(row.dataset, row.gender) for row in main_outcomes(conditions)}
-    parts = list(lists.values())
-    main_parts = [rows for trials, rows in lists.items() if trials in main]
+    parts = _by_list(conditions)
+    main_parts = _by_list(main_outcomes(conditions))
 
     def make(path: Path) -> None:
         evidence = {}
@@ -199,19 +197,28 @@ def _evidence(experiment: Experiment, conditions: Sequence[Condition], after: Se
     return stage.value
 
 
+def _by_list(conditions: Sequence[Condition]) -> list[list[Condition]]:
+    """Return the conditions of each list of trials."""
+    lists: dict[tuple[str, str], list[Condition]] = {}
+    for row in conditions:
+        lists.setdefault((row.dataset, row.gender), []).append(row)
+    return list(lists.values())
+
+
 def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: EvaluationConfig, seed: int) -> None:
     """Write the rows of an attacker on a set."""
     # longest first, so that the workers finish together
-    lengths = [(row.gender != POOLED, -len(row.scores)) for row in conditions]
-    order = sorted(range(len(conditions)), key=lengths.__getitem__)
+    longest_first = sorted(conditions, key=lambda row: (row.gender != POOLED, -len(row.scores)))
     assessed = Work(run.jobs).map(
         partial(assess_condition, output=run.output, config=config, seed=seed),
-        [conditions[row] for row in order],
+        longest_first,
         processes=True,
         description=f"{conditions[0].attacker} on {conditions[0].dataset}",
     )
-    rows = dict(zip(order, assessed, strict=True))
-    write_json(path, [rows[row].to_dict() for row in range(len(conditions))])
+    rows = {}
+    for row in assessed:
+        rows[row.gender, row.scenario] = row.to_dict()
+    write_json(path, [rows[row.gender, row.scenario] for row in conditions])
 
 
 def compare_scenarios(rows: Sequence[Condition], output: Path, resampling: Resampling) -> list[Json]:
@@ -242,15 +249,7 @@ def _strongest_in(scenario: str, rows: Sequence[Condition]) -> Condition | None:
 def _minima(rows: Sequence[Condition], output: Path, resampling: Resampling) -> list[Json]:
     """Return the smallest equal error rates of each scenario and over anonymised ones, for each kind of attacker."""
     named = {f"{row.scenario} {row.attacker}": row for row in rows}
-    groups: dict[str, list[str]] = {f"{OVER_SCENARIOS} {kind}": [] for kind in _KINDS}
-    for name, row in named.items():
-        kinds = ["minimum", row.level]
-        if not row.content:
-            kinds.append("without_content")
-        for kind in kinds:
-            groups.setdefault(f"{row.scenario} {kind}", []).append(name)
-            if row.scenario != "original":
-                groups[f"{OVER_SCENARIOS} {kind}"].append(name)
+    groups = _groups(named)
     minima: dict[str, Minimum] = {}
     note = "no intervals were asked for"
     if resampling.resamples:
@@ -260,7 +259,7 @@ def _minima(rows: Sequence[Condition], output: Path, resampling: Resampling) -> 
         except DataError as error:
             note = f"none: {error.text}"
     entries = []
-    for scenario in dict.fromkeys([*(row.scenario for row in rows), OVER_SCENARIOS]):
+    for scenario in dict.fromkeys([*map(attrgetter("scenario"), rows), OVER_SCENARIOS]):
         entry: Json = {"dataset": rows[0].dataset, "gender": rows[0].gender, "scenario": scenario}
         entry |= dict.fromkeys(_KINDS)
         for kind in _KINDS:
@@ -271,6 +270,20 @@ def _minima(rows: Sequence[Condition], output: Path, resampling: Resampling) -> 
             entry["note"] = note
         entries.append(entry)
     return entries
+
+
+def _groups(named: Mapping[str, Condition]) -> dict[str, list[str]]:
+    """Return the names of the attackers of each kind, in each scenario and over all of anonymised speech."""
+    groups: dict[str, list[str]] = {f"{OVER_SCENARIOS} {kind}": [] for kind in _KINDS}
+    for name, row in named.items():
+        kinds = ["minimum", row.level]
+        if not row.content:
+            kinds.append("without_content")
+        for kind in kinds:
+            groups.setdefault(f"{row.scenario} {kind}", []).append(name)
+            if row.scenario != "original":
+                groups[f"{OVER_SCENARIOS} {kind}"].append(name)
+    return groups
 
 
 def _similarity(rows: Sequence[Condition], output: Path, resampling: Resampling) -> list[Json]:

@@ -111,26 +111,29 @@ def averages(rows: Sequence[ChallengeRow], config: Config) -> list[Average]:
         rate = Interval(row.rate) if named else row.outcome.rate
         averaged = "weighted" if weights else corpus
         groups.setdefault((averaged, split, row.outcome.scenario), {})[corpus, row.gender] = rate
-    entries = []
+    averages = []
     for (corpus, split, scenario), rates in groups.items():
-        mean = _mean(rates, "value", weights)
-        if math.isnan(mean):
-            continue
-        low = _mean(rates, "low", weights)
-        floor = mean if math.isnan(low) else low
         average = Average(
             dataset=corpus or "weighted",
             split=split,
             scenario=scenario,
-            eer_percent=mean,
+            eer_percent=_mean(rates, "value", weights),
             attacker=named or "strongest",
             reading=config.challenge.eer if named else "rocch",
-            low_percent=low,
+            low_percent=_mean(rates, "low", weights),
             high_percent=_mean(rates, "high", weights),
-            targets_reached=tuple(target for target in config.challenge.targets if floor >= target),
         )
-        entries.append(average)
-    return entries
+        if average.eer.known:
+            averages.append(replace(average, targets_reached=_targets_reached(average, config.challenge.targets)))
+    return averages
+
+
+def _targets_reached(average: Average, targets: Iterable[float]) -> tuple[float, ...]:
+    """Return the targets that the lower end of the interval reaches, or the value without an interval."""
+    floor = average.eer_percent
+    if not math.isnan(average.low_percent):
+        floor = average.low_percent
+    return tuple(target for target in targets if floor >= target)
 
 
 def write_challenge_files(
@@ -142,12 +145,13 @@ def write_challenge_files(
     Results of cross-sex lists are called ``mixed``, as in VoicePrivacy 2026; so are pooled results without lists by
     sex.
     """
-    if all(row.gender == POOLED for row in rows):
+    if {row.gender for row in rows} == {POOLED}:
         rows = [replace(row, gender=MIXED) for row in rows]
     _write_results(output / f"results{suffix}.csv", rows)
-    folders = {challenges.SER: "ser", challenges.ASR: "asr", "asv_orig": "asv_orig"}
-    folders[f"asv_anon{suffix}"] = f"asv_anon{suffix}"
-    tables = {title: output / f"exp/{folder}/results{suffix}.csv" for title, folder in folders.items()}
+    tables = {}
+    folders = {challenges.SER: "ser", challenges.ASR: "asr"}
+    for title in (*folders, "asv_orig", f"asv_anon{suffix}"):
+        tables[title] = output / f"exp/{folders.get(title, title)}/results{suffix}.csv"
     pairs: dict[Path, ChallengeRow] = {}
     for row in rows:
         if row.gender != POOLED:
@@ -169,26 +173,45 @@ def write_challenge_files(
     if not sections:  # user-supplied attackers may serve none of the conditions
         return
     challenges.write_rank_file(ranking, [challenges.Section(challenges.PROTOCOL, [protocol.to_dict()]), *sections])
-    for file, is_anonymised in ((original, False), (anonymised, True)):
-        part = [section for section in sections if (section.title == challenges.ASV_ANON) == is_anonymised]
-        if part:
-            challenges.write_rank_file(file, part)
+    _write_parts(sections, original, anonymised)
     for pair, row in pairs.items():
         write_text(pair / "scores", (output / row.outcome.condition.scores).read_text("utf-8"))
         write_text(pair / "EER", f"{row.rate!r}\n")
-    cells = {section.title: section.rows for section in sections}
-    for title, file in tables.items():
-        shown = cells.get(title) or [row.cells for pair, row in pairs.items() if pair.parent.name == title]
-        if shown:
-            write_text(file, format_csv([*shown[0]], shown))
+    _write_tables(tables, sections, pairs)
     _write_archive(archive, output, filter(Path.is_file, files))
+
+
+def _write_tables(
+    tables: Mapping[str, Path], sections: Iterable[challenges.Section], pairs: Mapping[Path, ChallengeRow]
+) -> None:
+    """Write the tables of words, of emotions and of each kind of speech, as far as there are rows."""
+    cells: dict[str, list[Mapping[str, Any]]] = {}
+    for section in sections:
+        cells[section.title] = list(section.rows)
+    for pair, row in pairs.items():
+        cells.setdefault(pair.parent.name, []).append(row.cells)
+    for title in tables.keys() & cells.keys():
+        write_text(tables[title], format_csv([*cells[title][0]], cells[title]))
+
+
+def _write_parts(sections: Iterable[challenges.Section], original: Path, anonymised: Path) -> None:
+    """Write the sections on original and on anonymised trials, as far as there are any."""
+    parts: dict[Path, list[challenges.Section]] = {}
+    for section in sections:
+        path = anonymised if section.title == challenges.ASV_ANON else original
+        parts.setdefault(path, []).append(section)
+    for path, part in parts.items():
+        challenges.write_rank_file(path, part)
 
 
 def _write_results(path: Path, rows: Sequence[ChallengeRow]) -> None:
     """Write the challenge's columns and those of results, a line for each row."""
-    columns = (*_COLUMNS, *(column.name for column in reports.columns_of(reports.CSV)))
-    numbers = reports.table_rows(reports.CSV, [row.outcome for row in rows])
-    table = [row.cells | more for row, more in zip(rows, numbers, strict=True)]
+    columns = [*_COLUMNS]
+    columns += [column.name for column in reports.columns_of(reports.CSV)]
+    table = []
+    for row in rows:
+        (numbers,) = reports.table_rows(reports.CSV, [row.outcome])
+        table.append(row.cells | numbers)
     write_text(path, format_csv(columns, table))
 
 
@@ -220,27 +243,26 @@ def _rank_sections(rows: Sequence[ChallengeRow], utility: Sequence[UtilityFigure
     emotions = _emotion_rows([figure for figure in utility if figure.measure == "uar"])
     if emotions:
         yield challenges.Section(challenges.SER, emotions)
-    by_scenario: dict[str, list[Json]] = {}
-    for row in rows:
-        if row.gender != POOLED:
-            by_scenario.setdefault(row.outcome.scenario, []).append(row.cells)
-    scenario = "original"
-    position = 0
-    if any(row.gender == MIXED for row in rows):
-        scenario = "lazy-informed"
-        position = 2
-    kept = by_scenario.get(scenario, [])
-    if kept:
-        yield challenges.Section(challenges.ASV, kept, index=list(range(position, 3 * len(kept), 3)))
+    if MIXED in {row.gender for row in rows}:
+        yield from _rate_sections(challenges.ASV, rows, "lazy-informed", 2)
+    else:
+        yield from _rate_sections(challenges.ASV, rows, "original", 0)
     words = []
     for figure in utility:
         if figure.measure == "wer":
             words.append(_columns_of(figure, "asr") | {"WER": round(100 * figure.rate.value.value, 3)})
     if words:
         yield challenges.Section(challenges.ASR, words)
-    informed = by_scenario.get("semi-informed", [])
-    if informed:
-        yield challenges.Section(challenges.ASV_ANON, informed, index=list(range(2, 3 * len(informed), 3)))
+    yield from _rate_sections(challenges.ASV_ANON, rows, "semi-informed", 2)
+
+
+def _rate_sections(
+    title: str, rows: Iterable[ChallengeRow], scenario: str, position: int
+) -> Iterator[challenges.Section]:
+    """Yield the error rates of a scenario, whose position in the table of OO, OA and AA is given, if there are any."""
+    cells = [row.cells for row in rows if row.gender != POOLED and row.outcome.scenario == scenario]
+    if cells:
+        yield challenges.Section(title, cells, index=list(range(position, 3 * len(cells), 3)))
 
 
 def _emotion_rows(figures: Sequence[UtilityFigure]) -> list[Json]:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, product
+from operator import attrgetter
 from typing import Any
 
 from evaluation.metrics import reversal_at
@@ -111,7 +112,7 @@ class Evaluated:
     @cached_property
     def kinds(self) -> dict[str, str]:
         """The kind of each attacker, see `spkver.attackers.Spec`; some fusions are not configured by their names."""
-        kinds = {fusion.attacker: "fusion" for fusion in self.results.fusions}
+        kinds = dict.fromkeys(map(attrgetter("attacker"), self.results.fusions), "fusion")
         for name, spec in attacker_specs(self.config).items():
             kinds[name] = spec.kind
         return kinds
@@ -131,7 +132,7 @@ class Evaluated:
 def failed_attackers(run: Evaluated) -> Iterator[Finding]:
     """Warn of each attacker that failed."""
     for name, theirs in failures_by_attacker(run.results.failures).items():
-        where = few([f"{failure.dataset} {failure.gender} {failure.scenario}" for failure in theirs])
+        where = few(list(map(attrgetter("where"), theirs)))
         text = f"{name} has no scores for {count_lists(theirs)} ({where}): results there are from the other attackers."
         yield Finding("warning", "attackers that failed", f"{text} {theirs[0].reason}")
 
@@ -202,7 +203,7 @@ def attacker_strength(run: Evaluated) -> Iterator[Finding]:
 
 def recognised_without_a_voice(run: Evaluated) -> Iterator[Finding]:
     """Warn if the strongest attacker on anonymised speech hears no voice, in a sentence for the verdict."""
-    anonymised = [headline for headline in headlines(run.results) if headline.anonymised]
+    anonymised = headlines(run.results, anonymised=True)
     if not anonymised:
         return
     attacker = overall(anonymised).attacker
@@ -247,15 +248,15 @@ def attacker_order(run: Evaluated) -> Iterator[Finding]:
 def outside_attackers(run: Evaluated) -> Iterator[Finding]:
     """Note the user-supplied attackers, and the conditions that they did not score."""
     check = "user-supplied attackers"
+    scored = {row.identity for row in run.conditions}
     for name, spec in attacker_specs(run.config).items():
         if spec.row is not None:
             continue
         missing = []
-        scored = {row.identity[:3] for row in run.conditions if row.attacker == name}
         for dataset in run.sets.datasets:
             for scenario, gender in product(SCENARIOS, dataset.trials):
                 identity = (dataset.name, gender, scenario.name)
-                if scenario.name in spec.scenarios and identity not in scored:
+                if scenario.name in spec.scenarios and (*identity, name) not in scored:
                     missing.append(" ".join(identity))
         if missing:
             text = f"{name} ({spec.preset}) was left out of {len(missing)} conditions: {few(missing)}."
@@ -345,10 +346,7 @@ def independence(run: Evaluated) -> Iterator[Finding]:
     for file, results in run.earlier.items():
         before = _original_rates(results)
         shared = sorted(now.keys() & before.keys())
-        settings = ("seed", "attackers", "attacker_settings", "training_sets")
-        is_same = all(results.config.get(key) == ours[key] for key in settings)
-        rates = "".join(finding.text for finding in results.checks if finding.check == RATES)
-        if not is_same or rates != run.sets.rates or not shared:
+        if not shared or not _is_comparable(results, ours, run.sets.rates):
             continue
         changed = [names for names in shared if now[names] != before[names]]
         if changed:
@@ -367,7 +365,7 @@ def independence(run: Evaluated) -> Iterator[Finding]:
 
 def draws(run: Evaluated) -> Iterator[Finding]:
     """Check the number of anonymised versions of the training sets and of the trials."""
-    if any(row.scenario == "semi-informed" for row in run.conditions):
+    if run.main("semi-informed"):
         for name in run.sets.training_sets:
             yield _training_draws(run.sets, name)
     if run.is_anonymised:
@@ -405,11 +403,14 @@ def other_notes(run: Evaluated) -> Iterator[Finding]:
     if unlinked:
         text = f"{len(unlinked)} conditions without linkability: {unlinked[0].notes.get('linkability', '')}"
         yield Finding("note", "linkability", text)
-    utility = run.results.utility
-    for warning in dict.fromkeys(figure.rate.warning for figure in utility):
-        if warning:
-            yield Finding("note", "words", warning)
-    if run.is_anonymised and not any(figure.kind == "anonymised" for figure in utility):
+    warnings = set()
+    kinds = set()
+    for figure in run.results.utility:
+        kinds.add(figure.kind)
+        if figure.rate.warning and figure.rate.warning not in warnings:
+            warnings.add(figure.rate.warning)
+            yield Finding("note", "words", figure.rate.warning)
+    if run.is_anonymised and "anonymised" not in kinds:
         text = "Utility was not measured (words, emotions): unintelligible noise would score as well."
         yield Finding("warning", UTILITY, text)
 
@@ -525,14 +526,23 @@ def _reasons_of_training(run: Evaluated) -> Iterator[str]:
 
 def _reasons_of_attackers(run: Evaluated) -> Iterator[str]:
     scored = {row.attacker for row in run.conditions}
-    specs = {name: spec for name, spec in attacker_specs(run.config).items() if name in scored}
-    settings = run.config.attacker_settings
-    adapted = {attacker_name(entry) for entry, chosen in settings.items() if chosen.get("adapted")}
-    if not any(spec.is_network for spec in specs.values()):
+    adapting = set()
+    for entry, settings in run.config.attacker_settings.items():
+        if settings.get("adapted"):
+            adapting.add(attacker_name(entry))
+    networks = 0
+    plugins = 0
+    for name, spec in attacker_specs(run.config).items():
+        if name in scored:
+            networks += spec.is_network
+            plugins += ":" in spec.preset
+            if spec.adapts:
+                adapting.add(name)
+    if not networks:
         yield "no attacker uses a neural network"
-    elif not any(":" in spec.preset for spec in specs.values()):  # how plug-ins were trained is not known
+    elif not plugins:  # how these were trained is not known
         yield "no attacker's network has seen anonymised speech"
-    if not any(spec.adapts or name in adapted for name, spec in specs.items()):
+    if adapting.isdisjoint(scored):
         yield "no attacker adapts to the trials"
     usual = default_attackers()
     not_run = [name for name in usual if name not in run.config.attackers]
@@ -558,6 +568,14 @@ def _is_broken(row: Condition) -> bool:
 def _smallest(rates: Mapping[str, float]) -> tuple[str, float]:
     """Return the attacker with the smallest rate, and that rate."""
     return min(rates.items(), key=lambda item: item[1])
+
+
+def _is_comparable(results: Results, config: Mapping[str, Any], rates: str) -> bool:
+    """Whether other results have the same seed, attackers and sampling rates."""
+    for key in ("seed", "attackers", "attacker_settings", "training_sets"):
+        if results.config.get(key) != config[key]:
+            return False
+    return rates == "".join(finding.text for finding in results.checks if finding.check == RATES)
 
 
 def _original_rates(results: Results) -> dict[tuple[str, str, str], float]:
@@ -601,7 +619,7 @@ def _trial_draws(sets: Sets, dataset: Dataset) -> Finding:
 def _drawn(sets: Sets, *names: str) -> set[tuple[str, str, Any]]:
     """Return the anonymiser, stream of random numbers and seed of each speaker, in all versions of directories."""
     drawn: set[tuple[str, str, Any]] = set()
-    for twin in chain.from_iterable(sets.versions[name] for name in names):
+    for twin in chain.from_iterable(map(sets.versions.__getitem__, names)):
         with suppress(DataError, KeyError, TypeError):  # no record, or none of ours
             record = load_json(twin.path / RECORD)
             made = record["anonymizer"]

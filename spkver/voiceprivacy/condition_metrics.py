@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ import numpy as np
 from evaluation import linkage
 from evaluation.calibration import closed_set_scores
 from evaluation.formats import read_key, read_scores
-from evaluation.metrics import Evidence, Metrics, SortedScores, WorstCase, eer, sort_scores, tag, worst_case
+from evaluation.metrics import Evidence, Metrics, WorstCase, eer, sort_scores, tag, worst_case
 from evaluation.reports import ClosedSet, Condition, Draw, EnrolledSpeaker, Linkability
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
 from evaluation.uncertainty import (
@@ -68,9 +69,16 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     key = read_key(output / condition.lists / "trials")
     speakers = read_speakers(output / condition.lists / "utt2spk")
     sexes = read_speakers(output / condition.lists / "spk2gender")
-    draws = [read_scores(output / path) for path in condition.scores.values()]
-    ranked = [rank_owners(scores, key, sexes) for scores in draws]
-    tables = [ranks for ranks, _ in ranked if ranks is not None]
+    draws = []
+    ranked = []
+    tables = []
+    for path in condition.scores.values():
+        scores = read_scores(output / path)
+        ranks, rank_notes = rank_owners(scores, key, sexes)
+        draws.append(scores)
+        ranked.append((ranks, rank_notes))
+        if ranks is not None:
+            tables.append(ranks)
     is_ranked = len(tables) == len(draws)
     resampling = Resampling(config.resamples, seed, config.level)
     numbers = list(condition.scores)
@@ -152,7 +160,7 @@ def mean_of(values: Sequence[Any]) -> Any:
     if isinstance(first, tuple):
         return tuple(mean_of(items) for items in zip(*values, strict=True))
     if isinstance(first, EnrolledSpeaker):
-        return EnrolledSpeaker(**mean_of([vars(value) for value in values]))
+        return EnrolledSpeaker(**mean_of(list(map(vars, values))))
     if all(value == first for value in values[1:]):
         return first
     if isinstance(first, bool):
@@ -194,14 +202,17 @@ def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[l
         blocks: dict[str, list[int]] = {}
         for row, model in enumerate(key.models.tolist()):
             blocks.setdefault(genders.get(key.model_ids[model], "?"), []).append(row)
-        if not all(_is_cross(key.subset(np.array(rows))) for rows in blocks.values()):
-            return None, {"linkability": _NO_CROSS}
+        for rows in blocks.values():
+            if not _is_cross(key.subset(np.array(rows))):
+                return None, {"linkability": _NO_CROSS}
         notes["linkability"] = "among enrolled speakers of the same sex: there are no cross-sex trials"
     try:
         ranks = linkage.ranks_from_scores(scores, key)
     except DataError as error:
         return None, {"linkability": f"not given: {error.text}"}
-    return ranks, notes | {f"linkability.{number}": note for number, note in enumerate(ranks.notes, 1)}
+    for number, note in enumerate(ranks.notes, 1):
+        notes[f"linkability.{number}"] = note
+    return ranks, notes
 
 
 def closed_set_of(
@@ -296,11 +307,11 @@ def impostors_apart(draws: Sequence[Scores], key: Key, speakers: Mapping[str, st
     enrolled = set(key.model_ids[np.unique(key.models)].tolist())
     known = np.array([speakers.get(name) in enrolled for name in key.segment_ids.tolist()])[key.segments]
     kinds = {"enrolled": known & ~key.is_target, "strangers": ~known & ~key.is_target}
-    if not all(rows.any() for rows in kinds.values()):
-        return {}
     aligned = [align(scores, key) for scores in draws]
     means = {}
     for kind, rows in kinds.items():
+        if not rows.any():
+            return {}
         rates = [eer(values[key.is_target], values[rows]) for values in aligned]
         means[kind] = float(np.mean(rates))
     return means
@@ -328,8 +339,7 @@ def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
 
     strongest = {}
     for name in ("pav", "gaussian", "student", "ranks"):
-        readings: list[Evidence] = [getattr(draw, name) for draw in draws]
-        strongest[name] = max(readings, key=_strength)
+        strongest[name] = max(map(attrgetter(name), draws), key=_strength)
     return WorstCase(**strongest)
 
 
@@ -364,32 +374,44 @@ def _metrics(
 ) -> tuple[list[Json], Json, dict[str, Interval], dict[str, str]]:
     """Return the metrics of each draw, as in ``spkver-eval metrics``, their means, their intervals, and notes."""
     statistic = Metrics(tuple(priors))
-    estimated: Mapping[str, Interval] = {}
-    about = {}
-    runs: list[SortedScores] = []
+    samples: list[Sample] = []
+    intervals: dict[str, Interval] = {}
+    about: dict[str, str] = {}
     try:
         samples = _samples(draws, key, speakers)
-        runs = [sample.runs() for sample in samples]
         if resampling.resamples:
-            estimated = confidence_intervals(samples, statistic, resampling)
-            drawn = f"{samples[0].n_effective} speakers"
-            if len(draws) > 1:
-                drawn += f" and {len(draws)} draws"
-            about["intervals"] = resampling.text(drawn)
+            intervals, about = _intervals(samples, statistic, resampling)
     except DataError as error:  # fewer than two speakers: metrics without intervals
         about["intervals"] = f"none: {error.text}"
-    ends = {}
-    for name, interval in estimated.items():
-        ends[name] = Interval(low=interval.low, high=interval.high)
-        if interval.note:
-            about[f"intervals.{name}"] = interval.note
-    runs = runs or [sort_scores(scores, key) for scores in draws]
-    of_draws = [statistic.evaluate(scores).to_dict() for scores in runs]
-    notes = shared_notes({number: draw["notes"] for number, draw in zip(numbered, of_draws, strict=True)})
-    metrics = mean_of([{name: part for name, part in draw.items() if name not in _BESIDE} for draw in of_draws])
+    of_draws = []
+    notes = {}
+    figures = []
+    for position, number in enumerate(numbered):
+        runs = samples[position].runs() if samples else sort_scores(draws[position], key)
+        draw = statistic.evaluate(runs).to_dict()
+        of_draws.append(draw)
+        notes[number] = draw["notes"]
+        figures.append({name: part for name, part in draw.items() if name not in _BESIDE})
+    metrics = mean_of(figures)
     if len(draws) > 1:  # the category follows from the mean
         metrics["zebra"]["tag"] = tag(metrics["zebra"]["individual"])
-    return of_draws, metrics, ends, notes | about
+    return of_draws, metrics, intervals, shared_notes(notes) | about
+
+
+def _intervals(
+    samples: Sequence[Sample], statistic: Metrics, resampling: Resampling
+) -> tuple[dict[str, Interval], dict[str, str]]:
+    """Return the ends of the intervals by metric, and notes on them."""
+    drawn = f"{samples[0].n_effective} speakers"
+    if len(samples) > 1:
+        drawn += f" and {len(samples)} draws"
+    intervals = {}
+    notes = {"intervals": resampling.text(drawn)}
+    for name, interval in confidence_intervals(samples, statistic, resampling).items():
+        intervals[name] = Interval(low=interval.low, high=interval.high)
+        if interval.note:
+            notes[f"intervals.{name}"] = interval.note
+    return intervals, notes
 
 
 def _samples(draws: Sequence[Scores], key: Key, speakers: Mapping[str, str]) -> list[Sample]:

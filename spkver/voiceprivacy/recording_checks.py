@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from itertools import chain
@@ -99,8 +99,13 @@ def equal_audio(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         names = list(prints)
         pairs = copies(list(prints.values()))
         if pairs:
-            listed = few([f"{names[first]} = {names[second]}" for first, second in pairs])
-            n_files = len({second for _, second in pairs})
+            equal = []
+            copied = set()
+            for first, second in pairs:
+                equal.append(f"{names[first]} = {names[second]}")
+                copied.add(second)
+            listed = few(equal)
+            n_files = len(copied)
             text = f"{n_files} files of {side} speech hold the audio of another one, whatever its format, level or"
             yield Finding("warning", "duplicate audio", f"{text} ends: {listed}")
         else:
@@ -138,12 +143,10 @@ def broken_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         chosen: Sequence[str] = sorted(twin.recordings)
         if name in training:
             chosen = spaced(chosen)
-        texts = doubtful_recordings({utterance: twin.recordings[utterance] for utterance in chosen}, jobs=jobs)
+        texts = doubtful_recordings(_chosen(twin, chosen), jobs=jobs)
         if not texts:
             continue
-        originals = sets.original[name].recordings
-        paths = {utterance: originals[utterance] for utterance in chosen if utterance in originals}
-        before = doubtful_recordings(paths, jobs=jobs)
+        before = doubtful_recordings(_chosen(sets.original[name], chosen), jobs=jobs)
         more = f" Their originals: {'; '.join(before)}." if before else ""
         for text in texts:
             yield Finding("warning", "broken recordings", f"{twin.name}: {text}.{more}")
@@ -194,8 +197,8 @@ def resemblance(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         utterances = spaced(sorted(twin.recordings))
         if len(utterances) < _FEWEST:
             continue
-        original = described([sets.original[name].recordings[utterance] for utterance in utterances], jobs)
-        anonymised = described([twin.recordings[utterance] for utterance in utterances], jobs)
+        original = described(_paths(sets.original[name].recordings, utterances), jobs)
+        anonymised = described(_paths(twin.recordings, utterances), jobs)
         nearer = nearer_than_others(original, anonymised)
         missed = int((nearer < 0.5).sum())
         wrong = 2 * missed / len(nearer)
@@ -224,12 +227,12 @@ def short_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     for dataset in sets.datasets:
         enrolled = enrolment(sets.original[dataset.enrolls])
         recordings = sets.original[dataset.enrolls].recordings
-        model = median_speech([recordings[name] for name in spaced(sorted(enrolled.segments))], jobs)
+        model = median_speech(_paths(recordings, spaced(sorted(enrolled.segments))), jobs)
         model *= len(enrolled.segments) / len(set(enrolled.models))
         tested: dict[str, Path] = {}
         for trials in dataset.trials.values():
             tested |= sets.original[trials].recordings
-        test = median_speech([tested[name] for name in spaced(sorted(tested))], jobs)
+        test = median_speech(_paths(tested, spaced(sorted(tested))), jobs)
         shorter, longer = sorted((test, model))
         if shorter < VERY_SHORT or (shorter < SHORT and longer < NOT_LONG):
             text = f"{dataset.name}: half of the test recordings hold less than {test:.1f} s of speech, and half of the"
@@ -347,6 +350,16 @@ RECORDING_CHECKS: tuple[Callable[[Sets, int | None], Iterator[Finding]], ...] = 
     short_recordings,
 )
 """All checks of recordings."""
+
+
+def _chosen(directory: DataDir, utterances: Iterable[str]) -> dict[str, Path]:
+    """Return the recordings of those utterances that a directory has."""
+    recordings = directory.recordings
+    return {utterance: recordings[utterance] for utterance in utterances if utterance in recordings}
+
+
+def _paths(recordings: Mapping[str, Path], utterances: Iterable[str]) -> list[Path]:
+    return [recordings[utterance] for utterance in utterances]
 
 
 def _speech(path: Path) -> float:

@@ -51,8 +51,9 @@ from spkver.voiceprivacy.challenge_files import (
 from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, WITHOUT_VOICE, Evaluated, all_findings
 from spkver.voiceprivacy.choosing import attacker_specs, attackers_run
 from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.learning import LACKING
 from spkver.voiceprivacy.recording_checks import read_findings
-from spkver.voiceprivacy.scores import LACKING, Scored, fusion_weights
+from spkver.voiceprivacy.scores import Scored, fusion_weights
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.versions import describe
@@ -174,7 +175,7 @@ def verdict(results: Results) -> tuple[str, str]:
         The strongest attacker, figures of other attackers, and the means that rank systems.
     """
     start = "SIMULATED speech, which says nothing about real speech. " if results.simulated else ""
-    anonymised = [headline for headline in reports.headlines(results) if headline.anonymised]
+    anonymised = reports.headlines(results, anonymised=True)
     if not anonymised:  # user-supplied attackers may serve original speech alone
         return f"{start}On anonymised speech no attacker has scores: nothing can be said of its privacy.", ""
     headline = reports.overall(anonymised)
@@ -207,28 +208,44 @@ def _details(results: Results, headline: Headline) -> str:
     if len(worst.draws) > 1:
         each = ", ".join(f"{100 * rate:.1f}" for rate in worst.draws)
         text += f"; {percent(worst.eer.value)} is the mean of {len(worst.draws)} anonymised versions ({each})"
+    return f"{text}{_by_level(worst)}{_in_closed_set(worst)}{_means(results)}."
+
+
+def _by_level(worst: Outcome) -> str:
+    """Return the rates of other attackers by their level of knowledge."""
+    text = ""
     for name, rate in {**worst.levels, "without reading what is said": worst.without_content}.items():
         if rate is not None and rate.attacker != worst.strongest:
             lists = ""
             if name == WHOLE_LIST and worst.tested:
                 lists = f" of {' and '.join(map(str, worst.tested))} recordings"
             text += f"; {name}{lists} {percent(rate.eer.value)} ({rate.attacker})"
+    return text
+
+
+def _in_closed_set(worst: Outcome) -> str:
+    """Return a sentence on the rates in a closed set; "" without them."""
     closed = worst.closed_set
     identified = worst.identification
-    if closed and identified:
-        among = " to ".join(map(str, dict.fromkeys(identified.candidates)))
-        text += ". In a closed set (the speaker is known to be enrolled) the equal error rate is"
-        text += f" {percent(closed.eer.value)}{_by_other(closed, worst)}, and the speaker of"
-        text += f" {100 * identified.share.value:.0f} % of the utterances is identified among"
-        text += f" {among}{_by_other(identified, worst)}"
+    if closed is None or identified is None:
+        return ""
+    among = " to ".join(map(str, dict.fromkeys(identified.candidates)))
+    text = ". In a closed set (the speaker is known to be enrolled) the equal error rate is"
+    text += f" {percent(closed.eer.value)}{_by_other(closed, worst)}, and the speaker of"
+    text += f" {100 * identified.share.value:.0f} % of the utterances is identified among"
+    return f"{text} {among}{_by_other(identified, worst)}"
+
+
+def _means(results: Results) -> str:
+    """Return a sentence on the means that rank systems; "" without them."""
     means = []
     for row in results.averages:
         if row.scenario == "semi-informed":
             means.append(f"{row.name} {row.eer_percent:.1f} %")
-    if means:
-        text += ". The command spkver-eval rank orders systems by the mean over lists of the semi-informed rate:"
-        text += f" {', '.join(means)}"
-    return f"{text}."
+    if not means:
+        return ""
+    text = ". The command spkver-eval rank orders systems by the mean over lists of the semi-informed rate:"
+    return f"{text} {', '.join(means)}"
 
 
 def _by_other(rate: AttackerRate | Identification, outcome: Outcome) -> str:
@@ -238,14 +255,19 @@ def _by_other(rate: AttackerRate | Identification, outcome: Outcome) -> str:
 
 def _timings(run: Run) -> dict[str, float]:
     """Return the seconds of each step; run.log has those of single lists."""
-    of_lists = {planned.stage for planned in run.plan.values() if planned.step == "scores"}
-    return {name: round(seconds, 3) for name, seconds in run.timings.items() if name not in of_lists}
+    timings = {name: round(seconds, 3) for name, seconds in run.timings.items()}
+    for planned in run.plan.values():
+        if planned.step == "scores":
+            timings.pop(planned.stage, None)
+    return timings
 
 
 def _write(run: Run, results: Results, page: dict[str, Any]) -> None:
     """Write the results and the page; existing files with equal results stay, with their date."""
     contents = results.to_dict()
-    equal = {name: value for name, value in contents.items() if name not in _OF_ONE_RUN}
+    equal = dict(contents)
+    for name in _OF_ONE_RUN:
+        del equal[name]
     suffix = results.suffix
     texts = {
         "results.json": to_json(contents) + "\n",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -27,7 +27,7 @@ from spkver import recognition
 from spkver.audio import check_headers
 from spkver.datadir import DataDir
 from spkver.features import pitch_track
-from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.experiment import WORDS, Experiment
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, UtilityConfig
 
@@ -46,7 +46,7 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
     tried: dict[str, None] = {}
     for dataset in sets.datasets:
         tried |= dict.fromkeys(dataset.trials.values())
-    if given.wer and not given.hypotheses:
+    if (given.wer and not given.hypotheses) or config.recognises_words:
         with problems.noted():
             recognition.open_recogniser(given.recogniser)
     if given.wer or given.hypotheses:
@@ -55,13 +55,16 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
                 problems.add("no such transcripts", file=path, remedy="add them, or leave utility.wer out")
     for name in sets.emotions:
         _check_emotions(sets.pair(name), given.predictions, problems, jobs)
-    for key, names in (("hypotheses", tried), ("predictions", sets.emotions)):
-        file = getattr(given, key)
-        # a twin that is made here gets copies of the original's lists
-        made = [name for name in names if name in sets.missing]
-        if file and made:
-            text = f"utility.{key}: {', '.join(made)} would be anonymised by this run: there is no such file"
-            problems.add(text, remedy=f"add directories with {file} beside the originals, or leave utility.{key} out")
+    _check_given("hypotheses", given.hypotheses, tried, sets, problems)
+    _check_given("predictions", given.predictions, sets.emotions, sets, problems)
+
+
+def _check_given(key: str, file: str | None, names: Iterable[str], sets: Sets, problems: Problems) -> None:
+    """Refuse the output of another recogniser on sets that this run anonymises, which get the lists of the original."""
+    made = [name for name in names if name in sets.missing]
+    if file and made:
+        text = f"utility.{key}: {', '.join(made)} would be anonymised by this run: there is no such file"
+        problems.add(text, remedy=f"add directories with {file} beside the originals, or leave utility.{key} out")
 
 
 def _transcripts(sets: Sets, names: Sequence[str], hypotheses: str | None) -> list[Path]:
@@ -139,14 +142,15 @@ def _words(
     run: Run, sets: Sets, dataset: Dataset, config: UtilityConfig, resampling: Resampling
 ) -> Iterator[UtilityFigure]:
     """Compare the words of original and anonymised speech with ``text``, where it is there, and with each other."""
-    names = tuple(dataset.trials.values())
-    speakers = _together([sets.original[name].speakers for name in names])
-    original = _recognise(run, [sets.original[name] for name in names], config)
-    anonymised = _recognise(run, [sets.twins[name] for name in names], config)
+    originals = [sets.original[name] for name in dataset.trials.values()]
+    speakers: dict[str, str] = {}
+    for side in originals:
+        speakers |= side.speakers
+    original = _recognise(run, originals, config)
+    anonymised = _recognise(run, [sets.twins[name] for name in dataset.trials.values()], config)
     compare = partial(_compare_words, dataset.name, speakers=speakers, resampling=resampling)
-    texts = [sets.original[name].path / "text" for name in names]
-    if all(path.is_file() for path in texts):
-        reference = _together([measures.read_transcripts(path) for path in texts])
+    if all((side.path / "text").is_file() for side in originals):
+        reference = _read_words(originals, "text")
         share = recognition.agreement(reference, original.words)
         if share < recognition.UNDERSTOOD and not config.hypotheses:
             warning = f"{dataset.name}: the words were not understood: {100 * share:.0f} % of them agree with text."
@@ -168,13 +172,12 @@ def _words(
 def _recognise(run: Run, sides: Sequence[DataDir], config: UtilityConfig) -> _Words:
     """Recognise the words of data directories, or read the words of another recogniser."""
     if config.hypotheses:
-        read = [measures.read_transcripts(side.path / config.hypotheses) for side in sides]
-        return _Words(_together(read), config.hypotheses)
+        return _Words(_read_words(sides, config.hypotheses), config.hypotheses)
     words: dict[str, str] = {}
     cut: list[str] = []
     recogniser = recognition.open_recogniser(config.recogniser)
     for side in sides:
-        part = recognition.transcribe(run.below(f"asr/{side.name}"), side, recogniser)
+        part = recognition.transcribe(run.below(f"{WORDS}/{side.name}"), side, recogniser)
         words |= part.words
         cut += part.cut
     warning = None
@@ -182,6 +185,13 @@ def _recognise(run: Run, sides: Sequence[DataDir], config: UtilityConfig) -> _Wo
         warning = f"{recogniser.name} repeated itself in {len(cut)} of {len(words)} recordings, and was cut:"
         warning += f" {few(cut)}."
     return _Words(words, recogniser.name, warning)
+
+
+def _read_words(sides: Sequence[DataDir], file: str) -> dict[str, str]:
+    words: dict[str, str] = {}
+    for side in sides:
+        words |= measures.read_transcripts(side.path / file)
+    return words
 
 
 def _compare_words(
@@ -278,10 +288,3 @@ def _predictions(directory: DataDir, name: str) -> dict[str, str]:
     predicted = measures.read_labels(directory.path / name)
     measures.check_same(directory.speakers, predicted, file=directory.path / name, what="utterances")
     return predicted
-
-
-def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    joined: dict[str, Any] = {}
-    for part in parts:
-        joined |= part
-    return joined
