@@ -43,7 +43,7 @@ COLOURS = {
 """Colours of plots, and their names in the page's style sheet, which changes them on a dark screen."""
 
 Picture = dict[str, str]
-"""``kind``, ``svg`` and, where the plot could not be drawn and ``svg`` is empty, ``problem``."""
+"""The ``kind`` and the ``svg`` of a plot; if it could not be drawn, ``svg`` is empty and ``problem`` says why."""
 
 _log = logging.getLogger(__name__)
 _SVG = "{http://www.w3.org/2000/svg}"

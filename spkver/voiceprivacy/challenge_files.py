@@ -45,11 +45,11 @@ class ChallengeRow:
     Attributes
     ----------
     outcome : Outcome
-        Of the named attacker, or of the strongest one.
+        The outcome of the named attacker, or else of the strongest one.
     rate : float
         Equal error rate by the challenge's definition, as a fraction.
     gender : str
-        List of trials.
+        Sex of the list of trials.
     """
 
     outcome: Outcome
