@@ -37,15 +37,6 @@ _ENGINE = "spkbase.engine"  # key of the option in a context of click
 _ARGUMENT = re.compile(r"\b([a-z][a-z_]*)=(?:(True)\b|[A-Z]\w*\(([^()]*)\)|'([^']*)'|([A-Z]+|-?\d+)\b)")
 _UNKNOWN = re.compile(r"(?:; |, or |\()[^;()]*\b(?:missing|duplicates|in_order)=\S[^;()]*")
 
-log_option = click.option(
-    *("-v", "--verbose"),
-    is_flag=True,
-    expose_value=False,
-    callback=lambda ctx, _, verbose: ctx.with_resource(echo_log(logging.DEBUG if verbose else logging.INFO)),
-    help="Show the details too, which are in run.log.",
-)
-"""Shows log lines while a command runs."""
-
 
 def in_options(text: str, command: click.Command) -> str:
     """Rewrite the arguments of Python functions in a message as options; remedies that the command lacks are left out.
@@ -252,6 +243,22 @@ def together(*options: Decorator) -> Decorator:
         return command
 
     return decorate
+
+
+def log_option(command: Function) -> Function:
+    """Add the option ``--verbose``; log lines are shown while the command runs."""
+
+    def show_log(context: click.Context, _: click.Parameter, verbose: bool) -> None:
+        context.with_resource(echo_log(logging.DEBUG if verbose else logging.INFO))
+
+    option = click.option(
+        *("-v", "--verbose"),
+        is_flag=True,
+        expose_value=False,
+        callback=show_log,
+        help="Show the details too, which are in run.log.",
+    )
+    return option(command)
 
 
 def worker_options(command: Function) -> Function:

@@ -144,3 +144,25 @@ def test_the_map_in_the_documentation_is_the_tree():
         if not path.name.startswith("__") and path.name != "recipes" and (path.is_dir() or path.suffix == ".py")
     }
     assert {name for name in named if name.split("/")[0] in LAYERS} == there
+
+
+# the face of spkver has its version alone
+FACES = [
+    path
+    for path in FILES
+    if path.name == "__init__.py" and "__all__ = [" in path.read_text() and path.parent != ROOT / "spkver"
+]
+
+
+@pytest.mark.parametrize("path", FACES, ids=name_of)
+def test_faces_export_every_public_name(path):
+    """Type checkers of users take only what ``__all__`` names."""
+    imported, exported = set(), set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module != "__future__":
+            imported |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            imported.add(node.name)
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            exported = set(ast.literal_eval(node.value))
+    assert exported == {name for name in imported if not name.startswith("_") or name == "__version__"}

@@ -75,21 +75,27 @@ def convert(
 ) -> None:
     """Convert a file of scores, a key or a list of trials between formats."""
     own_formats = reader.scores.formats
-    found = getattr(formats, f"read_{kind}")(source, reader.scores if kind == "scores" else reader.key)
-    form = next((one for one in (*own_formats, *formats.FORMATS) if one.name == order), None)
+    columns = reader.scores if kind == "scores" else reader.key
+    content = getattr(formats, f"read_{kind}")(source, columns)
+    by_name = {form.name: form for form in reversed((*own_formats, *formats.FORMATS))}
     if order is None:
-        getattr(formats, f"write_{kind}")(destination, found, formats=own_formats)
-    elif form is not None:
+        getattr(formats, f"write_{kind}")(destination, content, formats=own_formats)
+    elif order in by_name:
+        form = by_name[order]
         if kind not in form.kinds:
             raise click.UsageError(f"the {form.name} form holds {' and '.join(form.kinds)} only")
-        formats.write_as(destination, kind, found, form)
+        formats.write_as(destination, kind, content, form)
     elif kind == "trials":
         raise click.UsageError("a list of trials has one order: --to is for scores and keys")
     else:
-        key = None if key_path is None else formats.read_key(key_path, reader.key)
-        speakers = None if segment_speakers is None else read_speakers(segment_speakers)
-        found = found if key is None else reader.matched(found, key)
-        formats.write_text_list(destination, found, order, key=key, speakers=speakers)
+        key = None
+        if key_path is not None:
+            key = formats.read_key(key_path, reader.key)
+            content = reader.matched(content, key)
+        speakers = None
+        if segment_speakers is not None:
+            speakers = read_speakers(segment_speakers)
+        formats.write_text_list(destination, content, order, key=key, speakers=speakers)
 
 
 @click.command(cls=Command)
@@ -359,7 +365,8 @@ def _write(output: Path, trials: Any, values: np.ndarray, reader: shared.Reader)
 
 
 def _speakers_of_folds(key: Key, maps: dict[str, Any]) -> TrialSpeakers:
-    if doubt := doubt_speakers(key, **maps):
+    doubt = doubt_speakers(key, **maps)
+    if doubt is not None:
         text = "folds may split a speaker's trials, so the calibration looks better than it is"
         remedy = f"give --{doubt.side}-speakers FILE, or --speakers-by SIGN where ids begin with the speaker"
         logger.warning("%s: %s (%s)", text, doubt.text, remedy)
@@ -378,7 +385,8 @@ def _warn_of_training(
     if copied and not shared_trials:
         text = "%d of %d training scores are among the scores, under other ids: were the trials renamed?"
         logger.warning(text, copied, len(training[0]))
-    names, trained = shared.distinct_names(paths), shared.distinct_names(train_paths or paths)
+    names = shared.distinct_names(paths)
+    trained = shared.distinct_names(train_paths or paths)
     exchanged = [*names] != [*trained] and sorted(names) == sorted(trained)
     if exchanged or _nearest(systems, training) != list(range(len(systems))):
         text = "the training scores look as if they were of the systems in another order: %s for %s"
@@ -390,25 +398,31 @@ def _copied(values: np.ndarray, training: np.ndarray) -> int:
     copied = int(np.isin(training, values).sum())
     n_distinct = len(np.unique(values)) + len(np.unique(training))
     by_chance = n_distinct < _DISTINCT * (len(values) + len(training))
-    return 0 if by_chance or 2 * copied < len(training) else copied
+    if by_chance or 2 * copied < len(training):
+        return 0
+    return copied
 
 
 def _nearest(systems: list[Scores], training: list[Scores]) -> list[int]:
     """Return which training scores are on the scale of each system, where another order fits far better."""
     from scipy.optimize import linear_sum_assignment
 
-    quartiles = [np.quantile(one.values, [0.25, 0.5, 0.75], method="nearest") for one in (*systems, *training)]
+    lists = [*systems, *training]
+    quartiles = [np.quantile(scores.values, [0.25, 0.5, 0.75], method="nearest") for scores in lists]
     own, others = np.split(np.array(quartiles), 2)
     widths = np.maximum(np.ptp(own, axis=1)[:, None], np.ptp(others, axis=1)[None, :])
     apart = np.abs(own[:, None] - others[None, :]).max(axis=2) / np.maximum(widths, np.finfo(float).tiny)
     order = linear_sum_assignment(apart)[1]
     gain = apart.trace() - apart[np.arange(len(order)), order].sum()
-    return order.tolist() if gain > _EXCHANGED else list(range(len(order)))
+    if gain > _EXCHANGED:
+        return order.tolist()
+    return list(range(len(order)))
 
 
 def _order_of(names: tuple[str, ...], paths: tuple[Path, ...], calibration: Path) -> list[int]:
     """Return the places of a fusion's systems among the given ones, by the names of their files."""
-    trained, given = shared.distinct_names(tuple(map(Path, names or paths))), shared.distinct_names(paths)
+    trained = shared.distinct_names(tuple(map(Path, names or paths)))
+    given = shared.distinct_names(paths)
     if sorted(trained) == sorted(given):
         if trained != given:
             logger.warning("the systems are taken in the order of %s: %s", calibration, ", ".join(trained))

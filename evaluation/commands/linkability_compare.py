@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from spkbase.files import format_csv, format_table, write_json, write_text
 
 logger = logging.getLogger(__name__)
 
-_RESAMPLES, _MOST_BANDS, _MOST_ROWS = 500, 6, 100
+_RESAMPLES = 500
+_MOST_BANDS = 6
+_MOST_ROWS = 100
 
 # heading: attribute of an agreement, and its form
 _COLUMNS = {
@@ -70,16 +73,20 @@ def linkability_compare(
       spkver-eval linkability-compare ECAPA/B3=exp/a ECAPA/B5=exp/b --output exp/compared
     """
     tables = read_runs(runs)
-    everything = {
-        condition: linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks, ties=ties))
-        for condition, ranks in tables.items()
-    }
-    levels = {one: {level for factor, level in one if factor != linkage.UTTERANCES} for one in everything}
-    known = set().union(*levels.values())
-    if unknown := sorted(set(originals) - known):
+    everything = {}
+    conditions = {}
+    known = set()
+    for condition, ranks in tables.items():
+        over_sizes = linkage.linkability_over_sizes(ranks, ties=ties)
+        everything[condition] = linkage.by_speaker(ranks.speakers, over_sizes)
+        levels = {level for factor, level in condition if factor != linkage.UTTERANCES}
+        known |= levels
+        if levels.isdisjoint(originals):
+            conditions[condition] = everything[condition]
+    unknown = sorted(set(originals) - known)
+    if unknown:
         text = f"expected --original among the levels {', '.join(sorted(known))}, got {', '.join(unknown)}"
         raise DataError(text)
-    conditions = {one: values for one, values in everything.items() if not levels[one] & set(originals)}
     comparisons = linkage.compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed)
     report = {"measure": "log", "score_ties": ties, **comparisons.to_dict()}
     if originals:
@@ -150,23 +157,29 @@ def plot_runs(
     if comparisons.factors:
         plots.plot_jaccard(comparisons, path=files("jaccard"))
     for factor in comparisons.factors:
-        kinds = {"_at_once": comparisons.joint, "_pairs": comparisons.pairs, "_unions": comparisons.unions}
-        chosen = {kind: [one for one in found if one.factor == factor] for kind, found in kinds.items()}
-        chosen[""] = chosen.pop("_at_once") or chosen.pop("_pairs")  # all of its levels at once, or the pair of two
-        for kind, several in chosen.items():
-            if 0 < len(several) <= _MOST_ROWS:
+        chosen = {
+            "_pairs": _of_factor(comparisons.pairs, factor),
+            "_unions": _of_factor(comparisons.unions, factor),
+            "": _of_factor(comparisons.joint, factor),
+        }
+        if not chosen[""]:  # the pair of two levels stands for all of them
+            chosen[""] = chosen.pop("_pairs")
+        for kind, compared in chosen.items():
+            if 0 < len(compared) <= _MOST_ROWS:
                 title = f"Easy and hard speakers over levels of: {factor}{kind.replace('_', ', ')}"
-                plots.plot_intersections(several, path=files(f"intersections_{factor}{kind}"), title=title)
+                plots.plot_intersections(compared, path=files(f"intersections_{factor}{kind}"), title=title)
     panels: dict[str, dict[tuple[str, str], linkage.Curve]] = {}
     cells: dict[str, dict[tuple[str, str], list[float]]] = {}
     # the bands of more than a few runs would hide each other
     few_runs = len({condition[:-1] for condition in tables}) <= _MOST_BANDS
-    how: dict[str, Any] = {"ties": ties, "resampling": Resampling(_RESAMPLES if few_runs else 0, seed)}
+    resampling = Resampling(_RESAMPLES if few_runs else 0, seed)
     for condition, ranks in tables.items():
         *names, number = (level for _, level in condition)
         name = (names[0], names[1]) if len(names) > 1 else ("", names[0])
         sizes = linkage.log_spaced_sizes(ranks.largest_size)
-        panels.setdefault(f"L = {number}", {})[name] = linkage.linkability_curve(ranks, sizes, **how)
+        panels.setdefault(f"L = {number}", {})[name] = linkage.linkability_curve(
+            ranks, sizes, ties=ties, resampling=resampling
+        )
         cells.setdefault(number, {})[name] = list(means[condition].values())
     plots.plot_linkability_panels(panels, path=files("linkability"))
     for number, values in cells.items():
@@ -174,44 +187,32 @@ def plot_runs(
         plots.plot_speaker_grid(values, path=files(f"distribution_L{number}"), title=title)
 
 
-def format_comparisons(found: linkage.Comparisons) -> str:
+def format_comparisons(comparisons: linkage.Comparisons) -> str:
     """Lay out means by factor with the published ones, then each comparison."""
-    ties = found.settings["tie_rule"]
-    parts = [f"{found.n_speakers:,} speakers, {len(found.sets)} conditions, equal speakers: {ties}"]
     forms = {heading: form for heading, (_, form) in _COLUMNS.items()}
-    known, rows = linkage.published(), []
-    for factor, kinds in found.factors.items():
-        for kind, mean in kinds.items():
-            row = {"differ in": factor, "speakers": kind, "pairs": mean.n_pairs, **_numbers(mean)}
-            if factor in known:
-                published = known[factor][kind]
-                row |= {"published": published["jaccard"], "its corrected": published["corrected"]}
-            rows.append(row)
+    ties = comparisons.settings["tie_rule"]
+    head = f"{comparisons.n_speakers:,} speakers, {len(comparisons.sets)} conditions, equal speakers: {ties}"
+    parts = [head]
+    rows = _rows_of_means(comparisons)
     if rows:
         columns = {"differ in": "", "speakers": "", "pairs": "", **forms}
-        if found.factors.keys() & known.keys():
+        if any("published" in row for row in rows):
             columns |= dict.fromkeys(("published", "its corrected"), ".3f")
         parts.append("Mean Jaccard similarity of pairs:\n" + format_table(rows, columns))
     columns = {"compared": "", "at": "", "speakers": "", "in all": ".0f", "in any": ".0f", **forms}
-    titles = {"Pairs": found.pairs, "Unions over utterances": found.unions, "All at once": found.joint}
-    for title, comparisons in titles.items():
+    tables = {
+        "Pairs": comparisons.pairs,
+        "Unions over utterances": comparisons.unions,
+        "All at once": comparisons.joint,
+    }
+    for title, compared in tables.items():
         rows = []
-        for one in comparisons:
-            if len(one.compared) > 3:
-                compared = f"{len(one.compared)} conditions"
-            else:
-                compared = " / ".join(one.compared)
-                compared = compared if one.factor == "all" else f"{one.factor} {compared}"
-            fixed = [f"L = {level}" if factor == linkage.UTTERANCES else level for factor, level in one.fixed]
-            at = ", ".join(fixed)
-            for kind in linkage.KINDS:
-                of_kind: linkage.Agreement = getattr(one, kind)
-                counts = {"in all": of_kind.intersection, "in any": of_kind.union}
-                rows.append({"compared": compared, "at": at, "speakers": kind, **counts, **_numbers(of_kind)})
+        for comparison in compared:
+            rows += _rows_of_comparison(comparison)
         if rows:
             parts.append(f"{title}:\n" + format_table(rows, columns))
-    if found.notes:
-        parts.append("\n".join(f"note: {note}" for note in found.notes))
+    if comparisons.notes:
+        parts.append("\n".join(f"note: {note}" for note in comparisons.notes))
     return "\n\n".join(parts)
 
 
@@ -229,6 +230,42 @@ def members_csv(comparisons: linkage.Comparisons, conditions: dict[linkage.Level
     for name in names:
         heads += [f"{name} linkability", f"{name} set"]
     return format_csv(heads, rows)
+
+
+def _rows_of_means(comparisons: linkage.Comparisons) -> list[dict[str, Any]]:
+    """Return a row for each factor and kind of speakers, with the published means where there are any."""
+    published = linkage.published()
+    rows = []
+    for factor, kinds in comparisons.factors.items():
+        for kind, mean in kinds.items():
+            row = {"differ in": factor, "speakers": kind, "pairs": mean.n_pairs, **_numbers(mean)}
+            if factor in published:
+                known = published[factor][kind]
+                row |= {"published": known["jaccard"], "its corrected": known["corrected"]}
+            rows.append(row)
+    return rows
+
+
+def _rows_of_comparison(comparison: linkage.Comparison) -> list[dict[str, Any]]:
+    """Return a row for each kind of speakers of a comparison."""
+    compared = " / ".join(comparison.compared)
+    if len(comparison.compared) > 3:
+        compared = f"{len(comparison.compared)} conditions"
+    elif comparison.factor != "all":
+        compared = f"{comparison.factor} {compared}"
+    fixed = []
+    for factor, level in comparison.fixed:
+        fixed.append(f"L = {level}" if factor == linkage.UTTERANCES else level)
+    rows = []
+    for kind in linkage.KINDS:
+        agreement: linkage.Agreement = getattr(comparison, kind)
+        counts = {"in all": agreement.intersection, "in any": agreement.union}
+        rows.append({"compared": compared, "at": ", ".join(fixed), "speakers": kind, **counts, **_numbers(agreement)})
+    return rows
+
+
+def _of_factor(comparisons: Sequence[linkage.Comparison], factor: str) -> list[linkage.Comparison]:
+    return [comparison for comparison in comparisons if comparison.factor == factor]
 
 
 def _numbers(agreement: linkage.Agreement) -> dict[str, Any]:

@@ -92,13 +92,13 @@ def load_own(name: str, what: str, kind: type[Own]) -> Own:
     if ":" not in name:
         expected = f"expected MODULE:NAME or FILE.py:NAME of a {what} of yours, got {name!r}"
         raise ConfigError(expected, remedy="what is built in needs no option")
-    found = load_plugin(name, what)[0]
-    if not isinstance(found, kind):
+    own = load_plugin(name, what)[0]
+    if not isinstance(own, kind):
         where = kind.__module__.rpartition(".")[0]
-        text = f"the {what} {name!r} is a {type(found).__name__}, expected an {where}.{kind.__name__}"
+        text = f"the {what} {name!r} is a {type(own).__name__}, expected an {where}.{kind.__name__}"
         page = "own_metric" if what == "metric" else "formats"
         raise ConfigError(text, remedy=f"docs/{page}.md has an example")
-    return found
+    return own
 
 
 def resampling_options(resamples: int = 1000) -> Decorator:
@@ -150,26 +150,29 @@ class Reader:
 
     def read(self, scores: Path, key: Path | None) -> tuple[Scores, Key]:
         """Read scores and their key; without a key the scores hold the labels."""
-        of_scores, of_key = self.scores, self.key
+        scores_columns = self.scores
+        key_columns = self.key
         if key is None or key == scores:
-            of_scores = replace(of_scores, labelled=True, label=of_scores.label or of_key.label)
-            of_key = replace(
-                of_key,
-                layout=of_key.layout or of_scores.layout,
-                model=of_key.model or of_scores.model,
-                segment=of_key.segment or of_scores.segment,
-                label=of_scores.label,
+            scores_columns = replace(scores_columns, labelled=True, label=scores_columns.label or key_columns.label)
+            key_columns = replace(
+                key_columns,
+                layout=key_columns.layout or scores_columns.layout,
+                model=key_columns.model or scores_columns.model,
+                segment=key_columns.segment or scores_columns.segment,
+                label=scores_columns.label,
             )
         try:
-            found, truth = read_scores_and_key(scores, key or scores, scores_columns=of_scores, key_columns=of_key)
+            values, truth = read_scores_and_key(
+                scores, key or scores, scores_columns=scores_columns, key_columns=key_columns
+            )
         except LabelError as error:
-            named = of_scores.layout is not None or of_scores.label is not None
-            if key is not None or named:
+            is_named = scores_columns.layout is not None or scores_columns.label is not None
+            if key is not None or is_named:
                 raise
             text = f"no key is given, and the scores hold no labels: {error.text}"
             raise error.changed(text, remedy="give a key: -k FILE") from error
         with errors_of(scores):
-            return self.matched(found, truth), truth
+            return self.matched(values, truth), truth
 
     def matched(self, scores: Scores, key: Trials) -> Scores:
         """Return scores with the ids of a key, where the options say that other spellings are the same."""
@@ -182,11 +185,14 @@ class Reader:
 
     def joined(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, Key]:
         """Return the scores in the order of the trials that have one; a warning where they look reversed."""
-        columns = (self.scores, self.key if key is not None else self.scores)
+        columns = (self.scores, self.scores if key is None else self.key)
         values, truth = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
-        if (turned := reversal(values[truth.is_target], values[~truth.is_target])) is not None and turned.clear:
-            logger.warning("%s: %s%s", scores, turned.text, " (--distances)" if turned.rate > 0.5 else "")
-        if own := own_trials(read[1]):
+        turned = reversal(values[truth.is_target], values[~truth.is_target])
+        if turned is not None and turned.clear:
+            remedy = " (--distances)" if turned.rate > 0.5 else ""
+            logger.warning("%s: %s%s", scores, turned.text, remedy)
+        own = own_trials(read[1])
+        if own:
             text = "compare a recording with itself (leave them out, unless ids are speakers)"
             logger.warning("%s: %d target trials, such as %s, %s", scores, len(own), few(own, repr), text)
         return values, truth
@@ -246,7 +252,9 @@ class System:
 
 def one_each(keys: tuple[Path, ...], count: int) -> tuple[Path | None, ...]:
     """Return the key of each file of scores: one for all, one each, or none where scores hold labels."""
-    return keys * count if len(keys) == 1 else keys or (None,) * count
+    if len(keys) == 1:
+        return keys * count
+    return keys or (None,) * count
 
 
 def system_options(command: Function) -> Function:
@@ -314,17 +322,23 @@ def _reader(
     distances: bool,
     key_columns: str | None = None,
     missing: Missing = "error",
-    duplicates: str = "error",
+    duplicates: Literal["error", "first"] = "error",
     llr_base: str = "e",
     in_order: bool = False,
     match_ids: Literal["exact", "loose"] = "exact",
 ) -> Reader:
     formats = tuple(load_own(name, "format", Format) for name in format_names)
-    both: dict[str, Any] = {"formats": formats, "duplicates": duplicates}
-    how: dict[str, Any] = {"distances": distances, "in_order": in_order, "missing": missing}
-    base = math.e if llr_base == "e" else float(llr_base)
-    of_scores = Choice(**_columns(scores_columns, "score"), llr_base=base, **how, **both)
-    return Reader(of_scores, Choice(**_columns(key_columns, "target"), **both), missing, match_ids)
+    scores = Choice(
+        **_columns(scores_columns, "score"),
+        llr_base=math.e if llr_base == "e" else float(llr_base),
+        distances=distances,
+        in_order=in_order,
+        missing=missing,
+        formats=formats,
+        duplicates=duplicates,
+    )
+    key = Choice(**_columns(key_columns, "target"), formats=formats, duplicates=duplicates)
+    return Reader(scores, key, missing, match_ids)
 
 
 def _columns(text: str | None, value: str) -> dict[str, Any]:
@@ -336,12 +350,17 @@ def _columns(text: str | None, value: str) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for part in text.split(","):
         role, _, names = (word.strip() for word in part.partition("="))
-        role = "target" if role == "label" else role
-        if role not in ("model", "segment", "score", "target") or not names:
-            expected = f"expected an order, or model=NAME,segment=NAME,{value}=NAME, got {part!r}"
-            raise click.BadParameter(expected, param_hint="--scores-columns" if value == "score" else "--key-columns")
         parts = tuple(name.strip() for name in names.split("+"))
-        columns["label" if role == "target" else role] = parts if role in ("model", "segment") else parts[0]
+        if role in ("model", "segment") and names:
+            columns[role] = parts
+        elif role == "score" and names:
+            columns[role] = parts[0]
+        elif role in ("target", "label") and names:
+            columns["label"] = parts[0]
+        else:
+            expected = f"expected an order, or model=NAME,segment=NAME,{value}=NAME, got {part!r}"
+            option = "--scores-columns" if value == "score" else "--key-columns"
+            raise click.BadParameter(expected, param_hint=option)
     return columns
 
 

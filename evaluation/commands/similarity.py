@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -68,42 +69,62 @@ def similarity(
     if len(keys) not in (0, 1, len(given)):
         raise click.UsageError(f"expected a key, or one for each of {len(given)} files of scores, got {len(keys)}")
     shared.warn_of_repeats(tuple(given.values()))
-    how: dict[str, Any] = {"calibration": calibration, "seed": resampling.seed, **maps}
-    matrices, notes = {}, []
+    matrices = {}
+    notes = []
     for (name, path), key in zip(given.items(), shared.one_each(keys, len(given)), strict=True):
         with errors_of(path):
-            if key is None and all(of_side is not None for of_side in maps.values()):
-                scores = read_scores(path, reader.scores)
-                trials = scores.model_ids, scores.segment_ids, scores.models, scores.segments
-                speakers = find_speakers(Key(*trials, is_target=np.zeros(len(scores), bool)), **maps)
-                read = scores, Key(*trials, is_target=speakers.models == speakers.segments)
-            else:
-                read = reader.read(path, key)
-                values, truth = reader.joined(read, path, key)
-                read = Scores(truth.model_ids, truth.segment_ids, truth.models, truth.segments, values), truth
-            matrices[name], found = utility.matrix_of_voices(*read, **how, symmetric=symmetric and name != "oa")
-        notes += [f"{name}: {note}" for note in found]
+            scores, truth = _read_list(path, key, reader, maps)
+            matrices[name], remarks = utility.matrix_of_voices(
+                scores,
+                truth,
+                calibration=calibration,
+                seed=resampling.seed,
+                symmetric=symmetric and name != "oa",
+                **maps,
+            )
+        notes += [f"{name}: {remark}" for remark in remarks]
     result = utility.compare_voices(matrices, resampling=resampling, notes=tuple(notes))
     if plot is not None:
         draw_similarity(result, plot)
-    meaning = utility.CALIBRATIONS[how["calibration"]]
+    meaning = utility.CALIBRATIONS[calibration]
     report = {"calibration": calibration, "calibration_is": meaning} | result.to_dict()
-    names, columns = ("measure", "value", "low", "high"), result.to_columns()
-    rows = [dict(zip(names, row, strict=True)) for row in zip(*(columns[name] for name in names), strict=True)]
-    known = [{name: value for name, value in row.items() if value == value} for row in rows]
-    people = f"{len(next(iter(result.matrices.values())).speakers)} speakers"
-    note = "\n".join([f"{people}; calibration: {meaning}", *result.notes])
-    tables.show_rows([row for row in known if "value" in row], report, json_path, note, form=".4f")
+    columns = result.to_columns()
+    rows = []
+    for place, value in enumerate(columns["value"]):
+        if not math.isnan(value):
+            row = {name: columns[name][place] for name in ("measure", "value", "low", "high")}
+            rows.append({name: cell for name, cell in row.items() if cell == cell})
+    first = next(iter(result.matrices.values()))
+    lines = [f"{len(first.speakers)} speakers; calibration: {meaning}", *result.notes]
+    tables.show_rows(rows, report, json_path, "\n".join(lines), form=".4f")
 
 
 def draw_similarity(result: utility.VoiceSimilarity, path: Path) -> None:
     """Draw the matrices side by side, with how distinct the voices of each are."""
-    parts = [f"DeID {result.deid.value:.3f}"] if result.deid.known else []
-    parts += [f"G_VD {result.gain.value:.2f} dB"] if result.gain.known else []
+    parts = []
+    if result.deid.known:
+        parts.append(f"DeID {result.deid.value:.3f}")
+    if result.gain.known:
+        parts.append(f"G_VD {result.gain.value:.2f} dB")
+    title = "Voice similarity"
+    if parts:
+        title += f": {', '.join(parts)}"
     plots.plot_similarity(
         {name: matrix.values for name, matrix in result.matrices.items()},
         result.matrices["oo"].speakers,
         path=path,
-        title="Voice similarity" + (f": {', '.join(parts)}" if parts else ""),
+        title=title,
         subtitles={name: f"D = {number.value:.3f}" for name, number in result.distinctiveness.items()},
     )
+
+
+def _read_list(path: Path, key: Path | None, reader: shared.Reader, maps: dict[str, Any]) -> tuple[Scores, Key]:
+    """Read scores and their truth; without a key it is that of the maps, where both sides have one."""
+    if key is None and all(speakers is not None for speakers in maps.values()):
+        scores = read_scores(path, reader.scores)
+        trials = (scores.model_ids, scores.segment_ids, scores.models, scores.segments)
+        speakers = find_speakers(Key(*trials, is_target=np.zeros(len(scores), bool)), **maps)
+        return scores, Key(*trials, is_target=speakers.models == speakers.segments)
+    read = reader.read(path, key)
+    values, truth = reader.joined(read, path, key)
+    return Scores(truth.model_ids, truth.segment_ids, truth.models, truth.segments, values), truth

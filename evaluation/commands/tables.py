@@ -47,51 +47,66 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
         If a name is unknown; the error lists the known ones.
     """
     known = columns_of(result.metrics)
-    texts = [name for name, found in numbers_of_system(result).items() if isinstance(found, str)]
-    known |= {name: Column(name, name.rpartition(".")[2], "") for name in texts}
-    usual = {name.partition(".")[0]: name for name in PAPER if name in known}
-    names = [name if name in known else usual.get(name, name) for name in names]
-    unknown = [name for name in names if name not in known]
+    for name, number in numbers_of_system(result).items():
+        if isinstance(number, str):
+            known[name] = Column(name, name.rpartition(".")[2], "")
+    in_full = {name: name for name in known}
+    in_full = {name.partition(".")[0]: name for name in PAPER if name in known} | in_full
+    unknown = [name for name in names if name not in in_full]
     if unknown:
         raise ConfigError(f"no metric {', '.join(map(repr, unknown))}; there are: {', '.join(known)}")
-    return [known[name] for name in names or PAPER if name in known]
+    if not names:
+        return [known[name] for name in PAPER if name in known]
+    return [known[in_full[name]] for name in names]
 
 
 def numbers_of_system(result: Evaluation) -> dict[str, Interval | str]:
     """Return the numbers of a result with their intervals, and the texts beside them, such as ``zebra.tag``."""
     unknown = (math.nan, math.nan)
-    found: dict[str, Interval | str] = {}
+    numbers: dict[str, Interval | str] = {}
     for name, value in result.values().items():
-        found[name] = Interval(value, *result.intervals.get(name, unknown))
+        numbers[name] = Interval(value, *result.intervals.get(name, unknown))
     for head, group in result.results.items():
         if isinstance(group, dict):
-            found |= {f"{head}.{name}": text for name, text in group.items() if isinstance(text, str)}
-    return found
+            numbers |= {f"{head}.{name}": text for name, text in group.items() if isinstance(text, str)}
+    return numbers
 
 
 def usual_rows(result: Evaluation, priors: Sequence[str]) -> Evaluation:
     """Return a result with the metrics of `SCREEN` alone, user-supplied metrics, and costs at the priors asked for."""
-    names = {*SCREEN, *(f"min_dcf.{prior}" for prior in priors if tuple(priors) != PRIORS)}
+    names = set(SCREEN)
+    if tuple(priors) != PRIORS:
+        names |= {f"min_dcf.{prior}" for prior in priors}
     built_in = {metric.name for metric in METRICS}
     kept = []
     for metric in result.metrics:
-        points = [point for name, point in metric.numbers() if name in names or metric.name not in built_in]
-        kept += [replace(metric, points=metric.points and tuple(points))] if points else []
+        is_own = metric.name not in built_in
+        points = [point for name, point in metric.numbers() if is_own or name in names]
+        if points:
+            kept.append(replace(metric, points=metric.points and tuple(points)))
     usual = replace(result, metrics=tuple(kept))
     hidden = result.values().keys() - usual.values().keys()
     notes = {name: text for name, text in result.notes.items() if name.removeprefix("intervals.") not in hidden}
-    return replace(usual, notes=notes | ({"more": f"{len(hidden)} metrics by --all"} if hidden else {}))
+    if hidden:
+        notes["more"] = f"{len(hidden)} metrics by --all"
+    return replace(usual, notes=notes)
 
 
 def format_systems(results: Mapping[str, Evaluation], columns: Sequence[Column]) -> str:
     """Return the table of the terminal, with the notes of each system below."""
-    counts = {label: f"{result.n_target:,} + {result.n_nontarget:,}" for label, result in results.items()}
-    rows = system_rows({label: numbers_of_system(result) for label, result in results.items()}, columns)
-    rows = [{"system": row["system"], "trials": counts[row["system"]]} | row for row in rows]
-    shown = ("scores", "intervals", "identification", *(column.name for column in columns))
-    texts = [(label, name, text) for label, result in results.items() for name, text in result.notes.items()]
-    notes = [f"{label}: {text}" for label, name, text in texts if name in shown]
-    return "\n".join([format_table(rows), *([""] if notes else []), *dict.fromkeys(notes)])
+    shown = {"scores", "intervals", "identification", *(column.name for column in columns)}
+    numbers = {label: numbers_of_system(result) for label, result in results.items()}
+    rows = []
+    notes = []
+    for row in system_rows(numbers, columns):
+        label = row["system"]
+        result = results[label]
+        rows.append({"system": label, "trials": f"{result.n_target:,} + {result.n_nontarget:,}"} | row)
+        notes += [f"{label}: {text}" for name, text in result.notes.items() if name in shown]
+    lines = [format_table(rows)]
+    if notes:
+        lines += ["", *dict.fromkeys(notes)]
+    return "\n".join(lines)
 
 
 def markdown_tables(evaluated: EvaluatedSystems, columns: Sequence[Column]) -> str:
@@ -117,7 +132,7 @@ def format_comparison(evaluated: EvaluatedSystems, columns: Sequence[Column]) ->
     gaps = difference_rows(evaluated.differences, columns, evaluated.reference)
     if evaluated.differences:
         parts.append(format_table(gaps))
-        n_p_values = sum(cell.count(", p ") for row in gaps for cell in row.values())
+        n_p_values = sum(" ".join(row.values()).count(", p ") for row in gaps)
         if n_p_values > 1:
             parts.append("p-values are corrected for their number by Holm's method")
     for name, text in evaluated.notes.items():
@@ -132,26 +147,20 @@ def format_comparison(evaluated: EvaluatedSystems, columns: Sequence[Column]) ->
 
 def format_groups(groups: Groups) -> str:
     """Return the main metrics of each group as a table, and a second one of where each is highest and lowest."""
-    ours = {name: metric for metric in groups.metrics for name, _ in metric.numbers()}
-    built_in = {metric.name for metric in METRICS}
-    titles = {name: ours[name].short for name in _OF_GROUPS if name in ours}
-    titles |= {name: one.short or one.title or name for name, one in ours.items() if one.name not in built_in}
-    rows = [
-        {groups.column: name, "target": group.n_target, "nontarget": group.n_nontarget}
-        | {title: group.metrics.get(metric) for metric, title in titles.items()}
-        for name, group in groups.groups.items()
-    ]
+    titles = _titles_of_groups(groups)
     forms = {groups.column: "", "target": ",", "nontarget": ","} | dict.fromkeys(titles.values(), ".4f")
+    rows = []
+    for name, group in groups.groups.items():
+        row: dict[str, Any] = {groups.column: name, "target": group.n_target, "nontarget": group.n_nontarget}
+        for metric, title in titles.items():
+            row[title] = group.metrics.get(metric)
+        rows.append(row)
     lines = [format_table(rows, forms)]
-    extremes = []
-    for metric, title in titles.items():
-        if (extreme := groups.extremes.get(metric)) is not None:
-            row = {"metric": title, "worst": extreme.worst, "highest": extreme.highest, "lowest": extreme.lowest}
-            ends = {"gap from": extreme.gap.low, "to": extreme.gap.high} if extreme.gap.low == extreme.gap.low else {}
-            extremes.append({**row, "gap": extreme.gap.value, **ends})
+    extremes = _extreme_rows(groups, titles)
     if extremes:
-        gaps = ("gap", "gap from", "to") if any("to" in row for row in extremes) else ("gap",)
-        forms = dict.fromkeys(("metric", "worst", "highest", "lowest"), "") | dict.fromkeys(gaps, ".4f")
+        forms = dict.fromkeys(("metric", "worst", "highest", "lowest"), "") | {"gap": ".4f"}
+        if any("to" in row for row in extremes):
+            forms |= {"gap from": ".4f", "to": ".4f"}
         lines += ["", format_table(extremes, forms)]
     if groups.n_across or groups.n_unknown:
         lines += ["", f"{groups.n_across:,} trials across groups and {groups.n_unknown:,} of unknown group are in none"]
@@ -164,7 +173,46 @@ def show_rows(
     """Show a result as JSON or as a table with a note below; what is undefined stays blank."""
     if show_json(report, json_path):
         return
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    decimals = {name: form if any(isinstance(row.get(name), float) for row in rows) else "" for name in columns}
-    cleaned = [{name: None if value != value else value for name, value in row.items()} for row in rows]
-    click.echo(format_table(cleaned, decimals) + f"\n\n{note}")
+    forms: dict[str, str] = {}
+    cleaned = []
+    for row in rows:
+        cells = {}
+        for name, value in row.items():
+            forms.setdefault(name, "")
+            if isinstance(value, float):
+                forms[name] = form
+            cells[name] = None if value != value else value
+        cleaned.append(cells)
+    click.echo(format_table(cleaned, forms) + f"\n\n{note}")
+
+
+def _titles_of_groups(groups: Groups) -> dict[str, str]:
+    """Return the headings of the main metrics, and of all user-supplied ones, by the names of their numbers."""
+    built_in = {metric.name for metric in METRICS}
+    rows = {}
+    for metric in groups.metrics:
+        rows |= dict.fromkeys((name for name, _ in metric.numbers()), metric)
+    titles = {name: rows[name].short for name in _OF_GROUPS if name in rows}
+    for name, metric in rows.items():
+        if metric.name not in built_in:
+            titles[name] = metric.short or metric.title or name
+    return titles
+
+
+def _extreme_rows(groups: Groups, titles: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return a row for each metric: its worst group, the highest and the lowest, and the gap between the two."""
+    rows = []
+    for metric, title in titles.items():
+        extreme = groups.extremes.get(metric)
+        if extreme is None:
+            continue
+        row: dict[str, Any] = {
+            "metric": title,
+            "worst": extreme.worst,
+            "highest": extreme.highest,
+            "lowest": extreme.lowest,
+        }
+        if not math.isnan(extreme.gap.low):
+            row |= {"gap from": extreme.gap.low, "to": extreme.gap.high}
+        rows.append(row | {"gap": extreme.gap.value})
+    return rows

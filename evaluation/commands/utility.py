@@ -73,16 +73,19 @@ def wer(
         settings: dict[str, Any] = {"unit": _UNITS[unit], "normaliser": normaliser, "missing": missing}
         counts = [utility.count_errors(truth, text, file=path, **settings) for path, text in texts]
         rates = [utility.error_rate(errors, speakers, resampling, segment_speakers) for errors in counts]
-        gaps = [None, *utility.error_rate_differences(counts, speakers, resampling)] if len(counts) > 1 else [None]
+        gaps: list[Interval | None] = [None]
+        if len(counts) > 1:
+            gaps += utility.error_rate_differences(counts, speakers, resampling)
         for name, rate, gap in zip(names, rates, gaps, strict=True):
             rows.append(_row(name, unit.upper(), rate.interval, gap) | rate.counts | {"utterances": rate.n_utterances})
             report.setdefault(name, {})[unit] = rate.to_dict() | _difference(gap)
     for path, text in texts:
         _doubt(path, truth, text, missing)
-        cases = [_case(" ".join(words.values())) for words in (text, truth)]
-        if normaliser == "none" and cases[0] != cases[1] and all(cases):
+        case = _case(" ".join(text.values()))
+        case_of_truth = _case(" ".join(truth.values()))
+        if normaliser == "none" and case and case_of_truth and case != case_of_truth:
             message = "%s: is %s, the reference %s: a word in another case is an error (--normaliser basic)"
-            logger.warning(message, path, *cases)
+            logger.warning(message, path, case, case_of_truth)
     show_rows(rows, report, json_path, f"normaliser: {normaliser}")
 
 
@@ -123,19 +126,27 @@ def uar(
         raise click.UsageError("folds are of speakers: give --segment-speakers")
     truth = utility.read_labels(reference)
     speakers = _speakers(segment_speakers, truth, resampling)
-    convention = "pooled" if segment_speakers is None else convention
-    folds = None if spk2fold is None else utility.read_labels(spk2fold, "fold")
+    if segment_speakers is None:
+        convention = "pooled"
+    folds = None
+    if spk2fold is not None:
+        folds = utility.read_labels(spk2fold, "fold")
     settings: dict[str, Any] = {"folds": folds, "convention": convention, "missing": missing}
     recognised = [(path, utility.read_labels(path)) for path in predictions]
-    counted = [utility.confusions(truth, said, speakers, file=path, **settings) for path, said in recognised]
-    for path, said in recognised:
-        _doubt(path, truth, said, missing)
-        if strange := sorted(set(said.values()) - set(truth.values())):
+    counted = [utility.confusions(truth, labels, speakers, file=path, **settings) for path, labels in recognised]
+    known = sorted(set(truth.values()))
+    for path, recognised_labels in recognised:
+        _doubt(path, truth, recognised_labels, missing)
+        strange = sorted(set(recognised_labels.values()) - set(known))
+        if strange:
             text = "%s: %d labels unknown to the reference, each an error: %s (known: %s)"
-            logger.warning(text, path, len(strange), few(strange, repr), few(sorted(set(truth.values())), repr))
+            logger.warning(text, path, len(strange), few(strange, repr), few(known, repr))
     averages = [utility.average_recall(confused, resampling) for confused in counted]
-    gaps = [None, *utility.recall_differences(counted, resampling)] if len(counted) > 1 else [None]
-    rows, report = [], {}
+    gaps: list[Interval | None] = [None]
+    if len(counted) > 1:
+        gaps += utility.recall_differences(counted, resampling)
+    rows = []
+    report = {}
     for name, average, gap in zip(names, averages, gaps, strict=True):
         recalls = {f"{label} [%]": round(100 * value, 2) for label, value in average.recalls.items()}
         rows.append(_row(name, "UAR", average.interval, gap) | recalls | {"utterances": average.n_utterances})
@@ -170,19 +181,28 @@ def f0(
     Example:
       spkver-eval f0 data/mine data/mine_anon
     """
-    map_path = segment_speakers or (original if original.is_dir() else original.parent) / "utt2spk"
+    folder = original if original.is_dir() else original.parent
+    map_path = segment_speakers or folder / "utt2spk"
     speakers = read_speakers(map_path)
-    files = utility.read_recordings(original), utility.read_recordings(anonymised)
-    utility.speakers_of(files[0], speakers, map_path)
-    compared = utility.compare_recordings(*files, track, jobs=jobs, file=anonymised, convention=convention)
-    correlations = {name: round(one.correlation, 9) for name, one in compared.items()}
+    recordings = utility.read_recordings(original)
+    copies = utility.read_recordings(anonymised)
+    utility.speakers_of(recordings, speakers, map_path)
+    compared = utility.compare_recordings(recordings, copies, track, jobs=jobs, file=anonymised, convention=convention)
+    correlations = {name: round(pitch.correlation, 9) for name, pitch in compared.items()}
     _doubt(anonymised, dict.fromkeys(compared, 1.0), correlations)
-    found = utility.mean_correlation(compared, speakers, resampling=resampling, convention=convention)
-    row = {"system": anonymised.name, "rho_F0": found.interval.value}
-    row |= {"from": found.interval.low, "to": found.interval.high, "deviation": found.deviation}
-    row |= {"same voicing": found.voicing_agreement, "utterances": found.n_utterances, "undefined": found.n_undefined}
+    mean = utility.mean_correlation(compared, speakers, resampling=resampling, convention=convention)
+    row = {
+        "system": anonymised.name,
+        "rho_F0": mean.interval.value,
+        "from": mean.interval.low,
+        "to": mean.interval.high,
+        "deviation": mean.deviation,
+        "same voicing": mean.voicing_agreement,
+        "utterances": mean.n_utterances,
+        "undefined": mean.n_undefined,
+    }
     note = f"convention: {convention}; tracker: pyin"
-    show_rows([row], {anonymised.name: {"f0": found.to_dict()}}, json_path, note, form=".4f")
+    show_rows([row], {anonymised.name: {"f0": mean.to_dict()}}, json_path, note, form=".4f")
 
 
 def _speakers(path: Path | None, truth: Mapping[str, str], resampling: Resampling) -> dict[str, str]:
@@ -194,12 +214,13 @@ def _speakers(path: Path | None, truth: Mapping[str, str], resampling: Resamplin
     return dict.fromkeys(truth, "all")
 
 
-def _doubt(path: Path, truth: Mapping[str, Any], said: Mapping[str, Any], missing: str = "error") -> None:
+def _doubt(path: Path, truth: Mapping[str, Any], values: Mapping[str, Any], missing: str = "error") -> None:
     """Warn of utterances that are left out, and of a file that is the reference once more."""
-    shared, lone = truth.keys() & said.keys(), sorted(truth.keys() ^ said.keys())
+    shared = truth.keys() & values.keys()
+    lone = sorted(truth.keys() ^ values.keys())
     if missing == "drop" and lone:
         logger.warning("%s: dropped %d utterances that are not in both files: %s", path, len(lone), few(lone, repr))
-    if all(truth[name] == said[name] for name in shared):
+    if all(truth[name] == values[name] for name in shared):
         logger.warning("%s: equals the reference in all %d utterances: was one file given twice?", path, len(shared))
 
 
@@ -207,7 +228,11 @@ def _case(text: str) -> str:
     """Return in what case a text is; blank where its script has none."""
     if text.upper() == text.lower():
         return ""
-    return "in upper case" if text.isupper() else "in lower case" if text.islower() else "in both cases"
+    if text.isupper():
+        return "in upper case"
+    if text.islower():
+        return "in lower case"
+    return "in both cases"
 
 
 def _names(paths: Sequence[Path], labels: Sequence[str]) -> list[str]:
@@ -221,8 +246,8 @@ def _names(paths: Sequence[Path], labels: Sequence[str]) -> list[str]:
     return names
 
 
-def _row(name: str, title: str, found: Interval, gap: Interval | None) -> dict[str, Any]:
-    values = {"[%]": 100 * found.value, "from": 100 * found.low, "to": 100 * found.high}
+def _row(name: str, title: str, rate: Interval, gap: Interval | None) -> dict[str, Any]:
+    values = {"[%]": 100 * rate.value, "from": 100 * rate.low, "to": 100 * rate.high}
     if gap is not None:
         values |= {"minus first": 100 * gap.value, "low": 100 * gap.low, "high": 100 * gap.high}
     return {"system": name, "measure": title, **values}

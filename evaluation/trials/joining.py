@@ -71,24 +71,7 @@ def join_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tupl
     n_extra = len(scores) - int((rows >= 0).sum())
     # the unknown ids first: where both occur, a misspelt id is the cause and the missing trials its effect
     if n_extra > 0:
-        unknown_models = recode(scores.model_ids, key.model_ids)[scores.models] < 0
-        unknown = unknown_models | (recode(scores.segment_ids, key.segment_ids)[scores.segments] < 0)
-        if len(strange := np.flatnonzero(unknown)):
-            model, segment = next(scores.subset(strange[:1]).pairs())
-            name = f"model '{model}'" if unknown_models[strange[0]] else f"segment '{segment}'"
-            text = f"{counted(len(strange), 'score')} with an id that the key does not know, such as the {name}: "
-            text += scores.named(strange)
-            if missing == "error":
-                remedy = "check the ids, or drop unknown ones: missing='drop'"
-                known = key.model_ids if unknown_models[strange[0]] else key.segment_ids
-                own = model if unknown_models[strange[0]] else segment
-                spelt = "is another spelling: match_ids(scores, key), or --match-ids loose, joins such ids"
-                for form, how in ((loosened, spelt), (folded, "differs in case or Unicode form: make them equal")):
-                    if (alike := next((one for one in known.tolist() if form(one) == form(own)), None)) is not None:
-                        remedy = f"the key has {alike!a}, which {how}"
-                raise TrialError(text, strange, side="scores", remedy=remedy)
-            logger.warning("dropped %s", text)
-            n_extra -= len(strange)
+        n_extra -= _unknown_ids(scores, key, missing)
     return _resolved(scores, key, rows, n_extra, missing)
 
 
@@ -158,6 +141,39 @@ def order_free_digest(key: Key) -> int:
     mixed = models[key.models] * np.uint64(0x9E3779B97F4A7C15) + key.is_target
     mixed = (mixed ^ (mixed >> np.uint64(31)) ^ segments[key.segments]) * np.uint64(0xD6E8FEB86659FD93)
     return int((mixed ^ (mixed >> np.uint64(29))).sum(dtype=np.uint64))
+
+
+def _unknown_ids(scores: Scores, key: Key, missing: Missing) -> int:
+    """Count the scores with an id that the key does not know: an error, or a warning that they are dropped."""
+    unknown_models = recode(scores.model_ids, key.model_ids)[scores.models] < 0
+    unknown_segments = recode(scores.segment_ids, key.segment_ids)[scores.segments] < 0
+    strange = np.flatnonzero(unknown_models | unknown_segments)
+    if not len(strange):
+        return 0
+    model, segment = next(scores.subset(strange[:1]).pairs())
+    if unknown_models[strange[0]]:
+        noun, own, known = "model", model, key.model_ids
+    else:
+        noun, own, known = "segment", segment, key.segment_ids
+    text = f"{counted(len(strange), 'score')} with an id that the key does not know, such as the {noun} '{own}': "
+    text += scores.named(strange)
+    if missing == "error":
+        raise TrialError(text, strange, side="scores", remedy=_remedy_for(own, known))
+    logger.warning("dropped %s", text)
+    return len(strange)
+
+
+def _remedy_for(identity: str, known: np.ndarray) -> str:
+    """Return what to do about an unknown id: the key may have another spelling of it."""
+    ids = known.tolist()
+    for alike in ids:
+        if folded(alike) == folded(identity):
+            return f"the key has {alike!a}, which differs in case or Unicode form: make them equal"
+    for alike in ids:
+        if loosened(alike) == loosened(identity):
+            spelling = "is another spelling: match_ids(scores, key), or --match-ids loose, joins such ids"
+            return f"the key has {alike!a}, which {spelling}"
+    return "check the ids, or drop unknown ones: missing='drop'"
 
 
 def _resolved(

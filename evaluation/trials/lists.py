@@ -87,6 +87,8 @@ class Trials(Tabular):
     segments: np.ndarray
 
     _roles: ClassVar[tuple[str, ...]] = ("model", "segment")
+    _kept: ClassVar[tuple[str, ...]] = ()  # further columns of a data frame, where they are there
+    _options: ClassVar[tuple[str, ...]] = ()  # of `from_ids`
     _dtypes: ClassVar[dict[str, Any]] = {"models": np.int32, "segments": np.int32}  # of the columns
     _selected: ClassVar[bool] = False  # by `subset`
 
@@ -102,13 +104,15 @@ class Trials(Tabular):
             if name == "types" and getattr(self, name) is None:
                 continue
             column = column_of(getattr(self, name), name)
-            column = floats_of(column, name) if dtype is np.float64 else column
+            if dtype is np.float64:
+                column = floats_of(column, name)
             column = column.astype(dtype, copy=False).view()
             if column.shape != np.shape(self.models):
                 raise DataError(f"expected {name} of shape {np.shape(self.models)}, got {column.shape}")
             column.flags.writeable = False
             object.__setattr__(self, name, column)
-        if repeat := find_repeat(self.models, self.segments, len(self.segment_ids)):
+        repeat = find_repeat(self.models, self.segments, len(self.segment_ids))
+        if repeat is not None:
             remedy = "each pair may occur once; several columns of a table can form an id, as segment=test+chan"
             raise RepeatedTrialError(f"trial {self.named(repeat[:1])} is repeated", repeat, remedy=remedy)
 
@@ -166,18 +170,17 @@ class Trials(Tabular):
         >>> Key.from_frame({"a": ["anna", "anna"], "test": ["s1", "s2"], "label": [1, 0]}, model="a").is_target.tolist()
         [True, False]
         """
-        failures = {
-            option: names.pop(option) for option in ("missing", "rejected") if cls is Scores and option in names
-        }
-        there = [str(name) for name in (frame.columns if hasattr(frame, "columns") else frame)]
-        chosen = {"type": "type"} if cls is Key and "type" in there else {}
+        failures = {option: names.pop(option) for option in cls._options if option in names}
+        there = [str(name) for name in getattr(frame, "columns", frame)]
+        chosen = {name: name for name in cls._kept if name in there}
         for role in cls._roles:
             known = known_columns(role, there)
             if len(set(known)) > 1 and role not in names:
                 text = f"expected one column for {role}, got {' and '.join(known)}"
                 raise DataError(text, remedy=f"name the one that counts: {role}={known[0]!r}")
             chosen[role] = names.pop(role, "".join(known[:1]))
-        if lacking := [role for role, name in chosen.items() if name not in there] or list(names):
+        lacking = [role for role, name in chosen.items() if name not in there] or list(names)
+        if lacking:
             text = f"expected a column for {' and '.join(lacking)}, got {', '.join(there)[:200] or 'none'}"
             options = ", ".join(f"{role}=..." for role in cls._roles)
             raise DataError(text, remedy=f"name the columns: {options}")
@@ -192,9 +195,11 @@ class Trials(Tabular):
         return {"model": self.model_ids[self.models], "segment": self.segment_ids[self.segments]}
 
     def _repr_html_(self) -> str:
-        shown = self if len(self) <= _ROWS else self.subset(np.arange(_ROWS))
-        more = [f"... and {len(self) - len(shown):,} trials more"] if len(shown) < len(self) else []
-        return html_table(shown.to_columns(), caption=repr(self), notes=more)
+        if len(self) <= _ROWS:
+            return html_table(self.to_columns(), caption=repr(self))
+        shown = self.subset(np.arange(_ROWS))
+        more = f"... and {len(self) - _ROWS:,} trials more"
+        return html_table(shown.to_columns(), caption=repr(self), notes=[more])
 
     def __len__(self) -> int:
         return len(self.models)
@@ -247,6 +252,7 @@ class Key(Trials):
     type_names: tuple[str, ...] = ()
 
     _roles = ("model", "segment", "label")
+    _kept = ("type",)
     _dtypes = Trials._dtypes | {"is_target": bool, "types": np.int8}
 
     def __post_init__(self) -> None:
@@ -307,6 +313,7 @@ class Scores(Trials):
     values: np.ndarray
 
     _roles = ("model", "segment", "score")
+    _options = ("missing", "rejected")
     _dtypes = Trials._dtypes | {"values": np.float64}
 
     def __post_init__(self) -> None:

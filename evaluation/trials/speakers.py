@@ -271,11 +271,16 @@ def doubt_speakers(
     """
     targets = key.segments[key.is_target]
     if model_speakers is None:
-        found, counts = np.unique(targets, return_counts=True)
-        if segment_speakers is None and (several := key.segment_ids[found[counts > 1]].tolist()):
-            return Doubt("model", f"{len(several)} segments are targets of several models: {few(several, repr)}")
-        named = key.models[key.is_target] if segment_speakers is not None else []
-        if doubt := _doubt_prefixes("model", key.model_ids[np.setdiff1d(key.models, named)], "models"):
+        unnamed = np.unique(key.models)
+        if segment_speakers is not None:
+            unnamed = np.setdiff1d(unnamed, key.models[key.is_target])
+        else:
+            tested, counts = np.unique(targets, return_counts=True)
+            several = key.segment_ids[tested[counts > 1]].tolist()
+            if several:
+                return Doubt("model", f"{len(several)} segments are targets of several models: {few(several, repr)}")
+        doubt = _doubt_prefixes("model", key.model_ids[unnamed], "models")
+        if doubt is not None:
             return doubt
     if segment_speakers is None:
         strangers = key.segment_ids[np.setdiff1d(key.segments, targets)]
@@ -359,10 +364,11 @@ def group_trials(
         ("model", key.model_ids, key.models, None if speakers is None else speakers.models),
         ("segment", key.segment_ids, key.segments, None if speakers is None else speakers.segments),
     ):
-        found = _look_up(ids, codes, metadata, places, what)
-        if found is None and speakers is not None and by_speaker is not None:
-            found = _look_up(speakers.names, by_speaker, metadata, places, f"speakers of the {what}")
-        sides += [] if found is None else [found]
+        groups = _look_up(ids, codes, metadata, places, what)
+        if groups is None and speakers is not None and by_speaker is not None:
+            groups = _look_up(speakers.names, by_speaker, metadata, places, f"speakers of the {what}")
+        if groups is not None:
+            sides.append(groups)
     if not sides:
         remedy = "the first column of the table must hold ids of models, segments or speakers"
         raise DataError("no model or segment of the key is in the table", remedy=remedy)
@@ -378,19 +384,23 @@ def group_trials(
 def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, what: str) -> np.ndarray:
     """Return the speaker of each id that has a trial; of the others a blank."""
     used = np.unique(codes)
-    names, listed = np.full(len(ids), "", object), ids[used].tolist()
+    listed = ids[used].tolist()
     remedy = f"the map of speakers must name the speaker of every {what} of the key"
-    found: Any = listed
+    named: list[Any] = listed
     if isinstance(speakers, str) and speakers:
-        found = [name.partition(speakers)[0] if speakers in name or what == "model" else "" for name in listed]
-        other = next((sign for sign in "/-_." if any(sign in name for name in listed)), "a map of them")
+        named = [name.partition(speakers)[0] if speakers in name or what == "model" else "" for name in listed]
+        other = next((sign for sign in "/-_." if sign in "".join(listed)), "a map of them")
         remedy = f"no {speakers!r} ends their speakers: try {other}"
-    elif isinstance(speakers, Mapping) or callable(speakers):
-        found = map(speakers.get if isinstance(speakers, Mapping) else speakers, listed)
+    elif isinstance(speakers, Mapping):
+        named = [speakers.get(name) for name in listed]
+    elif callable(speakers):
+        named = [speakers(name) for name in listed]
     elif speakers is not None:
         raise DataError(f"expected speakers as a map, a function of the id or a sign such as '/', got {speakers!r:.60}")
-    names[used] = list(found)
-    if absent := [name for name, of in zip(listed, names[used], strict=True) if not (of and isinstance(of, str))]:
+    names = np.full(len(ids), "", object)
+    names[used] = named
+    absent = [name for name, speaker in zip(listed, named, strict=True) if not (speaker and isinstance(speaker, str))]
+    if absent:
         raise DataError(f"{len(absent)} of {len(used)} {what}s without a speaker: {few(absent, repr)}", remedy=remedy)
     return names
 
@@ -399,7 +409,8 @@ def _doubt_prefixes(side: str, ids: np.ndarray, what: str) -> Doubt | None:
     groups = list(shared_prefixes(ids).values())
     if not groups:
         return None
-    largest, n_alike = max(groups, key=len), sum(map(len, groups))
+    largest = max(groups, key=len)
+    n_alike = sum(map(len, groups))
     return Doubt(side, f"{n_alike} of {len(ids)} {what} have ids that begin alike, such as {few(largest, repr)}")
 
 

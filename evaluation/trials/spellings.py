@@ -58,6 +58,7 @@ def match_ids(scores: Self, key: Trials) -> Self:
 
     Examples
     --------
+    >>> from evaluation.trials import Key, Scores
     >>> key = Key.from_ids(["id1/a.wav", "id1/a.wav"], ["id1/b.wav", "id2/c.wav"], [True, False])
     >>> match_ids(Scores.from_ids(["id1-a", "id1-a"], ["id1-b", "id2-c"], [2.0, 1.0]), key).segment_ids.tolist()
     ['id1/b.wav', 'id2/c.wav']
@@ -66,10 +67,12 @@ def match_ids(scores: Self, key: Trials) -> Self:
     for side in ("model_ids", "segment_ids"):
         spellings: dict[str, str] = {}
         for ids in (getattr(scores, side).tolist(), getattr(key, side).tolist()):  # the key's spelling is kept
-            own = {loosened(one): one for one in ids}
-            if (other := next((one for one in ids if own[loosened(one)] != one), None)) is not None:
-                text = f"{side}: {other!r} and {own[loosened(other)]!r} are one if /, -, _ and extensions do not count"
-                raise DataError(text, remedy="join by equal ids, and rename those that differ")
+            own = {loosened(identity): identity for identity in ids}
+            for identity in ids:
+                other = own[loosened(identity)]
+                if other != identity:
+                    text = f"{side}: {identity!r} and {other!r} are one if /, -, _ and extensions do not count"
+                    raise DataError(text, remedy="join by equal ids, and rename those that differ")
             spellings |= own
-        tables[side] = np.array([spellings[loosened(one)] for one in getattr(scores, side)], object)
+        tables[side] = np.array([spellings[loosened(identity)] for identity in getattr(scores, side)], object)
     return replace(scores, **tables)

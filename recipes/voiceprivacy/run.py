@@ -22,6 +22,7 @@ def evaluate(experiment: voiceprivacy.Experiment) -> str:
     sets = voiceprivacy.check(experiment)  # all problems are reported first
     sets = voiceprivacy.anonymise(experiment, sets)  # data/
     facts = voiceprivacy.find_facts(experiment, sets)  # checks/
+    voiceprivacy.recognise_words(experiment, sets)  # asr/, if an attacker reads them
     plan = voiceprivacy.plan_attacks(experiment, sets, facts)  # plan.csv
     speech, failures = voiceprivacy.extract(experiment, plan)  # work/
     models = voiceprivacy.fit(experiment, plan, speech, failures)  # attackers/

@@ -2,7 +2,8 @@
 
 It reads transcripts: the file ``text`` of the data directories, or hypotheses of a recogniser. Anonymisation does not
 change words, so true transcripts serve all scenarios equally well; for an attacker that has only the audio, give a
-recogniser's hypotheses on the anonymised speech (setting `text`).
+recogniser's hypotheses on the anonymised speech (setting `text`), or let an evaluation recognise the words
+(`recognised`).
 
 Texts become vectors of word counts, or counts of character sequences, weighted by rarity. The method of comparison is
 chosen by cross-validation on background speakers.
@@ -223,6 +224,11 @@ class ContentConfig:
     name : str
     text : str
         File of the transcripts in each data directory: lines ``utterance words``.
+    recognised : bool
+        Whether an evaluation recognises the words in all speech, original and anonymised, by ``utility.recogniser``.
+    folder : str
+        Folder of recognised words, ``<folder>/<data directory>/text``, as ``spkver transcribe`` writes them, which are
+        read in place of `text`. An evaluation sets it where words are `recognised`.
     units : str
         Terms that are counted: words, characters (sequences of three), or auto, whichever is better on the background.
     scoring : str
@@ -231,6 +237,8 @@ class ContentConfig:
 
     name: str = "content"
     text: str = "text"
+    recognised: bool = False
+    folder: str = ""
     units: str = AUTO
     scoring: str = AUTO
 
@@ -267,7 +275,7 @@ class ContentAttacker(WithoutSource):
     @property
     def content(self) -> str:
         """Whether the words come from transcripts of the data (an oracle) or from a recogniser."""
-        return "oracle" if self.config.text == "text" else "recognised"
+        return "oracle" if self.config.text == "text" and not self.config.folder else "recognised"
 
     def record(self, attack: Attack) -> Any:
         """Return its settings and the checksums of the transcripts."""
@@ -329,6 +337,8 @@ class ContentAttacker(WithoutSource):
         return {speaker: [texts[name] for name in sorted(names) if name in texts] for speaker, names in speakers}
 
     def _file(self, directory: DataDir) -> Path:
+        if self.config.folder:
+            return Path(self.config.folder) / directory.name / "text"
         return directory.path / self.config.text
 
     def _read(self, directory: DataDir) -> dict[str, str]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
 from evaluation.trials import Key, folded
@@ -113,58 +114,35 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     DataError
         If some sexes are unknown, or there are too few speakers for training or test.
     """
-    rules, output = rules or SplitRules(), Path(output)
-    if unfit := unfit_id(name):
+    rules = rules or SplitRules()
+    output = Path(output)
+    unfit = unfit_id(name)
+    if unfit:
         raise ConfigError(f"the name {name!r} {unfit}", remedy="give another name")
     by_speaker = datadir.by_speaker()
-    if datadir.sexes and (unknown := by_speaker.keys() - datadir.sexes.keys()):
+    unknown = by_speaker.keys() - datadir.sexes.keys()
+    if datadir.sexes and unknown:
         text = f"{len(unknown)} speakers of unknown sex: {few(unknown, repr)}"
         raise DataError(text, file=datadir.path / "spk2gender", remedy="add lines 'speaker f' or 'speaker m'")
-    needed = rules.enrolment_utterances + 1
-    able = {speaker for speaker, utterances in by_speaker.items() if len(utterances) >= needed}
-    training, tested = set(by_speaker) - able, set[str]()
-    notes = []
-    if training:
-        notes.append(
-            f"{len(training)} speakers with fewer than {needed} utterances are used for training: {few(training, repr)}"
-        )
-    groups = _SEXES if datadir.sexes else {MIXED: "speakers"}
-    if not datadir.sexes:
-        notes.append(SEXES_POOLED)
-    for sex, people in groups.items():
-        of_sex = draw_order(
-            (speaker for speaker in able if datadir.sexes.get(speaker, MIXED) == sex), rules.seed, "speaker"
-        )
-        n_training = max(1, round(rules.training_share * len(of_sex)))
-        chosen = of_sex[n_training:]
-        training.update(of_sex[:n_training])
-        if len(chosen) < 2:
-            notes.append(f"no trials of {people}: {len(of_sex)} can be split, at least two are needed for the test")
-            training.update(chosen)
-        else:
-            tested.update(chosen)
-    if not tested or len(training) < 2:
-        text = f"{len(tested)} speakers for the test and {len(training)} for training: too few"
-        remedy = f"{len(able)} of {len(by_speaker)} speakers have the {needed} utterances that a test needs; "
-        raise DataError(text, file=datadir.path, remedy=remedy + "at least three of one sex are needed")
-    enrolls = [
-        utterance
-        for speaker in sorted(tested)
-        for utterance in draw_order(by_speaker[speaker], rules.seed, "utterance")[: rules.enrolment_utterances]
-    ]
-    tried = [utterance for speaker in tested for utterance in by_speaker[speaker] if utterance not in set(enrolls)]
+    training, tested, notes = _draw_speakers(datadir, by_speaker, rules)
+    learnt = []
+    for speaker in training:
+        learnt += by_speaker[speaker]
+    enrolled = []
+    tried: dict[str, list[str]] = {}
+    for speaker in sorted(tested):
+        order = draw_order(by_speaker[speaker], rules.seed, "utterance")
+        enrolled += order[: rules.enrolment_utterances]
+        tried.setdefault(datadir.sexes.get(speaker, MIXED), []).extend(order[rules.enrolment_utterances :])
     trials = {}
-    for sex in groups:
-        of_sex = sorted(
-            utterance for utterance in tried if datadir.sexes.get(datadir.speakers[utterance], MIXED) == sex
-        )
-        if of_sex:
-            part = part_of(datadir, output / f"{name}_test_trials_{sex}", of_sex)
+    for sex in _groups(datadir):
+        if sex in tried:
+            part = part_of(datadir, output / f"{name}_test_trials_{sex}", tried[sex])
             trials[sex] = replace(part, trials=full_cross(sorted(set(part.speakers.values())), part))
-    learnt = [utterance for speaker in training for utterance in by_speaker[speaker]]
+    enrolment = part_of(datadir, output / f"{name}_test_enrolls", enrolled)
     return Split(
         training=part_of(datadir, output / f"{name}_train", learnt),
-        enrolls=replace(part_of(datadir, output / f"{name}_test_enrolls", enrolls), enrolls=tuple(sorted(enrolls))),
+        enrolls=replace(enrolment, enrolls=tuple(sorted(enrolled))),
         trials=trials,
         notes=tuple(notes),
     )
@@ -177,7 +155,9 @@ def drop_missing(datadir: DataDir, twin: DataDir) -> tuple[DataDir, list[str]]:
     """
     ending = _ending(datadir.speakers, twin)
     kept = [utterance for utterance in datadir.recordings if utterance + ending in twin.recordings]
-    part = part_of(datadir, datadir.path, kept if 2 * len(kept) > len(datadir) else datadir.recordings)
+    if 2 * len(kept) <= len(datadir):
+        kept = list(datadir.recordings)
+    part = part_of(datadir, datadir.path, kept)
     return part, sorted(datadir.recordings.keys() - part.recordings.keys())
 
 
@@ -205,12 +185,12 @@ def full_cross(models: Iterable[str], datadir: DataDir) -> Key:
     >>> list(key.pairs()), key.is_target.tolist()
     ([('a', 'a-1'), ('b', 'a-1')], [True, False])
     """
-    pairs = [(model, utterance) for model in models for utterance in sorted(datadir.speakers)]
-    return Key.from_ids(
-        models=[model for model, _ in pairs],
-        segments=[utterance for _, utterance in pairs],
-        is_target=[datadir.speakers[utterance] == model for model, utterance in pairs],
-    )
+    enrolled, tested, is_target = [], [], []
+    for model, utterance in product(models, sorted(datadir.speakers)):
+        enrolled.append(model)
+        tested.append(utterance)
+        is_target.append(datadir.speakers[utterance] == model)
+    return Key.from_ids(enrolled, tested, is_target=is_target)
 
 
 def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
@@ -231,21 +211,26 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
         With all problems: missing utterances, utterances of other speakers.
     """
     problems = Problems(twin.path)
-    speakers = {utterance: speaker for part in split.parts() for utterance, speaker in part.speakers.items()}
-    ending, notes = _ending(speakers, twin), list[str]()
+    speakers: dict[str, str] = {}
+    for part in split.parts():
+        speakers |= part.speakers
+    ending = _ending(speakers, twin)
     lacking = [utterance for utterance in speakers if utterance + ending not in twin.recordings]
     if lacking:
         text = f"{len(lacking)} utterances of the original are missing: {few(lacking, repr)}"
         others = {folded(name): name for name in twin.recordings.keys() - speakers.keys()}
-        if other := others.get(folded(lacking[0])):
+        other = others.get(folded(lacking[0]))
+        if other is not None:
             text += f"; {lacking[0]!a} and {other!a} differ only in case or Unicode form"
         remedy = "add them, or name them as in the original; one ending of all, as _anon, is allowed; or leave them out"
         problems.add(text, remedy=f"{remedy} on both sides: drop_missing(), or spkver split --missing drop")
-    shared = [utterance for utterance in speakers if utterance + ending in twin.speakers]
-    if moved := [utterance for utterance in shared if twin.speakers[utterance + ending] != speakers[utterance]]:
+    moved = [name for name, speaker in speakers.items() if twin.speakers.get(name + ending, speaker) != speaker]
+    if moved:
         problems.add(f"{len(moved)} utterances of other speakers than in the original: {few(moved, repr)}")
     problems.raise_if_any()
-    if extra := len(twin.recordings) - len(speakers):
+    notes = []
+    extra = len(twin.recordings) - len(speakers)
+    if extra:
         notes.append(f"{extra} of {len(twin.recordings)} utterances of the twin are left out: the original has none")
     if ending:
         notes.append(f"the names of the anonymised recordings end with {ending!r}, those of the original do not")
@@ -254,9 +239,12 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
         recordings = {utterance: twin.recordings[utterance + ending] for utterance in part.recordings}
         return replace(part, path=part.path.with_name(part.path.name + suffix), recordings=recordings)
 
-    trials = {sex: anonymised(part) for sex, part in split.trials.items()}
-    training, enrolls = anonymised(split.training), anonymised(split.enrolls)
-    return replace(split, training=training, enrolls=enrolls, trials=trials, notes=tuple(notes))
+    return Split(
+        training=anonymised(split.training),
+        enrolls=anonymised(split.enrolls),
+        trials={sex: anonymised(part) for sex, part in split.trials.items()},
+        notes=tuple(notes),
+    )
 
 
 def draw_order(ids: Iterable[str], seed: int, what: str) -> list[str]:
@@ -273,9 +261,47 @@ def part_of(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
     return DataDir(path, {utterance: datadir.recordings[utterance] for utterance in ids}, speakers, sexes)
 
 
+def _groups(datadir: DataDir) -> Mapping[str, str]:
+    """Return a word for the speakers of each sex, or of all where no sex is known."""
+    return _SEXES if datadir.sexes else {MIXED: "speakers"}
+
+
+def _draw_speakers(
+    datadir: DataDir, by_speaker: Mapping[str, list[str]], rules: SplitRules
+) -> tuple[set[str], set[str], list[str]]:
+    """Draw the speakers for training and for the test, with remarks."""
+    needed = rules.enrolment_utterances + 1
+    able = {speaker for speaker, utterances in by_speaker.items() if len(utterances) >= needed}
+    training = by_speaker.keys() - able
+    tested: set[str] = set()
+    notes = []
+    if training:
+        text = f"{len(training)} speakers with fewer than {needed} utterances are used for training"
+        notes.append(f"{text}: {few(training, repr)}")
+    if not datadir.sexes:
+        notes.append(SEXES_POOLED)
+    for sex, people in _groups(datadir).items():
+        speakers = [speaker for speaker in able if datadir.sexes.get(speaker, MIXED) == sex]
+        order = draw_order(speakers, rules.seed, "speaker")
+        n_training = max(1, round(rules.training_share * len(order)))
+        chosen = order[n_training:]
+        training.update(order[:n_training])
+        if len(chosen) < 2:
+            notes.append(f"no trials of {people}: {len(order)} can be split, at least two are needed for the test")
+            training.update(chosen)
+        else:
+            tested.update(chosen)
+    if not tested or len(training) < 2:
+        text = f"{len(tested)} speakers for the test and {len(training)} for training: too few"
+        remedy = f"{len(able)} of {len(by_speaker)} speakers have the {needed} utterances that a test needs; "
+        raise DataError(text, file=datadir.path, remedy=remedy + "at least three of one sex are needed")
+    return training, tested, notes
+
+
 def _ending(speakers: Mapping[str, str], twin: DataDir) -> str:
     """What all names of an anonymised copy have behind those of the original; empty if they are the same."""
-    tried = {"", *(name.removeprefix(one) for one in (min(speakers), max(speakers)) for name in twin.recordings
-                   if name.startswith(one))}  # fmt: skip
+    tried = {""}
+    for first in (min(speakers), max(speakers)):
+        tried |= {name.removeprefix(first) for name in twin.recordings if name.startswith(first)}
     counts = {ending: sum(name + ending in twin.recordings for name in speakers) for ending in tried}
     return min(tried, key=lambda ending: (-counts[ending], len(ending), ending))

@@ -15,3 +15,30 @@ from spkver.extractors.properties import PROPERTIES, property_vector
 from spkver.extractors.protocol import ExtractorSettings
 from spkver.extractors.registry import EXTRACTORS, FUNCTION, Extractor, open_extractor
 from spkver.extractors.weights import SOURCES, WHISPER, fetch_weights, find_weights, read_wheel
+
+__all__ = [
+    "EXTRACTORS",
+    "FUNCTION",
+    "PROPERTIES",
+    "PROSODY",
+    "SOURCES",
+    "WHISPER",
+    "Extractor",
+    "ExtractorSettings",
+    "campplus_graph",
+    "check_output",
+    "embed",
+    "embed_directory",
+    "energy_contour",
+    "fetch_weights",
+    "find_weights",
+    "ge2e_graph",
+    "kaldi_filterbanks",
+    "mel_spectra",
+    "open_extractor",
+    "property_vector",
+    "prosody_vector",
+    "read_built_in",
+    "read_wheel",
+    "session_vector",
+]

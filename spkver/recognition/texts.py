@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -98,7 +99,9 @@ def agreement(references: Mapping[str, str], recognised: Mapping[str, str]) -> f
         matcher = SequenceMatcher(None, reference, spoken_words(recognised[utterance]), autojunk=False)
         n_words += len(reference)
         n_agreed += sum(block.size for block in matcher.get_matching_blocks())
-    return n_agreed / n_words if n_words else float("nan")
+    if n_words == 0:
+        return math.nan
+    return n_agreed / n_words
 
 
 def _loop_at(words: Sequence[str], start: int) -> tuple[int, int]:
@@ -111,6 +114,7 @@ def _loop_at(words: Sequence[str], start: int) -> tuple[int, int]:
         n_words = end - start
         if n_words >= max(_LEAST_WORDS, _LEAST_TIMES * length):
             rest = words[end:]
-            is_unfinished = len(rest) < length and rest == phrase[: len(rest)]
-            return length, len(words) if is_unfinished else end
+            if len(rest) < length and rest == phrase[: len(rest)]:  # the last repetition is unfinished
+                end = len(words)
+            return length, end
     return 1, start + 1

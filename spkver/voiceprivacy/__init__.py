@@ -10,9 +10,11 @@ from spkver.voiceprivacy.assessment import assess
 from spkver.voiceprivacy.experiment import STEPS, Experiment, evaluation_command
 from spkver.voiceprivacy.facts import find_facts
 from spkver.voiceprivacy.inspection import check
+from spkver.voiceprivacy.learning import extract, fit
 from spkver.voiceprivacy.plan import plan_attacks
 from spkver.voiceprivacy.reporting import report
-from spkver.voiceprivacy.scores import extract, fit, score
+from spkver.voiceprivacy.scores import score
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.utility import utility
 from spkver.voiceprivacy.versions import anonymise
+from spkver.voiceprivacy.words import recognise_words

@@ -42,6 +42,8 @@ STEPS: Mapping[str, str] = {
     "report": "results, tables and the page",
 }
 SIMULATED = "simulated"
+WORDS = "asr"
+"""Folder of recognised words, in the output folder."""
 _PATH = click.Path(path_type=Path)
 
 
@@ -167,7 +169,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         if data == SIMULATED:
             defaults = read_yaml(folder / "config" / "simulated.yaml")
         config = load_config(Config, file=config_file, settings=settings, defaults=defaults)
-        config = with_lists_there(config, Path(data)).with_default_attackers()
+        config = with_lists_there(config, Path(data)).with_default_attackers().with_words_in(output.absolute() / WORDS)
         check_suffix(suffix)
         _check_folders(data, output)
         if data != SIMULATED and until == "simulation":

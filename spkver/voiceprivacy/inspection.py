@@ -33,9 +33,9 @@ from spkver.voiceprivacy.choosing import (
 )
 from spkver.voiceprivacy.estimate import check_disk, estimate
 from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.learning import WORK
 from spkver.voiceprivacy.plan import check_attackers
 from spkver.voiceprivacy.recording_checks import check_audio
-from spkver.voiceprivacy.scores import WORK
 from spkver.voiceprivacy.sets import Sets, noted_each, read_sets, stamp_of
 from spkver.voiceprivacy.utility import check_utility
 from spkver.voiceprivacy.versions import FOLDER, used_part

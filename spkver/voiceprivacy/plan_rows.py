@@ -180,12 +180,7 @@ def fusions_of(rows: Iterable[Row], attackers: Mapping[str, Chosen]) -> list[Fus
 
 def voices(rows: Iterable[Row], attackers: Attackers) -> list[Row]:
     """Return the rows that fusions take: words and properties of files say nothing about voices."""
-    chosen = []
-    for row in rows:
-        attacker = attackers[row.background][row.attacker][1]
-        if attacker.hears_voices:
-            chosen.append(row)
-    return chosen
+    return [row for row in rows if attackers[row.background][row.attacker][1].hears_voices]
 
 
 def fused_rows(fusion: Fusion, rows: Sequence[Row], speech: Speech) -> list[Row]:

@@ -49,8 +49,9 @@ from spkver.voiceprivacy.challenge_files import (
 from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, WITHOUT_VOICE, Evaluated, all_findings
 from spkver.voiceprivacy.choosing import attacker_specs, attackers_run
 from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.learning import LACKING
 from spkver.voiceprivacy.recording_checks import read_findings
-from spkver.voiceprivacy.scores import LACKING, Scored, fusion_weights
+from spkver.voiceprivacy.scores import Scored, fusion_weights
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.versions import describe

@@ -1,27 +1,21 @@
-"""The middle of an evaluation: speech is read, attackers are trained, trials are scored.
+"""Trials are scored, by attackers, then by fusions of them; the scores of both sexes are joined.
 
-    OUTPUT/data/                                       inverted speech, pieces of recordings
-    OUTPUT/work/                                       vectors and features; may be removed
-    OUTPUT/work/lacking.json                           recordings that an extractor failed on, by the extractor
-    OUTPUT/attackers/<training set>/NAME/              models
     OUTPUT/exp/asv_.../<enrol>-<trials>/NAME/scores    scores, in folders with the challenge's names
 
-`extract` reads all speech that the plan needs, `fit` trains every model and computes the vectors that depend on one,
-`score` scores every row and then fuses. Each does what is due alone: a run that was killed goes on with the next file.
-An attacker that fails is left out and named in the report; the others go on.
+What is up to date is kept: a run that was killed goes on with the next file. An attacker that fails is left out and
+named in the report; the others go on.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby, product
+from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -29,25 +23,13 @@ from evaluation.formats import read_scores, write_scores
 from evaluation.reports import Failure, FusionWeights
 from evaluation.trials import INVERTING, ONE_MODEL, SCENARIOS, Scores
 from spkbase.errors import DataError, Problems, SpkverError
-from spkbase.files import fingerprint, load_json, make_folder, write_json
-from spkbase.plugins import TimeLimitError
-from spkbase.runs import Run, Stage
+from spkbase.files import load_json, write_json
+from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
 from spkbase.work import progress
-from spkver.attackers import (
-    ENDING,
-    LostModelError,
-    SpeechFiles,
-    Trained,
-    compute_vectors,
-    cut,
-    extract_speech,
-    fuse,
-    learn_models,
-    learn_weights,
-    score_trials,
-)
+from spkver.attackers import LostModelError, SpeechFiles, Trained, fuse, learn_models, learn_weights, score_trials
 from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.failures import Failures, reason_of
 from spkver.voiceprivacy.plan import Plan
 from spkver.voiceprivacy.plan_rows import highest
 from spkver.voiceprivacy.rows import Row
@@ -57,10 +39,6 @@ from spkver.voiceprivacy.trial_lists import trial_name
 logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-Value = TypeVar("Value")
-
-WORK = "work"
-LACKING = f"{WORK}/lacking.json"
 
 
 @one_line
@@ -105,116 +83,6 @@ class Scored:
     weights: tuple[str, ...] = ()
 
 
-@one_line
-@dataclass
-class Failures:
-    """Errors of single attackers, recorded so that the others can continue.
-
-    Attributes
-    ----------
-    plugins : set of str
-        Attackers that run users' code, of which any error is recorded. Built-in attackers may fail by an `SpkverError`:
-        another error of theirs is a defect of this package.
-    of_rows : dict of str to Exception
-        By the file of the scores.
-    timed_out : dict of str to Exception
-        Attackers that exceeded the time limit; they are not called again in this run.
-    """
-
-    plugins: Collection[str] = ()
-    of_rows: dict[str, Exception] = field(default_factory=dict)
-    timed_out: dict[str, Exception] = field(default_factory=dict)
-
-    def attempt(self, name: str, files: Sequence[str], action: Callable[[], Value]) -> Value | None:
-        """Return the value of an action of an attacker, or record its error for some files of scores.
-
-        `ENDING` exceptions, and defects of built-in attackers, end the run.
-        """
-        try:
-            if name in self.timed_out:
-                raise self.timed_out[name]
-            return action()
-        except ENDING:
-            raise
-        except Exception as error:
-            if not isinstance(error, SpkverError) and name not in self.plugins:
-                raise
-            if isinstance(error, TimeLimitError):
-                self.timed_out[name] = error
-            self.of_rows |= dict.fromkeys(files, error)
-            return None
-
-
-def extract(experiment: Experiment, plan: Plan) -> tuple[SpeechFiles, Failures]:
-    """Read all speech that rows without scores need: inverted speech, pieces, vectors and features.
-
-    Returns
-    -------
-    speech : SpeechFiles
-    failures : Failures
-        Rows whose speech could not be read.
-    """
-    experiment.begin("extraction")
-    run = experiment.run
-    failures = Failures({spec.name for spec, _ in experiment.attackers if spec.row is None or spec.is_own_code})
-    if run.force:  # shared features and statistics are computed again
-        shutil.rmtree(run.path(WORK), ignore_errors=True)
-    work = Run(make_folder(run.path(WORK)), run.jobs, quiet=True)
-    file = run.path(LACKING)
-    lacking = {}
-    if file.is_file():
-        lacking = {name: set(utterances) for name, utterances in load_json(file).items()}
-    speech = SpeechFiles(run, work, experiment.config.seed, lacking)
-    with run.timed("extraction"):
-        done: set[Path] = set()
-
-        def read(row: Row) -> None:
-            attack = plan.attacks[row.id]
-            training = attack.training
-            with work.timed(f"speech for {row.attacker}"):
-                for directory in dict.fromkeys((*attack.directories, training.original, *training.anonymised)):
-                    _derive(directory.recordings, plan=plan, run=run, done=done)
-                extract_speech(speech, plan.attacker(row), attack)
-
-        due = plan.due(run)
-        for row in progress(due, description="extraction", sizes=_new_recordings(plan, due)):
-            failures.attempt(row.attacker, [row.file], partial(read, row))
-        write_json(file, {name: sorted(utterances) for name, utterances in lacking.items()})
-    experiment.end("extraction", f"{len(due)} lists of trials, {run.path(WORK)}")
-    return speech, failures
-
-
-def fit(experiment: Experiment, plan: Plan, speech: SpeechFiles, failures: Failures) -> dict[tuple[str, str], Trained]:
-    """Train every model that rows without scores need, and compute the vectors that depend on models.
-
-    Returns
-    -------
-    dict of (str, str) to Trained
-        By attacker and training set.
-    """
-    experiment.begin("training")
-    models: dict[tuple[str, str], Trained] = {}
-    with experiment.run.timed("training"):
-        rows: dict[tuple[str, str], list[Row]] = {}
-        for row in plan.due(experiment.run):
-            if row.file not in failures.of_rows:
-                rows.setdefault(plan.model(row), []).append(row)
-        for model, same in progress(rows.items(), description="training", total=len(rows)):
-            first = same[0]
-            learn = partial(learn_models, speech, plan.attacker(first), plan.attacks[first.id].training)
-            with speech.work.timed(f"model of {first.attacker}"):
-                trained = failures.attempt(first.attacker, [row.file for row in same], learn)
-            if trained is not None:
-                models[model] = trained
-        able = [row for row in plan.due(experiment.run) if row.file not in failures.of_rows]
-        for row in progress(able, description="vectors", total=len(able)):
-            compute = partial(compute_vectors, plan.attacker(row), models[plan.model(row)], plan.attacks[row.id])
-            with speech.work.timed(f"vectors for {row.attacker}"):
-                failures.attempt(row.attacker, [row.file], compute)
-    experiment.end("training", f"{len(models)} models, {experiment.run.path('attackers')}")
-    return models
-
-
 def score(
     experiment: Experiment,
     sets: Sets,
@@ -239,81 +107,245 @@ def score(
         If all attackers of a trial list fail and a built-in one is among them: then the data are at fault.
     """
     experiment.begin("scores")
-    run, conditions = experiment.run, list[Scored]()
-    due = {row.id: row for row in plan.due(run)}
+    run = experiment.run
+    scoring = _Scoring(run, plan, speech, models, failures)
+    due = {row.id for row in plan.due(run)}
     counted = progress(due, description="scores", total=len(due))
-    stages: dict[str, Stage[Any]] = {}  # by the file of the scores or weights
     outside = {spec.name for spec, _ in experiment.attackers if spec.row is None}
-
-    def by_attacker(row: Row) -> Scores:
-        """Score a row by its attacker, which learns again if an earlier row has ended the process of its model."""
-        model = plan.model(row)
-        attacker = plan.attacker(row)
-        attack = plan.attacks[row.id]
-        if model not in models:
-            text = "%s learns again: its process ended while it scored"
-            logger.warning(text, row.attacker, extra={"file_only": True})
-            models[model] = learn_models(speech, attacker, attack.training)
-        try:
-            return score_trials(attacker, models[model], attack)
-        except LostModelError:
-            del models[model]
-            raise
-
-    def scored(row: Row) -> None:
-        """Score a row unless its scores are up to date."""
-        if row.id in due:
-            next(counted)
-        members, origin = [one for one in plan.members(row) if one.file in stages], plan.origins[row.id]
-        if row.file in failures.of_rows or (row.members and not members):
-            return
-        if row.kind == "pooled" and len(members) < len(row.members):
-            return
-        if row.kind == "fusion":
-            if row.level == INVERTING and INVERTING not in {one.level for one in members}:
-                return
-            folds = [one for one in plan.of_folds if one.fold_kind == row.fold_kind]
-            lost = {one.attacker for one in folds if one.file in failures.of_rows}
-            if lost or len(members) < len(row.members):  # the next run, with the usual origin, tries all members again
-                names = sorted({one.attacker for one in members} - lost)
-                origin = run.origin(origin.name, inputs=names, after=[origin])
-
-        def make(path: Path) -> None:
-            found = {one.file: read_scores(run.path(one.file)) for one in members}
-            if row.kind == "pooled":
-                scores = joined(list(found.values()))
-            elif row.kind == "fusion":
-                file = plan.weights_file(row, members)
-                if file not in stages:
-                    stages[file] = _weights(run, file, row, members, plan, failures)
-                scores = fuse(stages[file].value["weights"], {one.attacker: found[one.file] for one in members})
-            else:
-                scores = by_attacker(row)
-            write_scores(path, scores)
-
-        stage = partial(run.stage, origin.name, row.file, make=make, read=read_scores, origin=origin)
-        if (done := failures.attempt(row.attacker, [row.file], stage)) is not None:
-            stages[row.file] = done
-
+    datasets = {dataset.name: dataset for dataset in sets.datasets}
+    conditions = list[Scored]()
     with run.timed("scores"), closing(counted):
-        for row in (row for row in plan.of_folds if row.id in due):
-            scored(row)
-        datasets = {dataset.name: dataset for dataset in sets.datasets}
-        for (dataset, _), of_scenario in groupby(plan.rows, lambda row: (row.dataset, row.scenario)):
-            rows = list(of_scenario)
-            alone = [row for row in rows if not row.members]
-            for row in alone:
-                scored(row)
-            for _, of_list in groupby(alone, lambda row: row.gender):
-                _raise_if_all_failed(list(of_list), plan, failures, outside)
-            for row in rows[len(alone) :]:
-                scored(row)
+        for row in plan.of_folds:
+            if row.id in due:
+                next(counted)
+                scoring.single(row)
+        for (dataset, _), group in groupby(plan.rows, lambda row: (row.dataset, row.scenario)):
+            rows = list(group)
+            singles = [row for row in rows if row.kind == "single"]
+            for row in singles:
+                if row.id in due:
+                    next(counted)
+                scoring.single(row)
+            for _, listed in groupby(singles, lambda row: row.gender):
+                _raise_if_all_failed(list(listed), plan, failures, outside)
             for row in rows:
-                if error := failures.of_rows.get(row.file):
-                    _note(experiment, row, error)
-            conditions += _conditions(run, sets, datasets[dataset], rows, plan, stages)
+                if row.kind == "fusion":
+                    scoring.fusion(row)
+                elif row.kind == "pooled":
+                    scoring.pooled(row)
+            for row in rows:
+                if row.file in failures.of_rows:
+                    _note(experiment, row, failures.of_rows[row.file])
+            conditions += _conditions(scoring, sets, datasets[dataset], rows)
     experiment.end("scores", f"{len(conditions)} conditions by {', '.join(experiment.config.attackers)}")
     return conditions
+
+
+@dataclass(frozen=True, eq=False)
+class _Scoring:
+    """What scores are computed from, and the scores and weights that there are, by their files."""
+
+    run: Run
+    plan: Plan
+    speech: SpeechFiles
+    models: dict[tuple[str, str], Trained]
+    failures: Failures
+    stages: dict[str, Stage[Any]] = field(default_factory=dict)
+
+    def members(self, row: Row) -> list[Row]:
+        """Return the members of a row that have scores."""
+        return [member for member in self.plan.members(row) if member.file in self.stages]
+
+    def single(self, row: Row) -> None:
+        """Score a row by its attacker."""
+        if row.file not in self.failures.of_rows:
+            self._stage(row, self.plan.origins[row.id], partial(self._by_attacker, row))
+
+    def fusion(self, row: Row) -> None:
+        """Fuse the scores of the members that have some."""
+        members = self.members(row)
+        levels = {member.level for member in members}
+        if not members or (row.level == INVERTING and INVERTING not in levels):
+            return
+        origin = self.plan.origins[row.id]
+        folds = [fold for fold in self.plan.of_folds if fold.fold_kind == row.fold_kind]
+        lost = {fold.attacker for fold in folds if fold.file in self.failures.of_rows}
+        if lost or len(members) < len(row.members):  # the next run, with the usual origin, tries all members again
+            names = sorted({member.attacker for member in members} - lost)
+            origin = self.run.origin(origin.name, inputs=names, after=[origin])
+        self._stage(row, origin, partial(self._fused, row, members))
+
+    def pooled(self, row: Row) -> None:
+        """Join the scores of both sexes if there are scores of both."""
+        members = self.members(row)
+        if len(members) == len(row.members):
+            self._stage(row, self.plan.origins[row.id], lambda: joined(self.read(members)))
+
+    def _stage(self, row: Row, origin: Stamp, compute: Callable[[], Scores]) -> None:
+        """Make the scores of a row, unless they are up to date."""
+
+        def make(path: Path) -> None:
+            write_scores(path, compute())
+
+        stage = partial(self.run.stage, origin.name, row.file, make=make, read=read_scores, origin=origin)
+        done = self.failures.attempt(row.attacker, [row.file], stage)
+        if done is not None:
+            self.stages[row.file] = done
+
+    def read(self, rows: Iterable[Row]) -> list[Scores]:
+        """Return the scores of rows."""
+        return [read_scores(self.run.path(row.file)) for row in rows]
+
+    def _by_attacker(self, row: Row) -> Scores:
+        """Score a row by its attacker, which learns again if an earlier row has ended the process of its model."""
+        model = self.plan.model(row)
+        attacker = self.plan.attacker(row)
+        attack = self.plan.attacks[row.id]
+        if model not in self.models:
+            text = "%s learns again: its process ended while it scored"
+            logger.warning(text, row.attacker, extra={"file_only": True})
+            self.models[model] = learn_models(self.speech, attacker, attack.training)
+        try:
+            return score_trials(attacker, self.models[model], attack)
+        except LostModelError:
+            del self.models[model]
+            raise
+
+    def _fused(self, row: Row, members: Sequence[Row]) -> Scores:
+        """Weigh the scores of the members of a fusion; members of one kind share their weights."""
+        file = self.plan.weights_file(row, members)
+        if file not in self.stages:
+            self.stages[file] = _weights(self, file, row, members)
+        names = [member.attacker for member in members]
+        return fuse(self.stages[file].value["weights"], dict(zip(names, self.read(members), strict=True)))
+
+
+def _weights(scoring: _Scoring, file: str, fused: Row, members: Sequence[Row]) -> Stage[Json]:
+    """Train the weights of a fusion on the scores of its members in the folds, or reuse them."""
+    plan, failures = scoring.plan, scoring.failures
+    kind = fused.fold_kind
+    folds = plan.folds[kind]
+    background = plan.speech.background(kind)
+    if not folds:
+        text = "fusion needs four background speakers with two recordings, or with one that can be cut in two"
+        raise DataError(text, file=background.original.path, remedy="leave it out of 'attackers'")
+    names = [member.attacker for member in members]
+    left_out = {name: why for name, why in plan.left_out[kind].items() if name in names}
+    rows_of = {}
+    for name in names:
+        if name in left_out:
+            continue
+        rows = [row for row in plan.of_folds if row.fold_kind == kind and row.attacker == name]
+        errors = [failures.of_rows[row.file] for row in rows if row.file in failures.of_rows]
+        if errors:
+            left_out[name] = errors[0].text if isinstance(errors[0], DataError) else reason_of(errors[0])
+            logger.warning("fusion leaves out %s: %s", name, left_out[name])
+        else:
+            rows_of[name] = rows
+    if not rows_of:
+        reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+        raise DataError(f"attacker {fused.attacker!r} has no attacker to fuse ({reasons})")
+    training = background.versions[0].name
+    about = {"attacker": fused.attacker, "training": training, "kind": kind[1], "left_out": left_out}
+
+    def make(path: Path) -> None:
+        scores = {name: scoring.read(rows) for name, rows in rows_of.items()}
+        write_json(path, learn_weights(folds, scores, about))
+
+    every = [row for rows in rows_of.values() for row in rows]
+    return scoring.run.stage(
+        f"weights of {fused.attacker}",
+        file,
+        step="weights",
+        make=make,
+        read=load_json,
+        inputs=[about, list(rows_of), [fold.key for fold in folds]],
+        after=[plan.origins[row.id] for row in every],
+        libraries=("numpy", "scipy"),
+    )
+
+
+def _raise_if_all_failed(rows: Sequence[Row], plan: Plan, failures: Failures, outside: Collection[str]) -> None:
+    """Raise the errors of a trial list if all its attackers fail.
+
+    Nothing is raised if all of them are in `outside` and other attackers have rows.
+    """
+    failed = [row for row in rows if row.draw == 1 and row.file in failures.of_rows]
+    errors = {row.attacker: failures.of_rows[row.file] for row in failed}
+    if not errors or errors.keys() != {row.attacker for row in rows}:
+        return
+    if errors.keys() <= set(outside) and errors.keys() != {row.attacker for row in plan.rows}:
+        return
+    if len({str(error) for error in errors.values()}) == 1:
+        raise next(iter(errors.values()))
+    problems = Problems()
+    for name, error in errors.items():
+        if not isinstance(error, DataError):
+            error = DataError(f"attacker {name!r}: {reason_of(error)}")
+        problems.note(error)
+    problems.raise_if_any()
+
+
+def _note(experiment: Experiment, row: Row, error: Exception) -> None:
+    """Note that an attacker has no scores for a list of trials."""
+    failure = Failure(row.attacker, row.dataset, row.gender, row.scenario, row.file, reason_of(error))
+    experiment.failures.append(failure)
+    logger.warning("%s: %s has no scores: %s", row.list_name, row.attacker, reason_of(error))
+    if not isinstance(error, SpkverError):
+        logger.debug("%s", row.attacker, exc_info=error)
+
+
+def _conditions(scoring: _Scoring, sets: Sets, dataset: Dataset, rows: Sequence[Row]) -> Iterator[Scored]:
+    """Yield the conditions of a scenario that have scores of the first draw; pooled sexes come last."""
+    plan, stages = scoring.plan, scoring.stages
+    (scenario,) = [scenario for scenario in SCENARIOS if scenario.name == rows[0].scenario]
+    n_draws = sets.tested_draws(dataset, scenario)
+    scored: dict[tuple[str, str], dict[int, Row]] = {}
+    for row in rows:
+        if row.file in stages:
+            scored.setdefault((row.gender, row.attacker), {})[row.draw] = row
+    genders = list(dataset.trials)
+    if len(genders) > 1:
+        genders.append(POOLED)
+    for gender in genders:
+        for name in plan.names[dataset.training]:
+            draws = scored.get((gender, name), {})
+            if 1 not in draws:
+                continue
+            first = draws[1]
+            lists = [first]
+            if first.kind == "pooled":
+                lists = plan.members(first)
+            fused = [row for row in draws.values() if row.kind == "fusion"]
+            yield Scored(
+                dataset=dataset.name,
+                gender=gender,
+                scenario=scenario.name,
+                attacker=name,
+                lists=f"lists/{trial_name(dataset, gender)}",
+                scores={draw: row.file for draw, row in draws.items()},
+                made_from=tuple(stages[row.file].fingerprint for row in draws.values()),
+                level=_level(scoring, first),
+                content=first.content,
+                tested=tuple(len(np.unique(plan.speech.trials[row.trials].segments)) for row in lists),
+                lacking=tuple(draw for draw in range(1, 1 + n_draws) if draw not in draws),
+                weights=tuple(dict.fromkeys(_weights_file(scoring, row) for row in fused)),
+            )
+
+
+def _weights_file(scoring: _Scoring, fused: Row) -> str:
+    return scoring.plan.weights_file(fused, scoring.members(fused))
+
+
+def _level(scoring: _Scoring, row: Row) -> str:
+    """Return the level of knowledge of a row: for a fusion, the highest of its members with weight."""
+    members = scoring.plan.members(row)
+    if row.kind == "fusion":
+        weights = load_json(scoring.run.path(_weights_file(scoring, row)))["weights"]["weights"]
+        members = [member for member in members if weights.get(member.attacker)]
+    if not members:
+        return row.level
+    return highest(_level(scoring, member) for member in members)
 
 
 def fusion_weights(run: Run, conditions: Sequence[Scored]) -> tuple[FusionWeights, ...]:
@@ -331,148 +363,3 @@ def joined(lists: Sequence[Scores]) -> Scores:
     models = [model for scores in lists for model in scores.model_ids[scores.models]]
     segments = [segment for scores in lists for segment in scores.segment_ids[scores.segments]]
     return Scores.from_ids(models, segments, np.concatenate([scores.values for scores in lists]))
-
-
-def reason_of(error: Exception) -> str:
-    """Return the message of an error in one line, with the type if the error is not ours."""
-    text = str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.split())
-
-
-def _new_recordings(plan: Plan, rows: Sequence[Row]) -> list[int]:
-    """Return how many recordings each row is the first to need; rows with one source of vectors share them."""
-    seen, counts = set[Any](), []
-    for row in rows:
-        kind, source = row.attacker, plan.attacker(row).source
-        if source is not None:
-            kind = source.key if source.features is None else fingerprint(source.features.extraction())
-        needed = {(kind, one.path): len(one.recordings) for one in plan.attacks[row.id].directories}
-        counts.append(sum(needed[key] for key in needed.keys() - seen))
-        seen |= needed.keys()
-    return counts
-
-
-def _derive(recordings: Mapping[str, Path], *, plan: Plan, run: Run, done: set[Path]) -> None:
-    """Make the inverted speech and the pieces among some recordings, and first what these are made of."""
-    for folder in sorted({path.parent.parent for path in recordings.values()} - done):
-        if folder in plan.speech.pieces:
-            source, counts = plan.speech.pieces[folder]
-            _derive(source.recordings, plan=plan, run=run, done=done)
-            cut(source, counts, folder, jobs=run.jobs)
-        for inversion in plan.speech.inversions.values():
-            if (source_of := inversion.source(folder)) is not None:
-                _derive(source_of.recordings, plan=plan, run=run, done=done)
-                inversion.make(folder)
-        done.add(folder)
-
-
-def _weights(run: Run, file: str, fused: Row, members: Sequence[Row], plan: Plan, failures: Failures) -> Stage[Json]:
-    """Train the weights of a fusion on the scores of its members in the folds, or reuse them."""
-    names, kind = [row.attacker for row in members], fused.fold_kind
-    folds, left_out = plan.folds[kind], {one: why for one, why in plan.left_out[kind].items() if one in names}
-    if not folds:
-        text = "fusion needs four background speakers with two recordings, or with one that can be cut in two"
-        raise DataError(text, file=plan.speech.background(kind).original.path, remedy="leave it out of 'attackers'")
-    of_kind = [row for row in plan.of_folds if row.fold_kind == kind]
-    rows = {one: [row for row in of_kind if row.attacker == one] for one in names}
-    for one in [name for name in names if name not in left_out]:
-        for error in [failures.of_rows[row.file] for row in rows[one] if row.file in failures.of_rows][:1]:
-            left_out[one] = error.text if isinstance(error, DataError) else reason_of(error)
-            logger.warning("fusion leaves out %s: %s", one, left_out[one])
-    used = [one for one in names if one not in left_out]
-    if not used:
-        reasons = "; ".join(f"{one}: {why}" for one, why in left_out.items())
-        raise DataError(f"attacker {fused.attacker!r} has no attacker to fuse ({reasons})")
-    training = plan.speech.background(kind).versions[0].name
-    about = {"attacker": fused.attacker, "training": training, "kind": kind[1], "left_out": left_out}
-
-    def make(path: Path) -> None:
-        found = {one: [read_scores(run.path(row.file)) for row in rows[one]] for one in used}
-        write_json(path, learn_weights(folds, found, about))
-
-    return run.stage(
-        f"weights of {fused.attacker}",
-        file,
-        step="weights",
-        make=make,
-        read=load_json,
-        inputs=[about, used, [fold.key for fold in folds]],
-        after=[plan.origins[row.id] for one in used for row in rows[one]],
-        libraries=("numpy", "scipy"),
-    )
-
-
-def _raise_if_all_failed(rows: Sequence[Row], plan: Plan, failures: Failures, outside: Collection[str]) -> None:
-    """Raise the errors of a trial list if all its attackers fail.
-
-    Nothing is raised if all of them are in `outside` and other attackers have rows.
-    """
-    of_first = [row for row in rows if row.draw == 1 and row.file in failures.of_rows]
-    errors = {row.attacker: failures.of_rows[row.file] for row in of_first}
-    if not errors or errors.keys() != {row.attacker for row in rows}:
-        return
-    if errors.keys() <= set(outside) and errors.keys() != {row.attacker for row in plan.rows}:
-        return
-    if len({str(error) for error in errors.values()}) == 1:
-        raise next(iter(errors.values()))
-    problems = Problems()
-    for name, error in errors.items():
-        problems.note(error if isinstance(error, DataError) else DataError(f"attacker {name!r}: {reason_of(error)}"))
-    problems.raise_if_any()
-
-
-def _note(experiment: Experiment, row: Row, error: Exception) -> None:
-    """Note that an attacker has no scores for a list of trials."""
-    failure = Failure(row.attacker, row.dataset, row.gender, row.scenario, row.file, reason_of(error))
-    experiment.failures.append(failure)
-    logger.warning("%s: %s has no scores: %s", row.list_name, row.attacker, reason_of(error))
-    if not isinstance(error, SpkverError):
-        logger.debug("%s", row.attacker, exc_info=error)
-
-
-def _conditions(
-    run: Run, sets: Sets, dataset: Dataset, rows: Sequence[Row], plan: Plan, stages: Mapping[str, Stage[Any]]
-) -> Iterator[Scored]:
-    """Yield the conditions of a scenario that have scores of the first draw; pooled sexes come last.
-
-    The level of a fusion is the highest of its members with weight.
-    """
-
-    def weights_file(row: Row) -> str:
-        return plan.weights_file(row, [one for one in plan.members(row) if one.file in stages])
-
-    def level(row: Row) -> str:
-        members = plan.members(row)
-        if row.kind == "fusion":
-            weights = load_json(run.path(weights_file(row)))["weights"]["weights"]
-            members = [one for one in members if weights.get(one.attacker)]
-        return highest(map(level, members)) if members else row.level
-
-    scenario = next(one for one in SCENARIOS if one.name == rows[0].scenario)
-    draws = range(1, 1 + sets.tested_draws(dataset, scenario))
-    found: dict[tuple[str, str], dict[int, Row]] = {}
-    for row in rows:
-        if row.file in stages:
-            found.setdefault((row.gender, row.attacker), {})[row.draw] = row
-    genders = [*dataset.trials, *([POOLED] if len(dataset.trials) > 1 else [])]
-    for gender, name in product(genders, plan.names[dataset.training]):
-        scored = found.get((gender, name), {})
-        if 1 not in scored:
-            continue
-        lists = [member.trials for member in plan.members(scored[1])] if scored[1].kind == "pooled" else []
-        tested = [plan.speech.trials[trials] for trials in lists or [scored[1].trials]]
-        weights = [weights_file(row) for row in scored.values() if row.kind == "fusion"]
-        yield Scored(
-            dataset=dataset.name,
-            gender=gender,
-            scenario=scenario.name,
-            attacker=name,
-            lists=f"lists/{trial_name(dataset, gender)}",
-            scores={draw: row.file for draw, row in scored.items()},
-            made_from=tuple(stages[row.file].fingerprint for row in scored.values()),
-            level=level(scored[1]),
-            content=scored[1].content,
-            tested=tuple(len(np.unique(trials.segments)) for trials in tested),
-            lacking=tuple(draw for draw in draws if draw not in scored),
-            weights=tuple(dict.fromkeys(weights)),
-        )

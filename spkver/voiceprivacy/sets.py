@@ -196,39 +196,26 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
     if not data.is_dir():
         raise DataError("no such folder", file=data, remedy="give the folder of the data directories, or 'simulated'")
     here = {path.name for path in data.iterdir() if path.is_dir()}
-    by_set: dict[str, dict[str, str]] = {}
-    for name in sorted(here):
-        match = _TRIALS.fullmatch(name)
-        if match and match["list"] in config.lists:
-            by_set.setdefault(match["stem"] + (match["subset"] or ""), {})[match["list"]] = name
-    wanted = config.datasets or tuple(by_set)
-    problems = Problems(data)
-    datasets = []
+    lists_of_sets = _lists_of_sets(here, config)
+    wanted = config.datasets or tuple(lists_of_sets)
     if not wanted:
         expected = ", ".join(f"<set>_trials_{list_name}" for list_name in config.lists)
         raise DataError(f"no set was found: expected folders <set>_enrolls and {expected}", file=data)
+    problems = Problems(data)
+    datasets = []
     for name in wanted:
-        stem = name.removesuffix("_common")
-        lists = by_set.get(name, {})
-        if not lists:
-            there = f"there are {', '.join(by_set)}" if by_set else "there is none at all"
-            problems.add(f"no set {name}: no {stem}_trials_{'|'.join(config.lists)}", remedy=there)
+        if name not in lists_of_sets:
+            stem = name.removesuffix("_common")
+            remedy = f"there are {', '.join(lists_of_sets)}" if lists_of_sets else "there is none at all"
+            problems.add(f"no set {name}: no {stem}_trials_{'|'.join(config.lists)}", remedy=remedy)
             continue
-        if f"{stem}_enrolls" not in here:
-            problems.add(f"no {stem}_enrolls for the set {name}", remedy="add it, or leave the set out by datasets")
-        whole = _PART.sub("", stem)
-        tried = [f"{whole}_train", *OF_LANGUAGES.get(whole, ()), DEFAULT_TRAINING_SET]
-        tried = [config.training_sets[name]] if name in config.training_sets else tried
-        training = [candidate for candidate in tried if candidate in here]
-        if not training:
-            text = f"no training set for {name}: looked for {' and '.join(tried)}"
-            problems.add(text, remedy=f"name another: --set training_sets.{name}=DIRECTORY")
-            continue
-        trials = {POOLED if of == MIXED else of: lists[of] for of in config.lists if of in lists}
-        datasets.append(Dataset(name, f"{stem}_enrolls", trials, training[0]))
+        dataset = _dataset(name, lists_of_sets[name], here, config, problems)
+        if dataset is not None:
+            datasets.append(dataset)
     for key in config.training_sets:
-        if key not in {*wanted, *by_set, *named}:
-            problems.add(f"training_sets.{key}: no such set", remedy=f"there are {', '.join(by_set) or 'none'}")
+        if key not in {*wanted, *lists_of_sets, *named}:
+            remedy = f"there are {', '.join(lists_of_sets) or 'none'}"
+            problems.add(f"training_sets.{key}: no such set", remedy=remedy)
     for key in config.utility.emotion:
         if key not in here:
             problems.add(f"utility.emotion: no such data directory {key}", remedy="add it, or leave it out")
@@ -238,9 +225,11 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
 
 def with_lists_there(config: Config, data: Path) -> Config:
     """Return the configuration, with the cross-sex list as default if the data have no other lists."""
-    matches = (_TRIALS.fullmatch(path.name) for path in data.glob("*_trials_*"))
-    only_mixed = {match["list"] for match in matches if match} == {MIXED}
-    return replace(config, lists=(MIXED,)) if only_mixed and config.lists == Config.lists else config
+    matches = filter(None, (_TRIALS.fullmatch(path.name) for path in data.glob("*_trials_*")))
+    only_mixed = {match["list"] for match in matches} == {MIXED}
+    if only_mixed and config.lists == Config.lists:
+        return replace(config, lists=(MIXED,))
+    return config
 
 
 def stamp_of(run: Run, directory: DataDir) -> Stamp:
@@ -284,57 +273,45 @@ def read_sets(
         With all problems of all directories at once.
     """
     datasets = find_datasets(data, config, named)
-    emotions = config.utility.emotion
     problems = Problems()
-    names = list(dict.fromkeys([*(name for dataset in datasets for name in dataset.directories), *emotions]))
+    names = dict.fromkeys(name for dataset in datasets for name in dataset.directories)
+    names |= dict.fromkeys(config.utility.emotion)
     missing = tuple(name for name in names if not (data / f"{name}{suffix}").is_dir())
-    original, twins = dict[str, DataDir](), dict[str, DataDir]()
-    for read, ending in ((original, ""), (twins, suffix)):
+    original: dict[str, DataDir] = {}
+    twins: dict[str, DataDir] = {}
+    for side, ending in ((original, ""), (twins, suffix)):
         for name in names:
             path = data / f"{name}{ending}"
-            if not ending or name not in missing:
-                pipes: dict[str, Any] = {"allow_pipes": allow_pipes, "pipes_to": run.output / "pipes" / path.name}
-                with noted_each(problems):
-                    read[name] = read_datadir(path, original=original.get(name), jobs=run.jobs, **pipes)
+            if ending and name in missing:
+                continue
+            pipes = run.output / "pipes" / path.name
+            with noted_each(problems):
+                side[name] = read_datadir(
+                    path, original=original.get(name), jobs=run.jobs, allow_pipes=allow_pipes, pipes_to=pipes
+                )
     if missing and not can_make:
         text = f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on"
         remedy = "make them, or name an anonymiser: --set anonymizer.name=mcadams"
         problems.add(text, file=data, remedy=remedy)
     for dataset in datasets:
-        if all(name in original for name in dataset.directories):
+        if original.keys() >= set(dataset.directories):
             _check_dataset(dataset, original, problems)
     for name in names:
         if name in original and name in twins:
             with noted_each(problems):
-                both, change = (original[name], twins[name]), config.duration_change
-                compare = partial(check_twin, *both, duration_change=change, jobs=run.jobs)
-                after = [stamp_of(run, one) for one in both]
-                run.once(f"comparison of {twins[name].name}", compare, after=after, inputs=change)
+                _compare(run, original[name], twins[name], config.duration_change)
     problems.raise_if_any()
-    if unknown := [dataset.name for dataset in datasets if not original[dataset.enrolls].sexes]:
+    unknown = [dataset.name for dataset in datasets if not original[dataset.enrolls].sexes]
+    if unknown:
         logger.warning("%s: %s", few(unknown), SEXES_POOLED)
     for name, twin in twins.items():  # enrolment and trial lists do not depend on the anonymiser
         lists = original[name]
         twins[name] = replace(twin, sexes=lists.sexes, enrolls=lists.enrolls, trials=lists.trials)
-    left_out: dict[str, set[str]] = {}  # speakers of a training set who are enrolled or tested after training on it
-    for dataset in datasets:
-        people = {speaker for name in dataset.tested for speaker in original[name].speakers.values()}
-        if shared := people & set(original[dataset.training].speakers.values()):
-            left_out.setdefault(dataset.training, set()).update(shared)
+    left_out = _shared_speakers(datasets, original)
     for name, speakers in left_out.items():
-        logger.warning(
-            "%s: attackers are trained without %s, who are enrolled or tested", name, _count(sorted(speakers))
-        )
-        for side in (original, twins):
-            if name in side:
-                kept = {one: speaker for one, speaker in side[name].speakers.items() if speaker not in speakers}
-                recordings = {one: side[name].recordings[one] for one in kept}
-                side[name] = replace(side[name], recordings=recordings, speakers=kept)
-        if len(set(original[name].speakers.values())) < 2:
-            text = "fewer than two training speakers who are neither enrolled nor tested"
-            raise DataError(text, file=original[name].path, remedy="give a training set of other speakers")
+        _leave_out(name, speakers, original, twins)
     versions: dict[str, tuple[DataDir, ...]] = {name: (twin,) for name, twin in twins.items()}
-    return Sets(tuple(datasets), original, versions, missing, emotions, left_out=left_out)
+    return Sets(tuple(datasets), original, versions, missing, config.utility.emotion, left_out=left_out)
 
 
 @contextmanager
@@ -358,6 +335,81 @@ def pooled_key(keys: Iterable[Key]) -> Key:
     return Key.from_ids(models, segments, [bool(same) for key in parts for same in key.is_target])
 
 
+def _lists_of_sets(folders: Iterable[str], config: Config) -> dict[str, dict[str, str]]:
+    """Return the folders of the trial lists of each set, by the name of the list."""
+    lists: dict[str, dict[str, str]] = {}
+    for folder in sorted(folders):
+        match = _TRIALS.fullmatch(folder)
+        if match and match["list"] in config.lists:
+            name = match["stem"] + (match["subset"] or "")
+            lists.setdefault(name, {})[match["list"]] = folder
+    return lists
+
+
+def _dataset(
+    name: str, lists: Mapping[str, str], here: Collection[str], config: Config, problems: Problems
+) -> Dataset | None:
+    """Return a set with its training set; None, with a problem, if there is no training set."""
+    stem = name.removesuffix("_common")
+    if f"{stem}_enrolls" not in here:
+        problems.add(f"no {stem}_enrolls for the set {name}", remedy="add it, or leave the set out by datasets")
+    whole = _PART.sub("", stem)
+    candidates = [f"{whole}_train", *OF_LANGUAGES.get(whole, ()), DEFAULT_TRAINING_SET]
+    if name in config.training_sets:
+        candidates = [config.training_sets[name]]
+    training = [candidate for candidate in candidates if candidate in here]
+    if not training:
+        text = f"no training set for {name}: looked for {' and '.join(candidates)}"
+        problems.add(text, remedy=f"name another: --set training_sets.{name}=DIRECTORY")
+        return None
+    trials = {}
+    for list_name in config.lists:
+        if list_name in lists:
+            gender = POOLED if list_name == MIXED else list_name
+            trials[gender] = lists[list_name]
+    return Dataset(name, f"{stem}_enrolls", trials, training[0])
+
+
+def _compare(run: Run, original: DataDir, twin: DataDir, duration_change: float) -> None:
+    """Check once that a twin has the recordings of its original, anonymised."""
+    compare = partial(check_twin, original, twin, duration_change=duration_change, jobs=run.jobs)
+    after = [stamp_of(run, original), stamp_of(run, twin)]
+    run.once(f"comparison of {twin.name}", compare, after=after, inputs=duration_change)
+
+
+def _shared_speakers(datasets: Sequence[Dataset], original: Mapping[str, DataDir]) -> dict[str, set[str]]:
+    """Return the speakers of training sets who are enrolled or tested after training on them."""
+    shared: dict[str, set[str]] = {}
+    for dataset in datasets:
+        trained = set(original[dataset.training].speakers.values())
+        for name in dataset.tested:
+            people = trained & set(original[name].speakers.values())
+            if people:
+                shared.setdefault(dataset.training, set()).update(people)
+    return shared
+
+
+def _leave_out(name: str, speakers: set[str], original: dict[str, DataDir], twins: dict[str, DataDir]) -> None:
+    """Remove speakers from both sides of a training set.
+
+    Raises
+    ------
+    DataError
+        If fewer than two speakers remain.
+    """
+    text = "%s: attackers are trained without %s, who are enrolled or tested"
+    logger.warning(text, name, _count(sorted(speakers)))
+    for side in (original, twins):
+        if name in side:
+            whole = side[name]
+            kept = {utterance: speaker for utterance, speaker in whole.speakers.items() if speaker not in speakers}
+            recordings = {utterance: whole.recordings[utterance] for utterance in kept}
+            side[name] = replace(whole, recordings=recordings, speakers=kept)
+    if len(set(original[name].speakers.values())) < 2:
+        text = "fewer than two training speakers who are neither enrolled nor tested"
+        raise DataError(text, file=original[name].path, remedy="give a training set of other speakers")
+
+
 def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: Problems) -> None:
     """Note contradictions between the directories of a set."""
     enrolls = original[dataset.enrolls]
@@ -367,32 +419,38 @@ def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: 
         text = "fewer than two training speakers"
         problems.add(text, file=training.path, remedy="name another training set")
     for gender, name in dataset.trials.items():
-        trials, file = original[name], original[name].path / "trials"
+        trials = original[name]
+        file = trials.path / "trials"
         key = trials.trials
         if key is None:
             problems.add("no list of trials", file=file, remedy="copy it from the challenge")
             continue
         models = set(key.model_ids[key.models])
-        if strange := sorted(models - enrolled):
+        strange = sorted(models - enrolled)
+        if strange:
             problems.add(f"{_count(strange)} of trials not enrolled in {enrolls.path}", file=file)
         n_target = int(key.is_target.sum())
         if not 0 < n_target < len(key):
             text = f"{n_target} target and {len(key) - n_target} nontarget trials: expected both kinds"
             problems.add(text, file=file, remedy="copy the list from the challenge")
-        # the sex of every speaker is known, and is the sex of the list
-        people = (trials, set(trials.speakers.values())), (enrolls, models & set(enrolls.speakers.values()))
-        for directory, speakers in people:
-            sexes = directory.sexes
-            listed = directory.path / "spk2gender"
-            unknown = sorted(speakers - set(sexes))
-            if unknown and (sexes or gender != POOLED):
-                text = f"{_count(unknown)} of unknown sex"
-                problems.add(text, file=listed, remedy="add lines 'speaker f' or 'speaker m'")
-            other = sorted(speaker for speaker in speakers & set(sexes) if sexes[speaker] != gender)
-            if other and gender != POOLED:
-                text = f"{_count(other)} in trials of {trials.name} with another sex than {gender!r}"
-                problems.add(text, file=listed, remedy="correct it, or the list of trials")
+        _check_sexes(trials, set(trials.speakers.values()), gender, name, problems)
+        _check_sexes(enrolls, models & set(enrolls.speakers.values()), gender, name, problems)
+
+
+def _check_sexes(directory: DataDir, speakers: set[str], gender: str, trials: str, problems: Problems) -> None:
+    """Note speakers whose sex is unknown, or not the sex of the list of trials."""
+    sexes = directory.sexes
+    file = directory.path / "spk2gender"
+    unknown = sorted(speakers - set(sexes))
+    if unknown and (sexes or gender != POOLED):
+        text = f"{_count(unknown)} of unknown sex"
+        problems.add(text, file=file, remedy="add lines 'speaker f' or 'speaker m'")
+    other = sorted(speaker for speaker in speakers & set(sexes) if sexes[speaker] != gender)
+    if other and gender != POOLED:
+        text = f"{_count(other)} in trials of {trials} with another sex than {gender!r}"
+        problems.add(text, file=file, remedy="correct it, or the list of trials")
 
 
 def _count(speakers: list[str]) -> str:
-    return f"{len(speakers)} speaker{'s' if len(speakers) > 1 else ''} ({few(speakers, repr)})"
+    plural = "s" if len(speakers) > 1 else ""
+    return f"{len(speakers)} speaker{plural} ({few(speakers, repr)})"

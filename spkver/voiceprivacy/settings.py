@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.uncertainty import MOST_RESAMPLES
@@ -265,6 +266,19 @@ class Config:
         limit = self.attackers_time_limit
         _expect("attackers_time_limit", limit, "seconds above 0, or none", limit is None or limit > 0)
         _expect("duration_change", self.duration_change, "a number above 0", self.duration_change > 0)
+
+    @property
+    def recognises_words(self) -> bool:
+        """Whether an attacker reads words that are recognised in this evaluation."""
+        return any(settings.get("recognised", False) for settings in self.attacker_settings.values())
+
+    def with_words_in(self, folder: Path) -> Config:
+        """Return the configuration in which attackers that read recognised words find them in a folder."""
+        settings = {
+            name: {**values, "folder": str(folder)} if values.get("recognised", False) else values
+            for name, values in self.attacker_settings.items()
+        }
+        return replace(self, attacker_settings=settings)
 
     def with_default_attackers(self) -> Config:
         """Return the configuration with the attackers that can run on this machine, unless it names attackers.

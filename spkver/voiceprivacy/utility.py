@@ -27,7 +27,7 @@ from spkver import recognition
 from spkver.audio import check_headers
 from spkver.datadir import DataDir
 from spkver.features import pitch_track
-from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.experiment import WORDS, Experiment
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, UtilityConfig
 
@@ -46,7 +46,7 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
     tried: dict[str, None] = {}
     for dataset in sets.datasets:
         tried |= dict.fromkeys(dataset.trials.values())
-    if given.wer and not given.hypotheses:
+    if (given.wer and not given.hypotheses) or config.recognises_words:
         with problems.noted():
             recognition.open_recogniser(given.recogniser)
     if given.wer or given.hypotheses:
@@ -177,7 +177,7 @@ def _recognise(run: Run, sides: Sequence[DataDir], config: UtilityConfig) -> _Wo
     cut: list[str] = []
     recogniser = recognition.open_recogniser(config.recogniser)
     for side in sides:
-        part = recognition.transcribe(run.below(f"asr/{side.name}"), side, recogniser)
+        part = recognition.transcribe(run.below(f"{WORDS}/{side.name}"), side, recogniser)
         words |= part.words
         cut += part.cut
     warning = None

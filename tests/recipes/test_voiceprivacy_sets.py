@@ -14,6 +14,7 @@ from evaluation.reports import Results
 from spkbase.errors import DataError
 from spkbase.runs import Run
 from spkver.anonymization import RECORD
+from spkver.recognition import Recogniser
 from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.checks import Evaluated
 from spkver.voiceprivacy.recording_checks import equal_audio
@@ -199,3 +200,24 @@ def test_missing_transcripts_are_told_before_anything_long(layout, tmp_path):
     outcome = run_recipe(layout, tmp_path / "out", utility__hypotheses="heard")
     refused(outcome, "no such transcripts, in 6 files")  # text twice, heard in two sets and their twins
     assert not (tmp_path / "out/work").exists()
+
+
+def words_by_length(samples):
+    """Recognise recordings by their length."""
+    return " ".join(["ONE TWO THREE FOUR FIVE SIX"[: 3 + len(samples) % 23]])
+
+
+def test_content_reads_what_is_recognised_in_all_speech(own, tmp_path, monkeypatch):
+    recogniser = Recogniser("stand-in", words_by_length)
+    monkeypatch.setattr("spkver.recognition.open_recogniser", lambda name: {"mine": recogniser}[name])
+    settings = {"attacker_settings__content__recognised": "true", "utility__recogniser": "mine"}
+    results = evaluated(own, tmp_path / "out", attackers="[content]", evaluation__resamples=0, **settings)
+    assert {row["content"] for row in results["conditions"]} == {"recognised"}
+    heard = {path.parent.name for path in (tmp_path / "out" / "asr").glob("*/text")}
+    names = ("tiny_train", "tiny_test_enrolls", "tiny_test_trials_f", "tiny_test_trials_m")
+    assert heard >= {f"{name}{end}" for name in names for end in ("", SUFFIX)}
+    for name in names:
+        utterances = [line.split()[0] for line in lines_of(own / name / "utt2spk")]
+        write(own / name / "text", [f"{utterance} zhe shi" for utterance in utterances])
+    outcome = run_recipe(own, tmp_path / "out", attackers="[content]", evaluation__resamples=0, **settings)
+    refused(outcome, "the words were not understood: 0 % of them agree with text")

@@ -4,7 +4,7 @@ import pytest
 
 from spkbase.errors import ConfigError, DataError, WorkerError
 from spkbase.plugins import TimeLimitError
-from spkver.voiceprivacy.scores import Failures
+from spkver.voiceprivacy.failures import Failures
 
 
 def fail(error):

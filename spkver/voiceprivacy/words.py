@@ -1,0 +1,41 @@
+"""Words of all speech for attackers that read what a recogniser finds in it.
+
+OUTPUT/asr/<data directory>/text    recognised words, in Kaldi's form
+"""
+
+from __future__ import annotations
+
+import logging
+
+from spkbase.errors import DataError
+from spkver import recognition
+from spkver.voiceprivacy.experiment import WORDS, Experiment
+from spkver.voiceprivacy.sets import Sets
+
+logger = logging.getLogger(__name__)
+
+
+def recognise_words(experiment: Experiment, sets: Sets) -> None:
+    """Recognise the words of all original and anonymised speech, if an attacker reads them.
+
+    Raises
+    ------
+    DataError
+        If too few words of the original speech agree with its ``text``, such as words of another language.
+    """
+    config = experiment.config
+    if not config.recognises_words:
+        return
+    run = experiment.run
+    recogniser = recognition.open_recogniser(config.utility.recogniser)
+    logger.info("words of all speech: by %s", recogniser.name)
+    with run.timed("words"):
+        for name in dict.fromkeys(name for dataset in sets.datasets for name in dataset.directories):
+            original = sets.original[name]
+            transcripts = recognition.transcribe(run.below(f"{WORDS}/{original.name}"), original, recogniser)
+            if transcripts.agreement < recognition.UNDERSTOOD:
+                share = f"{100 * transcripts.agreement:.0f} % of them agree with text"
+                remedy = "leave attacker_settings.content.recognised out, or set utility.recogniser to another one"
+                raise DataError(f"the words were not understood: {share}", file=original.path, remedy=remedy)
+            for version in sets.versions.get(name, ()):
+                recognition.transcribe(run.below(f"{WORDS}/{version.name}"), version, recogniser)
