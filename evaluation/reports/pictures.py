@@ -6,7 +6,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -54,16 +54,16 @@ _XLINK = "{http://www.w3.org/1999/xlink}"
 class PagePictures:
     """The pictures of a page by its sections, those of curves by the list of trials."""
 
-    curves: list[tuple[str, list[Picture]]] = field(default_factory=list)
-    speakers: list[Picture] = field(default_factory=list)
-    matches: list[Picture] = field(default_factory=list)
-    voices: list[Picture] = field(default_factory=list)
-    utility: list[Picture] = field(default_factory=list)
+    curves: list[tuple[str, list[Picture]]]
+    speakers: list[Picture]
+    matches: list[Picture]
+    voices: list[Picture]
+    utility: list[Picture]
 
 
 def draw_page(results: Results, lists: Sequence[OnList], headlines: Sequence[Headline], folder: Path) -> PagePictures:
     """Draw all pictures of a page; paths in the results are relative to the folder."""
-    drawn = PagePictures()
+    drawn = PagePictures([], [], [], [], utility_pictures(results, headlines))
     level = number(results.settings.evaluation.level)
     genders: dict[str, list[str]] = {}  # of the lists so far
     for position, part in enumerate(lists, 1):
@@ -78,7 +78,6 @@ def draw_page(results: Results, lists: Sequence[OnList], headlines: Sequence[Hea
         name = f"voices-{len(genders)}-{len(genders[part.dataset])}"
         for voices in part.voices[:1]:
             drawn.voices.extend(similarity_pictures(voices, where, name))
-    drawn.utility.extend(utility_pictures(results, headlines))
     return drawn
 
 
