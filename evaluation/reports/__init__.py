@@ -17,8 +17,16 @@ from evaluation.reports.about import (
     UtilityRate,
     Voices,
 )
-from evaluation.reports.comparison import rate_difference, samples_of, write_comparison
-from evaluation.reports.conditions import ClosedSet, Condition, Draw, EnrolledSpeaker, Linkability, list_in_words
+from evaluation.reports.comparison import draw_samples, rate_difference, samples_of, write_comparison
+from evaluation.reports.conditions import (
+    ClosedSet,
+    Condition,
+    Draw,
+    EnrolledSpeaker,
+    Linkability,
+    ends_and_notes,
+    list_in_words,
+)
 from evaluation.reports.formatting import percent
 from evaluation.reports.linkability import (
     Beyond,
@@ -32,8 +40,6 @@ from evaluation.reports.linkability import (
 )
 from evaluation.reports.outcomes import (
     OVER_SCENARIOS,
-    AttackerRate,
-    Identification,
     Minima,
     Outcome,
     in_order,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, product
 from operator import attrgetter
@@ -20,7 +20,7 @@ from evaluation.reports.pictures import Picture, label_of, score_pictures
 from evaluation.reports.results import Results, one_error
 from evaluation.reports.templates import fill
 from evaluation.reports.verdict import Headline, headlines, judge
-from evaluation.trials import read_speakers
+from evaluation.trials import Key, Scores, read_speakers
 from evaluation.uncertainty import Interval, Resampling, Sample, holm, paired_differences, sample_from
 from spkbase.errors import DataError, few
 from spkbase.files import write_text
@@ -183,10 +183,28 @@ def samples_of(condition: Condition, folder: Path) -> list[Sample]:
     speakers = None
     if speakers_file is not None:
         speakers = read_speakers(speakers_file)
-    key = read_key(key_file)
+    return draw_samples(map(read_scores, files), read_key(key_file), speakers)
+
+
+def draw_samples(draws: Iterable[Scores], key: Key, speakers: Mapping[str, str] | None) -> list[Sample]:
+    """Return the trials of each draw, ready for resampling.
+
+    Parameters
+    ----------
+    draws : iterable of Scores
+        Scores of the same trials.
+    key : Key
+    speakers : mapping of str to str, optional
+        Segment to speaker.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two speakers.
+    """
     samples = []
-    for file in files:
-        sample, _ = sample_from(read_scores(file), key, segment_speakers=speakers, bootstrap_by="id")
+    for scores in draws:
+        sample, _ = sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")
         samples.append(sample)
     return samples
 

@@ -268,6 +268,17 @@ class Condition(Row):
         return scores, key, speakers
 
 
+def ends_and_notes(intervals: Mapping[str, Interval]) -> tuple[dict[str, Interval], dict[str, str]]:
+    """Return the ends of intervals and the notes on them, as a `Condition` has them, by metric."""
+    ends = {}
+    notes = {}
+    for name, interval in intervals.items():
+        ends[name] = Interval(low=interval.low, high=interval.high)
+        if interval.note:
+            notes[f"intervals.{name}"] = interval.note
+    return ends, notes
+
+
 def list_in_words(dataset: str, gender: str) -> str:
     """Name a list of trials within a sentence.
 

@@ -190,7 +190,7 @@ def measure_linkage(ranks: Mapping[int, linkage.Ranks], settings: Settings | Non
     """
     settings = settings or Settings()
     if not ranks:
-        raise DataError("expected ranks of at least one number of utterances, got none")
+        raise DataError("expected ranks for at least one number of utterances, got none")
     if not all(table.are_speakers for table in ranks.values()):
         settings = replace(settings, resamples=0)
     curves: dict[int, linkage.Curve] = {}
@@ -232,7 +232,7 @@ def extrapolate_linkage(
     measured : mapping of int to Ranks
         Ranks by number of utterances.
     settings : Settings
-        Their ties, seed and level are used.
+        Settings whose ties, seed and level are used.
     populations : sequence of int
         Sizes, larger than the gallery.
     impostor_scores : mapping of int to array_like, optional

@@ -95,6 +95,11 @@ class Identification(Row):
     share: Interval = field(metadata=FLAT)
     candidates: tuple[int, ...] = (0, 0)
 
+    @property
+    def among(self) -> str:
+        """The number of candidates in words."""
+        return " to ".join(map(str, dict.fromkeys(self.candidates)))
+
 
 @one_line
 @dataclass(frozen=True)
@@ -188,6 +193,15 @@ class Outcome(WithMinimum):
     def anonymised(self) -> bool:
         """Whether the trials are anonymised."""
         return self.scenario != "original"
+
+    @property
+    def each_draw(self) -> str:
+        """The rate of each draw in per cent."""
+        return ", ".join(f"{100 * rate:.1f}" for rate in self.draws)
+
+    def by_other(self, rate: AttackerRate | Identification) -> str:
+        """Return the attacker of a rate in brackets; "" if it is the strongest one."""
+        return "" if rate.attacker == self.strongest else f" ({rate.attacker})"
 
 
 def strongest(conditions: Sequence[Condition]) -> Condition:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from evaluation.reports.pictures import draw_page
 from evaluation.reports.results import Results, one_error
+from evaluation.reports.rows import number
 from evaluation.reports.tables import FIGURES, table_rows
 from evaluation.reports.templates import fill
 from evaluation.reports.verdict import judge
@@ -62,13 +63,17 @@ def render_page(
         if pseudonyms:
             results = results.with_pseudonyms()
         lists = results.on_main_lists()
+        level = number(results.settings.evaluation.level)
+        name = results.name
         verdict = judge(results)
+        figures = table_rows(FIGURES, results.outcomes)
+        drawn = draw_page(lists, verdict.headlines, results.utility, folder=Path(folder), level=level, name=name)
         values = {
             "results": results,
             "lists": lists,
             "judged": verdict,
-            "figures": table_rows(FIGURES, results.outcomes),
-            "drawn": draw_page(results, lists, verdict.headlines, Path(folder)),
+            "figures": figures,
+            "drawn": drawn,
             "base": base,
             "title": title,
             "pseudonyms": pseudonyms,

@@ -6,7 +6,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,8 +22,7 @@ from evaluation.reports.about import MEASURES, UtilityFigure, Voices
 from evaluation.reports.conditions import GENDERS, Condition, EnrolledSpeaker
 from evaluation.reports.formatting import name_list, short
 from evaluation.reports.outcomes import Outcome
-from evaluation.reports.results import OnList, Results
-from evaluation.reports.rows import number
+from evaluation.reports.results import OnList
 from evaluation.reports.verdict import Headline
 from spkbase.errors import DataError
 
@@ -43,7 +42,7 @@ COLOURS = {
 """Colours of plots, and their names in the page's style sheet, which changes them on a dark screen."""
 
 Picture = dict[str, str]
-"""``kind``, ``svg`` and, where the plot could not be drawn and ``svg`` is empty, ``problem``."""
+"""The ``kind`` and the ``svg`` of a plot; if it could not be drawn, ``svg`` is empty and ``problem`` says why."""
 
 _log = logging.getLogger(__name__)
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -54,17 +53,40 @@ _XLINK = "{http://www.w3.org/1999/xlink}"
 class PagePictures:
     """The pictures of a page by its sections, those of curves by the list of trials."""
 
-    curves: list[tuple[str, list[Picture]]] = field(default_factory=list)
-    speakers: list[Picture] = field(default_factory=list)
-    matches: list[Picture] = field(default_factory=list)
-    voices: list[Picture] = field(default_factory=list)
-    utility: list[Picture] = field(default_factory=list)
+    curves: list[tuple[str, list[Picture]]]
+    speakers: list[Picture]
+    matches: list[Picture]
+    voices: list[Picture]
+    utility: list[Picture]
 
 
-def draw_page(results: Results, lists: Sequence[OnList], headlines: Sequence[Headline], folder: Path) -> PagePictures:
-    """Draw all pictures of a page; paths in the results are relative to the folder."""
-    drawn = PagePictures()
-    level = number(results.settings.evaluation.level)
+def draw_page(
+    lists: Sequence[OnList],
+    headlines: Sequence[Headline],
+    utility: Sequence[UtilityFigure],
+    *,
+    folder: Path,
+    level: float,
+    name: str,
+) -> PagePictures:
+    """Draw all pictures of a page.
+
+    Parameters
+    ----------
+    lists : sequence of OnList
+        Results on the main lists of trials.
+    headlines : sequence of Headline
+        The verdict on each data set.
+    utility : sequence of UtilityFigure
+        Measures of utility.
+    folder : path
+        Folder to which the paths of scores and keys are relative.
+    level : float
+        Coverage of the intervals; NaN if unknown.
+    name : str
+        Name of the anonymiser.
+    """
+    drawn = PagePictures([], [], [], [], utility_pictures(utility, headlines, name))
     genders: dict[str, list[str]] = {}  # of the lists so far
     for position, part in enumerate(lists, 1):
         where = name_list(part.dataset, part.gender)
@@ -75,10 +97,9 @@ def draw_page(results: Results, lists: Sequence[OnList], headlines: Sequence[Hea
         drawn.speakers.extend(speakers_picture(part.speakers, where, f"speakers-{position}"))
         drawn.matches.extend(match_pictures(part.outcomes, where, f"cmc-{position}"))
         genders.setdefault(part.dataset, []).append(part.gender)
-        name = f"voices-{len(genders)}-{len(genders[part.dataset])}"
+        prefix = f"voices-{len(genders)}-{len(genders[part.dataset])}"
         for voices in part.voices[:1]:
-            drawn.voices.extend(similarity_pictures(voices, where, name))
-    drawn.utility.extend(utility_pictures(results, headlines))
+            drawn.voices.extend(similarity_pictures(voices, where, prefix))
     return drawn
 
 
@@ -229,21 +250,21 @@ def similarity_pictures(voices: Voices, where: str, name: str) -> list[Picture]:
     return [picture("similarity", plots.plot_similarity, cells, names, title=title, name=name)]
 
 
-def utility_pictures(results: Results, headlines: Sequence[Headline]) -> list[Picture]:
+def utility_pictures(utility: Sequence[UtilityFigure], headlines: Sequence[Headline], name: str) -> list[Picture]:
     """Draw each value over all speakers against the EER of its data set or else of the worst data set."""
     drawn: list[Picture] = []
     if not headlines:
         return drawn
     for measure in ("wer", "uar"):
         points = []
-        for figure in results.utility:
-            point = _trade_off(figure, headlines, results.name)
+        for figure in utility:
+            point = _trade_off(figure, headlines, name)
             if figure.measure == measure and point is not None:
                 points.append(point)
         if points:
-            name, lower_is_better, _ = MEASURES[measure]
-            options: dict[str, Any] = {"measure": name, "lower_is_better": lower_is_better}
-            options |= {"title": f"Privacy against {name.lower()}", "name": f"utility-{measure}"}
+            title, lower_is_better, _ = MEASURES[measure]
+            options: dict[str, Any] = {"measure": title, "lower_is_better": lower_is_better}
+            options |= {"title": f"Privacy against {title.lower()}", "name": f"utility-{measure}"}
             drawn.append(picture("utility", plots.plot_privacy_utility, points, **options))
     return drawn
 

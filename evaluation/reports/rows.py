@@ -117,7 +117,7 @@ def _typed(value: Any, hint: Any) -> Any:
 
 
 def _record(entry: Mapping[str, Any], cls: Any) -> Any:
-    """Return a record of an entry of JSON; a flat mapping takes what has no field."""
+    """Return a record of an entry of JSON; keys without a field of their own go into the flat mapping."""
     hints = hints_of(cls)
     parts = {key_of(part): part for part in fields(cls)}
     given: dict[str, Any] = {}

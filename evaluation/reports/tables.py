@@ -17,7 +17,7 @@ from evaluation.metrics import format_value
 from evaluation.plots import escape
 from evaluation.reports.conditions import GENDERS
 from evaluation.reports.formatting import MISSING
-from evaluation.reports.outcomes import AttackerRate, Identification, Outcome, main_outcomes
+from evaluation.reports.outcomes import AttackerRate, Outcome, main_outcomes
 from evaluation.reports.results import Results
 from evaluation.trials import LEVELS
 from evaluation.uncertainty import Interval
@@ -135,7 +135,7 @@ def _mean_of_draws(outcome: Outcome) -> str:
 def _draws(outcome: Outcome) -> str:
     if len(outcome.draws) < 2:
         return ""
-    return ", ".join(f"{100 * rate:.1f}" for rate in outcome.draws)
+    return outcome.each_draw
 
 
 def _level_rate(level: str, outcome: Outcome) -> float:
@@ -162,7 +162,7 @@ def _with_attacker(rate: AttackerRate | None, outcome: Outcome) -> str:
     """Write a rate in per cent, with its attacker unless that is the strongest one."""
     if rate is None:
         return MISSING
-    return f"{100 * rate.eer.value:.1f}{_attacker_of(rate, outcome)}"
+    return f"{100 * rate.eer.value:.1f}{outcome.by_other(rate)}"
 
 
 def _identified_share(outcome: Outcome) -> Interval:
@@ -175,15 +175,10 @@ def _identified(outcome: Outcome) -> str:
     identified = outcome.identification
     if identified is None:
         return MISSING
-    text = f"{100 * identified.share.value:.0f}{_attacker_of(identified, outcome)}"
+    text = f"{100 * identified.share.value:.0f}{outcome.by_other(identified)}"
     if identified.candidates[1]:
-        text += f" of {' to '.join(map(str, dict.fromkeys(identified.candidates)))}"
+        text += f" of {identified.among}"
     return text
-
-
-def _attacker_of(rate: AttackerRate | Identification, outcome: Outcome) -> str:
-    """Return the attacker in brackets, unless it is the strongest one."""
-    return "" if rate.attacker == outcome.strongest else f" ({rate.attacker})"
 
 
 def _metric(name: str, outcome: Outcome) -> float:

@@ -82,7 +82,7 @@ def given_files(config: RecipeConfig, maps: dict[str, IdMap], takes: Sequence[st
     Returns
     -------
     dict
-        By key, where it is given: of statistics and supervectors the file of each list, else the path.
+        The path of each given key; for statistics and supervectors, the file of each list.
 
     Raises
     ------
@@ -137,7 +137,7 @@ class IVectorsConfig:
     classes : {"speaker", "sentence"}
         Classes of the chains: speakers, or speakers with a sentence each, as models are.
     method : {"exact", "weights", "eigen"}
-        Of extraction: the posterior mean, or one of two fast approximations.
+        Method of extraction: the posterior mean, or one of two fast approximations.
     """
 
     list: Literal["ubm", "background", "nap"] = "ubm"
@@ -180,9 +180,9 @@ class ReportConfig:
     p_target, c_miss, c_fa : float
         Operating point of the detection cost function.
     window : {"old", "new", "big", "sre10", "auto"}
-        Of the DET plot.
+        Window of the DET plot.
     formats : tuple of {"png", "pdf", "svg"}
-        Of the plots.
+        File formats of the plots.
     resamples : int, optional
         Resamples of the speakers for the 95 % intervals: 1000 by default, 200 above 100,000 trials; 0 for none.
     """
@@ -240,8 +240,8 @@ class ListsConfig:
 class RecipeConfig:
     """Everything that an RSR2015 experiment depends on.
 
-    `seed` is that of everything drawn; `part` is of the corpus: 1 has sentences, 2 commands, 3 digits; `systems` names
-    chains of steps on vectors (docs/backends.md).
+    All random numbers depend on `seed`. `part` is the part of the corpus: 1 has sentences, 2 commands, 3 digits.
+    `systems` names chains of steps on vectors (docs/backends.md).
     """
 
     seed: int = 0

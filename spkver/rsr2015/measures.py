@@ -15,7 +15,7 @@ import numpy as np
 
 from evaluation.linkage import Curve, all_sizes, linkability_curve, ranks_from_scores
 from evaluation.metrics import METRICS, Metric, Metrics, min_dcf
-from evaluation.reports import Condition, Linkability
+from evaluation.reports import Condition, Linkability, ends_and_notes
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Interval, Resampling, confidence_intervals, sample_from
 from spkbase.errors import DataError
@@ -35,7 +35,7 @@ _RESAMPLES, _FEWER = 1000, 200
 
 @dataclass(frozen=True)
 class Speakers:
-    """Who is behind the ids of the trials, and how the speakers are drawn.
+    """The speakers of models and segments, and how speakers are resampled.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class Speakers:
     resamples : int, optional
         Resamples; see `spkver.rsr2015.lists.ReportConfig`.
     seed : int
-        Of the draws.
+        Seed of the resamples.
     jobs : int, optional
-        Workers; no number depends on them.
+        Number of workers, on which no result depends.
     """
 
     of_model: Mapping[str, str]
@@ -192,14 +192,10 @@ def _intervals(scores: Scores, key: Key, speakers: Speakers) -> tuple[dict[str, 
         estimated = confidence_intervals(sample, metrics, resampling, jobs=speakers.jobs)
     except DataError as error:  # too few speakers, say: no reason to lose the run
         return {}, {"intervals": f"no intervals: {error.text}"}
+    ends, notes = ends_and_notes(estimated)
     drawn = f"{_n_enrolled(key, speakers)} speakers, {resamples} resamples"
-    intervals = {}
-    notes = {"intervals": f"{100 * LEVEL:g} % interval over speakers, not models ({drawn})"}
-    for name, interval in estimated.items():
-        intervals[name] = Interval(low=interval.low, high=interval.high)
-        if interval.note:
-            notes[f"intervals.{name}"] = interval.note
-    return intervals, notes
+    about = f"{100 * LEVEL:g} % interval over speakers, not models ({drawn})"
+    return ends, {"intervals": about, **notes}
 
 
 def _rows(*names: str) -> tuple[Metric, ...]:

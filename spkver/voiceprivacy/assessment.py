@@ -11,7 +11,7 @@ A row is a `Condition`, an entry of ``conditions`` in ``results.json``, see
   scenarios; over all attackers, over each level of knowledge, and over attackers that do not use the words.
 - The similarity of voices before and after anonymisation, for each set and sex: similarity matrices, DeID and G_VD, by
   the strongest attacker that does not invert the anonymisation.
-- The difference between semi-informed attackers and attackers with less knowledge, where these are stronger.
+- The difference between semi-informed attackers and attackers with less knowledge, if the latter are stronger.
 - The summary: the strongest attacker of each set, sex and scenario, which leaves the least privacy.
 """
 
@@ -101,7 +101,7 @@ class AttackerOrder(reports.Row):
     rates : (float, float)
         Equal error rates of both.
     difference : Interval, optional
-        Of the rates, by paired resamples of all draws, if the semi-informed attacker is weaker.
+        Difference of the rates by paired resamples of all draws; given if the semi-informed attacker is weaker.
     """
 
     dataset: str

@@ -15,6 +15,7 @@ import math
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,11 @@ class ChallengeRow:
     Attributes
     ----------
     outcome : Outcome
-        Of the named attacker, or of the strongest one.
+        The outcome of the named attacker, or else of the strongest one.
     rate : float
         Equal error rate by the challenge's definition, as a fraction.
     gender : str
-        List of trials.
+        Sex of the list of trials.
     """
 
     outcome: Outcome
@@ -207,7 +208,7 @@ def _write_parts(sections: Iterable[challenges.Section], original: Path, anonymi
 def _write_results(path: Path, rows: Sequence[ChallengeRow]) -> None:
     """Write the challenge's columns and those of results, a line for each row."""
     columns = [*_COLUMNS]
-    columns += [column.name for column in reports.columns_of(reports.CSV)]
+    columns += map(attrgetter("name"), reports.columns_of(reports.CSV))
     table = []
     for row in rows:
         (numbers,) = reports.table_rows(reports.CSV, [row.outcome])
@@ -267,7 +268,7 @@ def _rate_sections(
 
 def _emotion_rows(figures: Sequence[UtilityFigure]) -> list[Json]:
     """Return recalls in the challenge's columns; the recall of an emotion that a set does not have is NaN."""
-    datasets = [figure.dataset for figure in figures]
+    datasets = list(map(attrgetter("dataset"), figures))
     emotions: set[str] = set()
     for figure in figures:
         emotions.update(figure.rate.recalls or ())

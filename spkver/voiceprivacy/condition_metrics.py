@@ -27,7 +27,15 @@ from evaluation import linkage
 from evaluation.calibration import closed_set_scores
 from evaluation.formats import read_key, read_scores
 from evaluation.metrics import Evidence, Metrics, WorstCase, eer, sort_scores, tag, worst_case
-from evaluation.reports import ClosedSet, Condition, Draw, EnrolledSpeaker, Linkability
+from evaluation.reports import (
+    ClosedSet,
+    Condition,
+    Draw,
+    EnrolledSpeaker,
+    Linkability,
+    draw_samples,
+    ends_and_notes,
+)
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
 from evaluation.uncertainty import (
     AT_ONCE,
@@ -36,7 +44,6 @@ from evaluation.uncertainty import (
     Sample,
     confidence_intervals,
     minima_over_attackers,
-    sample_from,
 )
 from spkbase.errors import DataError
 from spkver.voiceprivacy.scores import Scored
@@ -328,7 +335,7 @@ def _with_ends(
     if resampling.resamples:
         fewer = replace(resampling, resamples=min(resampling.resamples, _MOST_RESAMPLES))
         with suppress(DataError):  # fewer than two speakers
-            drawn = _samples(draws, key, speakers)
+            drawn = draw_samples(draws, key, speakers)
             least = minima_over_attackers({"": drawn}, {"": [""]}, resampling=fewer, permutations=0)[""].interval
             return Interval(value, least.low, least.high)
     return Interval(value)
@@ -378,9 +385,13 @@ def _metrics(
     intervals: dict[str, Interval] = {}
     about: dict[str, str] = {}
     try:
-        samples = _samples(draws, key, speakers)
+        samples = draw_samples(draws, key, speakers)
         if resampling.resamples:
-            intervals, about = _intervals(samples, statistic, resampling)
+            intervals, about = ends_and_notes(confidence_intervals(samples, statistic, resampling))
+            drawn = f"{samples[0].n_effective} speakers"
+            if len(samples) > 1:
+                drawn += f" and {len(samples)} draws"
+            about = {"intervals": resampling.text(drawn), **about}
     except DataError as error:  # fewer than two speakers: metrics without intervals
         about["intervals"] = f"none: {error.text}"
     of_draws = []
@@ -396,31 +407,6 @@ def _metrics(
     if len(draws) > 1:  # the category follows from the mean
         metrics["zebra"]["tag"] = tag(metrics["zebra"]["individual"])
     return of_draws, metrics, intervals, shared_notes(notes) | about
-
-
-def _intervals(
-    samples: Sequence[Sample], statistic: Metrics, resampling: Resampling
-) -> tuple[dict[str, Interval], dict[str, str]]:
-    """Return the ends of the intervals by metric, and notes on them."""
-    drawn = f"{samples[0].n_effective} speakers"
-    if len(samples) > 1:
-        drawn += f" and {len(samples)} draws"
-    intervals = {}
-    notes = {"intervals": resampling.text(drawn)}
-    for name, interval in confidence_intervals(samples, statistic, resampling).items():
-        intervals[name] = Interval(low=interval.low, high=interval.high)
-        if interval.note:
-            notes[f"intervals.{name}"] = interval.note
-    return intervals, notes
-
-
-def _samples(draws: Sequence[Scores], key: Key, speakers: Mapping[str, str]) -> list[Sample]:
-    """Return the trials of each draw, ready for resampling."""
-    samples = []
-    for scores in draws:
-        sample, _ = sample_from(scores, key, segment_speakers=speakers, bootstrap_by="id")
-        samples.append(sample)
-    return samples
 
 
 def _draws(

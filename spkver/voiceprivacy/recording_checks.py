@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,7 +71,7 @@ def check_audio(run: Run, sets: Sets, suffix: str) -> None:
         f"checks{suffix}.json",
         make=make,
         read=load_json,
-        inputs=[sets.training_sets, [check.__name__ for check in RECORDING_CHECKS]],
+        inputs=[sets.training_sets, list(map(attrgetter("__name__"), RECORDING_CHECKS))],
         after=[stamp_of(run, side) for side in (*sets.original.values(), *sets.twins.values())],
         libraries=("numpy", "soundfile"),
     )

@@ -20,11 +20,9 @@ from typing import Any
 
 from evaluation import reports
 from evaluation.reports import (
-    AttackerRate,
     ChosenBackend,
     Estimation,
     Headline,
-    Identification,
     LastRun,
     Outcome,
     Results,
@@ -206,8 +204,8 @@ def _details(results: Results, headline: Headline) -> str:
     if headline.besides:
         text += f"; in the open set {worst.strongest} has {percent(worst.eer.value)}"
     if len(worst.draws) > 1:
-        each = ", ".join(f"{100 * rate:.1f}" for rate in worst.draws)
-        text += f"; {percent(worst.eer.value)} is the mean of {len(worst.draws)} anonymised versions ({each})"
+        text += f"; {percent(worst.eer.value)} is the mean of {len(worst.draws)} anonymised versions"
+        text += f" ({worst.each_draw})"
     return f"{text}{_by_level(worst)}{_in_closed_set(worst)}{_means(results)}."
 
 
@@ -229,11 +227,10 @@ def _in_closed_set(worst: Outcome) -> str:
     identified = worst.identification
     if closed is None or identified is None:
         return ""
-    among = " to ".join(map(str, dict.fromkeys(identified.candidates)))
     text = ". In a closed set (the speaker is known to be enrolled) the equal error rate is"
-    text += f" {percent(closed.eer.value)}{_by_other(closed, worst)}, and the speaker of"
+    text += f" {percent(closed.eer.value)}{worst.by_other(closed)}, and the speaker of"
     text += f" {100 * identified.share.value:.0f} % of the utterances is identified among"
-    return f"{text} {among}{_by_other(identified, worst)}"
+    return f"{text} {identified.among}{worst.by_other(identified)}"
 
 
 def _means(results: Results) -> str:
@@ -246,11 +243,6 @@ def _means(results: Results) -> str:
         return ""
     text = ". The command spkver-eval rank orders systems by the mean over lists of the semi-informed rate:"
     return f"{text} {', '.join(means)}"
-
-
-def _by_other(rate: AttackerRate | Identification, outcome: Outcome) -> str:
-    """Return the attacker in brackets, unless it is the strongest one."""
-    return "" if rate.attacker == outcome.strongest else f" ({rate.attacker})"
 
 
 def _timings(run: Run) -> dict[str, float]:

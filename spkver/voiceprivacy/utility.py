@@ -15,6 +15,7 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -70,7 +71,7 @@ def _check_given(key: str, file: str | None, names: Iterable[str], sets: Sets, p
 def _transcripts(sets: Sets, names: Sequence[str], hypotheses: str | None) -> list[Path]:
     """Return the files of transcripts of trials that are needed, and those of another recogniser on both sides."""
     paths = [sets.original[name].path / "text" for name in names if name in sets.original]
-    if not hypotheses and not any(path.is_file() for path in paths):
+    if not hypotheses and not any(map(Path.is_file, paths)):
         return []
     if hypotheses:
         for name in names:
@@ -122,7 +123,7 @@ def utility(experiment: Experiment, sets: Sets) -> list[UtilityFigure]:
             for name in sets.emotions:
                 figures += _recalls(run, sets, name, config.utility, resampling)
     figures.sort(key=lambda figure: _MEASURES.index(figure.measure))
-    measured = dict.fromkeys(figure.measure for figure in figures)
+    measured = dict.fromkeys(map(attrgetter("measure"), figures))
     experiment.end("utility", ", ".join(measured) or "none is configured")
     return figures
 
