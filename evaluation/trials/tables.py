@@ -35,20 +35,31 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
     """
     raw = read_text_bytes(path)
     delimiter = delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace"))
-    lines = cut_lines(path, raw.replace(b'"', b"") if delimiter == "\t" else raw, delimiter)
+    if delimiter == "\t":
+        raw = raw.replace(b'"', b"")
+    lines = cut_lines(path, raw, delimiter)
     if not lines:
         raise DataError("expected a header with names of columns, got an empty file", file=path)
     (_, header), *rows = lines
-    others, besides = (header[1:], " besides the ids") if None in columns else (header, "")
-    if unknown := [name for name in columns if name not in (None, *others)]:
+    others = header
+    besides = ""
+    if None in columns:
+        others = header[1:]
+        besides = " besides the ids"
+    unknown = [name for name in columns if name not in (None, *others)]
+    if unknown:
         text = f"no column {unknown[0]!r}{besides}; there are: {', '.join(others) or 'none'}"
         raise DataError(text, file=path, line=1)
-    problems = Problems(path)
-    for line, row in (pair for pair in rows if len(pair[1]) != len(header)):
-        problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=line)
-    problems.raise_if_any()
     places = [0 if name is None else header.index(name) for name in columns]
-    return [(line, [row[place].strip() for place in places]) for line, row in rows]
+    problems = Problems(path)
+    cells = []
+    for line, row in rows:
+        if len(row) == len(header):
+            cells.append((line, [row[place].strip() for place in places]))
+        else:
+            problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=line)
+    problems.raise_if_any()
+    return cells
 
 
 def delimiter_of(line: str) -> str | None:

@@ -205,13 +205,16 @@ class PairedComparison(Tabular):
 
     @property
     def _every(self) -> dict[str, Intervals]:
-        return self.systems | {f"{one} minus {next(iter(self.systems))}": gap for one, gap in self.differences.items()}
+        first = next(iter(self.systems))
+        return self.systems | {f"{name} minus {first}": gaps for name, gaps in self.differences.items()}
 
     def _tables(self, columns: Sequence[str] = ()) -> list[list[dict[str, str]]]:
         """Return a row for each system, and in a second table one for each difference, as ``spkver-eval metrics``."""
-        shown, first = self._columns(columns), next(iter(self.systems))
-        rows = system_rows(self.systems, shown), difference_rows(self.differences, shown, first)
-        return [part for part in rows if part]
+        shown = self._columns(columns)
+        tables = [system_rows(self.systems, shown)]
+        if self.differences:
+            tables.append(difference_rows(self.differences, shown, next(iter(self.systems))))
+        return tables
 
     def _columns(self, names: Sequence[str] = ()) -> list[Column]:
         first = next(iter(self.systems.values()))
@@ -226,8 +229,10 @@ class PairedComparison(Tabular):
 
     @property
     def _note(self) -> str:
-        corrected = sum(map(len, self.differences.values())) > 1
-        return self.resampling.text(self.units) + corrected * "; p-values are corrected for their number (Holm)"
+        note = self.resampling.text(self.units)
+        if sum(map(len, self.differences.values())) > 1:
+            note += "; p-values are corrected for their number (Holm)"
+        return note
 
     def to_latex(self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()) -> str:
         r"""Return two tables for ``\input`` in LaTeX, with the rules of booktabs, as ``spkver-eval metrics --latex``.
@@ -239,13 +244,22 @@ class PairedComparison(Tabular):
         columns : sequence of str
             Metrics by their names; all by default.
         """
-        shown, first = self._columns(columns), next(iter(self.systems))
-        how: dict[str, Any] = {"note": self.resampling.text(self.units), "caption": caption, "label": label}
-        return paper_tables(self.systems, self.differences, shown, first, **how)
+        return paper_tables(
+            self.systems,
+            self.differences,
+            self._columns(columns),
+            next(iter(self.systems)),
+            note=self.resampling.text(self.units),
+            caption=caption,
+            label=label,
+        )
 
     def _repr_html_(self) -> str:
-        shown = [html_table({name: [row[name] for row in rows] for name in rows[0]}) for rows in self._tables()]
-        return "\n".join([*shown, f"<p>{self._note}</p>"])
+        parts = []
+        for rows in self._tables():
+            columns = {name: [row[name] for row in rows] for name in rows[0]}
+            parts.append(html_table(columns))
+        return "\n".join([*parts, f"<p>{self._note}</p>"])
 
     def __str__(self) -> str:
         return "\n\n".join([*map(format_table, self._tables()), self._note])
@@ -354,7 +368,11 @@ def evaluate_systems(
     differences = Differences()
     names = [name for name in {reference: None, **evaluated} if name not in unlike]
     if len(names) > 1 and resampling.resamples:
-        samples = {name: sample for name in names if (sample := evaluated[name].sample) is not None}
+        samples = {}
+        for name in names:
+            sample = evaluated[name].sample
+            if sample is not None:
+                samples[name] = sample
         try:
             differences = paired_differences(samples, statistic, resampling, jobs=jobs)
         except DataError as error:
@@ -520,7 +538,7 @@ def _chosen_metrics(metrics: Sequence[str | Metric]) -> tuple[list[str], tuple[M
     """Return the names of numbers, and the table with the rows that they need."""
     rows = tuple(row for row in metrics if isinstance(row, Metric))
     if rows:
-        return [name for row in rows for name, _ in row.numbers()], rows
+        return list(columns_of(rows)), rows
     known = columns_of(METRICS)
     unknown = [name for name in metrics if name not in known]
     if unknown:

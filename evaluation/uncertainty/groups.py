@@ -105,25 +105,29 @@ class Groups(Tabular):
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each group and metric: their names, the trials of the group, the value and its ends."""
         blank = Interval()
-        rows = [
-            (name, group.n_target, group.n_nontarget, metric, value, ends.low, ends.high)
-            for name, group in self.groups.items()
-            for metric, value in group.metrics.items()
-            for ends in [group.intervals.get(metric, blank)]
-        ]
         names = (self.column, "n_target", "n_nontarget", "metric", "value", "low", "high")
-        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+        columns: dict[str, list[Any]] = {name: [] for name in names}
+        for name, group in self.groups.items():
+            for metric, value in group.metrics.items():
+                ends = group.intervals.get(metric, blank)
+                row = (name, group.n_target, group.n_nontarget, metric, value, ends.low, ends.high)
+                for column, cell in zip(columns.values(), row, strict=True):
+                    column.append(cell)
+        return columns
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for a report, intervals as [low, high]."""
         groups = {}
         for name, group in self.groups.items():
-            ends = {metric: [one.low, one.high] for metric, one in group.intervals.items()}
+            ends = {metric: [span.low, span.high] for metric, span in group.intervals.items()}
             groups[name] = {part: value for part, value in vars(group).items() if value != ""} | {"intervals": ends}
-        extremes = {
-            metric: {name: part.to_dict() if isinstance(part, Interval) else part for name, part in vars(found).items()}
-            for metric, found in self.extremes.items()
-        }
+        extremes = {}
+        for metric, extreme in self.extremes.items():
+            parts = dict(vars(extreme))
+            for name, part in parts.items():
+                if isinstance(part, Interval):
+                    parts[name] = part.to_dict()
+            extremes[metric] = parts
         counts = {"n_across_groups": self.n_across, "n_unknown": self.n_unknown}
         return {"column": self.column, "groups": groups, "extremes": extremes} | counts
 

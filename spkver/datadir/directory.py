@@ -133,7 +133,8 @@ def write_datadir(datadir: DataDir) -> None:
     if not datadir.recordings:
         problems.add("no utterances", remedy="a data directory holds at least one")
     for identifier in sorted({*datadir.recordings, *datadir.speakers, *datadir.speakers.values(), *datadir.sexes}):
-        if (unfit := _unfit_for_lists(identifier)) is not None:
+        unfit = _unfit_for_lists(identifier)
+        if unfit is not None:
             problems.add(f"id {identifier!r} {unfit}", remedy="rename it")
     for utterance in sorted(datadir.recordings.keys() ^ datadir.speakers.keys()):
         problems.add(f"utterance {utterance!r} has {'no speaker' if utterance in datadir.recordings else 'no audio'}")
@@ -214,7 +215,8 @@ def check_ids(ids: Iterable[str], file: str | Path | None = None) -> None:
     """
     problems = Problems(file)
     for identifier in ids:
-        if (unfit := _unfit_for_lists(identifier)) is not None:
+        unfit = _unfit_for_lists(identifier)
+        if unfit is not None:
             problems.add(f"id {identifier!r:.100} {unfit}", remedy="rename it")
     problems.raise_if_any()
 

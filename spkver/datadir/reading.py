@@ -115,19 +115,24 @@ def read_datadir(
     folder = Path(path)
     if not folder.is_dir():
         raise no_folder(folder)
-    if original is not None and not (folder / "wav.scp").exists() and (files := _own_recordings(folder)):
+    files: dict[str, Path] = {}
+    if original is not None and not (folder / "wav.scp").exists():
+        files = _own_recordings(folder)
+    if original is not None and files:
         speakers = {utterance: original.speakers.get(utterance, utterance) for utterance in files}
         return DataDir(folder, files, speakers, original.sexes, original.enrolls, original.trials)
     problems = Problems(folder)
     entries = _table(folder / "wav.scp", "utterance path ...", problems, needed=True)
     speakers = _speakers(folder, problems)
     for more, other, what in ((entries, speakers, "wav.scp"), (speakers, entries, "the list of speakers")):
-        if (alone := more.keys() - other.keys()) and other:  # a missing list is a problem of its own
+        alone = more.keys() - other.keys()
+        if alone and other:  # a missing list is a problem of its own
             remedy = "add them to the other list, or remove them from this one"
             text = f"{len(alone)} utterances of {what} are not in the other list: {few(alone, repr)}"
             problems.add(text, remedy=remedy)
     sexes: dict[str, str] = {}
-    if table := _table(folder / "spk2gender", "speaker f|m", problems):
+    table = _table(folder / "spk2gender", "speaker f|m", problems)
+    if table:
         with problems.noted():
             sexes = match_sexes(table, set(speakers.values()), folder / "spk2gender")
     enrolls = None
@@ -202,11 +207,13 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
     found = [path for path in found if not any(part.startswith(".") for part in path.parts)]
     files = [path for path in found if path.suffix.lower() in EXTENSIONS]
     others = ""
-    if left := [str(path) for path in found if path.suffix.lower() not in EXTENSIONS]:
-        others = f"{len(left)} other files are left out: {few(left, repr)}"
+    ignored = [str(path) for path in found if path.suffix.lower() not in EXTENSIONS]
+    if ignored:
+        others = f"{len(ignored)} other files are left out: {few(ignored, repr)}"
     if not files:
         remedy = "give the folder above the recordings: one sub-folder a speaker, or names like SPEAKER-1.wav"
-        remedy = "convert recordings of other formats to .wav or .flac" if left else remedy
+        if ignored:
+            remedy = "convert recordings of other formats to .wav or .flac"
         text = "; ".join(filter(None, [f"no recordings: found no {', '.join(EXTENSIONS)} file", others]))
         raise DataError(text, file=folder, remedy=remedy)
     flat = [path for path in files if len(path.parts) == 1]
@@ -269,7 +276,8 @@ def datadir_of_table(
             problems.add(text, line=line, remedy="leave the line out")
         recordings[utterance], speakers[utterance] = Path(folder) / place, person
         for word in words:
-            if (known := SEXES.get(word.lower())) is None or sexes.setdefault(person, known) != known:
+            known = SEXES.get(word.lower())
+            if known is None or sexes.setdefault(person, known) != known:
                 text = f"speaker {name!r}: expected female or male, as in other lines, got {word!r}"
                 problems.add(text, line=line, remedy="leave such speakers out, or do without the column of sexes")
     problems.raise_if_any()
@@ -295,7 +303,8 @@ def match_sexes(table: Mapping[str, str], speakers: set[str], file: str | Path) 
         With all problems: speakers missing from the table, words that are no sex.
     """
     problems = Problems(file)
-    if lacking := speakers - table.keys():
+    lacking = speakers - table.keys()
+    if lacking:
         problems.add(f"{len(lacking)} speakers of unknown sex: {few(lacking, repr)}", remedy="add them, with f or m")
     sexes = {}
     for speaker in sorted(speakers & table.keys()):
@@ -367,7 +376,8 @@ def _own_recordings(folder: Path) -> dict[str, Path]:
     """The recordings of a folder without lists, by the names of their files."""
     found = [path for path in sorted(folder.glob("wav/[!.]*")) if path.suffix.lower() in EXTENSIONS]
     files = {id_of_stem(path.stem): path for path in found}
-    if twice := Counter(id_of_stem(path.stem) for path in found) - Counter([*files]):
+    twice = Counter(id_of_stem(path.stem) for path in found) - Counter([*files])
+    if twice:
         text = f"{len(twice)} utterances exist in several formats: {few(twice, repr)}"
         raise DataError(text, file=folder / "wav", remedy="keep one of each")
     return files
@@ -427,7 +437,8 @@ def _trials(path: Path, speakers: Mapping[str, str], problems: Problems) -> Key 
 
 
 def _check_known(utterances: Iterable[str], speakers: Mapping[str, str], path: Path, problems: Problems) -> None:
-    if (unknown := set(utterances) - speakers.keys()) and speakers:
+    unknown = set(utterances) - speakers.keys()
+    if unknown and speakers:
         remedy = "they have no line in utt2spk: add them there, or remove them here"
         problems.add(f"{len(unknown)} unknown utterances: {few(unknown, repr)}", file=path, remedy=remedy)
 

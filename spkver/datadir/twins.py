@@ -49,7 +49,8 @@ def check_twin(
         if ids:
             problems.add(f"{len(ids)} {what} utterances: {few(ids, repr)}", remedy=remedy)
     shared = sorted(theirs & ours)
-    if moved := [utterance for utterance in shared if original.speakers[utterance] != anonymised.speakers[utterance]]:
+    moved = [utterance for utterance in shared if original.speakers[utterance] != anonymised.speakers[utterance]]
+    if moved:
         text = f"{len(moved)} utterances of other speakers than in {original.path}: {few(moved, repr)}"
         problems.add(text, remedy="copy utt2spk and spk2utt from the original")
     paths = [datadir.recordings[utterance] for datadir in (original, anonymised) for utterance in shared]
@@ -70,9 +71,12 @@ def check_twin(
             remedy = "anonymise them again, or set duration_change higher, if the anonymiser changes the tempo"
             problems.add(text, remedy=remedy)
         known = {digest: utterance for utterance, (_, digest) in before.items() if digest}
-        if left := {utterance: known[digest] for utterance, (_, digest) in after.items() if digest in known}:
-            text = f"original audio in {len(left)} of {len(shared)} utterances of the anonymised set: {few(left, repr)}"
-            if others := {twin: source for twin, source in left.items() if twin != source}:
+        copied = {utterance: known[digest] for utterance, (_, digest) in after.items() if digest in known}
+        if copied:
+            text = f"original audio in {len(copied)} of {len(shared)} utterances of the anonymised set"
+            text += f": {few(copied, repr)}"
+            others = {twin: source for twin, source in copied.items() if twin != source}
+            if others:
                 text += f"; '{min(others)}' holds that of '{others[min(others)]}'"
             problems.add(text, remedy="anonymise them, or check the paths in wav.scp")
     problems.raise_if_any()
