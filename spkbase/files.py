@@ -508,18 +508,29 @@ def format_table(
     formats = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, "")
     laid_out = []
     for name, form in formats.items():
-        values = [row.get(name) for row in rows]
-        numbers = [isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values]
-        formatted = [
-            "" if value is None else format(value, form if number else "")
-            for value, number in zip(values, numbers, strict=True)
-        ]
-        cells = [escape_markdown(cell) if markdown else cell for cell in (name, *formatted)]
+        cells = [name]
+        has_numbers = False
+        for row in rows:
+            value = row.get(name)
+            if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+                has_numbers = True
+                cells.append(format(value, form))
+            elif value is None:
+                cells.append("")
+            else:
+                cells.append(format(value))
+        if markdown:
+            cells = [escape_markdown(cell) for cell in cells]
         width = max(3, *map(len, cells))
-        cells.insert(1, "-" * (width - 1) + ":" if markdown and any(numbers) else "-" * width)
-        laid_out.append([cell.rjust(width) if any(numbers) else cell.ljust(width) for cell in cells])
+        rule = "-" * width
+        if markdown and has_numbers:
+            rule = "-" * (width - 1) + ":"
+        cells.insert(1, rule)
+        laid_out.append([cell.rjust(width) if has_numbers else cell.ljust(width) for cell in cells])
     lines = zip(*laid_out, strict=True)
-    return "\n".join("| " + " | ".join(line) + " |" if markdown else "  ".join(line).rstrip() for line in lines)
+    if markdown:
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 def escape_markdown(text: str) -> str:

@@ -106,13 +106,18 @@ def brief(value: Any, longest: int = 60) -> str:
         parts = [brief(part, 20) for part in value[:_FEW]]
     else:
         value = getattr(value, "func", value)  # for a partial function
-        named = callable(value) and hasattr(value, "__qualname__")
-        text = f"{value.__module__}.{value.__qualname__}" if named else " ".join(repr(value).split())
-        return text if len(text) <= longest else text[: longest - 3] + "..."
-    parts += [f"... {len(value) - _FEW} more"] if len(value) > _FEW else []
-    ends = "{}" if isinstance(value, Mapping) else "[]" if isinstance(value, list) else "()"
-    text = ends[0] + ", ".join(parts) + ("," if ends == "()" and len(value) == 1 else "") + ends[1]
-    return text if len(text) <= longest else text[: longest - 3] + "..."
+        if callable(value) and hasattr(value, "__qualname__"):
+            return _cut(f"{value.__module__}.{value.__qualname__}", longest)
+        return _cut(" ".join(repr(value).split()), longest)
+    if len(value) > _FEW:
+        parts.append(f"... {len(value) - _FEW} more")
+    inner = ", ".join(parts)
+    if isinstance(value, Mapping):
+        return _cut(f"{{{inner}}}", longest)
+    if isinstance(value, list):
+        return _cut(f"[{inner}]", longest)
+    comma = "," if len(value) == 1 else ""
+    return _cut(f"({inner}{comma})", longest)
 
 
 def html_table(columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes: Sequence[str] = ()) -> str:
@@ -158,14 +163,16 @@ class Tabular(ABC):
 
     def __str__(self) -> str:
         columns = self.to_columns()
-        forms = {
-            name: ".4g" if any(isinstance(cell, float) for cell in column) else "" for name, column in columns.items()
-        }
-        n_rows = max(map(len, columns.values()), default=0)
+        forms = {}
+        for name, column in columns.items():
+            has_fractions = any(isinstance(cell, float) for cell in column)
+            forms[name] = ".4g" if has_fractions else ""
         cells = islice(zip(*columns.values(), strict=True), _ROWS)
-        table = format_table([dict(zip(columns, row, strict=True)) for row in cells], forms)
-        more = f"... {n_rows:,} rows" if n_rows > _ROWS else ""
-        return "\n".join(filter(None, [self.headline(), table, more]))
+        lines = [self.headline(), format_table([dict(zip(columns, row, strict=True)) for row in cells], forms)]
+        n_rows = max(map(len, columns.values()), default=0)
+        if n_rows > _ROWS:
+            lines.append(f"... {n_rows:,} rows")
+        return "\n".join(filter(None, lines))
 
 
 def escape_tex(text: str) -> str:
@@ -216,3 +223,9 @@ def latex_table(
         "\\bottomrule\\end{tabular}\n\\end{table}\n",
     ]
     return "\n".join(lines)
+
+
+def _cut(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    return text[: longest - 3] + "..."

@@ -72,33 +72,66 @@ def format_status(folders: Sequence[Json], *, every: bool = False, steps: Sequen
 
     If a run has begun one of `steps`, which are in their order, those after the last that has begun are due.
     """
-    whole = [stage for status in folders for stage in status["stages"]]
-    states = Counter(stage["state"] for stage in whole)
-    lines = [f"{states['done']} of {len(whole)} stages done"]
-    lines[0] += "".join(f", {number} {state}" for state, number in states.items() if state != "done")
-    lines[0] += "".join([f"; next: {stage['stage']}" for stage in whole if stage["state"] != "done"][:1])
-    place, key = ("folder", "stage") if every else ("run", "step")
+    stages = []
+    for status in folders:
+        stages += status["stages"]
+    lines = [_head_of_status(stages)]
+    place = "folder" if every else "run"
     for folder in dict.fromkeys(status[place] for status in folders):
         parts = [status for status in folders if status[place] == folder]
         is_busy = any(status["in_use"] for status in parts)
         lines += ["", f"{folder}: {'a' if is_busy else 'no'} run is at work in it"]
         groups: dict[str, list[Json]] = {}
-        for stage in (stage for status in parts for stage in status["stages"]):
-            groups.setdefault(stage[key], []).append(stage)
-        known = [name for name in steps if groups.keys() <= {*steps} and name in groups]
+        others = []
+        for status in parts:
+            others += status["others"]
+            for stage in status["stages"]:
+                groups.setdefault(stage["stage" if every else "step"], []).append(stage)
+        known = []
+        if groups.keys() <= set(steps):
+            known = [name for name in steps if name in groups]
         width = max(map(len, groups), default=0)
         for name in dict.fromkeys([*known, *groups]):
-            left = [stage for stage in groups[name] if stage["state"] != "done"]
-            begun = [stage for stage in left if is_busy and stage["state"] == "missing" and stage["why"]]
-            state = "running" if begun else left[0]["state"] if left else "done"
-            done = [stage["seconds"] for stage in groups[name] if stage["state"] == "done"]
-            counted = "" if every else f"{len(done):5} of {len(groups[name]):3}"
-            spent = "" if None in done or not done else f"{sum(done):9.1f} s"
-            why = "".join(f"  {'' if every else one['stage'] + ': '}{one['why']}" for one in (begun or left)[:1])
-            lines.append(f"  {name:{width}}  {state:7}{counted}{spent}{why}".rstrip())
-        lines += [f"  {name:{width}}  due" for name in (steps[steps.index(known[-1]) + 1 :] if known else ())]
-        lines += [f"  {name}: of an earlier configuration" for status in parts for name in status["others"]]
+            cells = _cells_of_stages(groups[name], every=every, is_busy=is_busy)
+            lines.append(f"  {name:{width}}  {cells}".rstrip())
+        if known:
+            lines += [f"  {name:{width}}  due" for name in steps[steps.index(known[-1]) + 1 :]]
+        lines += [f"  {name}: of an earlier configuration" for name in others]
     return "\n".join(lines)
+
+
+def _head_of_status(stages: Sequence[Json]) -> str:
+    """Return how many stages are in which state, and which comes next."""
+    states = Counter(stage["state"] for stage in stages)
+    head = f"{states['done']} of {len(stages)} stages done"
+    for state, number in states.items():
+        if state != "done":
+            head += f", {number} {state}"
+    for stage in stages:
+        if stage["state"] != "done":
+            return f"{head}; next: {stage['stage']}"
+    return head
+
+
+def _cells_of_stages(stages: Sequence[Json], *, every: bool, is_busy: bool) -> str:
+    """Return the state of the stages of a step, how many are done, their seconds, and why others are not."""
+    unfinished = [stage for stage in stages if stage["state"] != "done"]
+    begun = [stage for stage in unfinished if is_busy and stage["state"] == "missing" and stage["why"]]
+    state = "done"
+    if begun:
+        state = "running"
+    elif unfinished:
+        state = unfinished[0]["state"]
+    seconds = [stage["seconds"] for stage in stages if stage["state"] == "done"]
+    cells = f"{state:7}"
+    if not every:
+        cells += f"{len(seconds):5} of {len(stages):3}"
+    if seconds and None not in seconds:
+        cells += f"{sum(seconds):9.1f} s"
+    for stage in (begun or unfinished)[:1]:
+        before = "" if every else f"{stage['stage']}: "
+        cells += f"  {before}{stage['why']}"
+    return cells
 
 
 def _stages_of_folder(folder: Path, verify: bool) -> Json:
@@ -112,8 +145,11 @@ def _stages_of_folder(folder: Path, verify: bool) -> Json:
         state: State = state_of_files(folder, entry, verify=verify) if entry.get("fingerprint") else "missing"
         whys = {"damaged": "it has changed since it was written", "missing": "it was begun" if entry else ""}
         why = whys.get(state, "")
-        if state == "done" and (why := _outdated(entry["origin"], sources.get(name, []), current, reasons)):
-            state, reasons[name] = "stale", why.split(": ", 1)[-1]
+        if state == "done":
+            why = _outdated(entry["origin"], sources.get(name, []), current, reasons)
+            if why:
+                state = "stale"
+                reasons[name] = why.split(": ", 1)[-1]
         seconds = entry.get("seconds") if state == "done" else None
         stages.append(stage_status(name, artefact, state, why, seconds, step=step))
     others = sorted(name for name in entries if name not in plan and (folder / name).is_file())
@@ -125,11 +161,13 @@ def _outdated(origin: Json, stamps: list[Any], current: Json, reasons: Mapping[s
     if origin["version"] != __version__:
         return f"spkver {origin['version']} -> {__version__}"
     for name, before in origin["libraries"].items():
-        if (now := library_version(name)) != before:
+        now = library_version(name)
+        if now != before:
             return f"{name} {before} -> {now}"
     changed = [path for path, *stamp in stamps if stamp != list(size_and_time(Path(path)))]
     if changed:
-        return f"{changed[0]}{f' and {len(changed) - 1} more' if len(changed) > 1 else ''} changed"
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        return f"{changed[0]}{more} changed"
     for name, before in origin["after"].items():
         if name in reasons:
             return f"depends on {name!r}: {reasons[name]}"

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from evaluation import metrics as measures
 from evaluation import uncertainty
 from evaluation.commands import shared, tables
-from evaluation.trials import UnknownSpeakersError, read_metadata
+from evaluation.trials import TrialError, UnknownSpeakersError, read_metadata
 from spkbase.console import Command, choice_option, path_option, worker_options
 from spkbase.files import write_text
 
@@ -94,9 +94,7 @@ def metrics(
         table += _metrics_of_development(systems[0], threshold_from, reader, priors)
     scores, keys = {}, {}
     for system in systems:
-        read = reader.read(system.scores, system.key)
-        reader.joined(read, system.scores, system.key)  # with its errors, which name the place in the files
-        scores[system.name], keys[system.name] = read
+        scores[system.name], keys[system.name] = reader.read(system.scores, system.key)
     groups = None
     if metadata is not None and column is not None:
         groups = read_metadata(metadata, column)
@@ -116,9 +114,16 @@ def metrics(
             jobs=jobs,
             **maps,
         )
+    except TrialError:
+        for system in systems:  # the error again, with its place in the files
+            reader.joined((scores[system.name], keys[system.name]), system.scores, system.key)
+        raise
     except UnknownSpeakersError as error:
         remedy = f"{error.remedy}; --speakers-by SIGN where ids begin with the speaker"
         raise error.changed(error.text, remedy=remedy) from error
+    for system in systems:
+        turned = measures.reversal(evaluated.systems[system.name].scores)
+        shared.warn_of_doubts(system.scores, turned, keys[system.name])
 
     first = evaluated.first.result
     wanted = []

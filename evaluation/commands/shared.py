@@ -17,7 +17,7 @@ import click
 import numpy as np
 
 from evaluation.formats import Choice, Format, join, read_scores_and_key
-from evaluation.metrics import CONVENTIONS, reversal
+from evaluation.metrics import CONVENTIONS, Reversal, reversal
 from evaluation.trials import (
     Key,
     LabelError,
@@ -187,14 +187,7 @@ class Reader:
         """Return the scores in the order of the trials that have one; a warning where they look reversed."""
         columns = (self.scores, self.scores if key is None else self.key)
         values, truth = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
-        turned = reversal(values[truth.is_target], values[~truth.is_target])
-        if turned is not None and turned.clear:
-            remedy = " (--distances)" if turned.rate > 0.5 else ""
-            logger.warning("%s: %s%s", scores, turned.text, remedy)
-        own = own_trials(read[1])
-        if own:
-            text = "compare a recording with itself (leave them out, unless ids are speakers)"
-            logger.warning("%s: %d target trials, such as %s, %s", scores, len(own), few(own, repr), text)
+        warn_of_doubts(scores, reversal(values[truth.is_target], values[~truth.is_target]), read[1])
         return values, truth
 
 
@@ -289,6 +282,17 @@ def warn_of_repeats(paths: Sequence[Path], keys: Sequence[Path | None] = ()) -> 
         if key == other and first.is_file() and second.is_file() and cmp(first, second, shallow=False):
             again = "is given twice" if first == second else f"holds the same as {first}"
             logger.warning("%s %s: was one file given for two systems?", second, again)
+
+
+def warn_of_doubts(scores: Path, turned: Reversal | None, key: Key) -> None:
+    """Warn where scores look reversed, and of recordings that are compared with themselves."""
+    if turned is not None and turned.clear:
+        remedy = " (--distances)" if turned.rate > 0.5 else ""
+        logger.warning("%s: %s%s", scores, turned.text, remedy)
+    own = own_trials(key)
+    if own:
+        text = "compare a recording with itself (leave them out, unless ids are speakers)"
+        logger.warning("%s: %d target trials, such as %s, %s", scores, len(own), few(own, repr), text)
 
 
 def warn_of_own(scores: Scores, others: Scores, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import numpy as np
@@ -46,7 +46,7 @@ def similarity(
     anonymised: Path | None,
     keys: tuple[Path, ...],
     maps: dict[str, Any],
-    calibration: str,
+    calibration: Literal["folds", "pav", "none"],
     symmetric: bool,
     resampling: Resampling,
     plot: Path | None,

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from evaluation.commands.shared import show_json
-from evaluation.metrics import METRICS, PRIORS, Evaluation
+from evaluation.metrics import METRICS, PRIORS, Evaluation, Metric
 from evaluation.uncertainty import (
     Column,
     EvaluatedSystems,
@@ -189,7 +189,7 @@ def show_rows(
 def _titles_of_groups(groups: Groups) -> dict[str, str]:
     """Return the headings of the main metrics, and of all user-supplied ones, by the names of their numbers."""
     built_in = {metric.name for metric in METRICS}
-    rows = {}
+    rows: dict[str, Metric] = {}
     for metric in groups.metrics:
         rows |= dict.fromkeys((name for name, _ in metric.numbers()), metric)
     titles = {name: rows[name].short for name in _OF_GROUPS if name in rows}

@@ -235,7 +235,11 @@ def condition_name(condition: Levels) -> str:
     """
     others = "/".join(level for factor, level in condition if factor != UTTERANCES)
     number = dict(condition).get(UTTERANCES)
-    return others if number is None else f"{others}, L = {number}" if others else f"L = {number}"
+    if number is None:
+        return others
+    if not others:
+        return f"L = {number}"
+    return f"{others}, L = {number}"
 
 
 @one_line
@@ -260,6 +264,10 @@ class Comparison:
     compared: tuple[str, ...]
     easy: Agreement
     hard: Agreement
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison by name, its fixed levels by factor."""
+        return asdict(self) | {"fixed": dict(self.fixed)}
 
 
 @one_line
@@ -294,20 +302,21 @@ class Comparisons:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything by name, with the published figures of the same factors."""
-        conditions = [
-            {**dict(condition), "n_easy": len(sets.easy), "n_hard": len(sets.hard), "q1": sets.q1, "q3": sets.q3}
-            for condition, sets in self.sets.items()
-        ]
-        parts = {"pairs": self.pairs, "global": self.unions, "joint": self.joint}
+        conditions = []
+        for condition, sets in self.sets.items():
+            numbers = {"n_easy": len(sets.easy), "n_hard": len(sets.hard), "q1": sets.q1, "q3": sets.q3}
+            conditions.append({**dict(condition), **numbers})
+        factors = {}
+        for factor, kinds in self.factors.items():
+            factors[factor] = {kind: asdict(agreement) for kind, agreement in kinds.items()}
         return {
             "n_speakers": self.n_speakers,
             **self.settings,
             "conditions": conditions,
-            "factors": {
-                factor: {kind: asdict(agreement) for kind, agreement in kinds.items()}
-                for factor, kinds in self.factors.items()
-            },
-            **{name: [asdict(one) | {"fixed": dict(one.fixed)} for one in part] for name, part in parts.items()},
+            "factors": factors,
+            "pairs": [comparison.to_dict() for comparison in self.pairs],
+            "global": [comparison.to_dict() for comparison in self.unions],
+            "joint": [comparison.to_dict() for comparison in self.joint],
             "published": published(),
             "notes": list(self.notes),
         }
@@ -321,14 +330,14 @@ def published() -> dict[str, dict[str, dict[str, float]]]:
     >>> {kind: round(one["jaccard"], 3) for kind, one in published()["anonymiser"].items()}
     {'easy': 0.289, 'hard': 0.344}
     """
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    means: dict[str, dict[str, dict[str, float]]] = {}
     for factor, pairs in PUBLISHED.items():
-        found[factor] = {}
+        means[factor] = {}
         for kind, values in zip(KINDS, np.array(pairs).T, strict=True):
             mean = float(values.mean())
             numbers = {"jaccard": mean, "spread": float(values.std()), "n_pairs": len(values), "chance": QUARTER_CHANCE}
-            found[factor][kind] = numbers | {"corrected": corrected_for_chance(mean, QUARTER_CHANCE)}
-    return found
+            means[factor][kind] = numbers | {"corrected": corrected_for_chance(mean, QUARTER_CHANCE)}
+    return means
 
 
 def compare_conditions(
@@ -369,67 +378,106 @@ def compare_conditions(
     conditions = list(linkability)
     if len(conditions) < 2:
         raise DataError(f"expected at least 2 conditions to compare, got {len(conditions)}", remedy="give more runs")
-    factors = [factor for factor, _ in conditions[0]]
-    if others := [condition for condition in conditions if [factor for factor, _ in condition] != factors]:
-        name = condition_name(others[0])
-        raise DataError(
-            f"expected the factors {', '.join(factors)} in all conditions, got {name!r} with others",
-            remedy="label all runs in the same way, as ATTACKER/ANONYMISER=PATH or as LABEL=PATH",
-        )
+    factors = _factors_of(conditions)
     shared = sorted(set.intersection(*map(set, linkability.values())))
     if len(shared) < 4:
         raise DataError(f"expected at least 4 speakers that all conditions share, got {len(shared)}")
-    notes = [
-        f"{condition_name(condition)}: {len(values) - len(shared)} speakers left out that other conditions lack"
-        for condition, values in linkability.items()
-        if len(values) > len(shared)
-    ]
-    sets = {
-        condition: disclosure_sets({name: values[name] for name in shared}, rule=rule, seed=seed + number)
-        for number, (condition, values) in enumerate(linkability.items())
-    }
-    notes += [f"{condition_name(condition)}: {note}" for condition, found in sets.items() for note in found.notes]
-    members = {kind: np.array([np.isin(shared, list(getattr(one, kind))) for one in sets.values()]) for kind in KINDS}
-
-    def pairs(some: Sequence[Levels], of: Mapping[str, NDArray[np.bool_]], factor: str) -> list[Comparison]:
-        found = []
-        for left, right in _differing(some, factor):
-            easy, hard = (pair_agreement(of[kind][left], of[kind][right], level=level) for kind in KINDS)
-            compared = dict(some[left])[factor], dict(some[right])[factor]
-            found.append(Comparison(factor, _without(some[left], factor), compared, easy, hard))
-        return found
-
+    left_out, remarks, sets = [], [], {}
+    for number, (condition, values) in enumerate(linkability.items()):
+        name = condition_name(condition)
+        if len(values) > len(shared):
+            left_out.append(f"{name}: {len(values) - len(shared)} speakers left out that other conditions lack")
+        quarters = disclosure_sets({speaker: values[speaker] for speaker in shared}, rule=rule, seed=seed + number)
+        remarks += [f"{name}: {note}" for note in quarters.notes]
+        sets[condition] = quarters
+    members = {}
+    for kind in KINDS:
+        rows = [np.isin(shared, list(getattr(quarters, kind))) for quarters in sets.values()]
+        members[kind] = np.array(rows)
     draws: dict[str, Any] = {"permutations": permutations, "seed": seed, "level": level}
     means: dict[str, dict[str, Agreement]] = {}
-    unions, joint = list[Comparison](), list[Comparison]()
-    # unions over numbers of utterances, where there are several
-    rests = [_without(condition, UTTERANCES) for condition in conditions]
-    whole = list(dict.fromkeys(rests))
-    united = {kind: np.array([rows[[rest == one for rest in rests]].any(axis=0) for one in whole])
-              for kind, rows in members.items()}  # fmt: skip
+    pairs: list[Comparison] = []
     for factor in factors:
-        if rows := _differing(conditions, factor):
-            means[factor] = {kind: mean_agreement(members[kind], rows, **draws) for kind in KINDS}
-        if factor != UTTERANCES and len({dict(condition).get(UTTERANCES) for condition in conditions}) > 1:
-            unions += pairs(whole, united, factor)
-    for factor in (*factors, "all"):
-        fixed = [() if factor == "all" else _without(condition, factor) for condition in conditions]
-        for rest in dict.fromkeys(fixed):
-            some = [number for number, other in enumerate(fixed) if other == rest]
-            levels = [dict(conditions[number]).get(factor, condition_name(conditions[number])) for number in some]
-            if len(some) > 2:
-                easy, hard = (joint_agreement(members[kind][some], **draws) for kind in KINDS)
-                joint.append(Comparison(factor, rest, tuple(levels), easy, hard))
+        pairs += _compare_pairs(conditions, members, factor, level)
+        differing = _differing(conditions, factor)
+        if differing:
+            means[factor] = {kind: mean_agreement(members[kind], differing, **draws) for kind in KINDS}
     return Comparisons(
         n_speakers=len(shared),
         sets=sets,
         factors=means,
-        pairs=tuple(one for factor in factors for one in pairs(conditions, members, factor)),
-        unions=tuple(unions),
-        joint=tuple(joint),
+        pairs=tuple(pairs),
+        unions=tuple(_compare_unions(conditions, members, factors, level)),
+        joint=tuple(_compare_at_once(conditions, members, factors, draws)),
         settings={"tie_rule": rule, "level": level, "permutations": permutations, "seed": seed},
-        notes=tuple(notes),
+        notes=(*left_out, *remarks),
     )
+
+
+def _factors_of(conditions: Sequence[Levels]) -> list[str]:
+    """Return the factors that all conditions have."""
+    factors = [factor for factor, _ in conditions[0]]
+    for condition in conditions:
+        if [factor for factor, _ in condition] != factors:
+            text = f"expected the factors {', '.join(factors)} in all conditions"
+            remedy = "label all runs in the same way, as ATTACKER/ANONYMISER=PATH or as LABEL=PATH"
+            raise DataError(f"{text}, got {condition_name(condition)!r} with others", remedy=remedy)
+    return factors
+
+
+def _compare_pairs(
+    conditions: Sequence[Levels], members: Mapping[str, NDArray[np.bool_]], factor: str, level: float
+) -> list[Comparison]:
+    """Compare all pairs of conditions that differ in one factor alone."""
+    comparisons = []
+    for first, second in _differing(conditions, factor):
+        easy, hard = (pair_agreement(members[kind][first], members[kind][second], level=level) for kind in KINDS)
+        compared = (dict(conditions[first])[factor], dict(conditions[second])[factor])
+        comparisons.append(Comparison(factor, _without(conditions[first], factor), compared, easy, hard))
+    return comparisons
+
+
+def _compare_unions(
+    conditions: Sequence[Levels], members: Mapping[str, NDArray[np.bool_]], factors: Sequence[str], level: float
+) -> list[Comparison]:
+    """Compare pairs of unions over numbers of utterances, where there are several."""
+    if len({dict(condition).get(UTTERANCES) for condition in conditions}) < 2:
+        return []
+    rests = [_without(condition, UTTERANCES) for condition in conditions]
+    whole = list(dict.fromkeys(rests))
+    united = {}
+    for kind, rows in members.items():
+        unions = [rows[[rest == condition for rest in rests]].any(axis=0) for condition in whole]
+        united[kind] = np.array(unions)
+    comparisons = []
+    for factor in factors:
+        if factor != UTTERANCES:
+            comparisons += _compare_pairs(whole, united, factor, level)
+    return comparisons
+
+
+def _compare_at_once(
+    conditions: Sequence[Levels],
+    members: Mapping[str, NDArray[np.bool_]],
+    factors: Sequence[str],
+    draws: Mapping[str, Any],
+) -> list[Comparison]:
+    """Compare all levels of each factor at once, and all conditions, where there are more than two."""
+    comparisons = []
+    for factor in (*factors, "all"):
+        groups: dict[Levels, list[int]] = {}
+        for number, condition in enumerate(conditions):
+            fixed = () if factor == "all" else _without(condition, factor)
+            groups.setdefault(fixed, []).append(number)
+        for fixed, numbers in groups.items():
+            if len(numbers) > 2:
+                levels = []
+                for number in numbers:
+                    condition = conditions[number]
+                    levels.append(dict(condition).get(factor) or condition_name(condition))
+                easy, hard = (joint_agreement(members[kind][numbers], **draws) for kind in KINDS)
+                comparisons.append(Comparison(factor, fixed, tuple(levels), easy, hard))
+    return comparisons
 
 
 def _against(drawn: NDArray[np.float64], jaccard: float, level: float, intersection: float, union: float) -> Agreement:
@@ -447,9 +495,9 @@ def _without(condition: Levels, factor: str) -> Levels:
 
 def _differing(conditions: Sequence[Levels], factor: str) -> list[tuple[int, int]]:
     """Pairs of conditions, by their places, that differ in one factor alone."""
-    return [
-        (left, right)
-        for left, right in combinations(range(len(conditions)), 2)
-        if conditions[left] != conditions[right]
-        and _without(conditions[left], factor) == _without(conditions[right], factor)
-    ]
+    pairs = []
+    for first, second in combinations(range(len(conditions)), 2):
+        is_same = conditions[first] == conditions[second]
+        if not is_same and _without(conditions[first], factor) == _without(conditions[second], factor):
+            pairs.append((first, second))
+    return pairs

@@ -82,25 +82,34 @@ class Evaluation(Tabular):
 
     def values(self) -> dict[str, float]:
         """Return every number by a flat name, such as ``"eer.rocch"``, ``"min_dcf.0.01"`` or ``"zebra.population"``."""
-        places = {name: name.partition(".") for metric in self.metrics for name, _ in metric.numbers()}
-        return {
-            name: number_of(self.results[head][rest] if rest else self.results[head])
-            for name, (head, _, rest) in places.items()
-        }
+        values = {}
+        for metric in self.metrics:
+            for name, _ in metric.numbers():
+                head, _, rest = name.partition(".")
+                result = self.results[head]
+                if rest:
+                    result = result[rest]
+                values[name] = number_of(result)
+        return values
 
     def titles(self) -> dict[str, tuple[str, Unit]]:
         """Return what tables call each number, and its unit, by the name that `values` gives."""
         titles = {}
         for metric in self.metrics:
-            beside = {} if metric.beside is None else self.results[metric.name.partition(".")[0]]
-            words = {name: format_value(part) if isinstance(part, float) else part for name, part in beside.items()}
+            words = {}
+            if metric.beside is not None:
+                words = dict(self.results[metric.name.partition(".")[0]])
+            for name, part in words.items():
+                if isinstance(part, float):
+                    words[name] = format_value(part)
             for name, point in metric.numbers():
                 titles[name] = (metric.title_at(point, **words), metric.unit)
         return titles
 
     def to_columns(self) -> dict[str, Any]:
         """Return a row for each number: its name, title, value and unit, the ends of its interval, and its note."""
-        values, titles = self.values(), self.titles().values()
+        values = self.values()
+        titles = self.titles().values()
         ends = [self.intervals.get(name, (np.nan, np.nan)) for name in values]
         return {
             "metric": list(values),
@@ -114,18 +123,22 @@ class Evaluation(Tabular):
 
     def _lines(self) -> list[dict[str, str | None]]:
         """Return the lines of a table to be read: counts and convention, then each metric, written out."""
-        rows: list[tuple[str | None, ...]] = [
-            ("target trials", f"{self.n_target:,}", None),
-            ("nontarget trials", f"{self.n_nontarget:,}", None),
-            ("convention", self.convention, None),
+        rows: list[dict[str, str | None]] = [
+            {"metric": "target trials", "value": f"{self.n_target:,}"},
+            {"metric": "nontarget trials", "value": f"{self.n_nontarget:,}"},
+            {"metric": "convention", "value": self.convention},
         ]
         values = self.values()
         for name, (title, unit) in self.titles().items():
+            rows.append({"metric": title, "value": number_text(values[name], unit.form)})
             ends = [number_text(end, unit.form) for end in self.intervals.get(name, ())]
-            interval = "undefined" if ends == ["undefined"] * 2 else " to ".join(ends) or None
-            rows.append((title, number_text(values[name], unit.form), interval))
-        names = ["metric", "value", "interval"] if self.intervals else ["metric", "value"]
-        return [dict(zip(names, row, strict=False)) for row in rows]
+            if ends:
+                undefined = ends == ["undefined"] * 2
+                rows[-1]["interval"] = "undefined" if undefined else " to ".join(ends)
+        if self.intervals:
+            for row in rows:
+                row.setdefault("interval", None)
+        return rows
 
     def to_latex(self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()) -> str:
         r"""Return a row for each metric as a ``table`` of booktabs, for ``\input`` in LaTeX.
@@ -140,13 +153,18 @@ class Evaluation(Tabular):
             Metrics by the names of `values`; all by default.
         """
         names = list(self.values())
-        if unknown := [name for name in columns if name not in names]:
+        unknown = [name for name in columns if name not in names]
+        if unknown:
             raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(names)}")
         lines = dict(zip(names, self._lines()[-len(names) :], strict=True))  # those above are counts
         if caption is None:
-            counts = f"Metrics of {self.n_target:,} target and {self.n_nontarget:,} nontarget trials"
-            caption = escape_tex(". ".join([counts, *filter(None, [self.notes.get("intervals")])])) + "."
-        rows = [{title: cell or "" for title, cell in lines[name].items()} for name in columns or names]
+            text = f"Metrics of {self.n_target:,} target and {self.n_nontarget:,} nontarget trials."
+            if self.notes.get("intervals"):
+                text += f" {self.notes['intervals']}."
+            caption = escape_tex(text)
+        rows = []
+        for name in columns or names:
+            rows.append({title: cell or "" for title, cell in lines[name].items()})
         return latex_table(rows, caption=caption, label=label)
 
     def _repr_html_(self) -> str:
@@ -155,8 +173,10 @@ class Evaluation(Tabular):
         return html_table(columns, notes=[f"{name}: {text}" for name, text in self.notes.items()])
 
     def __str__(self) -> str:
-        notes = [f"{name}: {text}" for name, text in self.notes.items()]
-        return "\n".join([format_table(self._lines()), *([""] if notes else []), *notes])
+        lines = [format_table(self._lines())]
+        if self.notes:
+            lines += ["", *(f"{name}: {text}" for name, text in self.notes.items())]
+        return "\n".join(lines)
 
 
 @one_line
@@ -183,16 +203,18 @@ class Metrics:
         """Return the table at these priors and under this convention."""
         if self.convention not in CONVENTIONS:
             raise DataError(f"expected a convention among {', '.join(CONVENTIONS)}, got {self.convention!r}")
-        if strange := [prior for prior in self.priors if not is_prior(str(prior))]:
+        strange = [prior for prior in self.priors if not is_prior(str(prior))]
+        if strange:
             raise DataError(f"expected target priors between 0 and 1, got {few(strange, repr)}")
-        replaces, priors = CONVENTIONS[self.convention], tuple(dict.fromkeys(map(str, self.priors)))
-        rows = tuple(
-            replace(row, compute=replaces.get(row.name, row.compute), points=priors if row.over_priors else row.points)
-            for row in self.metrics
-        )
+        replaced = CONVENTIONS[self.convention]
+        priors = tuple(dict.fromkeys(map(str, self.priors)))
+        rows = []
+        for row in self.metrics:
+            points = priors if row.over_priors else row.points
+            rows.append(replace(row, compute=replaced.get(row.name, row.compute), points=points))
         if self.metrics is not METRICS:
             check_metrics(rows)
-        return rows
+        return tuple(rows)
 
     def results(self, scores: SortedScores) -> dict[str, Any]:
         """Compute what each row gives, a float or a record with a `value`, by the name of the number."""
@@ -218,13 +240,17 @@ class Metrics:
                 grouped.setdefault(row.name, {})
             for name, point in row.numbers():
                 head, _, rest = name.partition(".")
-                group, key = (grouped.setdefault(head, {}), rest) if rest else (grouped, head)
-                group[key] = results[name]
+                group = grouped.setdefault(head, {}) if rest else grouped
+                group[rest or head] = results[name]
                 if row.beside is not None:
                     group.update(row.beside(number_of(results[name]), scores))
-                if row.caveat is not None and (text := row.caveat(results[name], scores, self.convention, point)):
-                    notes[name] = text
-        if (turned := detection.reversal(scores)) is not None:
+                if row.caveat is not None:
+                    text = row.caveat(results[name], scores, self.convention, point)
+                    if text:
+                        notes[name] = text
+        turned = detection.reversal(scores)
+        if turned is not None:
             notes["scores"] = turned.text
-        counts = as_count(scores.n_target), as_count(scores.n_nontarget)
-        return Evaluation(*counts, self.convention, grouped, self.rows, notes=notes)
+        n_target = as_count(scores.n_target)
+        n_nontarget = as_count(scores.n_nontarget)
+        return Evaluation(n_target, n_nontarget, self.convention, grouped, self.rows, notes=notes)

@@ -153,16 +153,22 @@ class Metric:
 
     def numbers(self) -> list[tuple[str, str]]:
         """Return the name of each number with its point, which is empty where the metric has one number alone."""
-        return [(self.name, "")] if self.points is None else [(f"{self.name}.{point}", point) for point in self.points]
+        if self.points is None:
+            return [(self.name, "")]
+        return [(f"{self.name}.{point}", point) for point in self.points]
 
     def title_at(self, point: str, **beside: Any) -> str:
         """Return what tables call the number at a point, with what is shown beside it."""
         title = self.title or f"{self.name}.{point}".rstrip(".")
-        return title.format(_WRITTEN.get(point, point), **beside) if point or beside else title
+        if not (point or beside):
+            return title
+        return title.format(_WRITTEN.get(point, point), **beside)
 
     def method_at(self, point: str) -> Method:
         """Return how the interval at a point is made."""
-        return self.method if isinstance(self.method, Method) else self.method(point)
+        if isinstance(self.method, Method):
+            return self.method
+        return self.method(point)
 
 
 def number_of(result: Any) -> float:
@@ -198,24 +204,27 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
     DataError
         If a name is empty, taken, or a key of the report; or a metric uses one that is not above it.
     """
-    names = [name for metric in metrics for name, _ in metric.numbers()]
+    names = []
+    for metric in metrics:
+        missing = [part for part in metric.of if part not in names]
+        if missing:
+            text = f"expected {' and '.join(missing)} above {metric.name!r}, which is computed from it"
+            raise DataError(text, remedy="put it into the table before")
+        names += [name for name, _ in metric.numbers()]
     groups = {name.partition(".")[0] for name in names if "." in name}
     for place, name in enumerate(names):
         if not name or name in names[:place] or name in groups or name.partition(".")[0] in RESERVED:
             text = f"expected unique names of metrics that are no keys of the report, got {name!r}"
             raise DataError(text, remedy="give the metric another name")
-    for place, metric in enumerate(metrics):
-        above = [name for row in metrics[:place] for name, _ in row.numbers()]
-        if missing := [part for part in metric.of if part not in above]:
-            text = f"expected {' and '.join(missing)} above {metric.name!r}, which is computed from it"
-            raise DataError(text, remedy="put it into the table before")
 
 
 def find_metric(name: str, metrics: Sequence[Metric]) -> tuple[Metric | None, str]:
     """Return the row of a number, and its point: also points that are not in the table, such as other priors."""
     head, _, point = name.partition(".")
     by_name = {metric.name: metric for metric in metrics}
-    return (by_name[name], "") if name in by_name else (by_name.get(head), point)
+    if name in by_name:
+        return by_name[name], ""
+    return by_name.get(head), point
 
 
 def is_prior(text: str) -> bool:
@@ -251,4 +260,6 @@ def number_text(value: float, form: str) -> str:
         return "undefined"
     if form == "zebra":
         return format_value(value)
-    return f"{100 * value:.3f} %" if form == "%" else format(value, form)
+    if form == "%":
+        return f"{100 * value:.3f} %"
+    return format(value, form)

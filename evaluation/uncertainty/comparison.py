@@ -16,7 +16,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics import METRICS, PRIORS, Evaluation, Metric, Metrics, find_metric, reversal, sort_scores
+from evaluation.metrics import (
+    METRICS,
+    PRIORS,
+    Evaluation,
+    Metric,
+    Metrics,
+    SortedScores,
+    find_metric,
+    reversal,
+    sort_scores,
+)
 from evaluation.trials import (
     Key,
     Missing,
@@ -68,8 +78,8 @@ class EvaluatedSystem:
         The metrics of each group of trials.
     key : Key
         The trials with their truth.
-    n_target, n_nontarget : int
-        Numbers of trials with a score.
+    scores : SortedScores
+        The scores of both classes.
     """
 
     result: Evaluation
@@ -77,8 +87,7 @@ class EvaluatedSystem:
     intervals: Intervals
     groups: Groups | None
     key: Key
-    n_target: int
-    n_nontarget: int
+    scores: SortedScores
 
     @property
     def has_ids(self) -> bool:
@@ -101,8 +110,8 @@ class EvaluatedSystem:
 
     def has_trials_of(self, other: EvaluatedSystem) -> bool:
         """Return whether both systems were evaluated on the same trials."""
-        counts = (self.n_target, self.n_nontarget)
-        return self.digest == other.digest and counts == (other.n_target, other.n_nontarget)
+        counts = (self.scores.n_target, self.scores.n_nontarget)
+        return self.digest == other.digest and counts == (other.scores.n_target, other.scores.n_nontarget)
 
 
 @one_line
@@ -497,16 +506,7 @@ def _evaluate_system(
             speakers = None if bootstrap_by == "trial" else find_speakers(scored, **maps)
             grouped = group_trials(scored, metadata, speakers=speakers)
             groups = evaluate_groups(sample, *grouped, statistic, resampling, column=column, jobs=jobs)
-    n_target = int(joined.is_target.sum())
-    return EvaluatedSystem(
-        result,
-        sample,
-        intervals,
-        groups,
-        key,
-        n_target=n_target,
-        n_nontarget=len(joined) - n_target,
-    )
+    return EvaluatedSystem(result, sample, intervals, groups, key, ordered)
 
 
 def _how_drawn(sample: Sample, bootstrap_by: Unit, resampling: Resampling) -> str:

@@ -315,14 +315,16 @@ def fitting_chain(name: str, chains: Sequence[str], sessions: Embeddings, n_utte
     are lowered to what the sessions allow: NAP to the number of directions in which they differ within speakers, LDA to
     the number of speakers minus one.
     """
-    (n_sessions, dimension), n_speakers = sessions.vectors.shape, len(set(sessions.speakers))
-    is_missing = {
-        "lda": n_speakers < LDA_SPEAKERS or n_utterances < LDA_UTTERANCES * n_speakers or n_sessions == n_speakers,
-        "snorm": n_speakers < NORM_SPEAKERS,
-    }
+    n_sessions, dimension = sessions.vectors.shape
+    n_speakers = len(set(sessions.speakers))
+    too_few = set()
+    if n_speakers < LDA_SPEAKERS or n_utterances < LDA_UTTERANCES * n_speakers or n_sessions == n_speakers:
+        too_few.add("lda")
+    if n_speakers < NORM_SPEAKERS:
+        too_few.add("snorm")
     parsed = [parse_chain(chain) for chain in chains]
-    carried = (chain for chain in parsed if not any(is_missing.get(step.name) for step in chain))
-    chain = next(carried, parsed[-1])
+    trainable = (chain for chain in parsed if too_few.isdisjoint(step.name for step in chain))
+    chain = next(trainable, parsed[-1])
     if chain != parsed[0]:
         text = "%s: %d utterances of %d training speakers are too few for %s"
         logger.debug(text, name, n_utterances, n_speakers, chains[0])
@@ -330,12 +332,13 @@ def fitting_chain(name: str, chains: Sequence[str], sessions: Embeddings, n_utte
     fitted = []
     for step in chain:
         rank = step.values.get("rank")
-        if step.name in most and rank is not None and rank > (limit := most[step.name]):
-            logger.warning("%s: the training sessions allow %s of rank %d, not %d", name, step.name, limit, rank)
-            step = replace(step, values={**step.values, "rank": limit})
-            if not limit:
-                continue
-        fitted.append(step)
+        limit = most.get(step.name)
+        if rank is None or limit is None or rank <= limit:
+            fitted.append(step)
+            continue
+        logger.warning("%s: the training sessions allow %s of rank %d, not %d", name, step.name, limit, rank)
+        if limit:
+            fitted.append(replace(step, values={**step.values, "rank": limit}))
     return tuple(fitted)
 
 
@@ -403,29 +406,40 @@ def choose_backend(
         rows = [row_of[directory.recordings[name]] for name in sorted(directory.speakers)]
         return lists.as_embeddings(directory, np.asarray(vectors.vectors)[rows])
 
-    rounds: list[Fold] = []
-    for dealt in range(choice.folds) if len(choice.chains) != 1 else ():  # few speakers are dealt several times
-        if dealt == 0 or 0 < len(rounds) < choice.folds:
-            dealing = background_folds(training, seed=seed + dealt, folds=choice.folds, enrolled=choice.enrolled)
-            known = {fold.speakers for fold in rounds}  # the same speakers again would count their errors twice
-            further = [fold for fold in dealing if fold.speakers not in known]
-            rounds += [replace(fold, number=len(rounds) + number) for number, fold in enumerate(further, 1)]
+    rounds = [] if len(choice.chains) == 1 else _deal_folds(choice, training, seed)
     folds = []
     for fold in rounds:
         others = ~np.isin(vectors.speakers.astype(str), fold.speakers)
         learnt_from = Embeddings(vectors.ids[others], vectors.speakers[others], np.asarray(vectors.vectors)[others])
         folds.append(FoldVectors(learnt_from, side(fold.enrolment), side(fold.tested), fold.key))
     counts = np.unique(vectors.speakers.astype(str), return_counts=True)[1]
-    least = min([len(set(fold.training.speakers)) for fold in folds] or [len(counts)])
-    known_chains = partial(adapted_chains, choice.adapted) if choice.adapted else standard_chains
-    chains = list(choice.chains) or known_chains(vectors.vectors.shape[1], least, int(counts.max()))
-    found = choose_chain(chains, folds, seed=seed, jobs=jobs)
+    least = min([len(set(fold.training.speakers)) for fold in folds], default=len(counts))
+    sizes = (vectors.vectors.shape[1], least, int(counts.max()))
+    chains = list(choice.chains)
+    if not chains and choice.adapted:
+        chains = adapted_chains(choice.adapted, *sizes)
+    elif not chains:
+        chains = standard_chains(*sizes)
+    chosen = choose_chain(chains, folds, seed=seed, jobs=jobs)
     tried = []
     for fold in rounds:
         trials = {"targets": int(fold.key.is_target.sum()), "trials": len(fold.key)}
         tried.append({"number": fold.number, "speakers": list(fold.speakers), **trials})
     facts = {"vectors": len(vectors), "speakers": len(counts), "versions": len(training), "folds": tried}
-    return train_chain(vectors, found["chosen"], seed=seed), {**facts, **found}
+    return train_chain(vectors, chosen["chosen"], seed=seed), {**facts, **chosen}
+
+
+def _deal_folds(choice: BackendChoice, training: Sequence[DataDir], seed: int) -> list[Fold]:
+    """Return folds of a training set; few speakers are dealt several times."""
+    folds: list[Fold] = []
+    for dealt in range(choice.folds):
+        if dealt > 0 and not 0 < len(folds) < choice.folds:
+            continue
+        known = {fold.speakers for fold in folds}  # the same speakers again would count their errors twice
+        for fold in background_folds(training, seed=seed + dealt, folds=choice.folds, enrolled=choice.enrolled):
+            if fold.speakers not in known:
+                folds.append(replace(fold, number=len(folds) + 1))
+    return folds
 
 
 def _discriminants(dimension: int, n_speakers: int) -> list[str]:

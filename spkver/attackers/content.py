@@ -135,7 +135,7 @@ METHODS = tuple(TextMethod(units, scoring) for scoring in ("cosine", "classifier
 def compare_texts(
     method: TextMethod,
     background: Sequence[str],
-    said: Sequence[Sequence[str]],
+    enrolled: Sequence[Sequence[str]],
     tested: Sequence[str],
     rows: NDArray[np.intp],
     columns: NDArray[np.intp],
@@ -147,7 +147,7 @@ def compare_texts(
     method : TextMethod
     background : sequence of str
         Texts of other speakers, which define how common terms are; without any, the models' texts do.
-    said : sequence of sequence of str
+    enrolled : sequence of sequence of str
         Texts that each model is enrolled with.
     tested : sequence of str
     rows, columns : ndarray of intp of shape (T,)
@@ -159,26 +159,47 @@ def compare_texts(
         Finite; a cosine is 0 if a text has no words.
     """
     split = UNITS[method.units]
-    others, tests = [split(text) for text in background], [split(text) for text in tested]
-    terms = [[split(text) for text in texts] for texts in said]
-    common = others or list(chain.from_iterable(terms))
+    others = list(map(split, background))
+    tests = list(map(split, tested))
+    models = [list(map(split, texts)) for texts in enrolled]
+    common = others or list(chain.from_iterable(models))
     if method.scoring == "cosine":
-        together = [list(chain.from_iterable(texts)) for texts in terms]
-        models, segments = term_vectors(common, together, tests)
-        blocks = (slice(start, stop) for start, stop in chunk_bounds(len(rows), _PRODUCTS))
-        products = [models[rows[some]].multiply(segments[columns[some]]).sum(axis=1) for some in blocks]
-        return np.concatenate([np.zeros(0), *(np.asarray(product).ravel() for product in products)])
+        return _cosines(common, models, tests, rows, columns)
+    return _decision_values(common, others, models, tests)[rows, columns]
+
+
+def _cosines(
+    common: Sequence[Terms],
+    models: Sequence[Sequence[Terms]],
+    tests: Sequence[Terms],
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+) -> NDArray[np.float64]:
+    """Return the cosine of the joined texts of each row with the tested text of its column."""
+    joined = [list(chain.from_iterable(texts)) for texts in models]
+    enrolled, tested = term_vectors(common, joined, tests)
+    cosines = np.zeros(len(rows))
+    for start, stop in chunk_bounds(len(rows), _PRODUCTS):
+        products = enrolled[rows[start:stop]].multiply(tested[columns[start:stop]])
+        cosines[start:stop] = np.asarray(products.sum(axis=1)).ravel()
+    return cosines
+
+
+def _decision_values(
+    common: Sequence[Terms], others: Sequence[Terms], models: Sequence[Sequence[Terms]], tests: Sequence[Terms]
+) -> NDArray[np.float64]:
+    """Return the decision values of a machine for each model, against texts of others, shape (models, tests)."""
     from scipy.sparse import vstack
     from sklearn.svm import LinearSVC
 
     spread = np.unique(np.linspace(0, len(others) - 1, min(len(others), _AGAINST)).round().astype(int))
-    against, heard, *positives = term_vectors(common, [others[place] for place in spread], tests, *terms)
-    values = np.zeros((len(said), len(tests)))
+    against, tested, *positives = term_vectors(common, [others[row] for row in spread], tests, *models)
+    values = np.zeros((len(models), len(tests)))
     for row, positive in enumerate(positives):
         labels = np.r_[np.ones(positive.shape[0]), np.zeros(against.shape[0])]
         machine = LinearSVC(C=_PENALTY, class_weight="balanced", random_state=0, max_iter=5000)
-        values[row] = machine.fit(vstack([positive, against], format="csr"), labels).decision_function(heard)
-    return values[rows, columns]
+        values[row] = machine.fit(vstack([positive, against], format="csr"), labels).decision_function(tested)
+    return values
 
 
 def choose_method(
@@ -198,7 +219,7 @@ def choose_method(
         The first one is used if there are too few speakers; a classifier needs a background.
     seed : int
     """
-    fit = sorted(speaker for speaker, of in texts.items() if len(of) > 1)
+    fit = sorted(speaker for speaker, spoken in texts.items() if len(spoken) > 1)
     known = [method for method in methods if method.scoring == "cosine" or any(texts.values())]
     if not known:
         return TextMethod(methods[0].units, "cosine"), "since a classifier needs transcripts of the background"
@@ -207,12 +228,15 @@ def choose_method(
     if len(fit) < _LEAST:
         return known[0], f"not chosen: {len(fit)} background speakers have two transcripts, {_LEAST} are needed"
     order = stream(seed, "folds of background texts").permutation(len(fit))
-    fit = [fit[place] for place in order[:_SPEAKERS]]
+    fit = [fit[row] for row in order[:_SPEAKERS]]
     folds = [fit[number::FOLDS] for number in range(min(FOLDS, len(fit) // 2))]
-    areas = {method: float(np.mean([_fold_area(texts, fold, method) for fold in folds])) for method in known}
+    areas = {}
+    for method in known:
+        of_folds = [_fold_area(texts, fold, method) for fold in folds]
+        areas[method] = float(np.mean(of_folds))
     best = max(known, key=lambda method: areas[method])  # the first of equal ones
-    found = "; ".join(f"{method} {areas[method]:.4f}" for method in known)
-    return best, f"chosen by the area under the ROC over {len(folds)} folds of {len(fit)} background speakers: {found}"
+    shown = "; ".join(f"{method} {area:.4f}" for method, area in areas.items())
+    return best, f"chosen by the area under the ROC over {len(folds)} folds of {len(fit)} background speakers: {shown}"
 
 
 @dataclass(frozen=True)
@@ -246,9 +270,10 @@ class ContentConfig:
         if not self.text or Path(self.text).name != self.text:
             raise ConfigError(f"text is {self.text!r}: expected the name of a file in the data directories")
         if not self.methods():
-            units, scorings = (sorted({getattr(method, key) for method in METHODS}) for key in ("units", "scoring"))
-            text = f"units {self.units!r} and scoring {self.scoring!r}: expected {AUTO} or one of {', '.join(units)};"
-            raise ConfigError(f"{text} {AUTO} or one of {', '.join(scorings)}")
+            units = ", ".join(sorted(UNITS))
+            scorings = ", ".join(sorted({method.scoring for method in METHODS}))
+            text = f"units {self.units!r} and scoring {self.scoring!r}: expected {AUTO} or one of {units};"
+            raise ConfigError(f"{text} {AUTO} or one of {scorings}")
 
     def methods(self) -> tuple[TextMethod, ...]:
         """Return the methods to choose from."""
@@ -315,16 +340,19 @@ class ContentAttacker(WithoutSource):
 
     def score(self, model: tuple[TextMethod, list[str]], attack: Attack, vectors: None) -> Scores:
         """Compare the texts of each trial."""
-        (method, background), trials = model, attack.trials
+        method, background = model
+        trials = attack.trials
         models, recordings = lists.match_trials(attack.enrolment[0], attack.tested, trials)
-        texts = self._read(attack.enrolment[0])
-        said = {model: [texts[name] for name in names] for model, names in lists.sessions_of(models).items()}
-        heard, names, segments = self._read(attack.tested), sorted(said), sorted(recordings)
+        enrolment = self._read(attack.enrolment[0])
+        tested = self._read(attack.tested)
+        sessions = sorted(lists.sessions_of(models).items())
+        segments = sorted(recordings)
         # ids without a trial are not among them, and their positions are not used
-        rows = np.searchsorted(names, trials.model_ids.tolist())[trials.models]
+        rows = np.searchsorted([name for name, _ in sessions], trials.model_ids.tolist())[trials.models]
         columns = np.searchsorted(segments, trials.segment_ids.tolist())[trials.segments]
-        texts_of, tests = [said[name] for name in names], [heard[name] for name in segments]
-        return lists.as_scores(trials, compare_texts(method, background, texts_of, tests, rows, columns))
+        enrolled = [[enrolment[name] for name in names] for _, names in sessions]
+        tests = [tested[name] for name in segments]
+        return lists.as_scores(trials, compare_texts(method, background, enrolled, tests, rows, columns))
 
     def _background(self, training: DataDir) -> dict[str, list[str]]:
         """Return the texts of each training speaker; empty if there are none."""
@@ -333,8 +361,10 @@ class ContentAttacker(WithoutSource):
             logger.debug(text, self.name, training.path)
             return {}
         texts = self._read(training)
-        speakers = sorted(training.by_speaker().items())
-        return {speaker: [texts[name] for name in sorted(names) if name in texts] for speaker, names in speakers}
+        background = {}
+        for speaker, names in sorted(training.by_speaker().items()):
+            background[speaker] = [texts[name] for name in sorted(names) if name in texts]
+        return background
 
     def _file(self, directory: DataDir) -> Path:
         if self.config.folder:
@@ -358,13 +388,20 @@ def content_attacker(name: str, settings: Mapping[str, Any], hypotheses: str | N
 def _fold_area(texts: Mapping[str, Sequence[str]], fold: Sequence[str], method: TextMethod) -> float:
     from sklearn.metrics import roc_auc_score
 
-    inside = set(fold)
-    background = [text for speaker in sorted(texts) if speaker not in inside for text in texts[speaker]]
-    halves = {speaker: (len(texts[speaker]) + 1) // 2 for speaker in fold}
-    said = [texts[speaker][: halves[speaker]] for speaker in fold]
-    tests = [(row, text) for row, speaker in enumerate(fold) for text in texts[speaker][halves[speaker] :][:_TESTS]]
-    owners = np.array([row for row, _ in tests])
-    rows, columns = (side.ravel() for side in np.meshgrid(np.arange(len(fold)), np.arange(len(tests)), indexing="ij"))
-    scores = compare_texts(method, background, said, [text for _, text in tests], rows, columns)
-    is_target = rows == owners[columns]
+    background: list[str] = []
+    for speaker in sorted(set(texts) - set(fold)):
+        background += texts[speaker]
+    enrolled: list[Sequence[str]] = []
+    tests: list[str] = []
+    owners: list[int] = []
+    for row, speaker in enumerate(fold):
+        half = (len(texts[speaker]) + 1) // 2
+        tested = texts[speaker][half:][:_TESTS]
+        enrolled.append(texts[speaker][:half])
+        tests += tested
+        owners += [row] * len(tested)
+    rows = np.repeat(np.arange(len(fold)), len(tests))
+    columns = np.tile(np.arange(len(tests)), len(fold))
+    scores = compare_texts(method, background, enrolled, tests, rows, columns)
+    is_target = rows == np.array(owners)[columns]
     return float(roc_auc_score(is_target, scores))

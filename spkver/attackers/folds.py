@@ -6,6 +6,7 @@ not depend on anybody who is enrolled or tested in the evaluation.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -67,7 +68,8 @@ def deal_speakers(genders: Mapping[str, str], n_folds: int, *, seed: int) -> lis
         Speakers of each fold, sorted; the order of the mapping does not matter.
     """
     order = stream(seed, "folds of background speakers").permutation(len(genders))
-    names = [sorted(genders)[place] for place in order]
+    known = sorted(genders)
+    names = [known[row] for row in order]
     names.sort(key=lambda name: genders[name])
     return [sorted(names[number::n_folds]) for number in range(n_folds)]
 
@@ -121,8 +123,8 @@ def _sides(versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enro
     test: list[tuple[int, str]] = []
     for names in units.values():
         n_enrolled = max(1, min(enrolled, len(names) // 2))
-        places = np.linspace(0, len(names) - 1, n_enrolled + 1).round().astype(int)[:-1]
-        first = [names[place] for place in places]
+        spaced = np.linspace(0, len(names) - 1, n_enrolled + 1).round().astype(int)[:-1]
+        first = [names[row] for row in spaced]
         enrol += _pairs(first, enrol_in, max(n_enrolled, min(enrolled, len(enrol_in))))
         test += _pairs([name for name in names if name not in first], test_in, TESTED)
     enrolment = _directory(versions, enrol, "enrolls")
@@ -151,15 +153,16 @@ def _directory(versions: Sequence[DataDir], pairs: Sequence[tuple[int, str]], en
 def _key(enrolment: DataDir, tested: DataDir, genders: Mapping[str, str]) -> Key:
     """Pair all tests with all models of the same sex, or with all models if a sex has a single one."""
     models = sorted(set(enrolment.speakers.values()))
-    counts = {gender: sum(genders[model] == gender for model in models) for gender in set(genders.values())}
-    together = min((count for count in counts.values() if count), default=0) < 2
-    rows = [
-        (model, segment, speaker == model)
-        for model in models
-        for segment, speaker in sorted(tested.speakers.items())
-        if together or genders[model] == genders[speaker]
-    ]
-    return Key.from_ids(*map(list, zip(*rows, strict=True)))
+    counts = Counter(genders[model] for model in models)
+    together = min(counts.values(), default=0) < 2
+    names, segments, is_target = [], [], []
+    for model in models:
+        for segment, speaker in sorted(tested.speakers.items()):
+            if together or genders[model] == genders[speaker]:
+                names.append(model)
+                segments.append(segment)
+                is_target.append(speaker == model)
+    return Key.from_ids(names, segments, is_target)
 
 
 def _without(version: DataDir, speakers: set[str], number: int) -> DataDir:

@@ -109,20 +109,26 @@ def fold_attacks(background: TrainingSet, kind: str, *, seed: int) -> list[tuple
         Empty if there are too few speakers.
     """
     original = background_folds((background.original,), seed=seed, folds=FOLDS)
-    anonymised = background_folds(background.anonymised, seed=seed, folds=FOLDS) if background.anonymised else []
+    anonymised = []
+    if background.anonymised:
+        anonymised = background_folds(background.anonymised, seed=seed, folds=FOLDS)
     trials = original if kind == ORIGINAL else anonymised
+    if len(trials) < 2:
+        return []
+    directory = background.original if kind == ORIGINAL else background.anonymised[0]
     made = []
-    for number, fold in enumerate(trials if len(trials) > 1 else ()):
+    for number, fold in enumerate(trials):
         fold = _fewer(fold, seed)
         training = TrainingSet(
             original[number].training[0],
             anonymised[number].training if anonymised else (),
             on_anonymised=kind == "semi-informed",
             name=f"folds/{background.versions[0].name}-{fold.number}-{kind}",
+            is_fold=True,
         )
         # under the name of the set, since embeddings computed elsewhere are found by it
-        path = (background.original if kind == ORIGINAL else background.anonymised[0]).path
-        enrolment, tested = (replace(side, path=path) for side in (fold.enrolment, fold.tested))
+        enrolment = replace(fold.enrolment, path=directory.path)
+        tested = replace(fold.tested, path=directory.path)
         made.append((fold, Attack(training, (enrolment,), tested, fold.key.trials(), kind)))
     return made
 
@@ -153,12 +159,19 @@ def learn_weights(
     dict
         Weights, how they were chosen, and Cllr and EER of each attacker and of the cross-validated fusion.
     """
-    names = [name for name, of_folds in found.items() if all(np.isfinite(scores.values).all() for scores in of_folds)]
-    left_out = {name: "it gives infinite scores" for name in found if name not in names}
-    if not names:
-        raise DataError(f"no attacker can be fused: {', '.join(left_out)} give infinite scores")
     keys = [fold.key for fold in folds]
-    scores = np.column_stack([np.concatenate([*map(align, found[name], keys)]) for name in names])
+    columns = {}
+    left_out = {}
+    for name, scores_of_folds in found.items():
+        column = np.concatenate(list(map(align, scores_of_folds, keys)))
+        if np.isfinite(column).all():
+            columns[name] = column
+        else:
+            left_out[name] = "it gives infinite scores"
+    if not columns:
+        raise DataError(f"no attacker can be fused: {', '.join(left_out)} give infinite scores")
+    names = list(columns)
+    scores = np.column_stack(list(columns.values()))
     is_target = np.concatenate([key.is_target for key in keys])
     numbers = np.concatenate([np.full(len(fold.key), fold.number) for fold in folds])
     speakers = np.concatenate([fold.key.model_ids[fold.key.models] for fold in folds])
@@ -182,13 +195,13 @@ def learn_weights(
 def _fewer(fold: Fold, seed: int) -> Fold:
     """Reduce the speakers and tests of a large fold: the time is better spent on training."""
     order = np.random.default_rng([seed, fold.number]).permutation(len(fold.speakers))[:MOST_SPEAKERS]
-    speakers = tuple(sorted(fold.speakers[place] for place in order))
+    speakers = tuple(sorted(fold.speakers[row] for row in order))
     chosen = set(speakers)
     tested: set[str] = set()
     for speaker, names in fold.tested.by_speaker().items():
         if speaker in chosen:
-            places = np.linspace(0, len(names) - 1, min(MOST_TESTED, len(names))).round().astype(int)
-            tested |= {names[place] for place in places}
+            spaced = np.linspace(0, len(names) - 1, min(MOST_TESTED, len(names))).round().astype(int)
+            tested |= {names[row] for row in spaced}
     key = fold.key
     rows = [row for row, (model, segment) in enumerate(key.pairs()) if model in chosen and segment in tested]
     key = key.subset(np.array(rows, np.int64))

@@ -13,7 +13,7 @@ its speaker, so that the folds on which a fusion is trained have the estimation 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -47,11 +47,17 @@ INVERTED_DRAWS = 2
 LEAST = 10
 """Fewest background recordings that an estimator can be trained on."""
 
-_DRAWS, _MOST_DRAWS = 600, 6  # anonymised versions to aim at, and of one recording at most
+_DRAWS = 600  # anonymised versions to aim at
+_MOST_DRAWS = 6  # of one recording
 _KEY = 8  # digits of a key
 _MOST = 4000  # background recordings to invert at most, for the folds of a fusion
 _WARPING = "estimating the warp"
-_PAIRS, _SECONDS, _GRID, _LONGER, _EXPLAINED = 6, 3.0, 13, 0.05, 0.8  # see `recognised_anonymizer`
+# see `recognised_anonymizer`
+_PAIRS = 6
+_SECONDS = 3.0
+_GRID = 13
+_LONGER = 0.05
+_EXPLAINED = 0.8
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
 
 
@@ -157,6 +163,14 @@ def why_not(training: TrainingSet, enrolled: Collection[str], known: Known | Non
     return f"what made {training.anonymised[0].name} cannot be inverted ({', '.join(INVERSES)} can)"
 
 
+class _Source(NamedTuple):
+    """What a directory of inverted speech is made from; `number` inverts all recordings, if it is not estimated."""
+
+    directory: DataDir
+    is_tested: bool
+    number: float | None = None
+
+
 @one_line
 @dataclass(frozen=True, eq=False)
 class Inversion:
@@ -177,7 +191,7 @@ class Inversion:
     run: Run
     seed: int
     _planned: dict[tuple[DataDir, bool], DataDir] = field(default_factory=dict, repr=False)
-    _sources: dict[Path, tuple[DataDir, bool, float | None]] = field(default_factory=dict, repr=False)
+    _sources: dict[Path, _Source] = field(default_factory=dict, repr=False)
 
     @property
     def record(self) -> list[Any]:
@@ -193,37 +207,16 @@ class Inversion:
     @cached_property
     def estimator(self) -> Stage[warping.WarpEstimator]:
         """The estimator of numbers, trained on further anonymised versions of the background."""
-        original, known, seed = self.background.original, self.known, self.seed
-        chosen = lists.choose_utterances(original.speakers, limit=_DRAWS // 2, seed=seed)
+        original = self.background.original
+        chosen = lists.choose_utterances(original.speakers, limit=_DRAWS // 2, seed=self.seed)
         draws = min(_MOST_DRAWS, max(2, -(-_DRAWS // len(chosen))))
         recordings = {name: Path(original.recordings[name]) for name in sorted(chosen)}
-        inverse, what = known.inverse, (known.anonymizer, known.bounds)
-
-        def make(path: Path) -> None:
-            draw = partial(_drawn_cues, what=what, draws=draws, seed=seed)
-            made = self.run.work.map(draw, list(recordings.items()), processes=True, description=_WARPING)
-            cues, values = map(np.concatenate, zip(*made, strict=True))
-            folds = self.folds([original.speakers[name] for name in recordings for _ in range(draws)])
-            estimator = warping.fit_warp_estimator(cues, values, folds, inverse.bounds(known.bounds))
-            warping.write_warp_estimator(path, estimator)
-            number = {
-                "anonymizer": known.anonymizer,
-                "parameter": inverse.parameter,
-                "range": list(known.bounds),
-                "known_by": known.source,
-            }
-            speakers = len(set(original.speakers.values()))
-            counts = {"recordings": len(recordings), "speakers": speakers, "draws_of_each": draws}
-            method = {"kernel": "Gaussian" if estimator.width else "linear", "folds": FOLDS}
-            facts = {key: getattr(estimator, key) for key in warping.FACTS}
-            write_json(self.folder.path("undoing.json"), {**number, **counts, **method, **facts})
-
         return self.folder.stage(
             "estimator of the warp",
             "estimator.h5",
-            make=make,
+            make=partial(self._train, recordings, draws),
             read=warping.read_warp_estimator,
-            inputs=[self.record, draws, seed, sorted(original.speakers.items())],
+            inputs=[self.record, draws, self.seed, sorted(original.speakers.items())],
             sources=recordings,
             libraries=_LIBRARIES,
             also=("undoing.json",),
@@ -238,8 +231,10 @@ class Inversion:
         recordings = {name: Path(path) for name, path in sorted(directory.recordings.items())}
         is_shared = not is_tested and is_by_speaker(directory)
         speakers = [directory.speakers[name] for name in recordings]
-        is_heard = set(speakers) <= set(self.background.original.speakers.values())
-        folds, estimator = self.folds(speakers) if is_heard else None, self.estimator
+        folds = None
+        if set(speakers) <= set(self.background.original.speakers.values()):
+            folds = self.folds(speakers)
+        estimator = self.estimator
 
         def make(path: Path) -> None:
             cues = self.run.work.map(_cues_of, list(recordings.items()), processes=True, description=_WARPING)
@@ -250,7 +245,7 @@ class Inversion:
             write_json(path, dict(zip(recordings, values.tolist(), strict=True)))
 
         label = self._label(directory)
-        found = self.folder.stage(
+        stage = self.folder.stage(
             f"numbers of {label}",
             f"numbers/{label}.json",
             step="numbers",
@@ -260,13 +255,13 @@ class Inversion:
             after=[estimator],
             sources=recordings,
             libraries=_LIBRARIES,
-        ).value
-        return {name: float(value) for name, value in found.items()}
+        )
+        return {name: float(value) for name, value in stage.value.items()}
 
     def folds(self, speakers: Sequence[str]) -> NDArray[np.int64]:
         """Return the fold of each of some background speakers."""
-        known = sorted(set(self.background.original.speakers.values()))
-        fold = dict(zip(known, speaker_folds(known, FOLDS, seed=self.seed).tolist(), strict=True))
+        people = sorted(set(self.background.original.speakers.values()))
+        fold = dict(zip(people, speaker_folds(people, FOLDS, seed=self.seed).tolist(), strict=True))
         return np.array([fold[speaker] for speaker in speakers], np.int64)
 
     def planned(self, directory: DataDir, *, is_tested: bool = False) -> DataDir:
@@ -275,53 +270,86 @@ class Inversion:
         Background recordings, as in the folds of a fusion, are taken from the inverted background; except tested
         recordings (`is_tested`) if each speaker has one number, which was estimated from all recordings of the speaker.
         """
-        if (key := (directory, is_tested)) not in self._planned:
-            found = None
+        key = (directory, is_tested)
+        if key not in self._planned:
+            inverted = None
             if directory not in self.versions and not (is_tested and self.known.by_speaker):
-                found = self._of_background(directory)
-            if found is None:
-                folder = self.run.path(f"data/{self._label(directory)}-inverted")
-                recordings = {name: wav_file(folder, name) for name in directory.recordings}
-                found = replace(directory, path=folder, recordings=recordings)
-                self._sources[folder] = *key, None
-            self._planned[key] = found
+                inverted = self._of_background(directory)
+            if inverted is None:
+                inverted = self._derived(directory, "inverted", _Source(directory, is_tested))
+            self._planned[key] = inverted
         return self._planned[key]
 
     def reversed(self, tested: DataDir) -> tuple[DataDir, ...]:
         """Return the directories in which tested recordings are inverted, all of them with one number each."""
         low, high = self.known.inverse.bounds(self.known.bounds)
-        found = []
-        for place in range(1, NUMBERS + 1):
-            number = low + (high - low) * (place - 0.5) / NUMBERS
-            folder = self.run.path(f"data/{self._label(tested)}-reversed{place}")
-            recordings = {name: wav_file(folder, name) for name in tested.recordings}
-            found.append(replace(tested, path=folder, recordings=recordings))
-            self._sources[folder] = tested, True, number
-        return tuple(found)
+        variants = []
+        for part in range(1, NUMBERS + 1):
+            number = low + (high - low) * (part - 0.5) / NUMBERS
+            variants.append(self._derived(tested, f"reversed{part}", _Source(tested, True, number)))
+        return tuple(variants)
 
     def source(self, folder: Path) -> DataDir | None:
         """Return the directory whose inverted version belongs into a folder; None for other folders."""
-        return self._sources[folder][0] if folder in self._sources else None
+        source = self._sources.get(folder)
+        return None if source is None else source.directory
 
     def make(self, folder: Path) -> None:
         """Write the planned directory of a folder; unchanged recordings stay."""
-        (directory, is_tested, number), inverse = self._sources[folder], self.known.anonymizer
-        same = None if number is None else dict.fromkeys(directory.recordings, number)
-        numbers = self.numbers(directory, is_tested=is_tested) if same is None else same
-        undo_datadir(directory, folder, inverse, numbers, jobs=self.run.jobs, force=self.run.force)
+        source = self._sources[folder]
+        directory = source.directory
+        if source.number is None:
+            numbers = self.numbers(directory, is_tested=source.is_tested)
+        else:
+            numbers = dict.fromkeys(directory.recordings, source.number)
+        undo_datadir(directory, folder, self.known.anonymizer, numbers, jobs=self.run.jobs, force=self.run.force)
 
     @cached_property
     def versions(self) -> tuple[DataDir, ...]:
         """The anonymised versions of the background; of a large one only a part, spread evenly over the speakers."""
         return lists.limited(self.background.anonymised, _MOST, seed=self.seed)
 
+    def _train(self, recordings: Mapping[str, Path], draws: int, path: Path) -> None:
+        """Train the estimator on so many new versions of each recording, and write it with its accuracy."""
+        original = self.background.original
+        known = self.known
+        draw = partial(_drawn_cues, known=known, draws=draws, seed=self.seed)
+        cues = []
+        numbers = []
+        for made, drawn in self.run.work.map(draw, list(recordings.items()), processes=True, description=_WARPING):
+            cues.append(made)
+            numbers += drawn
+        folds = self.folds([original.speakers[name] for name in recordings for _ in range(draws)])
+        bounds = known.inverse.bounds(known.bounds)
+        estimator = warping.fit_warp_estimator(np.concatenate(cues), np.array(numbers), folds, bounds)
+        warping.write_warp_estimator(path, estimator)
+        facts = {
+            "anonymizer": known.anonymizer,
+            "parameter": known.inverse.parameter,
+            "range": list(known.bounds),
+            "known_by": known.source,
+            "recordings": len(recordings),
+            "speakers": len(set(original.speakers.values())),
+            "draws_of_each": draws,
+            "kernel": "Gaussian" if estimator.width else "linear",
+            "folds": FOLDS,
+        }
+        facts.update((key, getattr(estimator, key)) for key in warping.FACTS)
+        write_json(self.folder.path("undoing.json"), facts)
+
+    def _derived(self, directory: DataDir, ending: str, source: _Source) -> DataDir:
+        """Return a directory in ``data/`` whose recordings are to be made from another one."""
+        folder = self.run.path(f"data/{self._label(directory)}-{ending}")
+        recordings = {name: wav_file(folder, name) for name in directory.recordings}
+        self._sources[folder] = source
+        return replace(directory, path=folder, recordings=recordings)
+
     def _of_background(self, directory: DataDir) -> DataDir | None:
         """Return the same recordings of the inverted background if it has all of them."""
-        inverted = {
-            path: self.planned(version).recordings[name]
-            for version in self.versions
-            for name, path in version.recordings.items()
-        }
+        inverted: dict[Path, Path] = {}
+        for version in self.versions:
+            made = self.planned(version).recordings
+            inverted.update((path, made[name]) for name, path in version.recordings.items())
         if not inverted.keys() >= set(directory.recordings.values()):
             return None
         recordings = {name: inverted[path] for name, path in directory.recordings.items()}
@@ -330,8 +358,8 @@ class Inversion:
     def _label(self, directory: DataDir) -> str:
         """Return the name of a directory, with a digest of its ids if it is a side of a fold, named as the
         background."""
-        name, known = directory.path.resolve().name, set(map(whole_name, self.versions))
-        is_side = whole_name(directory) in known and directory not in self.versions
+        name = directory.path.resolve().name
+        is_side = whole_name(directory) in map(whole_name, self.versions) and directory not in self.versions
         return f"{name}-{fingerprint(sorted(directory.recordings))[:_KEY]}" if is_side else name
 
 
@@ -387,7 +415,8 @@ def _usual_bounds(inverse: Inverse) -> tuple[float, float]:
 
 def _beginnings(before: Path, after: Path) -> tuple[NDArray[Any], int, NDArray[Any], int]:
     """Return the same first part of a recording before and after anonymisation, with the sampling rates."""
-    (samples, rate), (changed, changed_rate) = read_audio(before), read_audio(after)
+    samples, rate = read_audio(before)
+    changed, changed_rate = read_audio(after)
     part = min(1.0, _SECONDS * rate / len(samples))
     return samples[: round(part * len(samples))], rate, changed[: round(part * len(changed))], changed_rate
 
@@ -397,13 +426,14 @@ def _cues_of(recording: tuple[str, Path]) -> NDArray[np.float64]:
 
 
 def _drawn_cues(
-    recording: tuple[str, Path], *, what: tuple[str, tuple[float, float]], draws: int, seed: int
+    recording: tuple[str, Path], *, known: Known, draws: int, seed: int
 ) -> tuple[NDArray[np.float64], list[float]]:
     """Return the cues and the numbers of new anonymised versions of a recording."""
-    (name, path), (inverse, bounds) = recording, (INVERSES[what[0]], what[1])
+    name, path = recording
+    inverse = known.inverse
     samples, rate = read_audio(path)
     generator = stream(seed, "undoing", name)
-    numbers = [inverse.draw(bounds, generator) for _ in range(draws)]
+    numbers = [inverse.draw(known.bounds, generator) for _ in range(draws)]
     cues = []
     for output in inverse.apply([samples] * draws, [rate] * draws, numbers):
         if isinstance(output, DataError):

@@ -42,7 +42,8 @@ def select(directory: DataDir, utterances: Collection[str]) -> DataDir:
 
 @lru_cache(maxsize=64)
 def _merged(datadirs: tuple[DataDir, ...]) -> DataDir:
-    recordings, speakers = {}, {}
+    recordings = {}
+    speakers = {}
     for number, version in enumerate(datadirs, 1):
         for utterance, path in version.recordings.items():
             # the number first: versions stand apart when ids are sorted
@@ -118,19 +119,22 @@ def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tupl
         problems.add("the list holds no trials", file=trial_dir.path, remedy="give a list of trials")
     speakers = sessions_of(enrolment(enrol_dir))
     rows: list[tuple[str, str]] = []
-    models, segments = sorted(set(trials.model_ids[trials.models])), sorted(set(trials.segment_ids[trials.segments]))
+    models = sorted(set(trials.model_ids[trials.models]))
+    segments = sorted(set(trials.segment_ids[trials.segments]))
     for model in models:
         if model in speakers:
             rows += [(model, segment) for segment in sorted(speakers[model])]
         elif model in enrol_dir.recordings:
-            rows += [(model, model), *((model, name) for name, of in enrol_dir.version_of.items() if of == model)]
+            versions = [name for name, first in enrol_dir.version_of.items() if first == model]
+            rows += [(model, name) for name in (model, *versions)]
     matched = {model for model, _ in rows}
-    for what, names, known, directory in (
+    for kind, names, known, directory in (
         ("models of the trials are neither enrolled speakers nor utterances", models, matched, enrol_dir),
         ("segments of the trials are not there", segments, trial_dir.recordings, trial_dir),
     ):
-        if unknown := [name for name in names if name not in known]:
-            text = f"{len(unknown)} of {len(names)} {what}: {few(unknown, repr)}"
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            text = f"{len(unknown)} of {len(names)} {kind}: {few(unknown, repr)}"
             problems.add(text, file=directory.path, remedy="check that the trials belong to this data directory")
     problems.raise_if_any()
     return IdMap.from_pairs(rows), {name: Path(trial_dir.recordings[name]) for name in segments}

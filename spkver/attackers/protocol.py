@@ -44,12 +44,15 @@ class TrainingSet:
         Whether recognisers learn from the anonymised versions, as semi-informed attackers do.
     name : str
         ``asv_orig`` or ``asv_anon<suffix>``, as VoicePrivacy names training sets.
+    is_fold : bool
+        Whether it is the part of a training set that is left for the weights of fusions.
     """
 
     original: DataDir
     anonymised: tuple[DataDir, ...] = ()
     on_anonymised: bool = False
     name: str = ""
+    is_fold: bool = False
 
     @property
     def versions(self) -> tuple[DataDir, ...]:

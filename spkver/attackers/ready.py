@@ -55,14 +55,17 @@ class ReadyScores(WithoutSource):
 
     def file(self, name: str) -> Path:
         """Return the path of the scores for an attack, by its name; the file may be missing."""
-        place = self.folder / name
-        if not (place / "scores").is_file():
-            found = self._of_attackers(name)
-            if self.name in found or len(found) == 1:
-                return place / (self.name if self.name in found else found[0]) / "scores"
-        return place / "scores"
+        file = self.folder / name / "scores"
+        if file.is_file():
+            return file
+        attackers = self._attackers(name)
+        if self.name in attackers:
+            return file.parent / self.name / "scores"
+        if len(attackers) == 1:
+            return file.parent / attackers[0] / "scores"
+        return file
 
-    def _of_attackers(self, name: str) -> list[str]:
+    def _attackers(self, name: str) -> list[str]:
         return sorted(path.parent.name for path in (self.folder / name).glob("*/scores"))
 
     def record(self, attack: Attack) -> Any:
@@ -72,7 +75,7 @@ class ReadyScores(WithoutSource):
     def obstacle(self, attack: Attack) -> str:
         """Return that the file is missing, or an empty string; an existing file is checked."""
         if not self.file(attack.name).is_file():
-            several = ", ".join(self._of_attackers(attack.name))
+            several = ", ".join(self._attackers(attack.name))
             which = f", and of {several} none is called {self.name}" if several else ""
             return f"there is no {self.file(attack.name)}{which}"
         self._score(attack)
@@ -199,8 +202,9 @@ class ReadyVectors(WithoutSource):
             return None
         known: dict[Path, NDArray[np.floating]] = {}
         for version in training.versions:
-            found = self._chosen(training, version, version.speakers, "then cosines are taken")
-            known |= zip((Path(version.recordings[name]) for name in found.ids), found.vectors, strict=True)
+            embeddings = self._chosen(training, version, version.speakers, "then cosines are taken")
+            for name, vector in zip(embeddings.ids, embeddings.vectors, strict=True):
+                known[Path(version.recordings[name])] = vector
         return known
 
     def _sides(self, attack: Attack) -> tuple[Embeddings, ...]:
@@ -208,10 +212,11 @@ class ReadyVectors(WithoutSource):
         enrolment = attack.enrolment[0]
         models, segments = lists.match_trials(enrolment, attack.tested, attack.trials)
         owners = dict(zip(models.segments, models.models, strict=True))
-        problems, sides = Problems(), []
-        for side, of_side in ((enrolment, owners), (attack.tested, dict.fromkeys(segments, "?"))):
+        problems = Problems()
+        sides = []
+        for directory, speakers in ((enrolment, owners), (attack.tested, dict.fromkeys(segments, "?"))):
             with problems.noted():
-                sides.append(self._chosen(attack.training, side, of_side, "then its trials are left out"))
+                sides.append(self._chosen(attack.training, directory, speakers, "then its trials are left out"))
         problems.raise_if_any()
         return tuple(sides)
 
@@ -220,14 +225,16 @@ class ReadyVectors(WithoutSource):
     ) -> Embeddings:
         """Return the embeddings of some utterances of a directory, sorted, with their owners."""
         embeddings = self._embeddings(training, directory)
-        row, ids = {name: number for number, name in enumerate(embeddings.ids.tolist())}, sorted(owners)
-        if missing := [name for name in ids if name not in row]:
+        row_of = {name: row for row, name in enumerate(embeddings.ids.tolist())}
+        ids = sorted(owners)
+        missing = [name for name in ids if name not in row_of]
+        if missing:
             text = f"{len(missing)} of {len(ids)} utterances of {directory.path.name}"
             remedy = f"extract them, or remove the file: {otherwise}"
             text = f"{text} without an embedding: {few(list(map(repr, missing)))}"
             error = DataError(text, file=self.file(training, directory), remedy=remedy)
             raise error.attributed("attacker", self.name)
-        vectors = np.asarray(embeddings.vectors)[[row[name] for name in ids]]
+        vectors = np.asarray(embeddings.vectors)[[row_of[name] for name in ids]]
         return Embeddings(np.array(ids, object), np.array([owners[name] for name in ids], object), vectors)
 
     def _embeddings(self, training: TrainingSet, directory: DataDir) -> Embeddings:

@@ -244,13 +244,17 @@ class Spec:
         """Whether it uses a neural network; embeddings computed elsewhere usually come from one."""
         if self.row is None:
             return self.kind in ("vectors", "adapted")
-        extractor = CATALOGUE.get(self.argument.partition(":")[0]) if self.row.base == "extractor" else None
-        return self.row.is_network or (extractor is not None and extractor.is_network)
+        if self.row.base != "extractor":
+            return self.row.is_network
+        extractor = CATALOGUE.get(self.argument.partition(":")[0])
+        return extractor is not None and extractor.is_network
 
     @property
     def adapts(self) -> bool:
         """Whether it adapts to the whole list of trials."""
-        return self.kind == "adapted" if self.row is None else self.row.adapted == "adapted"
+        if self.row is None:
+            return self.kind == "adapted"
+        return self.row.adapted == "adapted"
 
     @property
     def inverts(self) -> bool:
@@ -262,15 +266,17 @@ class Spec:
         """The scenarios that it is made for. Inversion by an estimated number needs anonymised speech on both sides."""
         if self.row is None or not self.inverts:
             return tuple(name for name in SCENARIO_ORDER if name != REVERSAL)
-        return (REVERSAL,) if self.row.is_reversed else ("lazy-informed", "semi-informed")
+        if self.row.is_reversed:
+            return (REVERSAL,)
+        return ("lazy-informed", "semi-informed")
 
     @property
     def is_own_code(self) -> bool:
         """Whether code of the user runs, whose dependencies may change unnoticed."""
-        if self.row is not None:
-            found = self.argument.partition(":")
-            return self.row.base == "extractor" and bool(found[2]) and found[0] not in CATALOGUE
-        return self.kind in ("", "command")
+        if self.row is None:
+            return self.kind in ("", "command")
+        extractor, _, argument = self.argument.partition(":")
+        return self.row.base == "extractor" and bool(argument) and extractor not in CATALOGUE
 
 
 def parse_spec(entry: str, settings: Settings | None = None) -> Spec:
@@ -334,10 +340,12 @@ def make_attacker(
     own = layers.get(spec.entry, {})
     if spec.row is None:
         return _open_outside(spec, own, seed, time_limit)
-    row, name = spec.row, spec.name
-    plain = f"{row.base}-{row.adapted}" if row.adapted else row.base
+    row = spec.row
+    name = spec.name
+    plain = row.base
     values: Settings = layers.get(row.base, {})
     if row.adapted:
+        plain = f"{row.base}-{row.adapted}"
         values = merged(_without(values, "chains", "adapted"), {"adapted": ADAPTING[row.adapted]})
         if spec.inverts:
             values = merged(values, layers.get(plain, {}))
@@ -365,12 +373,15 @@ def make_attacker(
 def is_absent(name: str) -> str:
     """Return why an attacker, named by its row, cannot run on this machine, or an empty string."""
     base = CATALOGUE[name].base
-    return network_is_absent(base) if base in (_STRONGER, _WEAKER) else ""
+    if base not in (_STRONGER, _WEAKER):
+        return ""
+    return network_is_absent(base)
 
 
 def absent_attackers() -> dict[str, str]:
     """Return which attackers of `DEFAULT` cannot run on this machine, and why."""
-    return {name: why for name in DEFAULT if (why := is_absent(name))}
+    reasons = {name: is_absent(name) for name in DEFAULT}
+    return {name: why for name, why in reasons.items() if why}
 
 
 def default_attackers() -> tuple[str, ...]:
@@ -416,8 +427,10 @@ def attacker_name(entry: str) -> str:
     ['scores-ecapa', 'ltas-attack', 'command-x']
     """
     row, argument = _find_row(entry)
+    if row is not None and argument and "[" not in row.form:
+        return f"{row.name}-{Path(argument).stem}"
     if row is not None:
-        return f"{row.name}-{Path(argument).stem}" if argument and "[" not in row.form else row.name
+        return row.name
     if not is_outside(entry):
         return entry
     prefix, _, rest = entry.partition(":")

@@ -381,18 +381,19 @@ def _fit_backend(
         sources=lists.recordings_of(versions),
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
     ).value
-    _log_choice(choice, attacker.name, versions[0].name, training.name)
+    _log_choice(choice, f"{attacker.name} on {versions[0].name}", is_fold=training.is_fold)
     return partial(read_backend, file)
 
 
-def _log_choice(choice: Mapping[str, Any], name: str, training: str, training_name: str) -> None:
+def _log_choice(choice: Mapping[str, Any], title: str, *, is_fold: bool) -> None:
     """Log the chosen chain, and what makes the choice doubtful."""
-    logger.debug("%s on %s: %s", name, training, choice["chosen"])
-    is_fold = {"file_only": training_name.startswith("folds/")}
+    logger.debug("%s: %s", title, choice["chosen"])
+    where = {"file_only": is_fold}
     if not choice["folds"] and len(choice["chains"]) > 1:
-        logger.warning("%s on %s: %s", name, training, choice["why"], extra=is_fold)
-    (chosen,) = [row for row in choice["chains"] if row["chain"] == choice["chosen"]][:1]
-    folds = chosen.get("no_slope")
-    if folds:
-        text = "%s on %s: the calibration tried on fold %s has a negative slope"
-        logger.warning(text, name, training, ", ".join(map(str, folds)), extra=is_fold)
+        logger.warning("%s: %s", title, choice["why"], extra=where)
+    for row in choice["chains"]:
+        folds = row.get("no_slope")
+        if row["chain"] == choice["chosen"] and folds:
+            numbers = ", ".join(map(str, folds))
+            text = "%s: the calibration tried on fold %s has a negative slope"
+            logger.warning(text, title, numbers, extra=where)

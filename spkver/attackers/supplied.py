@@ -208,18 +208,21 @@ class OwnFunction(OwnCode):
     @cached_property
     def code(self) -> dict[str, Any]:
         """Its name, with the checksums of its module and of the modules imported from the same folder."""
-        found: dict[str, Any] = {"function": self.spec, "module": None}
         if self.file is None:
-            return found
-        behind = plugins.files_behind(self.spec, self.file)
-        return found | {"module": file_digest(self.file)} | ({"imports": behind} if behind else {})
+            return {"function": self.spec, "module": None}
+        code: dict[str, Any] = {"function": self.spec, "module": file_digest(self.file)}
+        imports = plugins.files_behind(self.spec, self.file)
+        if imports:
+            code["imports"] = imports
+        return code
 
     def fit(self, training: TrainingSet, vectors: None, *, seed: int, jobs: int | None) -> Learnt:
         """Train it in a separate process, with one BLAS thread, so that products do not depend on the machine."""
         versions = training.versions
         speech = lists.merge_versions(versions)
-        speakers = speech.by_speaker().items()
-        files = {speaker: [str(speech.recordings[name]) for name in utterances] for speaker, utterances in speakers}
+        files = {}
+        for speaker, utterances in speech.by_speaker().items():
+            files[speaker] = [str(speech.recordings[name]) for name in utterances]
         process = FunctionProcess(self.name, self.spec)
         self._ask(process, versions[0], {"training": files, "seed": self.seed}, versions)
         return Learnt(process)
@@ -234,13 +237,15 @@ class OwnFunction(OwnCode):
         """
         tested = attack.tested
         with tempfile.TemporaryDirectory() as folder:
-            found = _disguised(attack, Path(folder), self.seed)
-            enrolled = {name: [str(path) for path in paths] for name, paths in found.enrolment.items()}
-            tests = {name: str(path) for name, path in found.tested.items()}
-            asked = {"enrolment": enrolled, "tested": tests, "trials": found.trials}
-            values = np.array(self._ask(model, tested, asked, (*attack.training.versions, tested)))
+            disguised = _disguised(attack, Path(folder), self.seed)
+            request = {
+                "enrolment": {name: list(map(str, paths)) for name, paths in disguised.enrolment.items()},
+                "tested": {name: str(path) for name, path in disguised.tested.items()},
+                "trials": disguised.trials,
+            }
+            values = np.array(self._ask(model, tested, request, (*attack.training.versions, tested)))
         try:
-            return lists.as_scores(attack.trials, values[np.argsort(found.order)])
+            return lists.as_scores(attack.trials, values[np.argsort(disguised.order)])
         except DataError as error:
             _refuse(self.name, tested, error)
 
@@ -272,8 +277,11 @@ class OwnCommand(OwnCode):
     @cached_property
     def code(self) -> dict[str, Any]:
         """The command, with the checksums of files that it names, such as a script or weights."""
-        behind = plugins.files_behind(self.spec)
-        return {"command": self.spec} | ({"files": behind} if behind else {})
+        code: dict[str, Any] = {"command": self.spec}
+        files = plugins.files_behind(self.spec)
+        if files:
+            code["files"] = files
+        return code
 
     def fit(self, training: TrainingSet, vectors: None, *, seed: int, jobs: int | None) -> Learnt:
         """Write the lists of the training set; the command may learn from them whenever it runs."""
@@ -288,18 +296,19 @@ class OwnCommand(OwnCode):
 
     def score(self, model: tempfile.TemporaryDirectory[str], attack: Attack, vectors: None) -> Scores:
         """Run the command on the lists of an attack."""
-        tested, held = attack.tested, Path(model.name)
-        with tempfile.TemporaryDirectory(dir=held) as folder:
-            found = _disguised(attack, make_folder(Path(folder) / "wav"), self.seed)
-            places, trials = _write_lists(Path(folder), found), Trials.from_ids(*zip(*found.trials, strict=True))
-            values = {"training": held / "training", "work": held / "work", "seed": self.seed, **places}
+        tested = attack.tested
+        shared = Path(model.name)
+        with tempfile.TemporaryDirectory(dir=shared) as folder:
+            disguised = _disguised(attack, make_folder(Path(folder) / "wav"), self.seed)
+            places = _write_lists(Path(folder), disguised)
+            values = {"training": shared / "training", "work": shared / "work", "seed": self.seed, **places}
             seconds = self.time_limit or usual_limit((*attack.training.versions, tested))
             try:
                 plugins.run_command(plugins.fill_places(self.spec, values), seconds=seconds)
                 if not places["scores"].is_file():
                     raise DataError("the command wrote no {scores}")
-                scored = align(read_scores(places["scores"]), trials)
-                return lists.as_scores(attack.trials, scored[np.argsort(found.order)])
+                scored = align(read_scores(places["scores"]), disguised.as_trials())
+                return lists.as_scores(attack.trials, scored[np.argsort(disguised.order)])
             except DataError as error:
                 _refuse(self.name, tested, error)
 
@@ -342,43 +351,57 @@ class _Disguised(NamedTuple):
     trials: list[tuple[str, str]]
     order: NDArray[np.intp]
 
+    def as_trials(self) -> Trials:
+        """Return the trials."""
+        models, segments = zip(*self.trials, strict=True)
+        return Trials.from_ids(models, segments)
+
 
 def _disguised(attack: Attack, folder: Path, seed: int) -> _Disguised:
     """Return an attack whose recordings are links in a folder: no name, path or order tells who speaks."""
-    enrolled, draw = lists.enrolled_speech(attack.enrolment), stream(seed, "names of an attack")
+    enrolled = lists.enrolled_speech(attack.enrolment)
     models, segments = lists.match_trials(enrolled, attack.tested, attack.trials)
-
-    def link(name: str, path: Path) -> Path:
-        (made := folder / f"{name}{path.suffix}").symlink_to(path.resolve())
-        return made
-
-    def names(ids: Iterable[str], kind: str) -> dict[str, str]:
-        known = sorted(ids)
-        return {known[row]: f"{kind}{number}" for number, row in enumerate(draw.permutation(len(known)), 1)}
-
     sessions = lists.sessions_of(models)
-    of_models, of_segments = names(sessions, "model"), names(segments, "segment")
-    enrolment = {
-        name: [link(f"{name}-{number}", enrolled.recordings[one]) for number, one in enumerate(sessions[model], 1)]
-        for model, name in sorted(of_models.items(), key=itemgetter(1))
-    }
-    tested = {
-        name: link(name, segments[segment]) for segment, name in sorted(of_segments.items(), key=lambda pair: pair[1])
-    }
-    pairs, order = list(attack.trials.pairs()), draw.permutation(len(attack.trials))
-    trials = [(of_models[pairs[row][0]], of_segments[pairs[row][1]]) for row in order]
-    return _Disguised(enrolment, tested, trials, order)
+    draw = stream(seed, "names of an attack")
+    model_names = _random_names(sessions, "model", draw)
+    segment_names = _random_names(segments, "segment", draw)
+    order = draw.permutation(len(attack.trials))
+    enrolment: dict[str, list[Path]] = {}
+    for model, name in sorted(model_names.items(), key=itemgetter(1)):
+        recordings = [enrolled.recordings[utterance] for utterance in sessions[model]]
+        enrolment[name] = [_link(folder, f"{name}-{number}", path) for number, path in enumerate(recordings, 1)]
+    tested = {}
+    for segment, name in sorted(segment_names.items(), key=itemgetter(1)):
+        tested[name] = _link(folder, name, segments[segment])
+    trials = [(model_names[model], segment_names[segment]) for model, segment in attack.trials.pairs()]
+    return _Disguised(enrolment, tested, [trials[row] for row in order], order)
 
 
-def _write_lists(folder: Path, found: _Disguised) -> dict[str, Path]:
+def _random_names(ids: Iterable[str], kind: str, draw: np.random.Generator) -> dict[str, str]:
+    """Return a name that tells nothing for each id."""
+    known = sorted(ids)
+    return {known[row]: f"{kind}{number}" for number, row in enumerate(draw.permutation(len(known)), 1)}
+
+
+def _link(folder: Path, name: str, path: Path) -> Path:
+    """Link to a recording under another name."""
+    link = folder / f"{name}{path.suffix}"
+    link.symlink_to(path.resolve())
+    return link
+
+
+def _write_lists(folder: Path, disguised: _Disguised) -> dict[str, Path]:
     """Write the lists of an attack; return the values of their placeholders."""
     places = {name: folder / name for name in ("enrolment", "tested", "trials", "scores")}
-    recordings = {path.stem: path.absolute() for paths in found.enrolment.values() for path in paths}
+    recordings: dict[str, Path] = {}
+    sessions = {}
+    for model, paths in disguised.enrolment.items():
+        recordings |= {path.stem: path.absolute() for path in paths}
+        sessions[model] = " ".join(path.stem for path in paths)
     _write_table(places["enrolment"] / "wav.scp", recordings)
-    sessions = {model: " ".join(path.stem for path in paths) for model, paths in found.enrolment.items()}
     _write_table(places["enrolment"] / "spk2utt", sessions)
-    _write_table(places["tested"] / "wav.scp", {name: path.absolute() for name, path in found.tested.items()})
-    write_trials(places["trials"], Trials.from_ids(*zip(*found.trials, strict=True)))
+    _write_table(places["tested"] / "wav.scp", {name: path.absolute() for name, path in disguised.tested.items()})
+    write_trials(places["trials"], disguised.as_trials())
     return places
 
 

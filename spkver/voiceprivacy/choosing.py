@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,11 @@ from spkver.attackers import (
     parse_spec,
 )
 from spkver.audio import audio_header
+from spkver.datadir import DataDir
 from spkver.features import FeatureConfig, values_for_rates
 from spkver.voiceprivacy.sets import RateGroup, Sets, stamp_of
 from spkver.voiceprivacy.settings import ALL, Config
 
-Json = dict[str, Any]
 Chosen = tuple[Spec, Any]
 
 _FILES = 256  # headers read in one task
@@ -50,7 +51,8 @@ def attacker_specs(config: Config) -> dict[str, Spec]:
     specs: dict[str, Spec] = {}
     for entry in config.attackers:
         spec = parse_spec(entry, config.attacker_settings.get(entry))
-        if (other := specs.get(spec.name)) is not None:
+        other = specs.get(spec.name)
+        if other is not None:
             text = f"attackers: {other.entry!r} and {entry!r} would both be called {spec.name}"
             remedy = f"give one a name: attackers=[..., mine] and attacker_settings.mine.preset={entry!r}"
             raise ConfigError(text, remedy=remedy)
@@ -73,20 +75,28 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen
         If a preset is unknown, a user-supplied attacker cannot be opened, two attackers have one name, or a setting is
         wrong.
     """
-    chosen, folders = [], dict[str, tuple[Spec, str]]()
+    chosen: list[Chosen] = []
+    folders: dict[str, tuple[Spec, str]] = {}  # whose models are in it, and a digest of the settings
     for spec in attacker_specs(config).values():
         shared = config.attacker_settings.get(ALL, {})
-        if fitting := fitting_features(config, spec, rates):
+        fitting = fitting_features(config, spec, rates)
+        if fitting:
             shared = merged({"features": fitting}, shared)
-        how: Json = {"hypotheses": config.utility.hypotheses, "time_limit": config.attackers_time_limit}
-        made: Any = make_attacker(spec, config.attacker_settings, shared=shared, seed=config.seed, **how)
-        if made.source is not None:
-            settings = spec, fingerprint(made.record(None))  # with a source it depends on no attack
-            other, same = folders.setdefault(made.name, settings)
-            if same != settings[1]:
+        attacker: Any = make_attacker(
+            spec,
+            config.attacker_settings,
+            shared=shared,
+            seed=config.seed,
+            hypotheses=config.utility.hypotheses,
+            time_limit=config.attackers_time_limit,
+        )
+        if attacker.source is not None:
+            digest = fingerprint(attacker.record(None))  # with a source it depends on no attack
+            other, expected = folders.setdefault(attacker.name, (spec, digest))
+            if digest != expected:
                 text = f"attackers: {other.entry!r} and {spec.entry!r} with other settings would share a folder"
                 raise ConfigError(text, remedy=f"repeat the settings under attacker_settings.{spec.entry}")
-        chosen.append((spec, made))
+        chosen.append((spec, attacker))
     return chosen
 
 
@@ -94,8 +104,12 @@ def fitting_features(config: Config, spec: Spec, rates: Collection[int]) -> dict
     """Return the settings that fit an attacker's features to sampling rates, see `values_for_rates`."""
     if spec.row is None or spec.row.base not in BY_FEATURES:
         return {}
-    layers = [config.attacker_settings.get(key, {}).get("features") for key in (ALL, spec.row.base, spec.entry)]
-    return values_for_rates(merged(*[values for values in layers if isinstance(values, Mapping)]), rates)
+    layers = []
+    for key in (ALL, spec.row.base, spec.entry):
+        values = config.attacker_settings.get(key, {}).get("features")
+        if isinstance(values, Mapping):
+            layers.append(values)
+    return values_for_rates(merged(*layers), rates)
 
 
 # --- descriptions of attackers ----------------------------------------------------------------------------------------
@@ -110,43 +124,49 @@ def attackers_run(config: Config, conditions: Sequence[Condition] = ()) -> Attac
     conditions : sequence of Condition, optional
         Results: an attacker without any was not run. By default all attackers were run.
     """
-    served = {condition.attacker for condition in conditions}
     specs = attacker_specs(config)
-    summaries = {name: spec.summary for name, spec in specs.items()}
+    served = {condition.attacker for condition in conditions}
+    explained = {name: spec.summary for name, spec in specs.items()}
     for name, spec in specs.items():
-        inverting = Fusion(name).inverting.name if spec.kind == "fusion" else ""
-        if inverting in served:
-            summaries[inverting] = f"{spec.summary}, with attackers that invert the anonymisation"
-    run = [name for name in summaries if not conditions or name in served]
-    others = [name for name in run if name in specs and specs[name].row is None]
-    networks = [name for name in run if name in specs and specs[name].is_network]
-    undoing = [name for name in run if name not in specs or specs[name].inverts]
+        if spec.kind == "fusion" and Fusion(name).inverting.name in served:
+            inverting = Fusion(name).inverting.name
+            explained[inverting] = f"{spec.summary}, with attackers that invert the anonymisation"
+    run = [name for name in explained if not conditions or name in served]
+    own = [name for name in run if name in specs]
+    networks = [name for name in own if specs[name].is_network]
     kind = f"{len(networks)} of them with a neural network" if networks else "no neural network"
     text = f"Attackers run: {len(run)}, {kind}. The figure is an upper bound of"
-    if left := [name for name in summaries if name not in run]:
-        text = f"Attackers not run, or failed: {', '.join(left)}. {text}"
+    missing = [name for name in explained if name not in run]
+    if missing:
+        text = f"Attackers not run, or failed: {', '.join(missing)}. {text}"
     return AttackersRun(
         names=tuple(run),
-        of_others=tuple(others),
+        of_others=tuple(name for name in own if specs[name].row is None),
         networks=tuple(networks),
-        undoing=tuple(undoing),
-        explained={name: summaries[name] for name in run},
+        undoing=tuple(name for name in run if name not in own or specs[name].inverts),
+        explained={name: explained[name] for name in run},
         text=f"{text} the privacy that is left: a stronger attacker may leave less.",
     )
 
 
 def describe_unwatched(config: Config) -> str:
     """Return a warning that changes in dependencies of user-supplied code go unnoticed; empty without such code."""
-    own = [] if config.anonymizer.name in ("", *BUILT_IN) else ["anonymiser"]
+    own = []
+    if config.anonymizer.name not in ("", *BUILT_IN):
+        own.append("anonymiser")
     own += [f"attacker {name}" for name, spec in attacker_specs(config).items() if spec.is_own_code]
+    if not own:
+        return ""
     text = "installed modules that it imports and files that it reads may change unnoticed; after a change give --force"
-    return f"user-supplied code ({', '.join(own)}): {text}" if own else ""
+    return f"user-supplied code ({', '.join(own)}): {text}"
 
 
 def describe_absent(config: Config) -> list[str]:
     """Return a line for each reason why default attackers cannot run; no line if the configuration names attackers."""
+    if config.attackers != default_attackers():
+        return []
     reasons: dict[str, list[str]] = {}
-    for name, why in absent_attackers().items() if config.attackers == default_attackers() else ():
+    for name, why in absent_attackers().items():
         if name not in config.attackers:
             reasons.setdefault(why, []).append(name)
     return [f"left out: {', '.join(names)}: {why}" for why, names in reasons.items()]
@@ -160,19 +180,8 @@ def read_headers(sets: Sets, run: Run) -> dict[str, list[tuple[int, int, float]]
 
     Files that cannot be read are left out. They are not opened again if they were read in an earlier run.
     """
-    names = dict.fromkeys(name for dataset in sets.datasets for name in dataset.directories)
-    folders = [directory for name in names for directory in sets.pair(name)]
-    items = [(directory.path.name, path) for directory in folders for path in directory.recordings.values()]
-
-    def read() -> dict[str, list[tuple[int, int, float]]]:
-        found: dict[str, dict[int, tuple[int, float]]] = {directory.path.name: {} for directory in folders}
-        tasks = chunks(items, _FILES)
-        for headers in run.work.map(_read_headers, tasks, description="sampling rates", sizes=[*map(len, tasks)]):
-            for folder, rate, seconds in headers:
-                count, total = found[folder].get(rate, (0, 0.0))
-                found[folder][rate] = count + 1, total + seconds
-        return {folder: [(rate, *of_rate) for rate, of_rate in sorted(of.items())] for folder, of in found.items()}
-
+    folders = _folders_of(sets, *sets.training_sets)
+    read = partial(_count_rates, folders, run)
     return run.once("sampling rates", read, after=[stamp_of(run, directory) for directory in folders])
 
 
@@ -201,23 +210,23 @@ def fit_attackers(
     ConfigError
         If settings contradict the rates.
     """
-    groups: dict[tuple[int, ...], dict[str, list[str]]] = {}
+    groups: dict[tuple[int, ...], list[str]] = {}
     for training in sets.training_sets:
-        names = dict.fromkeys(
-            name for dataset in sets.datasets if dataset.training == training for name in dataset.directories
-        )
-        folders = [directory.path.name for name in names for directory in sets.pair(name)]
-        rates = tuple(sorted({rate for folder in folders for rate, *_ in headers[folder]}))
-        groups.setdefault(rates, {})[training] = folders
-    found = []
-    for rates, of_sets in groups.items():
-        fitted = chosen_attackers(config, rates)
-        is_fitted = list(map(features_of, fitted)) != list(map(features_of, usual))
-        datasets = tuple(dataset.name for dataset in sets.datasets if dataset.training in of_sets)
-        folders = list(dict.fromkeys(folder for part in of_sets.values() for folder in part))
-        counts = {(folder, rate): count for folder in folders for rate, count, _ in headers[folder]}
-        found.append(RateGroup(tuple(of_sets), datasets, counts, fitted if is_fitted else usual))
-    return tuple(found)
+        folders = _folders_of(sets, training)
+        rates = {rate for directory in folders for rate, *_ in headers[directory.path.name]}
+        groups.setdefault(tuple(sorted(rates)), []).append(training)
+    made = []
+    for of_group, names in groups.items():
+        fitted = chosen_attackers(config, of_group)
+        is_usual = list(map(features_of, fitted)) == list(map(features_of, usual))
+        datasets = tuple(dataset.name for dataset in sets.datasets if dataset.training in names)
+        counts = {}
+        for training in names:
+            for directory in _folders_of(sets, training):
+                name = directory.path.name
+                counts.update({(name, rate): count for rate, count, _ in headers[name]})
+        made.append(RateGroup(tuple(names), datasets, counts, usual if is_usual else fitted))
+    return tuple(made)
 
 
 def features_of(chosen: Chosen) -> FeatureConfig | None:
@@ -231,24 +240,65 @@ def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
     texts = []
     for group in groups:
         rates = {rate for _, rate in group.rates}
-        ways = dict[str, list[str]]()
+        ways: dict[str, list[str]] = {}
         for chosen, before in zip(group.attackers, map(features_of, usual), strict=True):
-            features, source = features_of(chosen), chosen[1].source
-            if features is not None:
-                if features != before or rates != {features.rate}:
-                    way = f"features at {features.rate} Hz, up to {features.high_frequency:g} Hz"
-                    ways.setdefault(way, []).append(chosen[0].name)
-            elif source is not None and (rate := source.extractor.extraction.rate) and rates != {rate}:
-                ways.setdefault(f"at {rate} Hz", []).append(chosen[0].name)
-        if ways:
-            counts = []
-            for rate in sorted(rates):
-                folders = {folder: count for (folder, at), count in group.rates.items() if at == rate}
-                where = f" ({few(list(folders))})" if len(rates) > 1 else ""
-                counts.append(f"{sum(folders.values())} recordings at {rate} Hz{where}")
-            text = f"{', '.join(group.datasets)}, with {', '.join(group.training)}: {', '.join(counts)}"
-            texts.append("; ".join([text, *(f"{way}: {', '.join(names)}" for way, names in ways.items())]) + ".")
+            way = _unusual_rate(chosen, before, rates)
+            if way:
+                ways.setdefault(way, []).append(chosen[0].name)
+        if not ways:
+            continue
+        counts = ", ".join(_count_of_rate(group, rate) for rate in sorted(rates))
+        parts = [f"{', '.join(group.datasets)}, with {', '.join(group.training)}: {counts}"]
+        parts += [f"{way}: {', '.join(names)}" for way, names in ways.items()]
+        texts.append("; ".join(parts) + ".")
     return " ".join(texts)
+
+
+def _unusual_rate(chosen: Chosen, usual: FeatureConfig | None, rates: Collection[int]) -> str:
+    """Return how an attacker processes recordings of some rates, unless it does so as usual."""
+    features = features_of(chosen)
+    if features is not None:
+        is_usual = features == usual and rates == {features.rate}
+        return "" if is_usual else f"features at {features.rate} Hz, up to {features.high_frequency:g} Hz"
+    source = chosen[1].source
+    if source is None:
+        return ""
+    rate = source.extractor.extraction.rate
+    return f"at {rate} Hz" if rate and rates != {rate} else ""
+
+
+def _count_of_rate(group: RateGroup, rate: int) -> str:
+    """Return how many recordings have a sampling rate, and where they are if there are other rates."""
+    counts = {folder: count for (folder, other), count in group.rates.items() if other == rate}
+    text = f"{sum(counts.values())} recordings at {rate} Hz"
+    if len({other for _, other in group.rates}) > 1:
+        text += f" ({few(list(counts))})"
+    return text
+
+
+def _folders_of(sets: Sets, *training: str) -> list[DataDir]:
+    """Return the directories of sets with some training sets, original and anonymised, as far as they exist."""
+    names: dict[str, None] = {}
+    for dataset in sets.datasets:
+        if dataset.training in training:
+            names |= dict.fromkeys(dataset.directories)
+    return [directory for name in names for directory in sets.pair(name)]
+
+
+def _count_rates(folders: Sequence[DataDir], run: Run) -> dict[str, list[tuple[int, int, float]]]:
+    """Return each sampling rate of a folder, the number of recordings and their duration, by folder."""
+    items = [(directory.path.name, path) for directory in folders for path in directory.recordings.values()]
+    counts: dict[str, dict[int, tuple[int, float]]] = {directory.path.name: {} for directory in folders}
+    tasks = chunks(items, _FILES)
+    sizes = list(map(len, tasks))
+    for headers in run.work.map(_read_headers, tasks, description="sampling rates", sizes=sizes):
+        for folder, rate, seconds in headers:
+            count, total = counts[folder].get(rate, (0, 0.0))
+            counts[folder][rate] = (count + 1, total + seconds)
+    rows = {}
+    for folder, rates in counts.items():
+        rows[folder] = [(rate, *rates[rate]) for rate in sorted(rates)]
+    return rows
 
 
 def _read_headers(items: Sequence[tuple[str, Path]]) -> list[tuple[str, int, float]]:

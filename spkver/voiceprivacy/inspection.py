@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -12,7 +13,7 @@ import click
 
 from spkbase.errors import Problems, few
 from spkbase.files import fingerprint, load_json
-from spkbase.work import default_jobs
+from spkbase.work import Work, default_jobs
 from spkver.attackers import (
     Attacker,
     check_training,
@@ -36,7 +37,7 @@ from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.learning import WORK
 from spkver.voiceprivacy.plan import check_attackers
 from spkver.voiceprivacy.recording_checks import check_audio
-from spkver.voiceprivacy.sets import Sets, noted_each, read_sets, stamp_of
+from spkver.voiceprivacy.sets import RateGroup, Sets, noted_each, read_sets, stamp_of
 from spkver.voiceprivacy.utility import check_utility
 from spkver.voiceprivacy.versions import FOLDER, used_part
 
@@ -51,7 +52,8 @@ def check(experiment: Experiment) -> Sets:
     DataError
         With all problems at once.
     """
-    run, config = experiment.run, experiment.config
+    run = experiment.run
+    config = experiment.config
     attackers = experiment.attackers  # errors in options come first
     anonymizer = experiment.anonymizer
     experiment.begin("checks")
@@ -67,31 +69,46 @@ def check(experiment: Experiment) -> Sets:
         )
         headers = read_headers(sets, run)
         groups = fit_attackers(sets, headers, config, attackers)
-        record = experiment.data / "split.json"
-        dropped = tuple(load_json(record).get("left_out", ())) if record.is_file() else ()
+        dropped = _dropped(experiment.data / "split.json")
         sets = replace(sets, rates=describe_rates(groups, attackers), rate_groups=groups, dropped=dropped)
-        if dropped:
-            logger.warning("%s: %d utterances were left out on both sides: %s", record, len(dropped), few(dropped))
         _check_speech(experiment, sets)
         check_attackers(attackers, sets, experiment.suffix)
         if not sets.missing:
             check_audio(run, sets, experiment.suffix)
     if sets.rates:
         logger.info("sampling rates: %s", sets.rates)
-    if experiment.until != "checks":  # estimated time, and attackers that cannot run here
-        draws = anonymizer.draws("training") if anonymizer else 1
-        parts = {name: len(used_part(sets, name, draws, config)) for name in sets.training_sets}
-        found = estimate(config, sets, headers, anonymizer, parts, run.jobs or default_jobs())
-        logger.info("%s", found)
-        check_disk(found, run.output, (FOLDER, WORK))
-        for line in (*describe_absent(config), *filter(None, [describe_unwatched(config)])):
-            logger.warning("%s", line)
-        if config.attackers == default_attackers():
-            logger.debug("attackers that run only if they are named: %s", ", ".join(named_only()))
+    if experiment.until != "checks":
+        _look_ahead(experiment, sets, headers)
     if is_simulated(experiment.data):
         click.echo("The speech is SIMULATED: synthetic voices of eSpeak NG, not recordings of people.")
     experiment.end("checks", f"{len(sets.datasets)} sets, {len(sets.original)} data directories")
     return sets
+
+
+def _dropped(record: Path) -> tuple[str, ...]:
+    """Return the utterances that a record of `spkver split` names as left out, with a warning if there are any."""
+    if not record.is_file():
+        return ()
+    dropped = tuple(load_json(record).get("left_out", ()))
+    if dropped:
+        logger.warning("%s: %d utterances were left out on both sides: %s", record, len(dropped), few(dropped))
+    return dropped
+
+
+def _look_ahead(experiment: Experiment, sets: Sets, headers: Mapping[str, Sequence[tuple[int, int, float]]]) -> None:
+    """Log an estimate of the run, and which attackers cannot run here; check that the disk has room for it."""
+    run = experiment.run
+    config = experiment.config
+    anonymizer = experiment.anonymizer
+    draws = 1 if anonymizer is None else anonymizer.draws("training")
+    parts = {name: len(used_part(sets, name, draws, config)) for name in sets.training_sets}
+    estimated = estimate(config, sets, headers, anonymizer, parts, run.jobs or default_jobs())
+    logger.info("%s", estimated)
+    check_disk(estimated, run.output, (FOLDER, WORK))
+    for line in filter(None, (*describe_absent(config), describe_unwatched(config))):
+        logger.warning("%s", line)
+    if config.attackers == default_attackers():
+        logger.debug("attackers that run only if they are named: %s", ", ".join(named_only()))
 
 
 def _check_speech(experiment: Experiment, sets: Sets) -> None:
@@ -99,7 +116,9 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
 
     Recordings that an earlier run has found usable are not opened again.
     """
-    run, config, problems = experiment.run, experiment.config, Problems()
+    run = experiment.run
+    config = experiment.config
+    problems = Problems()
     directories = [*sets.original.values(), *sets.twins.values()]
     with noted_each(problems):
         run.once(
@@ -114,30 +133,47 @@ def _check_speech(experiment: Experiment, sets: Sets) -> None:
 
 def _check_recordings(experiment: Experiment, sets: Sets) -> None:
     """Check that attackers can use all recordings, and that there are enough to train on."""
-    config, jobs = experiment.config, experiment.run.jobs
+    jobs = experiment.run.jobs
+    seed = experiment.config.seed
     problems = Problems()
     directories = [*sets.original.values(), *sets.twins.values()]
-    listed = {str(path): path for directory in directories for path in directory.recordings.values()}
+    usable = {str(path): path for directory in directories for path in directory.recordings.values()}
     if any(spec.row for spec, _ in experiment.attackers):  # they read the recordings
-        listed = usable_recordings(listed, problems, jobs=jobs)
-
-    def usable(directory: DataDir) -> dict[str, Path]:
-        return {name: path for name, path in directory.recordings.items() if str(path) in listed}
-
-    by_mixture: dict[str, list[Attacker]] = {}
+        usable = usable_recordings(usable, problems, jobs=jobs)
     for group in sets.rate_groups:
-        attackers = [chosen[1] for chosen in group.attackers if features_of(chosen) is not None]
-        by_mixture |= dict.fromkeys(group.training, attackers)
-        names = {name for one in sets.datasets if one.training in group.training for name in one.directories}
-        kinds = {fingerprint(one.source.features.extraction()): one.source.features for one in attackers}
-        for features, side in product(kinds.values(), (sets.original, sets.twins)):
-            for recordings in [usable(directory) for name, directory in side.items() if name in names]:
-                check_recordings(recordings, features, work=experiment.run.work, problems=problems)
+        _check_features(group, sets, usable, problems, experiment.run.work)
     for name in sets.missing:  # recordings that will be anonymised
-        check_headers(usable(sets.original[name]), problems=problems)
+        check_headers(_among(sets.original[name], usable), problems=problems)
     if not problems.errors:
-        for name in sets.training_sets:
-            for directory in sets.pair(name):
-                with problems.noted():
-                    check_training(directory, by_mixture[name], seed=config.seed, jobs=jobs)
+        for group in sets.rate_groups:
+            learning = _with_features(group)
+            for name in group.training:
+                for directory in sets.pair(name):
+                    with problems.noted():
+                        check_training(directory, learning, seed=seed, jobs=jobs)
     problems.raise_if_any()
+
+
+def _with_features(group: RateGroup) -> list[Attacker]:
+    """Return the attackers of a group that use cepstra."""
+    return [chosen[1] for chosen in group.attackers if features_of(chosen) is not None]
+
+
+def _check_features(group: RateGroup, sets: Sets, usable: Mapping[str, Path], problems: Problems, work: Work) -> None:
+    """Check that cepstra can be computed of all recordings of the sets of a group."""
+    names = set[str]()
+    for dataset in sets.datasets:
+        if dataset.training in group.training:
+            names.update(dataset.directories)
+    kinds = {}
+    for features in filter(None, map(features_of, group.attackers)):
+        kinds[fingerprint(features.extraction())] = features
+    for features, side in product(kinds.values(), (sets.original, sets.twins)):
+        for name, directory in side.items():
+            if name in names:
+                check_recordings(_among(directory, usable), features, work=work, problems=problems)
+
+
+def _among(directory: DataDir, usable: Mapping[str, Path]) -> dict[str, Path]:
+    """Return the recordings of a directory that can be read."""
+    return {name: path for name, path in directory.recordings.items() if str(path) in usable}
