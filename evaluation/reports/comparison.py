@@ -382,9 +382,9 @@ def _correct_p_values(pairs: Sequence[PairedRates]) -> None:
 def _sizes(results: Results, dataset: str) -> str:
     """Describe the sizes of the lists of a data set, which all conditions of one sex share."""
     sizes = []
-    for gender in results.main_genders(dataset):
-        outcome = results.outcomes_of(dataset, gender)[0]
+    for trials in results.main_lists():
+        outcome = results.outcomes_of(*trials)[0]
         counts = (outcome.n_enrolled, outcome.n_target, outcome.n_nontarget)
-        if not np.isnan(counts).any():
+        if outcome.dataset == dataset and not np.isnan(counts).any():
             sizes.append("{} speakers, {} and {} trials".format(*counts))
     return ", ".join(sizes)

@@ -253,10 +253,6 @@ class Results(Row, Tabular):
         """Return pairs of data set and sex: "all" if the data set has pooled speakers, else each sex."""
         return list(dict.fromkeys(outcome.identity[:2] for outcome in main_outcomes(self.outcomes)))
 
-    def main_genders(self, dataset: str) -> list[str]:
-        """Return the sexes of a data set among the `main_lists`."""
-        return [gender for name, gender in self.main_lists() if name == dataset]
-
     def scenarios(self, dataset: str) -> list[str]:
         """Return the scenarios of a data set, "original" (without anonymisation) first."""
         return sorted(self._names("scenario", dataset), key=rank_of)
