@@ -513,6 +513,9 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
         used = known if role in choice.named else known[:1]
         if used and set(used) <= set(names):
             places[role] = [names.index(name) for name in used]
+    has_ids = bool({"model", "segment"} & set(places))
+    if "score" in places and not (has_ids or choice.named or _is_number_below(places["score"][0], values)):
+        del places["score"]  # an id such as "value"
     side = "scores" if content == "scores" else "key"
     needed = _needed_roles(places, content, choice)
     lacking = [role for role in needed if role not in places]
@@ -538,6 +541,11 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
     remedy += ", or give a key" if choice.labelled and lacking == ["label"] else ""
     text = f"expected a header with a column for {' and '.join(lacking)}, got {', '.join(names)[:200]}"
     raise DataError(text, file=path, line=1, remedy=remedy)
+
+
+def _is_number_below(column: int, rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first of the rows below a header has a number in a column."""
+    return bool(rows) and column < len(rows[0]) and is_score(rows[0][column])
 
 
 def _cut(lines: Sequence[str]) -> tuple[str | None, list[list[str]]]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evaluation import formats
+from evaluation.formats import read_key
 from evaluation.formats.reading import read_split
 from evaluation.formats.text import Choice, forced_layout
 from evaluation.trials import Key
@@ -46,6 +47,15 @@ KEYS = {
     "appended": SCORES["appended"],
     **{f"{yes} and {no}": f"a s {yes}\nb s {no}\n" for yes, no in PAIRS},
 }
+
+
+@pytest.mark.parametrize("line", ["VALUE s1 target", "score s1 target", "m1 VALUE target"])
+@pytest.mark.parametrize("below", ["", "m2 s2 nontarget\n"])
+def test_ids_that_are_names_of_columns_are_no_header(tmp_path, line, below):
+    path = tmp_path / "key.txt"
+    path.write_text(f"{line}\n{below}")
+    assert " ".join(next(iter(read_key(path).pairs()))) == line.removesuffix(" target")
+
 
 
 @pytest.mark.parametrize("text", ["1 1.5\n0 -2\n", "1.5 target\n-2 nontarget\n"])
