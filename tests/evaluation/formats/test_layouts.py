@@ -57,7 +57,6 @@ def test_ids_that_are_names_of_columns_are_no_header(tmp_path, line, below):
     assert " ".join(next(iter(read_key(path).pairs()))) == line.removesuffix(" target")
 
 
-
 @pytest.mark.parametrize("text", ["1 1.5\n0 -2\n", "1.5 target\n-2 nontarget\n"])
 def test_scores_with_labels_need_no_ids(tmp_path, text):
     target, nontarget = read_split(write(tmp_path / "s", text), tmp_path / "s")
