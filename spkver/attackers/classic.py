@@ -51,7 +51,7 @@ from spkver.attackers.stages import SpeechFiles, TrainedMixture, learn_models
 from spkver.attackers.vector_attacker import Compared, Comparing, compared_recordings, largest_scores
 from spkver.backend import Backend, read_backend, score_gmm_ubm, speaker_digests, write_backend
 from spkver.datadir import DataDir
-from spkver.features import FeatureConfig, check_recordings
+from spkver.features import FeatureConfig, OtherFeaturesError, check_recordings
 from spkver.mixture import GaussianMixture, UbmConfig, check_ubm
 from spkver.vectors import MapConfig, Supervectors
 
@@ -569,8 +569,8 @@ def check_trials(
         for recordings in (enrolled, others):
             check_recordings(recordings, config, work=Work(jobs), problems=of_features)
         for error in of_features.errors:
-            remedy = error.remedy or ""
-            if remedy.startswith("set features."):  # features can no longer be changed
+            remedy = error.remedy
+            if isinstance(error, OtherFeaturesError):
                 remedy = f"the attacker was trained so; train another: {remedy}"
             problems.add(error.text, file=error.file, remedy=remedy)
     problems.raise_if_any()

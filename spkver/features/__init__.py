@@ -6,6 +6,7 @@ audio -> cepstra, log-energy, speech labels (stored) -> RASTA, deltas, normalisa
 from spkver.features.cepstra import mfcc
 from spkver.features.config import PRESETS, FeatureConfig, values_for_rates
 from spkver.features.extraction import (
+    OtherFeaturesError,
     check_recordings,
     export_sidekit,
     extract_batch,

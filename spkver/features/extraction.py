@@ -35,6 +35,10 @@ _BATCH = 32  # recordings in one task
 _BATCH_SAMPLES = 4_000_000  # the speech enhancer works on parts of a batch of about this size
 
 
+class OtherFeaturesError(DataError):
+    """A recording that only other settings of the features can read; the remedy names them."""
+
+
 @dataclass(frozen=True)
 class RecordingFeatures:
     """Raw features of one recording: cepstra (T, n_cepstra), log-energy (T,), speech labels (T,)."""
@@ -155,7 +159,7 @@ def import_sidekit(folder: str | Path, recordings: Iterable[str], config: Featur
             n_cepstra, n_speech = parts["cep"].shape[1], int(parts["speech"].sum())
             if n_cepstra != config.n_cepstra:
                 text = f"{n_cepstra} cepstra, expected {config.n_cepstra}"
-                raise DataError(text, file=file, remedy=f"set features.n_cepstra={n_cepstra}")
+                raise OtherFeaturesError(text, file=file, remedy=f"set features.n_cepstra={n_cepstra}")
             if n_speech < config.min_speech_frames:
                 text = f"{n_speech} frames of speech, at least {config.min_speech_frames} are needed"
                 raise DataError(text, file=file)
@@ -344,10 +348,10 @@ def _check_headers(items: list[tuple[str, Path]], config: FeatureConfig) -> tupl
             rate, channels = header.rate, header.channels
             if rate != config.rate and not config.resample:
                 remedy = f"set features.resample=true, or features.rate={rate} with a fitting preset"
-                raise DataError(f"sampling rate is {rate} Hz, expected {config.rate} Hz", remedy=remedy)
+                raise OtherFeaturesError(f"sampling rate is {rate} Hz, expected {config.rate} Hz", remedy=remedy)
             if channels > 1 and config.channel is None:
                 remedy = f"set features.channel to 0 ... {channels - 1}"
-                raise DataError(f"{channels} channels, expected one", remedy=remedy)
+                raise OtherFeaturesError(f"{channels} channels, expected one", remedy=remedy)
             if config.channel is not None and not 0 <= config.channel < channels:
                 raise DataError(f"no channel {config.channel}: the file has {channels}", remedy="counted from 0")
             n_samples = round(header.n_samples * config.rate / rate)
