@@ -17,6 +17,7 @@ _CLOSED = "knows that the speaker is one of the enrolled (closed set)"
 _CENTRED = "subtracts from the scores of each model their mean (whole-list)"
 
 WORDS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
+_MODERATE = WORDS.index("Moderate")
 AGAINST = {
     "SIMULATED speech": "SIMULATED speech: synthetic voices say nothing about human ones.",
     "resemblance": "Some anonymised recordings seem not to belong to their originals.",
@@ -82,6 +83,12 @@ class Headline:
         return word_of(self.eer)[1] if self.anonymised else None
 
     @property
+    def perfect(self) -> float:
+        """The rate that a perfect anonymiser would show on the list of `worst`; NaN if unknown."""
+        minimum = self.worst.minimum_over_scenarios
+        return math.nan if minimum is None else minimum.perfect
+
+    @property
     def asked(self) -> str:
         """What the attacker was asked, and how often it errs, in a sentence."""
         both = "two recordings"
@@ -100,11 +107,6 @@ class Headline:
         highest = WORDS[level_of(self.eer.high)]
         return lowest.lower(), highest.lower()
 
-    @property
-    def advice(self) -> str:
-        """About how many speakers would make it certain; see `advice`."""
-        return advice(self.eer, self.worst.n_enrolled)
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -122,6 +124,8 @@ class Verdict:
         Index of the amount of protection in `WORDS`; None if there is none.
     objections : list of str
         What speaks against the verdict; see `objections`.
+    advice : str
+        About how many speakers would make it certain; empty if speech is not anonymised or a check forbids a verdict.
     """
 
     headlines: list[Headline]
@@ -129,6 +133,7 @@ class Verdict:
     words: str
     level: int | None
     objections: list[str]
+    advice: str = ""
 
 
 def judge(results: Results) -> Verdict:
@@ -139,7 +144,10 @@ def judge(results: Results) -> Verdict:
     of_datasets = headlines(results)
     smallest = overall(of_datasets) if of_datasets else None
     words, level = _badge(results, smallest)
-    return Verdict(of_datasets, smallest, words, level, objections(results))
+    judged = Verdict(of_datasets, smallest, words, level, objections(results))
+    if smallest is None or not smallest.anonymised or _checks(results, "error"):
+        return judged
+    return replace(judged, advice=advice(smallest.eer, smallest.worst.n_enrolled))
 
 
 def headlines(results: Results, *, anonymised: bool = False) -> list[Headline]:
@@ -189,36 +197,56 @@ def level_of(eer: float, targets: Sequence[float] = TARGETS) -> int:
 
 
 def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]:
-    """Return the protection that an EER of so many speakers shows in words, and its level.
+    """Return the protection that an EER shows in words, and its level: by its value, bounded by its interval.
 
-    If the interval spans more than two levels, the word names the level of its upper end, and the level is that of the
-    value. If the upper end is at the highest level, nothing can be said, and the level is None.
+    The level is that of the value, or the nearest one that the interval reaches. The words follow from the levels of
+    the two ends:
+
+    ==================== =================== =============================================
+    lower end            upper end           words
+    ==================== =================== =============================================
+    any                  the same            "Good protection"
+    any                  the next one        "Good to strong protection"
+    very weak            moderate or good    "Weak protection, at most moderate"
+    weak or moderate     strong              "Strong protection, at least moderate"
+    weak                 good                "Moderate protection, between weak and good"
+    very weak            strong              "Too few speakers or draws to say", without level
+    ==================== =================== =============================================
+
+    An end on the other side of moderate than the value is not named, so that "good" never stands beside a weak value.
+    If no end is named, the words are of these speakers alone.
+
+    Parameters
+    ----------
+    eer : Interval
+        The rate; without an interval the words say so.
+    speakers : float, optional
+        Number of speakers, which is told if they are too few.
 
     Examples
     --------
-    >>> [word_of(Interval(0.12, *ends))[0] for ends in ((0.11, 0.19), (0.08, 0.19), (0.08, 0.41))]
-    ['Weak protection', 'Between very weak and weak protection', 'Too few speakers or draws to say']
-    >>> word_of(Interval(0.045, 0.008, 0.254), 16)
-    ('At best moderate protection (16 speakers: too few to say how little)', 0)
-    >>> word_of(Interval(0.0, 0.0, 0.36))  # no error seen: certain for these speakers only
+    >>> word_of(Interval(0.12, 0.05, 0.25)), word_of(Interval(0.38, 0.25, 0.45))
+    (('Weak protection, at most moderate', 1), ('Good protection, at least moderate', 3))
+    >>> word_of(Interval(0.25, 0.22, 0.28))[0], word_of(Interval(0.38, 0.31, 0.43))[0]
+    ('Moderate protection', 'Good to strong protection')
+    >>> word_of(Interval(0.069, 0.005, 0.398), 5)
+    ('Very weak protection of these 5 speakers, too few to say of others', 0)
+    >>> word_of(Interval(0.25, 0.08, 0.41))
+    ('Too few speakers or draws to say', None)
+    >>> word_of(Interval(0.0, 0.0, 0.41))  # no error seen: certain for these speakers only
     ('No protection of these speakers, too few to say of others', 0)
     """
+    level = level_of(eer.value)
     if not eer.has_interval:
-        return f"{WORDS[level_of(eer.value)]} protection by the point estimate", level_of(eer.value)
+        return f"{WORDS[level]} protection by the point estimate", level
     low = level_of(eer.low)
     high = level_of(eer.high)
+    level = min(max(level, low), high)
     if high - low > 1 and round(eer.value, 3) == 0:
-        return "No protection of these speakers, too few to say of others", 0
-    if high - low > 1 and high == len(TARGETS):
+        return "No protection of these speakers, too few to say of others", level
+    if high - low == len(TARGETS):
         return "Too few speakers or draws to say", None
-    if high - low > 1:
-        few = "too few speakers or draws"
-        if speakers > 0:
-            few = f"{speakers:.0f} speakers: too few"
-        return f"At best {WORDS[high].lower()} protection ({few} to say how little)", min(level_of(eer.value), high)
-    if high > low:
-        return f"Between {WORDS[low].lower()} and {WORDS[high].lower()} protection", low
-    return f"{WORDS[low]} protection", low
+    return _bounded(level, low, high, speakers), level
 
 
 def advice(eer: Interval, speakers: float) -> str:
@@ -283,6 +311,36 @@ def one_of(share: float, *, at_most: bool = False) -> str:
     return f"1 of {number:,}"
 
 
+def _bounded(level: int, low: int, high: int, speakers: float) -> str:
+    """Return the words for the level of a value whose interval has ends at the levels `low` and `high`."""
+    lowest = WORDS[low].lower()
+    highest = WORDS[high].lower()
+    if low == high:
+        return f"{WORDS[level]} protection"
+    if high - low == 1:
+        return f"{WORDS[low]} to {highest} protection"
+
+    low_named = low > 0 and not _opposite(level, low)
+    high_named = high < len(TARGETS) and not _opposite(level, high)
+    if low_named and high_named:
+        return f"{WORDS[level]} protection, between {lowest} and {highest}"
+    if low_named and level == low:
+        return f"At least {lowest} protection"
+    if low_named:
+        return f"{WORDS[level]} protection, at least {lowest}"
+    if high_named and level == high:
+        return f"At most {highest} protection"
+    if high_named:
+        return f"{WORDS[level]} protection, at most {highest}"
+    number = f"{speakers:.0f} " if speakers > 0 else ""
+    return f"{WORDS[level]} protection of these {number}speakers, too few to say of others"
+
+
+def _opposite(level: int, other: int) -> bool:
+    """Whether two levels lie on different sides of the middle one."""
+    return (level - _MODERATE) * (other - _MODERATE) < 0
+
+
 def _levels_spanned(eer: Interval, scale: float) -> int:
     """Return how many levels an interval crosses if its ends move towards the value to this share of their distance."""
     low = level_of(eer.value + scale * (eer.low - eer.value))
@@ -337,11 +395,12 @@ def _checks(results: Results, level: str) -> dict[str, None]:
 
 
 def _without_verdict(checks: str, headline: Headline | None) -> tuple[str, int | None]:
-    """Return the words and the level if checks forbid a verdict: at most the upper end of the interval."""
+    """Return the words and the level if checks forbid a verdict: the upper end of the interval if it is a low one."""
     if headline is not None and headline.anonymised and headline.eer.has_interval:
         most = level_of(headline.eer.high)
-        if most < len(TARGETS):
-            return f"No verdict of protection ({checks}); at most {WORDS[most].lower()}", most
+        if most <= _MODERATE:
+            words = f"No verdict of protection ({checks}); at most {WORDS[most].lower()}"
+            return words, min(level_of(headline.eer.value), most)
     return f"No verdict: {checks}", None
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from typing import Any
 
 import pytest
 
 from evaluation.reports import headlines, parse_results
-from evaluation.reports.verdict import AGAINST, Verdict, judge
+from evaluation.reports.verdict import AGAINST, WORDS, Verdict, judge, word_of
+from evaluation.uncertainty import Interval
 
 
 def condition(scenario: str, eer: float, low: float | None = None, high: float | None = None) -> dict[str, Any]:
@@ -23,17 +26,14 @@ def verdict(*rows: dict[str, Any], **more: Any) -> Verdict:
     ("eer", "low", "high", "words", "reach"),
     [
         (0.05, 0.01, 0.09, "Very weak protection", "very weak to very weak"),
-        (0.099, 0.05, 0.15, "Between very weak and weak protection", "very weak to weak"),
+        (0.099, 0.05, 0.15, "Very weak to weak protection", "very weak to weak"),
         (0.1, 0.1, 0.19, "Weak protection", "weak to weak"),
-        (
-            0.25,
-            0.15,
-            0.35,
-            "At best good protection (too few speakers or draws to say how little)",
-            "weak to good",
-        ),
-        (0.25, 0.15, 0.41, "Too few speakers or draws to say", "weak to strong"),
-        (0.39, 0.3, 0.5, "Between good and strong protection", "good to strong"),
+        (0.25, 0.15, 0.35, "Moderate protection, between weak and good", "weak to good"),
+        (0.25, 0.15, 0.41, "Moderate protection, at least weak", "weak to strong"),
+        (0.46, 0.29, 0.5, "Strong protection, at least moderate", "moderate to strong"),
+        (0.07, 0.05, 0.25, "Very weak protection, at most moderate", "very weak to moderate"),
+        (0.25, 0.08, 0.41, "Too few speakers or draws to say", "very weak to strong"),
+        (0.39, 0.3, 0.5, "Good to strong protection", "good to strong"),
         (0.5, 0.45, 0.5, "Strong protection", "strong to strong"),
         (0.3, None, None, "Good protection by the point estimate", ""),
     ],
@@ -47,7 +47,70 @@ def test_words_follow_the_targets_of_the_challenge(
     if reach:
         assert " to ".join(judged.overall.reach) == reach
     else:
-        assert judged.overall.advice.startswith("Without an interval over speakers")
+        assert judged.advice.startswith("Without an interval over speakers")
+
+
+MIDDLES = (0.05, 0.15, 0.25, 0.35, 0.45)
+"""A rate of each level."""
+
+
+def claimed(words: str) -> tuple[int, int]:
+    """The lowest and the highest level that the words allow."""
+    levels = [level for level, word in enumerate(WORDS) if re.search(rf"(?<!very ){word.lower()}\b", words.lower())]
+    if "to say" in words:
+        return 0, 4
+    if "at most" in words.lower():
+        return 0, max(levels)
+    if "at least" in words.lower():
+        return min(levels), 4
+    return min(levels), max(levels)
+
+
+def all_words() -> dict[tuple[int, int, int], tuple[str, int | None]]:
+    """Words and level of every value in an interval, by the levels of the value and of both ends."""
+    known = {}
+    for value, low, high in itertools.product(range(5), repeat=3):
+        if low <= value <= high:
+            known[value, low, high] = word_of(Interval(MIDDLES[value], MIDDLES[low], MIDDLES[high]))
+    return known
+
+
+def test_words_claim_no_more_than_the_interval_and_rise_with_either_end() -> None:
+    known = all_words()
+    for (value, low, high), (words, level) in known.items():
+        least, most = claimed(words)
+        assert least <= low <= high <= most, words
+        assert level == (None if (low, high) == (0, 4) else value)
+        for raised in ((value, low + 1, high), (value, low, high + 1)):
+            if raised in known:
+                above = known[raised][0]
+                assert claimed(above)[0] >= least, (words, above)
+                assert claimed(above)[1] >= most, (words, above)
+
+
+def test_value_outside_its_interval_has_the_words_of_the_nearest_level() -> None:
+    assert (
+        word_of(Interval(0.45, 0.15, 0.25)) == word_of(Interval(0.25, 0.15, 0.25)) == ("Weak to moderate protection", 2)
+    )
+    assert word_of(Interval(0.05, 0.15, 0.35)) == word_of(Interval(0.15, 0.15, 0.35)) == ("At least weak protection", 1)
+
+
+def test_words_of_mirrored_intervals_mirror_each_other() -> None:
+    known = all_words()
+    for (value, low, high), (words, level) in known.items():
+        mirrored, its_level = known[4 - value, 4 - high, 4 - low]
+        least, most = claimed(words)
+        assert claimed(mirrored) == (4 - most, 4 - least), (words, mirrored)
+        assert its_level == (None if level is None else 4 - level)
+        assert ("to say" in words) == ("to say" in mirrored)
+
+
+def test_words_of_protection_never_stand_beside_the_colour_of_the_other_side() -> None:
+    for (_, low, high), (words, level) in all_words().items():
+        if level is not None and high - low > 1:
+            named = [word for word in ("good", "strong") if word in words.lower()]
+            assert not named or level >= 2, words
+            assert "weak" not in words.lower() or level <= 2, words
 
 
 def test_checks_forbid_a_verdict_and_objections_stand_in_the_order_of_their_weight() -> None:
@@ -55,8 +118,25 @@ def test_checks_forbid_a_verdict_and_objections_stand_in_the_order_of_their_weig
     checks = [{"level": level, "check": check, "text": "x"} for check, level in levels.items()]
     judged = verdict(condition("lazy-informed", 0.45, 0.4, 0.5), sanity=checks, simulated=True)
     assert (judged.words, judged.level) == ("No verdict: resemblance", None)
+    assert judged.advice == ""  # no number of speakers helps
     expected = [AGAINST["SIMULATED speech"], AGAINST["resemblance"], AGAINST["utility"], "A check warns: new."]
     assert judged.objections == expected
+
+
+@pytest.mark.parametrize(
+    ("eer", "low", "high", "words", "level"),
+    [
+        (0.02, 0.0, 0.06, "No verdict of protection (resemblance); at most very weak", 0),
+        (0.08, 0.05, 0.25, "No verdict of protection (resemblance); at most moderate", 0),
+        (0.08, 0.05, 0.35, "No verdict: resemblance", None),
+    ],
+)
+def test_a_forbidden_verdict_still_tells_a_low_upper_end(
+    eer: float, low: float, high: float, words: str, level: int | None
+) -> None:
+    check = {"level": "error", "check": "resemblance", "text": "x"}
+    judged = verdict(condition("semi-informed", eer, low, high), sanity=[check])
+    assert (judged.words, judged.level) == (words, level)
 
 
 def test_original_speech_has_no_headline_of_anonymised_speech() -> None:
