@@ -126,6 +126,8 @@ class Verdict:
         What speaks against the verdict; see `objections`.
     advice : str
         About how many speakers would make it certain; empty if speech is not anonymised or a check forbids a verdict.
+    forbidden : bool
+        Whether a check forbids a verdict.
     """
 
     headlines: list[Headline]
@@ -134,6 +136,7 @@ class Verdict:
     level: int | None
     objections: list[str]
     advice: str = ""
+    forbidden: bool = False
 
 
 def judge(results: Results) -> Verdict:
@@ -144,10 +147,11 @@ def judge(results: Results) -> Verdict:
     of_datasets = headlines(results)
     smallest = overall(of_datasets) if of_datasets else None
     words, level = _badge(results, smallest)
-    judged = Verdict(of_datasets, smallest, words, level, objections(results))
-    if smallest is None or not smallest.anonymised or _checks(results, "error"):
-        return judged
-    return replace(judged, advice=advice(smallest.eer, smallest.worst.n_enrolled))
+    forbidden = bool(_checks(results, "error"))
+    needed = ""
+    if smallest is not None and smallest.anonymised and not forbidden:
+        needed = advice(smallest.eer, smallest.worst.n_enrolled)
+    return Verdict(of_datasets, smallest, words, level, objections(results), needed, forbidden)
 
 
 def headlines(results: Results, *, anonymised: bool = False) -> list[Headline]:

@@ -709,6 +709,21 @@ def test_a_comparison_begins_with_its_verdict(
     assert "corrected by Holm's method, those of the strongest attackers for their number" in text
 
 
+def test_a_forbidden_verdict_stays_forbidden_and_grey_on_both_pages() -> None:
+    names = {"dataset": "d", "gender": "all", "scenario": "ignorant", "attacker": "a"}
+    row = names | {"eer": {"rocch": 0.46}, "intervals": {"eer.rocch": {"low": 0.42, "high": 0.5}}}
+    check = {"level": "error", "check": "resemblance", "text": "Names are wrong."}
+    results = {"format": 1, "conditions": [row], "sanity": [check], "anonymiser": {"name": "one"}}
+    page = render_page(results, folder=".")
+    for part in (page.partition("</header>")[0], page.partition('id="verdict"')[2].partition("</section>")[0]):
+        assert 'class="ruler level-none"' in part
+        assert "ruler level-4" not in part
+    other = results | {"sanity": [], "anonymiser": {"name": "two"}}
+    head = render_comparison([(results, "."), (other, ".")]).partition("</header>")[0]
+    assert (head.count("No verdict: resemblance"), head.count("Strong protection")) == (1, 1)
+    assert (head.count("ruler level-none"), head.count("ruler level-4")) == (1, 1)
+
+
 def test_the_page_tells_what_was_inverted(results: dict[str, Any]) -> None:
     undoing = {
         "background": "train_mcadams", "anonymizer": "mcadams", "parameter": "alpha", "known_by": "pairs",
