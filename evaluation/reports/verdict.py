@@ -15,6 +15,7 @@ from evaluation.uncertainty import Interval, minimum_of, over_lists
 
 _CLOSED = "knows that the speaker is one of the enrolled (closed set)"
 _CENTRED = "subtracts from the scores of each model their mean (whole-list)"
+_HARDLY_ANY = 0.05  # fewer errors than one are hardly any, unless a list is so short that one is many
 
 WORDS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
 _MODERATE = WORDS.index("Moderate")
@@ -278,18 +279,20 @@ def advice(eer: Interval, speakers: float) -> str:
 
 
 def errs(eer: Interval, n_target: float = math.nan) -> str:
-    """Return how often an attacker errs in words, with the upper end if the rate is below one of the target trials.
+    """Return how often an attacker errs in words, with the upper end if errors are too few to be counted.
 
     Examples
     --------
     >>> errs(Interval(0.006, 0.0, 0.13), 32), errs(Interval(0.006, 0.0, 0.13), 320)
     ('makes hardly any errors on these trials (the interval allows 1 of 7)', 'is wrong in 1 of 167 decisions')
+    >>> errs(Interval(0.095, 0.0, 0.5), 2)
+    'is wrong in 1 of 11 decisions'
     >>> errs(Interval(0.0), 32)
     'makes no error on these trials'
     """
     if eer.value <= 0:
         return "makes no error on these trials"
-    if eer.has_interval and eer.value * n_target < 1:
+    if eer.has_interval and eer.value < _HARDLY_ANY and eer.value * n_target < 1:
         return f"makes hardly any errors on these trials (the interval allows {one_of(eer.high, at_most=True)})"
     return f"is wrong in {one_of(eer.value)} decisions"
 

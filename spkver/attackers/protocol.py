@@ -45,7 +45,8 @@ class TrainingSet:
     name : str
         ``asv_orig`` or ``asv_anon<suffix>``, as VoicePrivacy names training sets.
     is_fold : bool
-        Whether it is the part of a training set that is left for the weights of fusions.
+        Whether it is a training set without the speakers of one fold, on whose trials the weights of fusions are
+        learnt.
     """
 
     original: DataDir
@@ -198,7 +199,7 @@ class Attacker(Protocol):
 
 
 class Defaults:
-    """What most attackers have in common: they hear voices, score all trials, and keep no backend in a file."""
+    """Defaults of most attackers: they hear voices, score all trials, and keep no backend in a file."""
 
     hears_voices: ClassVar[bool] = True
     learns_from_pieces: ClassVar[bool] = False
@@ -222,7 +223,7 @@ class Defaults:
 
 
 class WithoutSource(Defaults):
-    """What attackers have in common that read what they need themselves."""
+    """Defaults of attackers that read their input themselves, when they learn and when they score."""
 
     source: ClassVar[None] = None
 

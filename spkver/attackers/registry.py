@@ -67,7 +67,7 @@ WITHOUT_NETWORK: tuple[str, ...] = (
 """Attackers that run by default where no network has weights."""
 
 OF_THE_RECORDING = "session"
-"""It recognises a recording, not a voice: the background cannot tell them apart if it has one per speaker."""
+"""It recognises recordings, not voices. A background with one recording per speaker cannot tell these apart."""
 
 _WITHOUT_SETTINGS = {"fusion": Fusion, "properties": PropertiesAttacker}
 
@@ -350,7 +350,8 @@ def make_attacker(
         if spec.inverts:
             values = merged(values, layers.get(plain, {}))
     values = merged(values, own)
-    if spec.inverts and not own:  # what learns from original speech has its base's backend
+    # it learns from original speech, so that the backend of the attacker without inversion serves it too
+    if spec.inverts and not own:
         name = plain
     if row.base in _WITHOUT_SETTINGS:
         if values:

@@ -93,8 +93,8 @@ class SpeechFiles:
     def _embed(self, source: ExtractorSource, directory: DataDir) -> None:
         """Extract the vectors of the recordings that have none yet.
 
-        A recording that the extractor fails on has the median vector of its directory, and so a score that tells
-        nothing, as long as there are few of them; else the errors of all are raised together.
+        A few failed recordings get the median vector of their directory, so that their scores carry no information.
+        If many fail, all errors are raised together.
         """
         known = self._vectors.setdefault(source.key, {})
         due = {utterance for utterance, path in directory.recordings.items() if path not in known}

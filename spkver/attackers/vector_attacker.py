@@ -69,7 +69,7 @@ def compared_recordings(attack: Attack) -> Compared:
 
 
 class Comparing(Defaults):
-    """What attackers have in common that compare vectors of the enrolment with those of the tests."""
+    """Defaults of attackers that compare vectors of the enrolment with vectors of the tests."""
 
     utterances: Any
 

@@ -44,8 +44,8 @@ _SPEECH = 30.0  # dB below the softest of these
 _FEWEST = 10
 _BITS = {"PCM_24": 24, "PCM_32": 32, "FLOAT": 32, "DOUBLE": 64}  # other files: 16
 _MANY = 0.2  # share of recordings that are not nearer to their own originals; each adds half a point to the EER
-# recordings that are further from their own original than half of the others are
-_MISSED = 2  # a single one may be so by chance
+# numbers of recordings for which half of the other originals are nearer than their own
+_MISSED = 2  # one may be so by chance
 _SEVERAL = 4  # three in 30 may be misheard
 
 VERY_SHORT = 0.5

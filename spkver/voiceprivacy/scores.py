@@ -143,7 +143,7 @@ def score(
 
 @dataclass(frozen=True, eq=False)
 class _Scoring:
-    """What scores are computed from, and the scores and weights that there are, by their files."""
+    """The inputs of scoring, and the scores and weights computed so far, by file."""
 
     run: Run
     plan: Plan
