@@ -87,7 +87,9 @@ class Headline:
     def perfect(self) -> float:
         """The rate that a perfect anonymiser would show on the list of `worst`; NaN if unknown."""
         minimum = self.worst.minimum_over_scenarios
-        return math.nan if minimum is None else minimum.perfect
+        if minimum is None:
+            return math.nan
+        return minimum.perfect
 
     @property
     def asked(self) -> str:
@@ -251,6 +253,10 @@ def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]
         return "No protection of these speakers, too few to say of others", level
     if high - low == len(TARGETS):
         return "Too few speakers or draws to say", None
+    if high - low == 1:
+        return f"{WORDS[low]} to {WORDS[high].lower()} protection", level
+    if high == low:
+        return f"{WORDS[level]} protection", level
     return _bounded(level, low, high, speakers), level
 
 
@@ -319,33 +325,31 @@ def one_of(share: float, *, at_most: bool = False) -> str:
 
 
 def _bounded(level: int, low: int, high: int, speakers: float) -> str:
-    """Return the words for the level of a value whose interval has ends at the levels `low` and `high`."""
-    lowest = WORDS[low].lower()
-    highest = WORDS[high].lower()
-    if low == high:
-        return f"{WORDS[level]} protection"
-    if high - low == 1:
-        return f"{WORDS[low]} to {highest} protection"
-
-    low_named = low > 0 and not _opposite(level, low)
-    high_named = high < len(TARGETS) and not _opposite(level, high)
+    """Return the words for the level of a value whose interval spans three or four levels."""
+    low_named = _is_named(low, level)
+    high_named = _is_named(high, level)
     if low_named and high_named:
-        return f"{WORDS[level]} protection, between {lowest} and {highest}"
-    if low_named and level == low:
-        return f"At least {lowest} protection"
+        return f"{WORDS[level]} protection, between {WORDS[low].lower()} and {WORDS[high].lower()}"
     if low_named:
-        return f"{WORDS[level]} protection, at least {lowest}"
-    if high_named and level == high:
-        return f"At most {highest} protection"
+        return _with_bound(level, "at least", low)
     if high_named:
-        return f"{WORDS[level]} protection, at most {highest}"
-    number = f"{speakers:.0f} " if speakers > 0 else ""
-    return f"{WORDS[level]} protection of these {number}speakers, too few to say of others"
+        return _with_bound(level, "at most", high)
+    people = "speakers"
+    if speakers > 0:
+        people = f"{speakers:.0f} speakers"
+    return f"{WORDS[level]} protection of these {people}, too few to say of others"
 
 
-def _opposite(level: int, other: int) -> bool:
-    """Whether two levels lie on different sides of the middle one."""
-    return (level - _MODERATE) * (other - _MODERATE) < 0
+def _is_named(end: int, level: int) -> bool:
+    """Whether the level of an end says something, and is not on the other side of moderate than that of the value."""
+    return 0 < end < len(TARGETS) and (level - _MODERATE) * (end - _MODERATE) >= 0
+
+
+def _with_bound(level: int, direction: str, bound: int) -> str:
+    """Return the words for the level of a value and a bound on one side, which may be the same level."""
+    if level == bound:
+        return f"{direction.capitalize()} {WORDS[bound].lower()} protection"
+    return f"{WORDS[level]} protection, {direction} {WORDS[bound].lower()}"
 
 
 def _levels_spanned(eer: Interval, scale: float) -> int:
