@@ -221,7 +221,8 @@ def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]
     ==================== =================== =============================================
 
     An end on the other side of moderate than the value is not named, so that "good" never stands beside a weak value.
-    If no end is named, the words are of these speakers alone.
+    If no end is named, a weak value is one of these speakers alone, who were recognised. A strong one is too little to
+    say anything: that few speakers were not recognised shows nothing.
 
     Parameters
     ----------
@@ -238,8 +239,8 @@ def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]
     ('Moderate protection', 'Good to strong protection')
     >>> word_of(Interval(0.069, 0.005, 0.398), 5)
     ('Very weak protection of these 5 speakers, too few to say of others', 0)
-    >>> word_of(Interval(0.25, 0.08, 0.41))
-    ('Too few speakers or draws to say', None)
+    >>> word_of(Interval(0.25, 0.08, 0.41)), word_of(Interval(0.46, 0.11, 0.5))
+    (('Too few speakers or draws to say', None), ('Too few speakers or draws to say', None))
     >>> word_of(Interval(0.0, 0.0, 0.41))  # no error seen: certain for these speakers only
     ('No protection of these speakers, too few to say of others', 0)
     """
@@ -251,7 +252,8 @@ def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]
     level = min(max(level, low), high)
     if high - low > 1 and round(eer.value, 3) == 0:
         return "No protection of these speakers, too few to say of others", level
-    if high - low == len(TARGETS):
+    is_unbounded = not (_is_named(low, level) or _is_named(high, level))
+    if high - low == len(TARGETS) or (high - low > 1 and is_unbounded and level > _MODERATE):
         return "Too few speakers or draws to say", None
     if high - low == 1:
         return f"{WORDS[low]} to {WORDS[high].lower()} protection", level

@@ -80,7 +80,8 @@ def test_words_claim_no_more_than_the_interval_and_rise_with_either_end() -> Non
     for (value, low, high), (words, level) in known.items():
         least, most = claimed(words)
         assert least <= low <= high <= most, words
-        assert level == (None if (low, high) == (0, 4) else value)
+        assert level in (None, value)
+        assert (level is None) == ("Too few" in words)
         for raised in ((value, low + 1, high), (value, low, high + 1)):
             if raised in known:
                 above = known[raised][0]
@@ -101,7 +102,8 @@ def test_words_of_mirrored_intervals_mirror_each_other() -> None:
         mirrored, its_level = known[4 - value, 4 - high, 4 - low]
         least, most = claimed(words)
         assert claimed(mirrored) == (4 - most, 4 - least), (words, mirrored)
-        assert its_level == (None if level is None else 4 - level)
+        if "of these" not in words + mirrored:  # speakers who were recognised; others may not be strong
+            assert its_level == (None if level is None else 4 - level)
         assert ("to say" in words) == ("to say" in mirrored)
 
 
