@@ -569,10 +569,10 @@ def check_trials(
         for recordings in (enrolled, others):
             check_recordings(recordings, config, work=Work(jobs), problems=of_features)
         for error in of_features.errors:
-            remedy = error.remedy
+            advice = error.remedy
             if isinstance(error, OtherFeaturesError):
-                remedy = f"the attacker was trained so; train another: {remedy}"
-            problems.add(error.text, file=error.file, remedy=remedy)
+                advice = f"the attacker was trained so; train another: {advice}"
+            problems.add(error.text, file=error.file, remedy=advice)
     problems.raise_if_any()
 
 
