@@ -76,9 +76,9 @@ def format_status(folders: Sequence[Json], *, every: bool = False, steps: Sequen
     for status in folders:
         stages += status["stages"]
     lines = [_head_of_status(stages)]
-    place = "folder" if every else "run"
-    for folder in dict.fromkeys(status[place] for status in folders):
-        parts = [status for status in folders if status[place] == folder]
+    key = "folder" if every else "run"
+    for folder in dict.fromkeys(status[key] for status in folders):
+        parts = [status for status in folders if status[key] == folder]
         is_busy = any(status["in_use"] for status in parts)
         lines += ["", f"{folder}: {'a' if is_busy else 'no'} run is at work in it"]
         groups: dict[str, list[Json]] = {}

@@ -90,9 +90,9 @@ def similarity(
     report = {"calibration": calibration, "calibration_is": meaning} | result.to_dict()
     columns = result.to_columns()
     rows = []
-    for place, value in enumerate(columns["value"]):
+    for index, value in enumerate(columns["value"]):
         if not math.isnan(value):
-            row = {name: columns[name][place] for name in ("measure", "value", "low", "high")}
+            row = {name: columns[name][index] for name in ("measure", "value", "low", "high")}
             rows.append({name: cell for name, cell in row.items() if cell == cell})
     first = next(iter(result.matrices.values()))
     lines = [f"{len(first.speakers)} speakers; calibration: {meaning}", *result.notes]

@@ -195,16 +195,16 @@ def _mapped(path: Path) -> Iterator[Raw]:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
 
 
-def _decode(raw: Raw, at: int, path: Path, line: int | None, what: str) -> tuple[NDArray[np.floating], int]:
+def _decode(raw: Raw, at: int, path: Path, line: int | None, owner: str) -> tuple[NDArray[np.floating], int]:
     """Decode the vector at a place, if one begins there; also return the place after it."""
     try:
         vector, end = read_binary(raw, at) if raw[at : at + 2] == _BINARY else read_text_matrix(raw, at)
     except (ValueError, struct.error) as error:
-        text = f"expected a vector of Kaldi for {what}, but {error}"
+        text = f"expected a vector of Kaldi for {owner}, but {error}"
         raise DataError(text, file=path, line=line, remedy="write it again") from None
     vector = vector[0] if vector.ndim == 2 and len(vector) == 1 else vector
     if vector.ndim != 1 or not vector.size:
-        text = f"expected a vector of floats for {what}, got {vector.dtype} of shape {vector.shape}"
+        text = f"expected a vector of floats for {owner}, got {vector.dtype} of shape {vector.shape}"
         raise DataError(text, file=path, line=line)
     return vector, end
 
@@ -219,7 +219,7 @@ def _take(raw: Raw, dtype: np.dtype[Any], count: int, at: int) -> tuple[NDArray[
 
 def _between(codes: NDArray[np.uint8], corners: NDArray[np.float32]) -> NDArray[np.float32]:
     """Turn codes (columns, rows) into values between the quantiles (columns, 4) of their column."""
-    first, low, high, last = (corners[:, [place]] for place in range(4))
+    first, low, high, last = (corners[:, [column]] for column in range(4))
     steps = codes.astype(np.float32)
     outer = np.where(
         codes <= 64, first + (low - first) * steps * (1 / 64), high + (last - high) * (steps - 192) * (1 / 63)

@@ -180,13 +180,13 @@ def _dataset(file: h5py.File, *names: str) -> h5py.Dataset:
     """Return the first dataset of these names."""
     import h5py
 
-    found = next((file[name] for name in names if name in file), None)
-    if not isinstance(found, h5py.Dataset):
-        what = {"modelset": "the ids of models", "segset": "the ids of segments"}.get(names[0], "a dataset")
-        text = f"expected {what} ({' or '.join(names)}), got only {', '.join(file) or 'an empty file'}"
+    dataset = next((file[name] for name in names if name in file), None)
+    if not isinstance(dataset, h5py.Dataset):
+        needed = {"modelset": "the ids of models", "segset": "the ids of segments"}.get(names[0], "a dataset")
+        text = f"expected {needed} ({' or '.join(names)}), got only {', '.join(file) or 'an empty file'}"
         raise DataError(text, remedy="choose the file that fits: an Ndx, a Key or Scores as SIDEKIT writes them")
-    check_own(found)
-    return found
+    check_own(dataset)
+    return dataset
 
 
 def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, ...]) -> np.ndarray:

@@ -596,8 +596,8 @@ def _blocks(distinct: NDArray[np.int64], drawn: NDArray[np.int64], top: int) -> 
             for row in np.flatnonzero((impostors == size) & (low < high)).tolist():
                 beaters = np.arange(low[row], high[row] + 1)
                 parts = chunk_bounds(len(beaters), max(1, _CELLS // (stop - start)))
-                found = (_fewer_than(top, beaters[at:end], size, drawn[start:stop], table) for at, end in parts)
-                block[row] = sum((part.sum(axis=0) for part in found), np.zeros(stop - start)) / len(beaters)
+                shares = (_fewer_than(top, beaters[at:end], size, drawn[start:stop], table) for at, end in parts)
+                block[row] = sum((part.sum(axis=0) for part in shares), np.zeros(stop - start)) / len(beaters)
         yield block
 
 

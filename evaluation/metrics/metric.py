@@ -212,8 +212,8 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
             raise DataError(text, remedy="put it into the table before")
         names += [name for name, _ in metric.numbers()]
     groups = {name.partition(".")[0] for name in names if "." in name}
-    for place, name in enumerate(names):
-        if not name or name in names[:place] or name in groups or name.partition(".")[0] in RESERVED:
+    for number, name in enumerate(names):
+        if not name or name in names[:number] or name in groups or name.partition(".")[0] in RESERVED:
             text = f"expected unique names of metrics that are no keys of the report, got {name!r}"
             raise DataError(text, remedy="give the metric another name")
 

@@ -162,8 +162,8 @@ def _rate_at(side: int, thresholds: dict[str, float], scores: SortedScores, poin
     return RateAt(scores.error_rates(cut)[side], thresholds[point])
 
 
-def _threshold_used(found: RateAt, scores: SortedScores, convention: str, point: str) -> str:
-    return f"accepted at {found.threshold:.6g} and above"
+def _threshold_used(rate: RateAt, scores: SortedScores, convention: str, point: str) -> str:
+    return f"accepted at {rate.threshold:.6g} and above"
 
 
 # fmt: off

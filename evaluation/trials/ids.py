@@ -52,5 +52,5 @@ def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
 
 def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Return the place of each id in another table, or -1."""
-    places = {identity: place for place, identity in enumerate(table.tolist())}
+    places = {identity: row for row, identity in enumerate(table.tolist())}
     return np.array([places.get(identity, -1) for identity in ids.tolist()], np.int32)

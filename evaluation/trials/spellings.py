@@ -30,7 +30,7 @@ def loosened(identity: str) -> str:
     >>> {loosened(spelling) for spelling in ("id10270/x6uYq/00001.wav", "id10270-x6uYq-00001", "id10270_x6uYq/00001")}
     {'id10270/x6uYq/00001'}
     """
-    return _SPELLING.sub(lambda found: "" if found[1] else "/", identity)
+    return _SPELLING.sub(lambda match: "" if match[1] else "/", identity)
 
 
 def match_ids(scores: Self, key: Trials) -> Self:

@@ -55,7 +55,7 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
     cells = []
     for line, row in rows:
         if len(row) == len(header):
-            cells.append((line, [row[place].strip() for place in places]))
+            cells.append((line, [row[column].strip() for column in places]))
         else:
             problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=line)
     problems.raise_if_any()

@@ -117,8 +117,8 @@ def minimum_of(intervals: Iterable[Interval]) -> Interval:
     given = list(intervals)
     if not given:
         raise DataError("expected at least one value to take the minimum of")
-    smallest = min(given, key=lambda one: one.value if one.known else np.inf)
-    low, high = (float(np.fmin.reduce([getattr(one, end) for one in given])) for end in ("low", "high"))
+    smallest = min(given, key=lambda interval: interval.value if interval.known else np.inf)
+    low, high = (float(np.fmin.reduce([getattr(interval, end) for interval in given])) for end in ("low", "high"))
     return replace(smallest, low=low, high=high, method=METHOD)
 
 
@@ -132,11 +132,13 @@ def maximum_of(intervals: Iterable[Interval]) -> Interval:
 
     Examples
     --------
-    >>> found = maximum_of([Interval(0.8, 0.6, 0.9), Interval(0.7, 0.5, 0.95)])
-    >>> found.value, found.low, found.high
+    >>> largest = maximum_of([Interval(0.8, 0.6, 0.9), Interval(0.7, 0.5, 0.95)])
+    >>> largest.value, largest.low, largest.high
     (0.8, 0.6, 0.95)
     """
-    least = minimum_of(replace(one, value=-one.value, low=-one.high, high=-one.low) for one in intervals)
+    least = minimum_of(
+        replace(interval, value=-interval.value, low=-interval.high, high=-interval.low) for interval in intervals
+    )
     return replace(least, value=-least.value, low=-least.high, high=-least.low, method=LARGEST)
 
 

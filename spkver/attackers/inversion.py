@@ -117,7 +117,7 @@ def recognised_anonymizer(original: DataDir, anonymised: DataDir, work: Work | N
     if not shared:
         return None
     places = np.unique(np.linspace(0, len(shared) - 1, _PAIRS).astype(int))
-    names = [shared[place] for place in places]
+    names = [shared[number] for number in places]
     pairs = [(original.recordings[name], anonymised.recordings[name]) for name in names]
     workers = work or Work(1)
     distances = list(workers.map(_distances, pairs, processes=True, description="recognising the anonymiser"))

@@ -38,6 +38,7 @@ import sys
 import tempfile
 import traceback
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -165,7 +166,7 @@ def serve() -> None:
 
 
 @dataclass(frozen=True)
-class OwnCode(WithoutSource):
+class OwnCode(WithoutSource, ABC):
     """User-supplied code; see `spkver.attackers.Attacker`.
 
     Attributes
@@ -191,10 +192,10 @@ class OwnCode(WithoutSource):
     level: str = ONE_MODEL
     file: Path | None = None
 
-    @cached_property
+    @property
+    @abstractmethod
     def code(self) -> dict[str, Any]:
         """The code, with the checksums of files whose changes make its scores out of date."""
-        raise NotImplementedError
 
     def record(self, attack: Attack) -> Any:
         """Return its code."""
