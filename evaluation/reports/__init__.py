@@ -60,4 +60,4 @@ from evaluation.reports.tables import (
     latex_table,
     table_rows,
 )
-from evaluation.reports.verdict import Headline, headlines, overall
+from evaluation.reports.verdict import Headline, Verdict, headlines, judge, overall
