@@ -29,10 +29,16 @@ def test_equal_error_rate_lies_between_1_and_10_per_cent(tmp_path, gender):
 
 
 def test_a_stage_of_the_run_makes_the_corpus_once(tmp_path):
-    sizes = ("simulation.speakers=3", "simulation.sentences=1", "simulation.sessions=4", "background.size=4", "nap.rank=2")
+    settings = (
+        "simulation.speakers=3",
+        "simulation.sentences=1",
+        "simulation.sessions=4",
+        "background.size=4",
+        "nap.rank=2",
+    )
     options = ["--corpus", "simulated", "--output", str(tmp_path), "--until", "features"]
-    for size in sizes:
-        options += ["--set", size]
+    for setting in settings:
+        options += ["--set", setting]
     for _ in range(2):
         result = CliRunner().invoke(svm_gmm.main, options)
         assert result.exit_code == 0, result.output
