@@ -17,10 +17,11 @@ from evaluation.uncertainty import Interval
 from spkbase.configuration import load_config, read_yaml
 from spkbase.console import ResumableCommand, log_option, worker_options
 from spkbase.errors import ConfigError, DataError
+from spkbase.files import load_json
 from spkbase.runs import Ended, Run, start_run
 from spkbase.showing import one_line
 from spkver.attackers import Spec
-from spkver.corpora import is_simulated, simulate_voiceprivacy
+from spkver.corpora import SIMULATION_RECORD, is_simulated, simulate_voiceprivacy
 from spkver.datadir import check_suffix
 from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.sets import with_lists_there
@@ -255,11 +256,15 @@ def _simulate(experiment: Experiment) -> None:
     """Make the speech of an experiment without data."""
     experiment.begin("simulation")
     run = experiment.run
+    sizes = experiment.config.simulation
     click.echo("Generating SIMULATED speech: synthetic voices of eSpeak NG, not recordings of people.")
-    with run.timed("simulation"):
-        if run.force and is_simulated(experiment.data):
-            shutil.rmtree(experiment.data)
-        simulate_voiceprivacy(experiment.data, experiment.config.simulation, jobs=run.jobs)
+    if run.force and is_simulated(experiment.data):
+        shutil.rmtree(experiment.data)
+
+    def make(path: Path) -> None:
+        simulate_voiceprivacy(path.parent, sizes, jobs=run.jobs)
+
+    run.stage("simulation", f"{SIMULATED}/{SIMULATION_RECORD}", make=make, read=load_json, inputs=sizes)
     experiment.end("simulation", str(experiment.data))
 
 
