@@ -11,6 +11,7 @@ from evaluation.reports.about import (
     Finding,
     FusionWeights,
     LastRun,
+    Pairing,
     Protocol,
     Seeds,
     UtilityFigure,

@@ -13,7 +13,7 @@ from spkbase.configuration import to_dict
 from spkbase.errors import Problems, few
 from spkbase.files import load_json
 from spkbase.work import progress
-from spkver.anonymization import BUILT_IN, RECORD, AnonymizerConfig, anonymize_datadir, recorded_anonymizer
+from spkver.anonymization import BUILT_IN, RECORD, AnonymizerConfig, anonymised_twin, recorded_anonymizer
 from spkver.attackers import limited, select
 from spkver.audio import usable_recordings
 from spkver.datadir import DataDir, check_twin
@@ -235,8 +235,8 @@ def _make(
 ) -> DataDir:
     """Anonymise a data directory, and check the result once; its problems are noted."""
     run = experiment.run
-    target = run.path(f"{FOLDER}/{original.path.name}{experiment.suffix}{ending}")
-    made = anonymize_datadir(original, target, config, seed=seed, side=side, jobs=run.jobs, force=run.force)
+    name = f"{original.path.name}{experiment.suffix}{ending}"
+    made = anonymised_twin(run.below(FOLDER), name, original, config, seed=seed, side=side)
     with noted_each(problems):
         check = partial(_check_version, original, made, config, run.jobs)
         run.once(f"check of {made.name}", check, after=[stamp_of(run, original), stamp_of(run, made)])
