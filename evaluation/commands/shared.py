@@ -82,7 +82,8 @@ def gathered(name: str, make: Function, *options: Decorator) -> Decorator:
             values[name] = make(**group)
             return command(**values)
 
-        return together(*options)(with_group)
+        grouped: Function = together(*options)(with_group)
+        return grouped
 
     return decorate
 
@@ -261,7 +262,8 @@ def system_options(command: Function) -> Function:
         ),
         label_option,
     )
-    return systems(reader_options(in_order=True)(command))
+    decorated: Function = systems(reader_options(in_order=True)(command))
+    return decorated
 
 
 def distinct_names(paths: tuple[Path, ...]) -> tuple[str, ...]:
