@@ -52,12 +52,16 @@ def read_status(
     output = Path(output)
     if not output.is_dir():
         raise DataError("no such folder", file=output, remedy="give the output folder of a recipe")
-    statuses, runs = list[Json](), dict[str, str]()
+    statuses = list[Json]()
+    runs = dict[str, str]()
     for parent, folders, files in os.walk(output):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         folder = Path(parent)
         runs[parent] = parent if LOG in files else runs.get(str(folder.parent), parent)
-        found = [_stages_of_folder(folder, verify)] if STAGES in files else []
+        if STAGES in files:
+            found = [_stages_of_folder(folder, verify)]
+        else:
+            found = []
         others = [read(folder) for record, read in (readers or {}).items() if record in files]
         found += [{"stages": [stage], "others": []} for stage in others if stage is not None]
         statuses += [{"folder": parent, "run": runs[parent], "in_use": is_in_use(folder), **one} for one in found]
