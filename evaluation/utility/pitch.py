@@ -147,7 +147,10 @@ def compare_tracks(
         found = _pearson(one, other)
         return TrackComparison(0.0 if np.isnan(found) else found, lag, agreement)
     both = (one > 0) & (other > 0)
-    found = _pearson(one[both], other[both]) if both.sum() >= LEAST_VOICED else np.nan
+    if both.sum() >= LEAST_VOICED:
+        found = _pearson(one[both], other[both])
+    else:
+        found = np.nan
     return TrackComparison(found, lag, agreement)
 
 
@@ -268,7 +271,8 @@ def _stretched(track: NDArray[Any], length: int, *, by_voice: bool) -> NDArray[A
 def _pearson(one: NDArray[Any], other: NDArray[Any]) -> float:
     if is_constant(one) or is_constant(other):
         return np.nan
-    one, other = one - one.mean(), other - other.mean()
+    one = one - one.mean()
+    other = other - other.mean()
     return float(one @ other / np.sqrt((one @ one) * (other @ other)))
 
 
@@ -282,6 +286,7 @@ def _compare(pair: tuple[Path, Path], track: Tracker, convention: Convention) ->
                 samples = file.read(file.frames, dtype="float64")  # the number, since some codecs cannot seek
                 tracks.append(track(samples, file.samplerate))
         except (soundfile.LibsndfileError, OSError) as error:
-            text, remedy = f"not readable as audio: {error}", "give WAV, FLAC or SPHERE"
+            text = f"not readable as audio: {error}"
+            remedy = "give WAV, FLAC or SPHERE"
             raise DataError(text, file=path, remedy=remedy) from error
     return compare_tracks(*tracks, convention=convention)
