@@ -24,14 +24,13 @@ from evaluation.reports import (
     Estimation,
     Headline,
     LastRun,
-    Outcome,
     Results,
     Seeds,
     UtilityFigure,
     list_in_words,
     percent,
 )
-from evaluation.trials import REVERSAL, WHOLE_LIST
+from evaluation.trials import REVERSAL
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import file_digest, load_json, to_json, write_text
@@ -118,7 +117,7 @@ def _results(
         choices=_chosen_backends(run.output, sets, config),
         undoing=_estimations(run.output, sets, config),
         attackers_run=attackers_run(config, table.conditions),
-        failures=tuple(experiment.failures),
+        failures=tuple(experiment.failures.listed),
         fusions=fusion_weights(run, scores),
         outcomes=reports.in_order(table.outcomes),
         protocol=challenge_protocol(table.conditions, config, anonymiser),

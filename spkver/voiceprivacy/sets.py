@@ -22,6 +22,7 @@ from evaluation.trials import REVERSAL, Key, Scenario
 from spkbase.errors import DataError, Problems, few
 from spkbase.runs import Run, Stamp
 from spkbase.showing import one_line
+from spkver.anonymization import AnonymizerConfig
 from spkver.datadir import MIXED, SEXES_POOLED, DataDir, check_twin, enrolment, read_datadir
 from spkver.voiceprivacy.settings import Config
 
@@ -131,6 +132,8 @@ class Sets:
         Speakers excluded from a training set because they are enrolled or tested.
     dropped : tuple of str
         Utterances that ``spkver split --missing drop`` left out on both sides.
+    anonymizers : dict of str to AnonymizerConfig
+        What further versions of a training set can be made with.
     rates : str
         Which sets are processed at another sampling rate than usual, see `describe_rates`.
     rate_groups : tuple of RateGroup
@@ -145,6 +148,7 @@ class Sets:
     once: dict[str, OneVersion] = field(default_factory=dict)
     left_out: dict[str, set[str]] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
+    anonymizers: dict[str, AnonymizerConfig] = field(default_factory=dict)
     rates: str = ""
     rate_groups: tuple[RateGroup, ...] = ()
 
