@@ -96,12 +96,14 @@ class StoredArray(_Rows):
 
     def __getitem__(self, index: Any) -> NDArray[Any]:
         """Read rows; the index is as for an array in memory."""
+        rows: NDArray[Any]
         if not self.nbytes:
-            return np.empty(self.shape, self.dtype)[index]
+            rows = np.empty(self.shape, self.dtype)[index]
+            return rows
         try:
             if isinstance(index, slice) and index.step in (None, 1):  # half the time of mapped memory
-                rows = self.part(*index.indices(len(self))[:2])
-                return np.fromfile(self.path, self.dtype, math.prod(rows.shape), offset=rows.offset).reshape(rows.shape)
+                part = self.part(*index.indices(len(self))[:2])
+                return np.fromfile(self.path, self.dtype, math.prod(part.shape), offset=part.offset).reshape(part.shape)
             return np.array(np.memmap(self.path, self.dtype, "r", self.offset, self.shape)[index])
         except (OSError, ValueError) as error:  # ValueError: the file is too short
             remedy = "the file was changed or removed, or this machine cannot access it: start again"
@@ -155,7 +157,7 @@ class SelectedRows:
         return SelectedRows, (self.array[self.rows], np.arange(len(self.rows)))
 
 
-def fill_rows(arrays: Sequence[Any], blocks: Iterable[Sequence[NDArray]]) -> None:
+def fill_rows(arrays: Sequence[Any], blocks: Iterable[Sequence[NDArray[Any]]]) -> None:
     """Fill arrays of equal length, in memory or in an HDF5 file, with blocks of rows that come in order.
 
     Examples
@@ -191,16 +193,16 @@ class ComputedRows(_Rows):
     """
 
     def __init__(
-        self, shape: tuple[int, ...], compute: Callable[[NDArray[np.int64]], NDArray], dtype: Any = np.float64
+        self, shape: tuple[int, ...], compute: Callable[[NDArray[np.int64]], NDArray[Any]], dtype: Any = np.float64
     ) -> None:
         self.shape, self._compute, self.dtype = shape, compute, np.dtype(dtype)
 
-    def __getitem__(self, index: slice | NDArray[np.int64]) -> NDArray:
+    def __getitem__(self, index: slice | NDArray[np.int64]) -> NDArray[Any]:
         """Compute the rows of a slice, or of an array of integers."""
         return self._compute(np.arange(len(self))[index])
 
 
-def keep_rows(folder: str | Path, shape: tuple[int, ...], dtype: Any, blocks: Iterable[NDArray]) -> StoredArray:
+def keep_rows(folder: str | Path, shape: tuple[int, ...], dtype: Any, blocks: Iterable[NDArray[Any]]) -> StoredArray:
     """Write blocks of rows to a file that is removed when this process ends, and refer to it.
 
     Parameters

@@ -25,7 +25,11 @@ Config = TypeVar("Config")
 
 
 def load_config(
-    kind: type[Config], *, file: str | Path | None = None, settings: Iterable[str] = (), defaults: Mapping | None = None
+    kind: type[Config],
+    *,
+    file: str | Path | None = None,
+    settings: Iterable[str] = (),
+    defaults: Mapping[str, Any] | None = None,
 ) -> Config:
     """Build a configuration from defaults, a YAML file and settings; later sources override earlier ones.
 
@@ -108,7 +112,9 @@ def write_yaml(path: str | Path, config: Any) -> None:
     write_text(path, yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True))
 
 
-def check_values(section: str, config: Any, *, least: Mapping | None = None, choices: Mapping | None = None) -> None:
+def check_values(
+    section: str, config: Any, *, least: Mapping[str, Any] | None = None, choices: Mapping[str, Any] | None = None
+) -> None:
     """Raise ConfigError for the first field of a configuration that is too small or not one of its choices.
 
     Parameters
@@ -215,9 +221,10 @@ def _parse_setting(setting: str) -> dict[str, Any]:
         _lines(node, None)
     except ConfigError as error:
         raise ConfigError(f"the value of {setting!r:.200} is {error.text}") from error
+    values: dict[str, Any] = value
     for part in reversed(key.strip().split(".")):
-        value = {part: value}
-    return value
+        values = {part: values}
+    return values
 
 
 def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, str], None]) -> Any:

@@ -59,7 +59,7 @@ def new_file(path: str | Path, *, attributes: Mapping[str, Any] | None = None) -
 
 
 def write_arrays(
-    path: str | Path, arrays: Mapping[str, NDArray | Iterable[str]], *, attributes: Mapping[str, Any] | None = None
+    path: str | Path, arrays: Mapping[str, NDArray[Any] | Iterable[str]], *, attributes: Mapping[str, Any] | None = None
 ) -> None:
     """Write named arrays as one HDF5 file, completely or not at all.
 
@@ -87,7 +87,7 @@ def write_strings(file: h5py.Group, name: str, strings: Iterable[str]) -> None:
     file.create_dataset(name, data=array, shape=array.shape, dtype=h5py.string_dtype("utf-8"))
 
 
-def write_column(group: h5py.Group, name: str, values: NDArray) -> None:
+def write_column(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
     """Write an array as SIDEKIT does: compressed, with checksums, and growable."""
     options: dict[str, Any] = {"chunks": True if values.size else (1,) * values.ndim, "maxshape": (None,) * values.ndim}
     group.create_dataset(name, data=values, compression="gzip", fletcher32=True, **options)
@@ -161,13 +161,13 @@ def check_own(dataset: h5py.Dataset) -> None:
         raise DataError(f"{dataset.name!r} refers to other files, which are not read", remedy=_WITHIN)
 
 
-def read_arrays(path: str | Path, *names: str) -> dict[str, NDArray]:
+def read_arrays(path: str | Path, *names: str) -> dict[str, NDArray[Any]]:
     """Read arrays by name, by default all; strings become arrays of objects. Errors are those of `open_file`."""
     with open_file(path) as file:
         return {name: read_dataset(file[name]) for name in (names or file)}
 
 
-def read_dataset(dataset: h5py.Dataset) -> NDArray:
+def read_dataset(dataset: h5py.Dataset) -> NDArray[Any]:
     """Return the values of a dataset; raise a DataError, without a file, unless they are numbers or strings."""
     import h5py
 
@@ -178,7 +178,8 @@ def read_dataset(dataset: h5py.Dataset) -> NDArray:
         return read_strings(dataset)
     if dataset.dtype.kind not in "fiub":
         raise DataError(f"expected numbers or text as {dataset.name}, got {dataset.dtype}")
-    return dataset[()]
+    values: NDArray[Any] = dataset[()]
+    return values
 
 
 def read_strings(dataset: h5py.Dataset) -> NDArray[np.object_]:
@@ -190,9 +191,10 @@ def read_strings(dataset: h5py.Dataset) -> NDArray[np.object_]:
         raise DataError(f"expected {dataset.name.lstrip('/')} to be a column of strings, got {got}")
     check_own(dataset)
     try:
-        return dataset.asstr("utf-8")[()]
+        texts: NDArray[np.object_] = dataset.asstr("utf-8")[()]
     except UnicodeDecodeError as error:
         raise DataError(f"{dataset.name.lstrip('/')} holds an id that is not UTF-8: {error.object!r:.60}") from error
+    return texts
 
 
 def check_forms(path: str | Path, arrays: Mapping[str, Any], **forms: str) -> None:

@@ -30,7 +30,7 @@ interrupted = threading.Event()
 
 _SHOWN = 200  # characters of a command's message
 _LEAST_SECONDS, _BYTES_A_SECOND = 1800.0, 32000
-_RUNNING: set[subprocess.Popen] = set()
+_RUNNING: set[subprocess.Popen[Any]] = set()
 
 
 class TimeLimitError(DataError):
@@ -199,7 +199,7 @@ def run_command(
             raise DataError(f"the command ended with status {status}{': ' if said else ''}{said}")
 
 
-def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen:
+def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     """Start a process in a new process group, which `end_process` ends; `subprocess.Popen` takes the options."""
     if interrupted.is_set():
         raise DataError("interrupted")
@@ -212,7 +212,7 @@ def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen:
     return process
 
 
-def end_process(process: subprocess.Popen) -> None:
+def end_process(process: subprocess.Popen[Any]) -> None:
     """End a process with its children."""
     _RUNNING.discard(process)
     with suppress(ProcessLookupError, PermissionError):

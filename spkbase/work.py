@@ -348,7 +348,10 @@ def _map_by_joblib(kind: str, function: Callable[[Item], Result], items: Iterabl
     def start(part: list[Item]) -> Iterable[Any]:
         with parallel_config(**backend) as config, nullcontext() if kind in _REGISTERED else _starting_workers():
             form = "generator" if config["backend"].supports_return_generator else "list"
-            return Parallel(return_as=form, batch_size=1, pre_dispatch="all")(map(delayed(task), part))
+            results: Iterable[Any] = Parallel(return_as=form, batch_size=1, pre_dispatch="all")(
+                map(delayed(task), part)
+            )
+            return results
 
     try:
         for result in _in_slices(start, items, size):

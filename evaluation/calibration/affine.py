@@ -28,7 +28,7 @@ References
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -181,7 +181,7 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
     if columns.ndim != 2 or columns.shape[1] != len(affine.weights):
         raise DataError(f"expected scores of {len(affine.weights)} systems, got shape {scores.shape}")
     with np.errstate(invalid="ignore", over="ignore"):
-        llr = columns @ np.array(affine.weights) + affine.offset
+        llr: np.ndarray = columns @ np.array(affine.weights) + affine.offset
     if not np.isfinite(llr[np.isfinite(columns).all(axis=1)]).all():
         largest = np.abs(columns[np.isfinite(columns)]).max()
         raise DataError(f"scores of up to {largest:.3g} are too large for these weights", remedy="check or scale them")
@@ -200,6 +200,7 @@ def cross_validate_affine(
     seed: int = 0,
     ridge: float = 0.0,
     names: tuple[str, ...] = (),
+    tell: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
     """Calibrate each trial by trials of other speakers only.
 
@@ -224,6 +225,9 @@ def cross_validate_affine(
         Deals the speakers.
     names : tuple of str, optional
         Names of the systems, for errors.
+    tell : callable, optional
+        Called, in place of a warning, with the number of pairs of folds whose calibration has a negative slope, and
+        the number of all pairs.
 
     Returns
     -------
@@ -262,7 +266,9 @@ def cross_validate_affine(
             affine = _trained(*parts, prior=prior, ridge=ridge, names=names)
         result[tested] = apply_affine(affine, scores[tested])
         inverted.append(min(affine.weights) < 0)
-    if any(inverted):
+    if tell is not None:
+        tell(sum(inverted), len(inverted))
+    elif any(inverted):
         logger.warning("the calibration has a negative slope for %d of %d pairs of folds", sum(inverted), len(inverted))
     return result
 
@@ -342,7 +348,8 @@ def cllr_of_trials(llr: ArrayLike, is_target: ArrayLike) -> NDArray[np.float64]:
     """
     llr, is_target = np.asarray(llr, np.float64), truth_of(is_target)
     counts = np.where(is_target, is_target.sum(), (~is_target).sum())
-    return np.logaddexp(0.0, np.where(is_target, -llr, llr)) / np.log(2) / 2 / counts
+    costs: NDArray[np.float64] = np.logaddexp(0.0, np.where(is_target, -llr, llr)) / np.log(2) / 2 / counts
+    return costs
 
 
 @one_blas_thread()
@@ -379,7 +386,7 @@ def train_nonnegative(scores: ArrayLike, is_target: ArrayLike, *, ridge: float =
     scale = np.where(usable, scale, 1.0)
     rows, signs, shares, penalty, log_odds = _problem((rows - mean) / scale, is_target, 0.5, ridge)
 
-    def loss(solution: NDArray) -> tuple[float, NDArray]:
+    def loss(solution: NDArray[Any]) -> tuple[float, NDArray[Any]]:
         margins = signs * (rows @ solution + log_odds)
         wrong = np.exp(-np.logaddexp(0.0, margins))  # posterior of the other class
         value = shares @ np.logaddexp(0.0, -margins) + penalty @ solution**2 / 2
@@ -535,7 +542,8 @@ def _minimise(
         hessian = (rows * (shares * wrong * (1 - wrong))[:, None]).T @ rows + np.diag(penalty)
         step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
         if gradient @ step <= _CONVERGED * current:
-            return solution - step  # the loss cannot tell it any more, the gradient can
+            solution -= step  # the loss cannot tell it any more, the gradient can
+            break
         size = 1.0
         while size > 1e-10 and loss(solution - size * step) > current:
             size /= 2
@@ -546,7 +554,7 @@ def _minimise(
     return solution
 
 
-def _crossed(scores: NDArray, is_target: NDArray, folds: NDArray, ridge: float) -> NDArray[np.float64]:
+def _crossed(scores: NDArray[Any], is_target: NDArray[Any], folds: NDArray[Any], ridge: float) -> NDArray[np.float64]:
     """LLRs of each fold by what was trained on the others."""
     llr = np.empty(len(scores))
     for fold in np.unique(folds):

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +117,7 @@ def enrolled_blocks(trials: Trials) -> NDArray[np.int64]:
     return blocks.astype(np.int64)
 
 
-def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | None = None) -> Moments:
+def cohort_moments(scores: NDArray[Any], ids: Sequence[str] | NDArray[Any], *, top: int | None = None) -> Moments:
     """Return mean and standard deviation (divided by N) of the cohort scores of each row of a matrix.
 
     Parameters

@@ -393,10 +393,10 @@ def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
 
 
 def _matrix(vectors: Any, path: Path) -> NDArray[Any]:
-    vectors = np.asanyarray(vectors)
-    if vectors.ndim != 2 or vectors.dtype.kind != "f":
-        raise DataError(f"expected vectors (n, D) of floats, got {vectors.dtype} of shape {vectors.shape}", file=path)
-    return vectors
+    matrix: NDArray[Any] = np.asanyarray(vectors)
+    if matrix.ndim != 2 or matrix.dtype.kind != "f":
+        raise DataError(f"expected vectors (n, D) of floats, got {matrix.dtype} of shape {matrix.shape}", file=path)
+    return matrix
 
 
 def _texts(column: Any, name: str, path: Path) -> list[str]:

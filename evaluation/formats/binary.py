@@ -194,7 +194,8 @@ def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, ...]) -> np.nd
     if matrix.shape != shape or matrix.dtype.kind not in "fiub":
         text = f"expected {name}: numbers of shape {shape} for its ids, got {matrix.dtype} of shape {matrix.shape}"
         raise DataError(text, remedy="the file is broken, or of another kind")
-    return matrix[()]
+    values: np.ndarray = matrix[()]
+    return values
 
 
 def _column(arrays: dict[str, np.ndarray], name: str, kinds: str) -> np.ndarray:

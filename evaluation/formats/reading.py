@@ -342,16 +342,18 @@ FORMATS: tuple[Format, ...] = (
 
 def _recognised(file: ListFile) -> Format:
     """Detect the format of a file; an error if its extension promises a format that its content is not."""
-    known = [form for form in (*file.choice.formats, *FORMATS) if form.recognises is not None]
+    known: tuple[Format, ...] = (*file.choice.formats, *FORMATS)
     for form in known:
         if form.recognises is not None and form.recognises(file):
             return form
-    promised = next((form for form in known if inner_suffix(file.path) in form.suffixes), None)
-    if promised is None:
-        return TEXT
-    title, got = promised.title or promised.name, "something else" if file.head else "an empty file"
-    text = f"expected {'an' if title in ('HDF5', 'npz') else 'a'} {title} file by its name, got {got}"
-    raise DataError(text, file=file.path, remedy="write it again, or name a text list .txt")
+    for form in known:
+        if form.recognises is not None and inner_suffix(file.path) in form.suffixes:
+            title = form.title or form.name
+            article = "an" if title in ("HDF5", "npz") else "a"
+            got = "something else" if file.head else "an empty file"
+            text = f"expected {article} {title} file by its name, got {got}"
+            raise DataError(text, file=file.path, remedy="write it again, or name a text list .txt")
+    return TEXT
 
 
 def _read(path: str | Path, kind: Kind, choice: Choice) -> Any:

@@ -214,7 +214,8 @@ def mean_agreement(
 
     def in_both(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
         numbers = rows.astype(np.float32)
-        return (numbers @ numbers.T)[left, right].astype(np.float64).round()
+        common: NDArray[np.float64] = (numbers @ numbers.T)[left, right].astype(np.float64).round()
+        return common
 
     rng = np.random.default_rng(seed)
     shuffled = (in_both(rng.permuted(members, axis=1)) for _ in range(permutations))

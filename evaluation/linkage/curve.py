@@ -602,7 +602,7 @@ def _blocks(distinct: NDArray[np.int64], drawn: NDArray[np.int64], top: int) -> 
 
 
 def _fewer_than(
-    top: int, beaters: NDArray[np.int64], impostors: int, drawn: NDArray[np.int64], table: NDArray
+    top: int, beaters: NDArray[np.int64], impostors: int, drawn: NDArray[np.int64], table: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Probability that fewer than `top` beaters are drawn, shape (len(beaters), len(drawn)).
 
@@ -610,13 +610,14 @@ def _fewer_than(
     """
     k, n, m = beaters[:, None], drawn, impostors
     outer = table[m:][m - k] + (table[m:][m - n] - table[m:][m])
-    probability = np.exp(outer - table[(m - k) + (m - n)])
+    probability: NDArray[np.float64] = np.exp(outer - table[(m - k) + (m - n)])
     for j in range(1, min(top, int(beaters.max(initial=0)) + 1)):
         # C(k, j) C(m - k, n - j) / C(m, n), as the first term with what j changes
         terms = table[m:][k] - table[m:][j] - table[m + k - j] + table[m:][n] - table[m + n - j]
         # beyond the table more than k or n are asked for, which the terms already make impossible
         probability += np.exp(outer + terms - table[np.minimum((m - k) + (m - n) + j, 2 * m)])
-    return np.minimum(probability, 1.0, out=probability)
+    np.minimum(probability, 1.0, out=probability)
+    return probability
 
 
 def _log_factorials(impostors: int) -> NDArray[np.float64]:

@@ -234,7 +234,8 @@ def _beta_binomial(n_draws: int, alpha: float, beta: float) -> NDArray[np.float6
     steps, values = np.arange(n_draws), np.arange(n_draws + 1)
     rises = [np.append(0.0, np.cumsum(np.log(start + steps))) for start in (alpha, beta, alpha + beta)]
     choices = -np.log(n_draws + 1) - betaln(n_draws - values + 1, values + 1)
-    return np.exp(choices + rises[0] + rises[1][::-1] - rises[2][-1])
+    probability: NDArray[np.float64] = np.exp(choices + rises[0] + rises[1][::-1] - rises[2][-1])
+    return probability
 
 
 def _bits(shares: NDArray[np.float64]) -> tuple[float, float]:

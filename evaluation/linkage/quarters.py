@@ -148,4 +148,5 @@ def _quarter(values: NDArray[np.float64], order: NDArray[np.int64] | None) -> ND
         return np.isin(np.arange(len(values)), np.lexsort((order, values))[: round(len(values) / 4)])
     steps, counts = np.unique(values, return_counts=True)
     # the lower of two sizes that are as near
-    return values <= steps[np.argmin(np.abs(np.cumsum(counts) - len(values) / 4))]
+    chosen: NDArray[np.bool_] = values <= steps[np.argmin(np.abs(np.cumsum(counts) - len(values) / 4))]
+    return chosen

@@ -120,7 +120,8 @@ def isolations(calibration: NDArray[np.floating], tested: NDArray[np.floating]) 
     ranked = np.partition(calibration.reshape(n_predicates, -1), -n_calibration - 1, axis=1)
     above = ranked[:, -n_calibration:].min(axis=1)
     threshold = (above + ranked[:, -n_calibration - 1]) / 2
-    return (tested > threshold[:, None]).sum(axis=1) == 1
+    singled_out: NDArray[np.bool_] = (tested > threshold[:, None]).sum(axis=1) == 1
+    return singled_out
 
 
 @one_blas_thread()

@@ -213,7 +213,8 @@ def softplus(values: np.ndarray) -> np.ndarray:
     values : ndarray of float64
         Of any shape; infinite ones are legal.
     """
-    return np.maximum(values, 0.0) + np.log1p(np.exp(-np.abs(values)))
+    result: np.ndarray = np.maximum(values, 0.0) + np.log1p(np.exp(-np.abs(values)))
+    return result
 
 
 def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: Prior) -> Prior:

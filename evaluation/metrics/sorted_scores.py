@@ -378,7 +378,8 @@ def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str, missing: Mi
 
 def _llr(target: np.ndarray, nontarget: np.ndarray, odds: float) -> np.ndarray:
     with np.errstate(divide="ignore"):
-        return np.log(target / nontarget) - np.log(odds)
+        llr: np.ndarray = np.log(target / nontarget) - np.log(odds)
+    return llr
 
 
 def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

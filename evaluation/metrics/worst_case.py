@@ -66,7 +66,8 @@ def gaussian_llrs(scores: SortedScores) -> NDArray[np.float64]:
     for name, weights in (("target", scores.target), ("nontarget", scores.nontarget)):
         mean, variance = _moments(scores.thresholds, weights, name)
         terms.append(-0.5 * (np.log(variance) + (scores.thresholds - mean) ** 2 / variance))
-    return terms[0] - terms[1]
+    llr: NDArray[np.float64] = terms[0] - terms[1]
+    return llr
 
 
 def student_llrs(scores: SortedScores) -> NDArray[np.float64]:
@@ -75,7 +76,8 @@ def student_llrs(scores: SortedScores) -> NDArray[np.float64]:
     for name, weights in (("target", scores.target), ("nontarget", scores.nontarget)):
         location, scale, freedom = fit_student(scores.thresholds, weights, name=name)
         densities.append(_log_student((scores.thresholds - location) / scale, freedom) - np.log(scale))
-    return densities[0] - densities[1]
+    llr: NDArray[np.float64] = densities[0] - densities[1]
+    return llr
 
 
 def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
@@ -107,7 +109,8 @@ def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
     if not ((share >= 0).all() and (share <= 1).all() and abs(share.sum() - 1) < 1e-6):
         raise DataError("expected shares from 0 to 1 that sum to 1", remedy="give those of `rank_shares`")
     with np.errstate(divide="ignore"):
-        return np.log(share) + np.log(len(share) - 1) - np.log1p(-share)
+        llr: NDArray[np.float64] = np.log(share) + np.log(len(share) - 1) - np.log1p(-share)
+    return llr
 
 
 def smoothed_shares(shares: ArrayLike, n_rows: int) -> NDArray[np.float64]:

@@ -238,8 +238,9 @@ def finish(
     asked = canvas.get("title")
     labelled = any(not text.get_rotation() for text in axes.texts)  # above the axes, by `write_in_margin`
     axes.set_title(title if asked is None else asked, pad=18 if labelled else 8)
-    figure: Any = axes.get_figure()
-    return figure.figure
+    parent: Any = axes.get_figure()
+    figure: Figure = parent.figure
+    return figure
 
 
 def legend_below(axes: Axes, canvas: Canvas, entries: Sequence[tuple[Style, str]], notes: str = "") -> None:

@@ -68,7 +68,8 @@ def truth_of(labels: Any) -> np.ndarray:
     """
     column = column_of(labels, "labels")
     if column.dtype.kind in "biuf" and any(np.isin(column, (1, other)).all() for other in (0, -1)):
-        return column == 1
+        is_target: np.ndarray = column == 1
+        return is_target
     cells = column.tolist()
     known = TRUTHS | {"1.0": True, "0.0": False}
     truth = {cell: known.get(str(cell).lower()) for cell in set(cells)}

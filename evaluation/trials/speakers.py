@@ -428,4 +428,5 @@ def _look_up(
         raise DataError(text, remedy="add them, with a blank value where it is not known")
     table = np.full(len(ids), -2, np.int32)
     table[used] = [places[metadata[ids[code]]] for code in used]
-    return table[codes]
+    groups: np.ndarray = table[codes]
+    return groups

@@ -92,7 +92,8 @@ class EvaluatedSystem:
     @property
     def has_ids(self) -> bool:
         """Whether trials have ids; they have none where scores and key were joined by their order."""
-        return self.key.segment_ids.tolist() != ["unknown"]
+        ids: list[str] = self.key.segment_ids.tolist()
+        return ids != ["unknown"]
 
     @cached_property
     def digest(self) -> int:

@@ -550,7 +550,7 @@ def draw_variance(values: ArrayLike, resampled: ArrayLike, *, n_units: int) -> t
     return speakers, max(0.0, float(of_draws.var(ddof=1)) / count - both)
 
 
-def widening(speakers: ArrayLike, draws: ArrayLike, *, n_units: ArrayLike, n_draws: int, level: float) -> NDArray:
+def widening(speakers: ArrayLike, draws: ArrayLike, *, n_units: ArrayLike, n_draws: int, level: float) -> NDArray[Any]:
     """Return how many times as wide an interval by speakers alone becomes with what draws add.
 
     Parameters

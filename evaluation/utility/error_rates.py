@@ -79,12 +79,14 @@ class ErrorCounts:
     @property
     def errors(self) -> NDArray[np.int64]:
         """Edits of each utterance, shape (n,)."""
-        return self.counts[:, 1:].sum(axis=1)
+        errors: NDArray[np.int64] = self.counts[:, 1:].sum(axis=1)
+        return errors
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Units of each reference, shape (n,)."""
-        return self.counts[:, :3].sum(axis=1)
+        lengths: NDArray[np.int64] = self.counts[:, :3].sum(axis=1)
+        return lengths
 
     @property
     def rate(self) -> float:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,7 +222,7 @@ def interval_by_speaker(
     return interval(value, values[1:], method=method, n_units=n_units, n_trials=n_trials, level=resampling.level)
 
 
-def sum_by_speaker(values: NDArray, speakers: Sequence[str]) -> tuple[list[str], NDArray[np.float64]]:
+def sum_by_speaker(values: NDArray[Any], speakers: Sequence[str]) -> tuple[list[str], NDArray[np.float64]]:
     """Return the sorted speakers, and the sums of values of utterances, (n, ...), of each, (n_speakers, ...)."""
     names, codes = np.unique(np.asarray(speakers, np.str_), return_inverse=True)
     sums = np.zeros((len(names), *values.shape[1:]))

@@ -237,7 +237,7 @@ def compare_recordings(
     return compared
 
 
-def _best_lag(one: NDArray, other: NDArray, most: int) -> int:
+def _best_lag(one: NDArray[Any], other: NDArray[Any], most: int) -> int:
     """Lag, up to `most` frames either way, at which the raw cross-correlation is largest; the shortest of several."""
     lags = np.arange(-len(other) + 1, len(one))
     products = np.correlate(one, other, mode="full")
@@ -248,7 +248,7 @@ def _best_lag(one: NDArray, other: NDArray, most: int) -> int:
     return int(min(lags[fitting].tolist(), key=lambda lag: (abs(lag), lag)))
 
 
-def _stretched(track: NDArray, length: int, *, by_voice: bool) -> NDArray:
+def _stretched(track: NDArray[Any], length: int, *, by_voice: bool) -> NDArray[Any]:
     """Read a track at `length` evenly spaced places, between its frames by a straight line.
 
     By voice never between a frame with voice and one without: there the nearer one counts.
@@ -256,7 +256,7 @@ def _stretched(track: NDArray, length: int, *, by_voice: bool) -> NDArray:
     if len(track) == length:
         return track
     places = np.linspace(0, len(track) - 1, length)
-    straight = np.interp(places, np.arange(len(track)), track)
+    straight: NDArray[Any] = np.interp(places, np.arange(len(track)), track)
     if not by_voice:
         return straight
     below = np.floor(places).astype(int)
@@ -265,7 +265,7 @@ def _stretched(track: NDArray, length: int, *, by_voice: bool) -> NDArray:
     return np.where((track[below] > 0) & (track[above] > 0), straight, nearest)
 
 
-def _pearson(one: NDArray, other: NDArray) -> float:
+def _pearson(one: NDArray[Any], other: NDArray[Any]) -> float:
     if is_constant(one) or is_constant(other):
         return np.nan
     one, other = one - one.mean(), other - other.mean()

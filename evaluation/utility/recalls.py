@@ -328,7 +328,7 @@ class Leakage(Tabular):
 
 
 @one_blas_thread()
-def predict_labels(vectors: NDArray, labels: Sequence[str], tested: NDArray) -> list[str]:
+def predict_labels(vectors: NDArray[Any], labels: Sequence[str], tested: NDArray[Any]) -> list[str]:
     """Return the class of vectors by a logistic regression with balanced class weights.
 
     Vectors are standardised by the training vectors; see `PENALTY`.
@@ -478,8 +478,10 @@ def _fold_recalls(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[
         counts = counts | (table.sum(axis=1) > 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         recalls = np.where(size > 0, hits / size, 0.0)
-        found = (recalls * counts).sum(axis=1) / counts.sum(axis=1)
-    return np.round(100 * found, _DIGITS) / 100 if counted.convention == "vpc2024" else found
+        average: NDArray[np.float64] = (recalls * counts).sum(axis=1) / counts.sum(axis=1)
+    if counted.convention == "vpc2024":
+        average = np.round(100 * average, _DIGITS) / 100
+    return average
 
 
 def _labels_of(

@@ -23,7 +23,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
@@ -246,6 +246,7 @@ def matrix_of_voices(
     model_speakers: Mapping[str, str] | None = None,
     segment_speakers: Mapping[str, str] | None = None,
     symmetric: bool = False,
+    tell: Callable[[int, int], None] | None = None,
 ) -> tuple[SimilarityMatrix, list[str]]:
     """Return the voice similarity matrix of scores, and notes.
 
@@ -263,6 +264,8 @@ def matrix_of_voices(
         See `evaluation.trials.find_speakers`.
     symmetric : bool
         Count a trial of i and j for j and i too, as lists need that hold each pair of recordings once.
+    tell : callable, optional
+        See `evaluation.calibration.cross_validate_affine`.
 
     Raises
     ------
@@ -304,7 +307,7 @@ def matrix_of_voices(
         if is_constant(of_draw):
             notes.append("all scores are equal: a broken system, not privacy")
         if calibration == "folds":
-            of_draw = cross_validate_affine(of_draw, is_same, speakers, folds=_FOLDS, seed=seed, ridge=RIDGE)
+            of_draw = cross_validate_affine(of_draw, is_same, speakers, folds=_FOLDS, seed=seed, ridge=RIDGE, tell=tell)
         elif calibration == "pav":
             ranked = sort_scores(of_draw[is_same], of_draw[~is_same])
             of_draw = ranked.laplace_blocks.per_score()[np.searchsorted(ranked.thresholds, of_draw)]

@@ -26,7 +26,7 @@ from spkver.datadir.splitting import (
     split_datadir,
     twin_of_split,
 )
-from spkver.datadir.twins import check_twin
+from spkver.datadir.twins import check_twin, duration_changes
 
 __all__ = [
     "MIXED",
@@ -44,6 +44,7 @@ __all__ = [
     "datadir_of_table",
     "draw_order",
     "drop_missing",
+    "duration_changes",
     "enrolment",
     "fingerprint",
     "fingerprints_of",

@@ -455,6 +455,7 @@ CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
     recording_checks.file_tags,
     recording_checks.hidden_speech,
     recording_checks.short_recordings,
+    recording_checks.changed_durations,
     missing_lists,
     few_speakers,
     independence,

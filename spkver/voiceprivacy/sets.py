@@ -303,7 +303,7 @@ def read_sets(
     for name in names:
         if name in original and name in twins:
             with noted_each(problems):
-                _compare(run, original[name], twins[name], config.duration_change)
+                _compare(run, original[name], twins[name])
     problems.raise_if_any()
     unknown = [dataset.name for dataset in datasets if not original[dataset.enrolls].sexes]
     if unknown:
@@ -374,11 +374,11 @@ def _dataset(
     return Dataset(name, f"{stem}_enrolls", trials, training[0])
 
 
-def _compare(run: Run, original: DataDir, twin: DataDir, duration_change: float) -> None:
+def _compare(run: Run, original: DataDir, twin: DataDir) -> None:
     """Check once that a twin has the recordings of its original, anonymised."""
-    compare = partial(check_twin, original, twin, duration_change=duration_change, jobs=run.jobs)
+    compare = partial(check_twin, original, twin, jobs=run.jobs)
     after = [stamp_of(run, original), stamp_of(run, twin)]
-    run.once(f"comparison of {twin.name}", compare, after=after, inputs=duration_change)
+    run.once(f"comparison of {twin.name}", compare, after=after)
 
 
 def _shared_speakers(datasets: Sequence[Dataset], original: Mapping[str, DataDir]) -> dict[str, set[str]]:

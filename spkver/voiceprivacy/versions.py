@@ -247,9 +247,8 @@ def _check_version(original: DataDir, made: DataDir, config: AnonymizerConfig, j
     """Raise a DataError with all that is wrong with an anonymised version."""
     problems = Problems()
     if config.name != "none":  # "none" asks for a twin that is equal to the original
-        change = float("inf") if config.changes_duration else 0.1
         with noted_each(problems):
-            check_twin(original, made, duration_change=change, jobs=jobs)
+            check_twin(original, made, jobs=jobs)
     usable_recordings(made.recordings, problems, jobs=jobs)
     problems.raise_if_any()
 
