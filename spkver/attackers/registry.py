@@ -40,6 +40,8 @@ from spkver.attackers.vector_attacker import (
     network_is_absent,
     supervector_attacker,
     trained_attacker,
+    tuned_attacker,
+    tuning_is_absent,
 )
 
 Settings = Mapping[str, Any]
@@ -56,6 +58,7 @@ _ENDINGS = {
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
     *("campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
+    *("campplus-tuned", "campplus-tuned-enrolled-plda"),
     *("gmm-svm-cms", "prosody", "content", "properties"),
 )
 """Attackers that run by default. Each is the strongest at its level of knowledge on some set, or unlike all others; the
@@ -88,6 +91,7 @@ OUTSIDE = {
 """Plug-ins for user-supplied attackers, by prefix: how they are written, and what they are."""
 
 
+_TUNED = "campplus-tuned"
 _STRONGER, _WEAKER = "campplus", "ge2e"
 """The GE2E attackers, never stronger than CAM++'s, run only if CAM++'s weights are missing."""
 
@@ -190,6 +194,7 @@ CATALOGUE: dict[str, CatalogueRow] = {
         ),
         _rows("supervector-cosine", "a statistical model of each voice, by projected supervectors", _INVERTED),
         _rows("campplus[:WEIGHTS]", "a neural network, CAM++ of 2023", _NETWORK, network=True),
+        _rows(_TUNED, "a neural network, CAM++, tuned on anonymised speech", _TRAINED, network=True),
         _rows("ge2e[:WEIGHTS]", "a neural network, GE2E of 2018", _NETWORK, network=True),
         _rows("onnx:FILE", "a neural network, from an ONNX file", network=True),
         _rows("extractor:EXTRACTOR", "vectors of an extractor, as spkver embed takes it"),
@@ -262,6 +267,11 @@ class Spec:
         return extractor is not None and extractor.is_network
 
     @property
+    def is_trained(self) -> bool:
+        """Whether it trains a network on the training set."""
+        return self.row is not None and self.row.base in ("trained", _TUNED)
+
+    @property
     def adapts(self) -> bool:
         """Whether it adapts to the whole list of trials."""
         if self.row is None:
@@ -275,7 +285,12 @@ class Spec:
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """The scenarios that it is made for. Inversion by an estimated number needs anonymised speech on both sides."""
+        """The scenarios that it is made for.
+
+        Inversion by an estimated number needs anonymised speech on both sides, tuning an anonymised training set.
+        """
+        if self.row is not None and self.row.base == _TUNED:
+            return ("semi-informed",)
         if self.row is None or not self.inverts:
             return tuple(name for name in SCENARIO_ORDER if name != REVERSAL)
         if self.row.is_reversed:
@@ -388,6 +403,8 @@ def make_attacker(
         return ivector_attacker(name, merged(mixture, values))
     if row.base == "supervector":
         return supervector_attacker(name, merged(mixture, values))
+    if row.base == _TUNED:
+        return tuned_attacker(name, values, time_limit=time_limit)
     if row.base == "trained":
         return trained_attacker(name, spec.argument, values, time_limit=time_limit)
     extractor = spec.argument if row.base == "extractor" else f"{row.base}:{spec.argument}".rstrip(":")
@@ -397,6 +414,8 @@ def make_attacker(
 def is_absent(name: str) -> str:
     """Return why an attacker, named by its row, cannot run on this machine, or an empty string."""
     base = CATALOGUE[name].base
+    if base == _TUNED:
+        return tuning_is_absent()
     if base not in (_STRONGER, _WEAKER):
         return ""
     return network_is_absent(base)
@@ -412,10 +431,12 @@ def default_attackers() -> tuple[str, ...]:
     """Return the attackers that run if none are named.
 
     If the weights of CAM++ are missing, GE2E takes its place if it has weights, or else those of `WITHOUT_NETWORK` run.
+    Where torch is not installed, no network is tuned.
     """
-    for network in (_STRONGER, _WEAKER):
-        if not is_absent(network):
-            return tuple(name.replace(_STRONGER, network) for name in DEFAULT)
+    if not is_absent(_STRONGER):
+        return tuple(name for name in DEFAULT if not is_absent(name))
+    if not is_absent(_WEAKER):
+        return tuple(name.replace(_STRONGER, _WEAKER) for name in DEFAULT if CATALOGUE[name].base != _TUNED)
     return WITHOUT_NETWORK
 
 

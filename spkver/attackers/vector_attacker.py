@@ -37,8 +37,10 @@ from spkver.extractors import ExtractorSettings, find_weights, open_extractor
 from spkver.features import FeatureConfig
 from spkver.idmap import IdMap
 from spkver.mixture import UbmConfig
-from spkver.training import check_trainer
+from spkver.training import check_trainer, tuning
 from spkver.vectors import MapConfig, Supervectors, TotalVariabilityConfig
+
+_TUNING_SPEAKERS = 20  # with fewer a network learns their voices by heart
 
 
 class Compared(NamedTuple):
@@ -120,7 +122,11 @@ class VectorAttacker(Comparing):
         return [self.source.key, self._choice(training).record()]
 
     def obstacle(self, attack: Attack) -> str:
-        """Return why scores cannot be adapted to these trials, or an empty string."""
+        """Return why its network cannot be trained, or scores cannot be adapted to these trials, or an empty string."""
+        if isinstance(self.source, TrainedSource):
+            count = len(set(attack.training.versions[0].speakers.values()))
+            if count < self.source.least_speakers:
+                return f"it needs {self.source.least_speakers} training speakers, there are {count}"
         if not self.choice.adapted:
             return ""
         most = len(attack.enrolment) * max(Counter(attack.enrolment[0].speakers.values()).values())
@@ -286,6 +292,18 @@ def trained_attacker(
     return VectorAttacker(name, choice, source)
 
 
+def tuned_attacker(name: str, settings: Mapping[str, Any], *, time_limit: float | None = None) -> VectorAttacker:
+    """Create a vector attacker with CAM++, tuned on the training set by `spkver.training.tuning`."""
+    attacker = trained_attacker(name, tuning.__name__, settings, time_limit=time_limit)
+    assert isinstance(attacker.source, TrainedSource)
+    with naming(name):
+        load_config(tuning.TuningConfig, defaults=attacker.source.settings)
+        absent = tuning_is_absent()
+        if absent:
+            raise ConfigError(absent)
+    return replace(attacker, source=replace(attacker.source, least_speakers=_TUNING_SPEAKERS))
+
+
 def ivector_attacker(name: str, settings: Mapping[str, Any]) -> VectorAttacker:
     """Create the i-vector attacker."""
     defaults = merged(SMALL_MIXTURE, {"total_variability": {"rank": 100, "rounds": 10}}, settings, {"name": name})
@@ -302,6 +320,14 @@ def supervector_attacker(name: str, settings: Mapping[str, Any]) -> VectorAttack
     with naming(name):
         config = load_config(MixtureChoice, defaults=merged(SMALL_MIXTURE, chains, settings, {"name": name}))
     return VectorAttacker(name, config, MixtureSource(config.features, config.ubm, config.map))
+
+
+def tuning_is_absent() -> str:
+    """Return why CAM++ cannot be tuned here, or an empty string."""
+    absent = network_is_absent("campplus")
+    if not absent and not find_spec("torch"):
+        absent = "tuning on anonymised speech needs torch, not installed; get it by: pip install torch"
+    return absent
 
 
 def network_is_absent(preset: str) -> str:

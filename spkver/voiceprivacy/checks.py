@@ -533,15 +533,17 @@ def _reasons_of_attackers(run: Evaluated) -> Iterator[str]:
             adapting.add(attacker_name(entry))
     networks = 0
     plugins = 0
+    tuned = 0
     for name, spec in attacker_specs(run.config).items():
         if name in scored:
             networks += spec.is_network
             plugins += ":" in spec.preset
+            tuned += spec.is_trained
             if spec.adapts:
                 adapting.add(name)
     if not networks:
         yield "no attacker uses a neural network"
-    elif not plugins:  # how these were trained is not known
+    elif not plugins and not tuned:  # how plug-ins were trained is not known
         yield "no attacker's network has seen anonymised speech"
     if adapting.isdisjoint(scored):
         yield "no attacker adapts to the trials"
