@@ -10,6 +10,7 @@ attributes of its `Spec`. To add an attacker, add a row to `CATALOGUE`, and a li
 ``scores:FOLDER``                            scores computed elsewhere (`spkver.attackers.ready`)
 ``vectors:FOLDER``                           embeddings computed elsewhere (`spkver.attackers.ready`)
 ``adapted:FOLDER``                           the same, adapted to the trials
+``self-trained:FOLDER``                      the same, by a PLDA that trains itself on the trials
 ============================================ ==========================================================================
 """
 
@@ -26,7 +27,7 @@ from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
-from spkver.attackers.chain_choice import ADAPTED_COSINE, ENROLLED_PLDA, SINGLE_TEST_COSINE
+from spkver.attackers.chain_choice import ADAPTED_COSINE, ENROLLED_PLDA, SELF_TRAINED_PLDA, SINGLE_TEST_COSINE
 from spkver.attackers.classic import PRESETS, attacker_config, classic_attacker
 from spkver.attackers.content import content_attacker
 from spkver.attackers.fusion import Fusion
@@ -46,9 +47,15 @@ from spkver.attackers.vector_attacker import (
 
 Settings = Mapping[str, Any]
 
-ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE, "enrolled-plda": ENROLLED_PLDA}
+ADAPTING = {
+    "adapted": ADAPTED_COSINE,
+    "self-trained": SELF_TRAINED_PLDA,
+    "single-test": SINGLE_TEST_COSINE,
+    "enrolled-plda": ENROLLED_PLDA,
+}
 _ENDINGS = {
     "adapted": "adapted to the list of trials",
+    "self-trained": "by a PLDA that trains itself on the list of trials",
     "single-test": "adapted to the enrolled speakers alone",
     "enrolled-plda": "by a PLDA of the enrolled speakers",
     "inverted": "on speech with the anonymisation inverted",
@@ -76,6 +83,8 @@ OF_THE_RECORDING = "session"
 _ANY_KIND = ("trained", "extractor")
 """Rows that need not be neural networks, as the user's own code."""
 
+_WHOLE_LIST = ("adapted", "self-trained")
+_EMBEDDINGS = ("vectors", *_WHOLE_LIST)
 _WITHOUT_SETTINGS = {"fusion": Fusion, "properties": PropertiesAttacker}
 
 BY_FEATURES = (*PRESETS, "ivector", "supervector")
@@ -87,6 +96,10 @@ OUTSIDE = {
     "scores": ("scores:FOLDER", "scores made elsewhere"),
     "vectors": ("vectors:FOLDER", "embeddings made elsewhere"),
     "adapted": ("adapted:FOLDER", "embeddings made elsewhere, adapted to the list of trials"),
+    "self-trained": (
+        "self-trained:FOLDER",
+        "embeddings made elsewhere, by a PLDA that trains itself on the list of trials",
+    ),
 }
 """Plug-ins for user-supplied attackers, by prefix: how they are written, and what they are."""
 
@@ -114,8 +127,8 @@ class CatalogueRow:
     base : str
         Its name without endings.
     adapted : str
-        A key of `ADAPTING`: "adapted", to the whole list of trials; "single-test" and "enrolled-plda", to the enrolled
-        speakers; else empty.
+        A key of `ADAPTING`: "adapted" and "self-trained", to the whole list of trials; "single-test" and
+        "enrolled-plda", to the enrolled speakers; else empty.
     is_inverted, is_reversed : bool
         Whether it works on speech inverted by an estimated number, or on tested speech inverted by several numbers.
     is_network : bool
@@ -156,8 +169,13 @@ _ADAPTED = (
     _Variant("adapted", "reversed"),
 )
 _ENROLLED_PLDA = (_Variant("enrolled-plda"), _Variant("enrolled-plda", "inverted"))
-_TRAINED = (_Variant("single-test"), _Variant("enrolled-plda"), _Variant("adapted"))
-_NETWORK = (*_INVERTED, _Variant(undoing="reversed"), *_ADAPTED, *_ENROLLED_PLDA)
+_TRAINED = (_Variant("single-test"), _Variant("enrolled-plda"), _Variant("adapted"), _Variant("self-trained"))
+_SELF_TRAINED = (
+    _Variant("self-trained"),
+    _Variant("self-trained", "inverted"),
+    _Variant("self-trained", "reversed"),
+)
+_NETWORK = (*_INVERTED, _Variant(undoing="reversed"), *_ADAPTED, *_ENROLLED_PLDA, *_SELF_TRAINED)
 
 
 def _rows(form: str, summary: str, variants: Sequence[_Variant] = (), *, network: bool = False) -> list[CatalogueRow]:
@@ -200,7 +218,9 @@ CATALOGUE: dict[str, CatalogueRow] = {
         _rows("extractor:EXTRACTOR", "vectors of an extractor, as spkver embed takes it"),
         _rows("trained:FILE.py", "a network that a module trains on the training set", _TRAINED, network=True),
         _rows(
-            "ivector", "a statistical model of each voice, i-vectors", (_Variant("adapted"), _Variant("enrolled-plda"))
+            "ivector",
+            "a statistical model of each voice, i-vectors",
+            (_Variant("adapted"), _Variant("enrolled-plda"), _Variant("self-trained")),
         ),
         _rows("supervector", "a statistical model of each voice, supervectors", _ADAPTED),
         _rows("prosody", "pitch, rhythm and pauses"),
@@ -260,7 +280,7 @@ class Spec:
         if self.network is not None:
             return self.network
         if self.row is None:
-            return self.kind in ("vectors", "adapted")
+            return self.kind in _EMBEDDINGS
         if self.row.base != "extractor":
             return self.row.is_network
         extractor = CATALOGUE.get(self.argument.partition(":")[0])
@@ -275,8 +295,8 @@ class Spec:
     def adapts(self) -> bool:
         """Whether it adapts to the whole list of trials."""
         if self.row is None:
-            return self.kind == "adapted"
-        return self.row.adapted == "adapted"
+            return self.kind in _WHOLE_LIST
+        return self.row.adapted in _WHOLE_LIST
 
     @property
     def inverts(self) -> bool:
@@ -541,13 +561,13 @@ def _open_outside(spec: Spec, settings: Settings, seed: int, time_limit: float |
         text = f"attacker_settings of {spec.entry}: {', '.join(sorted(more))}"
         raise ConfigError(f"{text}: a user-supplied attacker takes level and network only")
     with naming(spec.name):
-        if level and (level not in LEVELS or kind in ("vectors", "adapted")):
+        if level and (level not in LEVELS or kind in _EMBEDDINGS):
             raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors the entry determines it")
         level = level or ONE_MODEL
         if kind == "scores":
             return ReadyScores(spec.name, Path(rest), level)
-        if kind in ("vectors", "adapted"):
-            return ReadyVectors(spec.name, Path(rest), kind == "adapted")
+        if kind in _EMBEDDINGS:
+            return ReadyVectors(spec.name, Path(rest), ADAPTING.get(kind, ""))
         if kind == "command":
             return OwnCommand(spec.name, rest, seed, time_limit, level)
         file = load_plugin(spec.preset, "attacker", kind="function")[1]

@@ -262,7 +262,12 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("scorer", "level"),
-    [("single_test_cosine", "all-enrolled"), ("enrolled_plda", "all-enrolled"), ("adapted_cosine", "whole-list")],
+    [
+        ("single_test_cosine", "all-enrolled"),
+        ("enrolled_plda", "all-enrolled"),
+        ("adapted_cosine", "whole-list"),
+        ("self_trained_plda", "whole-list"),
+    ],
 )
 def test_single_test_scores_are_of_their_trial(speech, extractor, tmp_path, scorer, level):
     """Whatever else is tested; a whole list says otherwise. An attacker's level of knowledge goes by this.
@@ -301,9 +306,7 @@ def test_names_with_endings_take_the_settings_of_their_base(preset, name, adapte
 
 
 def test_an_adapting_scorer_is_known():
-    with pytest.raises(
-        ConfigError, match="adapted is 'yes': expected adapted_cosine, single_test_cosine, enrolled_plda, or nothing"
-    ):
+    with pytest.raises(ConfigError, match="adapted is 'yes': expected adapted_cosine, self_trained_plda, "):
         ivector_attacker("mine", {"adapted": "yes"})
 
 
