@@ -429,9 +429,7 @@ def rank_scores(
     values, key = join_scores(scores, asked, missing=missing)
     if len(key) < len(asked):
         notes.append(f"dropped: {len(asked) - len(key)} of {len(asked)} trials without a score")
-        if speakers is None:
-            speakers = None
-        else:
+        if speakers is not None:
             speakers = speakers.subset(find_rows(asked, scores) >= 0)
     if speakers is None:
         doubt = doubt_speakers(key)
