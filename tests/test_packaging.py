@@ -33,6 +33,12 @@ def test_commands_work_beside_another_evaluation_package(command, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+@pytest.mark.parametrize("module", ["spkver", "spkver.cli", "spkver.evaluation_cli"])
+def test_modules_of_commands_run_them(module):
+    run = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True)
+    assert __version__ in run.stdout
+
+
 def test_tab_completion_completes_commands_in_bash_and_is_there_for_zsh():
     """By the lines of docs/install.md."""
     environment = {**os.environ, "PATH": f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}"}

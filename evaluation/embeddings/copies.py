@@ -100,4 +100,5 @@ def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     """Scale vectors to length 1; those without a direction become NaN."""
     vectors = np.asarray(vectors, np.float64)
     with np.errstate(all="ignore"):
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit: NDArray[np.float64] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit

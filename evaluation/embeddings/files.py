@@ -131,7 +131,9 @@ def read_embeddings(
         raise DataError("expected a file of embeddings, got none")
     paths = _matching(given)
     columns = _joined([_read(file, allow_pickle, map_above) for file in paths], paths)
-    source, ids, owners = few(given), list(columns.ids or ()), columns.speakers
+    source = few(given)
+    ids = list(columns.ids or ())
+    owners = columns.speakers
     note = ""
     if speakers is None and owners is None:
         speakers = _map_beside(paths)
@@ -140,7 +142,8 @@ def read_embeddings(
     has_speakers = owners is not None
     if owners is None:
         names = few([Path(entry).name for entry in given])
-        owners, note = ids, f"{names} has no speakers: each id counts as one"
+        owners = ids
+        note = f"{names} has no speakers: each id counts as one"
     notes = (note,) if note else ()
     with errors_of(source):
         return Embeddings(
@@ -219,7 +222,9 @@ def _map_beside(paths: Sequence[Path]) -> Path | None:
     """Return the utt2spk beside archives of Kaldi, or in a folder, if there is one."""
     folders = {file if file.is_dir() else file.parent for file in paths if file.is_dir() or file.suffix in _KALDI}
     beside = [folder / "utt2spk" for folder in folders]
-    return beside[0] if len(beside) == 1 and beside[0].is_file() else None
+    if len(beside) == 1 and beside[0].is_file():
+        return beside[0]
+    return None
 
 
 def _mapped_speakers(ids: list[str], path: Path, source: str) -> tuple[list[str], str]:
@@ -335,7 +340,10 @@ def _joined(parts: Sequence[_Columns], paths: Sequence[Path]) -> _Columns:
         text = "has no speakers, while others of the files have"
         raise DataError(text, file=bare[0], remedy="give a map of all utterances to speakers, as utt2spk")
     ids = [name for part in parts for name in part.ids or ()]
-    speakers = None if bare else [name for part in parts for name in part.speakers or ()]
+    if bare:
+        speakers = None
+    else:
+        speakers = [name for part in parts for name in part.speakers or ()]
     return _Columns(ids, speakers, np.concatenate([part.vectors for part in parts]))
 
 
@@ -369,7 +377,8 @@ def _differ(first: Any, second: Any) -> bool:
         return False
     if not isinstance(first[0], (str, bytes)):
         return True
-    names, others = set(first), set(second)  # such as files beside ids
+    names = set(first)  # such as files beside ids
+    others = set(second)
     is_renamed = names.isdisjoint(others) and len(set(zip(first, second, strict=True))) == len(names) == len(others)
     return not is_renamed
 
@@ -393,10 +402,10 @@ def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
 
 
 def _matrix(vectors: Any, path: Path) -> NDArray[Any]:
-    vectors = np.asanyarray(vectors)
-    if vectors.ndim != 2 or vectors.dtype.kind != "f":
-        raise DataError(f"expected vectors (n, D) of floats, got {vectors.dtype} of shape {vectors.shape}", file=path)
-    return vectors
+    matrix: NDArray[Any] = np.asanyarray(vectors)
+    if matrix.ndim != 2 or matrix.dtype.kind != "f":
+        raise DataError(f"expected vectors (n, D) of floats, got {matrix.dtype} of shape {matrix.shape}", file=path)
+    return matrix
 
 
 def _texts(column: Any, name: str, path: Path) -> list[str]:
@@ -441,7 +450,8 @@ def _columns_of_data(content: Any, path: Path) -> _Columns:
         return _Columns(None, None, _matrix(array[:, 0] if array.ndim == 3 and array.shape[1] == 1 else array, path))
     rows: list[tuple[Any, Any, Any]] = []  # speaker, utterance, vector
     if isinstance(content, dict):
-        if (named := _named_columns(content)) is not None:
+        named = _named_columns(content)
+        if named is not None:
             return _columns_of(named, path)
         if all(map(_is_vector, content.values())):
             rows = [(None, name, vector) for name, vector in content.items()]
@@ -450,7 +460,8 @@ def _columns_of_data(content: Any, path: Path) -> _Columns:
     elif isinstance(content, (list, tuple)) and all(map(_is_vector, content)):
         rows = [(None, number, vector) for number, vector in enumerate(content)]
     elif isinstance(content, (list, tuple)) and all(map(_is_pair, content)):
-        names, counts = [name for name, _ in content], Counter[Any]()
+        names = [name for name, _ in content]
+        counts = Counter[Any]()
         for name, vector in content:
             counts[name] += 1
             several = len(set(names)) < len(names)  # a name that comes again is a speaker
@@ -462,7 +473,10 @@ def _columns_of_data(content: Any, path: Path) -> _Columns:
         if not whole or not isinstance(name, (str, int)) or not isinstance(speaker, (str, int, type(None))):
             raise DataError(f"{_SHAPE}, got {type(value).__name__} for {name!r:.60}", file=path)
     ids = [str(name) for _, name, _ in rows]
-    speakers = None if rows[0][0] is None else [str(speaker) for speaker, _, _ in rows]
+    if rows[0][0] is None:
+        speakers = None
+    else:
+        speakers = [str(speaker) for speaker, _, _ in rows]
     array = _stacked(ids, [np.asarray(vector).reshape(-1) for _, _, vector in rows], path)
     nameless = not isinstance(content, dict) and not _is_pair(content[0])
     return _Columns(None if nameless else ids, speakers, array)
@@ -473,7 +487,10 @@ def _entries(speaker: Any, entries: Any) -> list[tuple[Any, Any]]:
     if isinstance(entries, dict):
         return list(entries.items())
     is_array = isinstance(entries, np.ndarray) and entries.ndim > 0
-    listed = entries if (is_array or isinstance(entries, (list, tuple))) and not _is_vector(entries) else [entries]
+    if (is_array or isinstance(entries, (list, tuple))) and not _is_vector(entries):
+        listed = entries
+    else:
+        listed = [entries]
     return [tuple(one) if _is_pair(one) else (f"{speaker}#{number}", one) for number, one in enumerate(listed, 1)]
 
 
@@ -481,13 +498,16 @@ def _named_columns(content: dict[Any, Any]) -> dict[str, Any] | None:
     """Columns by their names, where a dictionary holds a table and not vectors by names."""
     if not all(isinstance(name, str) for name in content):
         return None
-    key, ids = _name_among(content, VECTORS), _name_among(content, IDS)
+    key = _name_among(content, VECTORS)
+    ids = _name_among(content, IDS)
     if key is None or ids is None or _is_vector(content[ids]):
         return None
     vectors = content[key]
     if isinstance(vectors, (list, tuple)) and all(map(_is_vector, vectors)):
         vectors = np.array([np.asarray(vector).reshape(-1) for vector in vectors])
-    return content | {key: vectors} if isinstance(vectors, np.ndarray) else None
+    if isinstance(vectors, np.ndarray):
+        return content | {key: vectors}
+    return None
 
 
 def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
@@ -496,12 +516,18 @@ def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
         with zipfile.ZipFile(path) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
     except (OSError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
-        kind = "PyTorch" if path.suffix in (".pt", ".pth", ".bin", ".ckpt") else "npz"
+        if path.suffix in (".pt", ".pth", ".bin", ".ckpt"):
+            kind = "PyTorch"
+        else:
+            kind = "npz"
         remedy = "it may be truncated: copy or write it again"
         raise DataError(f"cannot be read as {kind}: {error}", file=path, remedy=remedy) from error
     if any(name.rpartition("/")[2] == "data.pkl" for name in names):
         return _columns_of_data(read_torch(path), path)
-    wanted = set[str]() if _name_among(names, VECTORS) is None else {*_needed(names), *_WINDOW}
+    if _name_among(names, VECTORS) is None:
+        wanted = set[str]()
+    else:
+        wanted = {*_needed(names), *_WINDOW}
     arrays = read_npz(path, *wanted, allow_pickle=allow_pickle)
     values = list(arrays.values())
     if len(values) == 1 and isinstance(values[0], dict):
@@ -529,7 +555,10 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
             text = f"holds statistics of a mixture, stat0 {file['stat0'].shape}"
             raise DataError(text, remedy="extract i-vectors from them first")
         for name in _needed(file):
-            stored = stored_dataset(file[name], path) if name == vectors else None
+            if name == vectors:
+                stored = stored_dataset(file[name], path)
+            else:
+                stored = None
             if stored is not None and stored.nbytes > map_above:
                 columns[name] = np.memmap(path, stored.dtype, "r", stored.offset, stored.shape)
             else:
@@ -592,14 +621,17 @@ def _read_table(path: Path) -> _Columns:
     if not lines:
         raise DataError("expected embeddings, got no line", file=path, remedy="write it again")
     header = lines[0][1]
-    at_id, at_speaker = 0, None
+    at_id = 0
+    at_speaker = None
     places: list[int] = []
     whole = False
     numbers = len(header) > 1 and is_number(header[1]) and not all(map(str.isdigit, header[1:]))
     if not numbers and (_name_among(header, IDS) is not None or header[0].lower() in _INDEX):
         at_id, at_speaker, places, whole = _places(header, path)
         lines = lines[1:]
-    ids, speakers, vectors = [], [], []
+    ids = []
+    speakers = []
+    vectors = []
     for line, row in lines:
         if places and len(row) != len(header):
             text = f"expected {len(header)} columns as in the header, got {len(row)}"
@@ -607,7 +639,8 @@ def _read_table(path: Path) -> _Columns:
         ids.append(row[at_id])
         speakers += [] if at_speaker is None else [row[at_speaker]]
         cells = [row[place] for place in places] if places else row[1:]
-        cells = cells[0].translate(_BRACKETS).split() if whole else cells
+        if whole:
+            cells = cells[0].translate(_BRACKETS).split()
         try:
             vectors.append(np.fromiter(map(float, cells), np.float64, len(cells)))
         except ValueError:
@@ -624,9 +657,13 @@ def _places(header: list[str], path: Path) -> tuple[int, int | None, list[int], 
     """Columns of ids, speakers and values, and whether one column holds all values."""
     if len(set(header)) < len(header):
         raise DataError("expected distinct names of columns in the header", file=path, line=1, remedy="write it again")
-    id_name, speaker_name = _name_among(header, IDS), _name_among(header, SPEAKERS)
+    id_name = _name_among(header, IDS)
+    speaker_name = _name_among(header, SPEAKERS)
     at_id = 0 if id_name is None else header.index(id_name)
-    at_speaker = None if speaker_name is None else header.index(speaker_name)
+    if speaker_name is None:
+        at_speaker = None
+    else:
+        at_speaker = header.index(speaker_name)
     index = 0 if header[0].lower() in _INDEX else None
     others = [place for place in range(len(header)) if place not in (at_id, at_speaker, index)]
     whole = [place for place in others if header[place].lower() in VECTORS]
@@ -635,12 +672,16 @@ def _places(header: list[str], path: Path) -> tuple[int, int | None, list[int], 
         return at_id, at_speaker, whole, True
     series: dict[str, list[tuple[int, int]]] = {}
     for place in others:
-        if match := _NUMBERED.fullmatch(header[place]):
+        match = _NUMBERED.fullmatch(header[place])
+        if match:
             series.setdefault(match[1], []).append((int(match[2]), place))
     longest = max(series.values(), key=len, default=[])
     if len(longest) > 1:
         _check_single([f"{name}0" for name, columns in series.items() if len(columns) == len(longest)], path)
-    places = [place for _, place in sorted(longest)] if len(longest) > 1 else others
+    if len(longest) > 1:
+        places = [place for _, place in sorted(longest)]
+    else:
+        places = others
     if not places:
         raise DataError("expected columns of values after the ids, got none", file=path, line=1)
     return at_id, at_speaker, places, False
@@ -674,7 +715,10 @@ def _files_of(folder: Path) -> list[Path]:
     present = {suffix: files for suffix, files in kinds.items() if files}
     if len(present) == 1:
         return next(iter(present.values()))
-    got = f"files of several kinds: {', '.join(present)}" if present else "none of them"
+    if present:
+        got = f"files of several kinds: {', '.join(present)}"
+    else:
+        got = "none of them"
     known = f"vectors.npy and ids.npy, {CACHE} and id2idx, Kaldi's scp or ark, or files of one kind"
     remedy = f"expected {known} ({' '.join(_KINDS)})"
     raise DataError(f"expected a folder of embeddings, got {got}", file=folder, remedy=remedy)
@@ -699,7 +743,8 @@ def _read_cache(folder: Path, vectors: NDArray[Any]) -> _Columns:
         speakers = [named.get(name) for name in ids]
     else:
         return _Columns(ids, None, kept)
-    if absent := [name for name, speaker in zip(ids, speakers, strict=True) if speaker is None]:
+    absent = [name for name, speaker in zip(ids, speakers, strict=True) if speaker is None]
+    if absent:
         text = f"{len(absent)} of {len(ids)} utterances without a speaker: {few(absent)}"
         raise DataError(text, file=owners, remedy=f"it must belong to {CACHE}: make both again")
     return _Columns(ids, [str(speaker) for speaker in speakers], kept)

@@ -77,7 +77,8 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
                 if archives[wanted] is None:
                     remedy = f"tried it as given, in {path.parent}, and beside the scp; an .ark can be given itself"
                     problems.add(f"there is no archive {wanted!r}", line=line, remedy=remedy)
-            if archive := archives[wanted]:
+            archive = archives[wanted]
+            if archive:
                 places[archive].append((int(match["offset"] or 0), len(ids), line))
                 ids.append(name)
     problems.raise_if_any()
@@ -202,7 +203,8 @@ def _decode(raw: Raw, at: int, path: Path, line: int | None, owner: str) -> tupl
     except (ValueError, struct.error) as error:
         text = f"expected a vector of Kaldi for {owner}, but {error}"
         raise DataError(text, file=path, line=line, remedy="write it again") from None
-    vector = vector[0] if vector.ndim == 2 and len(vector) == 1 else vector
+    if vector.ndim == 2 and len(vector) == 1:
+        vector = vector[0]
     if vector.ndim != 1 or not vector.size:
         text = f"expected a vector of floats for {owner}, got {vector.dtype} of shape {vector.shape}"
         raise DataError(text, file=path, line=line)

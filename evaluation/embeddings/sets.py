@@ -149,12 +149,18 @@ class Embeddings:
         """
         index = check_index(vectors=vectors, speakers=speakers, ids=ids)
         rows = vectors_of(vectors) + 0.0
-        named = [f"u{row}" for row in range(len(rows))] if index is None else ids_of(index, "ids in the index")
+        if index is None:
+            named = [f"u{row}" for row in range(len(rows))]
+        else:
+            named = ids_of(index, "ids in the index")
         names = named if ids is None else ids_of(ids, "ids")
         if index is not None and names != named and sorted(names) == sorted(named):
             remedy = "sort or join them by their index, or give arrays if the order is right"
             raise DataError("expected ids in the order of the index, got another", remedy=remedy)
-        owners = names if speakers is None else ids_of(speakers, "speakers")
+        if speakers is None:
+            owners = names
+        else:
+            owners = ids_of(speakers, "speakers")
         is_bare = index is ids is speakers is None
         return cls(np.array(names, object), np.array(owners, object), rows, (NUMBERED,) * is_bare)
 
@@ -186,7 +192,8 @@ class Embeddings:
 
 def check_embeddings(*given: Any) -> None:
     """Raise a DataError that says how to make embeddings if an argument is something else, such as an array."""
-    if strange := [type(one).__name__ for one in given if not isinstance(one, Embeddings)]:
+    strange = [type(one).__name__ for one in given if not isinstance(one, Embeddings)]
+    if strange:
         raise DataError(f"expected Embeddings, got {strange[0]}", remedy="make them by Embeddings.from_arrays")
 
 
@@ -224,7 +231,8 @@ def check_norms(
         (~np.isfinite(norms), "not finite (NaN, infinite or far too large)"),
         (is_negligible(norms, size), "zero (or far too small): no direction"),
     ):
-        if count := int(bad.sum()):
+        count = int(bad.sum())
+        if count:
             subject = f"{count} {what}s are" if count > 1 else f"1 {what} is"
             message = f"{subject} {text}: {few(names[bad].tolist())}"
             raise DataError(message, remedy="extract these embeddings again, or leave them out")
@@ -253,7 +261,8 @@ def warn_of_enrolled(enrolled: Embeddings, tested: Embeddings, trials: Trials | 
         for models in (enrolled.ids, enrolled.speakers):
             own = Trials.from_ids(models[originals].tolist(), tested.ids[rows].tolist())
             met = np.maximum(met, find_rows(trials, own))
-        rows, originals = rows[met[met >= 0]], originals[met[met >= 0]]
+        rows = rows[met[met >= 0]]
+        originals = originals[met[met >= 0]]
     if len(rows):
         text = "%d of %s meet a model of the same recording (enrol others, or errors are too few): %s"
         logger.warning(text, len(rows), total, _pairs(tested, rows, enrolled, originals))
@@ -488,7 +497,10 @@ def speaker_vectors(
         np.add.reduceat(block, ends[first:last] - ends[first], axis=0, out=means[first:last])
     means /= counts[:, None]
     lengths = row_norms(means)
-    size = 1.0 if averaging.mean == "normalised" else np.maximum.reduceat(norms[rows], ends[:-1])
+    if averaging.mean == "normalised":
+        size = 1.0
+    else:
+        size = np.maximum.reduceat(norms[rows], ends[:-1])
     check_norms(lengths, names, what="speaker mean", size=size)
     return SpeakerVectors(names, means, lengths, notes)
 
@@ -527,7 +539,10 @@ def cosine_scores(
     warn_of_enrolled(enrol, trial, trials)
     if enrol.vectors.shape[1] != trial.vectors.shape[1]:
         got = f"{enrol.vectors.shape[1]} of the enrolled and {trial.vectors.shape[1]} of the tested"
-        files = f" ({enrol.source}, {trial.source})" if enrol.source and trial.source else ""
+        if enrol.source and trial.source:
+            files = f" ({enrol.source}, {trial.source})"
+        else:
+            files = ""
         text = f"expected as many dimensions on both sides, got {got}{files}"
         raise DataError(text, remedy="use one extractor for both")
     with errors_of(enrol.source):
@@ -543,10 +558,15 @@ def cosine_scores(
         ("models", trials.model_ids[used_models], np.maximum(of_speaker, of_utterance) < 0, f"{remedy} or"),
         ("segments", trials.segment_ids[used_segments], rows < 0, "extract them, or"),
     ):
-        if absent := names[unknown].tolist():
+        absent = names[unknown].tolist()
+        if absent:
             text = f"{len(absent)} of {len(names)} {what} without an embedding: {few(absent)}"
-            known = enrol.ids.tolist() if what == "models" else trial.ids.tolist()
-            if (alike := next((one for one in known if loosened(one) == loosened(absent[0])), None)) is not None:
+            if what == "models":
+                known = enrol.ids.tolist()
+            else:
+                known = trial.ids.tolist()
+            alike = next((one for one in known if loosened(one) == loosened(absent[0])), None)
+            if alike is not None:
                 advice = f"{alike!r} is another spelling of {absent[0]!r}: spell ids of the trials alike, or"
             problems.add(text, remedy=f"{advice} leave their trials out")
     problems.raise_if_any()

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_BAND, _PALE_BAND = 0.16, 0.10
+_BAND = 0.16
+_PALE_BAND = 0.10
 _BINS = 20  # of a speaker's linkability
 _MOST_MARKED = 200  # speakers
 _CHANCE = plain(GREY, 1.2, (10, 3))
@@ -66,7 +67,8 @@ def plot_linkability(
         If there is no curve, an extrapolation has no curve or lacks the method, or an extension is unknown.
     """
     beyond = dict(extrapolations or {})
-    curves = curves if isinstance(curves, Mapping) else {"measured": curves}
+    if not isinstance(curves, Mapping):
+        curves = {"measured": curves}
     if not curves or not set(beyond) <= set(curves):
         raise DataError("expected at least one curve, and one for each extrapolation")
     for fit in beyond.values():
@@ -102,7 +104,10 @@ def plot_linkability(
         notes = []
         if levels:
             level = next(iter(levels))
-            share = f"{100 * level:g} % " if len(levels) == 1 and not np.isnan(level) else ""
+            if len(levels) == 1 and not np.isnan(level):
+                share = f"{100 * level:g} % "
+            else:
+                share = ""
             notes.append(f"Bands: {share}intervals of the measured curves over speakers")
         if any("L = " in name for name in curves):
             notes.append(_MEANING_OF_L)
@@ -171,7 +176,8 @@ def plot_extrapolation(
     path, ax, title, notes, width
         See `plot_linkability`.
     """
-    sizes, largest = extrapolation.sizes, float(curve.sizes.max())
+    sizes = extrapolation.sizes
+    largest = float(curve.sizes.max())
     farthest = max(largest, float(sizes.max()))
     past = sizes >= largest
     estimates = {
@@ -204,7 +210,8 @@ def plot_extrapolation(
         notes = f"Dotted, on grey: {_EXTRAPOLATED}; bands: {level:g} % intervals of each method"
         if not extrapolation.is_trusted:
             notes = f"On grey: {_EXTRAPOLATED}; no method is trusted, since none held the gallery in the back-test"
-        x, title = _sizes(_SIZE, 2, farthest), "Linkability beyond the gallery"
+        x = _sizes(_SIZE, 2, farthest)
+        title = "Linkability beyond the gallery"
         return style.finish(axes, canvas, title, x, y, entries, notes)
 
 
@@ -281,7 +288,9 @@ def _sizes(label: str, low: int, high: float) -> tuple[Any, ...]:
 
 def _decade(power: int) -> str:
     if -3 <= power <= 4:
-        return f"{10.0**power:,g}" if power < 4 else "10,000"
+        if power < 4:
+            return f"{10.0**power:,g}"
+        return "10,000"
     digits = str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"10{digits}"
 
@@ -314,7 +323,8 @@ def plot_speaker_grid(cells: Mapping[tuple[str, str], ArrayLike], **canvas: Unpa
     edges = np.linspace(0, 1, _BINS + 1)
     shares = {name: 100 * np.histogram(column.clip(0, 1), edges)[0] / len(column) for name, column in values.items()}
     top = 1.08 * max(float(share.max()) for share in shares.values())
-    median, quartile = plain("#000000", 1.3), plain("#000000", 1.3, (5, 2))
+    median = plain("#000000", 1.3)
+    quartile = plain("#000000", 1.3, (5, 2))
     wide = len(columns) if len(rows) > 1 else min(len(columns), 4)
     grid = [(row, column) for row in rows for column in columns]
     high = -(-len(grid) // wide)
@@ -348,8 +358,10 @@ def plot_exposure(speakers: Sequence[tuple[float, str]], **canvas: Unpack[Canvas
     path, ax, title, notes, width
         See `plot_linkability`.
     """
-    places, values = np.arange(1, len(speakers) + 1), np.array([value for value, _ in speakers])
-    mean, dashed = float(values.mean()), plain(GREY, 1.2, (6, 3))
+    places = np.arange(1, len(speakers) + 1)
+    values = np.array([value for value, _ in speakers])
+    mean = float(values.mean())
+    dashed = plain(GREY, 1.2, (6, 3))
     entries = []
     with style.axes_for(canvas, 7.0, 3.6) as axes:
         axes.plot([0.0, len(speakers) + 1.0], [mean, mean], **dashed)
@@ -362,7 +374,8 @@ def plot_exposure(speakers: Sequence[tuple[float, str]], **canvas: Unpack[Canvas
                 axes.plot(places[chosen], values[chosen], **look)
                 entries.append((look, {"f": "female", "m": "male", "": "speaker"}.get(sex, sex)))
         entries.append((dashed, f"mean over speakers ({mean:.2f})"))
-        x, y = ("Speakers, sorted", 0.0, len(speakers) + 1.0), ("Mean linkability", 0.0, 1.05)
+        x = ("Speakers, sorted", 0.0, len(speakers) + 1.0)
+        y = ("Mean linkability", 0.0, 1.05)
         return style.finish(axes, canvas, "Linkability of speakers", x, y, entries)
 
 
@@ -392,15 +405,19 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
     if not comparisons.factors:
         raise DataError("expected conditions that differ in one factor alone, got none to draw a bar of")
     black = plain("#000000", 1.2)
-    ticks, top = [], 0.2
+    ticks = []
+    top = 0.2
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         for place, (factor, agreements) in enumerate(comparisons.factors.items()):
             for side, (kind, (colour, _)) in zip((-1, 1), _EASE.items(), strict=True):
-                agreement, middle = agreements[kind], place + side * (_WIDTH / 2 + 0.02)
-                value, spread = agreement.jaccard, agreement.spread
+                agreement = agreements[kind]
+                middle = place + side * (_WIDTH / 2 + 0.02)
+                value = agreement.jaccard
+                spread = agreement.spread
                 if np.isnan(value):
                     continue
-                left, right = middle - _WIDTH / 2, middle + _WIDTH / 2
+                left = middle - _WIDTH / 2
+                right = middle + _WIDTH / 2
                 axes.plot([left, left, right, right], [0, value, value, 0], **plain(colour, 1.2))
                 axes.fill_between([left, right], value, color=colour, alpha=0.45, linewidth=0)
                 if np.isfinite(spread):
@@ -419,10 +436,8 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
         entries.append((black, f"chance: mean and {level:g} % interval of permutations"))
         x = ("Conditions that differ in", -0.6, len(ticks) - 0.4, ticks)
         y = ("Mean Jaccard similarity", 0.0, min(1.0, 1.12 * top))
-        title, notes = (
-            "Do conditions agree on who is easy or hard to link?",
-            "Vertical lines: standard deviation over pairs",
-        )
+        title = "Do conditions agree on who is easy or hard to link?"
+        notes = "Vertical lines: standard deviation over pairs"
         return style.finish(axes, canvas, title, x, y, entries, notes)
 
 
@@ -443,7 +458,8 @@ def plot_intersections(comparisons: Sequence[Comparison], **canvas: Unpack[Canva
     """
     if not comparisons:
         raise DataError("expected comparisons of conditions to draw bars of, got none")
-    most, ticks = 1.0, []
+    most = 1.0
+    ticks = []
     with style.axes_for(canvas, 7.0, max(3.0, 0.62 * len(comparisons) + 1.2)) as axes:
         for row, comparison in enumerate(reversed(comparisons)):
             numbers = []
@@ -455,7 +471,10 @@ def plot_intersections(comparisons: Sequence[Comparison], **canvas: Unpack[Canva
                 numbers.append(f"{kind} {found.jaccard:.2f}")
                 most = max(most, float(found.union))
             levels = [_level(comparison.factor, level) for level in comparison.compared]
-            compared = " / ".join(levels) if len(levels) < 5 else f"{len(levels)} levels"
+            if len(levels) < 5:
+                compared = " / ".join(levels)
+            else:
+                compared = f"{len(levels)} levels"
             fixed = ", ".join(_level(*level) for level in comparison.fixed)
             texts = [compared, fixed, f"Jaccard: {', '.join(numbers)}"]
             ticks.append((float(row), "\n".join(filter(None, texts))))
@@ -463,10 +482,13 @@ def plot_intersections(comparisons: Sequence[Comparison], **canvas: Unpack[Canva
         for opaque, among in ((1.0, "in all that are compared"), (0.3, "in any")):
             for colour, words in _EASE.values():
                 entries.append((plain(colour, 8.0) | {"alpha": opaque}, f"{words}, {among}"))
-        x, y = ("Number of speakers", 0.0, 1.05 * most), ("", -0.6, len(comparisons) - 0.4, ticks)
+        x = ("Number of speakers", 0.0, 1.05 * most)
+        y = ("", -0.6, len(comparisons) - 0.4, ticks)
         title = "Who is easy or hard to link in all conditions, and in any"
         return style.finish(axes, canvas, title, x, y, entries, "Jaccard: in all / in any")
 
 
 def _level(factor: str, level: str) -> str:
-    return f"L = {level}" if factor == "utterances" else level
+    if factor == "utterances":
+        return f"L = {level}"
+    return level

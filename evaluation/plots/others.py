@@ -91,9 +91,11 @@ def plot_privacy_utility(
     if not all(0 < target < _TOP for target in targets) or sorted(set(targets)) != [*targets]:
         raise DataError(f"expected target EERs that rise between 0 and {_TOP:g}, got {[*targets]}")
     rates = 100 * np.array([[system.utility.value, system.utility.low, system.utility.high] for system in systems])
-    lowest, highest = float(np.nanmin(rates)), float(np.nanmax(rates))
+    lowest = float(np.nanmin(rates))
+    highest = float(np.nanmax(rates))
     margin = 0.12 * (highest - lowest) or 1.0
-    low, high = max(lowest - margin, 0.0 if lowest >= 0 else -np.inf), highest + margin
+    low = max(lowest - margin, 0.0 if lowest >= 0 else -np.inf)
+    high = highest + margin
     left, right = (high, low) if lower_is_better else (low, high)
     entries = []
     with style.axes_for(canvas, 7.0, 4.8) as axes:
@@ -102,7 +104,8 @@ def plot_privacy_utility(
             axes.fill_between([left, right], 100 * target, color=PALE, alpha=0.14, linewidth=0)
             style.write_in_margin(axes, f"{100 * target:g} %", target / _TOP, across=True)
         for number, (system, (x, *reach)) in enumerate(zip(systems, rates.tolist(), strict=True)):
-            colour, y = line_of(number)["color"], 100 * system.eer.value
+            colour = line_of(number)["color"]
+            y = 100 * system.eer.value
             cross = plain(colour, 1.4) | {"alpha": 0.75}
             if system.eer.has_interval:
                 axes.plot([x, x], 100 * np.clip([system.eer.low, system.eer.high], 0.0, _TOP), **cross)
@@ -111,10 +114,16 @@ def plot_privacy_utility(
             dot = marker(style.MARKERS[number % len(style.MARKERS)], colour)
             axes.plot([x], [y], **dot)
             entries.append((dot, named(system.name, f"{measure.lower()} {x:.1f} %, EER {y:.1f} %")))
-        direction = "lower is better" if lower_is_better else "higher is better"
+        if lower_is_better:
+            direction = "lower is better"
+        else:
+            direction = "higher is better"
         across = (f"{measure} (%), {direction}: best on the right", left, right)
         upright = ("Equal error rate (%), best above", 0.0, 100 * _TOP)
-        notes = "Grey edges: minimum target EERs of the challenge" if targets else ""
+        if targets:
+            notes = "Grey edges: minimum target EERs of the challenge"
+        else:
+            notes = ""
         return style.finish(axes, canvas, f"Privacy against {measure.lower()}", across, upright, entries, notes)
 
 

@@ -63,10 +63,13 @@ def sorted_systems(
     found = []
     for name, *given in rows:
         scores = metrics.sort_scores(*given[:2] or [None])
-        if (turned := metrics.reversal(scores)) is not None and turned.clear:
+        turned = metrics.reversal(scores)
+        if turned is not None and turned.clear:
             _log.warning("plot of %s: %s", name, turned.text)
         found.append((name, scores))
-    return found if order is None else sorted(found, key=lambda system: order(system[1]))
+    if order is None:
+        return found
+    return sorted(found, key=lambda system: order(system[1]))
 
 
 @one_line
@@ -122,7 +125,8 @@ def fitting_window(rates: Sequence[float]) -> Window:
     from scipy.special import ndtri
 
     inside = [rate for rate in rates if 0 < rate < 1]
-    lowest, highest = min(inside, default=0.1), max(inside, default=0.1)
+    lowest = min(inside, default=0.1)
+    highest = max(inside, default=0.1)
     low = next((level for level in _LEVELS_LOW if level <= lowest / 1.5), _LEVELS_LOW[-1])
     high = next((level for level in _LEVELS_HIGH if ndtri(level) >= ndtri(highest) + 0.5), _LEVELS_HIGH[-1])
     ticks = tuple(tick for tick in _TICKS if low <= tick / 100 <= high)
@@ -174,7 +178,10 @@ def plot_det(
 
     if window not in ("auto", *WINDOWS):
         raise DataError(f"expected a window among {', '.join(('auto', *WINDOWS))}, got {window!r}")
-    prior = metrics.effective_prior(*metrics.SRE08) if prior is None else metrics.effective_prior(prior)
+    if prior is None:
+        prior = metrics.effective_prior(*metrics.SRE08)
+    else:
+        prior = metrics.effective_prior(prior)
     known = sorted_systems(systems, key, _from_the_highest_eer if sort else None)
     hulls = [scores.hull for _, scores in known]
     # EER, minDCF, and where that is
@@ -182,7 +189,8 @@ def plot_det(
     fitting = fitting_window([rate for rate, _, p_miss, p_fa in points for rate in (rate, p_miss, p_fa)])
     shown = WINDOWS.get(window, fitting)
     box = (*shown.p_fa, *shown.p_miss)
-    low, high = max(shown.p_fa[0], shown.p_miss[0]), min(shown.p_fa[1], shown.p_miss[1])
+    low = max(shown.p_fa[0], shown.p_miss[0])
+    high = min(shown.p_fa[1], shown.p_miss[1])
     entries = []
     with style.axes_for(canvas, 6.6, 6.9) as axes:
         if low < high:
@@ -190,7 +198,8 @@ def plot_det(
         _rule_of_30(axes, shown, [(hull.misses[-1], hull.false_alarms[0]) for hull in hulls])
         for number, ((name, scores), (rate, cost, p_miss, p_fa)) in enumerate(zip(known, points, strict=True)):
             look = line_of(number)
-            slight, pieces = look, 0
+            slight = look
+            pieces = 0
             if not hull_only:
                 corners = metrics.roc(scores)
                 n_points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))  # the short pieces of many bend little
@@ -252,8 +261,12 @@ def plot_roc(
     if lowest_fpr is None:
         most = max(scores.n_nontarget for _, scores in known)
         lowest_fpr = float(10.0 ** np.clip(np.ceil(-np.log10(most) - 1e-9), -6, -1))
-    diagonal = np.geomspace(lowest_fpr, 1, 200) if lowest_fpr else np.linspace(0, 1, 2)
-    entries, ticks = [], []
+    if lowest_fpr:
+        diagonal = np.geomspace(lowest_fpr, 1, 200)
+    else:
+        diagonal = np.linspace(0, 1, 2)
+    entries = []
+    ticks = []
     with style.axes_for(canvas, 6.2, 6.2) as axes:
         if lowest_fpr:
             axes.set_xscale("log")
@@ -264,11 +277,13 @@ def plot_roc(
             p_miss, p_fa = metrics.roc(scores)
             if lowest_fpr:  # straight pieces bend on this axis
                 grid = np.unique(np.concatenate([np.geomspace(lowest_fpr, 1, 800), p_fa[p_fa >= lowest_fpr]]))
-                p_miss, p_fa = np.interp(grid, p_fa[::-1], p_miss[::-1]), grid
+                p_miss = np.interp(grid, p_fa[::-1], p_miss[::-1])
+                p_fa = grid
             axes.plot(p_fa, 1 - p_miss, **line_of(number))
             numbers = f"EER {100 * metrics.eer(scores):.2f} %, AUC {metrics.auc(scores):.3f}"
             entries.append((line_of(number), named(name, numbers)))
-        x, y = ("False-accept rate", lowest_fpr, 1.0, ticks), ("True-accept rate", 0.0, 1.0)
+        x = ("False-accept rate", lowest_fpr, 1.0, ticks)
+        y = ("True-accept rate", 0.0, 1.0)
         return style.finish(axes, canvas, "Receiver operating characteristic", x, y, entries, square=True)
 
 
@@ -298,20 +313,25 @@ def plot_histogram(
     strips = []
     for name, scores in reversed(known):  # from below
         edges = _edges([scores] if own_scale else [one for _, one in known], bins)
-        densities, counts = [], []
+        densities = []
+        counts = []
         for side in (scores.target, scores.nontarget):
             densities.append(np.histogram(scores.thresholds, edges, weights=side)[0] / (side.sum() * np.diff(edges)))
             n_infinite = side[~np.isfinite(scores.thresholds)].sum()
             counts.append((f"{side.sum():,.0f}", f", {n_infinite:,.0f} infinite" if n_infinite else ""))
         strips.append((name, edges, densities, counts, 1.05 * (float(np.max(densities)) or 1.0)))
     height = 1.0 if own_scale else max(top for *_, top in strips)
-    ticks, entries = [], [(look, f"{kind} trials") for kind, look in looks.items()]
+    ticks = []
+    entries = [(look, f"{kind} trials") for kind, look in looks.items()]
     with style.axes_for(canvas, 7.0, max(4.8, 1.4 * len(known))) as axes:
         for number, (name, edges, densities, counts, top) in enumerate(strips):
-            lines, places, scale = wrap(name, 24)[:3], edges, 1.0
+            lines = wrap(name, 24)[:3]
+            places = edges
+            scale = 1.0
             lines += [f"{count} {kind}{more}" for kind, (count, more) in zip(looks, counts, strict=True)]
             if own_scale:
-                places, scale = np.linspace(0, 1, bins + 1), top
+                places = np.linspace(0, 1, bins + 1)
+                scale = top
                 lines.append(f"{edges[0]:.3g} to {edges[-1]:.3g}")
             for density, look in zip(densities, looks.values(), strict=True):
                 draw_steps(axes, places, density / scale, look, number * height)
@@ -320,7 +340,10 @@ def plot_histogram(
         x = ("Score", places[0] - step, places[-1] + step, [(0.0, "lowest"), (1.0, "highest")] if own_scale else [])
         y: tuple[Any, ...] = ("Density", 0.0, height)
         if len(known) > 1:
-            label = "each on its own scale" if own_scale else f"0 to {height:.3g} in each strip"
+            if own_scale:
+                label = "each on its own scale"
+            else:
+                label = f"0 to {height:.3g} in each strip"
             y = (f"Density, {label}", 0.0, len(known) * height, ticks)
         else:
             entries = [
@@ -382,7 +405,8 @@ def reliability(scores: metrics.SortedScores, prior: float) -> tuple[np.ndarray,
     from scipy.special import expit, logit
 
     ends = np.stack([scores.blocks.first, scores.blocks.last], axis=1).ravel()
-    claimed, share = scores.thresholds[ends], np.repeat(scores.blocks.llr, 2)
+    claimed = scores.thresholds[ends]
+    share = np.repeat(scores.blocks.llr, 2)
     return expit(claimed + logit(prior)), expit(share + logit(prior))
 
 
@@ -432,7 +456,8 @@ def plot_zebra(
             look = line_of((numbers or {}).get(name, number))
             axes.plot(grid, metrics.min_ece(scores, prior=priors), **look)
             entries.append((look, named(name, f"{metrics.zebra(scores, scale=scale)}")))
-        x, y = (_ODDS, grid[0], grid[-1]), ("Empirical cross-entropy (bit)", 0.0, 1.05)
+        x = (_ODDS, grid[0], grid[-1])
+        y = ("Empirical cross-entropy (bit)", 0.0, 1.05)
         notes = "(population in bit, individual as log10 LLR, category)"
         return style.finish(axes, canvas, "ZEBRA profile", x, y, entries, notes)
 
@@ -468,7 +493,10 @@ def plot_ece(
         (name, scores, metrics.ece(scores, prior=priors) / scale, metrics.min_ece(scores, prior=priors) / scale)
         for name, scores in sorted_systems(systems, key, metrics.cllr if sort else None)
     ]
-    label = "Normalised empirical cross-entropy" if normalised else "Empirical cross-entropy (bit)"
+    if normalised:
+        label = "Normalised empirical cross-entropy"
+    else:
+        label = "Empirical cross-entropy (bit)"
     return _plot_pairs(known, grid, entropies / scale, label, canvas, curves)
 
 
@@ -508,13 +536,18 @@ def plot_ape(
         (name, scores, metrics.act_dcf(scores, **common), metrics.min_dcf(scores, **common))
         for name, scores in sorted_systems(systems, key, metrics.cllr if sort else None)
     ]
-    default = np.ones(len(grid)) if normalised else np.minimum(priors, 1 - priors)
-    label = "Normalised Bayes error rate" if normalised else "Bayes error rate"
+    if normalised:
+        default = np.ones(len(grid))
+        label = "Normalised Bayes error rate"
+    else:
+        default = np.minimum(priors, 1 - priors)
+        label = "Bayes error rate"
     return _plot_pairs(known, grid, default, label, canvas, curves, with_eer=with_eer)
 
 
 def _warn_of_ratios(name: str, scores: metrics.SortedScores, cllr: float) -> None:
-    if doubt := metrics.doubt_ratios(scores, cllr):
+    doubt = metrics.doubt_ratios(scores, cllr)
+    if doubt:
         _log.warning("plot of %s: %s", name, doubt)
 
 
@@ -528,7 +561,10 @@ def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]
         shares = []
         for number in dict.fromkeys(number for number in numbers if low < 30 / number < high):
             shares.append(float((ndtri(30 / number) - ndtri(low)) / (ndtri(high) - ndtri(low))))
-            colour = GREY if len(set(numbers)) == 1 else line_of(numbers.index(number))["color"]
+            if len(set(numbers)) == 1:
+                colour = GREY
+            else:
+                colour = line_of(numbers.index(number))["color"]
             there = np.full(2, ndtri(30 / number))
             axes.plot(*((ends[0], there) if across else (there, ends[1])), **plain(colour, 1.1, (1, 2)))
         if shares:
@@ -539,7 +575,8 @@ def _draw_pieces(axes: Axes, x: np.ndarray, y: np.ndarray, points: int, look: St
     """Draw a curve that leaves the window and comes back; return the number of its pieces."""
     if not len(x):
         return 0
-    x, y = x.reshape(-1, points), y.reshape(-1, points)
+    x = x.reshape(-1, points)
+    y = y.reshape(-1, points)
     breaks = np.flatnonzero((x[1:, 0] != x[:-1, -1]) | (y[1:, 0] != y[:-1, -1])) + 1
     pieces = list(zip(np.split(x, breaks), np.split(y, breaks), strict=True))
     for xs, ys in pieces:
@@ -555,7 +592,8 @@ def _edges(systems: Sequence[metrics.SortedScores], bins: int) -> np.ndarray:
     finite = np.concatenate([scores.thresholds[np.isfinite(scores.thresholds)] for scores in systems])
     if not len(finite):
         raise DataError("expected finite scores to plot, got infinite ones alone")
-    low, high = float(finite.min()), float(finite.max())
+    low = float(finite.min())
+    high = float(finite.max())
     if not np.isfinite(1.1 * high - 1.1 * low):
         text = f"scores from {low:.3g} to {high:.3g} are too far apart for bins"
         raise DataError(text, remedy="calibrate them, or leave the extreme ones out")
@@ -589,7 +627,8 @@ def _plot_pairs(
         raise DataError(f"expected curves to be both, actual or minimum, got {curves!r}")
     dotted = {"linestyle": (0, (1.5, 1.5)), "linewidth": 1.3}
     level = {"linestyle": (0, (4, 2)), "linewidth": 1.0}
-    entries, highest = [(_DEFAULT, "default: the prior alone")], float(default.max())
+    entries = [(_DEFAULT, "default: the prior alone")]
+    highest = float(default.max())
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.plot(grid, default, **_DEFAULT)
         for number, (name, scores, actual, least) in enumerate(known):
@@ -597,7 +636,9 @@ def _plot_pairs(
             axes.plot(grid, main, **line_of(number))
             if curves == "both":
                 axes.plot(grid, least, **line_of(number, **dotted))
-            cllr, min_cllr, eer = metrics.cllr(scores), metrics.min_cllr(scores), metrics.eer(scores)
+            cllr = metrics.cllr(scores)
+            min_cllr = metrics.min_cllr(scores)
+            eer = metrics.eer(scores)
             numbers = f"Cllr {cllr:.3f}, minimum {min_cllr:.3f} bit"
             if with_eer:
                 axes.plot(grid[[0, -1]], [eer, eer], **line_of(number, **level))
@@ -608,9 +649,11 @@ def _plot_pairs(
                 _warn_of_ratios(name, scores, cllr)
         if curves == "both":
             entries.append((plain(GREY) | dotted, "dotted: minimum over all calibrations"))
-        label = f"Minimum of {label[0].lower()}{label[1:]}" if curves == "minimum" else label
+        if curves == "minimum":
+            label = f"Minimum of {label[0].lower()}{label[1:]}"
         if with_eer:
             entries.append((plain(GREY) | level, "horizontal: EER, the highest point of the dotted curve"))
         top = min(1.08 * highest, 2 * float(default.max()))  # badly calibrated scores leave the picture
-        x, title = (_ODDS, grid[0], grid[-1]), label.removesuffix(" (bit)")
+        x = (_ODDS, grid[0], grid[-1])
+        title = label.removesuffix(" (bit)")
         return style.finish(axes, canvas, title, x, (label, 0.0, top), entries)

@@ -46,7 +46,10 @@ def to_tex(axes: Axes, width: float, height: float, corner: str = "") -> str:
         Of the axes for the legend, as pgfplots names it; below them by default.
     """
     figure: Any = axes.get_figure()
-    legend = figure.legends[0] if figure is not None and figure.legends else axes.get_legend()
+    if figure is not None and figure.legends:
+        legend = figure.legends[0]
+    else:
+        legend = axes.get_legend()
     square = axes.get_box_aspect() == 1
     texts: list[Any] = [text for text in axes.texts if text.get_text()]
     lines = [_HEAD, f"  width={0.75 * width:.3g}in, height={0.75 * (width if square else height):.3g}in,"]
@@ -88,7 +91,8 @@ def thinned(points: np.ndarray, ends: np.ndarray) -> np.ndarray:
     ends : ndarray of float64 of shape (2, 2)
         Of both axes.
     """
-    low, span = ends[:, 0], ends[:, 1] - ends[:, 0]
+    low = ends[:, 0]
+    span = ends[:, 1] - ends[:, 0]
     shares = np.clip(np.nan_to_num((points - low) / span, posinf=2.0, neginf=-1.0), -1.0, 2.0)
     steps = np.round(shares * _GRID).astype(np.int64)
     steps = steps[np.concatenate([[True], (np.diff(steps, axis=0) != 0).any(axis=1)])]
@@ -113,7 +117,10 @@ def _axis(letter: str, axis: Any) -> list[str]:
     texts = [r" \\ ".join(map(escape, label.get_text().split("\n"))) for label in axis.get_ticklabels()]
     places = ",".join(f"{place:.7g}" for place in scaled(axis.get_ticklocs()))
     labels = ",".join(f"{{{text}}}" for text in texts)
-    centred = f"  {letter}ticklabel style={{align=center}}," if any(r"\\ " in text for text in texts) else ""
+    if any(r"\\ " in text for text in texts):
+        centred = f"  {letter}ticklabel style={{align=center}},"
+    else:
+        centred = ""
     return [f"  {options}", f"  {letter}tick={{{places}}}, {letter}ticklabels={{{labels}}},{centred}"]
 
 

@@ -30,9 +30,10 @@ def fill(template: str, values: Mapping[str, Any]) -> str:
     import jinja2
 
     try:
-        return _environment().get_template(template).render(values).strip() + "\n"
+        text: str = _environment().get_template(template).render(values)
     except jinja2.UndefinedError as error:
         raise LookupError(str(error)) from error
+    return text.strip() + "\n"
 
 
 @cache

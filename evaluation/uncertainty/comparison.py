@@ -92,7 +92,8 @@ class EvaluatedSystem:
     @property
     def has_ids(self) -> bool:
         """Whether trials have ids; they have none where scores and key were joined by their order."""
-        return self.key.segment_ids.tolist() != ["unknown"]
+        ids: list[str] = self.key.segment_ids.tolist()
+        return ids != ["unknown"]
 
     @cached_property
     def digest(self) -> int:
@@ -507,7 +508,9 @@ def _evaluate_system(
     values, joined = join_scores(scores, key, missing=missing)
     ordered = sort_scores(values[joined.is_target], values[~joined.is_target])
     search = closed_search_note(values, joined, ordered)
-    sample, intervals, groups = None, Intervals(), None
+    sample = None
+    intervals = Intervals()
+    groups = None
     if not resampling.resamples and metadata is None:
         result = statistic.evaluate(ordered)
         result.notes.update(search)
@@ -521,7 +524,10 @@ def _evaluate_system(
             intervals = confidence_intervals(sample, statistic, resampling, jobs=jobs)
             result = with_intervals(result, intervals, _how_drawn(sample, bootstrap_by, resampling))
         if metadata is not None:
-            speakers = None if bootstrap_by == "trial" else find_speakers(scored, **maps)
+            if bootstrap_by == "trial":
+                speakers = None
+            else:
+                speakers = find_speakers(scored, **maps)
             grouped = group_trials(scored, metadata, speakers=speakers)
             groups = evaluate_groups(sample, *grouped, statistic, resampling, column=column, jobs=jobs)
     return EvaluatedSystem(result, sample, intervals, groups, key, ordered)

@@ -98,7 +98,8 @@ def sample_from(
         (`evaluation.trials.doubt_speakers`) and `bootstrap_by` is "speaker".
     """
     values, key = join_scores(scores, key, missing=missing)
-    speakers, maps = None, {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
+    speakers = None
+    maps = {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
     if bootstrap_by != "trial":
         if bootstrap_by == "speaker" and (doubt := doubt_speakers(key, **maps)) is not None:
             raise doubt.error(
@@ -143,10 +144,14 @@ def confidence_intervals(
         If a number is out of range, draws are not of the same trials, or a class vanishes in more than half of the
         resamples.
     """
-    samples = [samples] if isinstance(samples, Sample) else list(samples)
+    if isinstance(samples, Sample):
+        samples = [samples]
+    else:
+        samples = list(samples)
     if not (samples and all(isinstance(sample, Sample) for sample in samples)):
         raise DataError("expected samples of trials", remedy="make them by sample_from(scores, key)")
-    first, rows = samples[0], getattr(statistic, "rows", measures.METRICS)
+    first = samples[0]
+    rows = getattr(statistic, "rows", measures.METRICS)
     for number, sample in enumerate(samples[1:], 2):
         check_same_trials(first, sample, "draw 1", f"draw {number}")
     values = [statistic(sample.runs()) for sample in samples]
@@ -202,7 +207,8 @@ def paired_differences(
         check_same_trials(first, sample, base, name)
     resampled = bootstrap([sample for _, sample in every], statistic, resampling, jobs=jobs)
     values = [statistic(sample.runs()) for _, sample in every]
-    rows, n_units = getattr(statistic, "rows", measures.METRICS), first.n_effective
+    rows = getattr(statistic, "rows", measures.METRICS)
+    n_units = first.n_effective
     differences: dict[str, Intervals] = {}
     for place, name in enumerate(others, 1):
         differences[name] = Intervals()
@@ -294,7 +300,8 @@ def evaluate(
     0.0
     """
     if labels is None and (isinstance(nontarget, Key) or (nontarget is not None and are_labels(nontarget))):
-        labels, nontarget = nontarget, None
+        labels = nontarget
+        nontarget = None
     search: dict[str, str] = {}
     if labels is None and weights is None and not isinstance(target, Scores):
         scores = measures.sort_scores(target, nontarget, missing=missing)
@@ -394,6 +401,9 @@ def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:
     n_target = int(sample.is_target.sum())
     if min((len(sample) - n_target) * float(prior), n_target * (1 - float(prior))) >= _FEW:
         return interval
-    side = "nontarget trials" if float(prior) < 0.5 else "target trials"
+    if float(prior) < 0.5:
+        side = "nontarget trials"
+    else:
+        side = "target trials"
     scarce = "P" if float(prior) < 0.5 else "(1 - P)"
     return replace(interval, note=f"fewer than {_FEW} / {scarce} {side}: the interval may be too short")

@@ -170,7 +170,8 @@ def evaluate_groups(
     """
     if groups.shape != sample.scores.shape:
         raise DataError(f"expected a group for each of {len(sample)} trials, got shape {groups.shape}")
-    metrics, ordered = getattr(statistic, "rows", METRICS), groups[sample.order]
+    metrics = getattr(statistic, "rows", METRICS)
+    ordered = groups[sample.order]
     parts = {name: sample.subset(ordered == code) for code, name in enumerate(names)}
     counts = {name: (int(part.is_target.sum()), int((~part.is_target).sum())) for name, part in parts.items()}
     parts = {name: part for name, part in parts.items() if part.n_least}
@@ -186,7 +187,8 @@ def evaluate_groups(
         elif resampled and parts[name].n_effective < 2:
             found[name] = Group(*count, values[name], note="one speaker only: no intervals")
         else:
-            part, intervals = parts[name], {}
+            part = parts[name]
+            intervals = {}
             for metric, column_of in resampled.get(name, {}).items():
                 settings: Any = {"n_units": part.n_effective, "n_trials": part.n_least, "level": resampling.level}
                 method = method_of(metric, metrics=metrics)
@@ -210,15 +212,22 @@ def _extreme(
 ) -> Extremes:
     names = list(parts)
     ours = np.array([values[name][metric] for name in names])
-    high, low = int(ours.argmax()), int(ours.argmin())
+    high = int(ours.argmax())
+    low = int(ours.argmin())
     extreme_values = (ours[high], ours[low], ours[high] - ours[low])
     row, _ = find_metric(metric, metrics)
     ends_named = (names[high], names[low], names[low if row is not None and row.worse == "low" else high])
     n_units, n_trials = (min(getattr(parts[name], count) for name in names) for count in ("n_effective", "n_least"))
-    draws = np.stack([resampled[name][metric] for name in names], axis=1) if resampled else np.zeros((0, len(names)))
+    if resampled:
+        draws = np.stack([resampled[name][metric] for name in names], axis=1)
+    else:
+        draws = np.zeros((0, len(names)))
     draws = draws[np.isfinite(draws).all(axis=1)]
     if len(draws) < 2 or n_units < 2:
-        note = "no resamples" if not resampled else "a group of one speaker, or of infinite values: no intervals"
+        if not resampled:
+            note = "no resamples"
+        else:
+            note = "a group of one speaker, or of infinite values: no intervals"
         blank = [Interval(float(value), np.nan, np.nan, "", note) for value in extreme_values]
         return Extremes(*ends_named, *blank)
     method = method_of(metric, metrics=metrics)

@@ -173,7 +173,8 @@ def over_lists(
 
     if n_lists <= before or not interval.has_interval or not 0 < interval.high < 1:
         return interval
-    n_units = n_units if n_units >= 2 else math.inf
+    if not (n_units >= 2):
+        n_units = math.inf
     levels = [1 - (1 - level) / (AT_ONCE * count) for count in (before, n_lists)]
     if interval.value * n_trials < PLENTY:
         settings: dict[str, Any] = {"n_units": int(min(n_units, n_trials)), "n_trials": int(n_trials)}
@@ -234,7 +235,8 @@ def minima_over_attackers(
     rows = {name: [row for row, owner in enumerate(names) if owner == name] for name in samples}
     settings: dict[str, Any] = {"method": measures.method_of(f"eer.{reading}"), "n_units": first.n_effective}
     settings["n_trials"] = first.n_least
-    levels, ends = (resampling.level, 1 - (1 - resampling.level) / AT_ONCE), {}
+    levels = (resampling.level, 1 - (1 - resampling.level) / AT_ONCE)
+    ends = {}
     for name, places in rows.items():
         usual, wide = (
             interval_over_draws(rates[places], resampled[places], level=level, **settings) for level in levels
@@ -248,7 +250,10 @@ def minima_over_attackers(
         if chosen:
             best = min(chosen, key=lambda name: ends[name].value)
             smallest = np.min([by_name[name] for name in chosen], axis=0)
-            perfect = (float(smallest.mean()), float(np.quantile(smallest, 0.05))) if len(smallest) else ()
+            if len(smallest):
+                perfect = (float(smallest.mean()), float(np.quantile(smallest, 0.05)))
+            else:
+                perfect = ()
             minima[group] = Minimum(best, minimum_of(ends[name] for name in chosen), *perfect)
     return minima
 
@@ -262,11 +267,13 @@ def _permuted(samples: Sequence[Sample], statistic: Statistic, permutations: int
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    first, found = samples[0], []
+    first = samples[0]
+    found = []
     if first.by_trial:
         return np.empty((0, len(samples)))
     others = [np.flatnonzero(~sample.is_target) for sample in samples]
-    models, segments = first.first[others[0]], first.second[others[0]]
+    models = first.first[others[0]]
+    segments = first.second[others[0]]
     pairs = coo_array((np.ones(len(models)), (models, segments)), shape=(first.n_units + 1,) * 2)
     parts = connected_components(pairs, directed=False)[1]  # such as the sexes, where trials are within them
     rng = np.random.default_rng(seed)
@@ -279,7 +286,8 @@ def _permuted(samples: Sequence[Sample], statistic: Statistic, permutations: int
         if 0 < (partner[segments] == models).sum() < len(models):
             rates = []
             for sample, rows in zip(samples, others, strict=True):
-                scores, paired = sample.scores[rows], partner[sample.second[rows]] == sample.first[rows]
+                scores = sample.scores[rows]
+                paired = partner[sample.second[rows]] == sample.first[rows]
                 rates.append(statistic(measures.sort_scores(scores[paired], scores[~paired]))["eer"])
             found.append(rates)
     return np.array(found).reshape(-1, len(samples))

@@ -91,7 +91,8 @@ class Resampling:
         return draw_counts(n_units, self.resamples, np.random.default_rng(self.seed))
 
 
-DEFAULT, NO_INTERVALS = Resampling(), Resampling(0)
+DEFAULT = Resampling()
+NO_INTERVALS = Resampling(0)
 
 
 def draw_counts(
@@ -202,12 +203,16 @@ class Sample:
             counts = weights.take(self.first)
             if not self.by_trial:
                 counts *= weights.take(self.second)
-        scores, is_target, starts = self.scores, self.is_target, self.starts
+        scores = self.scores
+        is_target = self.is_target
+        starts = self.starts
         if len(starts) < len(self):
             target = np.add.reduceat(np.where(is_target, counts, 0.0), starts)
-            counts, scores = np.add.reduceat(counts, starts), scores.take(starts)
+            counts = np.add.reduceat(counts, starts)
+            scores = scores.take(starts)
             kept = counts.nonzero()[0]
-            counts, target = counts.take(kept), target.take(kept)
+            counts = counts.take(kept)
+            target = target.take(kept)
         else:  # three in five nontarget trials have no weight in a draw, so the rest first
             kept = counts.nonzero()[0]
             counts = counts.take(kept)
@@ -238,7 +243,8 @@ def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers |
     [0.0, 0.0, 1.0]
     """
     check_index(scores=scores, labels=is_target)
-    scores, is_target = numbers_of(scores, "scores"), truth_of(is_target)
+    scores = numbers_of(scores, "scores")
+    is_target = truth_of(is_target)
     if is_target.shape != scores.shape:
         raise DataError(f"expected a label for each of {len(scores)} scores, got shape {is_target.shape}")
     n_target = int(is_target.sum())
@@ -252,7 +258,8 @@ def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers |
         return Sample(order, scores[order], is_target[order], units, alone, len(scores), n_target)
     if len(speakers) != len(scores):
         raise DataError(f"expected the speakers of {len(scores)} trials, got those of {len(speakers)}")
-    first, second = speakers.models[order].astype(np.intp), speakers.segments[order].astype(np.intp)
+    first = speakers.models[order].astype(np.intp)
+    second = speakers.segments[order].astype(np.intp)
     n_units = len(speakers.names)
     sample = Sample(order, scores[order], is_target[order], first, np.where(first == second, n_units, second), n_units)
     if sample.n_effective < 2:
@@ -294,7 +301,10 @@ def bootstrap(
         If samples do not share their units, a number is out of range, or a class has no trial in more than half of the
         resamples.
     """
-    samples = [samples] if isinstance(samples, Sample) else list(samples)
+    if isinstance(samples, Sample):
+        samples = [samples]
+    else:
+        samples = list(samples)
     if not resampling.resamples:
         raise DataError("expected at least 2 resamples, got none")
     kinds = {(sample.n_units, sample.by_trial) for sample in samples}

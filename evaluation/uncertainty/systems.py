@@ -38,7 +38,9 @@ class Column:
 
     def cell(self, found: Interval | str) -> str:
         """Return a number as a cell shows it, with its interval in brackets where there is one; or a text."""
-        return found if isinstance(found, str) else found.text(self.form)
+        if isinstance(found, str):
+            return found
+        return found.text(self.form)
 
 
 def columns_of(metrics: Sequence[Metric]) -> dict[str, Column]:
@@ -47,7 +49,10 @@ def columns_of(metrics: Sequence[Metric]) -> dict[str, Column]:
     for metric in metrics:
         for name, point in metric.numbers():
             # in brackets a title has what is beside the number of one system
-            title = metric.title.partition(" (")[0] if metric.beside is not None else metric.title_at(point)
+            if metric.beside is not None:
+                title = metric.title.partition(" (")[0]
+            else:
+                title = metric.title_at(point)
             heading = f"{title} [%]" if metric.unit.form == "%" else title
             columns[name] = Column(name, heading, metric.unit.form, metric.worse)
     return columns
@@ -105,7 +110,9 @@ def paper_tables(
     label : str
         Of the first table.
     """
-    best, name, p_values = {}, escape_tex(reference), corrected_p_values(differences, columns)
+    best = {}
+    name = escape_tex(reference)
+    p_values = corrected_p_values(differences, columns)
     for one in columns:
         if differences and one.worse:
             values = {system: getattr(found[one.name], "value", 0.0) for system, found in systems.items()}

@@ -79,12 +79,14 @@ class ErrorCounts:
     @property
     def errors(self) -> NDArray[np.int64]:
         """Edits of each utterance, shape (n,)."""
-        return self.counts[:, 1:].sum(axis=1)
+        errors: NDArray[np.int64] = self.counts[:, 1:].sum(axis=1)
+        return errors
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Units of each reference, shape (n,)."""
-        return self.counts[:, :3].sum(axis=1)
+        lengths: NDArray[np.int64] = self.counts[:, :3].sum(axis=1)
+        return lengths
 
     @property
     def rate(self) -> float:
@@ -209,7 +211,8 @@ def error_rate(
     if not isinstance(counts, ErrorCounts):
         raise DataError(f"expected ErrorCounts, as from count_errors, got {type(counts).__name__}")
     names, sums = _sums(counts, speakers, file)
-    statistic, total = partial(lists.pooled_ratio, sums), int(sums[:, 1].sum())
+    statistic = partial(lists.pooled_ratio, sums)
+    total = int(sums[:, 1].sum())
     found = lists.interval_by_speaker(statistic, len(names), "error_rate", resampling, n_trials=total)
     totals = dict(zip(_KINDS, counts.counts.sum(axis=0).tolist(), strict=True))
     by_speaker = dict(zip(names, statistic(np.eye(len(names))).tolist(), strict=True))
@@ -262,7 +265,10 @@ def _align(pairs: Sequence[tuple[str, str]], unit: Unit) -> NDArray[np.int64]:
     jiwer = imported("jiwer", "jiwer", "an error rate")
     if unit == "characters without blanks":
         pairs = [(spoken.replace(" ", ""), written.replace(" ", "")) for spoken, written in pairs]
-    process = jiwer.process_words if unit == "words" else jiwer.process_characters
+    if unit == "words":
+        process = jiwer.process_words
+    else:
+        process = jiwer.process_characters
     counts = list[tuple[int, ...]]()
     for spoken, written in pairs:
         if spoken and written:

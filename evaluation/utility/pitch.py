@@ -147,7 +147,10 @@ def compare_tracks(
         found = _pearson(one, other)
         return TrackComparison(0.0 if np.isnan(found) else found, lag, agreement)
     both = (one > 0) & (other > 0)
-    found = _pearson(one[both], other[both]) if both.sum() >= LEAST_VOICED else np.nan
+    if both.sum() >= LEAST_VOICED:
+        found = _pearson(one[both], other[both])
+    else:
+        found = np.nan
     return TrackComparison(found, lag, agreement)
 
 
@@ -237,7 +240,7 @@ def compare_recordings(
     return compared
 
 
-def _best_lag(one: NDArray, other: NDArray, most: int) -> int:
+def _best_lag(one: NDArray[Any], other: NDArray[Any], most: int) -> int:
     """Lag, up to `most` frames either way, at which the raw cross-correlation is largest; the shortest of several."""
     lags = np.arange(-len(other) + 1, len(one))
     products = np.correlate(one, other, mode="full")
@@ -248,7 +251,7 @@ def _best_lag(one: NDArray, other: NDArray, most: int) -> int:
     return int(min(lags[fitting].tolist(), key=lambda lag: (abs(lag), lag)))
 
 
-def _stretched(track: NDArray, length: int, *, by_voice: bool) -> NDArray:
+def _stretched(track: NDArray[Any], length: int, *, by_voice: bool) -> NDArray[Any]:
     """Read a track at `length` evenly spaced places, between its frames by a straight line.
 
     By voice never between a frame with voice and one without: there the nearer one counts.
@@ -256,7 +259,7 @@ def _stretched(track: NDArray, length: int, *, by_voice: bool) -> NDArray:
     if len(track) == length:
         return track
     places = np.linspace(0, len(track) - 1, length)
-    straight = np.interp(places, np.arange(len(track)), track)
+    straight: NDArray[Any] = np.interp(places, np.arange(len(track)), track)
     if not by_voice:
         return straight
     below = np.floor(places).astype(int)
@@ -265,10 +268,11 @@ def _stretched(track: NDArray, length: int, *, by_voice: bool) -> NDArray:
     return np.where((track[below] > 0) & (track[above] > 0), straight, nearest)
 
 
-def _pearson(one: NDArray, other: NDArray) -> float:
+def _pearson(one: NDArray[Any], other: NDArray[Any]) -> float:
     if is_constant(one) or is_constant(other):
         return np.nan
-    one, other = one - one.mean(), other - other.mean()
+    one = one - one.mean()
+    other = other - other.mean()
     return float(one @ other / np.sqrt((one @ one) * (other @ other)))
 
 
@@ -282,6 +286,7 @@ def _compare(pair: tuple[Path, Path], track: Tracker, convention: Convention) ->
                 samples = file.read(file.frames, dtype="float64")  # the number, since some codecs cannot seek
                 tracks.append(track(samples, file.samplerate))
         except (soundfile.LibsndfileError, OSError) as error:
-            text, remedy = f"not readable as audio: {error}", "give WAV, FLAC or SPHERE"
+            text = f"not readable as audio: {error}"
+            remedy = "give WAV, FLAC or SPHERE"
             raise DataError(text, file=path, remedy=remedy) from error
     return compare_tracks(*tracks, convention=convention)

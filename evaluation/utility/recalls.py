@@ -242,7 +242,8 @@ def recall_differences(systems: Sequence[Confusions], resampling: Resampling = D
         if truths[0] != truths[1]:
             raise DataError("expected the same utterances of systems that are compared")
 
-        statistics, n_speakers = [partial(uar, one) for one in (other, first)], len(first.speakers)
+        statistics = [partial(uar, one) for one in (other, first)]
+        n_speakers = len(first.speakers)
         differences.append(
             interval_by_speaker(statistics[0], n_speakers, "difference", resampling, minus=statistics[1])
         )
@@ -328,7 +329,7 @@ class Leakage(Tabular):
 
 
 @one_blas_thread()
-def predict_labels(vectors: NDArray, labels: Sequence[str], tested: NDArray) -> list[str]:
+def predict_labels(vectors: NDArray[Any], labels: Sequence[str], tested: NDArray[Any]) -> list[str]:
     """Return the class of vectors by a logistic regression with balanced class weights.
 
     Vectors are standardised by the training vectors; see `PENALTY`.
@@ -348,7 +349,8 @@ def predict_labels(vectors: NDArray, labels: Sequence[str], tested: NDArray) -> 
     from sklearn.linear_model import LogisticRegression
 
     vectors = np.asarray(vectors, np.float64)
-    mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
+    mean = vectors.mean(axis=0)
+    deviation = vectors.std(axis=0)
     deviation[is_constant(vectors)] = 0.0
     deviation[deviation <= _LEAST * deviation.max()] = np.inf
     machine = LogisticRegression(C=PENALTY, class_weight="balanced", max_iter=_ROUNDS)
@@ -402,21 +404,26 @@ def attribute_leakage(
         check_same(ids, others, file=tested.anonymised.source or None, what="utterances")
     if training is None:
         examples = truth = _without_rare(truth, speakers, notes)
-        folds, learnt_speakers = _folds(truth, speakers), speakers
+        folds = _folds(truth, speakers)
+        learnt_speakers = speakers
     else:
         learnt_speakers = dict(zip(training.original.ids.tolist(), training.original.speakers.tolist(), strict=True))
-        own, known = set(speakers.values()), _labels_of(training.original, labels, "drop", [])
+        own = set(speakers.values())
+        known = _labels_of(training.original, labels, "drop", [])
         known = {name: label for name, label in known.items() if learnt_speakers[name] not in own}
         if not known:
             text = "has no labelled speaker who is not tested too"
             raise DataError(text, file=training.original.source or None, remedy="train on other speakers")
-        examples, folds = _without_rare(known, learnt_speakers, []), [list(truth)]
-        if strange := set(truth.values()) - set(examples.values()):
+        examples = _without_rare(known, learnt_speakers, [])
+        folds = [list(truth)]
+        strange = set(truth.values()) - set(examples.values())
+        if strange:
             notes.append(f"no training speakers of class {named(strange)}, which is never predicted")
     warn_of_alike([*truth.values(), *examples.values()], "classes", "a class")
     present = [side for both in (tested, training) if both is not None for side in both if side is not None]
     for other in present[1:]:
-        if (got := other.vectors.shape[1]) != (expected := present[0].vectors.shape[1]):
+        got = other.vectors.shape[1]
+        if got != (expected := present[0].vectors.shape[1]):
             text = f"expected vectors of {expected} dimensions as those of the original, got {got}"
             raise DataError(text, file=other.source or None, remedy="give vectors of one extractor")
     scenarios = [("original", 0, 0)]  # each with the side that is learnt from and the side that is tested
@@ -436,7 +443,10 @@ def attribute_leakage(
         counted[scenario] = _counted(sorted(truth), truth, predicted, speakers)
     recalls = {scenario: average_recall(found, resampling) for scenario, found in counted.items()}
     for scenario, recall in recalls.items() if resampling.resamples else ():
-        end = recall.interval.high if np.isfinite(recall.interval.high) else 2 * recall.interval.value
+        if np.isfinite(recall.interval.high):
+            end = recall.interval.high
+        else:
+            end = 2 * recall.interval.value
         if end < recall.chance:
             notes.append(f"{scenario}: below chance, so the attribute is recognised by exchanging the predicted labels")
         if recall.interval.note:
@@ -455,8 +465,12 @@ def _counted(
 ) -> Confusions:
     """Count utterances by speaker, true and predicted class."""
     names, codes = np.unique(speakers_of(utterances, speakers), return_inverse=True)
-    folds = dict.fromkeys(names.tolist(), "all") if convention == "pooled" else folds or {name: name for name in names}
-    if homeless := [name for name in names.tolist() if name not in folds]:
+    if convention == "pooled":
+        folds = dict.fromkeys(names.tolist(), "all")
+    else:
+        folds = folds or {name: name for name in names}
+    homeless = [name for name in names.tolist() if name not in folds]
+    if homeless:
         raise DataError(f"{len(homeless)} speakers without a fold: {named(homeless)}", remedy="add them to spk2fold")
     fold_names, places = np.unique([folds[name] for name in names.tolist()], return_inverse=True)
     both = [[labels[utterance] for utterance in utterances] for labels in (truth, predicted)]
@@ -478,8 +492,10 @@ def _fold_recalls(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[
         counts = counts | (table.sum(axis=1) > 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         recalls = np.where(size > 0, hits / size, 0.0)
-        found = (recalls * counts).sum(axis=1) / counts.sum(axis=1)
-    return np.round(100 * found, _DIGITS) / 100 if counted.convention == "vpc2024" else found
+        average: NDArray[np.float64] = (recalls * counts).sum(axis=1) / counts.sum(axis=1)
+    if counted.convention == "vpc2024":
+        average = np.round(100 * average, _DIGITS) / 100
+    return average
 
 
 def _labels_of(
@@ -487,9 +503,13 @@ def _labels_of(
 ) -> dict[str, str]:
     """The attribute of each utterance, by its id or its speaker's."""
     ids = embeddings.ids.tolist()
-    by = ids if any(name in labels for name in ids) else embeddings.speakers.tolist()
+    if any(name in labels for name in ids):
+        by = ids
+    else:
+        by = embeddings.speakers.tolist()
     found = {name: labels[key] for name, key in sorted(zip(ids, by, strict=True)) if labels.get(key, "")}
-    if unknown := [name for name in ids if name not in found]:
+    unknown = [name for name in ids if name not in found]
+    if unknown:
         text = f"{len(unknown)} of {len(ids)} utterances without a label"
         if missing == "error" or not found:
             remedy = "add their labels" + OR_DROP * bool(found)

@@ -23,7 +23,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
@@ -83,7 +83,9 @@ def similarity_matrix(llr: ArrayLike, first: ArrayLike, second: ArrayLike, n_spe
     array([[0.75, 0.25],
            [0.5 , 0.5 ]])
     """
-    values, rows, columns = np.asarray(llr, np.float64), np.asarray(first), np.asarray(second)
+    values = np.asarray(llr, np.float64)
+    rows = np.asarray(first)
+    columns = np.asarray(second)
     if values.ndim != 1 or rows.shape != values.shape or columns.shape != values.shape:
         raise DataError(f"expected two speakers for each of {values.size} trials, got {rows.shape} and {columns.shape}")
     if values.size and not (min(rows.min(), columns.min()) >= 0 and max(rows.max(), columns.max()) < n_speakers):
@@ -131,7 +133,10 @@ def distinctiveness(matrix: ArrayLike, weights: ArrayLike | None = None) -> floa
     diagonal = np.diagonal(cells)
     if np.isnan(diagonal).any():
         raise DataError(f"{int(np.isnan(diagonal).sum())} of {len(cells)} speakers have no trial with themselves")
-    weight = np.ones(len(cells)) if weights is None else np.asarray(weights, np.float64)
+    if weights is None:
+        weight = np.ones(len(cells))
+    else:
+        weight = np.asarray(weights, np.float64)
     pairs = np.outer(weight, weight)
     np.fill_diagonal(pairs, 0.0)
     pairs[np.isnan(cells)] = 0.0
@@ -152,7 +157,9 @@ def de_identification(original: float, crossed: float) -> float:
     >>> de_identification(0.8, 0.2)
     0.75
     """
-    return 1 - crossed / original if original > 0 else float("nan")
+    if original > 0:
+        return 1 - crossed / original
+    return float("nan")
 
 
 def gain_of_distinctiveness(original: float, anonymised: float) -> float:
@@ -165,7 +172,9 @@ def gain_of_distinctiveness(original: float, anonymised: float) -> float:
     """
     if not original > 0:
         return float("nan")
-    return float(10 * np.log10(anonymised / original)) if anonymised > 0 else -float("inf")
+    if anonymised > 0:
+        return float(10 * np.log10(anonymised / original))
+    return -float("inf")
 
 
 @one_line
@@ -246,6 +255,7 @@ def matrix_of_voices(
     model_speakers: Mapping[str, str] | None = None,
     segment_speakers: Mapping[str, str] | None = None,
     symmetric: bool = False,
+    tell: Callable[[int, int], None] | None = None,
 ) -> tuple[SimilarityMatrix, list[str]]:
     """Return the voice similarity matrix of scores, and notes.
 
@@ -263,6 +273,8 @@ def matrix_of_voices(
         See `evaluation.trials.find_speakers`.
     symmetric : bool
         Count a trial of i and j for j and i too, as lists need that hold each pair of recordings once.
+    tell : callable, optional
+        See `evaluation.calibration.cross_validate_affine`.
 
     Raises
     ------
@@ -289,11 +301,16 @@ def matrix_of_voices(
         if left_out.any()
     ]
     kept = ~itself & ~other
-    values, is_same, speakers = values[:, kept], is_same[kept], speakers.subset(kept)
+    values = values[:, kept]
+    is_same = is_same[kept]
+    speakers = speakers.subset(kept)
     if len(speakers.names) < 2:
         raise DataError(f"expected two speakers or more, got {len(speakers.names)}")
     if not 0 < int(is_same.sum()) < len(is_same):
-        which = "between two speakers" if is_same.any() else "within a speaker"
+        if is_same.any():
+            which = "between two speakers"
+        else:
+            which = "within a speaker"
         raise DataError(f"expected trials within and between speakers, got none {which}")
     used = len(np.unique(np.concatenate([speakers.models, speakers.segments])))
     if calibration == "folds" and used < _FOLDS:
@@ -304,7 +321,7 @@ def matrix_of_voices(
         if is_constant(of_draw):
             notes.append("all scores are equal: a broken system, not privacy")
         if calibration == "folds":
-            of_draw = cross_validate_affine(of_draw, is_same, speakers, folds=_FOLDS, seed=seed, ridge=RIDGE)
+            of_draw = cross_validate_affine(of_draw, is_same, speakers, folds=_FOLDS, seed=seed, ridge=RIDGE, tell=tell)
         elif calibration == "pav":
             ranked = sort_scores(of_draw[is_same], of_draw[~is_same])
             of_draw = ranked.laplace_blocks.per_score()[np.searchsorted(ranked.thresholds, of_draw)]
@@ -312,11 +329,13 @@ def matrix_of_voices(
             sort_ratios(of_draw[is_same], of_draw[~is_same])  # with its warning
         llrs.append(of_draw)
     llr = np.mean(llrs, axis=0)
-    first, second = speakers.models, speakers.segments
+    first = speakers.models
+    second = speakers.segments
     if symmetric:
         apart = ~is_same
         llr = np.concatenate([llr, llr[apart]])
-        first, second = np.concatenate([first, second[apart]]), np.concatenate([second, speakers.models[apart]])
+        first = np.concatenate([first, second[apart]])
+        second = np.concatenate([second, speakers.models[apart]])
     matrix = similarity_matrix(llr, first, second, len(speakers.names))
     return SimilarityMatrix(tuple(speakers.names.tolist()), matrix, values.size), notes
 
@@ -367,7 +386,8 @@ def compare_voices(
         remedy = "check that the same ids name the same speakers in all files"
         raise DataError(f"{expected}, got {len(shared)}", remedy=remedy)
     all_notes = list(notes)
-    if left := [name for name in everyone if name not in shared]:
+    left = [name for name in everyone if name not in shared]
+    if left:
         names = f"{len(left)} of {len(everyone)} speakers, or segments of unknown ones,"
         all_notes.append(f"{names} are not in all matrices: {few(left)}")
     chosen = {}
@@ -424,6 +444,7 @@ def _intervals(
     found = {}
     for name, value in values.items():
         low, high = ranges.get(name, (0.0, 1.0))
-        method, resampled = Method("identity", lower=low, upper=high), np.array([row[name] for row in rows])
+        method = Method("identity", lower=low, upper=high)
+        resampled = np.array([row[name] for row in rows])
         found[name] = interval(value, resampled, method=method, n_units=count, level=resampling.level)
     return found

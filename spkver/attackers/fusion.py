@@ -125,6 +125,7 @@ def fold_attacks(background: TrainingSet, kind: str, *, seed: int) -> list[tuple
             on_anonymised=kind == "semi-informed",
             name=f"folds/{background.versions[0].name}-{fold.number}-{kind}",
             is_fold=True,
+            anonymizer=background.anonymizer,
         )
         # under the name of the set, since embeddings computed elsewhere are found by it
         enrolment = replace(fold.enrolment, path=directory.path)

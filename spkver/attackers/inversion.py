@@ -29,7 +29,7 @@ from spkbase.runs import Run, Stage
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import Work
-from spkver.anonymization import INVERSES, AnonymizerConfig, Inverse, recorded_anonymizer, undo_datadir
+from spkver.anonymization import INVERSES, AnonymizerConfig, Inverse, recorded_anonymizer, twin_stage, undo_datadir
 from spkver.attackers import lists, warping
 from spkver.attackers.pieces import whole_name
 from spkver.attackers.protocol import TrainingSet
@@ -295,14 +295,17 @@ class Inversion:
         return None if source is None else source.directory
 
     def make(self, folder: Path) -> None:
-        """Write the planned directory of a folder; unchanged recordings stay."""
+        """Write the planned directory of a folder, unless it is up to date."""
         source = self._sources[folder]
         directory = source.directory
         if source.number is None:
             numbers = self.numbers(directory, is_tested=source.is_tested)
         else:
             numbers = dict.fromkeys(directory.recordings, source.number)
-        undo_datadir(directory, folder, self.known.anonymizer, numbers, jobs=self.run.jobs, force=self.run.force)
+        anonymizer = self.known.anonymizer
+        run = self.run.below("data")
+        make = partial(undo_datadir, directory, anonymizer=anonymizer, values=numbers, jobs=run.jobs, force=run.force)
+        twin_stage(run, folder.name, directory, make, inputs=[anonymizer, sorted(numbers.items())])
 
     @cached_property
     def versions(self) -> tuple[DataDir, ...]:

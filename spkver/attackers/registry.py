@@ -39,6 +39,7 @@ from spkver.attackers.vector_attacker import (
     ivector_attacker,
     network_is_absent,
     supervector_attacker,
+    trained_attacker,
 )
 
 Settings = Mapping[str, Any]
@@ -55,19 +56,22 @@ _ENDINGS = {
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
     *("campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
-    *("content", "properties"),
+    *("gmm-svm-cms", "prosody", "content", "properties"),
 )
-"""Attackers that run by default. Each is the strongest at its level of knowledge on some set, or unlike all others:
-docs/studies/attackers.md."""
+"""Attackers that run by default. Each is the strongest at its level of knowledge on some set, or unlike all others; the
+last four cost little: docs/studies/attackers.md."""
 
 WITHOUT_NETWORK: tuple[str, ...] = (
     *("supervector-adapted", "supervector-single-test", "supervector-cosine", "gmm-svm-cms"),
-    *("supervector-adapted-inverted", "content", "properties", "fusion"),
+    *("supervector-adapted-inverted", "prosody", "content", "properties", "fusion"),
 )
 """Attackers that run by default where no network has weights."""
 
 OF_THE_RECORDING = "session"
 """It recognises recordings, not voices. A background with one recording per speaker cannot tell these apart."""
+
+_ANY_KIND = ("trained", "extractor")
+"""Rows that need not be neural networks, as the user's own code."""
 
 _WITHOUT_SETTINGS = {"fusion": Fusion, "properties": PropertiesAttacker}
 
@@ -148,19 +152,21 @@ _ADAPTED = (
     _Variant("adapted", "reversed"),
 )
 _ENROLLED_PLDA = (_Variant("enrolled-plda"), _Variant("enrolled-plda", "inverted"))
+_TRAINED = (_Variant("single-test"), _Variant("enrolled-plda"), _Variant("adapted"))
 _NETWORK = (*_INVERTED, _Variant(undoing="reversed"), *_ADAPTED, *_ENROLLED_PLDA)
 
 
 def _rows(form: str, summary: str, variants: Sequence[_Variant] = (), *, network: bool = False) -> list[CatalogueRow]:
     """Return the rows of an attacker, without and with endings."""
     base = re.split(r"[\[:]", form)[0]
+    argument = "" if "[" in form else form.removeprefix(base)
     rows = []
     if base != "supervector":
         rows.append(CatalogueRow(form, summary, base, is_network=network))
     for variant in variants:
         words = [_ENDINGS[ending] for ending in variant.endings]
         row = CatalogueRow(
-            "-".join([base, *variant.endings]),
+            "-".join([base, *variant.endings]) + argument,
             ", ".join([summary, *words]),
             base,
             variant.adapted,
@@ -187,6 +193,7 @@ CATALOGUE: dict[str, CatalogueRow] = {
         _rows("ge2e[:WEIGHTS]", "a neural network, GE2E of 2018", _NETWORK, network=True),
         _rows("onnx:FILE", "a neural network, from an ONNX file", network=True),
         _rows("extractor:EXTRACTOR", "vectors of an extractor, as spkver embed takes it"),
+        _rows("trained:FILE.py", "a network that a module trains on the training set", _TRAINED, network=True),
         _rows(
             "ivector", "a statistical model of each voice, i-vectors", (_Variant("adapted"), _Variant("enrolled-plda"))
         ),
@@ -218,6 +225,8 @@ class Spec:
         CatalogueRow of `CATALOGUE`; None for a plug-in.
     argument : str
         Text after the colon, such as FILE in ``onnx:FILE``.
+    network : bool or None
+        Whether the settings call it a neural network; None: they say nothing.
     """
 
     name: str
@@ -225,6 +234,7 @@ class Spec:
     preset: str
     row: CatalogueRow | None = None
     argument: str = ""
+    network: bool | None = None
 
     @property
     def kind(self) -> str:
@@ -242,6 +252,8 @@ class Spec:
     @property
     def is_network(self) -> bool:
         """Whether it uses a neural network; embeddings computed elsewhere usually come from one."""
+        if self.network is not None:
+            return self.network
         if self.row is None:
             return self.kind in ("vectors", "adapted")
         if self.row.base != "extractor":
@@ -275,6 +287,8 @@ class Spec:
         """Whether code of the user runs, whose dependencies may change unnoticed."""
         if self.row is None:
             return self.kind in ("", "command")
+        if self.row.base == "trained":
+            return True
         extractor, _, argument = self.argument.partition(":")
         return self.row.base == "extractor" and bool(argument) and extractor not in CATALOGUE
 
@@ -301,7 +315,12 @@ def parse_spec(entry: str, settings: Settings | None = None) -> Spec:
         remedy = f"give attacker_settings.{entry}.preset, or correct it; for others see docs/own_attackers.md"
         presets = ", ".join(row.form for row in CATALOGUE.values())
         raise ConfigError(f"attackers: {preset!r} is no preset ({presets})", remedy=remedy)
-    return Spec(attacker_name(entry), entry, preset, row, argument)
+    network = None
+    if row is None or row.base in _ANY_KIND:
+        network = (settings or {}).get("network")
+        if network not in (None, True, False):
+            raise ConfigError(f"attacker_settings.{entry}.network is {network!r}: expected true or false")
+    return Spec(attacker_name(entry), entry, preset, row, argument, network)
 
 
 def make_attacker(
@@ -337,13 +356,15 @@ def make_attacker(
     """
     shared = shared or {}
     layers = {entry: _without(values, "preset") for entry, values in (settings or {}).items()}
+    if spec.network is not None:
+        layers[spec.entry] = _without(layers[spec.entry], "network")
     own = layers.get(spec.entry, {})
     if spec.row is None:
         return _open_outside(spec, own, seed, time_limit)
     row = spec.row
     name = spec.name
     plain = row.base
-    values: Settings = layers.get(row.base, {})
+    values: Settings = layers.get(f"{row.base}:{spec.argument}".rstrip(":"), layers.get(row.base, {}))
     if row.adapted:
         plain = f"{row.base}-{row.adapted}"
         values = merged(_without(values, "chains", "adapted"), {"adapted": ADAPTING[row.adapted]})
@@ -367,6 +388,8 @@ def make_attacker(
         return ivector_attacker(name, merged(mixture, values))
     if row.base == "supervector":
         return supervector_attacker(name, merged(mixture, values))
+    if row.base == "trained":
+        return trained_attacker(name, spec.argument, values, time_limit=time_limit)
     extractor = spec.argument if row.base == "extractor" else f"{row.base}:{spec.argument}".rstrip(":")
     return extractor_attacker(name, extractor, values)
 
@@ -495,7 +518,7 @@ def _open_outside(spec: Spec, settings: Settings, seed: int, time_limit: float |
     rest, level, kind = spec.preset.partition(":")[2], str(settings.get("level", "")), spec.kind
     if more := settings.keys() - {"level"}:
         text = f"attacker_settings of {spec.entry}: {', '.join(sorted(more))}"
-        raise ConfigError(f"{text}: a user-supplied attacker takes level only")
+        raise ConfigError(f"{text}: a user-supplied attacker takes level and network only")
     with naming(spec.name):
         if level and (level not in LEVELS or kind in ("vectors", "adapted")):
             raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors the entry determines it")

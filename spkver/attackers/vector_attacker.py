@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,13 +29,15 @@ from spkbase.showing import one_line
 from spkver.attackers import lists
 from spkver.attackers.chain_choice import ENROLLED_PLDA, BackendChoice, choose_backend
 from spkver.attackers.protocol import Attack, Defaults, Learnt, TrainingSet, Vectors, naming
-from spkver.attackers.sources import SMALL_MIXTURE, ExtractorSource, MixtureSource, Source
+from spkver.attackers.sources import SMALL_MIXTURE, ExtractorSource, MixtureSource, Source, TrainedSource
+from spkver.attackers.trained import held_out_speech
 from spkver.backend import Backend
 from spkver.datadir import DataDir
 from spkver.extractors import ExtractorSettings, find_weights, open_extractor
 from spkver.features import FeatureConfig
 from spkver.idmap import IdMap
 from spkver.mixture import UbmConfig
+from spkver.training import check_trainer
 from spkver.vectors import MapConfig, Supervectors, TotalVariabilityConfig
 
 
@@ -126,8 +129,10 @@ class VectorAttacker(Comparing):
         return few_models(attack)
 
     def fit(self, training: TrainingSet, vectors: Vectors, *, seed: int, jobs: int | None) -> Learnt:
-        """Choose and train its backend."""
+        """Choose and train its backend, on no speaker that a network was trained on."""
         versions = lists.limited(training.versions, self.utterances, seed=seed)
+        if isinstance(self.source, TrainedSource):
+            versions = held_out_speech(versions, seed=seed)
         speech = lists.merge_versions(versions)
         return Learnt(*choose_backend(self._choice(training), vectors(speech), versions, seed=seed, jobs=jobs))
 
@@ -214,6 +219,34 @@ class ExtractorChoice(BackendChoice):
 
 
 @dataclass(frozen=True)
+class TrainedChoice(BackendChoice):
+    """Configuration of a vector attacker with a network that is trained on the training set.
+
+    Attributes
+    ----------
+    settings : dict
+        What the trainer gets.
+    device : str
+        Where it trains, such as "cpu" or "cuda".
+    threads : int
+        Threads of the training.
+    window, hop : float or None [s]
+        See `spkver.extractors.ExtractorSettings`.
+    """
+
+    settings: dict = field(default_factory=dict)
+    device: str = "cpu"
+    threads: int = 1
+    window: float | None = None
+    hop: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.threads < 1:
+            raise ConfigError(f"threads is {self.threads}: expected a whole number of at least 1")
+
+
+@dataclass(frozen=True)
 class MixtureChoice(BackendChoice):
     """Configuration of an attacker with supervectors; each part is as for the classic attackers."""
 
@@ -237,6 +270,20 @@ def extractor_attacker(name: str, extractor: str, settings: Mapping[str, Any]) -
         choice = load_config(ExtractorChoice, defaults=merged({"extractor": extractor}, settings, {"name": name}))
         opened = open_extractor(choice.extractor, ExtractorSettings(choice.window, choice.hop))
     return VectorAttacker(name, choice, ExtractorSource(opened))
+
+
+def trained_attacker(
+    name: str, module: str, settings: Mapping[str, Any], *, time_limit: float | None = None
+) -> VectorAttacker:
+    """Create a vector attacker whose network a module trains on the training set."""
+    with naming(name):
+        choice = load_config(TrainedChoice, defaults=merged(settings, {"name": name}))
+        if module.endswith(".py"):
+            module = str(Path(module).absolute())
+        windows = ExtractorSettings(choice.window, choice.hop)
+        source = TrainedSource(module, choice.settings, choice.device, choice.threads, windows, time_limit)
+        check_trainer(module)
+    return VectorAttacker(name, choice, source)
 
 
 def ivector_attacker(name: str, settings: Mapping[str, Any]) -> VectorAttacker:

@@ -39,7 +39,7 @@ from spkver.datadir.splitting import (
     split_datadir,
     twin_of_split,
 )
-from spkver.datadir.twins import check_twin
+from spkver.datadir.twins import check_twin, duration_changes
 
 __all__ = [
     "ENOUGH",
@@ -62,6 +62,7 @@ __all__ = [
     "distinct_pairs",
     "draw_order",
     "drop_missing",
+    "duration_changes",
     "enrolment",
     "exchanged_share",
     "fingerprint",

@@ -492,6 +492,7 @@ CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
     recording_checks.hidden_speech,
     recording_checks.short_recordings,
     recording_checks.without_speech,
+    recording_checks.changed_durations,
     missing_lists,
     few_speakers,
     independence,

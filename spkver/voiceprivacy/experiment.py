@@ -17,12 +17,14 @@ from evaluation.uncertainty import Interval
 from spkbase.configuration import load_config, read_yaml
 from spkbase.console import ResumableCommand, log_option, worker_options
 from spkbase.errors import ConfigError, DataError
+from spkbase.files import load_json
 from spkbase.runs import Ended, Run, start_run
 from spkbase.showing import one_line
 from spkver.attackers import Spec
-from spkver.corpora import is_simulated, simulate_voiceprivacy
+from spkver.corpora import SIMULATION_RECORD, is_simulated, simulate_voiceprivacy
 from spkver.datadir import check_suffix
 from spkver.voiceprivacy.choosing import chosen_attackers
+from spkver.voiceprivacy.failures import Failures
 from spkver.voiceprivacy.sets import with_lists_there
 from spkver.voiceprivacy.settings import Config, TwinConfig
 
@@ -72,9 +74,8 @@ class Experiment:
         Options of the page, ``title`` and ``pseudonyms``; see `evaluation.reports.write_page`.
     done : list of str
         A line for each finished step.
-    failures : list of Failure
-        Failures of attackers: ``attacker``, ``dataset``, ``gender``, ``scenario``, ``scores`` (the missing file) and
-        ``reason``.
+    failures : Failures
+        Errors of attackers in this run, the only record of them: the results list them, and the command ends with them.
     """
 
     run: Run
@@ -86,7 +87,7 @@ class Experiment:
     named: tuple[str, ...] = ()
     page: dict[str, Any] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
+    failures: Failures = field(default_factory=Failures)
 
     @cached_property
     def attackers(self) -> list[tuple[Spec, Any]]:
@@ -197,7 +198,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
                 text = "\n  ".join(["Done:", *experiment.done])
                 text += f"\nTo go on ({to_come}), give the same command without --until."
             click.echo(text)
-            _raise_failures(experiment.failures, output)
+            _raise_failures(experiment.failures.listed, output)
             if fail_under is not None:
                 check_privacy(read_results(output / "results.json"), fail_under / 100)
 
@@ -256,11 +257,15 @@ def _simulate(experiment: Experiment) -> None:
     """Make the speech of an experiment without data."""
     experiment.begin("simulation")
     run = experiment.run
+    sizes = experiment.config.simulation
     click.echo("Generating SIMULATED speech: synthetic voices of eSpeak NG, not recordings of people.")
-    with run.timed("simulation"):
-        if run.force and is_simulated(experiment.data):
-            shutil.rmtree(experiment.data)
-        simulate_voiceprivacy(experiment.data, experiment.config.simulation, jobs=run.jobs)
+    if run.force and is_simulated(experiment.data):
+        shutil.rmtree(experiment.data)
+
+    def make(path: Path) -> None:
+        simulate_voiceprivacy(path.parent, sizes, jobs=run.jobs)
+
+    run.stage("simulation", f"{SIMULATED}/{SIMULATION_RECORD}", make=make, read=load_json, inputs=sizes)
     experiment.end("simulation", str(experiment.data))
 
 

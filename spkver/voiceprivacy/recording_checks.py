@@ -24,7 +24,7 @@ from spkbase.files import load_json, write_json
 from spkbase.runs import Run
 from spkbase.work import Work
 from spkver.audio import doubtful_recordings, open_audio, read_audio
-from spkver.datadir import DataDir, copies, enrolment, fingerprints_of
+from spkver.datadir import DataDir, copies, duration_changes, enrolment, fingerprints_of
 from spkver.extractors import energy_contour
 from spkver.features import FRAME_SHIFT
 from spkver.voiceprivacy.sets import Sets, stamp_of
@@ -37,6 +37,7 @@ _SPEECH = 30.0  # dB below the softest of these
 _DEEPEST = 60.0  # dB below the loudest frame
 _FLAT = 3.0  # dB; speech has 6 to 25, white noise 0.3, speech in noise at -10 dB SNR 0.5 to 0.9
 _MANY = 0.2  # share of recordings
+_ANOTHER_DURATION = 0.1  # vocoders work in whole frames
 _BITS = {"PCM_24": 24, "PCM_32": 32, "FLOAT": 32, "DOUBLE": 64}  # other files: 16
 
 VERY_SHORT = 0.5
@@ -215,6 +216,23 @@ def short_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
             yield Finding("note", "short recordings", f"{text} speakers are enrolled with less than {model:.1f} s")
 
 
+def changed_durations(sets: Sets, jobs: int | None) -> Iterator[Finding]:
+    """Note that anonymised recordings are longer or shorter than their originals; training sets are sampled."""
+    changed = []
+    for name, twin in sets.twins.items():
+        chosen: Sequence[str] = sorted(twin.recordings)
+        if name in sets.training_sets:
+            chosen = spaced(chosen)
+        before = _paths(sets.original[name].recordings, chosen)
+        changes = duration_changes(before, _paths(twin.recordings, chosen), jobs=jobs)
+        if (np.abs(changes) > _ANOTHER_DURATION).any():
+            middle, least, most = 100 * np.quantile(changes, (0.5, 0, 1))
+            changed.append(f"{middle:+.0f} % in {twin.name} ({least:+.0f} to {most:+.0f} %)")
+    if changed:
+        text = f"Anonymised recordings are longer or shorter than their originals, in the median by {few(changed)}."
+        yield Finding("note", "durations", text)
+
+
 def median_speech(paths: Sequence[Path], jobs: int | None) -> float:
     """Return the median of the speech in recordings, in seconds, without pauses and silence."""
     return float(np.median(list(Work(jobs).map(_speech, paths))))
@@ -232,6 +250,7 @@ RECORDING_CHECKS: tuple[Callable[[Sets, int | None], Iterator[Finding]], ...] = 
     hidden_speech,
     short_recordings,
     without_speech,
+    changed_durations,
 )
 """All checks of recordings."""
 

@@ -119,7 +119,7 @@ def _results(
         choices=_chosen_backends(run.output, sets, config),
         undoing=_estimations(run.output, sets, config),
         attackers_run=attackers_run(config, table.conditions),
-        failures=tuple(experiment.failures),
+        failures=tuple(experiment.failures.listed),
         fusions=fusion_weights(run, scores),
         outcomes=reports.in_order(table.outcomes),
         protocol=challenge_protocol(table.conditions, config, anonymiser),

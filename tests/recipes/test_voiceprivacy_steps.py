@@ -50,7 +50,9 @@ def outputs(output):
         "arrays": arrays,
         "results": {name: value for name, value in results.items() if name not in ("timings", "run")},
         **{
-            str(path.relative_to(output)): _content(path) for path in files if path.is_file() and path.name != "wav.scp"
+            str(path.relative_to(output)): _content(path)
+            for path in files
+            if path.is_file() and path.name not in ("wav.scp", "stages.json")
         },
     }
 
@@ -255,18 +257,18 @@ def test_exchanged_recordings_are_told_before_anything_is_trained(own, tmp_path)
 def test_status_shows_what_is_done(originals, output):
     def states():
         return {
-            (Path(record["folder"]).name if stage["stage"] == "anonymisation" else stage["stage"]): stage["state"]
+            stage["stage"]: stage["state"]
             for record in json.loads(passes("status", "--json", output).output)
             for stage in record["stages"]
         }
 
     found = states()
     assert set(found.values()) == {"done"}
-    assert {"tiny_train_mcadams", "evidence"} <= set(found)
+    assert {"recordings of tiny_train_mcadams", "evidence"} <= set(found)
     (output / "data/tiny_train_mcadams/wav/f101-1.wav").unlink()
     (output / SCORES).write_bytes(b"")
     found = states()
-    assert found["tiny_train_mcadams"] == "missing"
+    assert found["recordings of tiny_train_mcadams"] == "missing"
     assert found[f"scores of gmm-svm in {Path(SCORES).parents[1]}"] == "damaged"
 
 

@@ -108,7 +108,7 @@ def vectors_of(extractor, folder):
 
     def vectors(directory):
         speech.read(source, directory)
-        return speech.learn(source, directory, "")(directory)
+        return speech.extracted(source)(directory)
 
     return vectors
 

@@ -39,6 +39,7 @@ from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, Evaluated
 from spkver.voiceprivacy.choosing import attackers_run, chosen_attackers, describe_absent, describe_unwatched
 from spkver.voiceprivacy.recording_checks import (
     broken_recordings,
+    changed_durations,
     file_tags,
     hidden_speech,
     short_recordings,
@@ -383,11 +384,10 @@ def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None
 
 @pytest.mark.parametrize("other", ["prosody", "inverting"])
 def test_who_is_ahead_of_cues_or_inverts_is_no_disagreement(other: str) -> None:
-    config = replace(CONFIG, attackers=(*CONFIG.attackers, "prosody"))
     table = rows(("campplus", other), 0.05, **GOOD)
     for row in table:
         row["level"] = "inverting" if other == "inverting" and row["attacker"] == "campplus" else "one-model"
-    assert "disagree" not in alarm(table, sets(), config=config)
+    assert "disagree" not in alarm(table, sets())
 
 
 # --- recordings -------------------------------------------------------------------------------------------------------
@@ -465,6 +465,19 @@ def test_files_that_have_room_for_original_speech_are_noted(tmp_path: Path) -> N
     assert found.level == "note"
     assert "(a/bits, PCM_24 at 8000 Hz, a/rate, PCM_16 at 16000 Hz)" in found.text
     assert not list(hidden_speech(Sets((), {"x": original}, {"x": (original,)}), 1))
+
+
+def test_other_durations_are_a_note_with_their_median_and_range(tmp_path: Path) -> None:
+    sides = dict[str, dict[str, Path]](o={}, a={})
+    for name, change in {"a": 0.5, "b": 1.2, "c": 1.4}.items():
+        for side, n_samples in {"o": 8000, "a": round(8000 * change)}.items():
+            path = sides[side][name] = tmp_path / f"{side}-{name}.wav"
+            soundfile.write(path, np.zeros(n_samples), 8000)
+    original, twin = (DataDir(tmp_path / side, paths, dict.fromkeys(paths, "s")) for side, paths in sides.items())
+    (found,) = changed_durations(Sets((), {"x": original}, {"x": (twin,)}), 1)
+    assert found.level == "note"
+    assert "in the median by +20 % in a (-50 to +40 %)" in found.text
+    assert not list(changed_durations(Sets((), {"x": original}, {"x": (original,)}), 1))
 
 
 # --- summary and averages ---------------------------------------------------------------------------------------------
