@@ -85,6 +85,7 @@ __all__ = [
     "Linkage",
     "Minima",
     "Outcome",
+    "Pairing",
     "Protocol",
     "Results",
     "Row",

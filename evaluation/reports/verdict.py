@@ -21,7 +21,8 @@ WORDS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
 _MODERATE = WORDS.index("Moderate")
 AGAINST = {
     "SIMULATED speech": "SIMULATED speech: synthetic voices say nothing about human ones.",
-    "resemblance": "Some anonymised recordings seem not to belong to their originals.",
+    "pairs": "Some anonymised recordings seem not to belong to their originals.",
+    "no speech": "Some anonymised recordings hold no speech: noise would be as private.",
     "broken attackers": "Scores of some attackers are useless.",
     "recognised without a voice": "Files or noise, not voices, give speakers away: an anonymiser can change them.",
     "attackers that failed": "Some attackers failed: the others may be weaker.",

@@ -32,6 +32,7 @@ inversion and adaptation add. Measured on one machine."""
 
 _ESTIMATOR, _CHAINS, _START = 20, 0.007, 20  # s for a training set, for a vector that chains are chosen on, fixed
 _TUNING = {"campplus-tuned": 240}  # s for a training set
+_HEARING = 0.6  # s of Whisper for a recording below 30 s
 _MAIN, _WORKER, _RECORDING = (0.4e9, 1.2e9), (0.15e9, 0.35e9), 3e3  # bytes, without and with networks; in lists
 _FRAMES = 100  # in a second
 
@@ -61,6 +62,7 @@ def estimate(
     anonymizer: TwinConfig | None,
     parts: Mapping[str, int],
     n_workers: int,
+    n_heard: int = 0,
 ) -> Estimate:
     """Estimate an evaluation in which nothing is done yet.
 
@@ -73,6 +75,8 @@ def estimate(
     parts : mapping of str to int
         Training set to the number of its recordings that are anonymised, see `used_part`.
     n_workers : int
+    n_heard : int
+        Recordings that a recogniser hears to compare pairs.
     """
     specs = list(attacker_specs(config).values())
     amounts = _amounts(specs, sets, headers, anonymizer, parts)
@@ -95,7 +99,7 @@ def estimate(
         frames.append(min(1e9 * feature.memory_gb, 4 * _FRAMES * feature.dimension * amounts.anonymised))
     is_network = any(spec.is_network for spec in specs if spec.row)
     memory = _MAIN[is_network] + n_workers * _WORKER[is_network] + amounts.recordings * _RECORDING + max(frames)
-    seconds += _metrics(config, sets, anonymizer) + _START
+    seconds += _metrics(config, sets, anonymizer) + _START + _HEARING * n_heard
     return Estimate(seconds / n_workers, memory, disk, n_workers, unknown)
 
 

@@ -274,13 +274,13 @@ def test_privacy_is_not_shown_without_an_interval_a_verdict_or_anonymised_speech
     rows = {"format": 1, "conditions": good, "sanity": []}
     check_privacy(reports.parse_results(rows), 0.3)
     original = [row for row in results["conditions"] if row["scenario"] == "original"]
-    refused = {"sanity": [{"level": "error", "check": "resemblance", "text": ""}]}
+    refused = {"sanity": [{"level": "error", "check": "pairs", "text": ""}]}
     bare = [row | {"intervals": {}} for row in good]
     for changes, said in (
         ({}, r"30.0 %, .* is below 31 %"),
         ({"conditions": original}, "no interval"),
         ({"conditions": bare}, "no interval"),
-        (refused, r"no verdict \(resemblance\)"),
+        (refused, r"no verdict \(pairs\)"),
     ):
         with pytest.raises(click.ClickException, match=said) as caught:
             check_privacy(reports.parse_results(rows | changes), 0.31)

@@ -272,15 +272,15 @@ def test_a_check_can_forbid_a_verdict_and_no_network_stands_in_the_badge() -> No
     }
     results["attackers_run"] = {"networks": []}
     assert " Strong protection, no neural attacker was run " in read(render_page(results, folder=".")).text
-    results["sanity"] = [{"level": "error", "check": "resemblance", "text": "Names are wrong."}]
+    results["sanity"] = [{"level": "error", "check": "pairs", "text": "Names are wrong."}]
     text = read(render_page(results, folder=".")).text
-    assert " No verdict: resemblance " in text
+    assert " No verdict: pairs " in text
     assert "Strong protection" not in text
     assert "enough for this verdict" not in text
     # what an attacker recognised, it recognised whatever the files hold
     results["conditions"][0] |= {"eer": {"rocch": 0.02}, "intervals": {"eer.rocch": {"low": 0.0, "high": 0.06}}}
     text = read(render_page(results, folder=".")).text
-    assert " No verdict of protection (resemblance); at most very weak " in text
+    assert " No verdict of protection (pairs); at most very weak " in text
 
 
 def test_the_worst_data_set_decides_and_original_speech_is_not_judged() -> None:
@@ -712,7 +712,7 @@ def test_a_comparison_begins_with_its_verdict(
 def test_a_forbidden_verdict_stays_forbidden_and_grey_on_both_pages() -> None:
     names = {"dataset": "d", "gender": "all", "scenario": "ignorant", "attacker": "a"}
     row = names | {"eer": {"rocch": 0.46}, "intervals": {"eer.rocch": {"low": 0.42, "high": 0.5}}}
-    check = {"level": "error", "check": "resemblance", "text": "Names are wrong."}
+    check = {"level": "error", "check": "pairs", "text": "Names are wrong."}
     results = {"format": 1, "conditions": [row], "sanity": [check], "anonymiser": {"name": "one"}}
     page = render_page(results, folder=".")
     for part in (page.partition("</header>")[0], page.partition('id="verdict"')[2].partition("</section>")[0]):
@@ -720,7 +720,7 @@ def test_a_forbidden_verdict_stays_forbidden_and_grey_on_both_pages() -> None:
         assert "ruler level-4" not in part
     other = results | {"sanity": [], "anonymiser": {"name": "two"}}
     head = render_comparison([(results, "."), (other, ".")]).partition("</header>")[0]
-    assert (head.count("No verdict: resemblance"), head.count("Strong protection")) == (1, 1)
+    assert (head.count("No verdict: pairs"), head.count("Strong protection")) == (1, 1)
     assert (head.count("ruler level-none"), head.count("ruler level-4")) == (1, 1)
 
 

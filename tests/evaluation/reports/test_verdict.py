@@ -116,27 +116,27 @@ def test_words_of_protection_never_stand_beside_the_colour_of_the_other_side() -
 
 
 def test_checks_forbid_a_verdict_and_objections_stand_in_the_order_of_their_weight() -> None:
-    levels = {"fusion": "note", "utility": "warning", "new": "warning", "resemblance": "error", "pooled trials": "ok"}
+    levels = {"fusion": "note", "utility": "warning", "new": "warning", "pairs": "error", "pooled trials": "ok"}
     checks = [{"level": level, "check": check, "text": "x"} for check, level in levels.items()]
     judged = verdict(condition("lazy-informed", 0.45, 0.4, 0.5), sanity=checks, simulated=True)
-    assert (judged.words, judged.level) == ("No verdict: resemblance", None)
+    assert (judged.words, judged.level) == ("No verdict: pairs", None)
     assert judged.advice == ""  # no number of speakers helps
-    expected = [AGAINST["SIMULATED speech"], AGAINST["resemblance"], AGAINST["utility"], "A check warns: new."]
+    expected = [AGAINST["SIMULATED speech"], AGAINST["pairs"], AGAINST["utility"], "A check warns: new."]
     assert judged.objections == expected
 
 
 @pytest.mark.parametrize(
     ("eer", "low", "high", "words", "level"),
     [
-        (0.02, 0.0, 0.06, "No verdict of protection (resemblance); at most very weak", 0),
-        (0.08, 0.05, 0.25, "No verdict of protection (resemblance); at most moderate", 0),
-        (0.08, 0.05, 0.35, "No verdict: resemblance", None),
+        (0.02, 0.0, 0.06, "No verdict of protection (pairs); at most very weak", 0),
+        (0.08, 0.05, 0.25, "No verdict of protection (pairs); at most moderate", 0),
+        (0.08, 0.05, 0.35, "No verdict: pairs", None),
     ],
 )
 def test_a_forbidden_verdict_still_tells_a_low_upper_end(
     eer: float, low: float, high: float, words: str, level: int | None
 ) -> None:
-    check = {"level": "error", "check": "resemblance", "text": "x"}
+    check = {"level": "error", "check": "pairs", "text": "x"}
     judged = verdict(condition("semi-informed", eer, low, high), sanity=[check])
     assert (judged.words, judged.level) == (words, level)
 
