@@ -69,7 +69,7 @@ class TuningConfig:
         Where the weights to start with are, see `spkver.extractors.find_weights`.
     """
 
-    steps: int = 60
+    steps: int = 40
     judged: int = 20
     batch: int = 32
     seconds: float = 2.0
