@@ -194,7 +194,7 @@ class Tuner:
 
     def classify(self, training: TrainingSpeech) -> None:
         """Start a classifier with the vector of an original recording of each speaker."""
-        originals = {}
+        originals: dict[str, Path] = {}
         for utterance in training.utterances:
             originals.setdefault(utterance.speaker, utterance.original)
         self._start(np.stack([self.vector(originals[speaker]) for speaker in training.speakers]))
