@@ -31,7 +31,7 @@ _RATES = {
 inversion and adaptation add. Measured on one machine."""
 
 _ESTIMATOR, _CHAINS, _START = 20, 0.007, 20  # s for a training set, for a vector that chains are chosen on, fixed
-_TUNING = {"campplus-tuned": 240}  # s for a training set
+_TUNING, _TUNING_MEMORY = {"campplus-tuned": 240}, 2e9  # s for a training set, bytes
 _MAIN, _WORKER, _RECORDING = (0.4e9, 1.2e9), (0.15e9, 0.35e9), 3e3  # bytes, without and with networks; in lists
 _FRAMES = 100  # in a second
 
@@ -95,6 +95,8 @@ def estimate(
         frames.append(min(1e9 * feature.memory_gb, 4 * _FRAMES * feature.dimension * amounts.anonymised))
     is_network = any(spec.is_network for spec in specs if spec.row)
     memory = _MAIN[is_network] + n_workers * _WORKER[is_network] + amounts.recordings * _RECORDING + max(frames)
+    if any(spec.kind in _TUNING for spec in specs):
+        memory += _TUNING_MEMORY
     seconds += _metrics(config, sets, anonymizer) + _START
     return Estimate(seconds / n_workers, memory, disk, n_workers, unknown)
 
