@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +15,13 @@ from spkbase.runs import LOG, SOURCES, STAGES, Json, State, read_record, read_re
 from spkbase.version import __version__, library_version
 
 
-def stage_status(
-    stage: str, artefact: str, state: State, why: str = "", seconds: float | None = None, *, step: str = ""
-) -> Json:
-    """Return the entry of a stage in `read_status`; its step is the stage itself by default."""
-    return {"stage": stage, "step": step or stage, "artefact": artefact, "state": state, "why": why, "seconds": seconds}
-
-
-def read_status(
-    output: str | Path, readers: Mapping[str, Callable[[Path], Json | None]] | None = None, *, verify: bool = False
-) -> list[Json]:
+def read_status(output: str | Path, *, verify: bool = False) -> list[Json]:
     """Return the states of the stages in an output folder and its sub-folders, without changing anything.
 
     Parameters
     ----------
     output : path
         Output folder of a recipe.
-    readers : mapping of str to function, optional
-        For folders with records of another kind: a function that returns its `stage_status`, by the record's file name.
     verify : bool
         Compare the digests of all artefacts, not only their sizes and times.
 
@@ -52,19 +41,17 @@ def read_status(
     output = Path(output)
     if not output.is_dir():
         raise DataError("no such folder", file=output, remedy="give the output folder of a recipe")
-    statuses = list[Json]()
-    runs = dict[str, str]()
+    statuses: list[Json] = []
+    runs: dict[str, str] = {}
     for parent, folders, files in os.walk(output):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         folder = Path(parent)
-        runs[parent] = parent if LOG in files else runs.get(str(folder.parent), parent)
+        runs[parent] = runs.get(str(folder.parent), parent)
+        if LOG in files:
+            runs[parent] = parent
         if STAGES in files:
-            found = [_stages_of_folder(folder, verify)]
-        else:
-            found = []
-        others = [read(folder) for record, read in (readers or {}).items() if record in files]
-        found += [{"stages": [stage], "others": []} for stage in others if stage is not None]
-        statuses += [{"folder": parent, "run": runs[parent], "in_use": is_in_use(folder), **one} for one in found]
+            about = {"folder": parent, "run": runs[parent], "in_use": is_in_use(folder)}
+            statuses.append({**about, **_stages_of_folder(folder, verify)})
     if not statuses and not (output / LOG).is_file():
         raise DataError("no run in this folder: there is no stages.json", file=output)
     place = str(output)
@@ -155,7 +142,8 @@ def _stages_of_folder(folder: Path, verify: bool) -> Json:
                 state = "stale"
                 reasons[name] = why.split(": ", 1)[-1]
         seconds = entry.get("seconds") if state == "done" else None
-        stages.append(stage_status(name, artefact, state, why, seconds, step=step))
+        status = {"stage": name, "step": step, "artefact": artefact, "state": state, "why": why, "seconds": seconds}
+        stages.append(status)
     others = sorted(name for name in entries if name not in plan and (folder / name).is_file())
     return {"stages": stages, "others": others}
 

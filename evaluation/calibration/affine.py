@@ -28,7 +28,7 @@ References
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -203,6 +203,7 @@ def cross_validate_affine(
     seed: int = 0,
     ridge: float = 0.0,
     names: tuple[str, ...] = (),
+    tell: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
     """Calibrate each trial by trials of other speakers only.
 
@@ -227,6 +228,9 @@ def cross_validate_affine(
         Deals the speakers.
     names : tuple of str, optional
         Names of the systems, for errors.
+    tell : callable, optional
+        Called, in place of a warning, with the number of pairs of folds whose calibration has a negative slope, and
+        the number of all pairs.
 
     Returns
     -------
@@ -266,7 +270,9 @@ def cross_validate_affine(
             affine = _trained(*parts, prior=prior, ridge=ridge, names=names)
         result[tested] = apply_affine(affine, scores[tested])
         inverted.append(min(affine.weights) < 0)
-    if any(inverted):
+    if tell is not None:
+        tell(sum(inverted), len(inverted))
+    elif any(inverted):
         logger.warning("the calibration has a negative slope for %d of %d pairs of folds", sum(inverted), len(inverted))
     return result
 

@@ -122,6 +122,7 @@ def metrics(
     for system in systems:
         turned = measures.reversal(evaluated.systems[system.name].scores)
         shared.warn_of_doubts(system.scores, turned, keys[system.name])
+    shared.warn_of_same_scores(systems, scores)
 
     first = evaluated.first.result
     wanted = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from filecmp import cmp
 from functools import wraps
@@ -313,6 +313,21 @@ def warn_of_own(scores: Scores, others: Scores, text: str) -> None:
     same = int((scores.values[rows >= 0] == others.values[rows[rows >= 0]]).sum())
     if same:
         logger.warning("%d of %d scores %s", same, len(scores), text)
+
+
+def warn_of_same_scores(systems: Sequence[System], scores: Mapping[str, Scores]) -> None:
+    """Warn where the files of two systems differ, by their format for example, but hold the same scores."""
+    for first, second in combinations(systems, 2):
+        if first.key != second.key or cmp(first.scores, second.scores, shallow=False):
+            continue
+        values = scores[first.name].values
+        others = scores[second.name].values
+        if not np.array_equal(np.sort(values), np.sort(others)):
+            continue
+        rows = find_rows(scores[first.name], scores[second.name])
+        if (rows >= 0).all() and np.array_equal(values, others[rows]):
+            text = "%s holds the same scores as %s: was one system given twice?"
+            logger.warning(text, second.scores, first.scores)
 
 
 def show_json(report: Any, json_path: Path | None) -> bool:

@@ -13,6 +13,9 @@ from evaluation.uncertainty import Interval
 CHECK_LEVELS = ("error", "warning", "note", "ok")
 """Results of checks, the gravest first."""
 
+PAIRING_STATES = ("exchanged", "doubtful", "identical", "not confirmed", "confirmed", "certain")
+"""Whether recordings belong to their originals, the gravest state first; see `Pairing`."""
+
 MEASURES = {
     "wer": ("Word error rate", True, True),
     "wer_to_original": ("Words recognised otherwise than in original speech", True, True),
@@ -419,6 +422,66 @@ class Finding(Row):
     level: str = field(metadata={"schema": {"enum": CHECK_LEVELS}})
     check: str
     text: str
+
+
+@dataclass(frozen=True)
+class Pairing(Row):
+    """Whether the recordings of an anonymised directory belong to the originals of their names.
+
+    A directory that several data sets use has a row with equal figures for each of them.
+
+    Attributes
+    ----------
+    directory : str
+        The anonymised directory.
+    dataset : str
+        The data set that uses it.
+    part : {"enrolment", "trials", "training"}
+        What for.
+    gender : str
+        "f", "m" or "all" for trials; otherwise empty.
+    compared : int
+        Number of recordings that were compared with all originals among them.
+    own, elsewhere : int
+        Recordings that clearly resemble an original of their own speaker, or of another speaker. The others are
+        undecided.
+    own_text, other_text : int
+        Recordings that clearly resemble an original of their own text, or of another text, whoever says it.
+    share : Interval
+        Share of the recordings that belong to other names, in JSON with low and high; unknown if it is not confirmed
+        that any belong to their own.
+    speaker : str
+        The speaker with the largest share of recordings elsewhere; empty if there are none.
+    speaker_own, speaker_elsewhere : int
+        Recordings of this speaker.
+    state : {"exchanged", "doubtful", "identical", "not confirmed", "confirmed", "certain"}
+        "exchanged" forbids a verdict, "doubtful" is a warning. "identical": the recordings of different speakers are
+        the same file, so that it does not matter whose they are. "certain": this run anonymised them.
+    reason : str
+        Why it has this state, in a sentence.
+    sources : tuple of str
+        What was compared: "cepstra", "levels", "voices" or "words".
+    examples : tuple of str
+        Recordings elsewhere and the originals that they resemble, as "a = b".
+    """
+
+    directory: str
+    dataset: str = ""
+    part: str = field(default="trials", metadata={"schema": {"enum": ("enrolment", "trials", "training")}})
+    gender: str = ""
+    compared: int = 0
+    own: int = 0
+    elsewhere: int = 0
+    own_text: int = 0
+    other_text: int = 0
+    share: Interval = field(default_factory=Interval, metadata=FLAT)
+    speaker: str = ""
+    speaker_own: int = 0
+    speaker_elsewhere: int = 0
+    state: str = field(default="not confirmed", metadata={"schema": {"enum": PAIRING_STATES}})
+    reason: str = ""
+    sources: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

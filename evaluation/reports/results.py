@@ -27,6 +27,7 @@ from evaluation.reports.about import (
     Finding,
     FusionWeights,
     LastRun,
+    Pairing,
     Protocol,
     RunSettings,
     Seeds,
@@ -55,7 +56,7 @@ from spkbase.showing import Tabular, html_table, one_line
 FORMAT = 1
 """Version of the format; files with other versions are refused."""
 
-_NAMING = ("speaker", "speakers", "text", "reason", "notes")  # keys whose texts may name speakers
+_NAMING = ("speaker", "speakers", "text", "reason", "examples", "notes")  # keys whose texts may name speakers
 _COLUMNS: dict[str, Callable[[Condition], Any]] = {
     **{name: attrgetter(name) for name in NAMES},
     "eer": attrgetter("eer.value"),
@@ -146,6 +147,8 @@ class Results(Row, Tabular):
         number, or value with low and high.
     checks : tuple of Finding
         What could make the numbers misleading; in JSON ``sanity``.
+    pairings : tuple of Pairing
+        Whether anonymised recordings belong to the originals of their names, for each anonymised directory.
     config : mapping
         The configuration of the run.
     versions : dict of str to str
@@ -186,6 +189,7 @@ class Results(Row, Tabular):
     conditions: tuple[Condition, ...] = field(metadata={"schema": {"minItems": 1}})
     utility: tuple[UtilityFigure, ...] = field(default=(), metadata={"type": dict[str, Any]})
     checks: tuple[Finding, ...] = field(default=(), metadata={"key": "sanity"})
+    pairings: tuple[Pairing, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict, repr=False)
     versions: dict[str, str] = field(default_factory=dict)
     lists: dict[str, str] = field(default_factory=dict, repr=False)

@@ -23,7 +23,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
@@ -258,6 +258,7 @@ def matrix_of_voices(
     model_speakers: Mapping[str, str] | None = None,
     segment_speakers: Mapping[str, str] | None = None,
     symmetric: bool = False,
+    tell: Callable[[int, int], None] | None = None,
 ) -> tuple[SimilarityMatrix, list[str]]:
     """Return the voice similarity matrix of scores, and notes.
 
@@ -275,6 +276,8 @@ def matrix_of_voices(
         See `evaluation.trials.find_speakers`.
     symmetric : bool
         Count a trial of i and j for j and i too, as lists need that hold each pair of recordings once.
+    tell : callable, optional
+        See `evaluation.calibration.cross_validate_affine`.
 
     Raises
     ------
@@ -319,7 +322,7 @@ def matrix_of_voices(
         if is_constant(draw):
             notes.append("all scores are equal: a broken system, not privacy")
         if calibration == "folds":
-            draw = cross_validate_affine(draw, is_same, speakers, folds=_FOLDS, seed=seed, ridge=RIDGE)
+            draw = cross_validate_affine(draw, is_same, speakers, folds=_FOLDS, seed=seed, ridge=RIDGE, tell=tell)
         elif calibration == "pav":
             ranked = sort_scores(draw[is_same], draw[~is_same])
             draw = ranked.laplace_blocks.per_score()[np.searchsorted(ranked.thresholds, draw)]

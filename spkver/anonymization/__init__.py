@@ -5,7 +5,14 @@
 """
 
 from spkver.anonymization.anonymizers import BUILT_IN, INVERSES, LEVELS, AnonymizerConfig, Inverse, make_anonymizer
-from spkver.anonymization.directories import RECORD, anonymize_datadir, progress, recorded_anonymizer, undo_datadir
+from spkver.anonymization.directories import (
+    RECORD,
+    anonymised_twin,
+    anonymize_datadir,
+    recorded_anonymizer,
+    twin_stage,
+    undo_datadir,
+)
 from spkver.anonymization.linear_prediction import burg
 from spkver.anonymization.mcadams_coefficient import turn_poles
 from spkver.anonymization.polynomials import quadratic_factors

@@ -7,6 +7,9 @@ size, time of change and SHA-256 of source and output: a recording is remade if 
 recordings are appended to ``anonymization.journal``, so that a killed run resumes with the others. ``wav.scp`` is
 written last, so an unfinished folder is not taken for a data directory. One run works on a folder at a time.
 
+In a run, a stage of `twin_stage` decides whether a folder is up to date. The journal is a matter within that stage: a
+stage is made as a whole, and an anonymiser may take minutes for one recording.
+
 If the numbers of recordings are known or estimated, the anonymisation is inverted in the same way.
 
 Workers write the recordings themselves: on a cluster source and target lie on a file system that all machines see
@@ -33,6 +36,7 @@ from spkbase.errors import DataError, Problems, few
 from spkbase.files import append_line, read_lines
 from spkbase.locks import is_temporary, remove_temporaries, sole_use
 from spkbase.plugins import files_behind, load_plugin
+from spkbase.runs import Run
 from spkbase.version import __version__
 from spkbase.work import Work, chunks
 from spkver.anonymization.anonymizers import (
@@ -130,28 +134,44 @@ def anonymize_datadir(
     name_stream = partial(stream_name, level=config.level, seeding=config.seeding, side=side)
     order = {utterance: number for number, utterance in enumerate(source.recordings)}
     streams = {name: name_stream(name, source.speakers[name], number) for name, number in order.items()}
-    module, behind = None, files_behind(config.command)  # digests of user-supplied code
-    is_function = config.name not in BUILT_IN and config.name != "command"
-    if is_function and (file := load_plugin(config.name, "anonymiser", kind="function")[1]):
-        module, behind = files.file_digest(file), files_behind(config.name, file)
-    made_by = files.fingerprint(__version__, config.record(), seed, module, *([behind] if behind else []))
-    header = {"anonymizer": to_dict(config), "seed": seed, "version": __version__, "made_by": made_by}
+    header = {"anonymizer": to_dict(config), "seed": seed, "version": __version__, "made_by": _made_by(config, seed)}
     change = partial(_anonymize, config=config, seed=seed)
     return make_twin(source, Path(target), streams, header, change, jobs=jobs, force=force)
 
 
-def progress(folder: str | Path) -> tuple[int, int] | None:
-    """Return the numbers of finished and of all utterances of an anonymised folder; None without a record.
+def anonymised_twin(run: Run, name: str, source: DataDir, config: AnonymizerConfig, *, seed: int, side: str) -> DataDir:
+    """Anonymise a data directory into a folder of a run, by `anonymize_datadir`, unless it is up to date."""
+    make = partial(anonymize_datadir, source, config=config, seed=seed, side=side, jobs=run.jobs, force=run.force)
+    return twin_stage(run, name, source, make, inputs=[_made_by(config, seed), to_dict(config), side])
 
-    Nothing is written, so a run may be active in it.
+
+def twin_stage(run: Run, name: str, source: DataDir, make: Callable[[Path], object], *, inputs: Any) -> DataDir:
+    """Make an anonymised data directory in a folder of a run, unless it is up to date.
+
+    Parameters
+    ----------
+    run : Run
+    name : str
+        The folder, below that of the run.
+    source : DataDir
+    make : callable
+        Writes the data directory to the folder.
+    inputs
+        What makes its recordings; see `spkbase.runs.Run.origin`.
     """
-    folder = Path(folder)
-    record = _read_record(folder)
-    if not isinstance(record.get("utterances"), int):
-        return None
-    made = (name for name, entry in record["files"].items() if entry.get("made_by") == record.get("made_by"))
-    done = sum(_is_as_stamped(wav_file(folder, name), record["files"][name]["output"]) for name in made)
-    return done, record["utterances"]
+    twin = _twin(source, run.path(name))
+    lists = {path.name: path for path in (source.path / "trials", *_other_lists(source))}
+    recordings = [str(path.relative_to(run.output)) for path in twin.recordings.values()]
+    return run.stage(
+        f"recordings of {name}",
+        f"{name}/wav.scp",
+        step="recordings",
+        make=lambda path: make(path.parent),
+        read=lambda _: twin,
+        also=[f"{name}/{RECORD}", *recordings],
+        inputs=[inputs, sorted(source.speakers.items()), sorted(source.sexes.items()), source.enrolls],
+        after=[run.stamp("recordings", sources=source.recordings), run.stamp("lists", sources=lists)],
+    ).value
 
 
 def make_twin(
@@ -219,8 +239,7 @@ def make_twin(
         for name in set(record["lists"]) - set(copied):
             (target / name).unlink(missing_ok=True)
         _write_record(target, {**record, "lists": copied})
-        recordings = {task.utterance: task.target for task in tasks}
-        twin = DataDir(target, recordings, source.speakers, source.sexes, source.enrolls, source.trials)
+        twin = _twin(source, target)
         write_datadir(twin)
     return twin
 
@@ -275,6 +294,22 @@ def undo_datadir(
     header = {"anonymizer": {"name": f"the inverse of {anonymizer}"}, "version": __version__, "made_by": made_by}
     undo = partial(_undo, anonymizer=anonymizer)
     return make_twin(source, Path(target), streams, header, undo, jobs=jobs, force=force)
+
+
+def _made_by(config: AnonymizerConfig, seed: int) -> str:
+    """Return the fingerprint of an anonymiser, with the code of a user's."""
+    module, behind = None, files_behind(config.command)
+    if config.name not in BUILT_IN and config.name != "command":
+        file = load_plugin(config.name, "anonymiser", kind="function")[1]
+        if file is not None:
+            module, behind = files.file_digest(file), files_behind(config.name, file)
+    return files.fingerprint(__version__, config.record(), seed, module, *([behind] if behind else []))
+
+
+def _twin(source: DataDir, target: Path) -> DataDir:
+    """Return the anonymised version of a data directory in a folder."""
+    recordings = {name: wav_file(target, name) for name in source.recordings}
+    return DataDir(target, recordings, source.speakers, source.sexes, source.enrolls, source.trials)
 
 
 def _check_target(source: DataDir, target: Path) -> None:
@@ -389,12 +424,7 @@ def _checked(output: Any) -> NDArray[Any]:
 def _copy_lists(source: DataDir, target: Path) -> list[str]:
     """Copy the other lists and return their names: text only, so that no audio of the original gets into the folder."""
     copied: list[str] = []
-    if not source.path.is_dir():  # a selection, which has no folder of its own
-        return copied
-    for path in sorted(source.path.iterdir()):
-        derived = path.name in _NOT_COPIED or path.name.startswith((".", "wav.scp")) or path.suffix in (".scp", ".ark")
-        if derived or not path.is_file():
-            continue
+    for path in _other_lists(source):
         try:
             text = files.read_text(path)
         except DataError:
@@ -403,6 +433,18 @@ def _copy_lists(source: DataDir, target: Path) -> list[str]:
         files.write_text(target / path.name, text)
         copied.append(path.name)
     return copied
+
+
+def _other_lists(source: DataDir) -> list[Path]:
+    """Return the files beside the recordings that a twin may have too."""
+    others: list[Path] = []
+    if not source.path.is_dir():  # a selection, which has no folder of its own
+        return others
+    for path in sorted(source.path.iterdir()):
+        is_derived = path.name in _NOT_COPIED or path.name.startswith((".", "wav.scp"))
+        if not is_derived and path.suffix not in (".scp", ".ark") and path.is_file():
+            others.append(path)
+    return others
 
 
 def _undo(signals: Signals, anonymizer: str) -> Outputs:

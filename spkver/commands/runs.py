@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -82,10 +81,9 @@ def status(output: Path, as_json: bool, stages: bool, verify: bool) -> None:
       spkver status demo
     """
     from spkbase.status import format_status, read_status
-    from spkver.anonymization import RECORD
     from spkver.voiceprivacy import STEPS
 
-    folders = read_status(output, {RECORD: twin_status}, verify=verify)
+    folders = read_status(output, verify=verify)
     if as_json:
         click.echo(json.dumps(folders, indent=1))
         return
@@ -99,19 +97,6 @@ def last_progress(log: Path) -> list[str]:
     begun = log.read_text(encoding="utf-8").rpartition(": spkver ")[2]
     lines = (re.findall(pattern, begun) for pattern in (r"about .* if all is new.*", r": (.* % after .* left)"))
     return [found[-1] for found in lines if found]
-
-
-def twin_status(folder: Path) -> dict[str, Any] | None:
-    """Return how far an anonymised data directory is; its recordings are counted, not read."""
-    from spkbase.status import stage_status
-    from spkver.anonymization import RECORD, progress
-
-    counted = progress(folder)
-    if counted is None:
-        return None
-    done, total = counted
-    is_whole = done == total and (folder / "wav.scp").is_file()
-    return stage_status("anonymisation", RECORD, "done" if is_whole else "missing", f"{done} of {total} utterances")
 
 
 def _recipe(name: str) -> Callable[..., None]:

@@ -26,6 +26,7 @@ MORE: dict[str, Any] = {
     "fusions": [{"attacker": "fusion", "weights": {"weights": {"a": 1.5}, "offset": -1}, "alone": {"a": {"eer": 0.1}}}],
     "protocol": {"attacker": "a", "reading": "kaldi"},
     "averages": [{"dataset": "libri", "split": "", "scenario": "original", "eer_percent": 3.5, "low_percent": 1}],
+    "pairings": [{"directory": "x_f_a", "own": 9, "share": 0.1, "low": None, "high": 0.2, "examples": ["a = b"]}],
     "training_speakers": ["s1"],
     "run": {"date": "2026-11-28T04:00:00+00:00", "command": "spkver voiceprivacy"},
     "similarity": [
