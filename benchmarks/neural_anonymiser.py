@@ -37,6 +37,7 @@ from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.files import format_table
 from spkver.attackers import Attack, TrainingSet
 from spkver.attackers.ready import ReadyVectors
+from spkver.attackers.registry import ADAPTING
 from spkver.backend import STEPS, Sessions, enrolled_plda_scores, train_chain
 from spkver.datadir import DataDir
 
@@ -47,7 +48,7 @@ SCENARIOS = {
     "lazy-informed": ("original_extractor", "_anon", "_anon"),
     "semi-informed": ("retrained_extractor", "_anon", "_anon"),
 }
-LEVEL_OF = {"vectors": ONE_MODEL, "adapted": WHOLE_LIST}
+LEVEL_OF = {"vectors": ONE_MODEL, "adapted": WHOLE_LIST, "self-trained": WHOLE_LIST}
 CHAINS = {
     "length,cosine": ONE_MODEL,
     "centre,length,cosine": ALL_ENROLLED,
@@ -98,8 +99,8 @@ def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, 
     enrolment = vectors.directory(f"enrolls{first}", [*vectors.enrolled], vectors.enrolled)
     sides = enrolment, vectors.directory(f"trials_{sex}{second}", key.segment_ids.tolist())
     for prefix, level in LEVEL_OF.items():
-        attacker = ReadyVectors(prefix, vectors.folder / extractor, adapted=prefix == "adapted")
-        attack = Attack(TrainingSet(sides[0]), (sides[0],), sides[1], key.trials())
+        attacker = ReadyVectors(prefix, vectors.folder / extractor, ADAPTING.get(prefix, ""))
+        attack = Attack(TrainingSet(sides[0]), (sides[0],), sides[1], key.trials(), scenario)
         yield f"{prefix}:", level, attacker.score(None, attack, None)
     for chain, level in CHAINS.items():
         if {*chain.split(",")} <= {step.name for step in STEPS}:

@@ -44,7 +44,9 @@ class _Rows(ABC):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         values = self[:]
-        return values if dtype is None else values.astype(dtype, copy=False)
+        if dtype is None:
+            return values
+        return values.astype(dtype, copy=False)
 
 
 @one_line
@@ -116,7 +118,9 @@ Rows = NDArray[Any] | StoredArray
 
 def part(array: Rows, start: int, stop: int) -> Rows:
     """Return some rows: a view of an array in memory, a reference to an array in a file."""
-    return array.part(start, stop) if isinstance(array, StoredArray) else array[start:stop]
+    if isinstance(array, StoredArray):
+        return array.part(start, stop)
+    return array[start:stop]
 
 
 @one_line
@@ -149,7 +153,9 @@ class SelectedRows:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         rows = self.array[self.rows]
-        return rows if dtype is None else rows.astype(dtype, copy=False)
+        if dtype is None:
+            return rows
+        return rows.astype(dtype, copy=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if isinstance(self.array, StoredArray):

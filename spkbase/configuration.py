@@ -63,7 +63,10 @@ def load_config(
         lines = {key: line for key, line in lines.items() if key not in _dotted(given)}  # the file is not to blame
 
     def refuse(error: ConfigError, name: str) -> None:
-        where = {"file": file, "line": lines[name]} if name in lines else {}
+        if name in lines:
+            where = {"file": file, "line": lines[name]}
+        else:
+            where = {}
         problems.append(ConfigError(error.text, **where, remedy=error.remedy))  # type: ignore[arg-type]
 
     config = _build(kind, values, "", refuse)
@@ -128,7 +131,8 @@ def check_values(
         Field to its possible values.
     """
     for name, low in (least or {}).items():
-        value, kind = getattr(config, name), "whole number" if isinstance(low, int) else "number"
+        value = getattr(config, name)
+        kind = "whole number" if isinstance(low, int) else "number"
         if value is not None and not low <= value < math.inf:
             raise ConfigError(f"{section}.{name} is {value}: expected a {kind} of at least {low:g}")
     for name, allowed in (choices or {}).items():
@@ -141,7 +145,8 @@ def convert(value: Any, hint: Any, name: str) -> Any:
     """Convert a value to the type that a field declares; types that YAML already has stay."""
     if hint is Any:
         return value
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in arguments:
             return None
@@ -248,7 +253,8 @@ def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, s
         note(error, error.text.split()[0])
     # sections that are not mentioned are built too: they have presets and checks
     for key in [*values, *(key for key, hint in hints.items() if dataclasses.is_dataclass(hint) and key not in values)]:
-        name, value = prefix + key, values.get(key)
+        name = prefix + key
+        value = values.get(key)
         if key not in hints:
             note(_unknown(name, kind, prefix), name)
         elif dataclasses.is_dataclass(hints[key]):
@@ -267,7 +273,8 @@ def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, s
 
 
 def _unknown(name: str, kind: Any, prefix: str) -> ConfigError:
-    here, last = [field.name for field in dataclasses.fields(kind)], name.removeprefix(prefix)
+    here = [field.name for field in dataclasses.fields(kind)]
+    last = name.removeprefix(prefix)
     near = [key for key in _keys(kind, prefix) if key.rpartition(".")[2] == last]
     near = near or [prefix + key for key in difflib.get_close_matches(last, here, n=3, cutoff=0.6)]
     if near:

@@ -107,7 +107,8 @@ def write_ids(group: h5py.Group, name: str, ids: Iterable[str]) -> None:
         raw = [text.encode("utf-8") for text in ids]
     except UnicodeEncodeError as error:
         raise DataError(f"id {error.object!r} cannot be written as UTF-8", remedy="rename it") from error
-    if (padded := next((text for text in raw if b"\0" in text), None)) is not None:
+    padded = next((text for text in raw if b"\0" in text), None)
+    if padded is not None:
         raise DataError(f"id {padded!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
     kind = h5py.string_dtype("ascii" if all(map(bytes.isascii, raw)) else "utf-8", max(map(len, raw), default=1))
     write_column(group, name, np.array(raw, dtype=kind))
@@ -151,7 +152,10 @@ def open_file(
         raise DataError(error.text, file=path, remedy=error.remedy or remedy) from error
     except _BROKEN as error:
         check_data(path)
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if str(error):
+            why = str(error).splitlines()[0]
+        else:
+            why = type(error).__name__
         raise DataError(f"cannot be read as HDF5: {why}", file=path, remedy=remedy) from error
 
 
@@ -220,7 +224,10 @@ def check_forms(path: str | Path, arrays: Mapping[str, Any], **forms: str) -> No
     for name, form in forms.items():
         array = arrays.get(name)
         if array is None or array.dtype.kind not in form[:-1] or array.ndim != int(form[-1]):
-            got = "nothing" if array is None else f"{array.dtype} of shape {array.shape}"
+            if array is None:
+                got = "nothing"
+            else:
+                got = f"{array.dtype} of shape {array.shape}"
             text = f"expected {name} with {form[-1]} axes of the kind {form[:-1]}, got {got}"
             raise DataError(text, file=path, remedy="remove it and run again")
 
@@ -229,7 +236,9 @@ def stored_array(path: str | Path, name: str) -> Rows:
     """Return a reference to a contiguous dataset, whose rows are read on demand; read other datasets whole."""
     with open_file(path) as file:
         stored = stored_dataset(file[name], path)
-        return read_dataset(file[name]) if stored is None else stored
+        if stored is None:
+            return read_dataset(file[name])
+        return stored
 
 
 def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
@@ -256,7 +265,9 @@ def _check_links(file: h5py.File) -> None:
     import h5py
 
     def outside(name: bytes, link: Any) -> bytes | None:
-        return None if link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT) else name
+        if link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT):
+            return None
+        return name
 
     name = file.id.links.visit(outside, info=True)
     if name is not None:
@@ -280,7 +291,8 @@ class _LateErrors(io.FileIO):
         return size
 
     def readinto(self, buffer: Any) -> int:
-        view, read = memoryview(buffer).cast("B"), 0
+        view = memoryview(buffer).cast("B")
+        read = 0
         while read < len(view) and (count := super().readinto(view[read:])):
             read += count
         view[read:] = bytes(len(view) - read)  # the data that could not be written
@@ -291,4 +303,6 @@ class _LateErrors(io.FileIO):
             return super().truncate(size)
         except OSError as error:
             self.error = self.error or error
-            return self.tell() if size is None else size
+            if size is None:
+                return self.tell()
+            return size

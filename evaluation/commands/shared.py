@@ -177,7 +177,9 @@ class Reader:
 
     def matched(self, scores: Scores, key: Trials) -> Scores:
         """Return scores with the ids of a key, where the options say that other spellings are the same."""
-        return match_ids(scores, key) if self.match == "loose" else scores
+        if self.match == "loose":
+            return match_ids(scores, key)
+        return scores
 
     def split(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores of target and of nontarget trials; see `joined`."""
@@ -282,7 +284,10 @@ def warn_of_repeats(paths: Sequence[Path], keys: Sequence[Path | None] = ()) -> 
     keys = keys or [None] * len(paths)
     for (first, key), (second, other) in combinations(zip(paths, keys, strict=True), 2):
         if key == other and first.is_file() and second.is_file() and cmp(first, second, shallow=False):
-            again = "is given twice" if first == second else f"holds the same as {first}"
+            if first == second:
+                again = "is given twice"
+            else:
+                again = f"holds the same as {first}"
             logger.warning("%s %s: was one file given for two systems?", second, again)
 
 
@@ -380,7 +385,10 @@ def _columns(text: str | None, value: str) -> dict[str, Any]:
             columns["label"] = parts[0]
         else:
             expected = f"expected an order, or model=NAME,segment=NAME,{value}=NAME, got {part!r}"
-            option = "--scores-columns" if value == "score" else "--key-columns"
+            if value == "score":
+                option = "--scores-columns"
+            else:
+                option = "--key-columns"
             raise click.BadParameter(expected, param_hint=option)
     return columns
 

@@ -63,7 +63,8 @@ def zebra(
     tags: Scale = SCALE
     if scale is not None:
         tags = read_scale(scale)
-    scores, keys = {}, {}
+    scores = {}
+    keys = {}
     for system in systems:
         read = reader.read(system.scores, system.key)
         reader.split(read, system.scores, system.key)  # with its errors, which name the place in the files

@@ -242,7 +242,10 @@ class Metrics:
         results: dict[str, Any] = {}
         for row in self.rows:
             for name, point in row.numbers():
-                given = [number_of(results[part]) for part in row.of] if row.of else [scores]
+                if row.of:
+                    given = [number_of(results[part]) for part in row.of]
+                else:
+                    given = [scores]
                 results[name] = row.compute(*given, point) if point else row.compute(*given)
         return results
 

@@ -158,7 +158,8 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
     from scipy.optimize import minimize
     from scipy.special import digamma
 
-    values, weights = np.asarray(values, np.float64), np.asarray(weights, np.float64)
+    values = np.asarray(values, np.float64)
+    weights = np.asarray(weights, np.float64)
     mean, variance = _moments(values, weights, name)
     share = weights / weights.sum()
     if share.max() >= 0.5:
@@ -169,7 +170,8 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
 
     def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         location, log_scale, log_freedom = parameters.tolist()
-        scale, freedom = np.exp(log_scale), np.exp(log_freedom)
+        scale = np.exp(log_scale)
+        freedom = np.exp(log_freedom)
         z = (x - location) / scale
         pull = (freedom + 1) / (freedom + z * z)  # the weight of each score in the fit
         # sums and no products: those of BLAS differ from machine to machine
@@ -189,7 +191,9 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
     found = minimize(
         loss, np.array(start), jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-9}
     )
-    location, scale, freedom = float(found.x[0]), float(np.exp(found.x[1])), float(np.exp(found.x[2]))
+    location = float(found.x[0])
+    scale = float(np.exp(found.x[1]))
+    freedom = float(np.exp(found.x[2]))
     deviation = float(np.sqrt(variance))
     return mean + deviation * location, deviation * scale, freedom
 
@@ -303,13 +307,17 @@ def _largest(llrs_of: Callable[[SortedScores], NDArray[np.float64]], scores: Sor
     place = int(np.abs(llrs).argmax())
     # a parabola or a heavy tail may turn back beyond the means
     wrong = (llrs[place] > 0) == (place < len(llrs) / 2) and len(llrs) > 1 and place in (0, len(llrs) - 1)
-    note = "for the class at the other end: reversed scores, or densities of different widths" if wrong else ""
+    if wrong:
+        note = "for the class at the other end: reversed scores, or densities of different widths"
+    else:
+        note = ""
     return Evidence(float(np.abs(llrs[place])), note)
 
 
 def _moments(values: NDArray[np.float64], weights: NDArray[np.float64], name: str) -> tuple[float, float]:
     kept = weights > 0
-    values, weights = values[kept], weights[kept]
+    values = values[kept]
+    weights = weights[kept]
     if not np.isfinite(values).all():
         raise DataError(f"expected finite {name} scores: an infinite one is infinite evidence under any density")
     if len(values) < 2 or is_constant(values):

@@ -155,9 +155,13 @@ def _unknown_ids(scores: Scores, key: Key, missing: Missing) -> int:
         return 0
     model, segment = next(scores.subset(strange[:1]).pairs())
     if unknown_models[strange[0]]:
-        noun, own, known = "model", model, key.model_ids
+        noun = "model"
+        own = model
+        known = key.model_ids
     else:
-        noun, own, known = "segment", segment, key.segment_ids
+        noun = "segment"
+        own = segment
+        known = key.segment_ids
     text = f"{counted(len(strange), 'score')} with an id that the key does not know, such as the {noun} '{own}': "
     text += scores.named(strange)
     if missing == "error":

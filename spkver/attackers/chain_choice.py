@@ -34,10 +34,20 @@ Json = Any
 SHRINK, PRIOR = 0.1, 100
 """Shrinkage of covariances, and weight of the prior of a PLDA: regularisation for few vectors."""
 
-ADAPTED_COSINE, SINGLE_TEST_COSINE, ENROLLED_PLDA = "adapted_cosine", "single_test_cosine", "enrolled_plda"
-"""Scorers that adapt to the whole list of trials, and two that adapt to its models alone:
-`spkver.backend.adapted_cosine_scores` and `enrolled_plda_scores`."""
-_LEVELS = {ADAPTED_COSINE: WHOLE_LIST, SINGLE_TEST_COSINE: ALL_ENROLLED, ENROLLED_PLDA: ALL_ENROLLED}
+ADAPTED_COSINE, SELF_TRAINED_PLDA = "adapted_cosine", "self_trained_plda"
+"""Scorers that adapt to the whole list of trials: `spkver.backend.adapted_cosine_scores`, and `self_trained_scores` or
+`shifted_self_trained_scores`."""
+SINGLE_TEST_COSINE, ENROLLED_PLDA = "single_test_cosine", "enrolled_plda"
+"""Scorers that adapt to the models of a list alone: `spkver.backend.adapted_cosine_scores` and
+`enrolled_plda_scores`."""
+PLDA_SCORERS = (ENROLLED_PLDA, SELF_TRAINED_PLDA)
+"""Those that learn how the vectors of an enrolled model differ."""
+_LEVELS = {
+    ADAPTED_COSINE: WHOLE_LIST,
+    SELF_TRAINED_PLDA: WHOLE_LIST,
+    SINGLE_TEST_COSINE: ALL_ENROLLED,
+    ENROLLED_PLDA: ALL_ENROLLED,
+}
 
 UTTERANCES = 8000
 """Recordings of a training set to use at most: a large set would take hours."""
@@ -260,7 +270,7 @@ class BackendChoice:
         Recordings of a model in the trials of these folds.
     utterances : int or None
         Recordings of the training set to use at most, all versions counted, see `limited`; None takes all.
-    adapted : {"", "adapted_cosine", "single_test_cosine", "enrolled_plda"}
+    adapted : {"", "adapted_cosine", "self_trained_plda", "single_test_cosine", "enrolled_plda"}
         Scorer that adapts to the whole list of trials, or to its models alone; then `adapted_chains` replace
         `standard_chains`. See `spkver.backend.adapted_cosine_scores`.
     """
@@ -284,6 +294,13 @@ class BackendChoice:
     def level(self) -> str:
         """What an attacker with such a backend looks at, see `evaluation.trials.LEVELS`."""
         return level_of((self.adapted, *self.chains))
+
+    def on(self, on_anonymised: bool) -> BackendChoice:
+        """Return the choice on a training set: a PLDA of the enrolled also learns from an anonymised one."""
+        if self.adapted not in PLDA_SCORERS or self.chains:
+            return self
+        background = ": {background: true}" if on_anonymised else ""
+        return replace(self, chains=(self.adapted + background,))
 
     def record(self) -> Any:
         """Return all that the choice depends on besides the vectors."""

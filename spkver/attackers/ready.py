@@ -16,9 +16,9 @@ from evaluation.trials import ONE_MODEL, Scores, align
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
 from spkver.attackers import lists
-from spkver.attackers.chain_choice import ADAPTED_COSINE, UTTERANCES, BackendChoice, choose_backend
+from spkver.attackers.chain_choice import UTTERANCES, BackendChoice, choose_backend
 from spkver.attackers.protocol import Attack, Learnt, TrainingSet, WithoutSource, naming
-from spkver.attackers.vector_attacker import few_models
+from spkver.attackers.vector_attacker import of_scenario, unfit_enrolment
 from spkver.backend import Backend, train_chain
 from spkver.datadir import DataDir
 
@@ -107,7 +107,7 @@ class ReadyVectors(WithoutSource):
     Folders may hold all that `read_embeddings` takes: Kaldi's archives, the cache of VoicePrivacy and others. A
     semi-informed attacker uses the second if available, else the first (weaker knowledge).
 
-    They are compared by cosine or, if `adapted`, by `spkver.backend.adapted_cosine_scores`. In a run with embeddings of
+    They are compared by cosine, or by the scorer `adapted`, see `BackendChoice`. In a run with embeddings of
     all versions of the training set, a backend is chosen and trained on them, see
     `spkver.attackers.chain_choice.choose_backend`.
     """
@@ -116,7 +116,7 @@ class ReadyVectors(WithoutSource):
 
     name: str
     folder: Path
-    adapted: bool = False
+    adapted: str = ""
     _read: dict[Path, Embeddings] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -125,7 +125,7 @@ class ReadyVectors(WithoutSource):
     @property
     def choice(self) -> BackendChoice:
         """How its backend is chosen."""
-        return BackendChoice(self.name, adapted=ADAPTED_COSINE if self.adapted else "")
+        return BackendChoice(self.name, adapted=self.adapted)
 
     @property
     def level(self) -> str:
@@ -160,14 +160,14 @@ class ReadyVectors(WithoutSource):
             return f"there is no {files} (or .npz, .scp, .ark, .pt, a folder ...)"
         self._sides(attack)
         self.background(attack.training)
-        return few_models(attack) if self.adapted else ""
+        return unfit_enrolment(self.adapted, attack, versions=1)
 
     def backend_record(self, training: TrainingSet) -> Any:
         """Return what its backend depends on; None without embeddings of the training set."""
         background = self.background(training)
         if background is None:
             return None
-        return [_digest(background), self.choice.record()]
+        return [_digest(background), self.choice.on(training.on_anonymised).record()]
 
     def fit(self, training: TrainingSet, vectors: None, *, seed: int, jobs: int | None) -> Learnt:
         """Train a backend on the embeddings of the training set, if there are any."""
@@ -179,7 +179,8 @@ class ReadyVectors(WithoutSource):
             speech = lists.merge_versions(versions)
             rows = [background[speech.recordings[name]] for name in sorted(speech.recordings)]
             embeddings = lists.as_embeddings(speech, rows)
-            return Learnt(*choose_backend(self.choice, embeddings, versions, seed=seed, jobs=jobs))
+            choice = self.choice.on(training.on_anonymised)
+            return Learnt(*choose_backend(choice, embeddings, versions, seed=seed, jobs=jobs))
 
     def score(self, model: Backend | None, attack: Attack, vectors: None) -> Scores:
         """Score trials by the backend; without one, by cosines or by adapted scores, which learn nothing."""
@@ -187,8 +188,8 @@ class ReadyVectors(WithoutSource):
         with naming(self.name, self.folder):
             if model is None and not self.adapted:
                 return cosine_scores(first, second, attack.trials)
-            backend = model or train_chain(first, ADAPTED_COSINE)
-            return backend.score(first, second, attack.trials)
+            backend = model or train_chain(first, self.adapted)
+            return of_scenario(backend, attack.scenario).score(first, second, attack.trials)
 
     def background(self, training: TrainingSet) -> dict[Path, NDArray[np.floating]] | None:
         """Return the embeddings of the training set by recording; None if a version has no file.

@@ -247,9 +247,14 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     (tmp_path / "pretrained.pt").write_bytes(b"no network")
     instead = registry.default_attackers()  # the second network, where the first is not there
     assert {"ge2e", "ge2e-adapted", "ge2e-enrolled-plda-inverted", "ge2e-adapted-reversed"} <= set(instead)
-    assert [name.replace("ge2e", "campplus") for name in instead] == list(registry.DEFAULT)
+    untuned = [name for name in registry.DEFAULT if "tuned" not in name]
+    assert [name.replace("ge2e", "campplus") for name in instead] == untuned
     (tmp_path / "campplus_cn_en_common.pt").write_bytes(b"no network")
     assert "campplus" not in registry.absent_attackers()
+    monkeypatch.setattr("spkver.attackers.vector_attacker.find_spec", lambda name: None if name == "torch" else name)
+    assert "pip install torch" in registry.absent_attackers()["campplus-tuned"]
+    assert registry.default_attackers() == tuple(untuned)
+    monkeypatch.setattr("spkver.attackers.vector_attacker.find_spec", lambda name: name)
     assert registry.default_attackers() == registry.DEFAULT
     with pytest.raises(DataError):
         extractor_attacker("campplus", "campplus", {})
@@ -257,7 +262,12 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("scorer", "level"),
-    [("single_test_cosine", "all-enrolled"), ("enrolled_plda", "all-enrolled"), ("adapted_cosine", "whole-list")],
+    [
+        ("single_test_cosine", "all-enrolled"),
+        ("enrolled_plda", "all-enrolled"),
+        ("adapted_cosine", "whole-list"),
+        ("self_trained_plda", "whole-list"),
+    ],
 )
 def test_single_test_scores_are_of_their_trial(speech, extractor, tmp_path, scorer, level):
     """Whatever else is tested; a whole list says otherwise. An attacker's level of knowledge goes by this.
@@ -296,9 +306,7 @@ def test_names_with_endings_take_the_settings_of_their_base(preset, name, adapte
 
 
 def test_an_adapting_scorer_is_known():
-    with pytest.raises(
-        ConfigError, match="adapted is 'yes': expected adapted_cosine, single_test_cosine, enrolled_plda, or nothing"
-    ):
+    with pytest.raises(ConfigError, match="adapted is 'yes': expected adapted_cosine, self_trained_plda, "):
         ivector_attacker("mine", {"adapted": "yes"})
 
 
