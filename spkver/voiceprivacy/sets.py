@@ -170,7 +170,7 @@ class Sets:
     @property
     def sides(self) -> dict[str, str]:
         """The use of each data directory: training, enrolment or trials."""
-        sides = {}
+        sides: dict[str, str] = {}
         for dataset in self.datasets:
             sides |= dict.fromkeys(dataset.trials.values(), "trials")
         for dataset in self.datasets:
