@@ -73,7 +73,7 @@ def main(study: str, data: str, run: str, splits: str = "20") -> None:
 
         def vectors(directory: DataDir) -> Embeddings:
             speech.read(source, directory)
-            return speech.learn(source, directory, "")(directory)
+            return speech.extracted(source)(directory)
 
         for path in sorted(Path(data).glob("*_enrolls")):
             name = path.name.removesuffix("_enrolls")

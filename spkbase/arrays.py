@@ -44,7 +44,9 @@ class _Rows(ABC):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         values = self[:]
-        return values if dtype is None else values.astype(dtype, copy=False)
+        if dtype is None:
+            return values
+        return values.astype(dtype, copy=False)
 
 
 @one_line
@@ -96,12 +98,14 @@ class StoredArray(_Rows):
 
     def __getitem__(self, index: Any) -> NDArray[Any]:
         """Read rows; the index is as for an array in memory."""
+        rows: NDArray[Any]
         if not self.nbytes:
-            return np.empty(self.shape, self.dtype)[index]
+            rows = np.empty(self.shape, self.dtype)[index]
+            return rows
         try:
             if isinstance(index, slice) and index.step in (None, 1):  # half the time of mapped memory
-                rows = self.part(*index.indices(len(self))[:2])
-                return np.fromfile(self.path, self.dtype, math.prod(rows.shape), offset=rows.offset).reshape(rows.shape)
+                part = self.part(*index.indices(len(self))[:2])
+                return np.fromfile(self.path, self.dtype, math.prod(part.shape), offset=part.offset).reshape(part.shape)
             return np.array(np.memmap(self.path, self.dtype, "r", self.offset, self.shape)[index])
         except (OSError, ValueError) as error:  # ValueError: the file is too short
             remedy = "the file was changed or removed, or this machine cannot access it: start again"
@@ -114,7 +118,9 @@ Rows = NDArray[Any] | StoredArray
 
 def part(array: Rows, start: int, stop: int) -> Rows:
     """Return some rows: a view of an array in memory, a reference to an array in a file."""
-    return array.part(start, stop) if isinstance(array, StoredArray) else array[start:stop]
+    if isinstance(array, StoredArray):
+        return array.part(start, stop)
+    return array[start:stop]
 
 
 @one_line
@@ -147,7 +153,9 @@ class SelectedRows:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         rows = self.array[self.rows]
-        return rows if dtype is None else rows.astype(dtype, copy=False)
+        if dtype is None:
+            return rows
+        return rows.astype(dtype, copy=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if isinstance(self.array, StoredArray):
@@ -155,7 +163,7 @@ class SelectedRows:
         return SelectedRows, (self.array[self.rows], np.arange(len(self.rows)))
 
 
-def fill_rows(arrays: Sequence[Any], blocks: Iterable[Sequence[NDArray]]) -> None:
+def fill_rows(arrays: Sequence[Any], blocks: Iterable[Sequence[NDArray[Any]]]) -> None:
     """Fill arrays of equal length, in memory or in an HDF5 file, with blocks of rows that come in order.
 
     Examples
@@ -191,16 +199,16 @@ class ComputedRows(_Rows):
     """
 
     def __init__(
-        self, shape: tuple[int, ...], compute: Callable[[NDArray[np.int64]], NDArray], dtype: Any = np.float64
+        self, shape: tuple[int, ...], compute: Callable[[NDArray[np.int64]], NDArray[Any]], dtype: Any = np.float64
     ) -> None:
         self.shape, self._compute, self.dtype = shape, compute, np.dtype(dtype)
 
-    def __getitem__(self, index: slice | NDArray[np.int64]) -> NDArray:
+    def __getitem__(self, index: slice | NDArray[np.int64]) -> NDArray[Any]:
         """Compute the rows of a slice, or of an array of integers."""
         return self._compute(np.arange(len(self))[index])
 
 
-def keep_rows(folder: str | Path, shape: tuple[int, ...], dtype: Any, blocks: Iterable[NDArray]) -> StoredArray:
+def keep_rows(folder: str | Path, shape: tuple[int, ...], dtype: Any, blocks: Iterable[NDArray[Any]]) -> StoredArray:
     """Write blocks of rows to a file that is removed when this process ends, and refer to it.
 
     Parameters

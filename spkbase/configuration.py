@@ -25,7 +25,11 @@ Config = TypeVar("Config")
 
 
 def load_config(
-    kind: type[Config], *, file: str | Path | None = None, settings: Iterable[str] = (), defaults: Mapping | None = None
+    kind: type[Config],
+    *,
+    file: str | Path | None = None,
+    settings: Iterable[str] = (),
+    defaults: Mapping[str, Any] | None = None,
 ) -> Config:
     """Build a configuration from defaults, a YAML file and settings; later sources override earlier ones.
 
@@ -59,7 +63,10 @@ def load_config(
         lines = {key: line for key, line in lines.items() if key not in _dotted(given)}  # the file is not to blame
 
     def refuse(error: ConfigError, name: str) -> None:
-        where = {"file": file, "line": lines[name]} if name in lines else {}
+        if name in lines:
+            where = {"file": file, "line": lines[name]}
+        else:
+            where = {}
         problems.append(ConfigError(error.text, **where, remedy=error.remedy))  # type: ignore[arg-type]
 
     config = _build(kind, values, "", refuse)
@@ -108,7 +115,9 @@ def write_yaml(path: str | Path, config: Any) -> None:
     write_text(path, yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True))
 
 
-def check_values(section: str, config: Any, *, least: Mapping | None = None, choices: Mapping | None = None) -> None:
+def check_values(
+    section: str, config: Any, *, least: Mapping[str, Any] | None = None, choices: Mapping[str, Any] | None = None
+) -> None:
     """Raise ConfigError for the first field of a configuration that is too small or not one of its choices.
 
     Parameters
@@ -122,7 +131,8 @@ def check_values(section: str, config: Any, *, least: Mapping | None = None, cho
         Field to its possible values.
     """
     for name, low in (least or {}).items():
-        value, kind = getattr(config, name), "whole number" if isinstance(low, int) else "number"
+        value = getattr(config, name)
+        kind = "whole number" if isinstance(low, int) else "number"
         if value is not None and not low <= value < math.inf:
             raise ConfigError(f"{section}.{name} is {value}: expected a {kind} of at least {low:g}")
     for name, allowed in (choices or {}).items():
@@ -135,7 +145,8 @@ def convert(value: Any, hint: Any, name: str) -> Any:
     """Convert a value to the type that a field declares; types that YAML already has stay."""
     if hint is Any:
         return value
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in arguments:
             return None
@@ -215,9 +226,10 @@ def _parse_setting(setting: str) -> dict[str, Any]:
         _lines(node, None)
     except ConfigError as error:
         raise ConfigError(f"the value of {setting!r:.200} is {error.text}") from error
+    values: dict[str, Any] = value
     for part in reversed(key.strip().split(".")):
-        value = {part: value}
-    return value
+        values = {part: values}
+    return values
 
 
 def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, str], None]) -> Any:
@@ -241,7 +253,8 @@ def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, s
         note(error, error.text.split()[0])
     # sections that are not mentioned are built too: they have presets and checks
     for key in [*values, *(key for key, hint in hints.items() if dataclasses.is_dataclass(hint) and key not in values)]:
-        name, value = prefix + key, values.get(key)
+        name = prefix + key
+        value = values.get(key)
         if key not in hints:
             note(_unknown(name, kind, prefix), name)
         elif dataclasses.is_dataclass(hints[key]):
@@ -260,7 +273,8 @@ def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, s
 
 
 def _unknown(name: str, kind: Any, prefix: str) -> ConfigError:
-    here, last = [field.name for field in dataclasses.fields(kind)], name.removeprefix(prefix)
+    here = [field.name for field in dataclasses.fields(kind)]
+    last = name.removeprefix(prefix)
     near = [key for key in _keys(kind, prefix) if key.rpartition(".")[2] == last]
     near = near or [prefix + key for key in difflib.get_close_matches(last, here, n=3, cutoff=0.6)]
     if near:

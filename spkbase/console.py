@@ -58,7 +58,10 @@ def in_options(text: str, command: click.Command) -> str:
         name, true, parts, *values = found.groups()
         if name not in options:
             return found[0]
-        value = "" if true else next(filter(None, values), "") if parts is None else re.sub(r"layout=|'|\s", "", parts)
+        if true:
+            value = ""
+        else:
+            value = next(filter(None, values), "") if parts is None else re.sub(r"layout=|'|\s", "", parts)
         return f"{options[name]} {value}".rstrip()
 
     text = _ARGUMENT.sub(option, text)
@@ -92,7 +95,10 @@ class Command(click.Command):
                 raise click.UsageError(f"{option.opts[-1]} is given more than once; it takes one value", ctx)
         taken: dict[Path, str] = {}
         for parameter in sorted(dict.fromkeys(given), key=_is_output):  # inputs first
-            given_path = values.get(parameter.name or "") if isinstance(parameter.type, click.Path) else None
+            if isinstance(parameter.type, click.Path):
+                given_path = values.get(parameter.name or "")
+            else:
+                given_path = None
             for text in given_path if isinstance(given_path, (list, tuple)) else [given_path]:
                 if not isinstance(text, str) or text == "-" or Path(text).is_dir():
                     continue
@@ -116,7 +122,8 @@ class Command(click.Command):
 
         handlers = _handle(interrupt)
         try:
-            if (engine := ctx.meta.get(_ENGINE, "auto")) == "auto":
+            engine = ctx.meta.get(_ENGINE, "auto")
+            if engine == "auto":
                 return super().invoke(ctx)
             from spkbase.work import WAIT, use_engine  # loads NumPy, which help texts do not need
 
@@ -191,7 +198,8 @@ class CommandGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            if near := difflib.get_close_matches(args[0], self.list_commands(ctx), n=2):
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=2)
+            if near:
                 ctx.fail(f"No such command {args[0]!r}: did you mean {' or '.join(near)}?")
             raise
 

@@ -85,7 +85,10 @@ class DataError(SpkverError, ValueError):
         return attributed
 
     def _message(self) -> str:
-        where = "" if self.file is None else f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
+        if self.file is None:
+            where = ""
+        else:
+            where = f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
         return where + self.text + ("" if self.remedy is None else f" ({self.remedy})")
 
     def __reduce__(self):  # type: ignore[no-untyped-def]  # pickling from a worker must keep keyword-only arguments

@@ -103,7 +103,10 @@ def disk_errors(path: Path, *temporaries: Path) -> Iterator[None]:
         if temporaries and error.filename is not None and Path(error.filename).absolute() not in ours:
             raise
         full = error.errno in _FULL
-        remedy = "free space or choose another output folder" if full else "check the folder and its rights"
+        if full:
+            remedy = "free space or choose another output folder"
+        else:
+            remedy = "check the folder and its rights"
         reason = os.strerror(error.errno) if error.errno else str(error)  # h5py puts pages into its texts
         raise DataError(f"cannot be written: {reason}", file=path, remedy=remedy) from error
 
@@ -202,7 +205,9 @@ def read_bytes(path: str | Path) -> bytes:
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     try:
-        return gzip.decompress(raw) if raw.startswith(_GZIP_MAGIC) else check_data(path, raw)
+        if raw.startswith(_GZIP_MAGIC):
+            return gzip.decompress(raw)
+        return check_data(path, raw)
     except (OSError, EOFError, zlib.error) as error:
         remedy = "it is truncated or damaged: copy or write it again"
         raise DataError(f"cannot be decompressed: {error}", file=path, remedy=remedy) from error
@@ -248,7 +253,9 @@ def inner_suffix(path: str | Path) -> str:
     ('.csv', '')
     """
     path = Path(path)
-    return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+    if path.suffix.lower() == ".gz":
+        return Path(path.stem).suffix.lower()
+    return path.suffix.lower()
 
 
 def line_at(raw: bytes, offset: int) -> int:
@@ -309,7 +316,8 @@ def read_id_list(
             got = len(line.split())
             problems.add(f"expected '{form}', got {got} columns: {line.strip()[:60]!r}", line=number)
             continue
-        name, value = columns[0], "".join(columns[1:]).strip()
+        name = columns[0]
+        value = "".join(columns[1:]).strip()
         if name not in values:
             lines[name], values[name] = number, value
         elif not same_twice:
@@ -381,7 +389,8 @@ def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.N
 
     try:
         aliases: Any = (event for event in yaml.parse(text, yaml.SafeLoader) if isinstance(event, yaml.AliasEvent))
-        if (alias := next(aliases, None)) is not None:  # nine nested aliases make a billion values
+        alias = next(aliases, None)
+        if alias is not None:  # nine nested aliases make a billion values
             problem = f"alias *{alias.anchor}, which is not read here: write its value out"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=alias.start_mark)
         reader: Any = yaml.SafeLoader(text)
@@ -461,7 +470,10 @@ def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequen
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        cells = [row.get(name, "") for name in columns] if isinstance(row, Mapping) else row
+        if isinstance(row, Mapping):
+            cells = [row.get(name, "") for name in columns]
+        else:
+            cells = row
         writer.writerow([without_formula(cell) for cell in cells])
     return text.getvalue()
 
@@ -505,7 +517,10 @@ def format_table(
     """
     if columns is None:
         columns = list(rows[0]) if rows else []
-    formats = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, "")
+    if isinstance(columns, Mapping):
+        formats = dict(columns)
+    else:
+        formats = dict.fromkeys(columns, "")
     laid_out = []
     for name, form in formats.items():
         cells = [name]
@@ -564,7 +579,9 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return as_plain(value.tolist(), _as_json)
     if isinstance(value, float):
-        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+        if math.isfinite(value):
+            return value
+        return None if math.isnan(value) else str(value)
     if isinstance(value, (str, int, type(None))):
         return value
     if isinstance(value, Path):

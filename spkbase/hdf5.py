@@ -59,7 +59,7 @@ def new_file(path: str | Path, *, attributes: Mapping[str, Any] | None = None) -
 
 
 def write_arrays(
-    path: str | Path, arrays: Mapping[str, NDArray | Iterable[str]], *, attributes: Mapping[str, Any] | None = None
+    path: str | Path, arrays: Mapping[str, NDArray[Any] | Iterable[str]], *, attributes: Mapping[str, Any] | None = None
 ) -> None:
     """Write named arrays as one HDF5 file, completely or not at all.
 
@@ -87,7 +87,7 @@ def write_strings(file: h5py.Group, name: str, strings: Iterable[str]) -> None:
     file.create_dataset(name, data=array, shape=array.shape, dtype=h5py.string_dtype("utf-8"))
 
 
-def write_column(group: h5py.Group, name: str, values: NDArray) -> None:
+def write_column(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
     """Write an array as SIDEKIT does: compressed, with checksums, and growable."""
     options: dict[str, Any] = {"chunks": True if values.size else (1,) * values.ndim, "maxshape": (None,) * values.ndim}
     group.create_dataset(name, data=values, compression="gzip", fletcher32=True, **options)
@@ -107,7 +107,8 @@ def write_ids(group: h5py.Group, name: str, ids: Iterable[str]) -> None:
         raw = [text.encode("utf-8") for text in ids]
     except UnicodeEncodeError as error:
         raise DataError(f"id {error.object!r} cannot be written as UTF-8", remedy="rename it") from error
-    if (padded := next((text for text in raw if b"\0" in text), None)) is not None:
+    padded = next((text for text in raw if b"\0" in text), None)
+    if padded is not None:
         raise DataError(f"id {padded!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
     kind = h5py.string_dtype("ascii" if all(map(bytes.isascii, raw)) else "utf-8", max(map(len, raw), default=1))
     write_column(group, name, np.array(raw, dtype=kind))
@@ -151,7 +152,10 @@ def open_file(
         raise DataError(error.text, file=path, remedy=error.remedy or remedy) from error
     except _BROKEN as error:
         check_data(path)
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if str(error):
+            why = str(error).splitlines()[0]
+        else:
+            why = type(error).__name__
         raise DataError(f"cannot be read as HDF5: {why}", file=path, remedy=remedy) from error
 
 
@@ -161,13 +165,13 @@ def check_own(dataset: h5py.Dataset) -> None:
         raise DataError(f"{dataset.name!r} refers to other files, which are not read", remedy=_WITHIN)
 
 
-def read_arrays(path: str | Path, *names: str) -> dict[str, NDArray]:
+def read_arrays(path: str | Path, *names: str) -> dict[str, NDArray[Any]]:
     """Read arrays by name, by default all; strings become arrays of objects. Errors are those of `open_file`."""
     with open_file(path) as file:
         return {name: read_dataset(file[name]) for name in (names or file)}
 
 
-def read_dataset(dataset: h5py.Dataset) -> NDArray:
+def read_dataset(dataset: h5py.Dataset) -> NDArray[Any]:
     """Return the values of a dataset; raise a DataError, without a file, unless they are numbers or strings."""
     import h5py
 
@@ -178,7 +182,8 @@ def read_dataset(dataset: h5py.Dataset) -> NDArray:
         return read_strings(dataset)
     if dataset.dtype.kind not in "fiub":
         raise DataError(f"expected numbers or text as {dataset.name}, got {dataset.dtype}")
-    return dataset[()]
+    values: NDArray[Any] = dataset[()]
+    return values
 
 
 def read_strings(dataset: h5py.Dataset) -> NDArray[np.object_]:
@@ -190,9 +195,10 @@ def read_strings(dataset: h5py.Dataset) -> NDArray[np.object_]:
         raise DataError(f"expected {dataset.name.lstrip('/')} to be a column of strings, got {got}")
     check_own(dataset)
     try:
-        return dataset.asstr("utf-8")[()]
+        texts: NDArray[np.object_] = dataset.asstr("utf-8")[()]
     except UnicodeDecodeError as error:
         raise DataError(f"{dataset.name.lstrip('/')} holds an id that is not UTF-8: {error.object!r:.60}") from error
+    return texts
 
 
 def check_forms(path: str | Path, arrays: Mapping[str, Any], **forms: str) -> None:
@@ -218,7 +224,10 @@ def check_forms(path: str | Path, arrays: Mapping[str, Any], **forms: str) -> No
     for name, form in forms.items():
         array = arrays.get(name)
         if array is None or array.dtype.kind not in form[:-1] or array.ndim != int(form[-1]):
-            got = "nothing" if array is None else f"{array.dtype} of shape {array.shape}"
+            if array is None:
+                got = "nothing"
+            else:
+                got = f"{array.dtype} of shape {array.shape}"
             text = f"expected {name} with {form[-1]} axes of the kind {form[:-1]}, got {got}"
             raise DataError(text, file=path, remedy="remove it and run again")
 
@@ -227,7 +236,9 @@ def stored_array(path: str | Path, name: str) -> Rows:
     """Return a reference to a contiguous dataset, whose rows are read on demand; read other datasets whole."""
     with open_file(path) as file:
         stored = stored_dataset(file[name], path)
-        return read_dataset(file[name]) if stored is None else stored
+        if stored is None:
+            return read_dataset(file[name])
+        return stored
 
 
 def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
@@ -254,7 +265,9 @@ def _check_links(file: h5py.File) -> None:
     import h5py
 
     def outside(name: bytes, link: Any) -> bytes | None:
-        return None if link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT) else name
+        if link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT):
+            return None
+        return name
 
     name = file.id.links.visit(outside, info=True)
     if name is not None:
@@ -278,7 +291,8 @@ class _LateErrors(io.FileIO):
         return size
 
     def readinto(self, buffer: Any) -> int:
-        view, read = memoryview(buffer).cast("B"), 0
+        view = memoryview(buffer).cast("B")
+        read = 0
         while read < len(view) and (count := super().readinto(view[read:])):
             read += count
         view[read:] = bytes(len(view) - read)  # the data that could not be written
@@ -289,4 +303,6 @@ class _LateErrors(io.FileIO):
             return super().truncate(size)
         except OSError as error:
             self.error = self.error or error
-            return self.tell() if size is None else size
+            if size is None:
+                return self.tell()
+            return size

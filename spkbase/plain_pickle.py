@@ -128,7 +128,10 @@ def read_torch(path: str | Path) -> Any:
 
 def _read_array(stream: Any, allow_pickle: bool | None) -> Any:
     version = npy.read_magic(stream)
-    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    if version == (1, 0):
+        read_header = npy.read_array_header_1_0
+    else:
+        read_header = npy.read_array_header_2_0
     _, _, dtype = read_header(stream)
     if not dtype.hasobject:
         stream.seek(0)
@@ -152,7 +155,10 @@ def _one_error(path: Any, what: str) -> Iterator[None]:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except Exception as error:  # a broken file can raise anything
         check_data(path)
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if str(error):
+            reason = str(error).splitlines()[0]
+        else:
+            reason = type(error).__name__
         remedy = "it may be truncated: copy or write it again"
         raise DataError(f"cannot be read as {what}: {reason}", file=path, remedy=remedy) from error
 
@@ -219,7 +225,9 @@ def _load_older(raw: bytes) -> Any:
 def _numbers(raw: Any, kind: str) -> NDArray[Any]:
     """Return the numbers of a storage; bfloat16 numbers are the upper halves of float32."""
     values = np.frombuffer(raw, _STORAGES[kind])
-    return (values.astype(np.uint32) << 16).view(np.float32) if kind == "BFloat16Storage" else values
+    if kind == "BFloat16Storage":
+        return (values.astype(np.uint32) << 16).view(np.float32)
+    return values
 
 
 class _Fixed:
@@ -288,7 +296,8 @@ class _Array:
             return objects.reshape(_sizes(shape), order="F" if is_fortran else "C").tolist()
         if not isinstance(dtype, _DType):
             raise pickle.UnpicklingError("an array of objects, expected numbers or text")
-        raw = raw.encode("latin-1") if isinstance(raw, str) else raw  # written by Python 2
+        if isinstance(raw, str):  # written by Python 2
+            raw = raw.encode("latin-1")
         return dtype.read(raw).reshape(_sizes(shape), order="F" if is_fortran else "C")
 
 
@@ -331,7 +340,8 @@ def _tensor(storage: Any, offset: Any, shape: Any, steps: Any, *_: object) -> ND
     (offset,), shape, steps = _sizes((offset,)), _sizes(shape), _sizes(steps)
     if not isinstance(storage, _Storage) or len(shape) != len(steps):
         raise pickle.UnpicklingError("a tensor without a storage")
-    values, count = storage.values, math.prod(shape)
+    values = storage.values
+    count = math.prod(shape)
     if not count:
         return np.empty(shape, values.dtype)
     last = offset + sum((length - 1) * step for length, step in zip(shape, steps, strict=True))
@@ -419,7 +429,8 @@ def _plain(value: Any, done: dict[int, Any]) -> Any:
         return done[id(value)]
     if isinstance(value, _Array):
         made: Any = value.array()
-        made = made if isinstance(made, np.ndarray) else _plain(made, done)
+        if not isinstance(made, np.ndarray):
+            made = _plain(made, done)
     elif isinstance(value, _EmbeddingSet):
         made = _plain(value.content, done)
     elif isinstance(value, dict):

@@ -29,8 +29,9 @@ interrupted = threading.Event()
 """Set while an interrupt ends the program; then no command is started."""
 
 _SHOWN = 200  # characters of a command's message
-_LEAST_SECONDS, _BYTES_A_SECOND = 1800.0, 32000
-_RUNNING: set[subprocess.Popen] = set()
+_LEAST_SECONDS = 1800.0
+_BYTES_A_SECOND = 32000
+_RUNNING: set[subprocess.Popen[Any]] = set()
 
 
 class TimeLimitError(DataError):
@@ -106,7 +107,10 @@ def files_behind(plugin: str, file: Path | None = None) -> dict[str, str | None]
     for one in found:  # the list grows
         with suppress(SyntaxError):
             for node in ast.walk(ast.parse(one.read_bytes())):
-                names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    names = [alias.name for alias in node.names]
+                else:
+                    names = []
                 names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
                 for part in (part for name in names for part in name.split(".")):
                     beside = file.parent / f"{part}.py", *sorted((file.parent / part).glob("*.py"))
@@ -195,11 +199,12 @@ def run_command(
         if status:
             errors.seek(max(errors.seek(0, os.SEEK_END) - 4 * _SHOWN, 0))
             said = errors.read().decode("utf-8", "replace").strip()[-_SHOWN:]
-            status = 128 - status if status < 0 else status  # a signal, numbered as in the shell
+            if status < 0:  # a signal, numbered as in the shell
+                status = 128 - status
             raise DataError(f"the command ended with status {status}{': ' if said else ''}{said}")
 
 
-def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen:
+def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     """Start a process in a new process group, which `end_process` ends; `subprocess.Popen` takes the options."""
     if interrupted.is_set():
         raise DataError("interrupted")
@@ -212,7 +217,7 @@ def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen:
     return process
 
 
-def end_process(process: subprocess.Popen) -> None:
+def end_process(process: subprocess.Popen[Any]) -> None:
     """End a process with its children."""
     _RUNNING.discard(process)
     with suppress(ProcessLookupError, PermissionError):

@@ -46,7 +46,9 @@ def is_negligible(difference: ArrayLike, magnitude: ArrayLike, *, share: ArrayLi
 
 def share_of_type(dtype: np.dtype[Any]) -> float:
     """Return what part of numbers of a type may be rounding: `SINGLE` of float32, `SHARE` of others."""
-    return SINGLE if dtype == np.float32 else SHARE
+    if dtype == np.float32:
+        return SINGLE
+    return SHARE
 
 
 def share_of_sum(count: ArrayLike) -> NDArray[np.float64]:
@@ -83,7 +85,8 @@ def is_constant(values: ArrayLike, axis: int = 0) -> NDArray[np.bool_]:
     array([ True, False])
     """
     values = np.asarray(values)
-    low, high = values.min(axis=axis), values.max(axis=axis)
+    low = values.min(axis=axis)
+    high = values.max(axis=axis)
     largest = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(invalid="ignore", over="ignore"):
         spread = high - low

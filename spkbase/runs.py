@@ -50,7 +50,9 @@ State = Literal["done", "stale", "missing", "damaged"]
 REPORT = "report"  # the last stage of a recipe
 
 _STEP = ""  # in which stages are made, in any folder
-LOG, STAGES, SOURCES = "run.log", "stages.json", "sources.json"
+LOG = "run.log"
+STAGES = "stages.json"
+SOURCES = "sources.json"
 
 
 class Ended(Exception):  # noqa: N818  # not an error
@@ -118,7 +120,10 @@ class Stage(Generic[Value]):
             If a run of another stage alone has not made it.
         """
         if "_value" not in self.__dict__:
-            state = "done" if self._is_made else self.run.state(self.artefact, self._origin)
+            if self._is_made:
+                state = "done"
+            else:
+                state = self.run.state(self.artefact, self._origin)
             if state != "done":
                 text = f"{self.run.only!r} needs stage {self.name!r}, which is {state}"
                 remedy = f"run with until={self.name!r} first, or do not choose one stage only"
@@ -187,7 +192,9 @@ class Run:
         """Time a stage, or a step, which may have several stages."""
         global _STEP
         logger.debug("%s: started", name)
-        before, _STEP, started = _STEP, _STEP or name, time.perf_counter()
+        before = _STEP
+        _STEP = _STEP or name
+        started = time.perf_counter()
         try:
             yield
         finally:
@@ -324,7 +331,9 @@ class Run:
     def _state(self, artefact: str, origin: Origin, records: Mapping[str, Json]) -> State:
         entry = records.get(artefact, {})
         if entry.get("fingerprint") != origin.fingerprint:
-            return "stale" if entry.get("fingerprint") and self.path(artefact).is_file() else "missing"
+            if entry.get("fingerprint") and self.path(artefact).is_file():
+                return "stale"
+            return "missing"
         return state_of_files(self.output, entry)
 
     def _sources(self, name: str, sources: Mapping[str, Path] | None) -> str:
@@ -352,13 +361,17 @@ class Run:
         ConfigError
             If no stage begins with the given text, or for `only` more than one does.
         """
-        if (wanted := self.only or self.until) is None:
+        wanted = self.only or self.until
+        if wanted is None:
             return self
         planned = replace(self, only="", until=None, quiet=True, timings={}, plan={})
         with suppress(Ended):
             recipe(planned)
         names = [entry.stage for entry in planned.plan.values()]
-        meant = [wanted] if wanted in names else [name for name in names if name.startswith(wanted)]
+        if wanted in names:
+            meant = [wanted]
+        else:
+            meant = [name for name in names if name.startswith(wanted)]
         if not meant or (self.only and len(meant) > 1):
             text = f"{'only' if self.only else 'until'}={wanted!r} is no stage"
             raise ConfigError(f"{text}: expected one of {', '.join(dict.fromkeys(names))}")
@@ -425,7 +438,8 @@ def start_run(
 def read_records(folder: Path) -> tuple[dict[str, Json], dict[str, Planned]]:
     """Return the records of the artefacts of a folder, and the stages of its last run by artefact."""
     record = read_record(folder / STAGES)
-    entries, plan = record.get("artefacts", {}), record.get("plan", {})
+    entries = record.get("artefacts", {})
+    plan = record.get("plan", {})
     try:
         return dict(entries), {artefact: Planned(*stage) for artefact, stage in plan.items()}
     except (AttributeError, TypeError, ValueError):  # a damaged record
@@ -438,7 +452,9 @@ def read_record(path: Path) -> Json:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return record if isinstance(record, dict) else {}
+    if isinstance(record, dict):
+        return record
+    return {}
 
 
 def state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:

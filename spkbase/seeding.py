@@ -53,5 +53,8 @@ def stream(
     # ids may hold surrogates for bytes that are not UTF-8
     digest = sha256(" ".join(names).encode("utf-8", "surrogatepass")).digest()
     key = [int(word) for word in np.frombuffer(digest, "<u4")[:words]]
-    entropy = np.random.SeedSequence(seed, spawn_key=key) if spawned else np.random.SeedSequence([seed, *key])
+    if spawned:
+        entropy = np.random.SeedSequence(seed, spawn_key=key)
+    else:
+        entropy = np.random.SeedSequence([seed, *key])
     return np.random.Generator(bits(entropy))

@@ -64,12 +64,17 @@ def one_line(cls: Class) -> Class:
 
     def show(record: Any) -> str:
         text = f"{type(record).__name__}({', '.join(parts_of(record, 60))})"
-        return text if len(text) <= LONGEST else text[: LONGEST - 4] + "...)"
+        if len(text) <= LONGEST:
+            return text
+        return text[: LONGEST - 4] + "...)"
 
     def write_out(record: Any) -> str:
-        name, parts = type(record).__name__, parts_of(record, LONGEST)
+        name = type(record).__name__
+        parts = parts_of(record, LONGEST)
         text = f"{name}({', '.join(parts)})"
-        return text if len(text) <= LONGEST else "\n  ".join([name, *parts])
+        if len(text) <= LONGEST:
+            return text
+        return "\n  ".join([name, *parts])
 
     setattr(cls, "__repr__", show)  # noqa: B010  # a plain assignment is none to type checkers
     usual: Any = cls.__str__
@@ -205,7 +210,8 @@ def latex_table(
     best : mapping of str to str, optional
         System whose number is bold, by heading.
     """
-    headings, blocks = list(rows[0]), []
+    headings = list(rows[0])
+    blocks = []
     for row in [dict(zip(headings, headings, strict=True)), *rows]:
         lines = []
         bold = [(best or {}).get(heading) == row[headings[0]] for heading in headings]

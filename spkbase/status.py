@@ -41,11 +41,14 @@ def read_status(output: str | Path, *, verify: bool = False) -> list[Json]:
     output = Path(output)
     if not output.is_dir():
         raise DataError("no such folder", file=output, remedy="give the output folder of a recipe")
-    statuses, runs = list[Json](), dict[str, str]()
+    statuses: list[Json] = []
+    runs: dict[str, str] = {}
     for parent, folders, files in os.walk(output):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         folder = Path(parent)
-        runs[parent] = parent if LOG in files else runs.get(str(folder.parent), parent)
+        runs[parent] = runs.get(str(folder.parent), parent)
+        if LOG in files:
+            runs[parent] = parent
         if STAGES in files:
             about = {"folder": parent, "run": runs[parent], "in_use": is_in_use(folder)}
             statuses.append({**about, **_stages_of_folder(folder, verify)})

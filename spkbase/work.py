@@ -117,7 +117,9 @@ def ships_items() -> bool:
 
 def default_jobs() -> int:
     """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def chunks(sequence: Sequence[Item], size: int) -> list[Sequence[Item]]:
@@ -160,9 +162,13 @@ def progress(
 
     (low, high), is_outer, done, total = _PART, _BAR is None, 0, total if sizes is None else sum(sizes)
     if is_outer:
-        wait, file, bar = 0.5, sys.stderr, "|{bar}|"
+        wait = 0.5
+        file = sys.stderr
+        bar = "|{bar}|"
         if not (sys.stderr.isatty() or "ipykernel" in sys.modules):
-            wait, file, bar = _SECONDS_BETWEEN_LOG_LINES, _LogFile(), "after"
+            wait = _SECONDS_BETWEEN_LOG_LINES
+            file = _LogFile()
+            bar = "after"
         form = "{desc}{postfix}: {percentage:.0f} % " + bar + " {elapsed}, {remaining} left"
         how: Any = {"file": file, "delay": wait, "mininterval": wait, "miniters": 0, "smoothing": 0}
         _BAR = tqdm(desc=description, total=1, leave=False, bar_format=form, **how)
@@ -343,12 +349,20 @@ def _map_by_joblib(kind: str, function: Callable[[Item], Result], items: Iterabl
     size = _SLICE * jobs
     backend = {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1, "idle_worker_timeout": 20.0}
     if kind in _REGISTERED:
-        task, backend, size = partial(_outcome, task), {"backend": kind, "n_jobs": -1}, 128
+        task = partial(_outcome, task)
+        backend = {"backend": kind, "n_jobs": -1}
+        size = 128
 
     def start(part: list[Item]) -> Iterable[Any]:
         with parallel_config(**backend) as config, nullcontext() if kind in _REGISTERED else _starting_workers():
-            form = "generator" if config["backend"].supports_return_generator else "list"
-            return Parallel(return_as=form, batch_size=1, pre_dispatch="all")(map(delayed(task), part))
+            if config["backend"].supports_return_generator:
+                form = "generator"
+            else:
+                form = "list"
+            results: Iterable[Any] = Parallel(return_as=form, batch_size=1, pre_dispatch="all")(
+                map(delayed(task), part)
+            )
+            return results
 
     try:
         for result in _in_slices(start, items, size):

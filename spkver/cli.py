@@ -144,3 +144,7 @@ def main() -> None:
 
     Scores are evaluated with the command spkver-eval.
     """
+
+
+if __name__ == "__main__":
+    main(prog_name="spkver")

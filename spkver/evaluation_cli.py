@@ -109,3 +109,7 @@ def main(ctx: click.Context, verbose: bool) -> None:
         from spkver.features import pitch_track
 
         ctx.obj = pitch_track
+
+
+if __name__ == "__main__":
+    main(prog_name="spkver-eval")

@@ -47,6 +47,7 @@ LAYERS = {
         ["extractors"],
         ["backend"],
         ["pipeline", "anonymization", "recognition"],
+        ["training"],
         ["attackers"],
         ["rsr2015", "voiceprivacy"],
         ["commands"],

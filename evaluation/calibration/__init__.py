@@ -22,3 +22,23 @@ from evaluation.calibration.cohort_norm import (
     t_norm,
     z_norm,
 )
+
+__all__ = [
+    "Affine",
+    "Moments",
+    "apply_affine",
+    "choose_fusion",
+    "cllr_of_trials",
+    "closed_set_scores",
+    "cohort_moments",
+    "cross_validate_affine",
+    "enrolled_blocks",
+    "load_affine",
+    "normalise",
+    "s_norm",
+    "save_affine",
+    "t_norm",
+    "train_affine",
+    "train_nonnegative",
+    "z_norm",
+]

@@ -28,7 +28,7 @@ References
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -181,7 +181,7 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
     if columns.ndim != 2 or columns.shape[1] != len(affine.weights):
         raise DataError(f"expected scores of {len(affine.weights)} systems, got shape {scores.shape}")
     with np.errstate(invalid="ignore", over="ignore"):
-        llr = columns @ np.array(affine.weights) + affine.offset
+        llr: np.ndarray = columns @ np.array(affine.weights) + affine.offset
     if not np.isfinite(llr[np.isfinite(columns).all(axis=1)]).all():
         largest = np.abs(columns[np.isfinite(columns)]).max()
         raise DataError(f"scores of up to {largest:.3g} are too large for these weights", remedy="check or scale them")
@@ -200,6 +200,7 @@ def cross_validate_affine(
     seed: int = 0,
     ridge: float = 0.0,
     names: tuple[str, ...] = (),
+    tell: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
     """Calibrate each trial by trials of other speakers only.
 
@@ -224,6 +225,9 @@ def cross_validate_affine(
         Deals the speakers.
     names : tuple of str, optional
         Names of the systems, for errors.
+    tell : callable, optional
+        Called, in place of a warning, with the number of pairs of folds whose calibration has a negative slope, and
+        the number of all pairs.
 
     Returns
     -------
@@ -250,7 +254,8 @@ def cross_validate_affine(
     fold = np.empty(len(people), np.int64)
     fold[np.random.default_rng(seed).permutation(len(people))] = np.arange(len(people)) % folds
     models, segments = fold[codes].reshape(2, -1)
-    result, inverted = np.empty(len(scores)), []
+    result = np.empty(len(scores))
+    inverted = []
     for pair in combinations_with_replacement(range(folds), 2):
         tested = (np.minimum(models, segments) == pair[0]) & (np.maximum(models, segments) == pair[1])
         if not tested.any():
@@ -262,7 +267,9 @@ def cross_validate_affine(
             affine = _trained(*parts, prior=prior, ridge=ridge, names=names)
         result[tested] = apply_affine(affine, scores[tested])
         inverted.append(min(affine.weights) < 0)
-    if any(inverted):
+    if tell is not None:
+        tell(sum(inverted), len(inverted))
+    elif any(inverted):
         logger.warning("the calibration has a negative slope for %d of %d pairs of folds", sum(inverted), len(inverted))
     return result
 
@@ -340,9 +347,11 @@ def cllr_of_trials(llr: ArrayLike, is_target: ArrayLike) -> NDArray[np.float64]:
     >>> cllr_of_trials([0.0, 0.0], [True, False])
     array([0.5, 0.5])
     """
-    llr, is_target = np.asarray(llr, np.float64), truth_of(is_target)
+    llr = np.asarray(llr, np.float64)
+    is_target = truth_of(is_target)
     counts = np.where(is_target, is_target.sum(), (~is_target).sum())
-    return np.logaddexp(0.0, np.where(is_target, -llr, llr)) / np.log(2) / 2 / counts
+    costs: NDArray[np.float64] = np.logaddexp(0.0, np.where(is_target, -llr, llr)) / np.log(2) / 2 / counts
+    return costs
 
 
 @one_blas_thread()
@@ -371,15 +380,17 @@ def train_nonnegative(scores: ArrayLike, is_target: ArrayLike, *, ridge: float =
     from scipy.optimize import minimize
 
     check_index(scores=scores, labels=is_target)
-    rows, is_target = _matrix(scores, "trials'"), truth_of(is_target)
+    rows = _matrix(scores, "trials'")
+    is_target = truth_of(is_target)
     if not is_target.any() or is_target.all():
         raise DataError("fusion needs trials of both classes", remedy="give more speakers")
-    mean, scale = rows.mean(axis=0), rows.std(axis=0)
+    mean = rows.mean(axis=0)
+    scale = rows.std(axis=0)
     usable = ~is_constant(rows) & (scale > 0)
     scale = np.where(usable, scale, 1.0)
     rows, signs, shares, penalty, log_odds = _problem((rows - mean) / scale, is_target, 0.5, ridge)
 
-    def loss(solution: NDArray) -> tuple[float, NDArray]:
+    def loss(solution: NDArray[Any]) -> tuple[float, NDArray[Any]]:
         margins = signs * (rows @ solution + log_odds)
         wrong = np.exp(-np.logaddexp(0.0, margins))  # posterior of the other class
         value = shares @ np.logaddexp(0.0, -margins) + penalty @ solution**2 / 2
@@ -414,7 +425,9 @@ def choose_fusion(
         If there is one fold alone, or one without trials of both classes.
     """
     check_index(scores=scores, labels=is_target, folds=folds, speakers=speakers)
-    scores, is_target, folds = _matrix(scores, "trials'"), truth_of(is_target), np.asarray(folds)
+    scores = _matrix(scores, "trials'")
+    is_target = truth_of(is_target)
+    folds = np.asarray(folds)
     if len(np.unique(folds)) < 2:
         raise DataError("fusion needs two folds of speakers, so that its weights are tested on others")
     codes = np.unique(np.asarray(speakers).astype(str), return_inverse=True)[1]
@@ -431,7 +444,10 @@ def choose_fusion(
         without = {k: cost([other for other in kept if other != k], ridge) for k in kept}
         least = min(kept, key=lambda k: float(without[k].sum()))
         by_speaker = np.bincount(codes, without[least] - current)
-        error = np.sqrt(len(by_speaker)) * by_speaker.std(ddof=1) if len(by_speaker) > 1 else 0.0
+        if len(by_speaker) > 1:
+            error = np.sqrt(len(by_speaker)) * by_speaker.std(ddof=1)
+        else:
+            error = 0.0
         if float((without[least] - current).sum()) >= _ERRORS * error:
             break
         kept.remove(least)
@@ -453,7 +469,8 @@ def _trained(
     target: ArrayLike, nontarget: ArrayLike, *, prior: float, ridge: float, names: tuple[str, ...] = ()
 ) -> Affine:
     """Train without warnings; see `train_affine`."""
-    target, nontarget = _matrix(target, "target", names), _matrix(nontarget, "nontarget", names)
+    target = _matrix(target, "target", names)
+    nontarget = _matrix(nontarget, "nontarget", names)
     if target.shape[1] != nontarget.shape[1]:
         raise DataError(f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}")
     if not 0 < prior < 1:
@@ -477,8 +494,10 @@ def _trained(
 def _spread(rows: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean and the standard deviation of each system's scores, which must differ."""
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, scale = rows.mean(axis=0), rows.std(axis=0)
-    if not (finite := np.isfinite(mean) & np.isfinite(scale)).all():
+        mean = rows.mean(axis=0)
+        scale = rows.std(axis=0)
+    finite = np.isfinite(mean) & np.isfinite(scale)
+    if not finite.all():
         number = int(np.argmin(finite))
         largest = np.abs(rows[:, number]).max()
         text = f"{_named(names, number, rows)} has scores of up to {largest:.3g}, too large to learn from"
@@ -493,7 +512,9 @@ def _spread(rows: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, np.ndar
 def _named(names: Sequence[str], number: int, rows: np.ndarray) -> str:
     if names:
         return names[number]
-    return "the system" if rows.shape[1] == 1 else f"system {number}"
+    if rows.shape[1] == 1:
+        return "the system"
+    return f"system {number}"
 
 
 def _matrix(scores: ArrayLike, name: str, names: Sequence[str] = ()) -> np.ndarray:
@@ -503,7 +524,8 @@ def _matrix(scores: ArrayLike, name: str, names: Sequence[str] = ()) -> np.ndarr
         raise DataError(f"expected {name} scores of shape (N,) or (N, systems), got {scores.shape}")
     if not len(columns):
         raise DataError(f"expected {name} scores, got none", remedy="training needs trials of both classes")
-    if n_bad := int((bad := ~np.isfinite(columns)).sum()):
+    n_bad = int((bad := ~np.isfinite(columns)).sum())
+    if n_bad:
         whose = _named(names, int(bad.any(axis=0).argmax()), columns)
         remedy = "training needs finite scores: replace or drop these trials"
         raise DataError(f"expected finite {name} scores, got {n_bad} infinite or NaN of {whose}", remedy=remedy)
@@ -535,7 +557,8 @@ def _minimise(
         hessian = (rows * (shares * wrong * (1 - wrong))[:, None]).T @ rows + np.diag(penalty)
         step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
         if gradient @ step <= _CONVERGED * current:
-            return solution - step  # the loss cannot tell it any more, the gradient can
+            solution -= step  # the loss cannot tell it any more, the gradient can
+            break
         size = 1.0
         while size > 1e-10 and loss(solution - size * step) > current:
             size /= 2
@@ -546,7 +569,7 @@ def _minimise(
     return solution
 
 
-def _crossed(scores: NDArray, is_target: NDArray, folds: NDArray, ridge: float) -> NDArray[np.float64]:
+def _crossed(scores: NDArray[Any], is_target: NDArray[Any], folds: NDArray[Any], ridge: float) -> NDArray[np.float64]:
     """LLRs of each fold by what was trained on the others."""
     llr = np.empty(len(scores))
     for fold in np.unique(folds):

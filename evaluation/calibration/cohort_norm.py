@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,8 @@ def closed_set_scores(scores: Scores) -> Scores:
     """
     enrolled_blocks(scores)
     counts = np.bincount(scores.segments, minlength=len(scores.segment_ids))
-    if (alone := int((counts[scores.segments] == 1).sum())) > 0:
+    alone = int((counts[scores.segments] == 1).sum())
+    if alone > 0:
         text = f"{alone} segments have scores of one model alone: there is no other to compare with"
         raise DataError(text, remedy="a closed set has two speakers or more")
     if not np.isfinite(scores.values).all():
@@ -117,7 +118,7 @@ def enrolled_blocks(trials: Trials) -> NDArray[np.int64]:
     return blocks.astype(np.int64)
 
 
-def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | None = None) -> Moments:
+def cohort_moments(scores: NDArray[Any], ids: Sequence[str] | NDArray[Any], *, top: int | None = None) -> Moments:
     """Return mean and standard deviation (divided by N) of the cohort scores of each row of a matrix.
 
     Parameters
@@ -149,8 +150,10 @@ def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | 
     if top is not None and top < scores.shape[1]:
         scores = np.partition(scores, scores.shape[1] - top, axis=1)[:, -top:]
         scores.sort(axis=1)  # the order of a partition is the library's own affair; sums are not
-    mean, deviation = scores.mean(axis=1), scores.std(axis=1)
-    if len(flat := np.flatnonzero(is_negligible(deviation, mean))):
+    mean = scores.mean(axis=1)
+    deviation = scores.std(axis=1)
+    flat = np.flatnonzero(is_negligible(deviation, mean))
+    if len(flat):
         name = str(ids[flat[0]])
         raise DataError(f"{len(flat)} with equal cohort scores alone, {name!r} among them: nothing to normalise by")
     return mean, deviation
@@ -177,7 +180,9 @@ def normalise(scores: Scores, *, models: Moments | None = None, segments: Moment
         if moments is not None:
             mean, deviation = moments
             sides.append((scores.values - mean[codes]) / deviation[codes])
-    return replace(scores, values=sum(sides) / len(sides)) if sides else scores
+    if sides:
+        return replace(scores, values=sum(sides) / len(sides))
+    return scores
 
 
 def z_norm(scores: Scores, model_cohort: Scores, *, top: int | None = None) -> Scores:
@@ -249,11 +254,16 @@ def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -
     least = 2 if top is None else top
     if least < 2:
         raise DataError(f"expected at least 2 cohort scores, got {top}")
-    ids, used = getattr(scores, f"{side}_ids"), np.unique(getattr(scores, f"{side}s"))
+    ids = getattr(scores, f"{side}_ids")
+    used = np.unique(getattr(scores, f"{side}s"))
 
     def refuse(wrong: np.ndarray, what: str) -> None:
-        if names := ids[used[wrong]].tolist():
-            order = "model cohort score" if side == "model" else "cohort segment score"
+        names = ids[used[wrong]].tolist()
+        if names:
+            if side == "model":
+                order = "model cohort score"
+            else:
+                order = "cohort segment score"
             text = f"{len(names)} {side}{'s' * (len(names) > 1)} with {what}: {few(names, repr)}"
             raise DataError(text, remedy=f"the cohort's file should hold lines '{order}' for each {side}")
 
@@ -264,9 +274,11 @@ def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -
     refuse(np.isin(used, owners[~np.isfinite(values)]), "an infinite cohort score")
     if top is not None:  # the highest of each owner
         order = np.lexsort([-values, owners])
-        owners, values = owners[order], values[order]
+        owners = owners[order]
+        values = values[order]
         kept = np.arange(len(owners)) - np.searchsorted(owners, owners) < top
-        owners, values = owners[kept], values[kept]
+        owners = owners[kept]
+        values = values[kept]
         counts = np.bincount(owners, minlength=len(ids))
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(owners, values, len(ids)) / counts

@@ -24,7 +24,10 @@ from spkbase.errors import DataError
 from spkbase.files import read_text_bytes, write_text
 from spkbase.showing import one_line
 
-SER, ASV, ASR, ASV_ANON = "SER results", "ASV_eval results", "ASR results", "ASV_eval^anon results"
+SER = "SER results"
+ASV = "ASV_eval results"
+ASR = "ASR results"
+ASV_ANON = "ASV_eval^anon results"
 PROTOCOL = "Protocol"
 """An additional section of our files: whose EERs they are (``attacker``), and by which definition (``reading``)."""
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -70,7 +73,11 @@ class Section:
 
 def records(sections: Sequence[Section], title: str) -> list[Mapping[str, Cell]]:
     """Return the rows of all sections of a title."""
-    return [row for section in sections if section.title == title for row in section.rows]
+    rows: list[Mapping[str, Cell]] = []
+    for section in sections:
+        if section.title == title:
+            rows += section.rows
+    return rows
 
 
 def format_rank_file(sections: Sequence[Section]) -> str:
@@ -96,7 +103,10 @@ def format_rank_file(sections: Sequence[Section]) -> str:
             table.columns = pd.MultiIndex.from_arrays([table.columns, second])
         with pd.option_context("display.precision", 6):
             text = table.to_string(index=section.index is None or len(section.index) > 0)
-        time = "" if section.time is None else f"---- Time: {section.time} ----\n\n"
+        if section.time is None:
+            time = ""
+        else:
+            time = f"---- Time: {section.time} ----\n\n"
         parts.append(f"{time}---- {section.title} ----\n{text}\n")
     return "\n".join(parts)
 
@@ -116,24 +126,9 @@ def read_rank_file(path: str | Path) -> list[Section]:
         a section that lacks a column; a repeated row; no section at all.
     """
     path = Path(path)
-    blocks: list[tuple[str, str | None, int, Lines]] = []
-    time = None
-    for number, line in enumerate(read_text_bytes(path).decode("utf-8", "replace").splitlines(), 1):
-        text = line.strip()
-        if match := _TIME.match(text):
-            time = match[1]
-        elif match := _TITLE.match(text):
-            blocks.append((match[1], time, number, []))
-            time = None
-        elif text:
-            if not blocks or time is not None:
-                raise DataError(f"expected '---- ... ----', got {text[:60]!r}", file=path, line=number)
-            blocks[-1][-1].append((number, text.split()))
-    if not blocks:
-        remedy = "give a result_for_rank file of VoicePrivacy 2024"
-        raise DataError("expected sections '---- ... results ----', got none", file=path, remedy=remedy)
-    sections, first_lines = [], dict[tuple[str, ...], int]()
-    for title, time, start, lines in blocks:
+    sections = []
+    first_lines: dict[tuple[str, ...], int] = {}
+    for title, time, start, lines in _split_sections(path):
         rows, index = _table(title, start, lines, path)
         for (number, _), row in zip(lines[-len(rows) :], rows, strict=True):
             names = (title, *(cell for cell in row.values() if isinstance(cell, str)))
@@ -142,6 +137,29 @@ def read_rank_file(path: str | Path) -> list[Section]:
                 raise DataError(text, file=path, line=number, remedy="leave one of them")
         sections.append(Section(title, rows, index, time))
     return sections
+
+
+def _split_sections(path: Path) -> list[tuple[str, str | None, int, Lines]]:
+    """Return the title of each section, the time above it, the line of the title, and the lines below it."""
+    blocks: list[tuple[str, str | None, int, Lines]] = []
+    time = None
+    for number, line in enumerate(read_text_bytes(path).decode("utf-8", "replace").splitlines(), 1):
+        text = line.strip()
+        dated = _TIME.match(text)
+        titled = _TITLE.match(text)
+        if dated:
+            time = dated[1]
+        elif titled:
+            blocks.append((titled[1], time, number, []))
+            time = None
+        elif text:
+            if not blocks or time is not None:
+                raise DataError(f"expected '---- ... ----', got {text[:60]!r}", file=path, line=number)
+            blocks[-1][-1].append((number, text.split()))
+    if not blocks:
+        remedy = "give a result_for_rank file of VoicePrivacy 2024"
+        raise DataError("expected sections '---- ... results ----', got none", file=path, remedy=remedy)
+    return blocks
 
 
 def _table(title: str, start: int, lines: Lines, path: Path) -> tuple[list[dict[str, Cell]], list[int]]:
@@ -153,8 +171,10 @@ def _table(title: str, start: int, lines: Lines, path: Path) -> tuple[list[dict[
     if len(set(columns)) < len(columns) or not set(known) <= set(columns):
         text = f"expected the columns {', '.join(known)} once each, got {', '.join(columns)}"
         raise DataError(text, file=path, line=line)
-    bare = bool(known) and bool(_NUMBER.match(body[0][1][-1]))
-    if bare := bare and all(len(cells) == len(columns) and not _INDEX.fullmatch(cells[0]) for _, cells in body):
+    without_index = bool(known) and bool(_NUMBER.match(body[0][1][-1]))
+    for _, cells in body:
+        without_index = without_index and len(cells) == len(columns) and not _INDEX.fullmatch(cells[0])
+    if without_index:
         body = [(number, ["0", *cells]) for number, cells in body]
     elif not _INDEX.fullmatch(body[0][1][0]):  # a second line of names
         body = body[1:]
@@ -164,20 +184,28 @@ def _table(title: str, start: int, lines: Lines, path: Path) -> tuple[list[dict[
         if len(cells) != len(columns) + 1 or not _INDEX.fullmatch(cells[0]):
             text = f"expected a row number and {len(columns)} cells, got {' '.join(cells)[:60]!r}"
             raise DataError(text, file=path, line=number)
-    # rates, recalls of emotions, and others whose cells all are numbers
-    numeric = {*known[-1:], *(set(columns) - {*known} if title == SER else ())}
-    for place, name in enumerate(columns, 1):
-        if name not in known and all(_NUMBER.match(cells[place]) for _, cells in body):
-            numeric.add(name)
-    rows = []
-    for number, cells in body:
-        row: dict[str, Cell] = dict(zip(columns, cells[1:], strict=True))
-        for name in filter(numeric.__contains__, columns):
-            if not _NUMBER.match(cell := str(row[name])):
-                raise DataError(f"expected a number as {name}, got {cell!r}", file=path, line=number)
-            row[name] = value = float(cell)
-            most = math.inf if name == "WER" else 100  # insertions; what is undefined is NaN
-            if known and (value < 0 or value > most or math.isinf(value)):
-                raise DataError(f"expected a rate in per cent as {name}, got {cell!r}", file=path, line=number)
-        rows.append(row)
-    return rows, [] if bare else [int(cells[0]) for _, cells in body]
+    rows: list[dict[str, Cell]] = [dict(zip(columns, cells[1:], strict=True)) for _, cells in body]
+    for name in columns:
+        _read_numbers(rows, name, title, body, path)
+    index = [] if without_index else [int(cells[0]) for _, cells in body]
+    return rows, index
+
+
+def _read_numbers(rows: list[dict[str, Cell]], name: str, title: str, body: Lines, path: Path) -> None:
+    """Turn the cells of a column into numbers: rates, recalls of emotions, and any column of numbers alone."""
+    known = COLUMNS.get(title, ())
+    cells = [str(row[name]) for row in rows]
+    if name in known:
+        is_numeric = name == known[-1]
+    else:
+        is_numeric = title == SER or all(_NUMBER.match(cell) for cell in cells)
+    if not is_numeric:
+        return
+    for (number, _), row, cell in zip(body, rows, cells, strict=True):
+        if not _NUMBER.match(cell):
+            raise DataError(f"expected a number as {name}, got {cell!r}", file=path, line=number)
+        value = float(cell)
+        most = math.inf if name == "WER" else 100  # insertions; an undefined rate is NaN
+        if known and (value < 0 or value > most or math.isinf(value)):
+            raise DataError(f"expected a rate in per cent as {name}, got {cell!r}", file=path, line=number)
+        row[name] = value

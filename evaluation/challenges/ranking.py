@@ -197,6 +197,29 @@ def order_systems(systems: Sequence[ComparedSystem], rule: OrderingRule) -> list
     0.2 ['second', 'first']
     0.3 ['first']
     """
+    _check_systems(systems)
+    orders = []
+    for target, utility in product(rule.targets, rule.utilities):
+        ordered = []
+        excluded = {}
+        doubts = {}
+        for system in systems:
+            reason = _why_not(system, rule, target, utility)
+            if reason:
+                excluded[system.name] = reason
+            else:
+                ordered.append(system)
+            doubt = _doubt(system, target)
+            if doubt:
+                doubts[system.name] = doubt
+        sign = _sign(utility)
+        ordered.sort(key=lambda system: (sign * system.utilities[utility].value, system.name))
+        entries = [_entry(system, ordered, rule, target, utility, doubts.get(system.name, "")) for system in ordered]
+        orders.append(SystemOrder(target, utility, tuple(entries), excluded, doubts))
+    return orders
+
+
+def _check_systems(systems: Sequence[ComparedSystem]) -> None:
     if not systems:
         raise DataError("no system to rank")
     names = [system.name for system in systems]
@@ -206,17 +229,11 @@ def order_systems(systems: Sequence[ComparedSystem], rule: OrderingRule) -> list
         for name, number in {"eer": system.eer, **system.utilities}.items():
             if not number.known:
                 raise DataError(f"system {system.name!r}: {_TITLES.get(name, name)} is undefined")
-    orders = []
-    for target, utility in product(rule.targets, rule.utilities):
-        reasons = {system.name: _why_not(system, rule, target, utility) for system in systems}
-        excluded = {name: why for name, why in reasons.items() if why}
-        doubts = {system.name: doubt for system in systems if (doubt := _doubt(system, target))}
-        sign = 1 if LOWER_IS_BETTER[utility] else -1
-        ordered = [system for system in systems if system.name not in excluded]
-        ordered.sort(key=lambda system: (sign * system.utilities[utility].value, system.name))
-        entries = [_entry(system, ordered, rule, target, utility, doubts.get(system.name, "")) for system in ordered]
-        orders.append(SystemOrder(target, utility, tuple(entries), excluded, doubts))
-    return orders
+
+
+def _sign(utility: str) -> int:
+    """The factor by which a lower value is better."""
+    return 1 if LOWER_IS_BETTER[utility] else -1
 
 
 def difference(first: Interval, second: Interval, correlation: float = 0.0) -> Interval:
@@ -242,14 +259,13 @@ def difference(first: Interval, second: Interval, correlation: float = 0.0) -> I
     >>> gap.value, round(gap.low, 3), round(gap.high, 3)
     (2, 0.586, 3.414)
     """
+
+    def reach(x: float, y: float) -> float:
+        return math.sqrt(max(x * x + y * y - 2 * correlation * x * y, 0.0))
+
     gap = first.value - second.value
-    down, up = (
-        math.sqrt(max(one * one + other * other - 2 * correlation * one * other, 0.0))
-        for one, other in (
-            (first.value - first.low, second.high - second.value),
-            (first.high - first.value, second.value - second.low),
-        )
-    )
+    down = reach(first.value - first.low, second.high - second.value)
+    up = reach(first.high - first.value, second.value - second.low)
     return Interval(gap, gap - down, gap + up)
 
 
@@ -257,20 +273,15 @@ def orders_to_dict(
     orders: Sequence[SystemOrder], systems: Sequence[ComparedSystem], rule: OrderingRule
 ) -> dict[str, Any]:
     """Return rule, systems and orders by name, for a report."""
-    return {
-        "rule": asdict(rule),
-        "systems": [
-            asdict(system)
-            | {"eer": system.eer.numbers()}
-            | {"utilities": {name: utility.numbers() for name, utility in system.utilities.items()}}
-            for system in systems
-        ],
-        "conditions": [
-            asdict(order)
-            | {"entries": tuple(asdict(entry) | {"value": entry.value.numbers()} for entry in order.entries)}
-            for order in orders
-        ],
-    }
+    systems_by_name = []
+    for system in systems:
+        utilities = {name: utility.numbers() for name, utility in system.utilities.items()}
+        systems_by_name.append(asdict(system) | {"eer": system.eer.numbers(), "utilities": utilities})
+    conditions = []
+    for order in orders:
+        entries = tuple(asdict(entry) | {"value": entry.value.numbers()} for entry in order.entries)
+        conditions.append(asdict(order) | {"entries": entries})
+    return {"rule": asdict(rule), "systems": systems_by_name, "conditions": conditions}
 
 
 def _why_not(system: ComparedSystem, rule: OrderingRule, target: float, utility: str) -> str:
@@ -310,12 +321,13 @@ def _entry(
     utility: str,
     doubt: str,
 ) -> Entry:
-    mine, sign = system.utilities[utility], 1 if LOWER_IS_BETTER[utility] else -1
+    mine = system.utilities[utility]
+    sign = _sign(utility)
     others = {other.name: other.utilities[utility] for other in ordered if other is not system}
-    place = 1 + sum(sign * theirs.value < sign * mine.value for theirs in others.values())
-    known = mine.has_interval and all(theirs.has_interval for theirs in others.values())
+    rank = 1 + sum(sign * theirs.value < sign * mine.value for theirs in others.values())
     ties: list[str] = []
-    better = worse = 0
+    better = 0
+    worse = 0
     for name, theirs in others.items():
         gap = difference(mine, theirs, rule.correlation)
         if mine.value == theirs.value or gap.low <= 0 <= gap.high:
@@ -324,14 +336,27 @@ def _entry(
             better += 1
         else:
             worse += 1
-    best, worst = (1 + better, len(ordered) - worse) if known else (0, 0)
-    value, low, high = map("{:.3f}".format if utility == "f0" else _percent, (mine.value, mine.low, mine.high))
-    standing = f"{_TITLES[utility]} {value}{f' ({low} to {high})' if mine.has_interval else ''}"
+    best = 0
+    worst = 0
+    have_intervals = mine.has_interval and all(theirs.has_interval for theirs in others.values())
+    if have_intervals:
+        best = 1 + better
+        worst = len(ordered) - worse
     reaches = f"EER {_percent(system.eer.value)} reaches {100 * target:g} %"
-    reason = f"{reaches}; {standing} is number {place} of {len(ordered)}"
+    reason = f"{reaches}; {_TITLES[utility]} {_in_words(mine, utility)} is number {rank} of {len(ordered)}"
     if ties:
         reason += f", indistinguishable from {', '.join(ties)}"
+    elif others and have_intervals:
+        reason += ", distinguished from all others"
     elif others:
-        reason += ", distinguished from all others" if known else "; without intervals ties are not known"
-    reason += f". In doubt: {doubt}" if doubt else ""
-    return Entry(system.name, place, best, worst, mine, tuple(ties), reason)
+        reason += "; without intervals ties are not known"
+    if doubt:
+        reason += f". In doubt: {doubt}"
+    return Entry(system.name, rank, best, worst, mine, tuple(ties), reason)
+
+
+def _in_words(value: Interval, utility: str) -> str:
+    form = "{:.3f}".format if utility == "f0" else _percent
+    if not value.has_interval:
+        return form(value.value)
+    return f"{form(value.value)} ({form(value.low)} to {form(value.high)})"

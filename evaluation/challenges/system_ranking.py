@@ -17,7 +17,7 @@ from evaluation.challenges.ranking import (
     order_systems,
     orders_to_dict,
 )
-from evaluation.challenges.systems import ChallengeFigure, read_figures, read_system
+from evaluation.challenges.systems import ChallengeFigure, measured_utilities, read_figures, read_system
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
@@ -68,7 +68,7 @@ class SystemRanking:
     @property
     def measured_orders(self) -> list[SystemOrder]:
         """The orders by utilities that at least one system has."""
-        measured = {utility for system in self.systems for utility in system.utilities}
+        measured = measured_utilities(self.systems)
         return [order for order in self.orders if order.utility in measured]
 
     def to_dict(self) -> dict[str, Any]:

@@ -101,7 +101,9 @@ def split_of(dataset: str) -> tuple[str, str]:
     (('libri', 'test'), ('vctk_common', 'dev'), ('mine', ''))
     """
     match = _SET.fullmatch(dataset)
-    return (dataset, "") if match is None else (match["corpus"] + (match["subset"] or ""), match["split"])
+    if match is None:
+        return (dataset, "")
+    return (match["corpus"] + (match["subset"] or ""), match["split"])
 
 
 # ---- figures of files
@@ -120,7 +122,9 @@ def read_figures(path: str | Path) -> tuple[ChallengeFigure, ...]:
     path = _file(path)
     if path.suffix.lower() == ".json":
         return figures_of_results(_load_results(path))
-    return () if _is_of_2022(path) else figures_of_rank_file(read_rank_file(path))
+    if _is_of_2022(path):
+        return ()
+    return figures_of_rank_file(read_rank_file(path))
 
 
 def figures_of_rank_file(sections: Sequence[Section]) -> tuple[ChallengeFigure, ...]:
@@ -128,16 +132,19 @@ def figures_of_rank_file(sections: Sequence[Section]) -> tuple[ChallengeFigure, 
     figures = []
     for title in (ASV, ASV_ANON, ASR, SER):
         for row in records(sections, title):
-            place = str(row["dataset"]), str(row["split"])
+            where = (str(row["dataset"]), str(row["split"]))
             if title in (ASV, ASV_ANON):
-                pair, rate = (str(row["enrollment"]), str(row["trial"])), float(row["EER"]) / 100
+                pair = (str(row["enrollment"]), str(row["trial"]))
+                rate = float(row["EER"]) / 100
                 condition = _SCENARIOS.get((title, *pair), f"{title} {'-'.join(pair)}")
-                eer = ChallengeFigure("EER", *place, str(row["gender"]), condition, Interval(rate), crossing=rate)
+                eer = ChallengeFigure("EER", *where, str(row["gender"]), condition, Interval(rate), crossing=rate)
                 figures.append(eer)
                 continue
-            kind = _KINDS.get(of := str(row["asr" if title == ASR else "ser"]), of)
-            rates = {name: Interval(cell / 100) for name, cell in row.items() if isinstance(cell, float)}
-            figures += [ChallengeFigure(name, *place, "", kind, rate) for name, rate in rates.items()]
+            speech = str(row["asr" if title == ASR else "ser"])
+            kind = _KINDS.get(speech, speech)
+            for name, cell in row.items():
+                if isinstance(cell, float):
+                    figures.append(ChallengeFigure(name, *where, "", kind, Interval(cell / 100)))
     return tuple(figures)
 
 
@@ -162,7 +169,10 @@ def figures_of_results(results: Results, utilities: Sequence[str] = ("wer", "uar
         if not value.known:
             continue
         # without lists by sex there was one across them, which rank files call so
-        speakers = outcome.gender if outcome.dataset in by_sex else "mixed"
+        if outcome.dataset in by_sex:
+            speakers = outcome.gender
+        else:
+            speakers = "mixed"
         where = *split_of(outcome.dataset), speakers, outcome.scenario
         crossing = outcome.condition.metric("eer.interpolated").value
         figures.append(ChallengeFigure("EER", *where, value, crossing, outcome.n_target, counts[outcome.identity]))
@@ -176,7 +186,9 @@ def figures_of_results(results: Results, utilities: Sequence[str] = ("wer", "uar
 
 def _file(path: str | Path) -> Path:
     path = Path(path)
-    return path / "results.json" if path.is_dir() else path
+    if path.is_dir():
+        return path / "results.json"
+    return path
 
 
 def _is_of_2022(path: Path) -> bool:
@@ -230,54 +242,88 @@ def read_system(
     weights: Mapping[str, float] = {}
     protocols: Sequence[Mapping[str, Any]]
     figures: Sequence[ChallengeFigure]
-    if is_ours := path.suffix.lower() == ".json":
+    is_ours = path.suffix.lower() == ".json"
+    if is_ours:
         results = _load_results(path)
-        figures, protocols = figures_of_results(results, tuple(LOWER_IS_BETTER)), [results.protocol.to_dict()]
+        figures = figures_of_results(results, tuple(LOWER_IS_BETTER))
+        protocols = [results.protocol.to_dict()]
         weights = results.settings.challenge.weights
-        name = name or (results.anonymiser.name if results.anonymiser else "")
+        if not name and results.anonymiser:
+            name = results.anonymiser.name
     else:
         sections = read_rank_file(path)
-        figures, protocols = figures_of_rank_file(sections), records(sections, PROTOCOL)
-    corpora = {"", *(split_of(dataset)[0] for dataset in datasets)}
-    figures = [
-        figure
-        for figure in figures
-        if figure.split in ("", split) and (not datasets or figure.measure == "UAR" or figure.dataset in corpora)
-    ]
-    semi = [figure for figure in figures if (figure.measure, figure.condition) == ("EER", _SEMI)]
-    # of all speakers where there are no lists by sex
-    semi = [figure for figure in semi if figure.speakers not in ("all", "mixed")] or semi
-    if not semi:
+        figures = figures_of_rank_file(sections)
+        protocols = records(sections, PROTOCOL)
+    figures = _select(figures, split, datasets)
+    lists = _semi_informed(figures)
+    if not lists:
         text = f"no EER of a semi-informed attacker ({ASV_ANON!r}) on sets {split!r}"
         remedy = "run the recipe with such an attacker, or choose other sets"
         raise DataError(text, file=path, remedy=remedy)
+    shares = [float(weights.get(figure.dataset, 0)) for figure in lists.values()]
+    note = f"{path}: EER of {', '.join(lists)}"
+    if average == "mean" and all(share > 0 for share in shares):
+        note += ", weighted as the challenge does"
+    else:
+        shares = []
+    eer = _together([figure.value for figure in lists.values()], average, shares)
+    if not eer.has_interval:
+        note += ", without intervals"
+    notes = [note]
+    if not is_ours:  # our own results state it themselves
+        notes += _too_weak(lists, figures)
+    utilities = _utilities(figures)
+    undefined = [measure.upper() for measure, rate in utilities.items() if not rate.known]
+    if undefined:
+        raise DataError(f"{undefined[0]} of anonymised speech is undefined", file=path)
+    attacker = "not stated"
+    n_attackers = max(figure.n_attackers for figure in lists.values())
+    if n_attackers:
+        attacker = f"strongest of {n_attackers} (rocch)"
+    for protocol in protocols:
+        if protocol:
+            attacker = f"{protocol['attacker']} ({protocol['reading']})"
+    sets = tuple(figure.list_name for figure in lists.values())
+    return ComparedSystem(name or _name(path), eer, utilities, tuple(notes), sets, attacker, _broken(lists))
+
+
+def _select(figures: Sequence[ChallengeFigure], split: str, datasets: Sequence[str]) -> list[ChallengeFigure]:
+    corpora = {split_of(dataset)[0] for dataset in datasets}
+    selected = []
+    for figure in figures:
+        is_asked_for = not datasets or figure.measure == "UAR" or figure.dataset in {"", *corpora}
+        if is_asked_for and figure.split in ("", split):
+            selected.append(figure)
+    return selected
+
+
+def _semi_informed(figures: Sequence[ChallengeFigure]) -> dict[str, ChallengeFigure]:
+    """Return the EERs of the semi-informed attacker by their lists: by sex, else across the sexes."""
+    semi = [figure for figure in figures if (figure.measure, figure.condition) == ("EER", _SEMI)]
+    semi = [figure for figure in semi if figure.speakers not in ("all", "mixed")] or semi
     semi.sort(key=lambda figure: figure.list_name)
-    lists = {figure.list_name.replace(" mixed", " all"): figure for figure in semi}
-    shares = [float(weights.get(figure.dataset, 0)) for figure in semi]
-    weighted = average == "mean" and all(share > 0 for share in shares)
-    eer = _together([figure.value for figure in semi], average, shares if weighted else ())
-    how = ", weighted as the challenge does" if weighted else ""
-    how += "" if eer.has_interval else ", without intervals"
-    notes = [f"{path}: EER of {', '.join(lists)}{how}"]
+    return {figure.list_name.replace(" mixed", " all"): figure for figure in semi}
+
+
+def _too_weak(lists: Mapping[str, ChallengeFigure], figures: Sequence[ChallengeFigure]) -> list[str]:
+    """Name the lists in which the lazy-informed attacker is stronger than the semi-informed one."""
     lazy = {figure.place[:4]: figure.value.value for figure in figures if figure.condition == _LAZY}
-    for where, figure in lists.items() if not is_ours else ():  # our own results state it themselves
-        below, rate = 100 * lazy.get(figure.place[:4], math.inf), 100 * figure.value.value
+    notes = []
+    for where, figure in lists.items():
+        below = 100 * lazy.get(figure.place[:4], math.inf)
+        rate = 100 * figure.value.value
         if below < rate:
             text = f"the lazy-informed EER of {where}, {below:g} %, is below the semi-informed {rate:g} %"
             notes.append(f"{text}: privacy is overestimated, the semi-informed attacker is too weak")
-    rates: dict[str, list[Interval]] = {}
+    return notes
+
+
+def _utilities(figures: Sequence[ChallengeFigure]) -> dict[str, Interval]:
+    rates: dict[str, list[Interval]] = {measure: [] for measure in LOWER_IS_BETTER}
     for figure in figures:
-        if figure.condition == "anonymised" and figure.measure.lower() in LOWER_IS_BETTER:
-            rates.setdefault(figure.measure.lower(), []).append(figure.value)
-    utilities = {measure: _together(rates[measure]) for measure in LOWER_IS_BETTER if measure in rates}
-    if undefined := [measure.upper() for measure, rate in utilities.items() if not rate.known]:
-        raise DataError(f"{undefined[0]} of anonymised speech is undefined", file=path)
-    most = max(figure.n_attackers for figure in semi)
-    attacker = f"strongest of {most} (rocch)" if most else "not stated"
-    for protocol in filter(None, protocols):
-        attacker = f"{protocol['attacker']} ({protocol['reading']})"
-    sets = tuple(figure.list_name for figure in semi)
-    return ComparedSystem(name or _name(path), eer, utilities, tuple(notes), sets, attacker, _broken(lists))
+        if figure.condition == "anonymised" and figure.measure.lower() in rates:
+            rates[figure.measure.lower()].append(figure.value)
+    return {measure: _together(values) for measure, values in rates.items() if values}
 
 
 def _from_2022(path: Path, name: str, split: str) -> ComparedSystem:
@@ -286,11 +332,13 @@ def _from_2022(path: Path, name: str, split: str) -> ComparedSystem:
     if rate is None:
         text = f"the EERs of anonymised speech of the split {split!r} are not all there"
         raise DataError(text, file=path, remedy="give a summary of VoicePrivacy 2022 with all of its sets")
-    found = {
-        "wer": (averages.get(f"Average WER {split} anon"), 100),
-        "f0": (averages.get(f"Weighted average pitch correlation {split}"), 1),
-    }
-    utilities = {key: Interval(value / unit) for key, (value, unit) in found.items() if value is not None}
+    utilities = {}
+    wer = averages.get(f"Average WER {split} anon")
+    if wer is not None:
+        utilities["wer"] = Interval(wer / 100)
+    correlation = averages.get(f"Weighted average pitch correlation {split}")
+    if correlation is not None:
+        utilities["f0"] = Interval(correlation)
     note = f"{path.name}: weighted averages of VoicePrivacy 2022, without intervals"
     eer = ChallengeFigure("EER", "", split, "", _SEMI, Interval(rate / 100), rate / 100)
     return ComparedSystem(name, eer.value, utilities, (note,), broken=_broken({"weighted average": eer}))
@@ -298,17 +346,28 @@ def _from_2022(path: Path, name: str, split: str) -> ComparedSystem:
 
 def _broken(lists: Mapping[str, ChallengeFigure]) -> str:
     """Name the lists whose scores are reversed, by their EER and number of target trials, or constant."""
-    backwards, constant = [], []
+    backwards = []
+    constant = []
     for where, figure in lists.items():
-        rate, n_target = figure.crossing, figure.n_target
+        rate = figure.crossing
+        n_target = figure.n_target
         if math.isnan(rate):
             continue
-        found = reversal_at(rate, LIST_OF_A_CHALLENGE if math.isnan(n_target) else n_target)
-        backwards += [f"{where} ({100 * rate:.4g} %)"] if found is not None and found.clear else []
-        constant += [where] if rate == 0.5 else []
-    texts = [f"reversed: {few(backwards)}"] if backwards else []
-    texts += [f"constant (EER of exactly 50 %): {few(constant)}"] if constant else []
-    return f"scores are {'; or '.join(texts)}" if texts else ""
+        if math.isnan(n_target):
+            n_target = LIST_OF_A_CHALLENGE
+        turned = reversal_at(rate, n_target)
+        if turned is not None and turned.clear:
+            backwards.append(f"{where} ({100 * rate:.4g} %)")
+        if rate == 0.5:
+            constant.append(where)
+    texts = []
+    if backwards:
+        texts.append(f"reversed: {few(backwards)}")
+    if constant:
+        texts.append(f"constant (EER of exactly 50 %): {few(constant)}")
+    if texts:
+        return f"scores are {'; or '.join(texts)}"
+    return ""
 
 
 def _together(measures: Sequence[Interval], average: str = "mean", weights: Sequence[float] = ()) -> Interval:
@@ -319,18 +378,21 @@ def _together(measures: Sequence[Interval], average: str = "mean", weights: Sequ
     value = sum(share * measure.value for share, measure in zip(shares, measures, strict=True))
     if not all(measure.has_interval for measure in measures):
         return Interval(value)
-    down, up = (
-        math.hypot(*(share * (one.value - getattr(one, end)) for share, one in zip(shares, measures, strict=True)))
-        for end in ("low", "high")
-    )
-    return Interval(value, value - down, value + up)
+    down = []
+    up = []
+    for share, measure in zip(shares, measures, strict=True):
+        down.append(share * (measure.value - measure.low))
+        up.append(share * (measure.value - measure.high))
+    return Interval(value, value - math.hypot(*down), value + math.hypot(*up))
 
 
 def _name(path: Path) -> str:
     for start in ("result_for_rank", "RESULTS_summary", "results"):
         if path.name.startswith(start) and path.suffix != ".json":
             return path.name.removeprefix(start).lstrip("_.") or path.name
-    return path.parent.resolve().name if path.name == "results.json" else path.stem
+    if path.name == "results.json":
+        return path.parent.resolve().name
+    return path.stem
 
 
 # ---- tables and charts
@@ -345,16 +407,16 @@ def figure_rows(systems: Mapping[str, Sequence[ChallengeFigure]]) -> list[dict[s
     >>> figure_rows({"B2": [figure], "B3": []})[0]["B2"], figure_rows({"B2": [figure], "B3": []})[0]["B3"]
     ('4.713', '-')
     """
-    places = dict.fromkeys(figure.place for figures in systems.values() for figure in figures)
-    by_place = {name: {figure.place: figure.value for figure in figures} for name, figures in systems.items()}
     names = ("measure", "set", "split", "speakers", "condition")
-    rows = []
-    for place in places:
-        row = dict(zip(names, place, strict=True))
-        for name, values in by_place.items():
-            row[name] = values.get(place, Interval()).in_percent.text(".3f")
-        rows.append(row)
-    return rows
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for figures in systems.values():
+        for figure in figures:
+            rows[figure.place] = dict(zip(names, figure.place, strict=True))
+    for name, figures in systems.items():
+        values = {figure.place: figure.value for figure in figures}
+        for where, row in rows.items():
+            row[name] = values.get(where, Interval()).in_percent.text(".3f")
+    return list(rows.values())
 
 
 def system_rows(systems: Sequence[ComparedSystem], decimals: int = 2) -> list[dict[str, str]]:
@@ -367,13 +429,21 @@ def system_rows(systems: Sequence[ComparedSystem], decimals: int = 2) -> list[di
     >>> system_rows([ComparedSystem("B2", Interval(0.047, 0.035, 0.062), {"wer": Interval(0.0996)})])
     [{'system': 'B2', 'EER [%]': '4.70 [3.50, 6.20]', 'EER of': 'not stated', 'WER [%]': '9.96'}]
     """
-    known = [name for name in _TITLES if any(name in system.utilities for system in systems)]
+    measured = measured_utilities(systems)
     form = f".{decimals}f"
-    return [
-        {"system": system.name, "EER [%]": system.eer.in_percent.text(form), "EER of": system.attacker}
-        | {f"{name.upper()} [%]": system.utilities.get(name, Interval()).in_percent.text(form) for name in known}
-        for system in systems
-    ]
+    rows = []
+    for system in systems:
+        row = {"system": system.name, "EER [%]": system.eer.in_percent.text(form), "EER of": system.attacker}
+        for name in _TITLES:
+            if name in measured:
+                row[f"{name.upper()} [%]"] = system.utilities.get(name, Interval()).in_percent.text(form)
+        rows.append(row)
+    return rows
+
+
+def measured_utilities(systems: Sequence[ComparedSystem]) -> set[str]:
+    """Return the utilities that at least one system has."""
+    return set[str]().union(*(system.utilities for system in systems))
 
 
 def plot_systems(
@@ -407,19 +477,25 @@ def plot_systems(
     DataError
         If no system has any of the utilities.
     """
-    path, mixed = Path(path), len({system.attacker for system in systems}) > 1
-    shown = [name for name in utilities if name in _TITLES and any(name in system.utilities for system in systems)]
+    path = Path(path)
+    mixed = len({system.attacker for system in systems}) > 1
+    measured = measured_utilities(systems)
+    shown = [name for name in utilities if name in _TITLES and name in measured]
     if not shown:
         remedy = "measure WER or UAR, or leave the plot out"
         raise DataError(f"no system has a utility to plot over: {', '.join(utilities)}", remedy=remedy)
-    files = [path if len(shown) == 1 else path.with_name(f"{path.stem}_{name}{path.suffix}") for name in shown]
-    for name, file in zip(shown, files, strict=True):
-        points = [
-            TradeOff(f"{one.name}, {one.attacker}" if mixed else one.name, one.utilities[name], one.eer)
-            for one in systems
-            if name in one.utilities
-        ]
-        bands = [target for target in targets if 0 < target < 0.5]
+    bands = [target for target in targets if 0 < target < 0.5]
+    files = []
+    for name in shown:
+        file = path
+        if len(shown) > 1:
+            file = path.with_name(f"{path.stem}_{name}{path.suffix}")
+        points = []
+        for system in systems:
+            label = f"{system.name}, {system.attacker}" if mixed else system.name
+            if name in system.utilities:
+                points.append(TradeOff(label, system.utilities[name], system.eer))
         better = LOWER_IS_BETTER[name]
         plot_privacy_utility(points, path=file, measure=_TITLES[name], lower_is_better=better, targets=bands)
+        files.append(file)
     return files

@@ -91,24 +91,34 @@ def read_results(path: str | Path) -> dict[str, dict[str, float]]:
         text = line.strip()
         word, _, rest = text.partition(" ")
         if not rest or word.startswith(("ASV-", "ASR-")):
-            header, text = word or header, rest.strip()
+            header = word or header
+            text = rest.strip()
         if not text:
             continue
-        found: dict[tuple[str, str], float] = {}
-        for start, pattern in _LINES:
-            if header.startswith(start) and (match := re.fullmatch(pattern, text)):
-                values = match.groupdict()
-                where = values.pop("set", None) or header.removeprefix(start)
-                found |= {(measure, where): float(value) for measure, value in values.items()}
-        if not found or any(where in results.get(measure, {}) and measure != "wer" for measure, where in found):
+        values = _values_of_line(text, header)
+        is_repeated = any(where in results.get(measure, {}) and measure != "wer" for measure, where in values)
+        if not values or is_repeated:
             remedy = "give a results.txt or a summary of the challenge of 2020 or 2022"
             text = f"expected a line of VoicePrivacy results, got {text[:60]!r}"
             raise DataError(text, file=path, line=number, remedy=remedy)
-        for (measure, where), value in found.items():
+        for (measure, where), value in values.items():
             results.setdefault(measure, {})[where] = value
     if not results:
         raise DataError("expected results, got an empty file", file=path)
     return results
+
+
+def _values_of_line(text: str, header: str) -> dict[tuple[str, str], float]:
+    """Return the values of a line below a header by measure and set."""
+    values = {}
+    for start, pattern in _LINES:
+        match = re.fullmatch(pattern, text)
+        if match and header.startswith(start):
+            groups = match.groupdict()
+            where = groups.pop("set", None) or header.removeprefix(start)
+            for measure, value in groups.items():
+                values[measure, where] = float(value)
+    return values
 
 
 def recompute_averages(
@@ -131,18 +141,29 @@ def recompute_averages(
         for name, value in results.get(measure, {}).items():
             enrol, _, trial = name.rpartition("-")
             match = _TRIAL.fullmatch(trial)
-            if match is None or (measure == "eer" and enrol.endswith("_anon") != bool(match["anon"])):
+            if match is None:
                 continue
-            kind = "" if measure != "eer" else " anon" if match["anon"] else " orig"
-            if measure == "eer" or not match["anon"]:
+            is_anonymised = bool(match["anon"])
+            kind = ""
+            if measure == "eer":
+                kind = " anon" if is_anonymised else " orig"
+                is_averaged = enrol.endswith("_anon") == is_anonymised
+            else:
+                is_averaged = not is_anonymised
+            if is_averaged:
                 values = rates.setdefault(f"Weighted average {title} {match['split']}{kind}", {})
                 values[match["corpus"] + (match["subset"] or ""), match["sex"]] = value
-    averages = {name: weighted_average(values, weights) for name, values in rates.items()}
+    averages = {}
+    for title, values in rates.items():
+        average = weighted_average(values, weights)
+        if average is not None:
+            averages[title] = average
     wer = results.get("wer", {})
     for split, (kind, ending) in product(("dev", "test"), (("orig", "asr"), ("anon", "asr_anon"))):
-        corpora = [wer.get(f"{corpus}_{split}_{ending}", math.nan) for corpus in ("libri", "vctk")]
-        averages[f"Average WER {split} {kind}"] = None if math.isnan(sum(corpora)) else sum(corpora) / 2
-    return {name: value for name, value in averages.items() if value is not None}
+        total = wer.get(f"libri_{split}_{ending}", math.nan) + wer.get(f"vctk_{split}_{ending}", math.nan)
+        if not math.isnan(total):
+            averages[f"Average WER {split} {kind}"] = total / 2
+    return averages
 
 
 def weighted_average(values: Mapping[tuple[str, str], float], weights: Mapping[str, float] = WEIGHTS) -> float | None:
@@ -239,7 +260,8 @@ def find_score_lists(results: str | Path, keys: str | Path) -> list[ScoreList]:
     DataError
         If nothing is found, a name has another form, a key is missing, or two lists are of the same set; all at once.
     """
-    results, keys = Path(results), Path(keys)
+    results = Path(results)
+    keys = Path(keys)
     for folder in (results, keys):
         if not folder.is_dir():
             raise DataError("expected a folder", file=folder, remedy="check the path")
@@ -249,32 +271,41 @@ def find_score_lists(results: str | Path, keys: str | Path) -> list[ScoreList]:
         names = _SCORES.fullmatch(path.relative_to(results).as_posix())
         if names is None:
             continue
-        trial, enrol = _TRIAL.fullmatch(names["trial"]), _ENROL.fullmatch(names["enrol"])
-        if trial is None or enrol is None:
-            text = f"expected sets CORPUS_SPLIT_enrolls and CORPUS_SPLIT_trials_f or _m, got {names['enrol']!r}"
-            problems.add(f"{text} and {names['trial']!r}", file=path, remedy="rename its folder")
+        try:
+            listed = _score_list(path, names, keys)
+        except DataError as error:
+            problems.note(error)
             continue
-        subset = trial["subset"] or ""
-        corpus, dataset = trial["corpus"] + subset, f"{trial['corpus']}_{trial['split']}{subset}"
-        condition = "-".join("a" if of["anon"] else "o" for of in (enrol, trial))
-        of_original = f"{trial['corpus']}_{trial['split']}_trials_{trial['sex']}{subset}"
-        names_of_key = [name + ending for name in (of_original, names["trial"]) for ending in ("/trials", "")]
-        key = next((keys / name for name in names_of_key if is_file(keys / name)), None)
-        if key is None:
-            text = f"no key for it below {keys}: looked for {', '.join(names_of_key)}"
-            problems.add(text, file=path, remedy="check the keys")
-            continue
-        team = f"{names['team']}/{names['system']}"
-        found = ScoreList(team, corpus, trial["split"], trial["sex"], dataset, condition, path, key)
-        what = (team, dataset, found.sex, condition)
-        if lists.setdefault(what, found) is not found:
-            text = f"of the same as {lists[what].scores}: {' '.join(what)}"
+        identity = (listed.name, listed.dataset, listed.sex, listed.condition)
+        if lists.setdefault(identity, listed) is not listed:
+            text = f"of the same as {lists[identity].scores}: {' '.join(identity)}"
             problems.add(text, file=path, remedy="leave one of them")
     problems.raise_if_any()
     if not lists:
         remedy = "expected TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores below it"
         raise DataError("no list of scores was found", file=results, remedy=remedy)
     return list(lists.values())
+
+
+def _score_list(path: Path, names: re.Match[str], keys: Path) -> ScoreList:
+    """Return the list in a file of scores, by the names in its path, with its key."""
+    trial = _TRIAL.fullmatch(names["trial"])
+    enrol = _ENROL.fullmatch(names["enrol"])
+    if trial is None or enrol is None:
+        text = f"expected sets CORPUS_SPLIT_enrolls and CORPUS_SPLIT_trials_f or _m, got {names['enrol']!r}"
+        raise DataError(f"{text} and {names['trial']!r}", file=path, remedy="rename its folder")
+    subset = trial["subset"] or ""
+    part = f"{trial['corpus']}_{trial['split']}"
+    condition = f"{'a' if enrol['anon'] else 'o'}-{'a' if trial['anon'] else 'o'}"
+    original = f"{part}_trials_{trial['sex']}{subset}"
+    names_of_key = [f"{original}/trials", original, f"{names['trial']}/trials", names["trial"]]
+    for name in names_of_key:
+        if is_file(keys / name):
+            team = f"{names['team']}/{names['system']}"
+            corpus = trial["corpus"] + subset
+            return ScoreList(team, corpus, trial["split"], trial["sex"], part + subset, condition, path, keys / name)
+    text = f"no key for it below {keys}: looked for {', '.join(names_of_key)}"
+    raise DataError(text, file=path, remedy="check the keys")
 
 
 def assess(
@@ -301,7 +332,8 @@ def assess(
     DataError
         With file and line, if a file is malformed or scores and key do not fit; all of them together.
     """
-    problems, assessed = Problems(), []
+    problems = Problems()
+    assessed = []
     warnings: list[logging.LogRecord] = []
     of_speakers = logging.getLogger("evaluation.trials.speakers")
     keep: Any = warnings.append  # which each list would repeat: kept, and not shown
@@ -352,25 +384,32 @@ def write_challenge(
     output = Path(output)
     if not assessed:
         raise DataError("expected assessed scores to write, got none")
-    systems = sorted({one.source.name for one in assessed})
+    systems = sorted({assessment.source.name for assessment in assessed})
     if len({name.replace("/", "-") for name in systems}) < len(systems):
         raise DataError("two systems would get files of one name", remedy="rename a team or a system")
     # by system, sex, set and condition; original speech before anonymised
-    assessed = sorted(assessed, key=lambda one: one.source.condition, reverse=True)
-    assessed.sort(key=lambda one: (one.source.name, one.source.sex, one.source.dataset))
-    exact, rows = ([_row(one, exact=way) for one in assessed] for way in (True, False))
+    assessed = sorted(assessed, key=lambda listed: listed.source.condition, reverse=True)
+    assessed.sort(key=lambda listed: (listed.source.name, listed.source.sex, listed.source.dataset))
+    exact = [_exact_row(assessment) for assessment in assessed]
+    rows = [_rounded_row(assessment) for assessment in assessed]
     averages = average_rows(assessed)
     write_text(output / "results.csv", format_csv(list(exact[0]), exact))
     write_text(output / "results.md", _page("Results", rows, averages))
     titles = list(_COLUMNS)
-    parts = [titles[:4], titles[4:]] if len(exact[0]) > len(rows[0]) else [titles]
-    tables = [latex_table([*_NAMES, *part], rows, {*_NAMES, "ZEBRA Category"}).rstrip("\n") for part in parts]
-    write_text(output / "results.tex", "\n".join(f"{{\\footnotesize\n{table}\\par}}\n" for table in tables))
+    parts = [titles]
+    if len(exact[0]) > len(rows[0]):  # there are intervals
+        parts = [titles[:4], titles[4:]]
+    tables = []
+    for part in parts:
+        table = latex_table([*_NAMES, *part], rows, {*_NAMES, "ZEBRA Category"}).rstrip("\n")
+        tables.append(f"{{\\footnotesize\n{table}\\par}}\n")
+    write_text(output / "results.tex", "\n".join(tables))
     if averages:
         write_text(output / "averages.csv", format_csv(list(averages[0]), averages))
     for name in systems:
-        of_it = [[row for row in part if row["System"] == name] for part in (rows, averages)]
-        write_text(output / f"{name.replace('/', '-')}.md", _page(escape_markdown(name), *of_it))
+        own_rows = [row for row in rows if row["System"] == name]
+        own_averages = [row for row in averages if row["System"] == name]
+        write_text(output / f"{name.replace('/', '-')}.md", _page(escape_markdown(name), own_rows, own_averages))
     for extension in extensions:
         _plot(assessed, output, extension)
 
@@ -380,18 +419,20 @@ def average_rows(assessed: Sequence[Assessment]) -> list[dict[str, Any]]:
 
     Of VoicePrivacy 2022: 0.25 for each sex of libri, 0.20 of vctk and 0.05 of vctk_common.
     """
-    parts = _by(assessed, lambda source: (source.name, source.split, source.condition))
+    parts = _grouped(assessed, lambda source: (source.name, source.split, source.condition))
+    columns = (
+        ("EER (Kaldi) [%]", "eer.kaldi", 100),
+        ("ROCCH-EER [%]", "eer.rocch", 100),
+        ("ZEBRA Population [bit]", "zebra.population", 1),
+    )
     rows = []
     for (name, split, condition), part in parts.items():
         row: dict[str, Any] = {"System": name, "Split": split, "Task": condition}
-        for title, metric, factor in (
-            ("EER (Kaldi) [%]", "eer.kaldi", 100),
-            ("ROCCH-EER [%]", "eer.rocch", 100),
-            ("ZEBRA Population [bit]", "zebra.population", 1),
-        ):
-            row[title] = weighted_average(
-                {(one.source.corpus, one.source.sex): factor * one.values[metric] for one in part}
-            )
+        for title, metric, factor in columns:
+            values = {}
+            for assessment in part:
+                values[assessment.source.corpus, assessment.source.sex] = factor * assessment.values[metric]
+            row[title] = weighted_average(values)
         if row["ROCCH-EER [%]"] is not None:
             rows.append(row)
     return rows
@@ -400,7 +441,8 @@ def average_rows(assessed: Sequence[Assessment]) -> list[dict[str, Any]]:
 def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Assessment:
     scores, key = read_scores_and_key(listed.scores, listed.key)
     values, truth = join(scores, key, files=(listed.scores, listed.key))
-    target, nontarget = values[truth.is_target], values[~truth.is_target]
+    target = values[truth.is_target]
+    nontarget = values[~truth.is_target]
     with errors_of(listed.key):
         sorted_scores = metrics.sort_scores(target, nontarget)
     intervals: dict[str, Interval] = {}
@@ -412,26 +454,45 @@ def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Asse
     return Assessment(listed, sorted_scores, assessed_values(sorted_scores), intervals)
 
 
-def _row(assessment: Assessment, *, exact: bool) -> dict[str, Any]:
-    """A row with all digits and the ends of all intervals behind the values, or one to be read, with brackets."""
-    source = assessment.source
-    row: dict[str, Any] = dict(zip(_NAMES, (source.name, source.sex, source.dataset, source.condition), strict=True))
-    behind: dict[str, float] = {}
+def _exact_row(assessment: Assessment) -> dict[str, Any]:
+    """Return a row with all digits, and behind the values the ends of all intervals."""
+    row = _names(assessment.source)
+    ends: dict[str, float] = {}
+    for title, (metric, factor, _) in _COLUMNS.items():
+        if not metric:
+            row[title] = metrics.tag(assessment.values["zebra.individual"])
+            continue
+        row[title] = float(factor * assessment.values[metric])
+        if metric in assessment.intervals:
+            interval = assessment.intervals[metric]
+            ends[f"{title} low"] = float(factor * interval.low)
+            ends[f"{title} high"] = float(factor * interval.high)
+    return {name: "" if cell != cell else cell for name, cell in (row | ends).items()}
+
+
+def _rounded_row(assessment: Assessment) -> dict[str, Any]:
+    """Return a row to be read, with intervals in brackets."""
+    row = _names(assessment.source)
     for title, (metric, factor, decimals) in _COLUMNS.items():
         if not metric:
             row[title] = metrics.tag(assessment.values["zebra.individual"])
             continue
-        found = assessment.intervals.get(metric, Interval())
-        ends = [found.low, found.high] if metric in assessment.intervals and (exact or found.has_interval) else []
-        value, *ends = (float(factor * number) for number in (assessment.values[metric], *ends))
-        if exact:
-            row[title] = value
-            behind |= dict(zip((f"{title} low", f"{title} high"), ends, strict=False))
-            continue
-        shown = metrics.format_value if metric.startswith("zebra") else f"{{:.{decimals}f}}".format
-        row[title], *texts = ["-" if math.isnan(number) else shown(number) for number in (value, *ends)]
-        row[title] += f" [{', '.join(texts)}]" if texts else ""
-    return {name: "" if cell != cell else cell for name, cell in (row | behind).items()}
+        interval = assessment.intervals.get(metric, Interval())
+        numbers = [assessment.values[metric]]
+        if interval.has_interval:
+            numbers += [interval.low, interval.high]
+        form = metrics.format_value if metric.startswith("zebra") else f"{{:.{decimals}f}}".format
+        texts = []
+        for number in numbers:
+            texts.append("-" if math.isnan(number) else form(float(factor * number)))
+        row[title] = texts[0]
+        if len(texts) > 1:
+            row[title] += f" [{texts[1]}, {texts[2]}]"
+    return row
+
+
+def _names(source: ScoreList) -> dict[str, Any]:
+    return dict(zip(_NAMES, (source.name, source.sex, source.dataset, source.condition), strict=True))
 
 
 def _page(title: str, rows: Sequence[Mapping[str, Any]], averages: Sequence[Mapping[str, Any]]) -> str:
@@ -453,18 +514,18 @@ def _plot(assessed: Sequence[Assessment], output: Path, extension: str) -> None:
         ("multiple_conditions_", lambda source: source.name, lambda source: condition(source, " ")),
         ("task_wise_", lambda source: condition(source, "-"), lambda source: source.name),
     )
-    for start, of_picture, of_line in series:
-        names = sorted({of_line(one.source) for one in assessed})
+    for start, name_picture, name_line in series:
+        names = sorted({name_line(assessment.source) for assessment in assessed})
         numbers = {name: number for number, name in enumerate(names)}
-        for name, part in _by(assessed, of_picture).items():
-            lines = [(of_line(one.source), one.scores) for one in part]
+        for name, part in _grouped(assessed, name_picture).items():
+            lines = [(name_line(assessment.source), assessment.scores) for assessment in part]
             for prefix, sort in (("ZEBRA-", False), ("ZEBRA-sorted-", True)):
                 path = output / f"{prefix}{start}{name.replace('/', '-')}.{extension}"
                 plot_zebra(lines, path=path, title=name.replace("/", ": "), sort=sort, numbers=numbers)
 
 
-def _by(assessed: Sequence[Assessment], what: Callable[[ScoreList], Any]) -> dict[Any, list[Assessment]]:
+def _grouped(assessed: Sequence[Assessment], name: Callable[[ScoreList], Any]) -> dict[Any, list[Assessment]]:
     groups: dict[Any, list[Assessment]] = {}
     for assessment in assessed:
-        groups.setdefault(what(assessment.source), []).append(assessment)
+        groups.setdefault(name(assessment.source), []).append(assessment)
     return groups

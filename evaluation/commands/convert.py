@@ -349,13 +349,16 @@ def _training_rows(
     rows, trials = _stacked(systems, key, paths, reader.missing)
     if reader.missing == "reject":
         finite = np.isfinite(rows).all(axis=1)
-        rows, trials = rows[finite], trials.subset(finite)
+        rows = rows[finite]
+        trials = trials.subset(finite)
     return rows, trials
 
 
 def _names(paths: tuple[Path, ...]) -> tuple[str, ...]:
     """Return the names of fused systems; a single one has none."""
-    return tuple(map(str, paths)) if len(paths) > 1 else ()
+    if len(paths) > 1:
+        return tuple(map(str, paths))
+    return ()
 
 
 def _write(output: Path, trials: Any, values: np.ndarray, reader: shared.Reader) -> None:

@@ -171,7 +171,10 @@ def align(
             embeddings.write_embeddings(make_folder(output) / f"{kind}.h5", replace(linked[1], vectors=vectors))
     learnt_from = f"{folds} folds of speakers"
     if training is not None:
-        whose = "other utterances of the same speakers" if own_pairs else "other speakers"
+        if own_pairs:
+            whose = "other utterances of the same speakers"
+        else:
+            whose = "other speakers"
         learnt_from = f"{len(training[1]):,} pairs of {whose}"
     notes = [note for side in (*linked, *(training or ())) for note in side.notes]
     report: dict[str, Any] = {
@@ -259,27 +262,37 @@ def attributes(
         return sides
 
     tested = read(original, anonymised)
-    others = None if training is None else read(training, training_anonymised)
-    rows, report, notes = [], {}, []
+    if training is None:
+        others = None
+    else:
+        others = read(training, training_anonymised)
+    rows = []
+    report = {}
+    notes = []
     for name, labels in tables.items():
         with errors_of(labels_path, before=f"attribute {name!r}: "):
             found = attribute_leakage(tested, labels, training=others, missing=missing, resampling=resampling)
         report[name] = found.to_dict()
         notes += [f"{name}: {note}" for note in found.notes]
         for scenario, recall in found.recalls.items():
-            interval, gap = recall.interval, found.differences.get(scenario)
+            interval = recall.interval
+            gap = found.differences.get(scenario)
             row = {"attribute": name, "scenario": scenario, "UAR [%]": 100 * interval.value}
             row |= {"from": 100 * interval.low, "to": 100 * interval.high, "chance": 100 * recall.chance}
             if gap is not None:
                 row |= {"minus original": 100 * gap.value, "low": 100 * gap.low, "high": 100 * gap.high}
             rows.append(row | {"classes": len(recall.recalls), "speakers": recall.n_speakers})
-    source = "the training set" if training is not None else "the other folds of the speakers"
+    if training is not None:
+        source = "the training set"
+    else:
+        source = "the other folds of the speakers"
     show_rows(rows, report, json_path, "\n".join([f"trained on {source}", *notes]))
 
 
 def _linked_sides(original: Embeddings, anonymised: Embeddings, files: tuple[Path, Path]) -> _Pair:
     """Check that what is linked can be linked."""
-    people, known = set(anonymised.speakers), set(original.speakers)
+    people = set(anonymised.speakers)
+    known = set(original.speakers)
     absent = sorted(people - known)
     if absent:
         text = f"{len(absent)} of {len(people)} speakers have no original vector to link to: {few(absent)}"
@@ -297,7 +310,9 @@ def _check_training(training: _Pair, linked: _Pair, file: Path, *, own_pairs: bo
     Own pairs may be of the original vectors that are linked to: who enrols has them.
     """
     if own_pairs:
-        noun, tested, learnt = "utterances", {*linked[1].ids}, {*training[1].ids}
+        noun = "utterances"
+        tested = {*linked[1].ids}
+        learnt = {*training[1].ids}
     else:
         noun = "speakers"
         tested = {*linked[0].speakers, *linked[1].speakers}

@@ -343,7 +343,8 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
     told = set[str]()
     for name, block in report["utterances"].items():
         bits = block["srd_mean_bits"]
-        low, high = block["low"][-1], block["high"][-1]  # of the whole gallery, unless --sizes end before
+        low = block["low"][-1]  # of the whole gallery, unless --sizes end before
+        high = block["high"][-1]
         whole = low == low and block["sizes"][-1] == report["n_enroll"]
         ends = f" [{low:.4f}, {high:.4f}]" if whole else ""
         text = f"L = {name}: rank-1 rate {block['rank1']:.4f}{ends}, mean over sizes {block['linkability_mean']:.4f}"
@@ -361,9 +362,11 @@ def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:
     spanned = [name for name in linkage.SPANNED if name in first.predictions]
     forms = {"utterances": "", "population": ""} | dict.fromkeys([*spanned, "low", "high"], ".4g")
     meaning = f"low and high: the span of the intervals of {', '.join(spanned)}"
-    rows, notes = [], []
+    rows = []
+    notes = []
     for number, part in beyond.items():
-        name, estimates = linkage.utterances_name(number), part.populations
+        name = linkage.utterances_name(number)
+        estimates = part.populations
         low, high = estimates.ends()
         columns = {"low": low, "high": high}
         if estimates.is_trusted:

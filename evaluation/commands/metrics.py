@@ -92,7 +92,8 @@ def metrics(
         if len(systems) > 1:
             raise click.UsageError("--threshold-from takes one system")
         table += _metrics_of_development(systems[0], threshold_from, reader, priors)
-    scores, keys = {}, {}
+    scores = {}
+    keys = {}
     for system in systems:
         scores[system.name], keys[system.name] = reader.read(system.scores, system.key)
     groups = None
@@ -124,6 +125,7 @@ def metrics(
     for system in systems:
         turned = measures.reversal(evaluated.systems[system.name].scores)
         shared.warn_of_doubts(system.scores, turned, keys[system.name])
+    shared.warn_of_same_scores(systems, scores)
 
     first = evaluated.first.result
     wanted = []

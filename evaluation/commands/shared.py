@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from filecmp import cmp
 from functools import wraps
@@ -82,7 +82,8 @@ def gathered(name: str, make: Function, *options: Decorator) -> Decorator:
             values[name] = make(**group)
             return command(**values)
 
-        return together(*options)(with_group)
+        grouped: Function = together(*options)(with_group)
+        return grouped
 
     return decorate
 
@@ -176,7 +177,9 @@ class Reader:
 
     def matched(self, scores: Scores, key: Trials) -> Scores:
         """Return scores with the ids of a key, where the options say that other spellings are the same."""
-        return match_ids(scores, key) if self.match == "loose" else scores
+        if self.match == "loose":
+            return match_ids(scores, key)
+        return scores
 
     def split(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores of target and of nontarget trials; see `joined`."""
@@ -261,7 +264,8 @@ def system_options(command: Function) -> Function:
         ),
         label_option,
     )
-    return systems(reader_options(in_order=True)(command))
+    decorated: Function = systems(reader_options(in_order=True)(command))
+    return decorated
 
 
 def distinct_names(paths: tuple[Path, ...]) -> tuple[str, ...]:
@@ -280,7 +284,10 @@ def warn_of_repeats(paths: Sequence[Path], keys: Sequence[Path | None] = ()) -> 
     keys = keys or [None] * len(paths)
     for (first, key), (second, other) in combinations(zip(paths, keys, strict=True), 2):
         if key == other and first.is_file() and second.is_file() and cmp(first, second, shallow=False):
-            again = "is given twice" if first == second else f"holds the same as {first}"
+            if first == second:
+                again = "is given twice"
+            else:
+                again = f"holds the same as {first}"
             logger.warning("%s %s: was one file given for two systems?", second, again)
 
 
@@ -301,6 +308,21 @@ def warn_of_own(scores: Scores, others: Scores, text: str) -> None:
     same = int((scores.values[rows >= 0] == others.values[rows[rows >= 0]]).sum())
     if same:
         logger.warning("%d of %d scores %s", same, len(scores), text)
+
+
+def warn_of_same_scores(systems: Sequence[System], scores: Mapping[str, Scores]) -> None:
+    """Warn where the files of two systems differ, by their format for example, but hold the same scores."""
+    for first, second in combinations(systems, 2):
+        if first.key != second.key or cmp(first.scores, second.scores, shallow=False):
+            continue
+        values = scores[first.name].values
+        others = scores[second.name].values
+        if not np.array_equal(np.sort(values), np.sort(others)):
+            continue
+        rows = find_rows(scores[first.name], scores[second.name])
+        if (rows >= 0).all() and np.array_equal(values, others[rows]):
+            text = "%s holds the same scores as %s: was one system given twice?"
+            logger.warning(text, second.scores, first.scores)
 
 
 def show_json(report: Any, json_path: Path | None) -> bool:
@@ -363,7 +385,10 @@ def _columns(text: str | None, value: str) -> dict[str, Any]:
             columns["label"] = parts[0]
         else:
             expected = f"expected an order, or model=NAME,segment=NAME,{value}=NAME, got {part!r}"
-            option = "--scores-columns" if value == "score" else "--key-columns"
+            if value == "score":
+                option = "--scores-columns"
+            else:
+                option = "--key-columns"
             raise click.BadParameter(expected, param_hint=option)
     return columns
 

@@ -254,4 +254,6 @@ def _row(name: str, title: str, rate: Interval, gap: Interval | None) -> dict[st
 
 
 def _difference(gap: Interval | None) -> dict[str, Any]:
-    return {} if gap is None else {"difference": gap.to_dict()}
+    if gap is None:
+        return {}
+    return {"difference": gap.to_dict()}

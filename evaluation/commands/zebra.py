@@ -63,11 +63,13 @@ def zebra(
     tags: Scale = SCALE
     if scale is not None:
         tags = read_scale(scale)
-    scores, keys = {}, {}
+    scores = {}
+    keys = {}
     for system in systems:
         read = reader.read(system.scores, system.key)
         reader.split(read, system.scores, system.key)  # with its errors, which name the place in the files
         scores[system.name], keys[system.name] = read
+    shared.warn_of_same_scores(systems, scores)
     profiles = zebra_profiles(
         scores, keys, convention=convention, scale=tags, worst_case=with_worst_case, missing=reader.missing
     )

@@ -24,7 +24,8 @@ Matrix = NDArray[Any]
 MapKind = Literal["centred", "orthogonal", "ridge"]
 
 _MOST = 1500  # vectors a side that are assigned to each other: the time grows with their third power
-_ROUNDS, _FEW_ROUNDS = 50, 5  # at most, of all directions and of fewer
+_ROUNDS = 50  # at most, of all directions and of fewer
+_FEW_ROUNDS = 5
 _FIRST = 4  # directions that an assignment without any map begins with
 
 
@@ -134,12 +135,17 @@ def wasserstein_procrustes(
     n_directions = min(base.shape[1] for base in bases)
     left, right = (base[:, :n_directions] for base in bases)
     signs = np.where(np.sum((source @ left) ** 3, axis=0) * np.sum((target @ right) ** 3, axis=0) < 0, -1.0, 1.0)
-    best, least = np.eye(source.shape[1]), np.inf
+    best = np.eye(source.shape[1])
+    least = np.inf
     for number in range(max(1, restarts)):
-        flipped = signs * np.where(generator.random(n_directions) < 0.25, -1.0, 1.0) if number else signs
+        if number:
+            flipped = signs * np.where(generator.random(n_directions) < 0.25, -1.0, 1.0)
+        else:
+            flipped = signs
         rotation, cost = _alternate(source @ left, target @ right, np.diag(flipped), _FIRST)
         if cost < least:
-            best, least = left @ rotation @ right.T, cost
+            best = left @ rotation @ right.T
+            least = cost
     # directions without vectors are mapped to each other too
     return procrustes(np.eye(len(best)), best)
 
@@ -203,7 +209,10 @@ def fit_alignment(
         raise DataError(f"expected pairs of vectors, got {len(source)} and {len(target)}")
     if kind == "centred":
         return Alignment(*means, np.eye(len(means[0])))
-    matrix = procrustes(*centred, prior=prior) if kind == "orthogonal" else ridge_map(*centred, ridge)
+    if kind == "orthogonal":
+        matrix = procrustes(*centred, prior=prior)
+    else:
+        matrix = ridge_map(*centred, ridge)
     return Alignment(*means, matrix)
 
 
@@ -265,12 +274,13 @@ def owner_ranks(
     names, codes = np.unique(owners.astype(str), return_inverse=True)
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(len(names)))
-    unit, place = _to_unit(gallery[order]), {name: number for number, name in enumerate(names.tolist())}
+    unit = _to_unit(gallery[order])
+    column_of = {name: number for number, name in enumerate(names.tolist())}
     ranks = np.empty(len(tested), np.int64)
     for start in range(0, len(tested), _MOST):
         some = slice(start, start + _MOST)
         nearest = np.maximum.reduceat(_to_unit(tested[some]) @ unit.T, starts, axis=1)
-        columns = np.array([place.get(str(name), -1) for name in speakers[some].tolist()])
+        columns = np.array([column_of.get(str(name), -1) for name in speakers[some].tolist()])
         own = np.where(columns >= 0, nearest[np.arange(len(columns)), columns], -np.inf)
         ranks[some] = np.sum(nearest > own[:, None] - 1e-12, axis=1) + (columns < 0)
     return ranks
@@ -283,7 +293,8 @@ def _alternate(source: Matrix, target: Matrix, rotation: Matrix, n_directions: i
     while True:
         n_directions = min(n_directions, source.shape[1])
         cost = np.inf
-        for _ in range(_ROUNDS if n_directions == source.shape[1] else _FEW_ROUNDS):
+        rounds = _ROUNDS if n_directions == source.shape[1] else _FEW_ROUNDS
+        for _ in range(rounds):
             mapped = (source @ rotation)[:, :n_directions]
             goal = target[:, :n_directions]
             squares = np.sum(mapped**2, axis=1)[:, None] + np.sum(goal**2, axis=1) - 2 * mapped @ goal.T

@@ -77,7 +77,8 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
                 if archives[wanted] is None:
                     remedy = f"tried it as given, in {path.parent}, and beside the scp; an .ark can be given itself"
                     problems.add(f"there is no archive {wanted!r}", line=line, remedy=remedy)
-            if archive := archives[wanted]:
+            archive = archives[wanted]
+            if archive:
                 places[archive].append((int(match["offset"] or 0), len(ids), line))
                 ids.append(name)
     problems.raise_if_any()
@@ -96,7 +97,8 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     vectors: list[NDArray[np.floating]] = []
     with _mapped(path) as raw:
         at = 0
-        while match := _ID.match(raw, at):
+        match = _ID.match(raw, at)
+        while match:
             try:
                 ids.append(match[1].decode("utf-8"))
             except UnicodeDecodeError as error:
@@ -104,6 +106,7 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
                 raise DataError(text, file=path, remedy="the file is not an archive of vectors") from error
             vector, at = _decode(raw, match.end(), path, None, ids[-1])
             vectors.append(vector)
+            match = _ID.match(raw, at)
     return ids, vectors
 
 
@@ -134,7 +137,8 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
     at += len(kind) + 1
     dtype = _TYPES[kind]
     if not kind.startswith(b"C"):
-        sizes = struct.unpack_from("<BI" if kind.endswith(b"V") else "<BIBI", raw, at)
+        layout = "<BI" if kind.endswith(b"V") else "<BIBI"
+        sizes = struct.unpack_from(layout, raw, at)
         if set(sizes[::2]) != {4}:
             raise ValueError(f"a size of {sizes[0]} bytes, expected 4")
         values, at = _take(raw, dtype, math.prod(sizes[1::2]), at + 5 * len(sizes) // 2)
@@ -150,7 +154,8 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
         codes, at = _take(raw, dtype, rows * columns, at)
         return _between(codes.reshape(columns, rows), unpacked(corners, 65535.0).reshape(columns, 4)).T, at
     codes, at = _take(raw, dtype, rows * columns, at)
-    return unpacked(codes, 65535.0 if kind == b"CM2" else 255.0).reshape(rows, columns), at
+    levels = 65535.0 if kind == b"CM2" else 255.0
+    return unpacked(codes, levels).reshape(rows, columns), at
 
 
 def read_text_matrix(raw: Raw, at: int = 0, dtype: type[np.floating] = np.float32) -> tuple[NDArray[np.floating], int]:
@@ -178,8 +183,10 @@ def read_text_matrix(raw: Raw, at: int = 0, dtype: type[np.floating] = np.float3
     rows = [line.split() for line in lines if line.strip()]
     if len({len(row) for row in rows}) > 1:
         raise ValueError("its rows differ in length")
-    values = np.array([[float(number) for number in row] for row in rows], np.float64).astype(dtype)
-    return values if len(lines) > 1 else values.reshape(-1), end + 1
+    values = np.array([list(map(float, row)) for row in rows], np.float64).astype(dtype)
+    if len(lines) == 1:
+        values = values.reshape(-1)
+    return values, end + 1
 
 
 @contextmanager
@@ -198,11 +205,15 @@ def _mapped(path: Path) -> Iterator[Raw]:
 def _decode(raw: Raw, at: int, path: Path, line: int | None, owner: str) -> tuple[NDArray[np.floating], int]:
     """Decode the vector at a place, if one begins there; also return the place after it."""
     try:
-        vector, end = read_binary(raw, at) if raw[at : at + 2] == _BINARY else read_text_matrix(raw, at)
+        if raw[at : at + 2] == _BINARY:
+            vector, end = read_binary(raw, at)
+        else:
+            vector, end = read_text_matrix(raw, at)
     except (ValueError, struct.error) as error:
         text = f"expected a vector of Kaldi for {owner}, but {error}"
         raise DataError(text, file=path, line=line, remedy="write it again") from None
-    vector = vector[0] if vector.ndim == 2 and len(vector) == 1 else vector
+    if vector.ndim == 2 and len(vector) == 1:
+        vector = vector[0]
     if vector.ndim != 1 or not vector.size:
         text = f"expected a vector of floats for {owner}, got {vector.dtype} of shape {vector.shape}"
         raise DataError(text, file=path, line=line)

@@ -149,12 +149,20 @@ class Embeddings:
         """
         index = check_index(vectors=vectors, speakers=speakers, ids=ids)
         rows = vectors_of(vectors) + 0.0
-        named = [f"u{row}" for row in range(len(rows))] if index is None else ids_of(index, "ids in the index")
-        names = named if ids is None else ids_of(ids, "ids")
+        if index is None:
+            named = [f"u{row}" for row in range(len(rows))]
+        else:
+            named = ids_of(index, "ids in the index")
+        names = named
+        if ids is not None:
+            names = ids_of(ids, "ids")
         if index is not None and names != named and sorted(names) == sorted(named):
             remedy = "sort or join them by their index, or give arrays if the order is right"
             raise DataError("expected ids in the order of the index, got another", remedy=remedy)
-        owners = names if speakers is None else ids_of(speakers, "speakers")
+        if speakers is None:
+            owners = names
+        else:
+            owners = ids_of(speakers, "speakers")
         is_bare = index is ids is speakers is None
         return cls(np.array(names, object), np.array(owners, object), rows, (NUMBERED,) * is_bare)
 
@@ -186,8 +194,10 @@ class Embeddings:
 
 def check_embeddings(*given: Any) -> None:
     """Raise a DataError that says how to make embeddings if an argument is something else, such as an array."""
-    if strange := [type(one).__name__ for one in given if not isinstance(one, Embeddings)]:
-        raise DataError(f"expected Embeddings, got {strange[0]}", remedy="make them by Embeddings.from_arrays")
+    for value in given:
+        if not isinstance(value, Embeddings):
+            text = f"expected Embeddings, got {type(value).__name__}"
+            raise DataError(text, remedy="make them by Embeddings.from_arrays")
 
 
 def row_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -224,7 +234,8 @@ def check_norms(
         (~np.isfinite(norms), "not finite (NaN, infinite or far too large)"),
         (is_negligible(norms, size), "zero (or far too small): no direction"),
     ):
-        if count := int(bad.sum()):
+        count = int(bad.sum())
+        if count:
             subject = f"{count} {what}s are" if count > 1 else f"1 {what} is"
             message = f"{subject} {text}: {few(names[bad].tolist())}"
             raise DataError(message, remedy="extract these embeddings again, or leave them out")
@@ -253,7 +264,8 @@ def warn_of_enrolled(enrolled: Embeddings, tested: Embeddings, trials: Trials | 
         for models in (enrolled.ids, enrolled.speakers):
             own = Trials.from_ids(models[originals].tolist(), tested.ids[rows].tolist())
             met = np.maximum(met, find_rows(trials, own))
-        rows, originals = rows[met[met >= 0]], originals[met[met >= 0]]
+        rows = rows[met[met >= 0]]
+        originals = originals[met[met >= 0]]
     if len(rows):
         text = "%d of %s meet a model of the same recording (enrol others, or errors are too few): %s"
         logger.warning(text, len(rows), total, _pairs(tested, rows, enrolled, originals))
@@ -307,7 +319,9 @@ def to_unit(vectors: NDArray[np.floating], norms: NDArray[np.float64] | None = N
     ndarray of float64 of shape (n, D)
     """
     unit = np.array(vectors, np.float64)
-    unit /= (np.linalg.norm(unit, axis=1) if norms is None else norms)[:, None]
+    if norms is None:
+        norms = np.linalg.norm(unit, axis=1)
+    unit /= norms[:, None]
     return unit
 
 
@@ -344,10 +358,10 @@ def cosines(
     values = np.empty(len(rows))
     for start, stop in chunk_bounds(len(rows), _PAIRS):
         some = rows[start:stop]
-        left = np.asarray(gallery[some], np.float64)
-        left /= norms[some][:, None]
-        left *= unit[columns[start:stop]]
-        np.add.reduce(left, axis=1, out=values[start:stop])
+        products = np.asarray(gallery[some], np.float64)
+        products /= norms[some][:, None]
+        products *= unit[columns[start:stop]]
+        np.add.reduce(products, axis=1, out=values[start:stop])
     return values
 
 
@@ -488,7 +502,10 @@ def speaker_vectors(
         np.add.reduceat(block, ends[first:last] - ends[first], axis=0, out=means[first:last])
     means /= counts[:, None]
     lengths = row_norms(means)
-    size = 1.0 if averaging.mean == "normalised" else np.maximum.reduceat(norms[rows], ends[:-1])
+    if averaging.mean == "normalised":
+        size = 1.0
+    else:
+        size = np.maximum.reduceat(norms[rows], ends[:-1])
     check_norms(lengths, names, what="speaker mean", size=size)
     return SpeakerVectors(names, means, lengths, notes)
 
@@ -527,7 +544,10 @@ def cosine_scores(
     warn_of_enrolled(enrol, trial, trials)
     if enrol.vectors.shape[1] != trial.vectors.shape[1]:
         got = f"{enrol.vectors.shape[1]} of the enrolled and {trial.vectors.shape[1]} of the tested"
-        files = f" ({enrol.source}, {trial.source})" if enrol.source and trial.source else ""
+        if enrol.source and trial.source:
+            files = f" ({enrol.source}, {trial.source})"
+        else:
+            files = ""
         text = f"expected as many dimensions on both sides, got {got}{files}"
         raise DataError(text, remedy="use one extractor for both")
     with errors_of(enrol.source):
@@ -539,29 +559,30 @@ def cosine_scores(
     rows = recode(trials.segment_ids[used_segments], trial.ids)
     remedy = "a model is an enrolled speaker or utterance: give the speakers of the enrolled (utt2spk),"
     problems = Problems()
-    for what, names, unknown, advice in (
-        ("models", trials.model_ids[used_models], np.maximum(of_speaker, of_utterance) < 0, f"{remedy} or"),
-        ("segments", trials.segment_ids[used_segments], rows < 0, "extract them, or"),
+    unknown_models = np.maximum(of_speaker, of_utterance) < 0
+    for side, names, unknown, known, advice in (
+        ("models", trials.model_ids[used_models], unknown_models, enrol.ids, f"{remedy} or"),
+        ("segments", trials.segment_ids[used_segments], rows < 0, trial.ids, "extract them, or"),
     ):
-        if absent := names[unknown].tolist():
-            text = f"{len(absent)} of {len(names)} {what} without an embedding: {few(absent)}"
-            known = enrol.ids.tolist() if what == "models" else trial.ids.tolist()
-            if (alike := next((one for one in known if loosened(one) == loosened(absent[0])), None)) is not None:
-                advice = f"{alike!r} is another spelling of {absent[0]!r}: spell ids of the trials alike, or"
+        absent = names[unknown].tolist()
+        if absent:
+            text = f"{len(absent)} of {len(names)} {side} without an embedding: {few(absent)}"
+            alike = [name for name in known.tolist() if loosened(name) == loosened(absent[0])]
+            if alike:
+                advice = f"{alike[0]!r} is another spelling of {absent[0]!r}: spell ids of the trials alike, or"
             problems.add(text, remedy=f"{advice} leave their trials out")
     problems.raise_if_any()
-    vectors = [
-        gallery.vectors[speaker] if speaker >= 0 else enrol.vectors[utterance]
-        for speaker, utterance in zip(of_speaker, of_utterance, strict=True)
-    ]
-    left = np.stack(vectors).astype(np.float64)
+    vectors = []
+    for speaker, utterance in zip(of_speaker, of_utterance, strict=True):
+        vectors.append(gallery.vectors[speaker] if speaker >= 0 else enrol.vectors[utterance])
+    enrolled = np.stack(vectors).astype(np.float64)
     unit = to_unit(trial.vectors[rows], trial.norms()[rows])
-    values = np.clip(cosines(left, np.linalg.norm(left, axis=1), unit, models, segments), -1.0, 1.0)
+    values = np.clip(cosines(enrolled, np.linalg.norm(enrolled, axis=1), unit, models, segments), -1.0, 1.0)
     return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
 
 def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> NDArray[np.int64]:
-    """Return the fold of each utterance: all those of a speaker are in one; folds differ by one speaker at most.
+    """Return the fold of each utterance; a speaker's are all in one fold, and folds differ by one speaker at most.
 
     Parameters
     ----------
@@ -593,8 +614,8 @@ def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> ND
         text = f"expected at least two speakers and two folds, got {len(known)} and {n_folds}"
         raise DataError(text, remedy="no speaker may be both in training and in test")
     order = stream(seed, "folds of speakers").permutation(len(known))
-    fold = {known[place]: number % n_folds for number, place in enumerate(order)}
-    return np.array([fold[name] for name in names], np.int64)
+    folds = {known[index]: number % n_folds for number, index in enumerate(order)}
+    return np.array([folds[name] for name in names], np.int64)
 
 
 def _check_names(first: Embeddings, second: Embeddings) -> None:

@@ -10,8 +10,6 @@ from evaluation.formats.reading import (
     KINDS,
     MATLAB,
     Format,
-    Kind,
-    ListFile,
     check_extension,
     join,
     read_key,
@@ -24,4 +22,28 @@ from evaluation.formats.reading import (
     write_scores,
     write_trials,
 )
-from evaluation.formats.text import KEYS, SCORES, Choice, write_text_list
+from evaluation.formats.text import KEYS, SCORES, Choice, Kind, ListFile, write_text_list
+
+__all__ = [
+    "FORMATS",
+    "KEYS",
+    "KINDS",
+    "MATLAB",
+    "SCORES",
+    "Choice",
+    "Format",
+    "Kind",
+    "ListFile",
+    "check_extension",
+    "join",
+    "read_key",
+    "read_scores",
+    "read_scores_and_key",
+    "read_split",
+    "read_trials",
+    "write_as",
+    "write_key",
+    "write_scores",
+    "write_text_list",
+    "write_trials",
+]

@@ -118,7 +118,8 @@ def write_hdf5(path: str | Path, trials: Trials, *, matlab: bool = False) -> Non
         columns = {"score_mask": ones, "scores": trials.values}
     elif isinstance(trials, Key):
         columns = {"trial_mask": np.where(trials.is_target, ones, -ones)}
-        columns |= {} if trials.types is None else {"trial_types": trials.types + ones}
+        if trials.types is not None:
+            columns["trial_types"] = trials.types + ones
     # built in memory: on a full disk the HDF5 library does not release a file, and prints its errors
     image = BytesIO()
     with h5py.File(image, "w") as file:
@@ -190,16 +191,21 @@ def _dataset(file: h5py.File, *names: str) -> h5py.Dataset:
 
 
 def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, ...]) -> np.ndarray:
-    matrix, shape = _dataset(file, name), tuple(map(len, tables))
+    matrix = _dataset(file, name)
+    shape = tuple(map(len, tables))
     if matrix.shape != shape or matrix.dtype.kind not in "fiub":
         text = f"expected {name}: numbers of shape {shape} for its ids, got {matrix.dtype} of shape {matrix.shape}"
         raise DataError(text, remedy="the file is broken, or of another kind")
-    return matrix[()]
+    values: np.ndarray = matrix[()]
+    return values
 
 
 def _column(arrays: dict[str, np.ndarray], name: str, kinds: str) -> np.ndarray:
     column = arrays.get(name)
     if column is None or column.ndim != 1 or column.dtype.kind not in kinds:
-        got = f"holds {', '.join(arrays) or 'nothing'}" if column is None else f"is {column.dtype} of {column.shape}"
+        if column is None:
+            got = f"holds {', '.join(arrays) or 'nothing'}"
+        else:
+            got = f"is {column.dtype} of {column.shape}"
         raise DataError(f"expected an array {name} of shape (N,), but it {got}")
     return column

@@ -212,13 +212,15 @@ def check_extension(path: str | Path, formats: Sequence[Format] = ()) -> Format:
     DataError
         If there is none for it.
     """
-    known, suffix = (*formats, *FORMATS), inner_suffix(path)
-    form = next((candidate for candidate in known if suffix in candidate.suffixes), None)
-    if form is None:
-        suffixes = [suffix for candidate in known for suffix in candidate.suffixes if suffix]
-        remedy = f"use one of {', '.join(suffixes)}, or none for text, each with .gz too"
-        raise DataError(f"no format of lists is known for the extension {suffix!r}", file=path, remedy=remedy)
-    return form
+    known = (*formats, *FORMATS)
+    suffix = inner_suffix(path)
+    suffixes: list[str] = []
+    for form in known:
+        if suffix in form.suffixes:
+            return form
+        suffixes += filter(None, form.suffixes)
+    remedy = f"use one of {', '.join(suffixes)}, or none for text, each with .gz too"
+    raise DataError(f"no format of lists is known for the extension {suffix!r}", file=path, remedy=remedy)
 
 
 def write_as(path: str | Path, kind: Kind, trials: Trials, form: Format) -> None:
@@ -226,7 +228,9 @@ def write_as(path: str | Path, kind: Kind, trials: Trials, form: Format) -> None
     if form.write is None or kind not in form.kinds:
         able = ", ".join(row.name for row in FORMATS if kind in row.kinds)
         raise DataError(f"no {kind} can be written as {form.name}", file=path, remedy=f"write it as one of {able}")
-    form.write(path, trials.trials() if kind == "trials" else trials)
+    if kind == "trials":
+        trials = trials.trials()
+    form.write(path, trials)
 
 
 def read_split(
@@ -296,15 +300,19 @@ def read_scores_and_key(
     DataError
         With file and line, if a file is malformed; or if scores are labels.
     """
-    truth = read_key(key, key_columns) if scores_columns.in_order else None
-    found = read_scores(scores, scores_columns) if truth is None else _in_order(scores, key, truth, scores_columns)
-    if not binary and np.array_equal(np.unique(np.abs(found.values)), [0, 1]):
+    if scores_columns.in_order:
+        truth = read_key(key, key_columns)
+        values = _in_order(scores, key, truth, scores_columns)
+    else:
+        values = read_scores(scores, scores_columns)
+    if not binary and np.array_equal(np.unique(np.abs(values.values)), [0, 1]):
         remedy = "swap scores and key if this is the key; binary=True in Python if the scores are decisions"
         raise DataError("the scores are 0 and 1 alone, as the labels of a key are", file=scores, remedy=remedy)
-    truth = read_key(key, key_columns) if truth is None else truth
-    if Path(scores) != Path(key) and not scores_columns.in_order:
-        _warn_of_other_labels(ListFile(Path(scores), "scores", scores_columns), truth)
-    return found, truth
+    if not scores_columns.in_order:
+        truth = read_key(key, key_columns)
+        if Path(scores) != Path(key):
+            _warn_of_other_labels(ListFile(Path(scores), "scores", scores_columns), truth)
+    return values, truth
 
 
 def join(
@@ -342,16 +350,18 @@ FORMATS: tuple[Format, ...] = (
 
 def _recognised(file: ListFile) -> Format:
     """Detect the format of a file; an error if its extension promises a format that its content is not."""
-    known = [form for form in (*file.choice.formats, *FORMATS) if form.recognises is not None]
+    known: tuple[Format, ...] = (*file.choice.formats, *FORMATS)
     for form in known:
         if form.recognises is not None and form.recognises(file):
             return form
-    promised = next((form for form in known if inner_suffix(file.path) in form.suffixes), None)
-    if promised is None:
-        return TEXT
-    title, got = promised.title or promised.name, "something else" if file.head else "an empty file"
-    text = f"expected {'an' if title in ('HDF5', 'npz') else 'a'} {title} file by its name, got {got}"
-    raise DataError(text, file=file.path, remedy="write it again, or name a text list .txt")
+    for form in known:
+        if form.recognises is not None and inner_suffix(file.path) in form.suffixes:
+            title = form.title or form.name
+            article = "an" if title in ("HDF5", "npz") else "a"
+            got = "something else" if file.head else "an empty file"
+            text = f"expected {article} {title} file by its name, got {got}"
+            raise DataError(text, file=file.path, remedy="write it again, or name a text list .txt")
+    return TEXT
 
 
 def _read(path: str | Path, kind: Kind, choice: Choice) -> Any:

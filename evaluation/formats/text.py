@@ -238,6 +238,13 @@ class Columns:
     delimiter: str | None = None
     header: int = 0
 
+    def of_roles(self, *roles: str) -> list[int]:
+        """Return the numbers of the columns that have these roles."""
+        columns: list[int] = []
+        for role in roles:
+            columns += self.places.get(role, ())
+        return columns
+
 
 def is_score(cell: str) -> bool:
     """Return whether a cell is a number, also as the C library of Windows writes NaN and infinity."""
@@ -282,12 +289,16 @@ def forced_layout(layout: str | Sequence[str], content: Kind) -> Layout:
     named = [role for role in roles if role != "-"]
     has_ids = "segment" in roles and bool({"model", "claimed"} & set(roles))
     without_ids = set(named) == {"label", "score"}
-    truth = content == "scores" or "label" in roles or {"claimed", "real"} <= set(roles)
-    fits = set(roles) <= set(ROLES) and len(set(named)) == len(named) and (content == "key" or "score" in roles)
-    if not (fits and truth and (has_ids or without_ids)):
+    if content == "scores":
+        subject = "scores"
+        is_complete = "score" in roles
+    else:
+        subject = "a key"
+        is_complete = "label" in roles or {"claimed", "real"} <= set(roles)
+    is_valid = set(roles) <= set(ROLES) and len(set(named)) == len(named)
+    if not (is_valid and is_complete and (has_ids or without_ids)):
         remedy = f"use one of {', '.join(known)}, or an order of {', '.join(ROLES)} such as {','.join(known['kaldi'])}"
-        what = "scores" if content == "scores" else "a key"
-        raise DataError(f"no order of the columns of {what}: {' '.join(roles) or '(none)'}", remedy=remedy)
+        raise DataError(f"no order of the columns of {subject}: {' '.join(roles) or '(none)'}", remedy=remedy)
     return roles
 
 
@@ -313,29 +324,43 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> L
     """
     columns = list(zip(*rows, strict=True))
     numbers = [all(map(is_score, column)) for column in columns]
-    labels = [{cell.lower() for cell in column} <= set(TRUTHS) for column in columns]
+    labels = [all(map(_is_truth, column)) for column in columns]
     if len(columns) == 5:
         return SCORES["bob5"]
     if len(columns) == 2:
-        return ("score", "label") if labels[1] and not labels[0] else ("label", "score")
+        if labels[1] and not labels[0]:
+            return ("score", "label")
+        return ("label", "score")
     if len(columns) == 3:
-        known, test = (SCORES, is_score) if content == "scores" else (KEYS, TRUTHS.__contains__)
-        first = (numbers if content == "scores" else labels)[0] and not any(test(cell.lower()) for cell in columns[2])
-        return known[("voxsrc" if content == "scores" else "voxceleb") if first else "kaldi"]
-    third, last = columns[2:]
+        if content == "scores":
+            score_first = numbers[0] and not any(map(is_score, columns[2]))
+            return SCORES["voxsrc" if score_first else "kaldi"]
+        label_first = labels[0] and not any(map(_is_truth, columns[2]))
+        return KEYS["voxceleb" if label_first else "kaldi"]
     if content == "key" and labels[3] and not numbers[2]:  # ASVspoof: the third is the kind of speech
         return ("model", "segment", "-", "label")
-    wespeaker, speechbrain = labels[3] and numbers[2], labels[2] and numbers[3]
+    wespeaker = labels[3] and numbers[2]
+    speechbrain = labels[2] and numbers[3]
     if wespeaker and speechbrain:  # both columns hold numbers: a score has a point, a label has none
-        wespeaker, speechbrain = (any(map(_DOTTED.match, column)) for column in (third, last))
+        wespeaker = any(map(_DOTTED.match, columns[2]))
+        speechbrain = any(map(_DOTTED.match, columns[3]))
         if wespeaker == speechbrain:
-            orders = (
-                f"{content}_columns=Choice(layout='{','.join(SCORES[name])}')" for name in ("wespeaker", "speechbrain")
+            first, second = (",".join(SCORES[name]) for name in ("wespeaker", "speechbrain"))
+            remedy = (
+                f"choose one: {content}_columns=Choice(layout='{first}') or {content}_columns=Choice(layout='{second}')"
             )
-            remedy = f"choose one: {' or '.join(orders)}"
             raise DataError("two columns could be the score", file=path, line=1, remedy=remedy)
-    others = "appended" if labels[0] and numbers[3] else "bob"
-    return SCORES["wespeaker" if wespeaker else "speechbrain" if speechbrain else others]
+    if wespeaker:
+        return SCORES["wespeaker"]
+    if speechbrain:
+        return SCORES["speechbrain"]
+    if labels[0] and numbers[3]:
+        return SCORES["appended"]
+    return SCORES["bob"]
+
+
+def _is_truth(cell: str) -> bool:
+    return cell.lower() in TRUTHS
 
 
 def find_columns(file: ListFile) -> Columns:
@@ -347,11 +372,18 @@ def find_columns(file: ListFile) -> Columns:
         If the first line is a header, or must be one because columns were named, but lacks a column; if the order is
         not known, or two fit equally well.
     """
-    path, raw, content, choice = file.path, file.text, file.kind, file.choice
+    path = file.path
+    raw = file.text
+    content = file.kind
+    choice = file.choice
+    if choice.layout is None:
+        columns = _columns_of_header(path, raw, content, choice)
+        if columns is not None:
+            return columns
     beginning = raw.lstrip().split(b"\n", _LINES_TO_DETECT)[:_LINES_TO_DETECT]
-    lines = [[word.decode("utf-8", "replace") for word in line.split()] for line in beginning]
-    if choice.layout is None and (columns := _columns_of_header(path, raw, content, choice)):
-        return columns
+    lines = []
+    for line in beginning:
+        lines.append([word.decode("utf-8", "replace") for word in line.split()])
     count = len(lines[0])
     if content == "trials" and count != 3:
         layout: Layout = ("model", "segment")
@@ -360,15 +392,19 @@ def find_columns(file: ListFile) -> Columns:
         layout = forced_layout(choice.layout, content)
         orders = " ".join(layout)
     else:
-        pairs = zip(*(line for line in lines if len(line) == count == 2), strict=True)
-        without_ids = any({cell.lower() for cell in cells} <= set(TRUTHS) for cells in pairs)
-        count = count if count in (4, 5) or without_ids else 3
-        known = [one for one in (SCORES if content == "scores" else KEYS).values() if len(one) == count]
         rows = [line for line in lines if len(line) == count]
+        without_ids = False
+        if count == 2:
+            without_ids = any(all(map(_is_truth, column)) for column in zip(*rows, strict=True))
+        if not (count in (4, 5) or without_ids):
+            count = 3
+            rows = [line for line in lines if len(line) == count]
+        layouts = SCORES if content == "scores" else KEYS
+        known = [order for order in layouts.values() if len(order) == count]
         layout = detect_layout(rows, content, path) if rows else known[0]
         orders = ", or ".join(map(" ".join, known)).replace("label", "target|nontarget")
-    places = {role: (place,) for place, role in enumerate(layout)}
-    return Columns(places, len(layout), f"{len(layout)} columns ({orders})")
+    positions = {role: (position,) for position, role in enumerate(layout)}
+    return Columns(positions, len(layout), f"{len(layout)} columns ({orders})")
 
 
 def read_list(file: ListFile) -> Trials:
@@ -385,46 +421,63 @@ def read_list(file: ListFile) -> Trials:
         is neither target nor nontarget (nor 1, 0, true, false), an empty file, not UTF-8.
     """
     columns = find_columns(file)
-    path, raw, choice = file.path, file.text, file.choice
+    path = file.path
+    raw = file.text
+    choice = file.choice
     if len(raw) >= _LARGE and choice.duplicates == "error":
         with suppress(ValueError, TypeError):  # what is wrong is found below, with its line
             return _list_of(_parsed(raw, columns), file, columns)
     lines = cut_lines(path, raw, columns.delimiter)[columns.header :]
     for line, row in lines:
         if len(row) != columns.count:
-            text = f"expected {columns.expected}, got {len(row)}: {shown(' '.join(row).encode())}"
-            remedy = None if columns.header else "columns are separated by white space; an id must not hold any"
-            if len(row) == 1:
-                remedy = "in_order=True reads one score a line in the order of the key"
-            if len(row) == 1 and delimiter_of(row[0]):
-                remedy = "a table begins with the names of its columns, such as model,segment,score,label"
-            raise DataError(text, file=path, line=line, remedy=remedy)
+            raise _wrong_count(row, columns, path, line)
     if not lines:
         got = "a header alone" if columns.header else "an empty file"
         raise DataError(f"expected trials, got {got}", file=path, remedy="write the list again")
     if choice.duplicates == "first" and "segment" in columns.places:
-        ids = [place for role in ("model", "claimed", "segment") for place in columns.places.get(role, ())]
-        values = [place for role in ("score", "label", "real") for place in columns.places.get(role, ())]
-        kept: dict[tuple[str, ...], Any] = {}
-        unlike = []
-        for line, row in lines:
-            first, before = kept.setdefault(tuple(row[place] for place in ids), (line, row))
-            unlike += [(line, first)] if any(row[place] != before[place] for place in values) else []
-        if unlike:
-            text = f"{len(unlike)} lines repeat a pair with another score or label, such as that of line {unlike[0][1]}"
-            raise DataError(text, file=path, line=unlike[0][0], remedy="keep the right line of each pair")
-        lines = list(kept.values())
+        lines = _first_lines(lines, columns, path)
     cells = list(zip(*(row for _, row in lines), strict=True))
     try:
         return _list_of(cells, file, columns)
     except TrialError as error:
         first, *others = [lines[row][0] for row in error.rows]
-        text, remedy = error.text, error.remedy
+        text = error.text
+        remedy = error.remedy
         if others:
             text += f"; also in line {few(others)}"
         if isinstance(error, RepeatedTrialError) and len({tuple(lines[row][1]) for row in error.rows}) == 1:
             remedy = f"{remedy}; duplicates='first' reads the first line alone"
         raise error.changed(text, file=path, line=first, remedy=remedy) from None
+
+
+def _wrong_count(row: Sequence[str], columns: Columns, path: Path, line: int) -> DataError:
+    """Return the error of a line that has too many or too few columns."""
+    text = f"expected {columns.expected}, got {len(row)}: {shown(' '.join(row).encode())}"
+    remedy = None
+    if len(row) == 1 and delimiter_of(row[0]):
+        remedy = "a table begins with the names of its columns, such as model,segment,score,label"
+    elif len(row) == 1:
+        remedy = "in_order=True reads one score a line in the order of the key"
+    elif not columns.header:
+        remedy = "columns are separated by white space; an id must not hold any"
+    return DataError(text, file=path, line=line, remedy=remedy)
+
+
+def _first_lines(lines: Sequence[tuple[int, list[str]]], columns: Columns, path: Path) -> list[tuple[int, list[str]]]:
+    """Return the first line of each pair; an error if another one has another score or label."""
+    ids = columns.of_roles("model", "claimed", "segment")
+    values = columns.of_roles("score", "label", "real")
+    kept: dict[tuple[str, ...], tuple[int, list[str]]] = {}
+    contradicting = []
+    for line, row in lines:
+        first, before = kept.setdefault(tuple(row[column] for column in ids), (line, row))
+        if any(row[column] != before[column] for column in values):
+            contradicting.append((line, first))
+    if contradicting:
+        line, first = contradicting[0]
+        text = f"{len(contradicting)} lines repeat a pair with another score or label, such as that of line {first}"
+        raise DataError(text, file=path, line=line, remedy="keep the right line of each pair")
+    return list(kept.values())
 
 
 def write_text_list(
@@ -461,7 +514,8 @@ def write_text_list(
         roles = forced_layout(layout, "scores" if isinstance(trials, Scores) else "key")
     if "-" in roles:
         raise DataError(f"cannot write the order {' '.join(roles)}: '-' skips a column when reading only")
-    models, segments = trials.model_ids[trials.models], trials.segment_ids[trials.segments]
+    models = trials.model_ids[trials.models]
+    segments = trials.segment_ids[trials.segments]
     columns = {"model": models, "segment": segments, "claimed": models}
     if isinstance(trials, Scores):
         columns["score"] = trials.values
@@ -472,23 +526,27 @@ def write_text_list(
         if truth is None:
             raise DataError("this order has a column of labels", remedy="give the key")
         rows = find_rows(trials, truth)
-        if (rows < 0).any():
-            text = (
-                f"{int((rows < 0).sum())} trials are not in the key, such as {trials.named(np.flatnonzero(rows < 0))}"
-            )
+        absent = np.flatnonzero(rows < 0)
+        if len(absent):
+            text = f"{len(absent)} trials are not in the key, such as {trials.named(absent)}"
             raise DataError(text, remedy="give their key")
         is_target = truth.is_target[rows]
         # the orders with 1 and 0 in place of target and nontarget
-        words = ("1", "0") if layout in ("speechbrain", "voxceleb") else ("target", "nontarget")
+        if layout in ("speechbrain", "voxceleb"):
+            words = ("1", "0")
+        else:
+            words = ("target", "nontarget")
         columns["label"] = np.where(is_target, *words)
         if "real" in roles:
             columns["real"] = _real_speakers(models, segments, is_target, speakers or {})
     ids = (*trials.model_ids, *trials.segment_ids, *set(columns.get("real", ())))
-    if (broken := next(filter(_UNWRITABLE.search, ids), None)) is not None:
-        text = f"id {broken!r} holds white space or other bytes that a text list cannot hold"
-        raise DataError(text, remedy="write HDF5 instead, or rename it")
+    for name in ids:
+        if _UNWRITABLE.search(name):
+            text = f"id {name!r} holds white space or other bytes that a text list cannot hold"
+            raise DataError(text, remedy="write HDF5 instead, or rename it")
     cells = [map(str, columns[role].tolist()) for role in roles]
-    write_bytes(path, "".join(f"{line}\n" for line in map(" ".join, zip(*cells, strict=True))).encode())
+    lines = map(" ".join, zip(*cells, strict=True))
+    write_bytes(path, "".join(f"{line}\n" for line in lines).encode())
 
 
 def write_table(path: str | Path, trials: Trials) -> None:
@@ -510,37 +568,36 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
     titles = {role: known_columns(role, names) for role in COLUMN_NAMES} | choice.named
     places: dict[str, Sequence[int]] = {}
     for role, known in titles.items():
-        used = known if role in choice.named else known[:1]
-        if used and set(used) <= set(names):
-            places[role] = [names.index(name) for name in used]
+        if role not in choice.named:
+            known = known[:1]
+        if known and set(known) <= set(names):
+            places[role] = [names.index(name) for name in known]
     has_ids = bool({"model", "segment"} & set(places))
     if "score" in places and not (has_ids or choice.named or _is_number_below(places["score"][0], values)):
         del places["score"]  # an id such as "value"
     side = "scores" if content == "scores" else "key"
     needed = _needed_roles(places, content, choice)
     lacking = [role for role in needed if role not in places]
-    if not lacking:
-        for role in needed:
-            several = [name for name in names if name in titles[role]]
-            if len(several) > len(places[role]):
-                text = f"two columns could be the {role}: {' and '.join(several)}"
-                remedy = f"name one: {side}_columns=Choice({role}='{several[0]}'); no two may have the same name"
-                raise DataError(text, file=path, line=1, remedy=remedy)
-        return Columns(places, len(names), f"{len(names)} columns as in the header", delimiter, header=1)
-    # words above numbers, or words of which two are known, are a header too
-    above_numbers = values and len(names) == len(values[0]) >= 3 and any(map(is_score, values[0]))
-    is_header = (
-        delimiter is not None
-        and not any(map(is_score, names))
-        and ({"model", "segment"} <= set(places) or above_numbers)
-    )
-    if not (is_header or choice.named):
-        return None
-    names_of = ", ".join(f"{role}='NAME'" for role in lacking)
-    remedy = f"name it: {side}_columns=Choice({names_of})"
-    remedy += ", or give a key" if choice.labelled and lacking == ["label"] else ""
-    text = f"expected a header with a column for {' and '.join(lacking)}, got {', '.join(names)[:200]}"
-    raise DataError(text, file=path, line=1, remedy=remedy)
+    if lacking:
+        # words above numbers, or words of which two are known, are a header too
+        above_numbers = values and len(names) == len(values[0]) >= 3 and any(map(is_score, values[0]))
+        are_words = delimiter is not None and not any(map(is_score, names))
+        is_header = are_words and (above_numbers or {"model", "segment"} <= set(places))
+        if not (is_header or choice.named):
+            return None
+        options = ", ".join(f"{role}='NAME'" for role in lacking)
+        remedy = f"name it: {side}_columns=Choice({options})"
+        if choice.labelled and lacking == ["label"]:
+            remedy += ", or give a key"
+        text = f"expected a header with a column for {' and '.join(lacking)}, got {', '.join(names)[:200]}"
+        raise DataError(text, file=path, line=1, remedy=remedy)
+    for role in needed:
+        several = [name for name in names if name in titles[role]]
+        if len(several) > len(places[role]):
+            text = f"two columns could be the {role}: {' and '.join(several)}"
+            remedy = f"name one: {side}_columns=Choice({role}='{several[0]}'); no two may have the same name"
+            raise DataError(text, file=path, line=1, remedy=remedy)
+    return Columns(places, len(names), f"{len(names)} columns as in the header", delimiter, header=1)
 
 
 def _is_number_below(column: int, rows: Sequence[Sequence[str]]) -> bool:
@@ -552,17 +609,24 @@ def _cut(lines: Sequence[str]) -> tuple[str | None, list[list[str]]]:
     """Return the delimiter of a header, which may begin with #, and the cells of it and the lines below."""
     header = lines[0].lstrip("# ")
     delimiter = delimiter_of(header)
+    cells = []
     if delimiter is None:
-        return None, [[cell.strip('"') for cell in line.split()] for line in (header, *lines[1:])]
-    rows = csv.reader([header, *lines[1:]], delimiter=delimiter)
-    return delimiter, [[cell.strip() for cell in row] for row in rows]
+        for line in (header, *lines[1:]):
+            cells.append([cell.strip('"') for cell in line.split()])
+    else:
+        for row in csv.reader([header, *lines[1:]], delimiter=delimiter):
+            cells.append([cell.strip() for cell in row])
+    return delimiter, cells
 
 
 def _needed_roles(places: Mapping[str, Sequence[int]], content: Kind, choice: Choice) -> list[str]:
     """Return the roles of columns that a table must have; with scores and labels in it, ids may be missing."""
     needs_labels = content == "key" or (content == "scores" and choice.labelled)
     has_ids = bool({"model", "segment"} & set(places))
-    needed = [] if needs_labels and not has_ids and {"score", "label"} <= set(places) else ["model", "segment"]
+    if needs_labels and not has_ids and {"score", "label"} <= set(places):
+        needed = []
+    else:
+        needed = ["model", "segment"]
     if content == "scores":
         needed.append("score")
     if needs_labels and not {"claimed", "real"} <= set(places):
@@ -574,7 +638,7 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
     """Cut a large text by pandas: ids as categories; a ValueError if a line is too long or short."""
     import pandas as pd
 
-    ids = {place for role, places in columns.places.items() if role != "score" for place in places}
+    ids = columns.of_roles(*(role for role in columns.places if role != "score"))
     options: dict[str, Any] = {"sep": columns.delimiter}
     if columns.delimiter is None:
         raw = raw.translate(_BLANKS)
@@ -585,9 +649,14 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
         frame = pd.read_csv(source, header=None, skiprows=columns.header, dtype=dtypes, na_filter=False, **options)
         if len(frame.columns) != columns.count:
             raise ValueError
-        if kind is str or all(frame[place].cat.categories.dtype.kind not in "iufb" for place in ids):
+        if kind is str or all(frame[column].cat.categories.dtype.kind not in "iufb" for column in ids):
             break
-    cells = [frame[place].astype("category").array if place in ids else frame[place].tolist() for place in frame]
+    cells: list[Any] = []
+    for column in frame:
+        if column in ids:
+            cells.append(frame[column].astype("category").array)
+        else:
+            cells.append(frame[column].tolist())
     if "" in cells[-1]:
         raise ValueError
     return cells
@@ -598,9 +667,12 @@ def _list_of(cells: Sequence[Any], file: ListFile, columns: Columns) -> Trials:
     content = file.kind
 
     def column(role: str) -> Any:
-        parts = [cells[place] for place in columns.places[role]]
-        parts = [*map(_plain, parts)] if columns.header and role != "score" else parts
-        return parts[0] if len(parts) == 1 else list(map(":".join, zip(*parts, strict=True)))
+        parts = [cells[number] for number in columns.places[role]]
+        if columns.header and role != "score":
+            parts = [_plain(part) for part in parts]
+        if len(parts) == 1:
+            return parts[0]
+        return list(map(":".join, zip(*parts, strict=True)))
 
     if "segment" in columns.places:
         ids = column("model" if "model" in columns.places else "claimed"), column("segment")
@@ -616,7 +688,9 @@ def _list_of(cells: Sequence[Any], file: ListFile, columns: Columns) -> Trials:
     else:
         is_target = np.asarray(column("claimed"), object) == np.asarray(column("real"), object)
     key = Key.from_ids(*ids, is_target)
-    return key if content == "key" else key.trials()
+    if content == "key":
+        return key
+    return key.trials()
 
 
 def _plain(cells: Any) -> Any:
@@ -645,11 +719,13 @@ def _real_speakers(
 ) -> np.ndarray:
     """Return the real speakers: the model in target trials, else the segment's speaker."""
     real = models.copy()
-    if unknown := sorted({*segments[~is_target]} - speakers.keys()):
+    unknown = sorted({*segments[~is_target]} - speakers.keys())
+    if unknown:
         text = f"this order needs the real speakers; unknown are those of {len(unknown)} segments: {few(unknown, repr)}"
         raise DataError(text, remedy="give the speakers of the segments")
     real[~is_target] = [speakers[segment] for segment in segments[~is_target]]
-    if (wrong := np.flatnonzero(~is_target & (real == models))).size:
+    wrong = np.flatnonzero(~is_target & (real == models))
+    if wrong.size:
         row = wrong[0]
         text = f"'{models[row]} {segments[row]}' is a nontarget trial, but the speaker of the segment is the model"
         raise DataError(text, remedy="check the speakers: for bob, equal identities are a target trial")

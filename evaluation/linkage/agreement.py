@@ -115,7 +115,9 @@ def corrected_for_chance(jaccard: float, chance: float) -> float:
     >>> round(corrected_for_chance(1 / 7, 1 / 7), 12), corrected_for_chance(1.0, 1 / 7)
     (0.0, 1.0)
     """
-    return (jaccard - chance) / (1 - chance) if chance < 1 else float("nan")
+    if chance < 1:
+        return (jaccard - chance) / (1 - chance)
+    return float("nan")
 
 
 @one_blas_thread()
@@ -137,8 +139,11 @@ def pair_agreement(first: NDArray[np.bool_], second: NDArray[np.bool_], *, level
     """
     from scipy.special import gammaln
 
-    common, together = int((first & second).sum()), int((first | second).sum())
-    total, one, other = len(first), int(first.sum()), int(second.sum())
+    common = int((first & second).sum())
+    together = int((first | second).sum())
+    total = len(first)
+    one = int(first.sum())
+    other = int(second.sum())
     if not one or not other:  # an empty set neither agrees nor disagrees with another
         return Agreement(common, together)
 
@@ -151,7 +156,8 @@ def pair_agreement(first: NDArray[np.bool_], second: NDArray[np.bool_], *, level
     probability = np.exp(logs - logs.max())
     probability /= probability.sum()
     similarity = counts / (one + other - counts)
-    chance, jaccard = float(probability @ similarity), common / together
+    chance = float(probability @ similarity)
+    jaccard = common / together
     tail = (1 - level) / 2
     ends = np.searchsorted(np.cumsum(probability), [tail + 1e-12, 1 - tail - 1e-12])
     low, high = similarity[np.minimum(ends, len(counts) - 1)].tolist()
@@ -176,7 +182,8 @@ def joint_agreement(
     level : float
         See `pair_agreement`.
     """
-    common, together = int(members.all(axis=0).sum()), int(members.any(axis=0).sum())
+    common = int(members.all(axis=0).sum())
+    together = int(members.any(axis=0).sum())
     if not members.any(axis=1).all():
         return Agreement(common, together)
     rng = np.random.default_rng(seed)
@@ -214,7 +221,8 @@ def mean_agreement(
 
     def in_both(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
         numbers = rows.astype(np.float32)
-        return (numbers @ numbers.T)[left, right].astype(np.float64).round()
+        common: NDArray[np.float64] = (numbers @ numbers.T)[left, right].astype(np.float64).round()
+        return common
 
     rng = np.random.default_rng(seed)
     shuffled = (in_both(rng.permuted(members, axis=1)) for _ in range(permutations))
@@ -382,7 +390,9 @@ def compare_conditions(
     shared = sorted(set.intersection(*map(set, linkability.values())))
     if len(shared) < 4:
         raise DataError(f"expected at least 4 speakers that all conditions share, got {len(shared)}")
-    left_out, remarks, sets = [], [], {}
+    left_out = []
+    remarks = []
+    sets = {}
     for number, (condition, values) in enumerate(linkability.items()):
         name = condition_name(condition)
         if len(values) > len(shared):

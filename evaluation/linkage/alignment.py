@@ -93,7 +93,10 @@ class AlignmentSettings:
 def linked_vectors(embeddings: Embeddings, *, unit: bool = True) -> Embeddings:
     """Return vectors in float64, scaled to length 1 with `unit`; DataError if one is not finite, or has no length."""
     norms = embeddings.norms()
-    vectors = to_unit(embeddings.vectors, norms) if unit else np.asarray(embeddings.vectors, np.float64)
+    if unit:
+        vectors = to_unit(embeddings.vectors, norms)
+    else:
+        vectors = np.asarray(embeddings.vectors, np.float64)
     return replace(embeddings, vectors=vectors)
 
 
@@ -161,7 +164,10 @@ def learnt_maps(
     if training is None:
         folds = speaker_folds(anonymised.speakers.tolist(), settings.folds, seed=settings.seed)
     for fold in range(folds.max() + 1):
-        learnt = np.ones(len(rows), bool) if training else folds[columns] != fold
+        if training:
+            learnt = np.ones(len(rows), bool)
+        else:
+            learnt = folds[columns] != fold
         alignment = fit_alignment(
             copies.vectors[columns[learnt]],
             originals.vectors[rows[learnt]],
@@ -207,7 +213,8 @@ def link_aligned(
                 alignment = Alignment(*own_means, alignment.matrix)
             vectors[rows] = alignment.apply(anonymised.vectors[rows])
             centres[rows] = alignment.target_mean
-        tested, gallery = (vectors - centres)[rows], original.vectors - centres[rows][0]
+        tested = (vectors - centres)[rows]
+        gallery = original.vectors - centres[rows][0]
         of_rows = anonymised.speakers[rows]
         owners, people = _means(gallery, original.speakers)
         speakers, voices = _means(tested, of_rows)
@@ -218,7 +225,8 @@ def link_aligned(
         ):
             parts[name].append((some_speakers, owner_ranks(left, some_speakers, right, their)))
     linked = np.isin(original.speakers.astype(str), anonymised.speakers.astype(str))
-    left, owners = original.vectors[linked] - centres.mean(axis=0), original.speakers[linked]
+    left = original.vectors[linked] - centres.mean(axis=0)
+    owners = original.speakers[linked]
     parts[LINKED[1]].append((owners, owner_ranks(left, owners, vectors - centres, anonymised.speakers)))
     ranks = {}
     for name, of_kind in parts.items():

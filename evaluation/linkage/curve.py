@@ -182,14 +182,16 @@ def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieR
     values = np.empty(len(ranks))
     for impostors in np.unique(ranks.impostors).tolist():
         some = ranks.impostors == impostors
-        size, beaters = impostors + 1, np.arange(impostors + 1)
+        size = impostors + 1
+        beaters = np.arange(impostors + 1)
         if measure == "uniform":
             table = (size / (beaters + 1) - 1) / (size - 1)
         else:
             harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, size + 1)))
             table = (size / (size - beaters) * (harmonic[size] - harmonic[beaters]) - 1) / (harmonic[size] - 1)
         sums = np.append(0.0, np.cumsum(table))
-        first, last = low[some], high[some]
+        first = low[some]
+        last = high[some]
         means = (sums[last + 1] - sums[first]) / (last - first + 1)
         values[some] = np.where(first == last, table[first], means)
     return values
@@ -235,7 +237,10 @@ def monte_carlo(
         for column, size in enumerate(sizes.tolist()):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(run, size)))
             beaters = low + rng.integers(0, high - low + 1)
-            drawn = rng.hypergeometric(beaters, ranks.impostors - beaters, size - 1) if size > 1 else 0 * beaters
+            if size > 1:
+                drawn = rng.hypergeometric(beaters, ranks.impostors - beaters, size - 1)
+            else:
+                drawn = 0 * beaters
             shares[run, column] = (drawn < top).mean()
     return shares
 
@@ -282,7 +287,9 @@ def all_sizes(largest: int) -> NDArray[np.int64]:
     >>> all_sizes(5)
     array([2, 3, 4, 5])
     """
-    return np.arange(2, largest + 1) if largest <= _ALL_UP_TO else log_spaced_sizes(largest)
+    if largest <= _ALL_UP_TO:
+        return np.arange(2, largest + 1)
+    return log_spaced_sizes(largest)
 
 
 def log_spaced_sizes(largest: int, count: int = 1000) -> NDArray[np.int64]:
@@ -376,7 +383,8 @@ def linkability_curve(
     from scipy.sparse import coo_array
 
     sizes = _checked_sizes(ranks, sizes, top)
-    by_chance, none = chance(sizes, top=top), np.full(len(sizes), np.nan)
+    by_chance = chance(sizes, top=top)
+    none = np.full(len(sizes), np.nan)
     if resampling is None or not resampling.resamples:
         return Curve(sizes, linkability_at_sizes(ranks, sizes, ties=ties, top=top), none, none, by_chance, top)
     kinds, blocks = probabilities(ranks, sizes, ties=ties, top=top)
@@ -388,8 +396,12 @@ def linkability_curve(
     weights /= weights.sum(axis=1, keepdims=True)
     # speakers of one row each are as many as there are rows of a kind; others are taken one by one
     single = len(ranks) == len(names)
-    rows = np.ones(len(shares)) if single else np.asarray(counts.sum(axis=1), np.float64)
-    alike = np.asarray(counts.sum(axis=0), np.float64) if single else np.ones(len(names))
+    if single:
+        rows = np.ones(len(shares))
+        alike = np.asarray(counts.sum(axis=0), np.float64)
+    else:
+        rows = np.asarray(counts.sum(axis=1), np.float64)
+        alike = np.ones(len(names))
     parts = []
     for block in blocks:
         for start, stop in chunk_bounds(block.shape[1], max(1, _CELLS // max(resampling.resamples, len(rows)))):
@@ -421,7 +433,8 @@ def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> In
     >>> found.value, round(found.low, 2), round(found.high, 2)
     (0.5, 0.4, 0.6)
     """
-    values, resampling = np.asarray(values, np.float64), resampling or Resampling()
+    values = np.asarray(values, np.float64)
+    resampling = resampling or Resampling()
     mean = float(values.mean())
     if not resampling.resamples:
         return Interval(mean)
@@ -558,7 +571,10 @@ def linkability(
     True
     """
     if isinstance(enrolled, Embeddings) and isinstance(tested, Embeddings):
-        number = 1 if utterances is None else None if utterances == "all" else utterances
+        if utterances is None:
+            number = 1
+        else:
+            number = None if utterances == "all" else utterances
         ranks = ranks_from_embeddings(enrolled, tested, utterances=number, work=work)
     elif isinstance(enrolled, Scores) and isinstance(tested, Key):
         sort_with_warning(*split_scores(enrolled, tested, missing=missing))
@@ -572,7 +588,8 @@ def linkability(
 
 def _checked_sizes(ranks: Ranks, sizes: ArrayLike, top: int) -> NDArray[np.int64]:
     """Return sizes of the gallery as integers, if every row can serve them."""
-    wanted, largest = np.asarray(sizes), ranks.largest_size
+    wanted = np.asarray(sizes)
+    largest = ranks.largest_size
     if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
         raise DataError(f"expected sizes to be integers of shape (S,), got {wanted.dtype} of shape {wanted.shape}")
     bad = wanted[(wanted < 1) | (wanted > largest)]
@@ -602,21 +619,24 @@ def _blocks(distinct: NDArray[np.int64], drawn: NDArray[np.int64], top: int) -> 
 
 
 def _fewer_than(
-    top: int, beaters: NDArray[np.int64], impostors: int, drawn: NDArray[np.int64], table: NDArray
+    top: int, beaters: NDArray[np.int64], impostors: int, drawn: NDArray[np.int64], table: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Probability that fewer than `top` beaters are drawn, shape (len(beaters), len(drawn)).
 
     `table` holds log factorials from index `impostors` on, and before them infinity, which stands for impossible.
     """
-    k, n, m = beaters[:, None], drawn, impostors
+    k = beaters[:, None]
+    n = drawn
+    m = impostors
     outer = table[m:][m - k] + (table[m:][m - n] - table[m:][m])
-    probability = np.exp(outer - table[(m - k) + (m - n)])
+    probability: NDArray[np.float64] = np.exp(outer - table[(m - k) + (m - n)])
     for j in range(1, min(top, int(beaters.max(initial=0)) + 1)):
         # C(k, j) C(m - k, n - j) / C(m, n), as the first term with what j changes
         terms = table[m:][k] - table[m:][j] - table[m + k - j] + table[m:][n] - table[m + n - j]
         # beyond the table more than k or n are asked for, which the terms already make impossible
         probability += np.exp(outer + terms - table[np.minimum((m - k) + (m - n) + j, 2 * m)])
-    return np.minimum(probability, 1.0, out=probability)
+    np.minimum(probability, 1.0, out=probability)
+    return probability
 
 
 def _log_factorials(impostors: int) -> NDArray[np.float64]:
@@ -649,7 +669,8 @@ def _ends(
     both = np.vstack([resampled, values])
     both[both < 1e-300] = 0.0
     both[np.abs(1 - both) < 1e-12] = 1.0
-    resampled, values = both[:-1], both[-1]
+    resampled = both[:-1]
+    values = both[-1]
     scaled = to_scale(both, _LOGIT)
     factor = np.sqrt(n_units / (n_units - 1)) * stdtrit(np.maximum(freedom, 1.0), (1 + level) / 2)
     reach = factor * scaled[:-1].std(axis=0, ddof=1)
@@ -663,7 +684,8 @@ def _ends(
 def _parts(draws: Sequence[Ranks], sizes: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """The variance that speakers account for, and what draws add to it, at each size; and the number of speakers."""
     names = np.unique(draws[0].speakers)
-    residuals, means = [], []
+    residuals = []
+    means = []
     for ranks in draws:
         speakers = np.searchsorted(names, ranks.speakers)
         values = linkability_by_row(ranks, sizes)
@@ -672,7 +694,9 @@ def _parts(draws: Sequence[Ranks], sizes: NDArray[np.int64]) -> tuple[NDArray[np
         rows = np.bincount(speakers, minlength=len(names))[:, None]
         means.append(sums.sum(axis=0) / len(ranks))
         residuals.append((sums - rows * means[-1]) * len(names) / len(ranks))
-    stacked, count, n_draws = np.stack(residuals), len(names), len(draws)
+    stacked = np.stack(residuals)
+    count = len(names)
+    n_draws = len(draws)
     shared = stacked.mean(axis=0)
     pairs = max(count * (count - 1), 1)
     both = np.square(stacked - shared).sum(axis=(0, 1)) / (pairs * n_draws * (n_draws - 1))

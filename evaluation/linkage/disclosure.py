@@ -40,7 +40,8 @@ _BOUND = 18.0  # of the logs of the parameters
 _SLOPE = 1e-9  # of the log-likelihood in them, at which the fit ends
 
 KEPT = 21
-_TRIALS, _GALLERY = 512, 4096
+_TRIALS = 512
+_GALLERY = 4096
 
 
 def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64]:
@@ -119,7 +120,8 @@ def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
 
     share = np.asarray(shares, np.float64) / np.sum(shares)
     steps = np.arange(len(share) - 1)
-    above, below = np.cumsum(share[:0:-1])[::-1], np.cumsum(share[:-1])[::-1]
+    above = np.cumsum(share[:0:-1])[::-1]
+    below = np.cumsum(share[:-1])[::-1]
 
     def loss(logs: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         alpha, beta = np.exp(logs)
@@ -231,10 +233,12 @@ def _beta_binomial(n_draws: int, alpha: float, beta: float) -> NDArray[np.float6
     """Return the probabilities of 0, ..., M; logs are summed, since beta functions of large parameters cancel."""
     from scipy.special import betaln
 
-    steps, values = np.arange(n_draws), np.arange(n_draws + 1)
+    steps = np.arange(n_draws)
+    values = np.arange(n_draws + 1)
     rises = [np.append(0.0, np.cumsum(np.log(start + steps))) for start in (alpha, beta, alpha + beta)]
     choices = -np.log(n_draws + 1) - betaln(n_draws - values + 1, values + 1)
-    return np.exp(choices + rises[0] + rises[1][::-1] - rises[2][-1])
+    probability: NDArray[np.float64] = np.exp(choices + rises[0] + rises[1][::-1] - rises[2][-1])
+    return probability
 
 
 def _bits(shares: NDArray[np.float64]) -> tuple[float, float]:

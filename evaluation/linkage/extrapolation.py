@@ -82,7 +82,8 @@ _EXACT = 24  # counts up to this one have a cell each
 _GROWTH = 0.12
 _TINY = 1e-300
 _SPREADS = (0.25, 3.0)
-_ITERATIONS, _TOLERANCE = 300, 1e-3
+_ITERATIONS = 300
+_TOLERANCE = 1e-3
 _SHAPES = (-0.9, 0.9)
 _SLACK = 1e-9
 _N_INSIDE = 24  # sizes at which the band of the bounds holds
@@ -115,8 +116,14 @@ class Prediction:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers by name."""
-        estimate = {} if np.isnan(self.linkability).all() else {"linkability": self.linkability}
-        within = {} if np.isnan(self.inside) else {"largest_distance_from_measured": self.inside}
+        if np.isnan(self.linkability).all():
+            estimate = {}
+        else:
+            estimate = {"linkability": self.linkability}
+        if np.isnan(self.inside):
+            within = {}
+        else:
+            within = {"largest_distance_from_measured": self.inside}
         return {**estimate, "low": self.low, "high": self.high, **within, "note": self.note}
 
 
@@ -168,7 +175,9 @@ class Extrapolation(Tabular):
     def ends(self) -> tuple[Array, Array]:
         """Return the span, or the bounds where no extrapolation is trusted."""
         bounds = self.predictions["bounds"]
-        return self.span() if self.is_trusted else (bounds.low, bounds.high)
+        if self.is_trusted:
+            return self.span()
+        return (bounds.low, bounds.high)
 
     def at(self, sizes: ArrayLike) -> Extrapolation:
         """Return the same at some of the sizes."""
@@ -251,7 +260,8 @@ def extrapolate(
     if made.is_trusted:
         return made
     spanned = [test for test in tests if test.method in SPANNED]
-    low, high = min(test.low for test in spanned), max(test.high for test in spanned)
+    low = min(test.low for test in spanned)
+    high = max(test.high for test in spanned)
     note = (
         f"no extrapolation is trusted, and only the bounds are shown: of {tests[0].fitted_to:,} speakers the methods "
         f"predicted {low:.3g} to {high:.3g} for all {tests[0].size:,}, where {tests[0].measured:.3g} was measured"
@@ -342,16 +352,20 @@ def backtest(
     if impostor_scores is not None:  # each is kept with the same probability; of all trials as many as of the poorest
         largest = -np.sort(-np.asarray(impostor_scores, np.float64), axis=1)
         kept = rng.random(largest.shape) < 1 / hidden
-        if (count := int(kept.sum(axis=1).min())) > MIN_KEPT:
+        count = int(kept.sum(axis=1).min())
+        if count > MIN_KEPT:
             scores = np.take_along_axis(largest, np.argsort(~kept, axis=1, kind="stable")[:, :count], axis=1)
-    seen, size = Ranks(beaters, same, left, ranks.speakers, ranks.mated), ranks.largest_size
+    seen = Ranks(beaters, same, left, ranks.speakers, ranks.mated)
+    size = ranks.largest_size
     predicted = _extrapolated(seen, [size], scores, ties, resampling)
     measured = float(linkability_at_sizes(ranks, [size], ties=ties)[0])
     n_speakers = len(np.unique(ranks.speakers))
     few = _few(measured, n_speakers, len(ranks), resampling.level) or (measured, measured)
     tests = []
     for name, part in predicted.predictions.items():
-        value, low, high = float(part.linkability[0]), float(part.low[0]), float(part.high[0])
+        value = float(part.linkability[0])
+        low = float(part.low[0])
+        high = float(part.high[0])
         held = bool(low <= few[1] and few[0] <= high)
         tests.append(Backtest(name, predicted.measured_to, size, value, low, high, measured, held))
     return tests
@@ -395,7 +409,8 @@ def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> tuple[Array, Array]
         n_rows = int((impostors > 0).sum())
         raise DataError(f"expected at least {MIN_ROWS} trials with impostors to extrapolate from, got {n_rows}")
     names, speaker = np.unique(ranks.speakers, return_inverse=True)
-    tables, shares = [], []
+    tables = []
+    shares = []
     for count in np.unique(impostors):
         rows = np.flatnonzero(impostors == count)
         # the first count of each cell, and one beyond the last
@@ -403,7 +418,8 @@ def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> tuple[Array, Array]
         while edges[-1] <= count:
             edges.append(min(edges[-1] + max(1, round(_GROWTH * edges[-1])), int(count) + 1))
         # the share of the places low..high of each row that fall into each cell
-        first, last = np.maximum(low[rows, None], edges[:-1]), np.minimum(high[rows, None], np.array(edges[1:]) - 1)
+        first = np.maximum(low[rows, None], edges[:-1])
+        last = np.minimum(high[rows, None], np.array(edges[1:]) - 1)
         share = np.maximum(last - first + 1, 0) / (high[rows] - low[rows] + 1)[:, None]
         used = share.sum(axis=0) > 0
         part = np.zeros((len(names), int(used.sum())))
@@ -439,7 +455,8 @@ def fit_mixture(
     parameters : ndarray of float64 of shape (3, K, B)
         Share of each component, and mean and spread of its margin.
     """
-    z, share = MARGINS, counts / counts.sum(axis=0)
+    z = MARGINS
+    share = counts / counts.sum(axis=0)
     if start is None:
         likely = z[np.argmax(likelihood, axis=1)].clip(-4, 4.5)
         mean = likely @ share
@@ -521,7 +538,8 @@ def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
     if is_constant(largest, axis=1).any():
         raise DataError("expected impostor scores that differ, got a trial whose largest ones are all the same")
     logs = np.log(row_means)
-    scatter, noise = float(logs.var()), float((excess / row_means[:, None]).var(axis=1).mean()) / count
+    scatter = float(logs.var())
+    noise = float((excess / row_means[:, None]).var(axis=1).mean()) / count
     trust = max(0.0, 1 - noise / scatter) if scatter > 0 else 0.0
     means = np.exp(logs.mean() + trust * (logs - logs.mean()))
     relative = excess / means[:, None]
@@ -552,11 +570,15 @@ def beat_probabilities(
     shape, stretch : float
         Another shape, and a factor of the mean excess, as resamples have them.
     """
-    shape = tail.shape if shape is None else shape
+    if shape is None:
+        shape = tail.shape
     above = (mated - tail.thresholds) / (tail.means * stretch * (1 - shape))
     inside = np.maximum(above, 0.0)
     exponential = abs(shape) < 1e-6
-    survival = np.exp(-inside) if exponential else np.maximum(1 + shape * inside, 0.0) ** (-1 / shape)
+    if exponential:
+        survival = np.exp(-inside)
+    else:
+        survival = np.maximum(1 + shape * inside, 0.0) ** (-1 / shape)
     return np.where(above > 0, tail.rates * survival, fallback)
 
 
@@ -597,7 +619,8 @@ def curve_bounds(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[
     from scipy.optimize import linprog
 
     grid = np.append(MARGINS, np.inf)  # infinite margin: never beaten
-    known, wanted = first_probability(grid, inside), first_probability(grid, sizes)
+    known = first_probability(grid, inside)
+    wanted = first_probability(grid, sizes)
     limits = np.concatenate([high + _SLACK, -low + _SLACK])
     rows = np.vstack([known.T, -known.T])
     ends = np.full((2, len(sizes)), np.nan)
@@ -623,7 +646,8 @@ def _extrapolated(
     if resampling.resamples < 2:
         raise DataError(f"expected at least 2 resamples, got {resampling.resamples}")
     cells, likelihood = rank_cells(ranks, ties=ties)
-    n_speakers, speakers = len(cells), np.unique(ranks.speakers, return_inverse=True)[1]
+    n_speakers = len(cells)
+    speakers = np.unique(ranks.speakers, return_inverse=True)[1]
     drawn = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])  # the first one is the sample itself
     # the measured curve of each trial, at sizes up to the whole gallery, evenly spaced on a log scale
     inside = np.unique(np.geomspace(2, max(ranks.largest_size, 2), _N_INSIDE).round())
@@ -631,7 +655,8 @@ def _extrapolated(
     counts = (drawn @ cells).T
     predictions = {"normal": _by_normals(likelihood, counts, rows.mean(axis=0), inside, wanted, resampling.level)}
     notes = []
-    if (share := float((ranks.span(ties)[1] == 0).mean())) > 0.5:
+    share = float((ranks.span(ties)[1] == 0).mean())
+    if share > 0.5:
         notes.append(
             f"{100 * share:.1f} % of the trials are first in the whole gallery: their margins are poorly determined"
         )
@@ -644,7 +669,8 @@ def _extrapolated(
     ends = _few(share, n_speakers, len(rows), resampling.level)
     if ends is not None:
         power = (wanted - 1) / (ranks.largest_size - 1)
-        least, most = ends[0] ** np.maximum(power, 1.0), ends[1] ** np.minimum(power, 1.0)
+        least = ends[0] ** np.maximum(power, 1.0)
+        most = ends[1] ** np.minimum(power, 1.0)
         for name, part in predictions.items():
             predictions[name] = replace(part, low=np.minimum(part.low, least), high=np.maximum(part.high, most))
     predictions["bounds"] = _by_bounds(rows, drawn[1:, speakers], n_speakers, inside, wanted, resampling.level)
@@ -657,14 +683,17 @@ def _few(share: float, n_speakers: int, n_rows: int, level: float) -> tuple[floa
     if (1 - share) * n_rows < PLENTY:
         low, high = rate_interval(1 - share, **settings)
         return 1 - high, 1 - low
-    return rate_interval(share, **settings) if share * n_rows < PLENTY else None
+    if share * n_rows < PLENTY:
+        return rate_interval(share, **settings)
+    return None
 
 
 def _by_normals(
     likelihood: Array, counts: Array, measured: Array, inside: Array, sizes: Array, level: float
 ) -> Prediction:
     """Mixtures of one, two and three normals, averaged by how well BIC speaks of them."""
-    table, n_rows = first_probability(MARGINS, np.concatenate([sizes, inside])), float(counts[:, 0].sum())
+    table = first_probability(MARGINS, np.concatenate([sizes, inside]))
+    n_rows = float(counts[:, 0].sum())
     alone = {number: fit_mixture(likelihood, counts[:, :1], components=number) for number in COMPONENTS}
     # those that the sample speaks against need no resamples
     chosen = [number for number, trust in zip(alone, _trust(alone, n_rows)[:, 0], strict=True) if trust >= 0.05]
@@ -701,7 +730,8 @@ def _by_tail(ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes:
     largest = -np.sort(-largest, axis=1)
     fallback = (ranks.places(ties) - 0.5) / (ranks.impostors + 1)
     kept = largest.shape[1] - 1
-    found, shapes = [], []
+    found = []
+    shapes = []
     for count in (kept, kept // 2) if kept // 2 >= MIN_KEPT else (kept,):
         tail = fit_tail(largest[:, : count + 1], ranks.impostors)
         to_shape, to_mean = influences(tail)
@@ -717,7 +747,8 @@ def _by_tail(ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes:
     # where hardly a trial has a chance to be first, resamples of the trials show no spread
     first = clopper_pearson(found[0][0] * len(ranks), (1 - found[0][0]) * len(ranks), level=level)
     ends = [first, *(_ends(curves, level) for curves in found)]
-    low, high = np.min([one for one, _ in ends], axis=0), np.max([other for _, other in ends], axis=0)
+    low = np.min([one for one, _ in ends], axis=0)
+    high = np.max([other for _, other in ends], axis=0)
     note = f"generalised Pareto tail of the {kept} largest impostor scores of each trial, shape {' and '.join(shapes)}"
     return Prediction("tail", found[0][0], low, high, float("nan"), note)
 
@@ -731,7 +762,8 @@ def _by_bounds(rows: Array, weights: Array, n_speakers: int, inside: Array, size
     deviation = np.maximum(resampled.std(axis=0, ddof=1), 1 / (3 * len(rows)))
     reach = float(np.quantile((np.abs(resampled - curve) / deviation).max(axis=1), level))
     reach = max(reach, float(stdtrit(n_speakers - 1, (1 + level) / 2)))
-    low, high = np.maximum(curve - reach * deviation, 0), np.minimum(curve + reach * deviation, 1)
+    low = np.maximum(curve - reach * deviation, 0)
+    high = np.minimum(curve + reach * deviation, 1)
     note = "minimum and maximum over all distributions whose curve stays in the band of the measured one; no estimate"
     none = np.full(len(sizes), np.nan)
     return Prediction("bounds", none, *curve_bounds(low, high, inside, sizes), float("nan"), note)
@@ -749,7 +781,8 @@ def _cell_probability(edges: NDArray[np.int64], impostors: int, p: NDArray[np.fl
     at_least[edges > impostors] = 0.0
     below = np.zeros_like(at_least)
     below[edges > 0] = bdtr(np.minimum(k[edges > 0] - 1, impostors), impostors, p[None, :])
-    upper, lower = at_least[:-1] - at_least[1:], below[1:] - below[:-1]
+    upper = at_least[:-1] - at_least[1:]
+    lower = below[1:] - below[:-1]
     return np.maximum(np.where(p[None, :] * impostors < k[:-1], upper, lower), 0.0)
 
 

@@ -97,7 +97,8 @@ def rank_embeddings(
     warn_of_enrolled(enrolled, tested)
     with errors_of(enrolled.source or None):
         gallery = speaker_vectors(enrolled, averaging=averaging, keep_order=True)
-    tables, impostor_scores = {}, {}
+    tables = {}
+    impostor_scores = {}
     for number in numbers or [1]:
         with errors_of(tested.source or None):
             trials = speaker_vectors(tested, averaging=averaging, utterances=None if number == ALL else number)
@@ -159,7 +160,8 @@ def rank_trial_scores(
         notes.append(turned.text)
     maps = {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
     doubt = doubt_speakers(key, **maps)
-    speakers, are_speakers = None, True
+    speakers = None
+    are_speakers = True
     if doubt is not None and doubt.side == "model" and bootstrap_by == "speaker":
         are_speakers = False
         notes.insert(0, f"no intervals: {doubt.text}; {_NOT_SPEAKERS}")
@@ -171,7 +173,8 @@ def rank_trial_scores(
         wanted = ["all" if number == ALL else number for number in numbers]
     largest = KEPT if keep_impostors else 0
     ranked = rank_scores(scores, key, wanted, largest=largest, missing=missing, speakers=speakers)
-    tables, impostor_scores = {}, {}
+    tables = {}
+    impostor_scores = {}
     for number, (ranks, kept) in zip(numbers or [1], ranked, strict=True):
         tables[number] = replace(ranks, notes=(*ranks.notes, *notes), are_speakers=are_speakers)
         if kept is not None:
@@ -232,7 +235,9 @@ def utterances_name(number: int) -> str:
     >>> utterances_name(3), utterances_name(ALL)
     ('3', 'all')
     """
-    return "all" if number == ALL else str(number)
+    if number == ALL:
+        return "all"
+    return str(number)
 
 
 def _numbers(utterances: Sequence[Utterances] | None) -> list[int] | None:

@@ -94,7 +94,8 @@ def disclosure_sets(linkability: Mapping[str, float], *, rule: TieSets = "neares
     values = np.array([linkability[name] for name in names], np.float64)
     if len(names) < 4:
         raise DataError(f"expected at least 4 speakers to take quarters of, got {len(names)}")
-    if (bad := np.flatnonzero(~np.isfinite(values))).size:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
         raise DataError(f"expected finite values, got {values[bad[0]]} for {names[bad[0]]!r}")
     values = values.round(_DIGITS)
     q1, q3 = (float(quartile) for quartile in np.quantile(values, [0.25, 0.75]))
@@ -102,9 +103,15 @@ def disclosure_sets(linkability: Mapping[str, float], *, rule: TieSets = "neares
         note = "all speakers are equal: none is easier to link than another"
         return DisclosureSets(frozenset(), frozenset(), q1, q3, len(names), rule, (note,))
     if rule in ("include", "exclude"):
-        chosen = [values > q3, values < q1] if rule == "exclude" else [values >= q3, values <= q1]
+        if rule == "exclude":
+            chosen = [values > q3, values < q1]
+        else:
+            chosen = [values >= q3, values <= q1]
     else:
-        order = np.random.default_rng(seed).permutation(len(names)) if rule == "random" else None
+        if rule == "random":
+            order = np.random.default_rng(seed).permutation(len(names))
+        else:
+            order = None
         chosen = [_quarter(-values, order), _quarter(values, order)]
     easy, hard = (frozenset(names[row] for row in np.flatnonzero(members)) for members in chosen)
     notes = [
@@ -148,4 +155,5 @@ def _quarter(values: NDArray[np.float64], order: NDArray[np.int64] | None) -> ND
         return np.isin(np.arange(len(values)), np.lexsort((order, values))[: round(len(values) / 4)])
     steps, counts = np.unique(values, return_counts=True)
     # the lower of two sizes that are as near
-    return values <= steps[np.argmin(np.abs(np.cumsum(counts) - len(values) / 4))]
+    chosen: NDArray[np.bool_] = values <= steps[np.argmin(np.abs(np.cumsum(counts) - len(values) / 4))]
+    return chosen

@@ -199,7 +199,10 @@ def read_ranks(path: str | Path) -> dict[int, Ranks]:
             are_speakers = bool(columns.get(f"{number}/are_speakers", True))
             tables[number] = Ranks(**table, notes=tuple(notes.tolist()), are_speakers=are_speakers)
     except (ValueError, KeyError, TypeError) as error:
-        text = error.text if isinstance(error, DataError) else f"is no file of ranks: {error}"
+        if isinstance(error, DataError):
+            text = error.text
+        else:
+            text = f"is no file of ranks: {error}"
         raise DataError(text, file=path, remedy="write it again") from error
     if not tables:
         raise DataError("expected ranks, got an empty file", file=path, remedy="write it again")
@@ -306,8 +309,10 @@ def rank_speakers(
         raise DataError("expected at least 2 enrolled speakers, got 1", remedy="a gallery needs impostors")
     rows = {name: row for row, name in enumerate(gallery.names.tolist())}
     owners = np.array([rows.get(name, -1) for name in trials.names.tolist()], np.int64)
-    kept, notes = owners >= 0, (*gallery.notes, *trials.notes)
-    if absent := trials.names[~kept].tolist():
+    kept = owners >= 0
+    notes = (*gallery.notes, *trials.notes)
+    absent = trials.names[~kept].tolist()
+    if absent:
         text = f"{len(absent)} of {len(owners)} trial speakers are not enrolled: {few(absent)}"
         if not_enrolled == "error" or len(absent) == len(owners):
             raise DataError(text, remedy="enrol them, check the ids, or drop them: not_enrolled='drop'")
@@ -385,7 +390,8 @@ def ranks_of_matrix(similarities: ArrayLike) -> Ranks:
     if not np.isfinite(matrix).all():
         raise DataError("expected finite similarities", remedy="compute the matrix again")
     own = matrix.diagonal()[:, None]
-    beaters, ties = (matrix > own).sum(axis=1), (matrix == own).sum(axis=1) - 1
+    beaters = (matrix > own).sum(axis=1)
+    ties = (matrix == own).sum(axis=1) - 1
     note = "speakers are named by the rows of the matrix; target scores are on its diagonal"
     return Ranks(beaters, ties, matrix.shape[1] - 1, mated=own[:, 0], notes=(note,))
 
@@ -418,11 +424,13 @@ def rank_scores(
     list of (Ranks, ndarray of float64 of shape (n, largest), or None)
         For each number; the scores falling, and None if a row has fewer or infinite ones.
     """
-    asked, notes = key, list[str]()
+    asked = key
+    notes = list[str]()
     values, key = join_scores(scores, asked, missing=missing)
     if len(key) < len(asked):
         notes.append(f"dropped: {len(asked) - len(key)} of {len(asked)} trials without a score")
-        speakers = None if speakers is None else speakers.subset(find_rows(asked, scores) >= 0)
+        if speakers is not None:
+            speakers = speakers.subset(find_rows(asked, scores) >= 0)
     if speakers is None:
         doubt = doubt_speakers(key)
         if doubt is not None and doubt.side == "model":
@@ -444,11 +452,13 @@ def rank_scores(
     row_of = np.full(len(key.segment_ids), -1)
     row_of[tested[[row for *_, row in names]]] = np.arange(len(names))
     rows = row_of[key.segments]
-    if n_without := len(np.unique(key.segments[rows < 0])):
+    n_without = len(np.unique(key.segments[rows < 0]))
+    if n_without:
         notes.append(f"{n_without} segments without a target trial left out: their speakers are not enrolled")
     kept = rows >= 0
     trials = rows[kept], key.models[kept].astype(np.int64), values[kept], key.is_target[kept]
-    owner_of, found = [owner for owner, *_ in names], []
+    owner_of = [owner for owner, *_ in names]
+    found = []
     for number in numbers:
         if number is None:
             what = [f"segment {segment!r}" for _, segment, _ in names]
@@ -475,7 +485,8 @@ def _count_part(
     """Count over rows of the gallery, given with the number of the first: who is higher, who is the same, (2, n)."""
     first, rows, norms = item
     margin = cosine_margin(unit.shape[1])
-    low, high = (mated - margin).astype(np.float32), (mated + margin).astype(np.float32)
+    low = (mated - margin).astype(np.float32)
+    high = (mated + margin).astype(np.float32)
     counts = np.zeros((2, len(unit)), np.int64)
     for start, stop in chunk_bounds(len(norms), blocks[0]):
         block = np.asarray(part(rows, start, stop))
@@ -488,7 +499,8 @@ def _count_part(
             higher = similarities > high[at:end]
             counts[0, at:end] += np.add.reduce(higher.view(np.uint8), axis=0, dtype=np.uint8)
             found = np.flatnonzero((similarities > low[at:end]) != higher)
-            near, columns = found // (end - at), found % (end - at) + at
+            near = found // (end - at)
+            columns = found % (end - at) + at
             above = cosines(block, norms[start:stop], unit, near, columns) - mated[columns]
             for number, some in enumerate((above > TIE, np.abs(above) <= TIE)):
                 counts[number] += np.bincount(columns[some], minlength=len(unit))
@@ -520,8 +532,11 @@ def _count(
     rows, _, values, is_target = trials
     mated = np.full(len(owners), np.nan)
     mated[rows[is_target]] = values[is_target]
-    rows, values = rows[~is_target], values[~is_target]
-    higher, same, everybody = values > mated[rows], values == mated[rows], slice(None)
+    rows = rows[~is_target]
+    values = values[~is_target]
+    higher = values > mated[rows]
+    same = values == mated[rows]
+    everybody = slice(None)
     beaters, ties, impostors = (np.bincount(rows[some], minlength=len(owners)) for some in (higher, same, everybody))
     if not impostors.all():
         alone = [name for name, count in zip(names, impostors.tolist(), strict=True) if not count]
@@ -541,7 +556,10 @@ def _by_speaker(
     if utterances != "all" and utterances < 1:
         raise DataError(f"expected at least 1 utterance, got {utterances}")
     names, speaker_of, counts = np.unique(owners, return_inverse=True, return_counts=True)  # rows are sorted by owner
-    n_used = counts if utterances == "all" else np.minimum(counts, utterances)
+    if utterances == "all":
+        n_used = counts
+    else:
+        n_used = np.minimum(counts, utterances)
     number = np.arange(len(owners)) - (np.cumsum(counts) - counts)[speaker_of]
     rows, models, values, is_target = trials
     kept = (number < n_used[speaker_of])[rows]
@@ -549,12 +567,16 @@ def _by_speaker(
     codes = speaker_of[rows[kept]] * n_models + models[kept]
     found, first, inverse, n_scores = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
     speakers, models = np.divmod(found, n_models)
-    if (uneven := n_scores != n_used[speakers]).any():
+    uneven = n_scores != n_used[speakers]
+    if uneven.any():
         several = names[np.unique(speakers[uneven])].tolist()
         text = f"{len(several)} speakers whose segments were scored against different models: {few(several)}"
         raise DataError(text, remedy="means over segments need the same models for all of them")
     means = np.bincount(inverse, values[kept]) / n_scores
     if np.isnan(means).any():
         raise DataError("infinite scores of both signs cannot be averaged", remedy="use single segments")
-    short = [] if utterances == "all" else names[counts < utterances].tolist()
+    if utterances == "all":
+        short = []
+    else:
+        short = names[counts < utterances].tolist()
     return (speakers, models, means, is_target[kept][first]), names.tolist(), short

@@ -120,7 +120,8 @@ def isolations(calibration: NDArray[np.floating], tested: NDArray[np.floating]) 
     ranked = np.partition(calibration.reshape(n_predicates, -1), -n_calibration - 1, axis=1)
     above = ranked[:, -n_calibration:].min(axis=1)
     threshold = (above + ranked[:, -n_calibration - 1]) / 2
-    return (tested > threshold[:, None]).sum(axis=1) == 1
+    singled_out: NDArray[np.bool_] = (tested > threshold[:, None]).sum(axis=1) == 1
+    return singled_out
 
 
 @one_blas_thread()
@@ -155,7 +156,8 @@ def singling_out(
     DataError
         If a number is out of range, dimensions differ, or fewer than 2 speakers have enough conversations.
     """
-    averaging, resampling = averaging or Averaging(), resampling or Resampling()
+    averaging = averaging or Averaging()
+    resampling = resampling or Resampling()
     warn_of_enrolled(enrol, trial)
     gallery = speaker_vectors(enrol, averaging=averaging)
     conversations, left_out = _conversations(trial, utterances, averaging)
@@ -175,7 +177,10 @@ def singling_out(
         for fold in range(n_folds):
             shares[start:stop] += isolations(np.delete(scores, fold, axis=2), scores[:, :, fold])
     shares /= n_folds
-    notes = (f"{left_out} speakers with fewer than {n_folds} conversations are left out",) if left_out else ()
+    if left_out:
+        notes = (f"{left_out} speakers with fewer than {n_folds} conversations are left out",)
+    else:
+        notes = ()
     counts = len(attacked), n_people, n_folds - 1, 1
     return SinglingOut(mean_interval(shares, resampling), CHANCE, *counts, notes, shares, gallery.names[attacked])
 
@@ -188,7 +193,8 @@ def _conversations(trial: Embeddings, utterances: int, averaging: Averaging) -> 
     names, codes = factorise(trial.speakers)
     order = np.argsort(codes, kind="stable")
     counts = np.bincount(codes, minlength=len(names))
-    starts, available = np.cumsum(counts) - counts, counts // utterances
+    starts = np.cumsum(counts) - counts
+    available = counts // utterances
     # as many as all speakers have that have two, and no more than ten
     n_folds = min(MOST_CALIBRATION + 1, int(available[available >= 2].min(initial=MOST_CALIBRATION + 1)))
     used = np.flatnonzero(available >= n_folds)

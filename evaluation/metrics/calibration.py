@@ -201,7 +201,8 @@ def pav_llrs(
         return np.repeat(llr, scores.target.astype(int)), np.repeat(llr, scores.nontarget.astype(int))
     if isinstance(target, Scores):
         target, nontarget = split_scores(target, nontarget)  # type: ignore[arg-type]
-    values, others = numbers_of(target, "target scores"), numbers_of(nontarget, "nontarget scores")
+    values = numbers_of(target, "target scores")
+    others = numbers_of(nontarget, "nontarget scores")
     return llr[np.searchsorted(scores.thresholds, values)], llr[np.searchsorted(scores.thresholds, others)]
 
 
@@ -213,7 +214,8 @@ def softplus(values: np.ndarray) -> np.ndarray:
     values : ndarray of float64
         Of any shape; infinite ones are legal.
     """
-    return np.maximum(values, 0.0) + np.log1p(np.exp(-np.abs(values)))
+    result: np.ndarray = np.maximum(values, 0.0) + np.log1p(np.exp(-np.abs(values)))
+    return result
 
 
 def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: Prior) -> Prior:
@@ -235,4 +237,6 @@ def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: 
                     total += float((piece[kept] * softplus(values)).sum())
             result[number] += share * (total / float(weights.sum()))
     result /= np.log(2)
-    return result if isinstance(prior, np.ndarray) else float(result[0])
+    if isinstance(prior, np.ndarray):
+        return result
+    return float(result[0])

@@ -155,7 +155,8 @@ def equal_error(scores: SortedScores, *, method: str = "rocch") -> EqualError:
     if method == "rocch":
         rate = crossing_point(scores.hull.p_miss, scores.hull.p_fa)
     else:
-        misses, rejected = scores.misses[after - 1 : after + 1], scores.rejected[after - 1 : after + 1]
+        misses = scores.misses[after - 1 : after + 1]
+        rejected = scores.rejected[after - 1 : after + 1]
         rate = crossing_point(misses / scores.n_target, (scores.n_nontarget - rejected) / scores.n_nontarget)
     return EqualError(rate, threshold, rate, rate)
 
@@ -169,7 +170,8 @@ def crossing_point(rising: np.ndarray, falling: np.ndarray) -> float:
         Values at their common vertices; the curves are straight between them.
     """
     after = int(np.argmax(rising >= falling))
-    gap_before, gap_after = falling[after - 1] - rising[after - 1], falling[after] - rising[after]
+    gap_before = falling[after - 1] - rising[after - 1]
+    gap_after = falling[after] - rising[after]
     share = gap_before / (gap_before - gap_after)
     return float(rising[after - 1] + share * (rising[after] - rising[after - 1]))
 
@@ -242,11 +244,13 @@ def reversal(target: GivenScores, nontarget: OtherScores = None) -> Reversal | N
     1.0
     """
     if nontarget is not None and not isinstance(target, Scores):
-        target, nontarget = numbers_of(target, "target scores"), numbers_of(nontarget, "nontarget scores")
+        target = numbers_of(target, "target scores")
+        nontarget = numbers_of(nontarget, "nontarget scores")
         # an EER above 0.5 puts more than half of each class on the wrong side of a threshold: the medians tell at once
         if not (len(target) and len(nontarget)):
             return None
-        middle, other = float(np.median(target)), float(np.median(nontarget))
+        middle = float(np.median(target))
+        other = float(np.median(nontarget))
         if middle > other and not is_constant([middle, other]):
             return None
     scores = sort_scores(target, nontarget)
@@ -301,7 +305,9 @@ def min_dcf(
     scores = sort_with_warning(target, nontarget)
     priors = [effective_prior(prior, c_miss, c_fa) for prior in np.atleast_1d(p_target).tolist()]
     costs = [hull_min_dcf(scores, prior=prior, normalised=normalised)[0] for prior in priors]
-    return np.array(costs) if isinstance(p_target, np.ndarray) else costs[0]
+    if isinstance(p_target, np.ndarray):
+        return np.array(costs)
+    return costs[0]
 
 
 def act_dcf(
@@ -340,12 +346,15 @@ def act_dcf(
     """
     from evaluation.metrics.calibration import sort_ratios  # which imports this module
 
-    scores, costs = sort_ratios(target, nontarget), []
+    scores = sort_ratios(target, nontarget)
+    costs = []
     for p in np.atleast_1d(p_target).tolist():
         prior = effective_prior(p, c_miss, c_fa)
         p_miss, p_fa = scores.error_rates(int(np.searchsorted(scores.thresholds, np.log1p(-prior) - np.log(prior))))
         costs.append(float((prior * p_miss + (1 - prior) * p_fa) / (min(prior, 1 - prior) if normalised else 1.0)))
-    return np.array(costs) if isinstance(p_target, np.ndarray) else costs[0]
+    if isinstance(p_target, np.ndarray):
+        return np.array(costs)
+    return costs[0]
 
 
 def prbep(target: GivenScores, nontarget: OtherScores = None) -> float:
@@ -446,7 +455,8 @@ def hull_min_dcf(
     if not 0 < prior < 1:
         raise DataError(f"expected an effective prior between 0 and 1, got {prior}", remedy="give it, not its logit")
     hull = sort_scores(target, nontarget).hull
-    p_miss, p_fa = hull.p_miss, hull.p_fa
+    p_miss = hull.p_miss
+    p_fa = hull.p_fa
     costs = prior * p_miss + (1 - prior) * p_fa
     best = int(costs.argmin())
     scale = min(prior, 1 - prior) if normalised else 1.0
@@ -485,7 +495,8 @@ def clopper_pearson(
     """
     from scipy.special import betaincinv
 
-    seen, missed = np.asarray(successes, np.float64), np.asarray(failures, np.float64)
+    seen = np.asarray(successes, np.float64)
+    missed = np.asarray(failures, np.float64)
     tail = (1 - level) / 2
     low = np.where(seen > 0, betaincinv(np.maximum(seen, _LEAST), missed + 1, tail), 0.0)
     high = np.where(missed > 0, betaincinv(seen + 1, np.maximum(missed, _LEAST), 1 - tail), 1.0)
@@ -542,7 +553,8 @@ def tpr_at_fpr(target: GivenScores, nontarget: OtherScores = None, *, fpr: float
     scores = sort_with_warning(target, nontarget)
     if not 0 < fpr < 1:
         raise DataError(f"expected a false-accept rate between 0 and 1, got {fpr}")
-    n_target, n_nontarget = scores.n_target, scores.n_nontarget
+    n_target = scores.n_target
+    n_nontarget = scores.n_nontarget
     allowed = fpr * n_nontarget * (1 + 1e-12)  # 0.0001 * 10,000 may come out a little below 1
     cut = int(np.searchsorted(scores.rejected, n_nontarget - allowed))
     accepted = n_target - float(scores.misses[cut])
@@ -589,8 +601,12 @@ def cost_threshold(scores: SortedScores, prior: float) -> float:
 
 def _kaldi(scores: SortedScores) -> EqualError:
     """Walk the positions of sorted targets; the condition, once true, stays true, so that halving finds the first."""
-    n_target, n_nontarget, last_cut = scores.n_target, scores.n_nontarget, len(scores) - 1
-    thresholds, misses, rejected = scores.thresholds, scores.misses, scores.rejected
+    n_target = scores.n_target
+    n_nontarget = scores.n_nontarget
+    last_cut = len(scores) - 1
+    thresholds = scores.thresholds
+    misses = scores.misses
+    rejected = scores.rejected
 
     def score(cumulated: np.ndarray, position: float) -> float:
         return float(thresholds[min(int(cumulated.searchsorted(position, "right")) - 1, last_cut)])
@@ -614,7 +630,10 @@ def _speechbrain(scores: SortedScores) -> EqualError:
     """
     after = scores.crossing
     before = max(after - 1, 1)
-    cut = before if abs(scores.excess(before)) <= abs(scores.excess(after)) else after
+    if abs(scores.excess(before)) <= abs(scores.excess(after)):
+        cut = before
+    else:
+        cut = after
     p_miss, p_fa = scores.error_rates(cut)
     return EqualError((p_miss + p_fa) / 2, float(scores.thresholds[cut - 1]), p_miss, p_fa)
 
@@ -627,7 +646,8 @@ def _nearest(scores: SortedScores) -> EqualError:
     kept[last - 1] = True
     kept = np.flatnonzero(kept)
     after = int(np.searchsorted(kept, scores.crossing))
-    before, cut = int(kept[after - 1]), int(kept[after])
+    before = int(kept[after - 1])
+    cut = int(kept[after])
     if abs(scores.excess(before)) < abs(scores.excess(cut)):
         cut = before
     p_miss, p_fa = scores.error_rates(cut)

@@ -194,7 +194,9 @@ def ceiling_note(value: float, ceiling: float) -> str:
     value, ceiling : float
         `individual` and its `individual_ceiling`.
     """
-    return "at the ceiling that the number of trials imposes" if value >= ceiling * (1 - 1e-9) else ""
+    if value >= ceiling * (1 - 1e-9):
+        return "at the ceiling that the number of trials imposes"
+    return ""
 
 
 def tag(value: float, *, scale: Sequence[tuple[str, float]] = SCALE) -> str:
@@ -259,7 +261,9 @@ def format_value(value: float) -> str:
     """
     if value == 0:
         return "0"
-    return f"{value:.3f}" if abs(value) >= _PRINTED_AS_DECIMAL else f"{value:.0e}"
+    if abs(value) >= _PRINTED_AS_DECIMAL:
+        return f"{value:.3f}"
+    return f"{value:.0e}"
 
 
 def meaning_of(category: str, *, scale: Sequence[tuple[str, float]] = SCALE) -> str:
@@ -290,13 +294,17 @@ def meaning_of(category: str, *, scale: Sequence[tuple[str, float]] = SCALE) -> 
     if category not in ends:
         raise DataError(f"expected a category among {', '.join(ends)}, got {category!r}")
     place = list(ends).index(category)
-    low, high = list(ends.values())[place - 1] if place else 0.0, ends[category]
+    low = list(ends.values())[place - 1] if place else 0.0
+    high = ends[category]
     if high == 0:
         return "no evidence: even odds stay even"
     from_ = f" above {low:g}" if low else ""
     if not np.isfinite(high):
         return f"even odds become more than {_odds(low)} at worst (|log10 LLR|{from_})"
-    between = f"{from_}, up to {high:g}" if from_ else f" up to {high:g}"
+    if from_:
+        between = f"{from_}, up to {high:g}"
+    else:
+        between = f" up to {high:g}"
     return f"even odds become up to {_odds(high)} at worst (|log10 LLR|{between})"
 
 
@@ -346,13 +354,16 @@ def d_sys(target: GivenScores, nontarget: OtherScores = None, *, omega: float = 
     scores = sort_with_warning(target, nontarget)
     if not 0 < omega < np.inf:
         raise DataError(f"expected omega to be positive and finite, got {omega}")
-    low, high = float(scores.thresholds[0]), float(scores.thresholds[-1])
+    low = float(scores.thresholds[0])
+    high = float(scores.thresholds[-1])
     if low == high or not math.isfinite(high - low):
         return np.nan
     n_bins = min(int(scores.n_target / _MATED_PER_BIN), _MAX_BINS)
     edges = np.linspace(low, high, n_bins + 1)
     if not n_bins or not (np.diff(edges) > 0).all():
-        return 0.0 if not n_bins else np.nan
+        if not n_bins:
+            return 0.0
+        return np.nan
     places = np.searchsorted(scores.thresholds, edges)
     places[-1] = len(scores)  # the last bin holds its upper edge
     counts = (np.diff(cumulated[places]) for cumulated in (scores.misses, scores.rejected))
@@ -406,7 +417,8 @@ def d_sys_caveat(value: float, scores: SortedScores, *_: str) -> str | None:
     pav_value = d_sys_pav(scores)
     if np.isnan(value):
         return "undefined: the histogram needs finite scores that are neither all equal nor too far apart"
-    n_target, n_bins = scores.n_target, min(int(scores.n_target / _MATED_PER_BIN), _MAX_BINS)
+    n_target = scores.n_target
+    n_bins = min(int(scores.n_target / _MATED_PER_BIN), _MAX_BINS)
     if not n_bins:
         return f"misleads: {n_target:g} target trials give no bin, so that it is 0 (at least {_MATED_PER_BIN} needed)"
     if value - pav_value > _MISLEADS:
@@ -419,5 +431,8 @@ def d_sys_caveat(value: float, scores: SortedScores, *_: str) -> str | None:
 
 
 def _odds(exponent: float) -> str:
-    exact = f"{10**exponent:,.4g}" if exponent < 4 else f"{round(10**exponent):,}" if exponent < 10 else ""
+    if exponent < 4:
+        exact = f"{10**exponent:,.4g}"
+    else:
+        exact = f"{round(10**exponent):,}" if exponent < 10 else ""
     return f"{exact or f'10^{exponent:g}'} to 1"

@@ -12,6 +12,7 @@ import numpy as np
 
 from evaluation.metrics import detection
 from evaluation.metrics.conventions import CONVENTIONS
+from evaluation.metrics.detection import TrueAccept
 from evaluation.metrics.disclosure import Zebra, format_value
 from evaluation.metrics.metric import Metric, Unit, check_metrics, is_prior, number_of, number_text
 from evaluation.metrics.sorted_scores import SortedScores, as_count
@@ -22,10 +23,29 @@ from spkbase.showing import Tabular, escape_tex, html_table, latex_table, one_li
 from spkbase.work import one_blas_thread
 
 
+class MetricAttributes:
+    """The metrics of `METRICS` as attributes of an `Evaluation`, for type checkers; they are found by their names."""
+
+    eer: dict[str, float]
+    threshold_at_eer: float
+    cllr: float
+    min_cllr: float
+    calibration_loss: float
+    min_dcf: dict[str, float]
+    act_dcf: dict[str, float]
+    min_dcf_unnormalised: dict[str, float]
+    act_dcf_unnormalised: dict[str, float]
+    d_sys: float
+    d_sys_pav: float
+    tpr_at_fpr: dict[str, TrueAccept]
+    prbep: float
+    auc: float
+
+
 @one_line
 @dataclass(frozen=True)
-class Evaluation(Tabular):
-    """What `evaluation.evaluate` finds; rates are fractions, information is in bits, LLRs are natural.
+class Evaluation(MetricAttributes, Tabular):
+    """Return value of `evaluation.evaluate`; rates are fractions, information is in bits, LLRs are natural.
 
     Each metric is an attribute under its key in the report: ``result.cllr``, ``result.eer["rocch"]``,
     ``result.min_dcf["0.01"]``, ``result.tpr_at_fpr["0.01"].value``, ``result.zebra.population``.
@@ -78,7 +98,8 @@ class Evaluation(Tabular):
         """Return the numbers by the keys of the JSON report; `spkbase.files.to_json` writes infinities as text."""
         counts = {"n_target": self.n_target, "n_nontarget": self.n_nontarget, "convention": self.convention}
         intervals = {name: list(ends) for name, ends in self.intervals.items()}
-        return counts | as_plain(self.results, copy) | {"intervals": intervals, "notes": self.notes}
+        results: dict[str, Any] = as_plain(self.results, copy)
+        return counts | results | {"intervals": intervals, "notes": self.notes}
 
     def values(self) -> dict[str, float]:
         """Return every number by a flat name, such as ``"eer.rocch"``, ``"min_dcf.0.01"`` or ``"zebra.population"``."""
@@ -221,7 +242,10 @@ class Metrics:
         results: dict[str, Any] = {}
         for row in self.rows:
             for name, point in row.numbers():
-                given = [number_of(results[part]) for part in row.of] if row.of else [scores]
+                if row.of:
+                    given = [number_of(results[part]) for part in row.of]
+                else:
+                    given = [scores]
                 results[name] = row.compute(*given, point) if point else row.compute(*given)
         return results
 

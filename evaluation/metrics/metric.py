@@ -62,7 +62,10 @@ class Method:
         """Return words for a table or a file."""
         if self.scale in ("percentile", "none"):
             return self.scale
-        bias = f", {self.factor:.2f} times the bias removed" if self.factor else ""
+        if self.factor:
+            bias = f", {self.factor:.2f} times the bias removed"
+        else:
+            bias = ""
         return f"t on the {_SCALES[self.scale]} scale{bias}"
 
 

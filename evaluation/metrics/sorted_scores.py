@@ -149,7 +149,8 @@ class SortedScores:
 
         That is exact for whole numbers. A slice gives those of several cuts.
         """
-        n_target, n_nontarget = self.n_target, self.n_nontarget
+        n_target = self.n_target
+        n_nontarget = self.n_nontarget
         return self.misses[cut] * n_nontarget - (n_nontarget - self.rejected[cut]) * n_target
 
     @cached_property
@@ -159,7 +160,8 @@ class SortedScores:
 
     def error_rates(self, cut: int) -> tuple[float, float]:
         """Return miss and false-alarm rate where scores are accepted from place `cut` on, from 0 (all) to R (none)."""
-        n_target, n_nontarget = self.n_target, self.n_nontarget
+        n_target = self.n_target
+        n_nontarget = self.n_nontarget
         return float(self.misses[cut]) / n_target, float(n_nontarget - self.rejected[cut]) / n_nontarget
 
 
@@ -265,7 +267,8 @@ def sort_scores(
     nontarget, nontarget_weights = _sorted(nontarget, nontarget_weights, "nontarget", missing)
     both = np.concatenate([target, nontarget])
     order = np.argsort(both, kind="stable")  # of two sorted halves, which a stable sort only merges
-    both, weights = both[order], np.concatenate([target_weights, nontarget_weights])[order]
+    both = both[order]
+    weights = np.concatenate([target_weights, nontarget_weights])[order]
     starts = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]]))
     of_target = np.add.reduceat(np.where(order < len(target), weights, 0.0), starts)
     of_nontarget = np.add.reduceat(np.where(order < len(target), 0.0, weights), starts)
@@ -293,7 +296,9 @@ def as_count(weight: float) -> int | float:
     weight : float
         Their number, for trials that count once.
     """
-    return int(weight) if float(weight).is_integer() else float(weight)
+    if float(weight).is_integer():
+        return int(weight)
+    return float(weight)
 
 
 def roc(target: GivenScores, nontarget: OtherScores = None) -> tuple[np.ndarray, np.ndarray]:
@@ -315,10 +320,12 @@ def roc(target: GivenScores, nontarget: OtherScores = None) -> tuple[np.ndarray,
         If a class is empty or a score is NaN.
     """
     scores = sort_scores(target, nontarget)
-    target, nontarget = scores.target, scores.nontarget
+    target = scores.target
+    nontarget = scores.nontarget
     turns = target[1:] * nontarget[:-1] != target[:-1] * nontarget[1:]
     keep = np.concatenate([[True], turns, [True]])
-    misses, rejected = scores.misses[keep], scores.rejected[keep]
+    misses = scores.misses[keep]
+    rejected = scores.rejected[keep]
     return misses / misses[-1], (rejected[-1] - rejected) / rejected[-1]
 
 
@@ -343,8 +350,10 @@ def det_curve(
     """
     from scipy.special import ndtri
 
-    start, stop = np.stack([p_fa[:-1], p_miss[:-1]]), np.stack([p_fa[1:], p_miss[1:]])  # (2, V - 1) each
-    low, high = np.array([box[0], box[2]])[:, None], np.array([box[1], box[3]])[:, None]
+    start = np.stack([p_fa[:-1], p_miss[:-1]])  # (2, V - 1) each
+    stop = np.stack([p_fa[1:], p_miss[1:]])
+    low = np.array([box[0], box[2]])[:, None]
+    high = np.array([box[1], box[3]])[:, None]
     first, last = _clip(start, stop, low, high)
     inside = first <= last
     share = np.linspace(first[inside], last[inside], points, axis=1)  # (E, points)
@@ -362,7 +371,8 @@ def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str, missing: Mi
         remedy = "detection metrics need trials of both classes: check the key"
         raise DataError(f"expected {name} scores, got none", remedy=remedy)
     if weights is None:
-        scores = scores if counted.all() else scores[counted]
+        if not counted.all():
+            scores = scores[counted]
         return np.sort(scores), np.ones(len(scores))
     weights = floats_of(weights, f"{name} weights").astype(np.float64)
     if weights.shape != scores.shape:
@@ -378,7 +388,8 @@ def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str, missing: Mi
 
 def _llr(target: np.ndarray, nontarget: np.ndarray, odds: float) -> np.ndarray:
     with np.errstate(divide="ignore"):
-        return np.log(target / nontarget) - np.log(odds)
+        llr: np.ndarray = np.log(target / nontarget) - np.log(odds)
+    return llr
 
 
 def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -392,7 +403,9 @@ def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.n
     pooled: list[tuple[float, float, int]] = []
     for (n_tar, n_non), start in zip(sums.tolist(), starts.tolist(), strict=True):
         while pooled and pooled[-1][0] * n_non >= n_tar * pooled[-1][1]:
-            n_tar, n_non, start = n_tar + pooled[-1][0], n_non + pooled[-1][1], pooled[-1][2]
+            n_tar = n_tar + pooled[-1][0]
+            n_non = n_non + pooled[-1][1]
+            start = pooled[-1][2]
             pooled.pop()
         pooled.append((n_tar, n_non, start))
     rows = np.array(pooled)

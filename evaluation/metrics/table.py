@@ -94,7 +94,10 @@ def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] 
     't on the logit scale'
     """
     row, point = find_metric(name, METRICS if metrics is None else metrics)
-    method = Method("identity") if row is None else row.method_at(point)
+    if row is None:
+        method = Method("identity")
+    else:
+        method = row.method_at(point)
     if not difference or method.scale == "none":
         return method
     chosen = method.factor and method.scale != "identity" and not method.of_errors
@@ -119,7 +122,10 @@ def _cost(metric: Callable[..., float], normalised: bool, scores: SortedScores, 
 
 
 def _least_cost_method(prior: str) -> Method:
-    upper = min(float(prior), 1 - float(prior)) if is_prior(prior) else np.inf
+    if is_prior(prior):
+        upper = min(float(prior), 1 - float(prior))
+    else:
+        upper = np.inf
     return Method("log", factor=COST_FACTOR, lower=0, upper=upper)
 
 
@@ -129,7 +135,9 @@ def _true_accepts(scores: SortedScores, rate: str) -> TrueAccept:
 
 def _unresolved(found: TrueAccept, scores: SortedScores, convention: str, rate: str) -> str | None:
     text = f"{as_count(scores.n_nontarget):,} nontarget trials, but at least {round(1 / float(rate)):,} needed"
-    return None if found.resolved else f"not resolved: {text}"
+    if found.resolved:
+        return None
+    return f"not resolved: {text}"
 
 
 def _ceiling_and_tag(scale: Sequence[tuple[str, float]], value: float, scores: SortedScores) -> dict[str, float | str]:

@@ -66,7 +66,8 @@ def gaussian_llrs(scores: SortedScores) -> NDArray[np.float64]:
     for name, weights in (("target", scores.target), ("nontarget", scores.nontarget)):
         mean, variance = _moments(scores.thresholds, weights, name)
         terms.append(-0.5 * (np.log(variance) + (scores.thresholds - mean) ** 2 / variance))
-    return terms[0] - terms[1]
+    llr: NDArray[np.float64] = terms[0] - terms[1]
+    return llr
 
 
 def student_llrs(scores: SortedScores) -> NDArray[np.float64]:
@@ -75,7 +76,8 @@ def student_llrs(scores: SortedScores) -> NDArray[np.float64]:
     for name, weights in (("target", scores.target), ("nontarget", scores.nontarget)):
         location, scale, freedom = fit_student(scores.thresholds, weights, name=name)
         densities.append(_log_student((scores.thresholds - location) / scale, freedom) - np.log(scale))
-    return densities[0] - densities[1]
+    llr: NDArray[np.float64] = densities[0] - densities[1]
+    return llr
 
 
 def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
@@ -107,7 +109,8 @@ def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
     if not ((share >= 0).all() and (share <= 1).all() and abs(share.sum() - 1) < 1e-6):
         raise DataError("expected shares from 0 to 1 that sum to 1", remedy="give those of `rank_shares`")
     with np.errstate(divide="ignore"):
-        return np.log(share) + np.log(len(share) - 1) - np.log1p(-share)
+        llr: NDArray[np.float64] = np.log(share) + np.log(len(share) - 1) - np.log1p(-share)
+    return llr
 
 
 def smoothed_shares(shares: ArrayLike, n_rows: int) -> NDArray[np.float64]:
@@ -155,7 +158,8 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
     from scipy.optimize import minimize
     from scipy.special import digamma
 
-    values, weights = np.asarray(values, np.float64), np.asarray(weights, np.float64)
+    values = np.asarray(values, np.float64)
+    weights = np.asarray(weights, np.float64)
     mean, variance = _moments(values, weights, name)
     share = weights / weights.sum()
     if share.max() >= 0.5:
@@ -166,7 +170,8 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
 
     def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         location, log_scale, log_freedom = parameters.tolist()
-        scale, freedom = np.exp(log_scale), np.exp(log_freedom)
+        scale = np.exp(log_scale)
+        freedom = np.exp(log_freedom)
         z = (x - location) / scale
         pull = (freedom + 1) / (freedom + z * z)  # the weight of each score in the fit
         # sums and no products: those of BLAS differ from machine to machine
@@ -186,7 +191,9 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
     found = minimize(
         loss, np.array(start), jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-9}
     )
-    location, scale, freedom = float(found.x[0]), float(np.exp(found.x[1])), float(np.exp(found.x[2]))
+    location = float(found.x[0])
+    scale = float(np.exp(found.x[1]))
+    freedom = float(np.exp(found.x[2]))
     deviation = float(np.sqrt(variance))
     return mean + deviation * location, deviation * scale, freedom
 
@@ -300,13 +307,17 @@ def _largest(llrs_of: Callable[[SortedScores], NDArray[np.float64]], scores: Sor
     place = int(np.abs(llrs).argmax())
     # a parabola or a heavy tail may turn back beyond the means
     wrong = (llrs[place] > 0) == (place < len(llrs) / 2) and len(llrs) > 1 and place in (0, len(llrs) - 1)
-    note = "for the class at the other end: reversed scores, or densities of different widths" if wrong else ""
+    if wrong:
+        note = "for the class at the other end: reversed scores, or densities of different widths"
+    else:
+        note = ""
     return Evidence(float(np.abs(llrs[place])), note)
 
 
 def _moments(values: NDArray[np.float64], weights: NDArray[np.float64], name: str) -> tuple[float, float]:
     kept = weights > 0
-    values, weights = values[kept], weights[kept]
+    values = values[kept]
+    weights = weights[kept]
     if not np.isfinite(values).all():
         raise DataError(f"expected finite {name} scores: an infinite one is infinite evidence under any density")
     if len(values) < 2 or is_constant(values):

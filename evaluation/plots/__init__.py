@@ -29,4 +29,32 @@ from evaluation.plots.scores import (
     plot_zebra,
 )
 from evaluation.plots.style import CORNERS, house_style
-from evaluation.plots.tex import escape
+from spkbase.showing import escape_tex as escape
+
+__all__ = [
+    "CORNERS",
+    "TARGETS",
+    "VOICES",
+    "WINDOWS",
+    "TradeOff",
+    "escape",
+    "house_style",
+    "plot_ape",
+    "plot_cmc",
+    "plot_det",
+    "plot_ece",
+    "plot_exposure",
+    "plot_extrapolation",
+    "plot_histogram",
+    "plot_intersections",
+    "plot_jaccard",
+    "plot_likelihood",
+    "plot_linkability",
+    "plot_linkability_panels",
+    "plot_privacy_utility",
+    "plot_reliability",
+    "plot_roc",
+    "plot_similarity",
+    "plot_speaker_grid",
+    "plot_zebra",
+]

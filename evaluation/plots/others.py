@@ -91,18 +91,25 @@ def plot_privacy_utility(
     if not all(0 < target < _TOP for target in targets) or sorted(set(targets)) != [*targets]:
         raise DataError(f"expected target EERs that rise between 0 and {_TOP:g}, got {[*targets]}")
     rates = 100 * np.array([[system.utility.value, system.utility.low, system.utility.high] for system in systems])
-    lowest, highest = float(np.nanmin(rates)), float(np.nanmax(rates))
+    lowest = float(np.nanmin(rates))
+    highest = float(np.nanmax(rates))
     margin = 0.12 * (highest - lowest) or 1.0
-    low, high = max(lowest - margin, 0.0 if lowest >= 0 else -np.inf), highest + margin
-    left, right = (high, low) if lower_is_better else (low, high)
+    ends = [lowest - margin, highest + margin]
+    if lowest >= 0:
+        ends[0] = max(ends[0], 0.0)
+    direction = "higher is better"
+    if lower_is_better:
+        direction = "lower is better"
+        ends.reverse()
     entries = []
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         for target in reversed(targets):
-            axes.plot([left, right], [100 * target] * 2, **plain(PALE, 0.9))
-            axes.fill_between([left, right], 100 * target, color=PALE, alpha=0.14, linewidth=0)
+            axes.plot(ends, [100 * target] * 2, **plain(PALE, 0.9))
+            axes.fill_between(ends, 100 * target, color=PALE, alpha=0.14, linewidth=0)
             style.write_in_margin(axes, f"{100 * target:g} %", target / _TOP, across=True)
         for number, (system, (x, *reach)) in enumerate(zip(systems, rates.tolist(), strict=True)):
-            colour, y = line_of(number)["color"], 100 * system.eer.value
+            colour = line_of(number)["color"]
+            y = 100 * system.eer.value
             cross = plain(colour, 1.4) | {"alpha": 0.75}
             if system.eer.has_interval:
                 axes.plot([x, x], 100 * np.clip([system.eer.low, system.eer.high], 0.0, _TOP), **cross)
@@ -111,8 +118,7 @@ def plot_privacy_utility(
             dot = marker(style.MARKERS[number % len(style.MARKERS)], colour)
             axes.plot([x], [y], **dot)
             entries.append((dot, named(system.name, f"{measure.lower()} {x:.1f} %, EER {y:.1f} %")))
-        direction = "lower is better" if lower_is_better else "higher is better"
-        across = (f"{measure} (%), {direction}: best on the right", left, right)
+        across = (f"{measure} (%), {direction}: best on the right", *ends)
         upright = ("Equal error rate (%), best above", 0.0, 100 * _TOP)
         notes = "Grey edges: minimum target EERs of the challenge" if targets else ""
         return style.finish(axes, canvas, f"Privacy against {measure.lower()}", across, upright, entries, notes)
@@ -160,9 +166,14 @@ def plot_similarity(
     seen: dict[tuple[bool, ...], int] = {}  # those who have trials with the same others stand together
     groups = [seen.setdefault(tuple(row), len(seen)) for row in blank.tolist()]
     order = sorted(range(len(groups)), key=groups.__getitem__)
-    names = [speakers[place] if len(speakers[place]) <= 12 else f"{speakers[place][:11]}…" for place in order]
+    names = []
+    for row in order:
+        name = speakers[row]
+        names.append(name if len(name) <= 12 else f"{name[:11]}…")
     middles = np.arange(len(names)) + 0.5
-    wide = _SIDE + (0.6 if len(speakers) <= _MOST_NAMED else 0.0)
+    wide = _SIDE
+    if len(speakers) <= _MOST_NAMED:
+        wide += 0.6
     with style.figure_for(canvas, wide * len(cells) + 0.9, wide + 0.8, style.PICTURES) as figure:
         places = figure.subplots(1, len(cells), squeeze=False)[0]
         for axes, (name, matrix) in zip(places, cells.items(), strict=True):
@@ -226,4 +237,6 @@ def plot_likelihood(
         x = ("Iteration of EM", *axes.get_xlim())
         y = ("Mean log-likelihood per frame (nats)", *axes.get_ylim())
         title = "Training of the background model"
-        return style.finish(axes, canvas, title, x, y, entries if len(curves) > 1 else ())
+        if len(curves) == 1:
+            entries = []
+        return style.finish(axes, canvas, title, x, y, entries)

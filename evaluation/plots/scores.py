@@ -48,25 +48,33 @@ _DEFAULT = plain("#000000", 1.4, (10, 3))
 
 
 def sorted_systems(
-    systems: Systems, key: Any = None, order: Callable[[metrics.SortedScores], float] | None = None
+    systems: Systems,
+    key: Any = None,
+    order: Callable[[metrics.SortedScores], float] | None = None,
+    *,
+    sort: bool = True,
 ) -> list[tuple[str, metrics.SortedScores]]:
-    """Return each system's name with its scores sorted, in a given order; scores that look reversed are warned of."""
+    """Return each system's name and scores, `sort`ed by an order; warn of scores that look reversed."""
     rows: Any = systems
     if key is not None:
-        rows = [(name, one, key) for name, one in (rows if isinstance(rows, Mapping) else {"scores": rows}).items()]
+        by_name = systems if isinstance(systems, Mapping) else {"scores": systems}
+        rows = [(name, scores, key) for name, scores in by_name.items()]
     listed = isinstance(rows, list | tuple)
     if not (listed and all(isinstance(row, tuple | list) and row and isinstance(row[0], str) for row in rows)):
         text = f"expected Scores and a Key, or systems in a list, got {type(systems).__name__} and {type(key).__name__}"
         raise DataError(text, remedy="give each as (name, scores, key) or (name, target, nontarget)")
     if not rows:
         raise DataError("expected a system and a curve to plot", remedy="give scores")
-    found = []
+    named_scores = []
     for name, *given in rows:
         scores = metrics.sort_scores(*given[:2] or [None])
-        if (turned := metrics.reversal(scores)) is not None and turned.clear:
+        turned = metrics.reversal(scores)
+        if turned is not None and turned.clear:
             _log.warning("plot of %s: %s", name, turned.text)
-        found.append((name, scores))
-    return found if order is None else sorted(found, key=lambda system: order(system[1]))
+        named_scores.append((name, scores))
+    if order is not None and sort:
+        named_scores.sort(key=lambda system: order(system[1]))
+    return named_scores
 
 
 @one_line
@@ -122,7 +130,8 @@ def fitting_window(rates: Sequence[float]) -> Window:
     from scipy.special import ndtri
 
     inside = [rate for rate in rates if 0 < rate < 1]
-    lowest, highest = min(inside, default=0.1), max(inside, default=0.1)
+    lowest = min(inside, default=0.1)
+    highest = max(inside, default=0.1)
     low = next((level for level in _LEVELS_LOW if level <= lowest / 1.5), _LEVELS_LOW[-1])
     high = next((level for level in _LEVELS_HIGH if ndtri(level) >= ndtri(highest) + 0.5), _LEVELS_HIGH[-1])
     ticks = tuple(tick for tick in _TICKS if low <= tick / 100 <= high)
@@ -174,15 +183,23 @@ def plot_det(
 
     if window not in ("auto", *WINDOWS):
         raise DataError(f"expected a window among {', '.join(('auto', *WINDOWS))}, got {window!r}")
-    prior = metrics.effective_prior(*metrics.SRE08) if prior is None else metrics.effective_prior(prior)
-    known = sorted_systems(systems, key, _from_the_highest_eer if sort else None)
+    if prior is None:
+        prior = metrics.effective_prior(*metrics.SRE08)
+    else:
+        prior = metrics.effective_prior(prior)
+    known = sorted_systems(systems, key, _from_the_highest_eer, sort=sort)
     hulls = [scores.hull for _, scores in known]
-    # EER, minDCF, and where that is
-    points = [(metrics.eer(scores), *metrics.hull_min_dcf(scores, prior=prior)) for _, scores in known]
-    fitting = fitting_window([rate for rate, _, p_miss, p_fa in points for rate in (rate, p_miss, p_fa)])
-    shown = WINDOWS.get(window, fitting)
+    points = []
+    rates = []
+    for _, scores in known:
+        rate = metrics.eer(scores)
+        cost, p_miss, p_fa = metrics.hull_min_dcf(scores, prior=prior)
+        points.append((rate, cost, p_miss, p_fa))
+        rates += [rate, p_miss, p_fa]
+    shown = WINDOWS.get(window, fitting_window(rates))
     box = (*shown.p_fa, *shown.p_miss)
-    low, high = max(shown.p_fa[0], shown.p_miss[0]), min(shown.p_fa[1], shown.p_miss[1])
+    low = max(shown.p_fa[0], shown.p_miss[0])
+    high = min(shown.p_fa[1], shown.p_miss[1])
     entries = []
     with style.axes_for(canvas, 6.6, 6.9) as axes:
         if low < high:
@@ -190,7 +207,8 @@ def plot_det(
         _rule_of_30(axes, shown, [(hull.misses[-1], hull.false_alarms[0]) for hull in hulls])
         for number, ((name, scores), (rate, cost, p_miss, p_fa)) in enumerate(zip(known, points, strict=True)):
             look = line_of(number)
-            slight, pieces = look, 0
+            slight = look
+            pieces = 0
             if not hull_only:
                 corners = metrics.roc(scores)
                 n_points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))  # the short pieces of many bend little
@@ -207,23 +225,22 @@ def plot_det(
             if low <= rate <= high:
                 ring = {"markersize": 6.5, "markerfacecolor": "white", "markeredgecolor": look["color"]}
                 axes.plot([ndtri(rate)], [ndtri(rate)], **marker("o", look["color"]) | ring, markeredgewidth=1.6)
-            dot = marker(style.MARKERS[number % len(style.MARKERS)], look["color"])
             if visible:
+                dot = marker(style.MARKERS[number % len(style.MARKERS)], look["color"])
                 axes.plot([ndtri(p_fa)], [ndtri(p_miss)], **dot)
-            entries.append((dot | look if visible else look, label))
-        lines = "Thick: the curve itself; thin: its convex hull, from which EER and minDCF are read"
+                look = dot | look
+            entries.append((look, label))
+        if hull_only:
+            lines = "Lines: convex hulls of the curves (ROCCH)"
+        else:
+            lines = "Thick: the curve itself; thin: its convex hull, from which EER and minDCF are read"
         notes = [
             f"Points: minDCF (normalised) at effective target prior {prior:.3g}; rings: EER, on the diagonal",
-            "Lines: convex hulls of the curves (ROCCH)" if hull_only else lines,
+            lines,
             "Dotted: 30 errors; what lies beyond is uncertain",
         ]
-        x, y = [
-            (label, *ndtri(ends).tolist(), [(float(ndtri(tick / 100)), f"{tick:g}") for tick in ticks])
-            for label, ends, ticks in (
-                ("False-alarm rate (%)", shown.p_fa, shown.ticks_fa),
-                ("Miss rate (%)", shown.p_miss, shown.ticks_miss),
-            )
-        ]
+        x = _probit_axis("False-alarm rate (%)", shown.p_fa, shown.ticks_fa)
+        y = _probit_axis("Miss rate (%)", shown.p_miss, shown.ticks_miss)
         title = "Detection error trade-off"
         return style.finish(axes, canvas, title, x, y, entries, "\n".join(notes), square=True)
 
@@ -248,12 +265,16 @@ def plot_roc(
     """
     if lowest_fpr is not None and not 0 <= lowest_fpr < 1:
         raise DataError(f"expected a lowest false-accept rate from 0 (linear) to below 1, got {lowest_fpr}")
-    known = sorted_systems(systems, key, _from_the_highest_eer if sort else None)
+    known = sorted_systems(systems, key, _from_the_highest_eer, sort=sort)
     if lowest_fpr is None:
         most = max(scores.n_nontarget for _, scores in known)
         lowest_fpr = float(10.0 ** np.clip(np.ceil(-np.log10(most) - 1e-9), -6, -1))
-    diagonal = np.geomspace(lowest_fpr, 1, 200) if lowest_fpr else np.linspace(0, 1, 2)
-    entries, ticks = [], []
+    if lowest_fpr:
+        diagonal = np.geomspace(lowest_fpr, 1, 200)
+    else:
+        diagonal = np.linspace(0, 1, 2)
+    entries = []
+    ticks = []
     with style.axes_for(canvas, 6.2, 6.2) as axes:
         if lowest_fpr:
             axes.set_xscale("log")
@@ -264,11 +285,13 @@ def plot_roc(
             p_miss, p_fa = metrics.roc(scores)
             if lowest_fpr:  # straight pieces bend on this axis
                 grid = np.unique(np.concatenate([np.geomspace(lowest_fpr, 1, 800), p_fa[p_fa >= lowest_fpr]]))
-                p_miss, p_fa = np.interp(grid, p_fa[::-1], p_miss[::-1]), grid
+                p_miss = np.interp(grid, p_fa[::-1], p_miss[::-1])
+                p_fa = grid
             axes.plot(p_fa, 1 - p_miss, **line_of(number))
             numbers = f"EER {100 * metrics.eer(scores):.2f} %, AUC {metrics.auc(scores):.3f}"
             entries.append((line_of(number), named(name, numbers)))
-        x, y = ("False-accept rate", lowest_fpr, 1.0, ticks), ("True-accept rate", 0.0, 1.0)
+        x = ("False-accept rate", lowest_fpr, 1.0, ticks)
+        y = ("True-accept rate", 0.0, 1.0)
         return style.finish(axes, canvas, "Receiver operating characteristic", x, y, entries, square=True)
 
 
@@ -297,36 +320,46 @@ def plot_histogram(
     looks = {"target": plain(COLOURS[0]), "nontarget": plain(COLOURS[1])}
     strips = []
     for name, scores in reversed(known):  # from below
-        edges = _edges([scores] if own_scale else [one for _, one in known], bins)
-        densities, counts = [], []
+        drawn_together = [(name, scores)] if own_scale else known
+        edges = _edges([together for _, together in drawn_together], bins)
+        densities = []
+        counts = []
         for side in (scores.target, scores.nontarget):
             densities.append(np.histogram(scores.thresholds, edges, weights=side)[0] / (side.sum() * np.diff(edges)))
             n_infinite = side[~np.isfinite(scores.thresholds)].sum()
-            counts.append((f"{side.sum():,.0f}", f", {n_infinite:,.0f} infinite" if n_infinite else ""))
+            more = f", {n_infinite:,.0f} infinite" if n_infinite else ""
+            counts.append((f"{side.sum():,.0f}", more))
         strips.append((name, edges, densities, counts, 1.05 * (float(np.max(densities)) or 1.0)))
     height = 1.0 if own_scale else max(top for *_, top in strips)
-    ticks, entries = [], [(look, f"{kind} trials") for kind, look in looks.items()]
+    ticks = []
+    entries = [(look, f"{kind} trials") for kind, look in looks.items()]
     with style.axes_for(canvas, 7.0, max(4.8, 1.4 * len(known))) as axes:
         for number, (name, edges, densities, counts, top) in enumerate(strips):
-            lines, places, scale = wrap(name, 24)[:3], edges, 1.0
+            lines = wrap(name, 24)[:3]
+            places = edges
+            scale = 1.0
             lines += [f"{count} {kind}{more}" for kind, (count, more) in zip(looks, counts, strict=True)]
             if own_scale:
-                places, scale = np.linspace(0, 1, bins + 1), top
+                places = np.linspace(0, 1, bins + 1)
+                scale = top
                 lines.append(f"{edges[0]:.3g} to {edges[-1]:.3g}")
             for density, look in zip(densities, looks.values(), strict=True):
                 draw_steps(axes, places, density / scale, look, number * height)
             ticks.append(((number + 0.5) * height, "\n".join(lines)))
         step = places[1] - places[0]
-        x = ("Score", places[0] - step, places[-1] + step, [(0.0, "lowest"), (1.0, "highest")] if own_scale else [])
+        ends = [(0.0, "lowest"), (1.0, "highest")] if own_scale else []
+        x = ("Score", places[0] - step, places[-1] + step, ends)
         y: tuple[Any, ...] = ("Density", 0.0, height)
         if len(known) > 1:
-            label = "each on its own scale" if own_scale else f"0 to {height:.3g} in each strip"
+            if own_scale:
+                label = "each on its own scale"
+            else:
+                label = f"0 to {height:.3g} in each strip"
             y = (f"Density, {label}", 0.0, len(known) * height, ticks)
         else:
-            entries = [
-                (look, named(f"{name}, {kind}", f"{count} trials{more}"))
-                for (kind, look), (count, more) in zip(looks.items(), counts, strict=True)
-            ]
+            entries = []
+            for (kind, look), (count, more) in zip(looks.items(), counts, strict=True):
+                entries.append((look, named(f"{name}, {kind}", f"{count} trials{more}")))
         return style.finish(axes, canvas, "Distribution of scores", x, y, entries)
 
 
@@ -368,7 +401,7 @@ def plot_reliability(
     entries = []
     with style.axes_for(canvas, 6.2, 6.2) as axes:
         axes.plot([0.0, 1.0], [0.0, 1.0], **plain(PALE, 1.0))
-        for number, (name, scores) in enumerate(sorted_systems(systems, key, loss if sort else None)):
+        for number, (name, scores) in enumerate(sorted_systems(systems, key, loss, sort=sort)):
             axes.plot(*reliability(scores, prior), **line_of(number))
             entries.append((line_of(number), named(name, f"calibration loss {loss(scores):.3f} bit")))
             _warn_of_ratios(name, scores, metrics.cllr(scores))
@@ -382,7 +415,8 @@ def reliability(scores: metrics.SortedScores, prior: float) -> tuple[np.ndarray,
     from scipy.special import expit, logit
 
     ends = np.stack([scores.blocks.first, scores.blocks.last], axis=1).ravel()
-    claimed, share = scores.thresholds[ends], np.repeat(scores.blocks.llr, 2)
+    claimed = scores.thresholds[ends]
+    share = np.repeat(scores.blocks.llr, 2)
     return expit(claimed + logit(prior)), expit(share + logit(prior))
 
 
@@ -424,7 +458,7 @@ def plot_zebra(
         return float(metrics.zebra(scores, scale=scale).population)
 
     grid, priors, entropies = _priors(log_odds)
-    known = sorted_systems(systems, key, population if sort else None)
+    known = sorted_systems(systems, key, population, sort=sort)
     entries = [(_DEFAULT, named("perfect privacy", "0, 0, 0"))]
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.plot(grid, entropies, **_DEFAULT)
@@ -432,7 +466,8 @@ def plot_zebra(
             look = line_of((numbers or {}).get(name, number))
             axes.plot(grid, metrics.min_ece(scores, prior=priors), **look)
             entries.append((look, named(name, f"{metrics.zebra(scores, scale=scale)}")))
-        x, y = (_ODDS, grid[0], grid[-1]), ("Empirical cross-entropy (bit)", 0.0, 1.05)
+        x = (_ODDS, grid[0], grid[-1])
+        y = ("Empirical cross-entropy (bit)", 0.0, 1.05)
         notes = "(population in bit, individual as log10 LLR, category)"
         return style.finish(axes, canvas, "ZEBRA profile", x, y, entries, notes)
 
@@ -463,12 +498,16 @@ def plot_ece(
         What to draw of each system: the curve of its scores, the minimum over all calibrations, or both.
     """
     grid, priors, entropies = _priors(log_odds)
-    scale = entropies if normalised else np.ones(len(grid))
-    known = [
-        (name, scores, metrics.ece(scores, prior=priors) / scale, metrics.min_ece(scores, prior=priors) / scale)
-        for name, scores in sorted_systems(systems, key, metrics.cllr if sort else None)
-    ]
-    label = "Normalised empirical cross-entropy" if normalised else "Empirical cross-entropy (bit)"
+    if normalised:
+        label = "Normalised empirical cross-entropy"
+        scale = entropies
+    else:
+        label = "Empirical cross-entropy (bit)"
+        scale = np.ones(len(grid))
+    known = []
+    for name, scores in sorted_systems(systems, key, metrics.cllr, sort=sort):
+        actual = metrics.ece(scores, prior=priors) / scale
+        known.append((name, scores, actual, metrics.min_ece(scores, prior=priors) / scale))
     return _plot_pairs(known, grid, entropies / scale, label, canvas, curves)
 
 
@@ -504,17 +543,21 @@ def plot_ape(
         raise DataError("the EER is an error rate that is not normalised", remedy="leave out one of them")
     grid, priors, _ = _priors(log_odds)
     common: dict[str, Any] = {"p_target": priors, "normalised": normalised}
-    known = [
-        (name, scores, metrics.act_dcf(scores, **common), metrics.min_dcf(scores, **common))
-        for name, scores in sorted_systems(systems, key, metrics.cllr if sort else None)
-    ]
-    default = np.ones(len(grid)) if normalised else np.minimum(priors, 1 - priors)
-    label = "Normalised Bayes error rate" if normalised else "Bayes error rate"
+    known = []
+    for name, scores in sorted_systems(systems, key, metrics.cllr, sort=sort):
+        known.append((name, scores, metrics.act_dcf(scores, **common), metrics.min_dcf(scores, **common)))
+    if normalised:
+        default = np.ones(len(grid))
+        label = "Normalised Bayes error rate"
+    else:
+        default = np.minimum(priors, 1 - priors)
+        label = "Bayes error rate"
     return _plot_pairs(known, grid, default, label, canvas, curves, with_eer=with_eer)
 
 
 def _warn_of_ratios(name: str, scores: metrics.SortedScores, cllr: float) -> None:
-    if doubt := metrics.doubt_ratios(scores, cllr):
+    doubt = metrics.doubt_ratios(scores, cllr)
+    if doubt:
         _log.warning("plot of %s: %s", name, doubt)
 
 
@@ -522,24 +565,40 @@ def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]
     """Draw lines of 30 errors, in the systems' colours where their numbers of trials differ; the first has a label."""
     from scipy.special import ndtri
 
-    ends = [ndtri(side) for side in (window.p_fa, window.p_miss)]
-    for across, (low, high) in ((False, window.p_fa), (True, window.p_miss)):
-        numbers = [n_target if across else n_nontarget for n_target, n_nontarget in counts]
+    n_target = [target for target, _ in counts]
+    n_nontarget = [nontarget for _, nontarget in counts]
+    for across, (low, high), numbers in ((False, window.p_fa, n_nontarget), (True, window.p_miss, n_target)):
         shares = []
         for number in dict.fromkeys(number for number in numbers if low < 30 / number < high):
             shares.append(float((ndtri(30 / number) - ndtri(low)) / (ndtri(high) - ndtri(low))))
-            colour = GREY if len(set(numbers)) == 1 else line_of(numbers.index(number))["color"]
-            there = np.full(2, ndtri(30 / number))
-            axes.plot(*((ends[0], there) if across else (there, ends[1])), **plain(colour, 1.1, (1, 2)))
+            if len(set(numbers)) == 1:
+                colour = GREY
+            else:
+                colour = line_of(numbers.index(number))["color"]
+            level = np.full(2, ndtri(30 / number))
+            if across:
+                axes.plot(ndtri(window.p_fa), level, **plain(colour, 1.1, (1, 2)))
+            else:
+                axes.plot(level, ndtri(window.p_miss), **plain(colour, 1.1, (1, 2)))
         if shares:
-            style.write_in_margin(axes, "30 misses" if across else "30 false alarms", min(shares), across=across)
+            errors = "misses" if across else "false alarms"
+            style.write_in_margin(axes, f"30 {errors}", min(shares), across=across)
+
+
+def _probit_axis(label: str, ends: tuple[float, float], ticks: Sequence[float]) -> tuple[Any, ...]:
+    """Return label, ends and ticks of a probit axis; the ticks are given in percent."""
+    from scipy.special import ndtri
+
+    labels = [(float(ndtri(tick / 100)), f"{tick:g}") for tick in ticks]
+    return (label, *ndtri(ends).tolist(), labels)
 
 
 def _draw_pieces(axes: Axes, x: np.ndarray, y: np.ndarray, points: int, look: Style) -> int:
     """Draw a curve that leaves the window and comes back; return the number of its pieces."""
     if not len(x):
         return 0
-    x, y = x.reshape(-1, points), y.reshape(-1, points)
+    x = x.reshape(-1, points)
+    y = y.reshape(-1, points)
     breaks = np.flatnonzero((x[1:, 0] != x[:-1, -1]) | (y[1:, 0] != y[:-1, -1])) + 1
     pieces = list(zip(np.split(x, breaks), np.split(y, breaks), strict=True))
     for xs, ys in pieces:
@@ -555,7 +614,8 @@ def _edges(systems: Sequence[metrics.SortedScores], bins: int) -> np.ndarray:
     finite = np.concatenate([scores.thresholds[np.isfinite(scores.thresholds)] for scores in systems])
     if not len(finite):
         raise DataError("expected finite scores to plot, got infinite ones alone")
-    low, high = float(finite.min()), float(finite.max())
+    low = float(finite.min())
+    high = float(finite.max())
     if not np.isfinite(1.1 * high - 1.1 * low):
         text = f"scores from {low:.3g} to {high:.3g} are too far apart for bins"
         raise DataError(text, remedy="calibrate them, or leave the extreme ones out")
@@ -589,7 +649,8 @@ def _plot_pairs(
         raise DataError(f"expected curves to be both, actual or minimum, got {curves!r}")
     dotted = {"linestyle": (0, (1.5, 1.5)), "linewidth": 1.3}
     level = {"linestyle": (0, (4, 2)), "linewidth": 1.0}
-    entries, highest = [(_DEFAULT, "default: the prior alone")], float(default.max())
+    entries = [(_DEFAULT, "default: the prior alone")]
+    highest = float(default.max())
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.plot(grid, default, **_DEFAULT)
         for number, (name, scores, actual, least) in enumerate(known):
@@ -597,7 +658,9 @@ def _plot_pairs(
             axes.plot(grid, main, **line_of(number))
             if curves == "both":
                 axes.plot(grid, least, **line_of(number, **dotted))
-            cllr, min_cllr, eer = metrics.cllr(scores), metrics.min_cllr(scores), metrics.eer(scores)
+            cllr = metrics.cllr(scores)
+            min_cllr = metrics.min_cllr(scores)
+            eer = metrics.eer(scores)
             numbers = f"Cllr {cllr:.3f}, minimum {min_cllr:.3f} bit"
             if with_eer:
                 axes.plot(grid[[0, -1]], [eer, eer], **line_of(number, **level))
@@ -608,9 +671,11 @@ def _plot_pairs(
                 _warn_of_ratios(name, scores, cllr)
         if curves == "both":
             entries.append((plain(GREY) | dotted, "dotted: minimum over all calibrations"))
-        label = f"Minimum of {label[0].lower()}{label[1:]}" if curves == "minimum" else label
+        if curves == "minimum":
+            label = f"Minimum of {label[0].lower()}{label[1:]}"
         if with_eer:
             entries.append((plain(GREY) | level, "horizontal: EER, the highest point of the dotted curve"))
         top = min(1.08 * highest, 2 * float(default.max()))  # badly calibrated scores leave the picture
-        x, title = (_ODDS, grid[0], grid[-1]), label.removesuffix(" (bit)")
+        x = (_ODDS, grid[0], grid[-1])
+        title = label.removesuffix(" (bit)")
         return style.finish(axes, canvas, title, x, (label, 0.0, top), entries)

@@ -33,14 +33,20 @@ Style = dict[str, Any]
 
 EXTENSIONS = (".png", ".pdf", ".svg", ".tex")
 PICTURES = EXTENSIONS[:3]
-_SIDES = {"upper": "north", "lower": "south", "left": "west", "right": "east"}
-CORNERS = {f"{row} {side}": f"{_SIDES[row]} {_SIDES[side]}" for row in ("upper", "lower") for side in ("left", "right")}
+CORNERS = {
+    "upper left": "north west",
+    "upper right": "north east",
+    "lower left": "south west",
+    "lower right": "south east",
+}
 """Places of a legend as matplotlib names them, with the names of pgfplots."""
 
 # Okabe and Ito's colours, distinguishable by colour-blind readers too; with the line styles also in grey
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 
-GREY, PALE, GRID = "#606060", "#b0b0b0", "#e0e0e0"
+GREY = "#606060"
+PALE = "#b0b0b0"
+GRID = "#e0e0e0"
 MARKERS = ("o", "s", "^", "D", "v")
 
 SETTINGS: dict[Any, Any] = {
@@ -60,7 +66,8 @@ SETTINGS: dict[Any, Any] = {
 }
 
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)), (0, (10, 3)))
-_LEGEND_WIDTH, _NARROW_LEGEND = 72, 46  # characters
+_LEGEND_WIDTH = 72  # characters
+_NARROW_LEGEND = 46
 _SMALLEST = 2 / 3  # of the fonts
 _NO_DATE: dict[str, dict[str, None]] = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
@@ -95,13 +102,15 @@ class Canvas(TypedDict, total=False):
 
 def line_of(number: int, **changes: Any) -> Style:
     """Return the colour and line style of a system, by its number."""
-    colour, dash = COLOURS[number % len(COLOURS)], _DASHES[number % len(_DASHES)]
+    colour = COLOURS[number % len(COLOURS)]
+    dash = _DASHES[number % len(_DASHES)]
     return {"color": colour, "linestyle": dash, "linewidth": 1.8} | changes
 
 
 def plain(colour: str, linewidth: float = 1.8, dash: tuple[float, ...] = ()) -> Style:
     """Return a line of a colour, with lengths of dashes and gaps in units of its width; solid by default."""
-    return {"color": colour, "linestyle": (0, dash) if dash else "-", "linewidth": linewidth}
+    linestyle = (0, dash) if dash else "-"
+    return {"color": colour, "linestyle": linestyle, "linewidth": linewidth}
 
 
 def marker(shape: str, colour: str) -> Style:
@@ -150,28 +159,40 @@ def figure_for(canvas: Canvas, width: float, height: float, forms: Sequence[str]
     DataError
         If an extension is unknown or a file cannot be written.
     """
-    if unknown := set(canvas) - set(Canvas.__annotations__):
+    unknown = set(canvas) - set(Canvas.__annotations__)
+    if unknown:
         raise TypeError(f"unexpected keyword arguments of a plot: {', '.join(sorted(unknown))}")
-    path, ax, asked = canvas.get("path"), canvas.get("ax"), canvas.get("width")
-    paths = [Path(file) for file in ([path] if isinstance(path, (str, Path)) else path or ())]
+    path = canvas.get("path")
+    ax = canvas.get("ax")
+    asked = canvas.get("width")
+    if isinstance(path, (str, Path)):
+        path = [path]
+    paths = list(map(Path, path or ()))
     for file in paths:
         if file.suffix.lower() not in forms:
             remedy = f"use one of {', '.join(forms)}"
             raise DataError(f"no format of plots is known for the extension {file.suffix!r}", file=file, remedy=remedy)
-    if (corner := canvas.get("legend") or "") not in ("", *CORNERS):
+    corner = canvas.get("legend") or ""
+    if corner not in ("", *CORNERS):
         raise DataError(f"expected a corner for the legend among {', '.join(CORNERS)}, got {corner!r}")
     import matplotlib
 
     with house_style() if paths and ax is None else matplotlib.rc_context({"text.parse_math": False}):
-        figure: Any = _picture()(figsize=(width, height), layout="constrained") if ax is None else ax.get_figure()
+        figure: Any
+        if ax is None:
+            figure = _picture()(figsize=(width, height), layout="constrained")
+        else:
+            figure = ax.get_figure()
         if ax is None and asked:
             scale = asked / width
-            width, height = asked, scale * height
+            width = asked
+            height = scale * height
             figure.set_size_inches(width, height)
             figure.fonts = min(max(scale, _SMALLEST), 1.0)
             figure.letters = round(_LEGEND_WIDTH * scale / figure.fonts)
             for name in ("font.size", "axes.labelsize", "axes.titlesize", "legend.fontsize", "legend.title_fontsize"):
-                if isinstance(size := matplotlib.rcParams[name], float):  # else a word, which follows font.size
+                size = matplotlib.rcParams[name]
+                if isinstance(size, float):  # else a word, which follows font.size
                     matplotlib.rcParams[name] = figure.fonts * size
         figure = figure.figure  # of a part of a figure, the whole
         yield figure
@@ -236,10 +257,14 @@ def finish(
     if entries:
         legend_below(axes, canvas, entries, notes)
     asked = canvas.get("title")
+    if asked is not None:
+        title = asked
     labelled = any(not text.get_rotation() for text in axes.texts)  # above the axes, by `write_in_margin`
-    axes.set_title(title if asked is None else asked, pad=18 if labelled else 8)
-    figure: Any = axes.get_figure()
-    return figure.figure
+    pad = 18 if labelled else 8
+    axes.set_title(title, pad=pad)
+    parent: Any = axes.get_figure()
+    figure: Figure = parent.figure
+    return figure
 
 
 def legend_below(axes: Axes, canvas: Canvas, entries: Sequence[tuple[Style, str]], notes: str = "") -> None:
@@ -250,15 +275,22 @@ def legend_below(axes: Axes, canvas: Canvas, entries: Sequence[tuple[Style, str]
     options: dict[str, Any]
     figure: Any = axes.get_figure()
     if canvas.get("ax") or canvas.get("legend"):
-        letters = widest = _NARROW_LEGEND
-        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
-        where, options = axes, {"loc": canvas["legend"]} if canvas.get("legend") else below
+        letters = _NARROW_LEGEND
+        widest = _NARROW_LEGEND
+        where = axes
+        options = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
+        if canvas.get("legend"):
+            options = {"loc": canvas["legend"]}
     else:
-        letters, widest = figure.letters, 4 * figure.letters // 3
-        where, options = figure, {"loc": "outside lower center"}
+        letters = figure.letters
+        widest = 4 * figure.letters // 3
+        where = figure
+        options = {"loc": "outside lower center"}
         n_lines = sum(label.count("\n") + 1 + len(label) // letters for _, label in entries)
         figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + 0.2 * figure.fonts * (n_lines + 2))
-    title = _wrapped(notes, widest) if canvas.get("notes", True) else ""
+    title = ""
+    if canvas.get("notes", True):
+        title = _wrapped(notes, widest)
     handles = [Line2D([], [], **style) for style, _ in entries]
     labels = [_wrapped(label, letters) for _, label in entries]
     where.legend(handles, labels, **options, title=title or None, handlelength=4.5, frameon=False, alignment="left")
@@ -269,14 +301,17 @@ def write_in_margin(axes: Axes, text: str, share: float, *, across: bool = False
     import matplotlib
 
     share = min(max(share, 0.1), 0.9)
-    place, shift = ((1.0, share), (3, 0)) if across else ((share, 1.0), (0, 3))
-    turned = {"rotation": 90, "ha": "left", "va": "center"} if across else {"ha": "center", "va": "bottom"}
     look = {"color": GREY, "fontsize": matplotlib.rcParams["legend.fontsize"], "textcoords": "offset points"}
-    axes.annotate(text, place, shift, xycoords="axes fraction", **look, **turned)
+    if across:
+        look |= {"rotation": 90, "ha": "left", "va": "center"}
+        axes.annotate(text, (1.0, share), (3, 0), xycoords="axes fraction", **look)
+    else:
+        look |= {"ha": "center", "va": "bottom"}
+        axes.annotate(text, (share, 1.0), (0, 3), xycoords="axes fraction", **look)
 
 
 def _wrapped(text: str, width: int) -> str:
-    return "\n".join(part for line in text.split("\n") for part in wrap(line, width) or [""])
+    return "\n".join("\n".join(wrap(line, width)) for line in text.split("\n"))
 
 
 @cache

@@ -86,7 +86,10 @@ class TrialError(DataError):
         super().__init__(text, **place)
 
     def _message(self) -> str:
-        rows = "" if self.side or not self.rows else f"row {few(self.rows)}: "
+        if self.side or not self.rows:
+            rows = ""
+        else:
+            rows = f"row {few(self.rows)}: "
         return rows + super()._message()
 
 
@@ -106,7 +109,10 @@ def column_of(values: Any, name: str) -> np.ndarray:
     """
     column = array_of(values, name)
     if column.ndim != 1:
-        remedy = "choose the column of the data frame" if hasattr(values, "columns") else None
+        if hasattr(values, "columns"):
+            remedy = "choose the column of the data frame"
+        else:
+            remedy = None
         raise DataError(f"expected {name} of shape (N,), got {column.shape}", remedy=remedy)
     return column
 
@@ -135,7 +141,9 @@ def vectors_of(values: Any, name: str = "vectors") -> Any:
     check_dimensions(values, rows, name)
     numbers = [_NUMBER.search(str(title)) for title in getattr(values, "columns", [])]
     order = np.argsort([int(number[0]) for number in numbers if number], kind="stable")
-    return rows[:, order] if len(order) == rows.shape[1] else rows
+    if len(order) == rows.shape[1]:
+        return rows[:, order]
+    return rows
 
 
 def check_dimensions(values: Any, rows: NDArray[np.floating], name: str = "vectors") -> None:
@@ -198,7 +206,9 @@ def known_columns(role: str, titles: Sequence[str]) -> list[str]:
     names = COLUMN_NAMES[role]
     known = sorted((title for title in titles if title.lower() in names), key=lambda title: names.index(title.lower()))
     is_iso = all(title.lower().startswith(("bio_ref_", "probe_")) for title in known)
-    return known[:1] if is_iso else known
+    if is_iso:
+        return known[:1]
+    return known
 
 
 def check_index(part: str = "index", /, **given: Any) -> Any:
@@ -241,7 +251,9 @@ def check_index(part: str = "index", /, **given: Any) -> Any:
             remedy = f"sort or join them by their {part}, or give arrays if the order is right"
             raise DataError(f"expected {shared} and {name} with the same {part}, but the two differ", remedy=remedy)
     index = indices.get(shared)
-    return None if type(index).__name__ == "RangeIndex" else index
+    if type(index).__name__ == "RangeIndex":
+        return None
+    return index
 
 
 def check_missing(missing: str) -> None:
@@ -301,7 +313,8 @@ def numbers_of(values: Any, name: str, *, remedy: str | None = None) -> np.ndarr
         If a value is not a number, NaN or missing; the first rows are named.
     """
     numbers = floats_of(column_of(values, name), name).astype(np.float64)
-    if len(bad := np.flatnonzero(np.isnan(numbers))):
+    bad = np.flatnonzero(np.isnan(numbers))
+    if len(bad):
         text = f"expected numbers as {name}, got {len(bad)} NaN or missing among {len(numbers)}"
         raise TrialError(text, bad, remedy=remedy)
     return numbers

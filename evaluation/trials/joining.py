@@ -99,7 +99,8 @@ def align(scores: Scores, trials: Trials) -> np.ndarray:
     rows = find_rows(trials, scores)
     if (rows < 0).any():
         raise _without_score(trials, rows)
-    return scores.values[rows]
+    values: np.ndarray = scores.values[rows]
+    return values
 
 
 def find_rows(trials: Trials, within: Trials) -> np.ndarray:
@@ -118,7 +119,9 @@ def find_rows(trials: Trials, within: Trials) -> np.ndarray:
 
     n_segments = len(within.segment_ids)
     wanted = np.where((models < 0) | (segments < 0), -1, models.astype(np.int64) * n_segments + segments)
-    return pandas.Index(within.models.astype(np.int64) * n_segments + within.segments).get_indexer(wanted)
+    pairs = pandas.Index(within.models.astype(np.int64) * n_segments + within.segments)
+    rows: np.ndarray = pairs.get_indexer(wanted)
+    return rows
 
 
 def order_free_digest(key: Key) -> int:
@@ -152,9 +155,13 @@ def _unknown_ids(scores: Scores, key: Key, missing: Missing) -> int:
         return 0
     model, segment = next(scores.subset(strange[:1]).pairs())
     if unknown_models[strange[0]]:
-        noun, own, known = "model", model, key.model_ids
+        noun = "model"
+        own = model
+        known = key.model_ids
     else:
-        noun, own, known = "segment", segment, key.segment_ids
+        noun = "segment"
+        own = segment
+        known = key.segment_ids
     text = f"{counted(len(strange), 'score')} with an id that the key does not know, such as the {noun} '{own}': "
     text += scores.named(strange)
     if missing == "error":

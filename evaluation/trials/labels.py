@@ -68,7 +68,8 @@ def truth_of(labels: Any) -> np.ndarray:
     """
     column = column_of(labels, "labels")
     if column.dtype.kind in "biuf" and any(np.isin(column, (1, other)).all() for other in (0, -1)):
-        return column == 1
+        is_target: np.ndarray = column == 1
+        return is_target
     cells = column.tolist()
     known = TRUTHS | {"1.0": True, "0.0": False}
     truth = {cell: known.get(str(cell).lower()) for cell in set(cells)}
@@ -119,7 +120,8 @@ def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
     DataError
         If one of the two holds labels.
     """
-    target, nontarget = _inferred(target), _inferred(nontarget)
+    target = _inferred(target)
+    nontarget = _inferred(nontarget)
     if not {target.dtype.kind, nontarget.dtype.kind} <= set("biuf") or not (target.size and nontarget.size):
         return
     _refuse_labels("target", target, nontarget)
@@ -164,7 +166,10 @@ def split_by_labels(
     check_index(scores=scores, labels=labels, weights=weights)
     is_target = truth_of(labels)
     values, counted = acquired_scores(scores, "scores", missing)
-    columns = {"scores": values} if weights is None else {"scores": values, "weights": numbers_of(weights, "weights")}
+    if weights is None:
+        columns = {"scores": values}
+    else:
+        columns = {"scores": values, "weights": numbers_of(weights, "weights")}
     split: dict[str, np.ndarray] = {}
     for name, numbers in columns.items():
         if len(numbers) != len(is_target):
@@ -176,13 +181,17 @@ def split_by_labels(
 
 def _inferred(column: np.ndarray) -> np.ndarray:
     """Return objects as an array of the type that all of them have."""
-    return np.array(column.tolist()) if column.dtype.kind == "O" else column
+    if column.dtype.kind == "O":
+        return np.array(column.tolist())
+    return column
 
 
 def _refuse_labels(name: str, labels: np.ndarray, scores: np.ndarray) -> None:
     if labels.shape != scores.shape or scores.dtype.kind == "b" or not np.isin(labels[:_FEWEST], (-1, 0, 1)).all():
         return
-    values, low, high = np.unique(labels), labels.min(), labels.max()
+    values = np.unique(labels)
+    low = labels.min()
+    high = labels.max()
     if labels.dtype.kind != "b" and not (1 < len(values) < 4 and np.isin(values, (-1, 0, 1)).all()):
         return
     with np.errstate(invalid="ignore"):

@@ -94,7 +94,8 @@ class Trials(Tabular):
 
     def __post_init__(self) -> None:
         for name, ids in (("models", "model_ids"), ("segments", "segment_ids")):
-            table, codes = checked_ids(getattr(self, ids), ids), np.asarray(getattr(self, name))
+            table = checked_ids(getattr(self, ids), ids)
+            codes = np.asarray(getattr(self, name))
             if codes.ndim != 1 or (codes.size and codes.dtype.kind not in "iu"):
                 raise DataError(f"expected {name} to be integers of shape (N,), got {codes.dtype} of {codes.shape}")
             if codes.size and not (codes.min() >= 0 and codes.max() < len(table)):
@@ -276,7 +277,10 @@ class Key(Trials):
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns by name."""
-        types = {} if self.types is None else {"type": np.array(self.type_names, object)[self.types]}
+        if self.types is None:
+            types = {}
+        else:
+            types = {"type": np.array(self.type_names, object)[self.types]}
         return super().to_columns() | {"target": self.is_target} | types
 
     def of_types(self, *names: str) -> Key:
@@ -318,7 +322,8 @@ class Scores(Trials):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(bad := np.flatnonzero(np.isnan(self.values))):
+        bad = np.flatnonzero(np.isnan(self.values))
+        if len(bad):
             text = f"{counted(len(bad), 'score')} not a number (NaN): {self.named(bad)}"
             remedy = "score these trials again; missing='drop' leaves them out, missing='reject' rejects them"
             raise TrialError(text, bad, remedy=remedy)

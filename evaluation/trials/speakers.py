@@ -123,7 +123,8 @@ def warn_of_alike(
     """
     first: dict[str, str] = {}
     pairs = [(first.setdefault(form(name), name), name) for name in sorted(set(names))]
-    if alike := [pair for pair in pairs if pair[0] != pair[1]]:
+    alike = [pair for pair in pairs if pair[0] != pair[1]]
+    if alike:
         text = "some %s differ in case, blanks or Unicode form alone, such as %s (%d in all): each is %s"
         logger.warning(text, kind, " and ".join(map(ascii, alike[0])), len(alike), each)
 
@@ -164,8 +165,10 @@ def find_speakers(
     of_models = _named(key.model_ids, key.models, model_speakers, "model")
     of_segments = _named(key.segment_ids, key.segments, segment_speakers, "segment")
     names, codes = np.unique(np.concatenate([of_models, of_segments]), return_inverse=True)
-    by_model, by_segment = codes[: len(of_models)], codes[len(of_models) :]
-    models, segments = by_model[key.models], by_segment[key.segments]
+    by_model = codes[: len(of_models)]
+    by_segment = codes[len(of_models) :]
+    models = by_model[key.models]
+    segments = by_segment[key.segments]
     # names that target trials join are one speaker
     pairs = models[key.is_target], segments[key.is_target]
     graph = coo_array((np.ones(len(pairs[0]), np.int8), pairs), shape=(len(names), len(names)))
@@ -182,7 +185,8 @@ def find_speakers(
             remedy = "check the maps of speakers, and give one for the models too if their ids are not speakers"
             raise DataError(text, remedy=remedy)
     if segment_speakers is None:
-        used, linked = np.unique(key.segments), np.unique(key.segments[key.is_target])
+        used = np.unique(key.segments)
+        linked = np.unique(key.segments[key.is_target])
         if len(used) > len(linked):
             text = "%d of %d segments are in no target trial, so each counts as a separate speaker: "
             text += "give the speakers of the segments if some of them share a speaker"
@@ -428,4 +432,5 @@ def _look_up(
         raise DataError(text, remedy="add them, with a blank value where it is not known")
     table = np.full(len(ids), -2, np.int32)
     table[used] = [places[metadata[ids[code]]] for code in used]
-    return table[codes]
+    groups: np.ndarray = table[codes]
+    return groups

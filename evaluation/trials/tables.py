@@ -66,7 +66,9 @@ def delimiter_of(line: str) -> str | None:
     """Return what separates the columns of a line: its most frequent mark of tab, comma and semicolon, or None."""
     counts = {mark: line.count(mark) for mark in "\t,;"}
     mark = max(counts, key=counts.__getitem__)
-    return mark if counts[mark] else None
+    if counts[mark]:
+        return mark
+    return None
 
 
 def cut_lines(path: str | Path, raw: bytes, delimiter: str | None) -> list[tuple[int, list[str]]]:
@@ -100,7 +102,8 @@ def cut_lines(path: str | Path, raw: bytes, delimiter: str | None) -> list[tuple
         rows = [(line, [word.decode() for word in words.split()]) for line, words in enumerate(raw.split(b"\n"), 1)]
         return [(line, row) for line, row in rows if row]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows, start = [], 1
+    rows = []
+    start = 1
     try:
         for row in reader:
             rows.append((start, row))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ONE_MODEL, ALL_ENROLLED, WHOLE_LIST, INVERTING = "one-model", "all-enrolled", "whole-list", "inverting"
+ONE_MODEL = "one-model"
+ALL_ENROLLED = "all-enrolled"
+WHOLE_LIST = "whole-list"
+INVERTING = "inverting"
 REVERSAL = "reversal"
 
 LEVELS = {

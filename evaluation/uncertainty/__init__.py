@@ -19,6 +19,7 @@ from evaluation.uncertainty.confidence import (
     sample_from,
     with_intervals,
 )
+from evaluation.uncertainty.exchanged import eer_bound, eer_guess, share_of_trials
 from evaluation.uncertainty.groups import Groups, evaluate_groups
 from evaluation.uncertainty.intervals import (
     PLENTY,
@@ -73,6 +74,8 @@ __all__ = [
     "difference_rows",
     "draw_counts",
     "draw_variance",
+    "eer_bound",
+    "eer_guess",
     "evaluate",
     "evaluate_groups",
     "evaluate_systems",
@@ -90,6 +93,7 @@ __all__ = [
     "rate_interval",
     "sample_from",
     "sample_of",
+    "share_of_trials",
     "system_rows",
     "to_scale",
     "widening",

@@ -90,7 +90,8 @@ from spkbase.errors import DataError
 from spkbase.rounding import is_constant, is_negligible
 from spkbase.showing import Tabular, brief, one_line
 
-ALONE, PLENTY = 2.0, 8.0
+ALONE = 2.0
+PLENTY = 8.0
 """Numbers of independent errors up to which the exact interval stands alone, and from which the usual one does."""
 
 OF_SPEAKERS = 0.7
@@ -119,7 +120,10 @@ def independent_errors(rate: float, variance: float, n_trials: int) -> float:
     >>> independent_errors(0.1, 0.1 * 0.9 / 50, 400)
     5.0
     """
-    trials = rate * (1 - rate) / variance if variance > 0 else float(n_trials)
+    if variance > 0:
+        trials = rate * (1 - rate) / variance
+    else:
+        trials = float(n_trials)
     return float(rate * min(trials, n_trials))
 
 
@@ -164,20 +168,23 @@ def rate_where(n_errors: int, n_units: int, n_trials: int, share: float) -> floa
 
     def excess(scaled: float) -> float:
         at = (scaled + np.sqrt(OF_SPEAKERS) * effects) / np.sqrt(1 - OF_SPEAKERS)
-        failing, passing = log_ndtr(at), log_ndtr(-at)
-        every = np.ones(1)  # errors of all speakers: the convolution of theirs, by squares
+        failing = log_ndtr(at)
+        passing = log_ndtr(-at)
+        every = np.ones(1)  # numbers of errors of all speakers, convolved by repeated squaring
         for errors, others, ways, speakers in parts:
-            one = np.exp(ways + errors * failing + others * passing) @ weights
+            power = np.exp(ways + errors * failing + others * passing) @ weights
             while speakers:
-                every = np.convolve(every, one)[: n_errors + 1] if speakers % 2 else every
-                one, speakers = np.convolve(one, one)[: n_errors + 1], speakers // 2
+                if speakers % 2:
+                    every = np.convolve(every, power)[: n_errors + 1]
+                power = np.convolve(power, power)[: n_errors + 1]
+                speakers = speakers // 2
         return float(every.sum() - share)
 
     return float(ndtr(brentq(excess, -12.0, 12.0, xtol=1e-6)))
 
 
 def rate_interval(rate: float, *, n_units: int, n_trials: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the interval of an error rate of few errors.
+    """Return the interval of an error rate when there are few errors.
 
     Parameters
     ----------
@@ -201,17 +208,23 @@ def rate_interval(rate: float, *, n_units: int, n_trials: int, level: float = 0.
     >>> low, round(high, 2)
     (0.0, 0.03)
     """
-    found = min(rate, 1.0) * n_trials
-    below = min(int(found + 1e-9), n_trials - 1)
+    errors = min(rate, 1.0) * n_trials
+    below = min(int(errors + 1e-9), n_trials - 1)
 
-    def ends(errors: int) -> NDArray[np.float64]:
-        if errors == 0:
+    def ends(count: int) -> NDArray[np.float64]:
+        if count == 0:
             return np.array([0.0, rate_where(0, n_units, n_trials, 1 - level)])
-        high = 1.0 if errors == n_trials else rate_where(errors, n_units, n_trials, (1 - level) / 2)
-        return np.array([rate_where(errors - 1, n_units, n_trials, (1 + level) / 2), high])
+        if count == n_trials:
+            high = 1.0
+        else:
+            high = rate_where(count, n_units, n_trials, (1 - level) / 2)
+        return np.array([rate_where(count - 1, n_units, n_trials, (1 + level) / 2), high])
 
-    part = max(0.0, found - below)
-    low, high = ends(below) if part < 1e-6 else (1 - part) * ends(below) + part * ends(below + 1)
+    part = max(0.0, errors - below)
+    low_and_high = ends(below)
+    if part >= 1e-6:
+        low_and_high = (1 - part) * low_and_high + part * ends(below + 1)
+    low, high = low_and_high
     return float(min(low, rate)), float(max(high, rate))
 
 
@@ -225,7 +238,9 @@ def mixed(few: tuple[float, float], usual: tuple[float, float], errors: float) -
     """
     share = min(1.0, max(0.0, (errors - ALONE) / (PLENTY - ALONE)))
     if share in (0.0, 1.0):
-        return usual if share else few
+        if share:
+            return usual
+        return few
     ends = np.clip(np.array([few, usual]), _LEAST, 1 - _LEAST)
     low, high = (np.array([1 - share, share]) @ np.log(ends / (1 - ends))).tolist()
     return float(1 / (1 + np.exp(-low))), float(1 / (1 + np.exp(-high)))
@@ -289,9 +304,16 @@ class Interval(Tabular):
         ('12.34 [10.00, 20.00]', '0.500 [0.250, 0.750]', '0.5')
         """
         known = {"%": lambda share: f"{100 * share:.2f}", "zebra": format_value, ".4f": "{:.3f}".format}
-        write = form if callable(form) else known.get(form, f"{{:{form}}}".format)
-        parts = [missing if math.isnan(number) else write(number) for number in self.numbers().values()]
-        return "{} [{}, {}]".format(*parts) if self.has_interval else parts[0]
+        if callable(form):
+            write = form
+        else:
+            write = known.get(form, f"{{:{form}}}".format)
+        parts = []
+        for number in self.numbers().values():
+            parts.append(missing if math.isnan(number) else write(number))
+        if self.has_interval:
+            return "{} [{}, {}]".format(*parts)
+        return parts[0]
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return the value, the ends, method and note by name, one row."""
@@ -304,8 +326,11 @@ class Interval(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return the value, the ends and the method by name, for a report."""
         fields: dict[str, Any] = {"value": self.value, "interval": [self.low, self.high], "method": self.method}
-        fields |= {} if math.isnan(self.p_value) else {"p_value": self.p_value}
-        return fields | ({"note": self.note} if self.note else {})
+        if not math.isnan(self.p_value):
+            fields["p_value"] = self.p_value
+        if self.note:
+            fields["note"] = self.note
+        return fields
 
 
 def interval(
@@ -402,8 +427,10 @@ def simultaneous(
     # the widest of all, and as much wider again as t is than the normal
     wider = stdtrit(n_units - 1, (1 + level) / 2) / ndtri((1 + level) / 2)
     reach = np.quantile(off.max(axis=1), level) * wider * spread
-    low, high = from_scale(centre - reach, method), from_scale(centre + reach, method)
-    low, high = np.minimum(low, values), np.maximum(high, values)
+    low = from_scale(centre - reach, method)
+    high = from_scale(centre + reach, method)
+    low = np.minimum(low, values)
+    high = np.maximum(high, values)
     return np.maximum(low, method.lower), np.minimum(high, method.upper)
 
 
@@ -486,7 +513,11 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 
 def p_text(p_value: float) -> str:
     """Return a p-value as tables print it: ``p = 0.023``, ``p < 0.001``, or nothing of NaN."""
-    return "" if math.isnan(p_value) else f"p = {p_value:.3f}" if p_value >= 0.001 else "p < 0.001"
+    if math.isnan(p_value):
+        return ""
+    if p_value < 0.001:
+        return "p < 0.001"
+    return f"p = {p_value:.3f}"
 
 
 class Intervals(Tabular, dict[str, Any]):
@@ -503,8 +534,10 @@ class Intervals(Tabular, dict[str, Any]):
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each metric: its name, value, the ends, the method and the note."""
-        fields = ("value", "low", "high", "method", "note")
-        return {"metric": list(self)} | {name: [getattr(part, name) for part in self.values()] for name in fields}
+        columns: dict[str, list[Any]] = {"metric": list(self)}
+        for name in ("value", "low", "high", "method", "note"):
+            columns[name] = [getattr(interval, name) for interval in self.values()]
+        return columns
 
 
 class Differences(Intervals):
@@ -512,11 +545,13 @@ class Differences(Intervals):
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each system and metric, with its p-value alone and corrected (`holm`)."""
-        tables = [intervals.to_columns() for intervals in self.values()]
-        columns = {"system": [system for system, intervals in self.items() for _ in intervals]}
-        columns |= {name: [cell for table in tables for cell in table[name]] for name in Intervals().to_columns()}
-        alone = [gap.p_value for intervals in self.values() for gap in intervals.values()]
-        return columns | {"p_value": alone, "p_corrected": holm(alone).tolist()}
+        columns: dict[str, list[Any]] = {"system": [], **Intervals().to_columns(), "p_value": []}
+        for system, intervals in self.items():
+            columns["system"] += [system] * len(intervals)
+            for name, cells in intervals.to_columns().items():
+                columns[name] += cells
+            columns["p_value"] += [gap.p_value for gap in intervals.values()]
+        return columns | {"p_corrected": holm(columns["p_value"]).tolist()}
 
 
 def draw_variance(values: ArrayLike, resampled: ArrayLike, *, n_units: int) -> tuple[float, float]:
@@ -541,7 +576,8 @@ def draw_variance(values: ArrayLike, resampled: ArrayLike, *, n_units: int) -> t
     >>> draw_variance([0.1, 0.3], [[0.0, 0.2, 0.1], [0.2, 0.4, 0.3]], n_units=1000)[1].__round__(6)
     0.01
     """
-    of_draws, resamples = np.asarray(values, np.float64), np.asarray(resampled, np.float64)
+    of_draws = np.asarray(values, np.float64)
+    resamples = np.asarray(resampled, np.float64)
     count = len(of_draws)
     correction = n_units / (n_units - 1)
     means = resamples.mean(axis=0)
@@ -550,7 +586,7 @@ def draw_variance(values: ArrayLike, resampled: ArrayLike, *, n_units: int) -> t
     return speakers, max(0.0, float(of_draws.var(ddof=1)) / count - both)
 
 
-def widening(speakers: ArrayLike, draws: ArrayLike, *, n_units: ArrayLike, n_draws: int, level: float) -> NDArray:
+def widening(speakers: ArrayLike, draws: ArrayLike, *, n_units: ArrayLike, n_draws: int, level: float) -> NDArray[Any]:
     """Return how many times as wide an interval by speakers alone becomes with what draws add.
 
     Parameters
@@ -571,7 +607,8 @@ def widening(speakers: ArrayLike, draws: ArrayLike, *, n_units: ArrayLike, n_dra
     """
     from scipy.special import stdtrit
 
-    first, second = np.asarray(speakers, np.float64), np.asarray(draws, np.float64)
+    first = np.asarray(speakers, np.float64)
+    second = np.asarray(draws, np.float64)
     freedom = np.maximum(np.asarray(n_units, np.float64) - 1, 1.0)
     known = (first > 0) & (second > 0) & np.isfinite(first + second)
     share = np.divide(second, first, out=np.zeros(np.broadcast(first, second).shape), where=known)
@@ -612,7 +649,8 @@ def interval_over_draws(
     DataError
         If the level or the number of units is out of range.
     """
-    of_draws, resamples = np.asarray(values, np.float64), np.asarray(resampled, np.float64)
+    of_draws = np.asarray(values, np.float64)
+    resamples = np.asarray(resampled, np.float64)
     count = len(of_draws)
     means = resamples.mean(axis=0)
     there = ~np.isnan(means)
@@ -622,11 +660,11 @@ def interval_over_draws(
         parts = draw_variance(of_draws, resamples[:, there], n_units=n_units)
         factor = float(widening(*parts, n_units=n_units, n_draws=count, level=level))
     settings = {"n_units": n_units, "n_trials": n_trials, "level": level, "widening": factor}
-    found = interval(float(of_draws.mean()), means[there], method=method, **settings)  # type: ignore[arg-type]
+    ends = interval(float(of_draws.mean()), means[there], method=method, **settings)  # type: ignore[arg-type]
     if factor < NOTED:
-        return found
+        return ends
     note = f"the {count} draws differ: the interval is {factor:.1f} times as wide as by speakers alone"
-    return replace(found, note="; ".join(filter(None, [note, found.note])))
+    return replace(ends, note="; ".join(filter(None, [note, ends.note])))
 
 
 def _usual_interval(
@@ -650,7 +688,8 @@ def _usual_interval(
         return Interval(value, np.nan, np.nan, method.name, note)
     note = ""
     if method.scale != "percentile" and not (np.isfinite(value) and np.isfinite(resampled).all()):
-        method, note = replace(method, scale="percentile", factor=0.0), "resampled values are infinite: percentiles"
+        method = replace(method, scale="percentile", factor=0.0)
+        note = "resampled values are infinite: percentiles"
     if method.scale == "percentile":
         if widening > 1:
             resampled = resampled.mean() + widening * (resampled - resampled.mean())
@@ -670,7 +709,8 @@ def _centre_and_spread(
 ) -> tuple[float, float]:
     """Centre of the interval, and its standard error, both on the scale."""
     scaled = to_scale(np.append(resampled, value), method, n_trials)
-    scaled, centre = scaled[:-1], float(scaled[-1])
+    centre = float(scaled[-1])
+    scaled = scaled[:-1]
     if method.factor:
         centre -= method.factor * (float(scaled.mean()) - centre)
     return centre, float(np.sqrt(n_units / (n_units - 1)) * scaled.std(ddof=1))

@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,7 +92,8 @@ class Resampling:
         return draw_counts(n_units, self.resamples, np.random.default_rng(self.seed))
 
 
-DEFAULT, NO_INTERVALS = Resampling(), Resampling(0)
+DEFAULT = Resampling()
+NO_INTERVALS = Resampling(0)
 
 
 def draw_counts(
@@ -202,12 +204,16 @@ class Sample:
             counts = weights.take(self.first)
             if not self.by_trial:
                 counts *= weights.take(self.second)
-        scores, is_target, starts = self.scores, self.is_target, self.starts
+        scores = self.scores
+        is_target = self.is_target
+        starts = self.starts
         if len(starts) < len(self):
             target = np.add.reduceat(np.where(is_target, counts, 0.0), starts)
-            counts, scores = np.add.reduceat(counts, starts), scores.take(starts)
+            counts = np.add.reduceat(counts, starts)
+            scores = scores.take(starts)
             kept = counts.nonzero()[0]
-            counts, target = counts.take(kept), target.take(kept)
+            counts = counts.take(kept)
+            target = target.take(kept)
         else:  # three in five nontarget trials have no weight in a draw, so the rest first
             kept = counts.nonzero()[0]
             counts = counts.take(kept)
@@ -238,7 +244,8 @@ def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers |
     [0.0, 0.0, 1.0]
     """
     check_index(scores=scores, labels=is_target)
-    scores, is_target = numbers_of(scores, "scores"), truth_of(is_target)
+    scores = numbers_of(scores, "scores")
+    is_target = truth_of(is_target)
     if is_target.shape != scores.shape:
         raise DataError(f"expected a label for each of {len(scores)} scores, got shape {is_target.shape}")
     n_target = int(is_target.sum())
@@ -252,7 +259,8 @@ def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers |
         return Sample(order, scores[order], is_target[order], units, alone, len(scores), n_target)
     if len(speakers) != len(scores):
         raise DataError(f"expected the speakers of {len(scores)} trials, got those of {len(speakers)}")
-    first, second = speakers.models[order].astype(np.intp), speakers.segments[order].astype(np.intp)
+    first = speakers.models[order].astype(np.intp)
+    second = speakers.segments[order].astype(np.intp)
     n_units = len(speakers.names)
     sample = Sample(order, scores[order], is_target[order], first, np.where(first == second, n_units, second), n_units)
     if sample.n_effective < 2:
@@ -294,7 +302,10 @@ def bootstrap(
         If samples do not share their units, a number is out of range, or a class has no trial in more than half of the
         resamples.
     """
-    samples = [samples] if isinstance(samples, Sample) else list(samples)
+    if isinstance(samples, Sample):
+        samples = [samples]
+    else:
+        samples = list(samples)
     if not resampling.resamples:
         raise DataError("expected at least 2 resamples, got none")
     kinds = {(sample.n_units, sample.by_trial) for sample in samples}
@@ -303,16 +314,19 @@ def bootstrap(
     work = partial(_replicate, samples, statistic, resampling.seed)
     blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(resampling.resamples, BLOCK))]
     done = list(Work(jobs).map(work, blocks, processes=True, description="resampling"))
-    found = []
-    for number in range(len(samples)):
-        rows = [row for block in done for row in block[number]]
+    resampled = []
+    for blocks_of_sample in zip(*done, strict=True):
+        rows = list(chain.from_iterable(blocks_of_sample))
         kept = [row for row in rows if row is not None]
         if len(kept) < (1 - _MAX_LOST) * len(rows):
             text = f"{len(rows) - len(kept)} of {len(rows)} resamples hold no trial of one class"
             raise DataError(text, remedy="too few speakers for a bootstrap: resample trials, or ask for no intervals")
         blank = dict.fromkeys(kept[0], np.nan)
-        found.append({name: np.array([(row or blank)[name] for row in rows], dtype=np.float64) for name in kept[0]})
-    return found
+        columns = {}
+        for name in blank:
+            columns[name] = np.array([(row or blank)[name] for row in rows], dtype=np.float64)
+        resampled.append(columns)
+    return resampled
 
 
 def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
@@ -365,5 +379,8 @@ def _replicate(
     for weights in draw(samples[0], seed=seed, block=number, size=size):
         for sample, values in zip(samples, rows, strict=True):
             runs = sample.runs(weights)
-            values.append(statistic(runs) if runs.n_target > 0 and runs.n_nontarget > 0 else None)
+            if runs.n_target > 0 and runs.n_nontarget > 0:
+                values.append(statistic(runs))
+            else:
+                values.append(None)
     return rows

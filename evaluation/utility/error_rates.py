@@ -79,12 +79,14 @@ class ErrorCounts:
     @property
     def errors(self) -> NDArray[np.int64]:
         """Edits of each utterance, shape (n,)."""
-        return self.counts[:, 1:].sum(axis=1)
+        errors: NDArray[np.int64] = self.counts[:, 1:].sum(axis=1)
+        return errors
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Units of each reference, shape (n,)."""
-        return self.counts[:, :3].sum(axis=1)
+        lengths: NDArray[np.int64] = self.counts[:, :3].sum(axis=1)
+        return lengths
 
     @property
     def rate(self) -> float:
@@ -209,11 +211,12 @@ def error_rate(
     if not isinstance(counts, ErrorCounts):
         raise DataError(f"expected ErrorCounts, as from count_errors, got {type(counts).__name__}")
     names, sums = _sums(counts, speakers, file)
-    statistic, total = partial(lists.pooled_ratio, sums), int(sums[:, 1].sum())
-    found = lists.interval_by_speaker(statistic, len(names), "error_rate", resampling, n_trials=total)
+    statistic = partial(lists.pooled_ratio, sums)
+    total = int(sums[:, 1].sum())
+    interval = lists.interval_by_speaker(statistic, len(names), "error_rate", resampling, n_trials=total)
     totals = dict(zip(_KINDS, counts.counts.sum(axis=0).tolist(), strict=True))
     by_speaker = dict(zip(names, statistic(np.eye(len(names))).tolist(), strict=True))
-    return ErrorRate(found, totals, by_speaker, len(counts.utterances), counts.unit, counts.normaliser)
+    return ErrorRate(interval, totals, by_speaker, len(counts.utterances), counts.unit, counts.normaliser)
 
 
 @one_blas_thread()
@@ -232,17 +235,21 @@ def error_rate_differences(
     differences = []
     for other in systems[1:]:
         if (other.utterances, other.unit, other.normaliser) != (first.utterances, first.unit, first.normaliser):
-            raise DataError("expected the same utterances, units and normaliser of systems that are compared")
-        rates = [partial(lists.pooled_ratio, of) for of in (_sums(other, speakers)[1], sums)]
-        differences.append(lists.interval_by_speaker(rates[0], len(names), "difference", resampling, minus=rates[1]))
+            raise DataError("all compared systems must share utterances, unit and normaliser")
+        rate = partial(lists.pooled_ratio, _sums(other, speakers)[1])
+        minus = partial(lists.pooled_ratio, sums)
+        differences.append(lists.interval_by_speaker(rate, len(names), "difference", resampling, minus=minus))
     return differences
 
 
 def _basic(text: str) -> str:
     # before NFKC, which would make a blank and an accent of some of them
     text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_APOSTROPHES).lower()
-    kept = "".join(letter if letter == "'" or unicodedata.category(letter)[0] not in "PSC" else " " for letter in text)
-    return " ".join(_OUTER_APOSTROPHE.sub(" ", kept).split())
+    letters = []
+    for letter in text:
+        is_kept = letter == "'" or unicodedata.category(letter)[0] not in "PSC"
+        letters.append(letter if is_kept else " ")
+    return " ".join(_OUTER_APOSTROPHE.sub(" ", "".join(letters)).split())
 
 
 NORMALISERS: Mapping[str, Callable[[str], str]] = {"none": lambda text: " ".join(text.split()), "basic": _basic}
@@ -262,12 +269,17 @@ def _align(pairs: Sequence[tuple[str, str]], unit: Unit) -> NDArray[np.int64]:
     jiwer = imported("jiwer", "jiwer", "an error rate")
     if unit == "characters without blanks":
         pairs = [(spoken.replace(" ", ""), written.replace(" ", "")) for spoken, written in pairs]
-    process = jiwer.process_words if unit == "words" else jiwer.process_characters
+    if unit == "words":
+        process = jiwer.process_words
+    else:
+        process = jiwer.process_characters
     counts = list[tuple[int, ...]]()
     for spoken, written in pairs:
         if spoken and written:
             output = process(spoken, written)
             counts.append((output.hits, output.substitutions, output.deletions, output.insertions))
-        else:  # nothing to align
-            counts.append((0, 0, *(len(text.split() if unit == "words" else text) for text in (spoken, written))))
+        elif unit == "words":  # nothing to align
+            counts.append((0, 0, len(spoken.split()), len(written.split())))
+        else:
+            counts.append((0, 0, len(spoken), len(written)))
     return np.array(counts, np.int64)

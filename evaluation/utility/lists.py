@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,27 +113,29 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
         As `read_labels`; if a file is missing, or the list holds a shell command, which is never run here.
     """
     path = Path(path)
-    path = path / "wav.scp" if path.is_dir() else path
+    if path.is_dir():
+        path = path / "wav.scp"
     names = read_id_list(path, "utterance file", rest=True)
     home = path.absolute().parent
     problems = Problems(path)
-    found = {}
+    recordings = {}
     for utterance, name in names.items():
         if name.endswith("|") or name.startswith("|"):
             remedy = "write the audio into files first"
             problems.add(f"{utterance!r} is a shell command, which is not run here: {name[:60]!r}", remedy=remedy)
             continue
-        places = [folder / name for folder in (home, Path(), home.parent, home.parent.parent)]
+        candidates = [folder / name for folder in (home, Path(), home.parent, home.parent.parent)]
         if Path(name).parent.name == "wav":
-            places.insert(len(places) if Path(name).is_absolute() else 0, home / "wav" / Path(name).name)
-        there = [place for place in places if is_file(place)]
+            moved = home / "wav" / Path(name).name
+            candidates = [*candidates, moved] if Path(name).is_absolute() else [moved, *candidates]
+        there = list(filter(is_file, candidates))
         if there:
-            found[utterance] = there[0]
+            recordings[utterance] = there[0]
         else:
-            remedy = f"tried {', '.join(dict.fromkeys(map(str, places)))}"
+            remedy = f"tried {', '.join(dict.fromkeys(map(str, candidates)))}"
             problems.add(f"the audio of {utterance!r} is missing", remedy=remedy)
     problems.raise_if_any()
-    return found
+    return recordings
 
 
 def check_same(
@@ -151,12 +154,16 @@ def check_same(
     DataError
         If ids are missing or unknown; both are named.
     """
+    texts = []
     missing = [name for name in expected if name not in got]
-    unknown = [] if allow_extra else [name for name in got if name not in expected]
-    parts = {f"{len(ids)} {what} {word}": ids for ids, word in ((missing, "missing"), (unknown, "unknown")) if ids}
-    if parts:
-        text = "; ".join(f"{part}: {named(ids)}" for part, ids in parts.items())
-        raise DataError(text, file=file, remedy=f"expected the same {len(expected)} as in the reference{otherwise}")
+    if missing:
+        texts.append(f"{len(missing)} {what} missing: {named(missing)}")
+    unknown = [name for name in got if name not in expected]
+    if unknown and not allow_extra:
+        texts.append(f"{len(unknown)} {what} unknown: {named(unknown)}")
+    if texts:
+        remedy = f"expected the same {len(expected)} as in the reference{otherwise}"
+        raise DataError("; ".join(texts), file=file, remedy=remedy)
 
 
 def named(ids: Collection[str]) -> str:
@@ -211,17 +218,25 @@ def interval_by_speaker(
     Interval
         Without ends, and with a note that says why, where fewer than two speakers count or there are no resamples.
     """
-    method, n_units = METHODS[measure], n_speakers if n_units is None else n_units
+    method = METHODS[measure]
+    if n_units is None:
+        n_units = n_speakers
     weights = np.concatenate([np.ones((1, n_speakers)), resampling.weights(n_speakers)])
-    values = statistic(weights) if minus is None else statistic(weights) - minus(weights)
+    if minus is None:
+        values = statistic(weights)
+    else:
+        values = statistic(weights) - minus(weights)
     value = float(values[0])
     if n_units < 2 or not resampling.resamples:
-        note = "no resamples were drawn" if n_units > 1 else "one speaker: the spread cannot be seen"
+        if n_units > 1:
+            note = "no resamples were drawn"
+        else:
+            note = "one speaker: the spread cannot be seen"
         return Interval(value, method=method.name, note=note)
     return interval(value, values[1:], method=method, n_units=n_units, n_trials=n_trials, level=resampling.level)
 
 
-def sum_by_speaker(values: NDArray, speakers: Sequence[str]) -> tuple[list[str], NDArray[np.float64]]:
+def sum_by_speaker(values: NDArray[Any], speakers: Sequence[str]) -> tuple[list[str], NDArray[np.float64]]:
     """Return the sorted speakers, and the sums of values of utterances, (n, ...), of each, (n_speakers, ...)."""
     names, codes = np.unique(np.asarray(speakers, np.str_), return_inverse=True)
     sums = np.zeros((len(names), *values.shape[1:]))

@@ -21,12 +21,13 @@ def evaluate(experiment: voiceprivacy.Experiment) -> str:
     """Run all steps from speech to the report, and return the text that is shown at the end."""
     sets = voiceprivacy.check(experiment)  # all problems are reported first
     sets = voiceprivacy.anonymise(experiment, sets)  # data/
+    voiceprivacy.check_pairs(experiment, sets)  # pairs/
     facts = voiceprivacy.find_facts(experiment, sets)  # checks/
     voiceprivacy.recognise_words(experiment, sets)  # asr/, if an attacker reads them
     plan = voiceprivacy.plan_attacks(experiment, sets, facts)  # plan.csv
-    speech, failures = voiceprivacy.extract(experiment, plan)  # work/
-    models = voiceprivacy.fit(experiment, plan, speech, failures)  # attackers/
-    scores = voiceprivacy.score(experiment, sets, plan, speech, models, failures)  # exp/
+    speech = voiceprivacy.extract(experiment, plan)  # work/
+    models = voiceprivacy.fit(experiment, plan, speech)  # attackers/
+    scores = voiceprivacy.score(experiment, sets, plan, speech, models)  # exp/
     table = voiceprivacy.assess(experiment, scores)  # numbers/, evidence.json
     utility = voiceprivacy.utility(experiment, sets)
     return voiceprivacy.report(experiment, sets, scores, table, utility)  # results.json, report.html

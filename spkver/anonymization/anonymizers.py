@@ -111,11 +111,6 @@ class AnonymizerConfig:
         if (self.name == "command") != bool(self.command):
             raise ConfigError("anonymizer.command is needed by the anonymizer 'command', and by no other")
 
-    @property
-    def changes_duration(self) -> bool:
-        """Whether utterances may become longer or shorter; true for user-supplied anonymisers, which may do so."""
-        return self.name == "resampling" or self.name not in BUILT_IN
-
     def parameters(self) -> dict[str, Any]:
         """Return the parameters that the anonymiser is called with."""
         if self.name not in BUILT_IN:

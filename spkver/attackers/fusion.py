@@ -83,7 +83,9 @@ class Fusion:
         """
         if training.on_anonymised:
             return "semi-informed"
-        return "lazy-informed" if self.inverts else ORIGINAL
+        if self.inverts:
+            return "lazy-informed"
+        return ORIGINAL
 
     @property
     def inverting(self) -> Fusion:
@@ -112,10 +114,14 @@ def fold_attacks(background: TrainingSet, kind: str, *, seed: int) -> list[tuple
     anonymised = []
     if background.anonymised:
         anonymised = background_folds(background.anonymised, seed=seed, folds=FOLDS)
-    trials = original if kind == ORIGINAL else anonymised
+    trials = original
+    if kind != ORIGINAL:
+        trials = anonymised
     if len(trials) < 2:
         return []
-    directory = background.original if kind == ORIGINAL else background.anonymised[0]
+    directory = background.original
+    if kind != ORIGINAL:
+        directory = background.anonymised[0]
     made = []
     for number, fold in enumerate(trials):
         fold = _fewer(fold, seed)
@@ -125,6 +131,7 @@ def fold_attacks(background: TrainingSet, kind: str, *, seed: int) -> list[tuple
             on_anonymised=kind == "semi-informed",
             name=f"folds/{background.versions[0].name}-{fold.number}-{kind}",
             is_fold=True,
+            anonymizer=background.anonymizer,
         )
         # under the name of the set, since embeddings computed elsewhere are found by it
         enrolment = replace(fold.enrolment, path=directory.path)
@@ -133,23 +140,24 @@ def fold_attacks(background: TrainingSet, kind: str, *, seed: int) -> list[tuple
     return made
 
 
-def fuse(weights: Mapping[str, Any], found: Mapping[str, Scores]) -> Scores:
+def fuse(weights: Mapping[str, Any], scores: Mapping[str, Scores]) -> Scores:
     """Return the weighted sum of scores of the same trials, see `learn_weights`."""
-    trials = next(iter(found.values()))
+    trials = next(iter(scores.values()))
     used = {name: weight for name, weight in weights["weights"].items() if weight}
     affine = Affine(tuple(used.values()), weights["offset"], weights["prior"], tuple(used))
-    return lists.as_scores(trials, apply_affine(affine, np.column_stack([align(found[name], trials) for name in used])))
+    columns = [align(scores[name], trials) for name in used]
+    return lists.as_scores(trials, apply_affine(affine, np.column_stack(columns)))
 
 
 def learn_weights(
-    folds: Sequence[Fold], found: Mapping[str, Sequence[Scores]], about: Mapping[str, Any]
+    folds: Sequence[Fold], by_attacker: Mapping[str, Sequence[Scores]], about: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Train the weights of attackers on their scores in the folds.
 
     Parameters
     ----------
     folds : sequence of Fold
-    found : mapping of str to sequence of Scores
+    by_attacker : mapping of str to sequence of Scores
         Scores by attacker, one for each fold.
     about : mapping
         Further entries of the file.
@@ -162,7 +170,7 @@ def learn_weights(
     keys = [fold.key for fold in folds]
     columns = {}
     left_out = {}
-    for name, scores_of_folds in found.items():
+    for name, scores_of_folds in by_attacker.items():
         column = np.concatenate(list(map(align, scores_of_folds, keys)))
         if np.isfinite(column).all():
             columns[name] = column
@@ -178,8 +186,9 @@ def learn_weights(
     chosen = choose_fusion(scores, is_target, numbers, speakers, names)
     affine = chosen.affine
     weights = {"weights": dict(zip(names, affine.weights, strict=True)), "offset": affine.offset, "prior": affine.prior}
-    rates = [_error_rate(column, is_target) for column in scores.T]
-    alone = {name: {"cllr": chosen.alone[name], "eer": rate} for name, rate in zip(names, rates, strict=True)}
+    alone = {}
+    for name, column in columns.items():
+        alone[name] = {"cllr": chosen.alone[name], "eer": _error_rate(column, is_target)}
     return {
         "format": _FORMAT,
         **about,

@@ -17,6 +17,7 @@ from evaluation.embeddings import Embeddings
 from evaluation.trials import Scores, Trials
 from spkbase.errors import ConfigError, DataError, WorkerError
 from spkbase.showing import one_line
+from spkver.anonymization import AnonymizerConfig
 from spkver.attackers.pieces import whole_name
 from spkver.attackers.sources import Source
 from spkver.datadir import DataDir
@@ -47,6 +48,8 @@ class TrainingSet:
     is_fold : bool
         Whether it is a training set without the speakers of one fold, on whose trials the weights of fusions are
         learnt.
+    anonymizer : AnonymizerConfig or None
+        What further anonymised versions can be made with.
     """
 
     original: DataDir
@@ -54,6 +57,7 @@ class TrainingSet:
     on_anonymised: bool = False
     name: str = ""
     is_fold: bool = False
+    anonymizer: AnonymizerConfig | None = None
 
     @property
     def versions(self) -> tuple[DataDir, ...]:

@@ -40,6 +40,9 @@ from spkver.attackers.vector_attacker import (
     ivector_attacker,
     network_is_absent,
     supervector_attacker,
+    trained_attacker,
+    tuned_attacker,
+    tuning_is_absent,
 )
 
 Settings = Mapping[str, Any]
@@ -62,19 +65,23 @@ _ENDINGS = {
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
     *("campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
-    *("content", "properties"),
+    *("campplus-tuned", "campplus-tuned-enrolled-plda"),
+    *("gmm-svm-cms", "prosody", "content", "properties"),
 )
-"""Attackers that run by default. Each is the strongest at its level of knowledge on some set, or unlike all others:
-docs/studies/attackers.md."""
+"""Attackers that run by default. Each is the strongest at its level of knowledge on some set, or unlike all others; the
+last four cost little: docs/studies/attackers.md."""
 
 WITHOUT_NETWORK: tuple[str, ...] = (
     *("supervector-adapted", "supervector-single-test", "supervector-cosine", "gmm-svm-cms"),
-    *("supervector-adapted-inverted", "content", "properties", "fusion"),
+    *("supervector-adapted-inverted", "prosody", "content", "properties", "fusion"),
 )
 """Attackers that run by default where no network has weights."""
 
 OF_THE_RECORDING = "session"
 """It recognises recordings, not voices. A background with one recording per speaker cannot tell these apart."""
+
+_ANY_KIND = ("trained", "extractor")
+"""Rows that need not be neural networks, as the user's own code."""
 
 _WHOLE_LIST = ("adapted", "self-trained")
 _EMBEDDINGS = ("vectors", *_WHOLE_LIST)
@@ -97,6 +104,7 @@ OUTSIDE = {
 """Plug-ins for user-supplied attackers, by prefix: how they are written, and what they are."""
 
 
+_TUNED = "campplus-tuned"
 _STRONGER, _WEAKER = "campplus", "ge2e"
 """The GE2E attackers, never stronger than CAM++'s, run only if CAM++'s weights are missing."""
 
@@ -161,6 +169,7 @@ _ADAPTED = (
     _Variant("adapted", "reversed"),
 )
 _ENROLLED_PLDA = (_Variant("enrolled-plda"), _Variant("enrolled-plda", "inverted"))
+_TRAINED = (_Variant("single-test"), _Variant("enrolled-plda"), _Variant("adapted"), _Variant("self-trained"))
 _SELF_TRAINED = (
     _Variant("self-trained"),
     _Variant("self-trained", "inverted"),
@@ -172,13 +181,14 @@ _NETWORK = (*_INVERTED, _Variant(undoing="reversed"), *_ADAPTED, *_ENROLLED_PLDA
 def _rows(form: str, summary: str, variants: Sequence[_Variant] = (), *, network: bool = False) -> list[CatalogueRow]:
     """Return the rows of an attacker, without and with endings."""
     base = re.split(r"[\[:]", form)[0]
+    argument = "" if "[" in form else form.removeprefix(base)
     rows = []
     if base != "supervector":
         rows.append(CatalogueRow(form, summary, base, is_network=network))
     for variant in variants:
         words = [_ENDINGS[ending] for ending in variant.endings]
         row = CatalogueRow(
-            "-".join([base, *variant.endings]),
+            "-".join([base, *variant.endings]) + argument,
             ", ".join([summary, *words]),
             base,
             variant.adapted,
@@ -202,9 +212,11 @@ CATALOGUE: dict[str, CatalogueRow] = {
         ),
         _rows("supervector-cosine", "a statistical model of each voice, by projected supervectors", _INVERTED),
         _rows("campplus[:WEIGHTS]", "a neural network, CAM++ of 2023", _NETWORK, network=True),
+        _rows(_TUNED, "a neural network, CAM++, tuned on anonymised speech", _TRAINED, network=True),
         _rows("ge2e[:WEIGHTS]", "a neural network, GE2E of 2018", _NETWORK, network=True),
         _rows("onnx:FILE", "a neural network, from an ONNX file", network=True),
         _rows("extractor:EXTRACTOR", "vectors of an extractor, as spkver embed takes it"),
+        _rows("trained:FILE.py", "a network that a module trains on the training set", _TRAINED, network=True),
         _rows(
             "ivector",
             "a statistical model of each voice, i-vectors",
@@ -238,6 +250,8 @@ class Spec:
         CatalogueRow of `CATALOGUE`; None for a plug-in.
     argument : str
         Text after the colon, such as FILE in ``onnx:FILE``.
+    network : bool or None
+        Whether the settings call it a neural network; None: they say nothing.
     """
 
     name: str
@@ -245,6 +259,7 @@ class Spec:
     preset: str
     row: CatalogueRow | None = None
     argument: str = ""
+    network: bool | None = None
 
     @property
     def kind(self) -> str:
@@ -262,12 +277,19 @@ class Spec:
     @property
     def is_network(self) -> bool:
         """Whether it uses a neural network; embeddings computed elsewhere usually come from one."""
+        if self.network is not None:
+            return self.network
         if self.row is None:
             return self.kind in _EMBEDDINGS
         if self.row.base != "extractor":
             return self.row.is_network
         extractor = CATALOGUE.get(self.argument.partition(":")[0])
         return extractor is not None and extractor.is_network
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether it trains a network on the training set."""
+        return self.row is not None and self.row.base in ("trained", _TUNED)
 
     @property
     def adapts(self) -> bool:
@@ -283,7 +305,12 @@ class Spec:
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """The scenarios that it is made for. Inversion by an estimated number needs anonymised speech on both sides."""
+        """The scenarios that it is made for.
+
+        Inversion by an estimated number needs anonymised speech on both sides, tuning an anonymised training set.
+        """
+        if self.row is not None and self.row.base == _TUNED:
+            return ("semi-informed",)
         if self.row is None or not self.inverts:
             return tuple(name for name in SCENARIO_ORDER if name != REVERSAL)
         if self.row.is_reversed:
@@ -295,6 +322,8 @@ class Spec:
         """Whether code of the user runs, whose dependencies may change unnoticed."""
         if self.row is None:
             return self.kind in ("", "command")
+        if self.row.base == "trained":
+            return True
         extractor, _, argument = self.argument.partition(":")
         return self.row.base == "extractor" and bool(argument) and extractor not in CATALOGUE
 
@@ -321,7 +350,12 @@ def parse_spec(entry: str, settings: Settings | None = None) -> Spec:
         remedy = f"give attacker_settings.{entry}.preset, or correct it; for others see docs/own_attackers.md"
         presets = ", ".join(row.form for row in CATALOGUE.values())
         raise ConfigError(f"attackers: {preset!r} is no preset ({presets})", remedy=remedy)
-    return Spec(attacker_name(entry), entry, preset, row, argument)
+    network = None
+    if row is None or row.base in _ANY_KIND:
+        network = (settings or {}).get("network")
+        if network not in (None, True, False):
+            raise ConfigError(f"attacker_settings.{entry}.network is {network!r}: expected true or false")
+    return Spec(attacker_name(entry), entry, preset, row, argument, network)
 
 
 def make_attacker(
@@ -357,13 +391,15 @@ def make_attacker(
     """
     shared = shared or {}
     layers = {entry: _without(values, "preset") for entry, values in (settings or {}).items()}
+    if spec.network is not None:
+        layers[spec.entry] = _without(layers[spec.entry], "network")
     own = layers.get(spec.entry, {})
     if spec.row is None:
         return _open_outside(spec, own, seed, time_limit)
     row = spec.row
     name = spec.name
     plain = row.base
-    values: Settings = layers.get(row.base, {})
+    values: Settings = layers.get(f"{row.base}:{spec.argument}".rstrip(":"), layers.get(row.base, {}))
     if row.adapted:
         plain = f"{row.base}-{row.adapted}"
         values = merged(_without(values, "chains", "adapted"), {"adapted": ADAPTING[row.adapted]})
@@ -387,6 +423,10 @@ def make_attacker(
         return ivector_attacker(name, merged(mixture, values))
     if row.base == "supervector":
         return supervector_attacker(name, merged(mixture, values))
+    if row.base == _TUNED:
+        return tuned_attacker(name, values, time_limit=time_limit)
+    if row.base == "trained":
+        return trained_attacker(name, spec.argument, values, time_limit=time_limit)
     extractor = spec.argument if row.base == "extractor" else f"{row.base}:{spec.argument}".rstrip(":")
     return extractor_attacker(name, extractor, values)
 
@@ -394,6 +434,8 @@ def make_attacker(
 def is_absent(name: str) -> str:
     """Return why an attacker, named by its row, cannot run on this machine, or an empty string."""
     base = CATALOGUE[name].base
+    if base == _TUNED:
+        return tuning_is_absent()
     if base not in (_STRONGER, _WEAKER):
         return ""
     return network_is_absent(base)
@@ -409,10 +451,12 @@ def default_attackers() -> tuple[str, ...]:
     """Return the attackers that run if none are named.
 
     If the weights of CAM++ are missing, GE2E takes its place if it has weights, or else those of `WITHOUT_NETWORK` run.
+    Where torch is not installed, no network is tuned.
     """
-    for network in (_STRONGER, _WEAKER):
-        if not is_absent(network):
-            return tuple(name.replace(_STRONGER, network) for name in DEFAULT)
+    if not is_absent(_STRONGER):
+        return tuple(name for name in DEFAULT if not is_absent(name))
+    if not is_absent(_WEAKER):
+        return tuple(name.replace(_STRONGER, _WEAKER) for name in DEFAULT if CATALOGUE[name].base != _TUNED)
     return WITHOUT_NETWORK
 
 
@@ -515,7 +559,7 @@ def _open_outside(spec: Spec, settings: Settings, seed: int, time_limit: float |
     rest, level, kind = spec.preset.partition(":")[2], str(settings.get("level", "")), spec.kind
     if more := settings.keys() - {"level"}:
         text = f"attacker_settings of {spec.entry}: {', '.join(sorted(more))}"
-        raise ConfigError(f"{text}: a user-supplied attacker takes level only")
+        raise ConfigError(f"{text}: a user-supplied attacker takes level and network only")
     with naming(spec.name):
         if level and (level not in LEVELS or kind in _EMBEDDINGS):
             raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors the entry determines it")

@@ -1,4 +1,4 @@
-"""Sources of vectors: networks and other extractors, and supervectors and i-vectors of a Gaussian mixture.
+"""Sources of vectors: extractors, supervectors and i-vectors of a Gaussian mixture, and networks that are trained.
 
 A source is a configuration. What it needs is computed by public functions of arrays: those of `Extractor`, of
 `spkver.mixture` and `spkver.vectors`, and `cut_sessions` and `mean_statistics` of this module.
@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from spkbase.files import file_digest, fingerprint
-from spkver.extractors import Extractor
+from spkbase.plugins import files_behind
+from spkver.extractors import Extractor, ExtractorSettings
 from spkver.features import FeatureConfig, Frames
 from spkver.mixture import Statistics, UbmConfig
+from spkver.training import check_trainer
 from spkver.vectors import MapConfig, TotalVariabilityConfig
 
 SMALL_MIXTURE: dict[str, Any] = {"features": {"preset": "wideband"}, "ubm": {"components": 64}}
@@ -35,6 +39,11 @@ class ExtractorSource:
     def key(self) -> str:
         """Digest of what the extractor depends on, such as its weights."""
         return fingerprint(dict(self.extractor.extraction.record))
+
+    @property
+    def rate(self) -> int | None:
+        """Sampling rate in hertz that recordings are resampled to; None: they keep their own."""
+        return self.extractor.extraction.rate
 
 
 @dataclass(frozen=True)
@@ -93,9 +102,52 @@ class MixtureSource:
         return replace(self.total_variability, rank=min(self.total_variability.rank, most))
 
 
-Source = ExtractorSource | MixtureSource
-"""An extractor has no `features`: it reads recordings, and learns nothing. `key` is a digest of all that vectors depend
-on besides recordings and the training set."""
+@dataclass(frozen=True)
+class TrainedSource:
+    """Vectors of a network that is trained on the training set.
+
+    Attributes
+    ----------
+    module : str
+        The trainer, see `spkver.training`.
+    settings : mapping
+        What it gets as `settings`.
+    device : str
+    threads : int
+    windows : ExtractorSettings
+        Windows of long recordings.
+    time_limit : float or None [s]
+        For the training; None: half an hour plus the duration of the speech.
+    least_speakers : int
+        The fewest speakers of a training set.
+    """
+
+    features: ClassVar[None] = None
+    rate: ClassVar[None] = None
+
+    module: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    device: str = "cpu"
+    threads: int = 1
+    windows: ExtractorSettings = field(default_factory=ExtractorSettings)
+    time_limit: float | None = None
+    least_speakers: int = 4
+
+    @cached_property
+    def file(self) -> Path:
+        """File of the trainer."""
+        return check_trainer(self.module)
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of what its vectors depend on besides the training set: the module's text, and settings."""
+        code = [file_digest(self.file), files_behind(self.module, self.file)]
+        return fingerprint(code, self.settings, self.device, self.threads, self.windows)
+
+
+Source = ExtractorSource | MixtureSource | TrainedSource
+"""Extractors and trained networks have no `features`: they read recordings. `key` is a digest of all that vectors
+depend on besides recordings and the training set."""
 
 
 def mean_statistics(statistics: Statistics, sessions: Mapping[tuple[str, str], Sequence[str]]) -> Statistics:

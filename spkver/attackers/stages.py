@@ -6,6 +6,8 @@
     WORK/<data directory>-<key>/data/stat_sessions-*.h5       statistics of the sessions that recordings are cut into
     WORK/<data directory>-<key>/data/sv_*.h5, iv_*.h5         supervectors and i-vectors of these
     OUTPUT/attackers/<training set>/mixture-<key>/            universal background model, matrix of total variability
+    OUTPUT/attackers/<training set>/network-<key>/            what a trainer learnt, see `spkver.training`
+    WORK/anonymised/<key>-seed<number>/                       recordings that a trainer anonymised again
     OUTPUT/attackers/<training set>/<name>/choice.json        how a backend, or another model, was chosen
     OUTPUT/attackers/<training set>/<name>/backend.h5         the backend, trained on all speakers
 
@@ -17,6 +19,7 @@ by its name: cepstra with dither depend on the audio file alone.
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -29,6 +32,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.trials import Scores
 from spkbase.files import file_digest, fingerprint, load_json, make_folder, write_json
+from spkbase.plugins import usual_seconds
 from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
 from spkbase.version import versions as library_versions
@@ -37,13 +41,22 @@ from spkver import pipeline
 from spkver.attackers import lists
 from spkver.attackers.pieces import whole_name
 from spkver.attackers.protocol import Attack, Attacker, TrainingSet, naming
-from spkver.attackers.sources import ExtractorSource, MixtureSource, Source, cut_sessions, mean_statistics
+from spkver.attackers.sources import (
+    ExtractorSource,
+    MixtureSource,
+    Source,
+    TrainedSource,
+    cut_sessions,
+    mean_statistics,
+)
+from spkver.attackers.trained import training_speech
 from spkver.backend import read_backend, write_backend
 from spkver.datadir import DataDir
-from spkver.extractors import embed_directory
+from spkver.extractors import TRAINED, embed_directory, open_extractor, trained_record
 from spkver.features import FeatureConfig, Frames
 from spkver.idmap import IdMap
 from spkver.mixture import GaussianMixture, Statistics
+from spkver.training import train_network
 from spkver.vectors import Supervectors, TotalVariability
 
 logger = logging.getLogger(__name__)
@@ -85,9 +98,9 @@ class SpeechFiles:
 
     def read(self, source: Source, directory: DataDir) -> None:
         """Extract the vectors of an extractor, or the features of a mixture, of recordings that have none yet."""
-        if source.features is None:
+        if isinstance(source, ExtractorSource):
             self._embed(source, directory)
-        else:
+        elif isinstance(source, MixtureSource):
             self.features(source.features, directory)
 
     def _embed(self, source: ExtractorSource, directory: DataDir) -> None:
@@ -158,13 +171,69 @@ class SpeechFiles:
         )
         return {path: str(digest) for path, digest in zip(paths, digests, strict=True)}
 
-    def learn(self, source: Source, training: DataDir, folder: str) -> ExtractedVectors | TrainedMixture:
-        """Train the models that the vectors of a source need on a training set, and return its vectors.
+    def extracted(self, source: ExtractorSource) -> ExtractedVectors:
+        """Return the vectors of an extractor that have been extracted."""
+        return ExtractedVectors(self._vectors.setdefault(source.key, {}))
 
-        Models go to a folder below the output folder.
+    def learn(
+        self, name: str, source: Source, training: TrainingSet, versions: Sequence[DataDir]
+    ) -> ExtractedVectors | TrainedMixture | TrainedNetwork:
+        """Train the models that the vectors of an attacker's source need, and return its vectors.
+
+        Parameters
+        ----------
+        name : str
+            Of the attacker, for the log.
+        source : Source
+        training : TrainingSet
+        versions : sequence of DataDir
+            The versions that are learnt from, or a part of their recordings.
         """
-        if source.features is None:
-            return ExtractedVectors(self._vectors.setdefault(source.key, {}))
+        if isinstance(source, ExtractorSource):
+            return self.extracted(source)
+        if isinstance(source, TrainedSource):
+            return self._train(name, source, training, versions)
+        return self._learn_mixture(source, lists.merge_versions(versions), training.folder)
+
+    def _train(
+        self, name: str, source: TrainedSource, training: TrainingSet, versions: Sequence[DataDir]
+    ) -> TrainedNetwork:
+        """Train a network, or reuse the files of an earlier run; a killed training goes on in its folder."""
+        speech = training_speech(training, versions, self.work.path("anonymised"), seed=self.seed)
+        held_out = speech.held_out
+        title = f"network of {name} on {whole_name(versions[0])}"
+        origin = self.run.origin(
+            title,
+            inputs=[source.key, self.seed, speech.utterances, held_out.enrolment, held_out.trials, speech.anonymizer],
+            sources=speech.recordings,
+            libraries=("numpy", "scipy", "scikit-learn", "soundfile", "torch"),
+        )
+        folder = f"{training.folder}/network-{origin.fingerprint[:_KEY]}"
+        seconds = source.time_limit or usual_seconds(speech.recordings.values())
+
+        def make(path: Path) -> None:
+            if path.exists():  # nothing of a finished training is taken up, as with --force
+                shutil.rmtree(path.parent)
+            make_folder(path.parent)
+            network = train_network(
+                source.module,
+                speech,
+                path.parent,
+                seed=self.seed,
+                settings=source.settings,
+                device=source.device,
+                threads=source.threads,
+                seconds=seconds,
+                name=name,
+            )
+            write_json(path, trained_record(path.parent, source.module, network))
+
+        stage = self.run.stage(title, f"{folder}/{TRAINED}", step="network", make=make, read=load_json, origin=origin)
+        extractor = open_extractor(f"trained:{stage.path.parent}", source.windows)
+        return TrainedNetwork(self, ExtractorSource(extractor))
+
+    def _learn_mixture(self, source: MixtureSource, training: DataDir, folder: str) -> TrainedMixture:
+        """Train the universal background model and the matrix of total variability."""
         features = self.features(source.features, training)
         names = tuple(sorted({features.ids[path] for path in training.recordings.values()}))
         key = fingerprint(features.frames.fingerprint, names, source.mixture_key)[:_KEY]
@@ -188,6 +257,18 @@ class ExtractedVectors(NamedTuple):
         """Return the vectors of a data directory that was read, sorted by utterance."""
         names = sorted(directory.speakers)
         return lists.as_embeddings(directory, [self.known[directory.recordings[name]] for name in names])
+
+
+class TrainedNetwork(NamedTuple):
+    """The vectors of a trained network, extracted when they are asked for; see `spkver.attackers.protocol.Vectors`."""
+
+    speech: SpeechFiles
+    source: ExtractorSource
+
+    def __call__(self, directory: DataDir) -> Embeddings:
+        """Return the vectors of a data directory, sorted by utterance."""
+        self.speech.read(self.source, directory)
+        return self.speech.extracted(self.source)(directory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,10 +412,12 @@ def learn_models(speech: SpeechFiles, attacker: Attacker, training: TrainingSet)
     with naming(attacker.name):
         if attacker.source is not None:
             versions = lists.limited(training.versions, attacker.utterances, seed=speech.seed)
-            vectors = speech.learn(attacker.source, lists.merge_versions(versions), training.folder)
+            vectors = speech.learn(attacker.name, attacker.source, training, versions)
         learn = partial(attacker.fit, training, vectors, seed=speech.seed, jobs=speech.run.jobs)
         record = attacker.backend_record(training)
         if record is not None:
+            if isinstance(vectors, TrainedNetwork):
+                record = [record, vectors.source.key]
             return Trained(_fit_backend(speech, attacker, training, record, learn), vectors)
         learnt = learn()
         if learnt.choice is not None:

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -29,14 +30,18 @@ from spkbase.showing import one_line
 from spkver.attackers import lists
 from spkver.attackers.chain_choice import PLDA_SCORERS, SELF_TRAINED_PLDA, BackendChoice, choose_backend
 from spkver.attackers.protocol import Attack, Defaults, Learnt, TrainingSet, Vectors, naming
-from spkver.attackers.sources import SMALL_MIXTURE, ExtractorSource, MixtureSource, Source
+from spkver.attackers.sources import SMALL_MIXTURE, ExtractorSource, MixtureSource, Source, TrainedSource
+from spkver.attackers.trained import held_out_speech
 from spkver.backend import Backend
 from spkver.datadir import DataDir
 from spkver.extractors import ExtractorSettings, find_weights, open_extractor
 from spkver.features import FeatureConfig
 from spkver.idmap import IdMap
 from spkver.mixture import UbmConfig
+from spkver.training import check_trainer, tuning
 from spkver.vectors import MapConfig, Supervectors, TotalVariabilityConfig
+
+_TUNING_SPEAKERS = 20  # with fewer a network learns their voices by heart
 
 
 class Compared(NamedTuple):
@@ -118,12 +123,18 @@ class VectorAttacker(Comparing):
         return [self.source.key, self.choice.on(training.on_anonymised).record()]
 
     def obstacle(self, attack: Attack) -> str:
-        """Return why scores cannot be adapted to these trials, or an empty string."""
+        """Return why its network cannot be trained, or scores cannot be adapted to these trials, or an empty string."""
+        if isinstance(self.source, TrainedSource):
+            count = len(set(attack.training.versions[0].speakers.values()))
+            if count < self.source.least_speakers:
+                return f"it needs {self.source.least_speakers} training speakers, there are {count}"
         return unfit_enrolment(self.choice.adapted, attack, versions=len(attack.enrolment))
 
     def fit(self, training: TrainingSet, vectors: Vectors, *, seed: int, jobs: int | None) -> Learnt:
-        """Choose and train its backend."""
+        """Choose and train its backend, on no speaker that a network was trained on."""
         versions = lists.limited(training.versions, self.utterances, seed=seed)
+        if isinstance(self.source, TrainedSource):
+            versions = held_out_speech(versions, seed=seed)
         speech = lists.merge_versions(versions)
         choice = self.choice.on(training.on_anonymised)
         return Learnt(*choose_backend(choice, vectors(speech), versions, seed=seed, jobs=jobs))
@@ -235,6 +246,34 @@ class ExtractorChoice(BackendChoice):
 
 
 @dataclass(frozen=True)
+class TrainedChoice(BackendChoice):
+    """Configuration of a vector attacker with a network that is trained on the training set.
+
+    Attributes
+    ----------
+    settings : dict
+        What the trainer gets.
+    device : str
+        Where it trains, such as "cpu" or "cuda".
+    threads : int
+        Threads of the training.
+    window, hop : float or None [s]
+        See `spkver.extractors.ExtractorSettings`.
+    """
+
+    settings: dict = field(default_factory=dict)
+    device: str = "cpu"
+    threads: int = 1
+    window: float | None = None
+    hop: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.threads < 1:
+            raise ConfigError(f"threads is {self.threads}: expected a whole number of at least 1")
+
+
+@dataclass(frozen=True)
 class MixtureChoice(BackendChoice):
     """Configuration of an attacker with supervectors; each part is as for the classic attackers."""
 
@@ -260,6 +299,32 @@ def extractor_attacker(name: str, extractor: str, settings: Mapping[str, Any]) -
     return VectorAttacker(name, choice, ExtractorSource(opened))
 
 
+def trained_attacker(
+    name: str, module: str, settings: Mapping[str, Any], *, time_limit: float | None = None
+) -> VectorAttacker:
+    """Create a vector attacker whose network a module trains on the training set."""
+    with naming(name):
+        choice = load_config(TrainedChoice, defaults=merged(settings, {"name": name}))
+        if module.endswith(".py"):
+            module = str(Path(module).absolute())
+        windows = ExtractorSettings(choice.window, choice.hop)
+        source = TrainedSource(module, choice.settings, choice.device, choice.threads, windows, time_limit)
+        check_trainer(module)
+    return VectorAttacker(name, choice, source)
+
+
+def tuned_attacker(name: str, settings: Mapping[str, Any], *, time_limit: float | None = None) -> VectorAttacker:
+    """Create a vector attacker with CAM++, tuned on the training set by `spkver.training.tuning`."""
+    attacker = trained_attacker(name, tuning.__name__, settings, time_limit=time_limit)
+    assert isinstance(attacker.source, TrainedSource)
+    with naming(name):
+        load_config(tuning.TuningConfig, defaults=attacker.source.settings)
+        absent = tuning_is_absent()
+        if absent:
+            raise ConfigError(absent)
+    return replace(attacker, source=replace(attacker.source, least_speakers=_TUNING_SPEAKERS))
+
+
 def ivector_attacker(name: str, settings: Mapping[str, Any]) -> VectorAttacker:
     """Create the i-vector attacker."""
     defaults = merged(SMALL_MIXTURE, {"total_variability": {"rank": 100, "rounds": 10}}, settings, {"name": name})
@@ -276,6 +341,14 @@ def supervector_attacker(name: str, settings: Mapping[str, Any]) -> VectorAttack
     with naming(name):
         config = load_config(MixtureChoice, defaults=merged(SMALL_MIXTURE, chains, settings, {"name": name}))
     return VectorAttacker(name, config, MixtureSource(config.features, config.ubm, config.map))
+
+
+def tuning_is_absent() -> str:
+    """Return why CAM++ cannot be tuned here, or an empty string."""
+    absent = network_is_absent("campplus")
+    if not absent and not find_spec("torch"):
+        absent = "tuning on anonymised speech needs torch, not installed; get it by: pip install torch"
+    return absent
 
 
 def network_is_absent(preset: str) -> str:

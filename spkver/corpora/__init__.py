@@ -24,6 +24,7 @@ from spkver.corpora.rsr2015 import (
     write_lists,
 )
 from spkver.corpora.simulated import (
+    SIMULATION_RECORD,
     CorpusSize,
     Sizes,
     draw_prompts,

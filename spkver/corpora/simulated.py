@@ -32,8 +32,9 @@ speakers are not enrolled, as in the challenge. An utterance is a few Harvard se
 of another session (another day, another microphone, another room), so no two share a channel.
 
 Both are made from a table of recordings, and hold `simulation.json` and `README.txt`, which say how the tree was made.
-The tree appears in its place when it is complete. A recording depends only on the seed, the speaker, the session and
-the text, so equal sizes give equal bytes for any number of workers.
+The tree appears in its place when it is complete, and a tree of other settings is never overwritten: that protects what
+a user has made. In a recipe, a stage of the run decides whether the tree is up to date. A recording depends only on the
+seed, the speaker, the session and the text, so equal sizes give equal bytes for any number of workers.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ from spkver.corpora.rsr2015 import DIGITS, PART_SENTENCES, key_files, prompts_fi
 
 logger = logging.getLogger(__name__)
 
-RECORD = "simulation.json"
+SIMULATION_RECORD = "simulation.json"
 CONTAINERS = {"wav": "WAV", "sph": "NIST", "flac": "FLAC"}
 _VERSION = 1  # of the samples and the tree; a tree of another version is not reused
 
@@ -135,7 +136,7 @@ class Simulated:
 
 def is_simulated(folder: str | Path) -> bool:
     """Return whether a tree was made by ``spkver simulate``, which leaves a record at its root."""
-    return (Path(folder) / RECORD).is_file()
+    return (Path(folder) / SIMULATION_RECORD).is_file()
 
 
 def enrolment_lines(
@@ -540,7 +541,7 @@ def simulate(
     identity: dict[str, Any] = {"version": _VERSION, "variability": json.loads(json.dumps(asdict(voices.VARIABILITY)))}
     if _is_finished(output, {**identity, **parameters}, [row.file for row in table]):
         logger.info("%s exists already", output)
-        return load_json(output / RECORD)["counts"], False
+        return load_json(output / SIMULATION_RECORD)["counts"], False
     voices.loader()
     engine = f"espeakng-loader {version('espeakng-loader')}"
     draft = output.with_name(f"{output.name[:80]}.draft")
@@ -556,7 +557,9 @@ def simulate(
                 seconds = sum(lengths) / voices.SAMPLE_RATE
             counts = {"n_files": len(table), "seconds": round(seconds, 3), **write_lists(tree)}
             made = {"about": about, **identity, "engine": engine, "parameters": parameters, **(more or {})}
-            (tree / RECORD).write_text(json.dumps({**made, "counts": counts}, indent=1) + "\n", encoding="utf-8")
+            (tree / SIMULATION_RECORD).write_text(
+                json.dumps({**made, "counts": counts}, indent=1) + "\n", encoding="utf-8"
+            )
             (tree / "README.txt").write_text(readme.replace("ENGINE", engine), encoding="utf-8")
             tree.replace(output)
         except (OSError, soundfile.LibsndfileError) as error:
@@ -575,7 +578,7 @@ def _is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> 
         return False
     remedy = "choose another folder or remove this one"
     try:
-        record = load_json(output / RECORD)
+        record = load_json(output / SIMULATION_RECORD)
         older = {"part": 1, "version": record["version"], "variability": record["variability"]}
         recorded = {**older, **record["parameters"]}
     except (ValueError, KeyError, TypeError):

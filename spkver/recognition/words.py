@@ -30,7 +30,7 @@ from spkver.audio import check_headers, read_audio
 from spkver.datadir import DataDir
 from spkver.recognition import sphinx, whisper
 from spkver.recognition.recordings import map_recordings
-from spkver.recognition.texts import Recognised, agreement, without_loops
+from spkver.recognition.texts import Recognised, agreement, spoken_words, without_loops
 
 logger = logging.getLogger(__name__)
 
@@ -57,17 +57,31 @@ class Recogniser:
         What the words depend on besides the audio; see `spkbase.files.fingerprint`.
     libraries : tuple of str
         Distributions whose versions the words depend on.
+    writer : callable or None
+        From a signal at 16 kHz to its text with punctuation and capitals, if the recogniser knows these.
     """
 
     name: str
     function: Callable[[NDArray[Any]], str]
     record: Any = None
     libraries: tuple[str, ...] = ("numpy", "soundfile", "soxr")
+    writer: Callable[[NDArray[Any]], str] | None = None
 
     def recognise(self, samples: NDArray[np.floating]) -> Recognised:
         """Recognise the words of a signal at 16 kHz."""
         words, is_cut = without_loops(self.function(samples).split(), len(samples) / _RATE)
         return Recognised(" ".join(words), is_cut)
+
+    def write(self, samples: NDArray[np.floating]) -> str:
+        """Write down a signal at 16 kHz, as a text to be read aloud.
+
+        It has punctuation and capitals if the recogniser knows these, unless the recogniser repeated itself.
+        """
+        if self.writer is None:
+            return self.recognise(samples).words.lower()
+        text = self.writer(samples)
+        words, is_cut = without_loops(spoken_words(text), len(samples) / _RATE)
+        return " ".join(words).lower() if is_cut else text
 
     def recognise_file(self, path: Path) -> Recognised:
         """Recognise the words of an audio file at any rate."""
@@ -117,7 +131,9 @@ def open_recogniser(name: str = AUTO) -> Recogniser:
         weights = whisper.whisper_weights(path)
         model, digest = whisper.describe_weights(weights)
         function = partial(whisper.recognise_by_whisper, weights=weights)
-        return Recogniser(f"whisper {model}", function, {"weights": digest, "method": _METHOD}, whisper.LIBRARIES)
+        writer = partial(whisper.write_by_whisper, weights=weights)
+        record = {"weights": digest, "method": _METHOD}
+        return Recogniser(f"whisper {model}", function, record, whisper.LIBRARIES, writer)
     if name == "pocketsphinx":
         sphinx.check_pocketsphinx()
         record = {"cmn": sphinx.CMN, "method": _METHOD}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +108,8 @@ def _check_stage(option: str, name: str | None, stages: Sequence[str]) -> None:
 
 
 def _simulated(run: Run, config: RecipeConfig) -> Path:
-    from spkver.corpora import CorpusSize, simulate_rsr2015
+    from spkbase.files import load_json
+    from spkver.corpora import SIMULATION_RECORD, CorpusSize, simulate_rsr2015
 
     click.echo("The corpus is SIMULATED: synthetic speech from eSpeak NG, not recordings of people.")
     size = config.simulation
@@ -116,6 +118,11 @@ def _simulated(run: Run, config: RecipeConfig) -> Path:
     sizes = CorpusSize(
         size.speakers, size.sentences, size.sessions, seed=size.seed, gender=config.gender, part=config.part
     )
-    with run.timed("simulation"):
-        simulate_rsr2015(folder, sizes, jobs=run.jobs)
+
+    def make(path: Path) -> None:
+        simulate_rsr2015(path.parent, sizes, jobs=run.jobs)
+
+    artefact = f"{folder.name}/{SIMULATION_RECORD}"
+    always = replace(run, only=None, until=None)  # also before a stage that is to be made alone
+    always.stage("simulation", artefact, make=make, read=load_json, inputs=sizes)
     return folder

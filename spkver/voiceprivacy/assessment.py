@@ -18,7 +18,8 @@ A row is a `Condition`, an entry of ``conditions`` in ``results.json``, see
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -62,6 +63,7 @@ _MOST_RESAMPLES = 500
 _FEWEST = 5  # speakers that calibration on held-out speakers needs
 _KINDS = ("minimum", *LEVELS, "without_content")
 _ANONYMISED = ("lazy-informed", "semi-informed")
+_SLOPES = "slopes"  # in workers' results, not in the file
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,7 @@ def _evidence(experiment: Experiment, conditions: Sequence[Condition], after: Se
             longest_first = given[::-1]  # the list of both sexes comes last
             computed = Work(run.jobs).map(work, longest_first, processes=True, description=f"evidence: {name}")
             evidence[name] = list(chain.from_iterable(list(computed)[::-1]))
+        tell_slopes(evidence["similarity"])
         write_json(path, evidence)
 
     stage: Stage[Json] = run.stage(
@@ -306,6 +309,21 @@ def _similarity(rows: Sequence[Condition], output: Path, resampling: Resampling)
     return entries
 
 
+def tell_slopes(similarities: Iterable[Json]) -> None:
+    """Log how often the calibrations of an attacker had a negative slope, and remove these counts from its figures."""
+    negative: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for entry in similarities:
+        inverted, calibrated = entry.pop(_SLOPES)
+        negative[entry["attacker"]] += inverted
+        total[entry["attacker"]] += calibrated
+    for attacker, count in negative.items():
+        if count:
+            text = "%s: the calibrations for the similarity of voices have a negative slope for %d of %d pairs of folds"
+            text += ", as is usual at chance level"
+            logger.warning(text, attacker, count, total[attacker], extra={"file_only": True})
+
+
 def _compare_voices(parts: Mapping[str, Condition], output: Path, resampling: Resampling) -> Json:
     """Return the similarity of voices in original speech (oo), across (oa) and in anonymised speech (aa)."""
     key = read_key(output / parts["oo"].key)
@@ -316,14 +334,20 @@ def _compare_voices(parts: Mapping[str, Condition], output: Path, resampling: Re
         calibration = "pav"
     matrices = {}
     notes: list[str] = []
+    slopes = np.zeros(2, np.int64)
+
+    def count(negative: int, total: int) -> None:
+        slopes[:] += negative, total
+
     try:
         for name, row in parts.items():
             draws = [read_scores(output / draw.scores) for draw in row.draws]
             matrices[name], its_notes = matrix_of_voices(
-                draws, key, calibration=calibration, seed=resampling.seed, segment_speakers=speakers
+                draws, key, calibration=calibration, seed=resampling.seed, segment_speakers=speakers, tell=count
             )
             notes += [f"{name}: {note}" for note in its_notes]
         compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
     except DataError as error:
-        return {"notes": [f"not given: {error.text}"]}
-    return {"calibration": calibration, "calibration_is": CALIBRATIONS[calibration], **compared.to_dict()}
+        return {"notes": [f"not given: {error.text}"], _SLOPES: slopes.tolist()}
+    about = {"calibration": calibration, "calibration_is": CALIBRATIONS[calibration], _SLOPES: slopes.tolist()}
+    return {**about, **compared.to_dict()}

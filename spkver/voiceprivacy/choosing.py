@@ -263,7 +263,7 @@ def _unusual_rate(chosen: Chosen, usual: FeatureConfig | None, rates: Collection
     source = chosen[1].source
     if source is None:
         return ""
-    rate = source.extractor.extraction.rate
+    rate = source.rate
     return f"at {rate} Hz" if rate and rates != {rate} else ""
 
 

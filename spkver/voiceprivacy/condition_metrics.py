@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation import linkage
 from evaluation.calibration import closed_set_scores
@@ -444,25 +445,41 @@ def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Res
 def _speakers(
     scores: Scores, key: Key, genders: Mapping[str, str], ranks: linkage.Ranks | None
 ) -> tuple[EnrolledSpeaker, ...]:
-    """Return the linkability (mean over log-spaced sizes), mean rank and equal error rate of each enrolled speaker."""
+    """Return the linkability (mean over log-spaced sizes), ranks and equal error rate of each enrolled speaker."""
     values = align(scores, key)
+    first = np.full(len(values), np.nan)
     linked: dict[str, float] = {}
     mean_ranks: dict[str, float] = {}
     if ranks is not None:
         linked = linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks))
         mean_ranks = linkage.by_speaker(ranks.speakers, ranks.places())
+        first = linkage.first_places(values, key.models, key.segments)
     speakers = []
     for name, code in sorted((key.model_ids[code], code) for code in np.unique(key.models).tolist()):
-        own = key.models == code
-        target = values[own & key.is_target]
-        nontarget = values[own & ~key.is_target]
+        is_own = (key.models == code) & key.is_target
+        is_others = (key.models == code) & ~key.is_target
+        target = values[is_own]
+        nontarget = values[is_others]
+        rate = np.nan
+        if len(target) and len(nontarget):
+            rate = eer(target, nontarget)
         speaker = EnrolledSpeaker(
             name,
-            genders.get(name, ""),
-            linked.get(name, np.nan),
-            mean_ranks.get(name, np.nan),
-            len(target),
-            eer(target, nontarget) if len(target) and len(nontarget) else np.nan,
+            gender=genders.get(name, ""),
+            linkability_mean=linked.get(name, np.nan),
+            rank=mean_ranks.get(name, np.nan),
+            n_target=len(target),
+            eer=rate,
+            n_nontarget=len(nontarget),
+            first=_mean(first[is_own]),
+            others_first=_mean(first[is_others]),
         )
         speakers.append(speaker)
     return tuple(speakers)
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    """Return the mean of values; NaN without any."""
+    if not len(values):
+        return np.nan
+    return float(values.mean())

@@ -22,7 +22,7 @@ _RATES = {
     # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
     **{"gmm-ubm": 6, "gmm-svm": 6, "gmm-svm-cms": 6, "supervector-cosine": 6, "supervector": 0},
     # python -m benchmarks.speed extractors; CAM++ between its 38 for 8 s and 56 for a run mostly of words of 2 s
-    **{"campplus": 48, "ge2e": 16},
+    **{"campplus": 48, "campplus-tuned": 48, "ge2e": 16},
     # of runs with them alone, on a machine that did other work too: less exact
     **{"ivector": 30, "prosody": 20, "content": 1, "properties": 4, "session": 15},
     **{"inverted": 42, "reversed": 28, "adapted": 2, "self-trained": 6},  # a reversal needs no estimate of the number
@@ -32,6 +32,8 @@ inversion and adaptation add. Measured on one machine."""
 
 _ESTIMATOR, _CHAINS, _START = 20, 0.007, 20  # s for a training set, for a vector that chains are chosen on, fixed
 _TRIED = {"": 1.0, "enrolled-plda": 0.0, "self-trained": 0.0}  # of the usual chains; where scores adapt, 0.4
+_TUNING = {"campplus-tuned": 240}  # s for a training set
+_HEARING = 0.6  # s of Whisper for a recording below 30 s
 _MAIN, _WORKER, _RECORDING = (0.4e9, 1.2e9), (0.15e9, 0.35e9), 3e3  # bytes, without and with networks; in lists
 _FRAMES = 100  # in a second
 
@@ -61,6 +63,7 @@ def estimate(
     anonymizer: TwinConfig | None,
     parts: Mapping[str, int],
     n_workers: int,
+    n_heard: int = 0,
 ) -> Estimate:
     """Estimate an evaluation in which nothing is done yet.
 
@@ -73,6 +76,8 @@ def estimate(
     parts : mapping of str to int
         Training set to the number of its recordings that are anonymised, see `used_part`.
     n_workers : int
+    n_heard : int
+        Recordings that a recogniser hears to compare pairs.
     """
     specs = list(attacker_specs(config).values())
     amounts = _amounts(specs, sets, headers, anonymizer, parts)
@@ -95,7 +100,7 @@ def estimate(
         frames.append(min(1e9 * feature.memory_gb, 4 * _FRAMES * feature.dimension * amounts.anonymised))
     is_network = any(spec.is_network for spec in specs if spec.row)
     memory = _MAIN[is_network] + n_workers * _WORKER[is_network] + amounts.recordings * _RECORDING + max(frames)
-    seconds += _metrics(config, sets, anonymizer) + _START
+    seconds += _metrics(config, sets, anonymizer) + _START + _HEARING * n_heard
     return Estimate(seconds / n_workers, memory, disk, n_workers, unknown)
 
 
@@ -201,11 +206,14 @@ def _attackers(specs: Sequence[Spec], amounts: _Amounts, training_sets: int, unk
         elif row.is_inverted:
             kind = "inverted"
             speech = amounts.inverted
+        elif row.base in _TUNING:
+            speech = amounts.anonymised
         if (row.base, spec.argument, kind) not in paid:  # attackers share vectors
             paid.add((row.base, spec.argument, kind))
             seconds += (_RATES[row.base] + _RATES.get(kind, 0)) * speech / 3600
             if kind == "inverted":
                 seconds += _ESTIMATOR * training_sets
+            seconds += _TUNING.get(row.base, 0) * training_sets
         if row.adapted:
             seconds += _RATES.get(row.adapted, _RATES["adapted"]) * speech / 3600
         if row.is_network:

@@ -12,17 +12,18 @@ from typing import Any
 
 import click
 
-from evaluation.reports import Failure, Results, headlines, overall, read_results
-from evaluation.uncertainty import Interval
+from evaluation.reports import Failure, Results, judge, read_results
 from spkbase.configuration import load_config, read_yaml
 from spkbase.console import ResumableCommand, log_option, worker_options
 from spkbase.errors import ConfigError, DataError
+from spkbase.files import load_json
 from spkbase.runs import Ended, Run, start_run
 from spkbase.showing import one_line
 from spkver.attackers import Spec
-from spkver.corpora import is_simulated, simulate_voiceprivacy
+from spkver.corpora import SIMULATION_RECORD, is_simulated, simulate_voiceprivacy
 from spkver.datadir import check_suffix
 from spkver.voiceprivacy.choosing import chosen_attackers
+from spkver.voiceprivacy.failures import Failures
 from spkver.voiceprivacy.sets import with_lists_there
 from spkver.voiceprivacy.settings import Config, TwinConfig
 
@@ -32,6 +33,7 @@ STEPS: Mapping[str, str] = {
     "simulation": "SIMULATED speech, for --data simulated",
     "checks": "errors in data and configuration",
     "anonymisation": "anonymised sets that are missing",
+    "pairs": "whether anonymised recordings belong to their originals",
     "facts": "what the plan must know about recordings, such as the anonymiser",
     "plan": "which attacker scores which trials",
     "extraction": "vectors and features of all speech",
@@ -71,9 +73,8 @@ class Experiment:
         Options of the page, ``title`` and ``pseudonyms``; see `evaluation.reports.write_page`.
     done : list of str
         A line for each finished step.
-    failures : list of Failure
-        Failures of attackers: ``attacker``, ``dataset``, ``gender``, ``scenario``, ``scores`` (the missing file) and
-        ``reason``.
+    failures : Failures
+        Errors of attackers in this run, the only record of them: the results list them, and the command ends with them.
     """
 
     run: Run
@@ -85,7 +86,7 @@ class Experiment:
     named: tuple[str, ...] = ()
     page: dict[str, Any] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
+    failures: Failures = field(default_factory=Failures)
 
     @cached_property
     def attackers(self) -> list[tuple[Spec, Any]]:
@@ -145,7 +146,9 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         "--fail-under",
         type=click.FloatRange(0, 50),
         metavar="PERCENT",
-        help="End with status 1 if the lower end of the interval of the smallest EER is below PERCENT.",
+        help="End with status 1 if the lower end of the interval of the smallest EER is below PERCENT, where files may"
+        " be exchanged by what it then is; with status 3 if that cannot be judged: a check forbids a verdict, it is not"
+        " confirmed that files belong to their originals, or there is no interval.",
     )
     def main(
         data: str,
@@ -196,29 +199,47 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
                 text = "\n  ".join(["Done:", *experiment.done])
                 text += f"\nTo go on ({to_come}), give the same command without --until."
             click.echo(text)
-            _raise_failures(experiment.failures, output)
+            _raise_failures(experiment.failures.listed, output)
             if fail_under is not None:
                 check_privacy(read_results(output / "results.json"), fail_under / 100)
 
     return main
 
 
-def check_privacy(results: Results, least: float) -> None:
-    """Raise a ClickException (status 1) unless the whole interval of the smallest EER is at `least` or above.
+class NotJudged(click.ClickException):
+    """It could not be judged whether there is enough privacy."""
 
-    Results without anonymised speech, an interval or a verdict (as a check found an error) are refused too.
+    exit_code = 3
+
+
+def check_privacy(results: Results, least: float) -> None:
+    """Raise a ClickException (status 1) if the smallest EER may be below `least`, by the lower end of its interval.
+
+    Raises
+    ------
+    NotJudged
+        (Status 3) If that cannot be judged: without an interval or a verdict, or if it is not confirmed that files
+        belong to their originals. A rate that is below `least` even then has status 1: exchanged files only raise it.
     """
-    refused = [finding.check for finding in results.sorted_checks if finding.level == "error"]
-    if refused:
-        raise click.ClickException(f"--fail-under: there is no verdict ({', '.join(refused)})")
-    anonymised = [headline for headline in headlines(results) if headline.anonymised]
-    eer = overall(anonymised).eer if anonymised else Interval()
-    if eer.low >= least:
-        return
-    text = "the smallest equal error rate has no interval, so it may be below"
-    if eer.has_interval:
-        text = f"{100 * eer.low:.1f} %, the lower end of the interval of the smallest equal error rate, is below"
-    raise click.ClickException(f"--fail-under: {text} {100 * least:g} %")
+    judged = judge(results)
+    headline = judged.overall
+    limit = f"{100 * least:g} %"
+    if headline is None or not (headline.anonymised and headline.eer.has_interval):
+        raise NotJudged(f"--fail-under: the smallest equal error rate has no interval, so it may be below {limit}")
+    end = "lower"
+    rate = headline.judged.low
+    if judged.forbidden:
+        end = "upper"
+        rate = headline.eer.high
+    elif not headline.files.is_known:
+        rate = headline.eer.low
+    text = f"--fail-under: {100 * rate:.1f} %, the {end} end of the interval of the smallest equal error rate,"
+    if rate < least:
+        raise click.ClickException(f"{text} is below {limit}")
+    if judged.forbidden:
+        raise NotJudged(f"--fail-under: there is no verdict: {judged.because}")
+    if not headline.files.is_known:
+        raise NotJudged(f"{text} is enough only {headline.files.condition}")
 
 
 def failures_by_attacker(failures: Sequence[Failure]) -> dict[str, list[Failure]]:
@@ -255,11 +276,15 @@ def _simulate(experiment: Experiment) -> None:
     """Make the speech of an experiment without data."""
     experiment.begin("simulation")
     run = experiment.run
+    sizes = experiment.config.simulation
     click.echo("Generating SIMULATED speech: synthetic voices of eSpeak NG, not recordings of people.")
-    with run.timed("simulation"):
-        if run.force and is_simulated(experiment.data):
-            shutil.rmtree(experiment.data)
-        simulate_voiceprivacy(experiment.data, experiment.config.simulation, jobs=run.jobs)
+    if run.force and is_simulated(experiment.data):
+        shutil.rmtree(experiment.data)
+
+    def make(path: Path) -> None:
+        simulate_voiceprivacy(path.parent, sizes, jobs=run.jobs)
+
+    run.stage("simulation", f"{SIMULATED}/{SIMULATION_RECORD}", make=make, read=load_json, inputs=sizes)
     experiment.end("simulation", str(experiment.data))
 
 

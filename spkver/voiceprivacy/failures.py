@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from evaluation.reports import Failure
 from spkbase.errors import SpkverError
 from spkbase.plugins import TimeLimitError
 from spkbase.showing import one_line
 from spkver.attackers import ENDING
+from spkver.voiceprivacy.rows import Row
 
 Value = TypeVar("Value")
+
+logger = logging.getLogger(__name__)
 
 
 @one_line
@@ -24,21 +29,25 @@ class Failures:
     plugins : set of str
         Attackers that run users' code, of which any error is recorded. Built-in attackers may fail by an `SpkverError`:
         another error of theirs is a defect of this package.
-    of_rows : dict of str to Exception
+    errors : dict of str to Exception
         By the file of the scores.
+    listed : list of Failure
+        Lists of trials without scores, for the results; folds are not among them.
     timed_out : dict of str to Exception
         Attackers that exceeded the time limit; they are not called again in this run.
     """
 
-    plugins: Collection[str] = ()
-    of_rows: dict[str, Exception] = field(default_factory=dict)
+    plugins: set[str] = field(default_factory=set)
+    errors: dict[str, Exception] = field(default_factory=dict)
+    listed: list[Failure] = field(default_factory=list)
     timed_out: dict[str, Exception] = field(default_factory=dict)
 
-    def attempt(self, name: str, files: Sequence[str], action: Callable[[], Value]) -> Value | None:
-        """Return the value of an action of an attacker, or record its error for some files of scores.
+    def attempt(self, rows: Sequence[Row], action: Callable[[], Value]) -> Value | None:
+        """Return the value of an action of an attacker, or record its error for its rows.
 
         `ENDING` exceptions, and defects of built-in attackers, end the run.
         """
+        name = rows[0].attacker
         try:
             if name in self.timed_out:
                 raise self.timed_out[name]
@@ -50,8 +59,24 @@ class Failures:
                 raise
             if isinstance(error, TimeLimitError):
                 self.timed_out[name] = error
-            self.of_rows |= dict.fromkeys(files, error)
+            for row in rows:
+                self.errors[row.file] = error
             return None
+
+    def error(self, row: Row) -> Exception | None:
+        """Return the error of a row, or None."""
+        return self.errors.get(row.file)
+
+    def tell(self, row: Row) -> None:
+        """List and log the error of a list of trials, if there is one."""
+        error = self.error(row)
+        if error is None:
+            return
+        reason = reason_of(error)
+        self.listed.append(Failure(row.attacker, row.dataset, row.gender, row.scenario, row.file, reason))
+        logger.warning("%s: %s has no scores: %s", row.list_name, row.attacker, reason)
+        if not isinstance(error, SpkverError):
+            logger.debug("%s", row.attacker, exc_info=error)
 
 
 def reason_of(error: Exception) -> str:

@@ -21,7 +21,6 @@ from spkbase.runs import Run
 from spkbase.work import progress
 from spkver.attackers import SpeechFiles, Trained, compute_vectors, cut, extract_speech, learn_models
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.failures import Failures
 from spkver.voiceprivacy.plan import Plan
 from spkver.voiceprivacy.rows import Row
 
@@ -29,18 +28,15 @@ WORK = "work"
 LACKING = f"{WORK}/lacking.json"
 
 
-def extract(experiment: Experiment, plan: Plan) -> tuple[SpeechFiles, Failures]:
+def extract(experiment: Experiment, plan: Plan) -> SpeechFiles:
     """Read all speech that rows without scores need: inverted speech, pieces, vectors and features.
 
-    Returns
-    -------
-    speech : SpeechFiles
-    failures : Failures
-        Rows whose speech could not be read.
+    Rows whose speech cannot be read are noted in `Experiment.failures`.
     """
     experiment.begin("extraction")
     run = experiment.run
-    failures = Failures({spec.name for spec, _ in experiment.attackers if spec.row is None or spec.is_own_code})
+    failures = experiment.failures
+    failures.plugins |= {spec.name for spec, _ in experiment.attackers if spec.row is None or spec.is_own_code}
     if run.force:  # shared features and statistics are computed again
         shutil.rmtree(run.path(WORK), ignore_errors=True)
     work = Run(make_folder(run.path(WORK)), run.jobs, quiet=True)
@@ -62,13 +58,13 @@ def extract(experiment: Experiment, plan: Plan) -> tuple[SpeechFiles, Failures]:
 
         due = plan.due(run)
         for row in progress(due, description="extraction", sizes=_new_recordings(plan, due)):
-            failures.attempt(row.attacker, [row.file], partial(read, row))
+            failures.attempt([row], partial(read, row))
         write_json(file, {name: sorted(utterances) for name, utterances in lacking.items()})
     experiment.end("extraction", f"{len(due)} lists of trials, {run.path(WORK)}")
-    return speech, failures
+    return speech
 
 
-def fit(experiment: Experiment, plan: Plan, speech: SpeechFiles, failures: Failures) -> dict[tuple[str, str], Trained]:
+def fit(experiment: Experiment, plan: Plan, speech: SpeechFiles) -> dict[tuple[str, str], Trained]:
     """Train every model that rows without scores need, and compute the vectors that depend on models.
 
     Returns
@@ -77,25 +73,26 @@ def fit(experiment: Experiment, plan: Plan, speech: SpeechFiles, failures: Failu
         By attacker and training set.
     """
     experiment.begin("training")
+    failures = experiment.failures
     models: dict[tuple[str, str], Trained] = {}
     with experiment.run.timed("training"):
         due = plan.due(experiment.run)
         rows: dict[tuple[str, str], list[Row]] = {}
         for row in due:
-            if row.file not in failures.of_rows:
+            if failures.error(row) is None:
                 rows.setdefault(plan.model(row), []).append(row)
         for model, same in progress(rows.items(), description="training", total=len(rows)):
             first = same[0]
             learn = partial(learn_models, speech, plan.attacker(first), plan.attacks[first.id].training)
             with speech.work.timed(f"model of {first.attacker}"):
-                trained = failures.attempt(first.attacker, [row.file for row in same], learn)
+                trained = failures.attempt(same, learn)
             if trained is not None:
                 models[model] = trained
-        able = [row for row in due if row.file not in failures.of_rows]
+        able = [row for row in due if failures.error(row) is None]
         for row in progress(able, description="vectors", total=len(able)):
             compute = partial(compute_vectors, plan.attacker(row), models[plan.model(row)], plan.attacks[row.id])
             with speech.work.timed(f"vectors for {row.attacker}"):
-                failures.attempt(row.attacker, [row.file], compute)
+                failures.attempt([row], compute)
     experiment.end("training", f"{len(models)} models, {experiment.run.path('attackers')}")
     return models
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from evaluation.formats import read_scores, write_scores
-from evaluation.reports import Failure, FusionWeights
+from evaluation.reports import FusionWeights
 from evaluation.trials import INVERTING, ONE_MODEL, SCENARIOS, Scores
-from spkbase.errors import DataError, Problems, SpkverError
+from spkbase.errors import DataError, Problems
 from spkbase.files import load_json, write_json
 from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
@@ -89,7 +89,6 @@ def score(
     plan: Plan,
     speech: SpeechFiles,
     models: dict[tuple[str, str], Trained],
-    failures: Failures,
 ) -> list[Scored]:
     """Compute all scores that are not up to date: those of folds, attackers and fusions, then pooled over the sexes.
 
@@ -108,6 +107,7 @@ def score(
     """
     experiment.begin("scores")
     run = experiment.run
+    failures = experiment.failures
     scoring = _Scoring(run, plan, speech, models, failures)
     due = {row.id for row in plan.due(run)}
     counted = progress(due, description="scores", total=len(due))
@@ -134,8 +134,7 @@ def score(
                 elif row.kind == "pooled":
                     scoring.pooled(row)
             for row in rows:
-                if row.file in failures.of_rows:
-                    _note(experiment, row, failures.of_rows[row.file])
+                failures.tell(row)
             conditions += _conditions(scoring, sets, datasets[dataset], rows)
     experiment.end("scores", f"{len(conditions)} conditions by {', '.join(experiment.config.attackers)}")
     return conditions
@@ -158,7 +157,7 @@ class _Scoring:
 
     def single(self, row: Row) -> None:
         """Score a row by its attacker."""
-        if row.file not in self.failures.of_rows:
+        if self.failures.error(row) is None:
             self._stage(row, self.plan.origins[row.id], partial(self._by_attacker, row))
 
     def fusion(self, row: Row) -> None:
@@ -169,7 +168,7 @@ class _Scoring:
             return
         origin = self.plan.origins[row.id]
         folds = [fold for fold in self.plan.of_folds if fold.fold_kind == row.fold_kind]
-        lost = {fold.attacker for fold in folds if fold.file in self.failures.of_rows}
+        lost = {fold.attacker for fold in folds if self.failures.error(fold) is not None}
         if lost or len(members) < len(row.members):  # the next run, with the usual origin, tries all members again
             names = sorted({member.attacker for member in members} - lost)
             origin = self.run.origin(origin.name, inputs=names, after=[origin])
@@ -188,7 +187,7 @@ class _Scoring:
             write_scores(path, compute())
 
         stage = partial(self.run.stage, origin.name, row.file, make=make, read=read_scores, origin=origin)
-        done = self.failures.attempt(row.attacker, [row.file], stage)
+        done = self.failures.attempt([row], stage)
         if done is not None:
             self.stages[row.file] = done
 
@@ -236,9 +235,9 @@ def _weights(scoring: _Scoring, file: str, fused: Row, members: Sequence[Row]) -
         if name in left_out:
             continue
         rows = [row for row in plan.of_folds if row.fold_kind == kind and row.attacker == name]
-        errors = [failures.of_rows[row.file] for row in rows if row.file in failures.of_rows]
-        if errors:
-            left_out[name] = errors[0].text if isinstance(errors[0], DataError) else reason_of(errors[0])
+        error = next(filter(None, map(failures.error, rows)), None)
+        if error is not None:
+            left_out[name] = error.text if isinstance(error, DataError) else reason_of(error)
             logger.warning("fusion leaves out %s: %s", name, left_out[name])
         else:
             rows_of[name] = rows
@@ -270,8 +269,11 @@ def _raise_if_all_failed(rows: Sequence[Row], plan: Plan, failures: Failures, ou
 
     Nothing is raised if all of them are in `outside` and other attackers have rows.
     """
-    failed = [row for row in rows if row.draw == 1 and row.file in failures.of_rows]
-    errors = {row.attacker: failures.of_rows[row.file] for row in failed}
+    errors: dict[str, Exception] = {}
+    for row in rows:
+        error = failures.error(row)
+        if row.draw == 1 and error is not None:
+            errors[row.attacker] = error
     if not errors or errors.keys() != {row.attacker for row in rows}:
         return
     if errors.keys() <= set(outside) and errors.keys() != {row.attacker for row in plan.rows}:
@@ -284,15 +286,6 @@ def _raise_if_all_failed(rows: Sequence[Row], plan: Plan, failures: Failures, ou
             error = DataError(f"attacker {name!r}: {reason_of(error)}")
         problems.note(error)
     problems.raise_if_any()
-
-
-def _note(experiment: Experiment, row: Row, error: Exception) -> None:
-    """Note that an attacker has no scores for a list of trials."""
-    failure = Failure(row.attacker, row.dataset, row.gender, row.scenario, row.file, reason_of(error))
-    experiment.failures.append(failure)
-    logger.warning("%s: %s has no scores: %s", row.list_name, row.attacker, reason_of(error))
-    if not isinstance(error, SpkverError):
-        logger.debug("%s", row.attacker, exc_info=error)
 
 
 def _conditions(scoring: _Scoring, sets: Sets, dataset: Dataset, rows: Sequence[Row]) -> Iterator[Scored]:

@@ -22,6 +22,7 @@ from evaluation.trials import REVERSAL, Key, Scenario
 from spkbase.errors import DataError, Problems, few
 from spkbase.runs import Run, Stamp
 from spkbase.showing import one_line
+from spkver.anonymization import AnonymizerConfig
 from spkver.datadir import MIXED, SEXES_POOLED, DataDir, check_twin, enrolment, read_datadir
 from spkver.voiceprivacy.settings import Config
 
@@ -131,6 +132,8 @@ class Sets:
         Speakers excluded from a training set because they are enrolled or tested.
     dropped : tuple of str
         Utterances that ``spkver split --missing drop`` left out on both sides.
+    anonymizers : dict of str to AnonymizerConfig
+        What further versions of a training set can be made with.
     rates : str
         Which sets are processed at another sampling rate than usual, see `describe_rates`.
     rate_groups : tuple of RateGroup
@@ -145,6 +148,7 @@ class Sets:
     once: dict[str, OneVersion] = field(default_factory=dict)
     left_out: dict[str, set[str]] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
+    anonymizers: dict[str, AnonymizerConfig] = field(default_factory=dict)
     rates: str = ""
     rate_groups: tuple[RateGroup, ...] = ()
 
@@ -299,7 +303,7 @@ def read_sets(
     for name in names:
         if name in original and name in twins:
             with noted_each(problems):
-                _compare(run, original[name], twins[name], config.duration_change)
+                _compare(run, original[name], twins[name])
     problems.raise_if_any()
     unknown = [dataset.name for dataset in datasets if not original[dataset.enrolls].sexes]
     if unknown:
@@ -370,11 +374,11 @@ def _dataset(
     return Dataset(name, f"{stem}_enrolls", trials, training[0])
 
 
-def _compare(run: Run, original: DataDir, twin: DataDir, duration_change: float) -> None:
+def _compare(run: Run, original: DataDir, twin: DataDir) -> None:
     """Check once that a twin has the recordings of its original, anonymised."""
-    compare = partial(check_twin, original, twin, duration_change=duration_change, jobs=run.jobs)
+    compare = partial(check_twin, original, twin, jobs=run.jobs)
     after = [stamp_of(run, original), stamp_of(run, twin)]
-    run.once(f"comparison of {twin.name}", compare, after=after, inputs=duration_change)
+    run.once(f"comparison of {twin.name}", compare, after=after)
 
 
 def _shared_speakers(datasets: Sequence[Dataset], original: Mapping[str, DataDir]) -> dict[str, set[str]]:

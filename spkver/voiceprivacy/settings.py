@@ -209,8 +209,6 @@ class Config:
         `with_default_attackers`.
     attacker_settings : dict
         Name of an attacker, or "all", to settings that differ from the preset.
-    duration_change : float
-        Largest relative change of duration that anonymisation may cause.
     simulation : Sizes
         Sizes of the embedded SIMULATED set, for ``--data simulated``.
     weak_attacker_eer : float
@@ -227,7 +225,6 @@ class Config:
     anonymizer: TwinConfig = field(default_factory=TwinConfig)
     attackers: tuple[str, ...] = ()
     attacker_settings: dict = field(default_factory=dict)
-    duration_change: float = 0.1
     weak_attacker_eer: float = 0.05
     attackers_time_limit: float | None = None
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
@@ -265,7 +262,6 @@ class Config:
             raise ConfigError(text, remedy=f"set {', '.join(several)}, or leave challenge.attacker empty")
         limit = self.attackers_time_limit
         _expect("attackers_time_limit", limit, "seconds above 0, or none", limit is None or limit > 0)
-        _expect("duration_change", self.duration_change, "a number above 0", self.duration_change > 0)
 
     @property
     def recognises_words(self) -> bool:

@@ -113,7 +113,11 @@ def speech_of(sets: Sets, suffix: str) -> Speech:
     """Return the speech of all sets by the names of its directories."""
     speech = Speech()
     for dataset in sets.datasets:
-        background = TrainingSet(sets.original[dataset.training], sets.versions[dataset.training])
+        background = TrainingSet(
+            sets.original[dataset.training],
+            sets.versions[dataset.training],
+            anonymizer=sets.anonymizers.get(dataset.training),
+        )
         speech.backgrounds[dataset.training] = background
         for on_anonymised in (False, True):
             name = training_name(suffix, on_anonymised=on_anonymised)

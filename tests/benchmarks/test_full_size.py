@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.rsr2015_full import kept_lines, link_part, run, stage_seconds
 from spkver.corpora.rsr2015 import read_rsr2015
-from spkver.corpora.simulated import RECORD, draw_prompts, split_speakers, trial_lines
+from spkver.corpora.simulated import SIMULATION_RECORD, draw_prompts, split_speakers, trial_lines
 
 
 def test_part_of_the_corpus_has_the_lists_that_its_size_says(tmp_path):
@@ -18,7 +18,7 @@ def test_part_of_the_corpus_has_the_lists_that_its_size_says(tmp_path):
         (corpus / "sph/male" / speaker).mkdir(parents=True)
         for name in (f"{speaker}_{session:02d}_{sentence:03d}.wav" for session in range(1, 10) for sentence in (1, 2)):
             (corpus / "sph/male" / speaker / name).touch()
-    (corpus / RECORD).write_text("{}")
+    (corpus / SIMULATION_RECORD).write_text("{}")
     link_part(corpus, tmp_path / "part", 1)
     lists = read_rsr2015(tmp_path / "part")  # a 30th of the protocol
     assert all(path.resolve().is_relative_to(corpus) for path in lists.recordings.values())

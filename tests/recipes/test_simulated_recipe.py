@@ -28,6 +28,26 @@ def test_equal_error_rate_lies_between_1_and_10_per_cent(tmp_path, gender):
     assert rates["svm-gmm-nap"] < rates["svm-gmm"]
 
 
+def test_a_stage_of_the_run_makes_the_corpus_once(tmp_path):
+    settings = (
+        "simulation.speakers=3",
+        "simulation.sentences=1",
+        "simulation.sessions=4",
+        "background.size=4",
+        "nap.rank=2",
+    )
+    options = ["--corpus", "simulated", "--output", str(tmp_path), "--until", "features"]
+    for setting in settings:
+        options += ["--set", setting]
+    for _ in range(2):
+        result = CliRunner().invoke(svm_gmm.main, options)
+        assert result.exit_code == 0, result.output
+        assert "simulation  done       1 of   1" in result.output
+    log = (tmp_path / "run.log").read_text()
+    assert log.count("simulation: started") == 1
+    assert "simulation: up to date" in log
+
+
 def test_plots_of_synthetic_speech_say_so(tmp_path):
     """The record that `spkver simulate` leaves at the root of its trees decides, however the tree is named."""
     recording = tmp_path / "sph" / "male" / "m001" / "m001_01_001.wav"

@@ -228,6 +228,15 @@ def test_a_file_that_is_given_for_two_systems_is_told(command, words, tmp_path):
         assert (told or "") in said
 
 
+@pytest.mark.parametrize("command", ["metrics", "zebra"])
+def test_the_same_scores_in_two_formats_are_told(command, words, tmp_path):
+    line = words(command, lines_of(VALUES))
+    passes("convert", "scores", tmp_path / "first.txt", tmp_path / "first.csv")
+    for other, is_told in (("first.csv", True), ("second.txt", False)):
+        said = passes(*line, "-s", tmp_path / other, "-l", "A", "-l", "B").stderr
+        assert ("first.csv holds the same scores as" in said) == is_told
+
+
 @pytest.mark.parametrize("command", ["similarity", "fuse"])
 def test_a_file_that_is_given_for_two_roles_is_told(command, words):
     line = words(command, lines_of(VALUES))

@@ -106,6 +106,22 @@ def test_scores_become_matrices_by_three_calibrations():
     assert matrices[0] == pytest.approx(matrices[1]), "calibrated, the scale of scores does not count"
 
 
+def test_inverted_calibrations_are_counted_in_place_of_a_warning(caplog):
+    owner = {f"{name}{take}": name for name in NAMES for take in range(3)}
+    pairs = [(a, b) for a in owner for b in owner if a != b]
+    key = Key.from_ids(*zip(*pairs, strict=True), [owner[a] == owner[b] for a, b in pairs])
+    values = np.random.default_rng(1).standard_normal(len(pairs)) - 2.0 * key.is_target
+    scores = Scores.from_ids(*zip(*pairs, strict=True), values)
+    speakers = {"model_speakers": owner, "segment_speakers": owner}
+    counts = []
+    quiet = matrix_of_voices(scores, key, **speakers, tell=lambda negative, total: counts.append((negative, total)))
+    assert counts == [(15, 15)]
+    assert not caplog.text
+    warned = matrix_of_voices(scores, key, **speakers)
+    assert "negative slope for 15 of 15 pairs" in caplog.text
+    assert np.array_equal(quiet[0].values, warned[0].values, equal_nan=True)
+
+
 def test_a_list_of_pairs_is_counted_both_ways_where_asked():
     """The upper triangle of a list of recordings; a recording with itself does not count."""
     owner = {f"{name}{take}": name for name in NAMES for take in range(3)}

@@ -108,7 +108,7 @@ def vectors_of(extractor, folder):
 
     def vectors(directory):
         speech.read(source, directory)
-        return speech.learn(source, directory, "")(directory)
+        return speech.extracted(source)(directory)
 
     return vectors
 
@@ -247,9 +247,14 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     (tmp_path / "pretrained.pt").write_bytes(b"no network")
     instead = registry.default_attackers()  # the second network, where the first is not there
     assert {"ge2e", "ge2e-adapted", "ge2e-enrolled-plda-inverted", "ge2e-adapted-reversed"} <= set(instead)
-    assert [name.replace("ge2e", "campplus") for name in instead] == list(registry.DEFAULT)
+    untuned = [name for name in registry.DEFAULT if "tuned" not in name]
+    assert [name.replace("ge2e", "campplus") for name in instead] == untuned
     (tmp_path / "campplus_cn_en_common.pt").write_bytes(b"no network")
     assert "campplus" not in registry.absent_attackers()
+    monkeypatch.setattr("spkver.attackers.vector_attacker.find_spec", lambda name: None if name == "torch" else name)
+    assert "pip install torch" in registry.absent_attackers()["campplus-tuned"]
+    assert registry.default_attackers() == tuple(untuned)
+    monkeypatch.setattr("spkver.attackers.vector_attacker.find_spec", lambda name: name)
     assert registry.default_attackers() == registry.DEFAULT
     with pytest.raises(DataError):
         extractor_attacker("campplus", "campplus", {})

@@ -142,7 +142,7 @@ def test_files_that_cannot_be_written_are_refused_first(source, tmp_path, name):
 
 def test_the_examples_of_the_page_run(source, tmp_path):
     page = (ROOT / "docs/own_extractors.md").read_text(encoding="utf-8")
-    function, script = re.findall(r"```python\n(.*?)```", page, re.S)
+    function, _, script = re.findall(r"```python\n(.*?)```", page, re.S)
     (tmp_path / "ltas.py").write_text(function)
     (tmp_path / "levels.py").write_text(script)
     said = passes("embed", source.path, "-e", f"{tmp_path}/ltas.py:embed", "-o", tmp_path / "v.h5", "--jobs", 2).output

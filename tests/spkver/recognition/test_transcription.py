@@ -153,6 +153,22 @@ def test_recordings_in_which_a_recogniser_repeats_itself_are_named_and_cut(spoke
 
 
 @pytest.mark.parametrize(
+    ("writes", "text"),
+    [
+        ("Well, go on.", "Well, go on."),
+        ("Well, go on. " + "And on, " * 20, "well go on and"),
+        (None, "well go on"),
+    ],
+)
+def test_a_text_to_read_aloud_has_the_recognisers_punctuation_unless_it_repeated_itself(writes, text):
+    writer = None
+    if writes is not None:
+        writer = lambda samples: writes  # noqa: E731
+    recogniser = Recogniser("stand-in", lambda samples: "WELL GO ON", writer=writer)
+    assert recogniser.write(np.zeros(160000)) == text
+
+
+@pytest.mark.parametrize(
     ("text", "ending"),
     [
         ("a short words\nb And on.\n", "100 % of the words agree with "),

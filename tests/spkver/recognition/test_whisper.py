@@ -93,8 +93,9 @@ def test_words_are_the_most_probable_ones_of_one_thread(package, tmp_path):
     assert (recogniser.name, package) == ("whisper small", [])
     recognised = recogniser.recognise(np.zeros(16000))
     assert recognised == ("KIDS ARE TALKING BY THE DOOR", False)
+    assert recogniser.write(np.zeros(16000)) == "Kids are talking, by the door..."
     pickle.loads(pickle.dumps(recogniser))
-    (path, model), (kind, decoding) = package
+    (path, model), (kind, decoding), _ = package
     assert (path, kind) == (str(folder), np.float32)
     assert model == {"files": None, "device": "cpu", "compute_type": "int8", "cpu_threads": 1, "num_workers": 1}
     assert decoding.pop("suppress_tokens") == [-1, 2, 3, 5]  # numbers are spelled out

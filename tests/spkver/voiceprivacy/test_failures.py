@@ -2,9 +2,17 @@
 
 import pytest
 
+from evaluation.reports import Failure
 from spkbase.errors import ConfigError, DataError, WorkerError
 from spkbase.plugins import TimeLimitError
 from spkver.voiceprivacy.failures import Failures
+from spkver.voiceprivacy.rows import Row
+
+
+def row_of(attacker, folder):
+    return Row(
+        f"{folder}/{attacker}", "train", "asv_orig", ("enrolls",), ("trials",), "f", "ignorant", attacker=attacker
+    )
 
 
 def fail(error):
@@ -15,25 +23,30 @@ def fail(error):
 def test_a_defect_of_a_built_in_attacker_is_raised_and_that_of_a_plugin_recorded(error):
     failures = Failures({"mine"})
     with pytest.raises(type(error)):
-        failures.attempt("gmm-svm", ["a/scores"], lambda: fail(error))
-    assert failures.of_rows == {}
-    assert failures.attempt("mine", ["b/scores", "c/scores"], lambda: fail(error)) is None
-    assert failures.of_rows == {"b/scores": error, "c/scores": error}
+        failures.attempt([row_of("gmm-svm", "a")], lambda: fail(error))
+    assert failures.errors == {}
+    assert failures.attempt([row_of("mine", "b"), row_of("mine", "c")], lambda: fail(error)) is None
+    assert failures.errors == {"b/mine/scores": error, "c/mine/scores": error}
 
 
 @pytest.mark.parametrize("name", ["gmm-svm", "mine"])
 def test_an_error_of_the_data_is_recorded(name):
     failures = Failures({"mine"})
     error = DataError("too short")
-    assert failures.attempt(name, ["a/scores"], lambda: fail(error)) is None
-    assert failures.of_rows == {"a/scores": error}
+    row = row_of(name, "a")
+    assert failures.attempt([row], lambda: fail(error)) is None
+    assert failures.error(row) is error
+    assert failures.listed == []
+    failures.tell(row)
+    failures.tell(row_of(name, "b"))
+    assert failures.listed == [Failure(name, "", "", "ignorant", f"a/{name}/scores", "too short")]
 
 
 @pytest.mark.parametrize("name", ["gmm-svm", "mine"])
 @pytest.mark.parametrize("error", [MemoryError(), WorkerError("killed"), ConfigError("wrong"), KeyboardInterrupt()])
 def test_errors_that_end_every_attacker_are_raised(name, error):
     with pytest.raises(type(error)):
-        Failures({"mine"}).attempt(name, ["a/scores"], lambda: fail(error))
+        Failures({"mine"}).attempt([row_of(name, "a")], lambda: fail(error))
 
 
 def test_an_attacker_that_exceeded_the_time_limit_is_not_called_again():
@@ -43,7 +56,7 @@ def test_an_attacker_that_exceeded_the_time_limit_is_not_called_again():
         calls.append(1)
         raise TimeLimitError("10 s")
 
-    failures.attempt("mine", ["a/scores"], slow)
-    failures.attempt("mine", ["b/scores"], slow)
+    failures.attempt([row_of("mine", "a")], slow)
+    failures.attempt([row_of("mine", "b")], slow)
     assert len(calls) == 1
-    assert failures.of_rows.keys() == {"a/scores", "b/scores"}
+    assert failures.errors.keys() == {"a/mine/scores", "b/mine/scores"}

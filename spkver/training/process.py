@@ -1,0 +1,200 @@
+"""The process in which a network is trained: a trainer can be ended, and its crash does not end the run.
+
+A trainer is a module, a file or one that can be imported::
+
+    def train(training, folder, seed, settings, device, threads, progress):
+        return None
+
+    def load(folder):
+        def embed(samples, rate):
+            return vector
+        return embed
+
+========  ======================================================================================================
+training  `TrainingSpeech`
+folder    Path; what `train` writes there is kept, also if it is killed: then it is called again with the same folder
+seed      int; all that is drawn should depend on it
+settings  dict; ``attacker_settings.NAME.settings``
+device    str; such as "cpu" or "cuda"
+threads   int; libraries that read ``OMP_NUM_THREADS`` keep to it
+progress  function of two numbers, done and total, and of a text for the log
+returned  None, or an extractor as `spkver embed` takes it, with a file in the folder, such as ``onnx:network.onnx``;
+          without one, `load` gives the function that computes vectors, see `spkver.extractors`
+========  ======================================================================================================
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import logging
+import os
+import select
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import write_text
+from spkbase.plugins import TimeLimitError, end_process, load_plugin, start_process
+from spkver.training.speech import TrainingSpeech
+
+logger = logging.getLogger(__name__)
+
+LOG = "train.log"
+"""What a trainer prints, in its folder."""
+
+_SHOWN = 500  # characters of what a trainer prints, in an error
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def check_trainer(module: str) -> Path:
+    """Return the file of a trainer; it is read, but not run.
+
+    Parameters
+    ----------
+    module : str
+        A Python file, or the name of a module.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such module, or it defines no function ``train``.
+    """
+    remedy = "give FILE.py with a function train, see docs/own_extractors.md"
+    path = Path(module)
+    if not module.endswith(".py"):
+        try:
+            spec = find_spec(module)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is None or spec.origin is None:
+            raise ConfigError(f"there is no module {module!r}", remedy=remedy)
+        path = Path(spec.origin)
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ConfigError(f"cannot be read: {error}", file=path, remedy=remedy) from error
+    if not any(isinstance(node, ast.FunctionDef) and node.name == "train" for node in body):
+        raise ConfigError("it defines no function train", file=path, remedy=remedy)
+    return path
+
+
+def train_network(
+    module: str,
+    training: TrainingSpeech,
+    folder: Path,
+    *,
+    seed: int,
+    settings: Mapping[str, Any],
+    device: str,
+    threads: int,
+    seconds: float,
+    name: str,
+) -> str:
+    """Train a network in a separate process.
+
+    Parameters
+    ----------
+    module : str
+        See `check_trainer`.
+    training : TrainingSpeech
+    folder : Path
+        An existing folder.
+    seed, settings, device, threads
+        What the trainer gets, see the module.
+    seconds : float
+        Time limit.
+    name : str
+        Of the attacker, for the log.
+
+    Returns
+    -------
+    str
+        What the trainer returned; empty for None.
+
+    Raises
+    ------
+    DataError
+        If the trainer raises, if its process ends, or after the time limit (`TimeLimitError`).
+    """
+    request = {
+        "module": module,
+        "folder": str(folder),
+        "seed": seed,
+        "settings": dict(settings),
+        "device": device,
+        "threads": threads,
+        "training": training.to_json(),
+    }
+    asked = folder / "request.json"
+    write_text(asked, json.dumps(request))
+    # set before NumPy is imported
+    environment = "".join(f"os.environ[{variable!r}] = '{threads}'; " for variable in _THREADS)
+    code = f"import os, sys; {environment}sys.path[:] = {sys.path!r}; "
+    code += "from spkver.training.process import serve; serve()"
+    with (folder / LOG).open("ab") as log:
+        command: Sequence[str] = [sys.executable, "-c", code, str(asked)]
+        process = start_process(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        try:
+            answer = _listen(process, name, seconds)
+        finally:
+            end_process(process)
+    asked.unlink()
+    if answer is None:
+        last = (folder / LOG).read_text(encoding="utf-8", errors="replace").strip()[-_SHOWN:]
+        raise DataError(f"its process ended with status {process.returncode}. {last}".strip())
+    if "error" in answer:
+        raise DataError(answer["error"])
+    return str(answer["network"])
+
+
+def serve() -> None:
+    """Run the trainer of the request that the command line names; one line of JSON for each call of `progress`."""
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what the trainer prints goes to its log
+
+    def reply(answer: Mapping[str, Any]) -> None:
+        sys.stdout.flush()
+        replies.write(json.dumps(answer) + "\n")
+        replies.flush()
+
+    def progress(done: float, total: float, text: str = "") -> None:
+        reply({"done": float(done), "total": float(total), "text": str(text)})
+
+    request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    module = request["module"]
+    try:
+        train, _ = load_plugin(f"{module}:train", "trainer", kind="function")
+        training = TrainingSpeech.from_json(request["training"])
+        given = (request["seed"], request["settings"], request["device"], request["threads"])
+        network = train(training, Path(request["folder"]), *given, progress)
+        reply({"network": "" if network is None else str(network)})
+    except DataError as error:
+        reply({"error": error.text})
+    except BaseException as error:  # whatever it raises is the trainer's fault
+        traceback.print_exc()
+        reply({"error": f"{type(error).__name__}: {error}"})
+
+
+def _listen(process: subprocess.Popen, name: str, seconds: float) -> dict[str, Any] | None:
+    """Return the last answer of a trainer; None if its process ends without one."""
+    assert process.stdout is not None
+    end = time.monotonic() + seconds
+    while True:
+        due = max(0.0, end - time.monotonic())
+        if not select.select([process.stdout], [], [], due)[0]:
+            raise TimeLimitError(f"it was ended after {seconds:g} s, the time limit")
+        line = process.stdout.readline()
+        if not line:
+            process.wait()
+            return None
+        answer: dict[str, Any] = json.loads(line)
+        if "done" not in answer:
+            return answer
+        logger.debug("%s: %g of %g %s", name, answer["done"], answer["total"], answer["text"])

@@ -1,0 +1,190 @@
+"""The speech that a network is trained on, and the speakers that are held out to judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.metrics import eer, sort_scores
+from spkbase.configuration import load_config, to_dict
+from spkbase.errors import DataError
+from spkbase.files import fingerprint
+from spkbase.showing import one_line
+from spkver.anonymization import AnonymizerConfig, anonymize_datadir
+from spkver.datadir import DataDir
+
+_KEY = 16  # digits
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """A recording of the training set.
+
+    Attributes
+    ----------
+    id, speaker : str
+    sex : str
+        "f" or "m"; empty if it is not known.
+    original : Path
+        The recording before anonymisation.
+    versions : tuple of Path
+        What a network learns from: the anonymised versions, each with other random numbers, or the original alone.
+    """
+
+    id: str
+    speaker: str
+    sex: str
+    original: Path
+    versions: tuple[Path, ...]
+
+
+@one_line
+@dataclass(frozen=True)
+class HeldOut:
+    """Trials of speakers that a network is not trained on.
+
+    Attributes
+    ----------
+    enrolment : dict of str to list of Path
+        Recordings of each model.
+    tested : dict of str to Path
+        Recording of each segment.
+    trials : list of (str, str, bool)
+        Model, segment, and whether the speaker is the same.
+    """
+
+    enrolment: dict[str, list[Path]] = field(repr=False)
+    tested: dict[str, Path] = field(repr=False)
+    trials: list[tuple[str, str, bool]] = field(repr=False)
+
+    def eer(self, embed: Callable[[Path], NDArray]) -> float:
+        """Return the equal error rate of cosines.
+
+        Parameters
+        ----------
+        embed : callable
+            Returns the vector of a recording, shape (D,). A model is the mean of the unit vectors of its recordings.
+        """
+        models = {
+            name: np.mean([_unit(embed(path)) for path in paths], axis=0) for name, paths in self.enrolment.items()
+        }
+        segments = {name: _unit(embed(path)) for name, path in self.tested.items()}
+        scores = np.array([_unit(models[model]) @ segments[segment] for model, segment, _ in self.trials])
+        is_target = np.array([same for *_, same in self.trials])
+        return float(eer(sort_scores(scores[is_target], scores[~is_target])))
+
+
+@one_line
+@dataclass(frozen=True)
+class TrainingSpeech:
+    """What a trainer gets.
+
+    Attributes
+    ----------
+    utterances : tuple of Utterance
+        Recordings to train on, sorted by id.
+    held_out : HeldOut
+        Trials of other speakers, of the same versions: for the choice of settings, and of when to stop.
+    anonymizer : AnonymizerConfig or None
+        The anonymiser of the versions; None where recordings cannot be anonymised again.
+    folder : Path
+        Folder for recordings that are anonymised again.
+    """
+
+    utterances: tuple[Utterance, ...] = field(repr=False)
+    held_out: HeldOut
+    anonymizer: AnonymizerConfig | None = None
+    folder: Path = Path()
+
+    @property
+    def speakers(self) -> list[str]:
+        """The speakers to train on, sorted."""
+        return sorted({utterance.speaker for utterance in self.utterances})
+
+    @property
+    def recordings(self) -> dict[str, Path]:
+        """All recordings, by names for a record of what the network depends on."""
+        recordings = {}
+        for utterance in self.utterances:
+            recordings[f"{utterance.id} original"] = utterance.original
+            for number, path in enumerate(utterance.versions, 1):
+                recordings[f"{utterance.id} version {number}"] = path
+        for model, paths in self.held_out.enrolment.items():
+            for number, path in enumerate(paths, 1):
+                recordings[f"held out {model} {number}"] = path
+        for segment, path in self.held_out.tested.items():
+            recordings[f"held out {segment}"] = path
+        return recordings
+
+    def anonymise(self, seed: int, *, jobs: int = 1) -> dict[str, Path]:
+        """Anonymise the originals of all utterances once more, with other random numbers.
+
+        Parameters
+        ----------
+        seed : int
+            Two seeds give two versions; recordings that were made with a seed before are kept.
+        jobs : int
+            Worker processes.
+
+        Returns
+        -------
+        dict of str to Path
+            The recording of each utterance.
+
+        Raises
+        ------
+        DataError
+            If the anonymiser is not known, or fails.
+        """
+        if self.anonymizer is None:
+            raise DataError("the anonymiser of the training set is not known, or uses no random numbers")
+        ids = [utterance.id for utterance in self.utterances]
+        recordings = {utterance.id: utterance.original for utterance in self.utterances}
+        speakers = {utterance.id: utterance.speaker for utterance in self.utterances}
+        name = fingerprint(ids, self.anonymizer)[:_KEY]
+        source = DataDir(self.folder / name, recordings, speakers)
+        target = self.folder / f"{name}-seed{seed}"
+        made = anonymize_datadir(source, target, self.anonymizer, seed=seed, side="training", jobs=jobs)
+        return dict(made.recordings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads."""
+        anonymizer = None if self.anonymizer is None else to_dict(self.anonymizer)
+        parts = {"utterances": [asdict(utterance) for utterance in self.utterances], "held_out": asdict(self.held_out)}
+        return _with_texts({**parts, "anonymizer": anonymizer, "folder": self.folder})
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> TrainingSpeech:
+        """Return the speech that `to_json` described."""
+        utterances = []
+        for row in values["utterances"]:
+            paths = {"original": Path(row["original"]), "versions": tuple(map(Path, row["versions"]))}
+            utterances.append(Utterance(**{**row, **paths}))
+        held_out = values["held_out"]
+        enrolment = {name: list(map(Path, paths)) for name, paths in held_out["enrolment"].items()}
+        tested = {name: Path(path) for name, path in held_out["tested"].items()}
+        trials = [(model, segment, same) for model, segment, same in held_out["trials"]]
+        anonymizer = None
+        if values["anonymizer"] is not None:
+            anonymizer = load_config(AnonymizerConfig, defaults=values["anonymizer"])
+        return cls(tuple(utterances), HeldOut(enrolment, tested, trials), anonymizer, Path(values["folder"]))
+
+
+def _unit(vector: NDArray) -> NDArray[np.float64]:
+    values = np.asarray(vector, np.float64)
+    unit: NDArray[np.float64] = values / np.linalg.norm(values)
+    return unit
+
+
+def _with_texts(value: Any) -> Any:
+    """Return nested values with texts in place of paths."""
+    if isinstance(value, Mapping):
+        return {key: _with_texts(each) for key, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_with_texts(each) for each in value]
+    return str(value) if isinstance(value, Path) else value

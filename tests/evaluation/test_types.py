@@ -1,0 +1,55 @@
+"""What a user's type checker is told."""
+
+import subprocess
+import sys
+import typing
+
+import pytest
+
+import evaluation as ev
+from evaluation.metrics import METRICS
+from evaluation.metrics.evaluated import MetricAttributes
+
+USER = """
+from typing import assert_type
+
+import numpy as np
+
+import evaluation as ev
+
+key = ev.read_key("key.txt")
+scores = ev.read_scores("scores.txt")
+target, nontarget = ev.split_scores(scores, key)
+result = ev.evaluate(target, nontarget)
+assert_type(result.cllr, float)
+assert_type(result.eer["rocch"], float)
+assert_type(result.tpr_at_fpr["0.01"].value, float)
+assert_type(result.zebra.population, float)
+assert_type(ev.eer(np.array([1.0]), np.array([0.0])), float)
+ev.plot_det(target, nontarget, path="det.png")
+"""
+
+
+@pytest.mark.whole
+def test_a_users_lines_pass_a_strict_type_checker(tmp_path, request):
+    pytest.importorskip("mypy")
+    script = tmp_path / "user.py"
+    script.write_text(USER)
+    cache = request.config.cache.mkdir("users_types")
+    # the bodies of what is imported are not checked, which takes a tenth of the time
+    options = ["--strict", "--follow-imports=silent", "--config-file=", f"--cache-dir={cache}"]
+    done = subprocess.run([sys.executable, "-m", "mypy", *options, str(script)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_metric_is_declared_with_its_type():
+    result = ev.evaluate([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0])
+    declared = typing.get_type_hints(MetricAttributes)
+    names = {metric.name.partition(".")[0] for metric in METRICS}
+    assert set(declared) == names - {"zebra"}  # a property of its own
+    for name, annotation in declared.items():
+        value = getattr(result, name)
+        if typing.get_origin(annotation) is dict:
+            assert {type(part) for part in value.values()} == {typing.get_args(annotation)[1]}
+        else:
+            assert type(value) is annotation
