@@ -113,7 +113,7 @@ def main(data: str, run: str) -> None:
         for path in (Path(data, "dsp_train"), *sorted(Path(run, "data").glob("dsp_train_*"))):
             directory = read_datadir(path)
             speech.read(source, directory)
-            sides.append(speech.learn(source, directory, "")(directory))
+            sides.append(speech.extracted(source)(directory))
         report(sides[0], sides[1:])
 
 
