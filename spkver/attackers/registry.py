@@ -64,6 +64,7 @@ _ENDINGS = {
 
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
+    "campplus-self-trained",
     *("campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
     *("campplus-tuned", "campplus-tuned-enrolled-plda"),
     *("gmm-svm-cms", "prosody", "content", "properties"),
