@@ -97,7 +97,8 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     vectors: list[NDArray[np.floating]] = []
     with _mapped(path) as raw:
         at = 0
-        while match := _ID.match(raw, at):
+        match = _ID.match(raw, at)
+        while match:
             try:
                 ids.append(match[1].decode("utf-8"))
             except UnicodeDecodeError as error:
@@ -105,6 +106,7 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
                 raise DataError(text, file=path, remedy="the file is not an archive of vectors") from error
             vector, at = _decode(raw, match.end(), path, None, ids[-1])
             vectors.append(vector)
+            match = _ID.match(raw, at)
     return ids, vectors
 
 
@@ -135,7 +137,8 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
     at += len(kind) + 1
     dtype = _TYPES[kind]
     if not kind.startswith(b"C"):
-        sizes = struct.unpack_from("<BI" if kind.endswith(b"V") else "<BIBI", raw, at)
+        layout = "<BI" if kind.endswith(b"V") else "<BIBI"
+        sizes = struct.unpack_from(layout, raw, at)
         if set(sizes[::2]) != {4}:
             raise ValueError(f"a size of {sizes[0]} bytes, expected 4")
         values, at = _take(raw, dtype, math.prod(sizes[1::2]), at + 5 * len(sizes) // 2)
@@ -151,7 +154,8 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
         codes, at = _take(raw, dtype, rows * columns, at)
         return _between(codes.reshape(columns, rows), unpacked(corners, 65535.0).reshape(columns, 4)).T, at
     codes, at = _take(raw, dtype, rows * columns, at)
-    return unpacked(codes, 65535.0 if kind == b"CM2" else 255.0).reshape(rows, columns), at
+    levels = 65535.0 if kind == b"CM2" else 255.0
+    return unpacked(codes, levels).reshape(rows, columns), at
 
 
 def read_text_matrix(raw: Raw, at: int = 0, dtype: type[np.floating] = np.float32) -> tuple[NDArray[np.floating], int]:
@@ -179,8 +183,10 @@ def read_text_matrix(raw: Raw, at: int = 0, dtype: type[np.floating] = np.float3
     rows = [line.split() for line in lines if line.strip()]
     if len({len(row) for row in rows}) > 1:
         raise ValueError("its rows differ in length")
-    values = np.array([[float(number) for number in row] for row in rows], np.float64).astype(dtype)
-    return values if len(lines) > 1 else values.reshape(-1), end + 1
+    values = np.array([list(map(float, row)) for row in rows], np.float64).astype(dtype)
+    if len(lines) == 1:
+        values = values.reshape(-1)
+    return values, end + 1
 
 
 @contextmanager
@@ -199,7 +205,10 @@ def _mapped(path: Path) -> Iterator[Raw]:
 def _decode(raw: Raw, at: int, path: Path, line: int | None, owner: str) -> tuple[NDArray[np.floating], int]:
     """Decode the vector at a place, if one begins there; also return the place after it."""
     try:
-        vector, end = read_binary(raw, at) if raw[at : at + 2] == _BINARY else read_text_matrix(raw, at)
+        if raw[at : at + 2] == _BINARY:
+            vector, end = read_binary(raw, at)
+        else:
+            vector, end = read_text_matrix(raw, at)
     except (ValueError, struct.error) as error:
         text = f"expected a vector of Kaldi for {owner}, but {error}"
         raise DataError(text, file=path, line=line, remedy="write it again") from None

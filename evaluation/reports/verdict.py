@@ -25,6 +25,7 @@ _STRONG = WORDS.index("Strong")
 AGAINST = {
     "SIMULATED speech": "SIMULATED speech: synthetic voices say nothing about human ones.",
     "pairs": "Some anonymised recordings resemble other speakers' originals more than their own.",
+    "no speech": "Some anonymised recordings hold no speech: noise would be as private.",
     "broken attackers": "Scores of some attackers are useless.",
     "recognised without a voice": "Files or noise, not voices, give speakers away: an anonymiser can change them.",
     "attackers that failed": "Some attackers failed: the others may be weaker.",

@@ -21,6 +21,7 @@ def evaluate(experiment: voiceprivacy.Experiment) -> str:
     """Run all steps from speech to the report, and return the text that is shown at the end."""
     sets = voiceprivacy.check(experiment)  # all problems are reported first
     sets = voiceprivacy.anonymise(experiment, sets)  # data/
+    voiceprivacy.check_pairs(experiment, sets)  # pairs/
     facts = voiceprivacy.find_facts(experiment, sets)  # checks/
     voiceprivacy.recognise_words(experiment, sets)  # asr/, if an attacker reads them
     plan = voiceprivacy.plan_attacks(experiment, sets, facts)  # plan.csv

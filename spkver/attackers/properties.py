@@ -76,11 +76,13 @@ def learn_weights_of_properties(
     ndarray of float64 of shape (P,)
         At least 0; all are 0 if no speaker, or only one, has two recordings.
     """
-    owners, sources = np.asarray(speakers, str), np.asarray(recordings, str)
+    owners = np.asarray(speakers, str)
+    sources = np.asarray(recordings, str)
     order = np.argsort(owners, kind="stable")[:_LEARNT]
     first, second = order[np.array(np.triu_indices(len(order), 1))]
     are_apart = sources[first] != sources[second]
-    first, second = first[are_apart], second[are_apart]
+    first = first[are_apart]
+    second = second[are_apart]
     is_target = owners[first] == owners[second]
     if len(np.unique(owners[first[is_target]])) < 2:
         return np.zeros(len(PROPERTIES))

@@ -12,6 +12,19 @@ from spkver.datadir.directory import (
 )
 from spkver.datadir.evaluation_sets import EvaluationSets, split_for_evaluation
 from spkver.datadir.fingerprints import Fingerprint, copies, fingerprint, fingerprints_of, similarity
+from spkver.datadir.pairs import (
+    ENOUGH,
+    Decision,
+    Similarities,
+    decide,
+    distinct_pairs,
+    exchanged_share,
+    pointed_at,
+    pointed_groups,
+    robust_scores,
+    shared_information,
+    shared_words,
+)
 from spkver.datadir.reading import datadir_of_folder, datadir_of_table, match_sexes, read_datadir, read_sexes
 from spkver.datadir.splitting import (
     MIXED,
@@ -29,11 +42,14 @@ from spkver.datadir.splitting import (
 from spkver.datadir.twins import check_twin, duration_changes
 
 __all__ = [
+    "ENOUGH",
     "MIXED",
     "SEXES_POOLED",
     "DataDir",
+    "Decision",
     "EvaluationSets",
     "Fingerprint",
+    "Similarities",
     "Split",
     "SplitRules",
     "check_ids",
@@ -42,17 +58,25 @@ __all__ = [
     "copies",
     "datadir_of_folder",
     "datadir_of_table",
+    "decide",
+    "distinct_pairs",
     "draw_order",
     "drop_missing",
     "duration_changes",
     "enrolment",
+    "exchanged_share",
     "fingerprint",
     "fingerprints_of",
     "full_cross",
     "match_sexes",
     "part_of",
+    "pointed_at",
+    "pointed_groups",
     "read_datadir",
     "read_sexes",
+    "robust_scores",
+    "shared_information",
+    "shared_words",
     "similarity",
     "split_datadir",
     "split_for_evaluation",

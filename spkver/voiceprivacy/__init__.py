@@ -11,6 +11,7 @@ from spkver.voiceprivacy.experiment import STEPS, Experiment, evaluation_command
 from spkver.voiceprivacy.facts import find_facts
 from spkver.voiceprivacy.inspection import check
 from spkver.voiceprivacy.learning import extract, fit
+from spkver.voiceprivacy.pairs import check_pairs
 from spkver.voiceprivacy.plan import plan_attacks
 from spkver.voiceprivacy.reporting import report
 from spkver.voiceprivacy.rows import Row, read_plan

@@ -24,6 +24,7 @@ from evaluation.reports import (
     Condition,
     Finding,
     Outcome,
+    Pairing,
     Results,
     headlines,
     main_outcomes,
@@ -41,11 +42,13 @@ from spkver.voiceprivacy import recording_checks
 from spkver.voiceprivacy.assessment import AttackerOrder
 from spkver.voiceprivacy.choosing import attacker_specs
 from spkver.voiceprivacy.experiment import count_lists, failures_by_attacker
+from spkver.voiceprivacy.pairs import DOUBTFUL
 from spkver.voiceprivacy.recording_checks import RECORDING_CHECKS
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 from spkver.voiceprivacy.settings import Config
 
 RATES = "sampling rates"
+PAIRS = "pairs"
 SESSIONS = "sessions"
 UTILITY = "utility"
 WITHOUT_VOICE = "recognised without a voice"
@@ -61,6 +64,14 @@ _NO_VOICE = (*_NO_SPEECH, "content")
 _NO_VOICE_PRINT = (*_NO_VOICE, "prosody", "fusion")
 # the fewest speakers for which the coverage of all intervals was measured (docs/uncertainty.md)
 _FEW_SPEAKERS = 20
+_STATES = {
+    "exchanged": ("error", "Files seem to be exchanged: listen to some, and check wav.scp"),
+    "doubtful": ("warning", "Some files may be exchanged: listen to them, and check wav.scp"),
+    "not confirmed": ("note", "It could not be confirmed that each file belongs to its original"),
+    "identical": ("ok", "Who the files belong to does not matter"),
+    "confirmed": ("ok", "Files belong to their originals"),
+    "certain": ("ok", "Files belong to their originals"),
+}
 _LAST_PART = re.compile("[-_/][^-_/]*$")
 _BROKEN = 0.02  # an EER below which practically everybody is recognised
 
@@ -152,8 +163,29 @@ def recordings_left_out(run: Evaluated) -> Iterator[Finding]:
         yield Finding("note", "utterances left out", text)
 
 
+def pairs(run: Evaluated) -> Iterator[Finding]:
+    """Check that anonymised recordings belong to their originals, see `spkver.voiceprivacy.pairs`."""
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for pairing in run.results.pairings:
+        named = reasons.setdefault(pairing.state, {}).setdefault(pairing.reason, [])
+        if pairing.directory not in named:
+            named.append(pairing.directory)
+    for state, named in reasons.items():
+        texts = [f"{few(directories)}: {reason}" for reason, directories in named.items()]
+        level, start = _STATES[state]
+        yield Finding(level, PAIRS, f"{start} ({'; '.join(texts)}).")
+    foreign = [pairing.directory for pairing in run.results.pairings if _returns_others(pairing)]
+    if foreign:
+        text = f"The anonymiser may return the speech of other people, in {few(list(dict.fromkeys(foreign)))}."
+        yield Finding("warning", "speech of others", text)
+
+
 def uninformative(run: Evaluated) -> Iterator[Finding]:
-    """Find attackers whose scores are all equal or inverted; if there are no others there is no verdict."""
+    """Find attackers whose scores are all equal or inverted; if there are no others there is no verdict.
+
+    If the recordings of different speakers are the same file, scores are equal as they should be.
+    """
+    identical = _identical_lists(run.results.pairings)
     lists: dict[tuple[str, str], list[str]] = {}
     for outcome in run.outcomes:
         # properties are equal where files are alike, which is as it should be
@@ -161,9 +193,13 @@ def uninformative(run: Evaluated) -> Iterator[Finding]:
         broken = [row.attacker for row in rows if _is_broken(row)]
         if broken:
             level = "error" if len(broken) == len(rows) and outcome.anonymised else "warning"
+            if outcome.anonymised and outcome.identity[:2] in identical:
+                level = "note"
             lists.setdefault((level, few(broken)), []).append(" ".join(outcome.identity))
     for (level, names), where in lists.items():
         text = f"Scores of {names} are all equal or inverted ({few(where)}): they do not count and show no privacy."
+        if level == "note":
+            text = f"Scores of {names} are all equal ({few(where)}): the files of different speakers are the same."
         yield Finding(level, "broken attackers", text)
 
 
@@ -463,7 +499,7 @@ def overestimated(run: Evaluated) -> Iterator[Finding]:
 CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
     failed_attackers,
     recordings_left_out,
-    recording_checks.resemblance,
+    pairs,
     uninformative,
     pooled_trials,
     recognised_without_a_voice,
@@ -477,6 +513,7 @@ CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
     recording_checks.file_tags,
     recording_checks.hidden_speech,
     recording_checks.short_recordings,
+    recording_checks.without_speech,
     recording_checks.changed_durations,
     missing_lists,
     few_speakers,
@@ -555,15 +592,17 @@ def _reasons_of_attackers(run: Evaluated) -> Iterator[str]:
             adapting.add(attacker_name(entry))
     networks = 0
     plugins = 0
+    tuned = 0
     for name, spec in attacker_specs(run.config).items():
         if name in scored:
             networks += spec.is_network
             plugins += ":" in spec.preset
+            tuned += spec.is_trained
             if spec.adapts:
                 adapting.add(name)
     if not networks:
         yield "no attacker uses a neural network"
-    elif not plugins:  # how these were trained is not known
+    elif not plugins and not tuned:  # how plug-ins were trained is not known
         yield "no attacker's network has seen anonymised speech"
     if adapting.isdisjoint(scored):
         yield "no attacker adapts to the trials"
@@ -581,6 +620,21 @@ def _voice_prints(outcome: Outcome, kinds: Mapping[str, str]) -> list[Condition]
         if by_voice_print and row.eer.has_interval:
             rows.append(row)
     return sorted(rows, key=lambda row: (row.eer.value, row.eer.low, row.eer.high, row.attacker))
+
+
+def _returns_others(pairing: Pairing) -> bool:
+    """Whether an anonymiser that this run called made recordings that resemble the originals of others."""
+    return pairing.state == "certain" and pairing.elsewhere >= DOUBTFUL
+
+
+def _identical_lists(pairings: Sequence[Pairing]) -> set[tuple[str, str]]:
+    """Return data set and sex of the lists whose recordings of different speakers are the same file."""
+    states: dict[tuple[str, str], set[str]] = {}
+    for pairing in pairings:
+        if pairing.part == "trials":
+            for gender in (pairing.gender, POOLED):
+                states.setdefault((pairing.dataset, gender), set()).add(pairing.state)
+    return {names for names, of_parts in states.items() if of_parts == {"identical"}}
 
 
 def _is_broken(row: Condition) -> bool:

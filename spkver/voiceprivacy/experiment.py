@@ -33,6 +33,7 @@ STEPS: Mapping[str, str] = {
     "simulation": "SIMULATED speech, for --data simulated",
     "checks": "errors in data and configuration",
     "anonymisation": "anonymised sets that are missing",
+    "pairs": "whether anonymised recordings belong to their originals",
     "facts": "what the plan must know about recordings, such as the anonymiser",
     "plan": "which attacker scores which trials",
     "extraction": "vectors and features of all speech",

@@ -35,6 +35,7 @@ from spkver.voiceprivacy.choosing import (
 from spkver.voiceprivacy.estimate import check_disk, estimate
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.learning import WORK
+from spkver.voiceprivacy.pairs import count_heard
 from spkver.voiceprivacy.plan import check_attackers
 from spkver.voiceprivacy.recording_checks import check_audio
 from spkver.voiceprivacy.sets import RateGroup, Sets, noted_each, read_sets, stamp_of
@@ -102,7 +103,9 @@ def _look_ahead(experiment: Experiment, sets: Sets, headers: Mapping[str, Sequen
     anonymizer = experiment.anonymizer
     draws = 1 if anonymizer is None else anonymizer.draws("training")
     parts = {name: len(used_part(sets, name, draws, config)) for name in sets.training_sets}
-    estimated = estimate(config, sets, headers, anonymizer, parts, run.jobs or default_jobs())
+    estimated = estimate(
+        config, sets, headers, anonymizer, parts, run.jobs or default_jobs(), count_heard(experiment, sets)
+    )
     logger.info("%s", estimated)
     check_disk(estimated, run.output, (FOLDER, WORK))
     for line in filter(None, (*describe_absent(config), describe_unwatched(config))):
@@ -136,8 +139,9 @@ def _check_recordings(experiment: Experiment, sets: Sets) -> None:
     jobs = experiment.run.jobs
     seed = experiment.config.seed
     problems = Problems()
-    directories = [*sets.original.values(), *sets.twins.values()]
-    usable = {str(path): path for directory in directories for path in directory.recordings.values()}
+    usable = {}
+    for directory in (*sets.original.values(), *sets.twins.values()):
+        usable.update({str(path): path for path in directory.recordings.values()})
     if any(spec.row for spec, _ in experiment.attackers):  # they read the recordings
         usable = usable_recordings(usable, problems, jobs=jobs)
     for group in sets.rate_groups:

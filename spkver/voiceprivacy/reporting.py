@@ -49,6 +49,7 @@ from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, WITHOUT_VOICE, Ev
 from spkver.voiceprivacy.choosing import attacker_specs, attackers_run
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.learning import LACKING
+from spkver.voiceprivacy.pairs import read_pairings
 from spkver.voiceprivacy.recording_checks import read_findings
 from spkver.voiceprivacy.scores import Scored, fusion_weights
 from spkver.voiceprivacy.sets import Sets
@@ -124,6 +125,7 @@ def _results(
         averages=tuple(averages(rows, config)),
         conditions=tuple(table.conditions),
         utility=tuple(utility),
+        pairings=read_pairings(run, suffix),
         config=to_dict(config),
         versions=versions(),
         lists=_hashes(sets, config),

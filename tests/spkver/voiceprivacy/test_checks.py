@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-from scipy.signal import lfilter
 
 from evaluation.reports import (
     Condition,
@@ -44,9 +42,8 @@ from spkver.voiceprivacy.recording_checks import (
     changed_durations,
     file_tags,
     hidden_speech,
-    resemblance,
     short_recordings,
-    warped_similarity,
+    without_speech,
 )
 from spkver.voiceprivacy.reporting import verdict
 from spkver.voiceprivacy.sets import Dataset, OneVersion, Sets, find_datasets
@@ -421,97 +418,6 @@ def speech(seed: int, rate: int = 8000) -> np.ndarray:
     return np.convolve(np.concatenate(parts)[: 2 * rate], rng.normal(size=8), mode="same") / 10
 
 
-PHONES = np.random.default_rng(0).uniform([250, 800, 2200], [800, 2200, 3400], size=(24, 3))  # formants in Hz
-WORDS = np.random.default_rng(1).integers(len(PHONES), size=(300, 4))
-
-
-def say(words: np.ndarray, voice: int, pace: float = 1.0, rate: int = 8000) -> np.ndarray:
-    """Phones of random durations by a voice with its own tract, level, and pauses after some words."""
-    own, rng, parts = np.random.default_rng(voice), np.random.default_rng([voice, *words]), []
-    tract = own.uniform(0.9, 1.1)
-    for word in words:
-        for formants in PHONES[WORDS[word]]:
-            sound = rng.normal(size=int(rng.uniform(0.05, 0.12) / pace * rate))
-            for formant in formants * tract:
-                sound = lfilter([1], [1, -1.8 * np.cos(2 * np.pi * formant / rate), 0.81], sound)
-            parts.append(sound * rng.uniform(0.3, 1) / sound.std())
-        parts.append(np.zeros(int(rng.choice([0, 0, 0.2]) * rate)))
-    speech = np.concatenate(parts) / 20
-    return speech + rng.normal(scale=0.002, size=len(speech))
-
-
-def said(number: int) -> np.ndarray:
-    """The words of recording `number`."""
-    return np.random.default_rng(number).integers(len(WORDS), size=8)
-
-
-def one_voice(number: int, share: float) -> np.ndarray:
-    """The words of recording `number`, a share of them misheard, by one voice for all at its own pace."""
-    rng, words = np.random.default_rng([7, number]), said(number)
-    wrong = rng.random(len(words)) < share
-    return say(np.where(wrong, rng.integers(len(WORDS), size=len(words)), words), 1000, pace=1.3)
-
-
-def transformed(change):
-    return lambda number, rng: change(say(said(number), number), rng)
-
-
-TRANSFORMATIONS = {
-    "nothing": transformed(lambda x, rng: x),
-    "time reversal": transformed(lambda x, rng: x[::-1]),
-    "spectral inversion": transformed(lambda x, rng: x * (-1.0) ** np.arange(len(x))),
-    "noise at -10 dB": transformed(lambda x, rng: x + rng.normal(scale=3.2 * x.std(), size=len(x))),
-    "frame permutation": transformed(lambda x, rng: rng.permutation(x[: len(x) // 160 * 160].reshape(-1, 160)).ravel()),
-    "one voice": lambda number, rng: one_voice(number, 0.0),
-    "one voice, a quarter of the words misheard": lambda number, rng: one_voice(number, 0.25),
-    "noise alone": transformed(lambda x, rng: rng.normal(scale=0.1, size=len(x))),
-    "silence": transformed(lambda x, rng: 0 * x),
-    "the same words for everybody": lambda number, rng: say(said(0), 1000) + rng.normal(scale=0.002),
-}
-WRONG = ("noise alone", "silence", "the same words for everybody")
-
-
-@pytest.fixture(scope="module")
-def originals(tmp_path_factory: pytest.TempPathFactory) -> DataDir:
-    folder = tmp_path_factory.mktemp("originals")
-    paths = {f"u{number:02d}": folder / f"{number:02d}.wav" for number in range(40)}
-    for number, path in enumerate(paths.values()):
-        soundfile.write(path, np.clip(say(said(number), number), -1, 1), 8000)
-    return DataDir(folder, paths, dict.fromkeys(paths, "s"))
-
-
-@pytest.mark.parametrize(
-    ("transformation", "moved", "levels"),
-    [
-        *((name, 0, ("error",) if name in WRONG else ("ok", "warning")) for name in TRANSFORMATIONS),
-        ("one voice", 1, ("error",)),  # every file has another's name
-        ("one voice", 2, ("error",)),  # every second one
-        ("nothing", 3, ("error",)),
-        ("nothing", 8, ("warning",)),
-    ],
-)
-def test_files_under_wrong_names_or_without_speech_forbid_a_verdict(
-    transformation: str, moved: int, levels: tuple[str, ...], originals: DataDir, tmp_path: Path
-) -> None:
-    rng, n, paths = np.random.default_rng(1), len(originals.recordings), {}
-    for number, name in enumerate(originals.recordings):
-        source = (number + 1) % n if moved and number % moved == 0 else number
-        paths[name] = tmp_path / f"{name}.wav"
-        soundfile.write(paths[name], np.clip(TRANSFORMATIONS[transformation](source, rng), -1, 1), 8000)
-    twin = DataDir(tmp_path, paths, originals.speakers)
-    (found,) = resemblance(Sets((), {"x": originals}, {"x": (twin,)}), 1)
-    assert found.level in levels, found.text
-
-
-def test_the_best_path_through_two_sequences_is_found() -> None:
-    """All paths of six pairs are tried."""
-    rng = np.random.default_rng(0)
-    some, others = rng.normal(size=(2, 6, 3)), rng.normal(size=(3, 6, 3))
-    steps = [np.cumsum((0, *path)) for path in product((0, 1, 2), repeat=5) if sum(path) == 5]
-    expected = [[max(np.mean(np.sum(x * y[path], axis=1)) for path in steps) for y in others] for x in some]
-    np.testing.assert_allclose(warped_similarity(some, others), expected, rtol=1e-12)
-
-
 def test_clipped_quiet_and_short_recordings_are_named(tmp_path: Path) -> None:
     signals = {
         "good": speech(0),
@@ -526,6 +432,30 @@ def test_clipped_quiet_and_short_recordings_are_named(tmp_path: Path) -> None:
     for word, name in (("clipped", "loud"), ("quiet", "faint"), ("shorter", "cut")):
         assert any(word in text and repr(name) in text for text in found)
     assert not any("'good'" in text for text in found)
+
+
+def test_noise_silence_and_tones_in_place_of_speech_are_told(tmp_path: Path) -> None:
+    """Whatever else noise is, it does not resemble the original: only a check of speech can tell."""
+    rng = np.random.default_rng(0)
+    signals = {
+        "noise": rng.normal(scale=0.1, size=16000),
+        "silence": np.zeros(16000),
+        "tone": 0.5 * np.sin(np.arange(16000)),
+        "speech": speech(9),
+        "faint": speech(8) / 100,
+    }
+    sides: dict[str, dict[str, Path]] = {"o": {}, "a": {}}
+    for number, (name, samples) in enumerate(signals.items()):
+        for side, content in {"o": speech(number), "a": samples}.items():
+            sides[side][name] = tmp_path / f"{side}-{name}.wav"
+            soundfile.write(sides[side][name], content, 8000)
+    original, twin = (DataDir(tmp_path / side, paths, dict.fromkeys(paths, "s")) for side, paths in sides.items())
+    (finding,) = without_speech(Sets((), {"x": original}, {"x": (twin,)}), 1)
+    assert (finding.level, finding.check) == ("warning", "no speech")
+    assert finding.check in AGAINST
+    assert finding.text.startswith("3 recordings of a hold no speech, as their levels hardly vary: noise, silence")
+    assert not list(without_speech(Sets((), {"x": original}, {"x": (original,)}), 1))
+    assert not list(without_speech(Sets((), {"x": twin}, {"x": (twin,)}), 1))  # the originals are no better
 
 
 def test_tags_that_name_the_speaker_are_a_warning(tmp_path: Path) -> None:

@@ -1,0 +1,535 @@
+"""Whether anonymised recordings belong to the originals of their names.
+
+    OUTPUT/pairs/<directory>/    similarities of a sample of its recordings, with vectors and words where needed
+    OUTPUT/pairs<suffix>.json    a `Pairing` for each use of a directory
+
+Which original a recording points at is decided before its name is looked at, see `spkver.datadir.pairs`. Cepstra and
+levels are compared first. Voices (CAM++, where its weights are) and words (of a recogniser, where one is installed, or
+of ``utility.hypotheses``) follow only while too few recordings point at an original. What this run anonymised belongs
+to its original by construction, so only cepstra and levels are compared: an anonymiser that returns the speech of
+others would be seen.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.reports import Pairing
+from evaluation.uncertainty import Interval
+from evaluation.utility import read_transcripts
+from spkbase.errors import ConfigError, DataError, few
+from spkbase.files import load_json, write_json
+from spkbase.hdf5 import read_arrays, write_arrays
+from spkbase.runs import Run
+from spkbase.showing import one_line
+from spkver import recognition
+from spkver.attackers import select
+from spkver.datadir import (
+    ENOUGH,
+    DataDir,
+    Decision,
+    Similarities,
+    decide,
+    distinct_pairs,
+    exchanged_share,
+    shared_information,
+    shared_words,
+)
+from spkver.extractors import embed_directory, open_extractor
+from spkver.recognition import spoken_words
+from spkver.voiceprivacy.experiment import WORDS, Experiment
+from spkver.voiceprivacy.likeness import described, level_similarity, warped_similarity
+from spkver.voiceprivacy.sets import Sets, stamp_of
+from spkver.voiceprivacy.settings import Config, UtilityConfig
+
+logger = logging.getLogger(__name__)
+
+# at most so many recordings are compared with so many originals; where the recogniser hears them, with fewer
+COMPARED, _ORIGINALS = 100, 300
+HEARD, _ORIGINALS_HEARD = 40, 100
+FEWEST = 10
+"""Fewer different recordings are not compared."""
+DOUBTFUL = 2
+"""Recordings elsewhere that are a warning; one may be so by chance."""
+
+_EXCHANGED = 3  # recordings elsewhere that forbid a verdict
+_CONFIRMED = 0.2  # of the recordings may be exchanged at most
+_FOLDER = "pairs"
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Recordings of an anonymised directory, and the originals that they are compared with.
+
+    Attributes
+    ----------
+    original, twin : DataDir
+    recordings, originals : tuple of str
+        Utterances; the originals of all recordings are among the originals.
+    texts : dict of str to str, optional
+        Words of the original utterances in upper case; None without a file ``text``.
+    is_made : bool
+        Whether this run anonymised the directory.
+    """
+
+    original: DataDir
+    twin: DataDir
+    recordings: tuple[str, ...]
+    originals: tuple[str, ...]
+    texts: Mapping[str, str] | None = None
+    is_made: bool = False
+
+    @property
+    def speakers(self) -> list[str]:
+        """Speakers of the originals."""
+        return [self.original.speakers[name] for name in self.originals]
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What was measured of a directory.
+
+    Attributes
+    ----------
+    similarities : Similarities
+        Of the different ones among the recordings.
+    texts : sequence of str, optional
+        What is said in each original; empty where it is not known.
+    same : ndarray of int of shape (n,)
+        For each recording, its row in the similarities: recordings of equal samples share one.
+    decision : Decision
+    note : str
+        Why words were not compared although they were needed.
+    """
+
+    similarities: Similarities
+    texts: Sequence[str] | None
+    same: NDArray[np.intp]
+    decision: Decision
+    note: str = ""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What was compared."""
+        measured = self.similarities._asdict()
+        return tuple(source for source in ("cepstra", "levels", "voices", "words") if measured[source] is not None)
+
+
+def check_pairs(experiment: Experiment, sets: Sets) -> None:
+    """Find out whether anonymised recordings belong to their originals, and log what forbids a verdict."""
+    experiment.begin("pairs")
+    run = experiment.run
+    pairings = []
+    with run.timed("pairs"):
+        for name, twin in sets.twins.items():
+            uses = list(_uses(sets, name))
+            if not uses:
+                continue
+            pairing = pairing_of(run, experiment.config, compared_of(sets, name))
+            if pairing.state == "exchanged":
+                logger.warning("no verdict will be given: %s: %s", twin.name, pairing.reason)
+            pairings += [replace(pairing, **use) for use in uses]
+        path = run.path(f"pairs{experiment.suffix}.json")
+        write_json(path, [pairing.to_dict() for pairing in pairings])
+    states = dict.fromkeys(pairing.state for pairing in pairings)
+    experiment.end("pairs", ", ".join(states))
+
+
+def read_pairings(run: Run, suffix: str) -> tuple[Pairing, ...]:
+    """Return what `check_pairs` found."""
+    return tuple(map(Pairing.from_dict, load_json(run.path(f"pairs{suffix}.json"))))
+
+
+def count_heard(experiment: Experiment, sets: Sets) -> int:
+    """Return how many recordings a recogniser will hear; what decides on it is measured."""
+    try:
+        recognition.open_recogniser(experiment.config.utility.recogniser)
+    except ConfigError:
+        return 0
+    count = 0
+    for name in sets.twins:
+        if name in sets.missing or not list(_uses(sets, name)):
+            continue
+        compared = compared_of(sets, name)
+        evidence = _without_words(experiment.run, compared)
+        if _needs_words(compared, evidence) and not _given_words(compared, experiment.config.utility):
+            heard, originals = _heard(compared, evidence)
+            count += len(heard)
+            if compared.texts is None:
+                count += len(originals)
+    return count
+
+
+def pairing_of(run: Run, config: Config, compared: Compared) -> Pairing:
+    """Return whether the recordings of a directory belong to their originals.
+
+    Parameters
+    ----------
+    run : Run
+        Keeps what is measured.
+    config : Config
+        Its `utility` names the recogniser, or words of another one.
+    compared : Compared
+    """
+    return judge_pairs(compared, weigh(run, config, compared))
+
+
+def weigh(run: Run, config: Config, compared: Compared) -> Evidence:
+    """Return the evidence, whatever the names are; see `pairing_of`."""
+    evidence = _without_words(run, compared)
+    if _needs_words(compared, evidence):
+        evidence = _with_words(run, config, compared, evidence)
+    return evidence
+
+
+def compared_of(sets: Sets, name: str) -> Compared:
+    """Return the recordings of a directory to compare, evenly spread over the sorted names."""
+    original = sets.original[name]
+    twin = sets.twins[name]
+    is_made = name in sets.missing
+    originals = _spread(sorted(twin.recordings), COMPARED if is_made else _ORIGINALS)
+    recordings = _spread(originals, COMPARED)
+    texts = None
+    path = original.path / "text"
+    if path.is_file():
+        given = read_transcripts(path)
+        texts = {utterance: " ".join(spoken_words(given.get(utterance, ""))) for utterance in originals}
+        if not all(texts.values()):
+            texts = None
+    return Compared(original, twin, recordings, originals, texts, is_made)
+
+
+# --- what is decided, by names ----------------------------------------------------------------------------------------
+
+
+def judge_pairs(compared: Compared, evidence: Evidence) -> Pairing:
+    """Return what follows from a decision: the first look at names."""
+    decision = evidence.decision
+    speakers = compared.original.speakers
+    texts = None if evidence.texts is None else dict(zip(compared.originals, evidence.texts, strict=True))
+    own: dict[str, int] = {}
+    elsewhere: dict[str, int] = {}
+    examples = []
+    own_text = 0
+    other_text = 0
+    for row, recording in enumerate(compared.recordings):
+        speaker = speakers[recording]
+        column = decision.speakers[row]
+        original = compared.originals[column]
+        if column >= 0 and speakers[original] == speaker:
+            own[speaker] = own.get(speaker, 0) + 1
+        elif column >= 0:
+            elsewhere[speaker] = elsewhere.get(speaker, 0) + 1
+            examples.append(f"{recording} = {original}")
+        column = decision.texts[row]
+        if texts is not None and column >= 0:
+            is_own = texts[compared.originals[column]] == texts[recording]
+            own_text += is_own
+            other_text += not is_own
+            if not (is_own or elsewhere):
+                examples.append(f"{recording} = {compared.originals[column]}")
+    worst = max(sorted(elsewhere), key=lambda name: elsewhere[name] / (elsewhere[name] + own.get(name, 0)), default="")
+    pairing = Pairing(
+        directory=compared.twin.name,
+        compared=len(compared.recordings),
+        own=sum(own.values()),
+        elsewhere=sum(elsewhere.values()),
+        own_text=own_text,
+        other_text=other_text,
+        speaker=worst,
+        speaker_own=own.get(worst, 0),
+        speaker_elsewhere=elsewhere.get(worst, 0),
+        sources=evidence.sources,
+        examples=tuple(examples[:3]),
+    )
+    known = list(filter(None, evidence.texts or ()))
+    distinct = distinct_pairs(known) if known else 1.0
+    return with_state(
+        pairing,
+        seen=_seen(compared, evidence),
+        distinct=distinct,
+        identical=_share_of_equal(compared, evidence.same),
+        is_made=compared.is_made,
+        note=evidence.note,
+    )
+
+
+def with_state(
+    pairing: Pairing,
+    *,
+    seen: float = 1.0,
+    distinct: float = 1.0,
+    identical: float = 0.0,
+    is_made: bool = False,
+    note: str = "",
+) -> Pairing:
+    """Return a pairing with the state, the share and the reason that follow from its counts.
+
+    Parameters
+    ----------
+    pairing : Pairing
+    seen, distinct : float
+        See `exchanged_share`.
+    identical : float
+        Share of the recordings that are the same file as one of another speaker.
+    is_made : bool
+        Whether this run anonymised the directory.
+    note : str
+        Why less was compared than could have been.
+    """
+    decided = pairing.own + pairing.elsewhere
+    share = Interval()
+    if decided >= ENOUGH:
+        share = Interval(*exchanged_share(pairing.own, pairing.elsewhere, seen=seen))
+    elif pairing.other_text >= DOUBTFUL and pairing.own_text + pairing.other_text >= ENOUGH:
+        share = Interval(*exchanged_share(pairing.own_text, pairing.other_text, distinct=distinct))
+    is_confirmed = decided >= ENOUGH and share.high <= _CONFIRMED
+    if is_made:
+        state = "certain"
+        reason = "this run anonymised them"
+        if pairing.elsewhere >= DOUBTFUL:
+            reason += f", but {pairing.elsewhere} of {decided} are more similar to the speech of another person"
+    elif pairing.elsewhere >= _EXCHANGED or (pairing.other_text >= _EXCHANGED and not is_confirmed):
+        state = "exchanged"
+        reason = _accusation(pairing, share)
+    elif max(pairing.elsewhere, pairing.other_text) >= DOUBTFUL:
+        state = "doubtful"
+        reason = _accusation(pairing, share)
+    elif identical >= 1 - _CONFIRMED:
+        state = "identical"
+        reason = "recordings of different speakers are the same file, so that it does not matter whose they are"
+    elif is_confirmed:
+        state = "confirmed"
+        reason = f"{pairing.own} of the {decided} that point at a speaker point at their own, so that at most"
+        reason += f" {100 * share.high:.0f} % are exchanged"
+    else:
+        state = "not confirmed"
+        reason = _doubt(pairing, share, distinct, note)
+    return replace(pairing, share=share, state=state, reason=reason)
+
+
+def _accusation(pairing: Pairing, share: Interval) -> str:
+    """Return how many recordings belong to other names."""
+    examples = few(pairing.examples)
+    if pairing.elsewhere >= DOUBTFUL:
+        decided = pairing.own + pairing.elsewhere
+        text = f"{pairing.elsewhere} of the {decided} recordings that point at a speaker point at another one"
+    else:
+        decided = pairing.own_text + pairing.other_text
+        text = f"{pairing.other_text} of the {decided} recordings that point at a text point at another one"
+    text += f" ({examples})"
+    if share.known:
+        ends = f"{100 * share.low:.0f} to {100 * share.high:.0f}"
+        text += f": about {100 * share.value:.0f} % ({ends}) of the files belong to other names"
+    return text
+
+
+def _doubt(pairing: Pairing, share: Interval, distinct: float, note: str) -> str:
+    """Return why it is not confirmed that recordings belong to their names."""
+    decided = pairing.own + pairing.elsewhere
+    if pairing.compared < ENOUGH:
+        text = f"there are only {pairing.compared} recordings"
+    elif share.known:
+        text = f"up to {100 * share.high:.0f} % could be exchanged ({decided} of {pairing.compared} point at a speaker)"
+    else:
+        text = f"only {decided} of {pairing.compared} recordings point at a speaker"
+    if distinct < 1 - _CONFIRMED:
+        text += ", and speakers say the same words"
+    if note:
+        text += f", and {note}"
+    if pairing.own_text >= ENOUGH:
+        text += f"; {pairing.own_text} of {pairing.own_text + pairing.other_text} say their own text"
+    return text
+
+
+def _seen(compared: Compared, evidence: Evidence) -> float:
+    """Return the probability that the original of an exchanged file is among those that were compared."""
+    count = len(compared.originals)
+    if evidence.similarities.information is not None:
+        count = np.count_nonzero(evidence.similarities.information.any(axis=0))
+    return min(1.0, max(count - 1, 1) / max(len(compared.twin) - 1, 1))
+
+
+def _share_of_equal(compared: Compared, same: NDArray[np.intp]) -> float:
+    """Return the share of recordings that are equal to one of another speaker."""
+    speaking: dict[int, set[str]] = {}
+    for row, recording in zip(same, compared.recordings, strict=True):
+        speaking.setdefault(row, set()).add(compared.original.speakers[recording])
+    return float(np.mean([len(speaking[row]) > 1 for row in same]))
+
+
+def _uses(sets: Sets, name: str) -> Iterator[dict[str, str]]:
+    """Yield data set, part and sex of each use of a directory."""
+    for dataset in sets.datasets:
+        if name == dataset.enrolls:
+            yield {"dataset": dataset.name, "part": "enrolment"}
+        for gender, trials in dataset.trials.items():
+            if name == trials:
+                yield {"dataset": dataset.name, "part": "trials", "gender": gender}
+        if name == dataset.training:
+            yield {"dataset": dataset.name, "part": "training"}
+
+
+# --- what is measured -------------------------------------------------------------------------------------------------
+
+
+def _without_words(run: Run, compared: Compared) -> Evidence:
+    """Return the evidence of cepstra and levels, and of voices if few recordings point at an original without."""
+    arrays = _likeness(run, compared)
+    rows, same = np.unique(arrays["same"], return_inverse=True)
+    similarities = Similarities(arrays["cepstra"][rows], arrays["levels"][rows])
+    texts = None
+    if compared.texts is not None:
+        texts = [compared.texts[name] for name in compared.originals]
+    evidence = _decided(compared, similarities, texts, same)
+    if not compared.is_made and 2 * _count_decided(evidence) < len(compared.recordings):
+        voices = _voices(run, compared)
+        if voices is not None:
+            evidence = _decided(compared, similarities._replace(voices=voices[rows]), texts, same)
+    return evidence
+
+
+def _needs_words(compared: Compared, evidence: Evidence) -> bool:
+    """Whether too few recordings point at an original without their words."""
+    can_be_enough = not compared.is_made and len(compared.recordings) >= ENOUGH
+    return can_be_enough and _count_decided(evidence) < ENOUGH
+
+
+def _decided(
+    compared: Compared, similarities: Similarities, texts: Sequence[str] | None, same: NDArray[np.intp], note: str = ""
+) -> Evidence:
+    """Return evidence with what follows from it for each recording."""
+    if len(similarities.levels) < FEWEST:
+        undecided = np.full(len(same), -1)
+        return Evidence(similarities, texts, same, Decision(undecided, undecided), note)
+    decision = decide(similarities, compared.speakers, texts, are_recognised=compared.texts is None)
+    return Evidence(similarities, texts, same, Decision(decision.speakers[same], decision.texts[same]), note)
+
+
+def _count_decided(evidence: Evidence) -> int:
+    return int(np.count_nonzero(evidence.decision.speakers >= 0))
+
+
+def _likeness(run: Run, compared: Compared) -> dict[str, NDArray]:
+    """Return the similarities of cepstra and levels, and the first equal recording of each."""
+
+    def make(path: Path) -> None:
+        originals = described(_paths(compared.original, compared.originals), run.jobs)
+        twins = described(_paths(compared.twin, compared.recordings), run.jobs)
+        first = {digest: row for row, digest in reversed(list(enumerate(twins.digests)))}
+        arrays = {
+            "cepstra": warped_similarity(originals.cepstra, twins.cepstra).T,
+            "levels": level_similarity(twins.levels, originals.levels),
+            "same": np.array([first[digest] for digest in twins.digests]),
+        }
+        write_arrays(path, arrays)
+
+    place = run.below(f"{_FOLDER}/{compared.twin.name}")
+    likeness = place.stage(
+        "likeness",
+        "likeness.h5",
+        make=make,
+        read=read_arrays,
+        inputs=[compared.recordings, compared.originals],
+        after=[stamp_of(run, compared.original), stamp_of(run, compared.twin)],
+        libraries=("numpy", "soundfile", "soxr"),
+    )
+    return likeness.value
+
+
+def _voices(run: Run, compared: Compared) -> NDArray[np.float64] | None:
+    """Return the cosines of vectors of CAM++; None if it cannot run, or has no vector of a recording."""
+    place = run.below(f"{_FOLDER}/{compared.twin.name}")
+    vectors = []
+    try:
+        extractor = open_extractor("campplus")
+        sides = {
+            "original": (compared.original, compared.originals),
+            "anonymised": (compared.twin, compared.recordings),
+        }
+        for side, (directory, names) in sides.items():
+            chosen = select(directory, names)
+            embeddings = embed_directory(chosen, extractor, place.path(f"{side}.h5"), work=run.work, quiet=True)
+            rows = embeddings.vectors / np.linalg.norm(embeddings.vectors, axis=1, keepdims=True)
+            vectors.append(rows)
+    except (ConfigError, DataError) as error:
+        logger.debug("%s: voices are not compared: %s", compared.twin.name, error)
+        return None
+    return vectors[1] @ vectors[0].T
+
+
+def _with_words(run: Run, config: Config, compared: Compared, evidence: Evidence) -> Evidence:
+    """Return evidence with that of words, if they are given or a recogniser is installed."""
+    heard, originals = _heard(compared, evidence)
+    given = _given_words(compared, config.utility)
+    if given:
+        heard = list(dict(zip(evidence.same[::-1], compared.recordings[::-1], strict=True)).values())
+    spoken = given
+    texts = compared.texts
+    try:
+        if not spoken:
+            recogniser = recognition.open_recogniser(config.utility.recogniser)
+            hear = partial(_hear, run, config, recogniser)
+            spoken = hear(compared.twin, heard)
+        if texts is None:
+            texts = dict.fromkeys(compared.originals, "") | hear(compared.original, originals)
+    except ConfigError as error:
+        logger.debug("%s: words are not compared: %s", compared.twin.name, error)
+        return replace(evidence, note="no recogniser of words is installed")
+    rows = dict(zip(compared.recordings, evidence.same, strict=True))
+    words: list[list[str]] = [[] for _ in evidence.similarities.levels]
+    for recording in heard:
+        words[rows[recording]] = spoken_words(spoken.get(recording, ""))
+    of_originals = [texts[name].split() for name in compared.originals]
+    similarities = evidence.similarities._replace(
+        information=shared_information(words, of_originals), words=shared_words(words, of_originals)
+    )
+    known = [texts[name] for name in compared.originals]
+    return _decided(compared, similarities, known, evidence.same)
+
+
+def _given_words(compared: Compared, config: UtilityConfig) -> dict[str, str]:
+    """Return the words of an anonymised directory by another recogniser, if they and ``text`` are there."""
+    if not config.hypotheses or compared.texts is None:
+        return {}
+    path = compared.twin.path / config.hypotheses
+    return read_transcripts(path) if path.is_file() else {}
+
+
+def _heard(compared: Compared, evidence: Evidence) -> tuple[list[str], list[str]]:
+    """Return the recordings, no two of them equal, and the originals whose words are recognised."""
+    different = dict(zip(evidence.same[::-1], compared.recordings[::-1], strict=True))
+    heard = list(_spread(sorted(different.values()), HEARD))
+    others = [name for name in compared.originals if name not in heard]
+    originals = sorted([*heard, *_spread(others, _ORIGINALS_HEARD - len(heard))])
+    return heard, originals
+
+
+def _hear(
+    run: Run, config: Config, recogniser: recognition.Recogniser, directory: DataDir, names: Sequence[str]
+) -> Mapping[str, str]:
+    """Return recognised words: of the whole directory, where these are needed anyway, else of some recordings."""
+    if config.recognises_words:
+        return recognition.transcribe(run.below(f"{WORDS}/{directory.name}"), directory, recogniser).words
+    place = run.below(f"{_FOLDER}/{directory.name}")
+    return recognition.transcribe(place, select(directory, names), recogniser).words
+
+
+def _paths(directory: DataDir, utterances: Sequence[str]) -> list[Path]:
+    return [directory.recordings[utterance] for utterance in utterances]
+
+
+def _spread(names: Sequence[str], most: int) -> tuple[str, ...]:
+    """Return at most so many names, evenly spread."""
+    if len(names) <= most:
+        return tuple(names)
+    return tuple(names[index * len(names) // most] for index in range(most))
