@@ -79,12 +79,16 @@ def belonging(pairings: Iterable[Pairing]) -> Belonging:
     sides: dict[str, list[Interval]] = {"enrolment": [_NOTHING], "trials": [_NOTHING]}
     for row in rows:
         sides[row.part].append(_share(row))
-    shares = []
+    ends: dict[str, float] = {}
     for end in ("value", "low", "high"):
-        largest = [_largest([getattr(share, end) for share in of_side]) for of_side in sides.values()]
-        shares.append(float(share_of_trials(*largest)))
+        largest = {}
+        for side, shares in sides.items():
+            largest[side] = _largest([getattr(share, end) for share in shares])
+        ends[end] = float(share_of_trials(largest["enrolment"], largest["trials"]))
     gravest = min(rows, key=_order)
-    return Belonging(Interval(*shares), gravest.state, gravest.reason.removesuffix("."))
+    return Belonging(
+        Interval(ends["value"], ends["low"], ends["high"]), gravest.state, gravest.reason.removesuffix(".")
+    )
 
 
 def least_certain(of_datasets: Sequence[Belonging]) -> Belonging:
