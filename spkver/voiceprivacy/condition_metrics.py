@@ -452,7 +452,7 @@ def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Res
     return replace(Linkability.from_curve(curve), top=top_shares)
 
 
-def _speakers(
+def figures_of_speakers(
     scores: Scores, key: Key, genders: Mapping[str, str], ranks: linkage.Ranks | None
 ) -> tuple[EnrolledSpeaker, ...]:
     """Return the linkability (mean over log-spaced sizes), ranks and equal error rate of each enrolled speaker."""
