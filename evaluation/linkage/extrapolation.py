@@ -345,9 +345,9 @@ def backtest(
     if hidden < 2 or most // hidden < LEAST_LEFT:
         raise DataError(f"expected at least {LEAST_LEFT * max(hidden, 2)} impostors to hide most of them, got {most}")
     rng = np.random.default_rng(resampling.seed)
-    left = ranks.impostors // hidden
-    beaters = rng.hypergeometric(ranks.beaters, ranks.impostors - ranks.beaters, left)
-    same = rng.hypergeometric(ranks.ties, ranks.impostors - ranks.beaters - ranks.ties, left - beaters)
+    remaining = ranks.impostors // hidden
+    beaters = rng.hypergeometric(ranks.beaters, ranks.impostors - ranks.beaters, remaining)
+    same = rng.hypergeometric(ranks.ties, ranks.impostors - ranks.beaters - ranks.ties, remaining - beaters)
     scores = None
     if impostor_scores is not None:  # each is kept with the same probability; of all trials as many as of the poorest
         largest = -np.sort(-np.asarray(impostor_scores, np.float64), axis=1)
@@ -355,7 +355,7 @@ def backtest(
         count = int(kept.sum(axis=1).min())
         if count > MIN_KEPT:
             scores = np.take_along_axis(largest, np.argsort(~kept, axis=1, kind="stable")[:, :count], axis=1)
-    seen = Ranks(beaters, same, left, ranks.speakers, ranks.mated)
+    seen = Ranks(beaters, same, remaining, ranks.speakers, ranks.mated)
     size = ranks.largest_size
     predicted = _extrapolated(seen, [size], scores, ties, resampling)
     measured = float(linkability_at_sizes(ranks, [size], ties=ties)[0])
@@ -475,17 +475,17 @@ def fit_mixture(
         part *= shares
         weights = part.sum(axis=1)
         likely = np.maximum(likelihood @ weights, _TINY)
-        found = (counts * np.log(likely)).sum(axis=0)
-        if (found - before).max() < _TOLERANCE:
+        log_likelihoods = (counts * np.log(likely)).sum(axis=0)
+        if (log_likelihoods - before).max() < _TOLERANCE:
             break
-        before = found
+        before = log_likelihoods
         part *= (likelihood.T @ (share / likely))[:, None, :]
         total = np.maximum(part.sum(axis=0), _TINY)
         mean = np.tensordot(z, part, 1) / total
         second = np.tensordot(z**2, part, 1) / total
         spread = np.sqrt(np.clip(second - mean**2, _SPREADS[0] ** 2, _SPREADS[1] ** 2))
         parameters = np.stack([total / total.sum(axis=0), mean, spread])
-    return weights, found, parameters
+    return weights, log_likelihoods, parameters
 
 
 @one_line
@@ -730,7 +730,7 @@ def _by_tail(ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes:
     largest = -np.sort(-largest, axis=1)
     fallback = (ranks.places(ties) - 0.5) / (ranks.impostors + 1)
     kept = largest.shape[1] - 1
-    found = []
+    of_tails = []
     shapes = []
     for count in (kept, kept // 2) if kept // 2 >= MIN_KEPT else (kept,):
         tail = fit_tail(largest[:, : count + 1], ranks.impostors)
@@ -742,15 +742,15 @@ def _by_tail(ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes:
             p = beat_probabilities(tail, ranks.mated, fallback, shape=shape, stretch=stretch)
             stays = np.log1p(-np.minimum(p, 1 - 1e-16))
             curves[resample] = drawn @ np.exp(np.multiply.outer(stays, sizes - 1)) / drawn.sum()
-        found.append(curves)
+        of_tails.append(curves)
         shapes.append(f"{tail.shape:.3f}" + f" of the {count} largest" * (count < kept))
     # where hardly a trial has a chance to be first, resamples of the trials show no spread
-    first = clopper_pearson(found[0][0] * len(ranks), (1 - found[0][0]) * len(ranks), level=level)
-    ends = [first, *(_ends(curves, level) for curves in found)]
-    low = np.min([one for one, _ in ends], axis=0)
-    high = np.max([other for _, other in ends], axis=0)
+    first = clopper_pearson(of_tails[0][0] * len(ranks), (1 - of_tails[0][0]) * len(ranks), level=level)
+    ends = [first, *(_ends(curves, level) for curves in of_tails)]
+    low = np.min([end[0] for end in ends], axis=0)
+    high = np.max([end[1] for end in ends], axis=0)
     note = f"generalised Pareto tail of the {kept} largest impostor scores of each trial, shape {' and '.join(shapes)}"
-    return Prediction("tail", found[0][0], low, high, float("nan"), note)
+    return Prediction("tail", of_tails[0][0], low, high, float("nan"), note)
 
 
 def _by_bounds(rows: Array, weights: Array, n_speakers: int, inside: Array, sizes: Array, level: float) -> Prediction:

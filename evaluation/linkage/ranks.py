@@ -248,8 +248,8 @@ def count_beaters(
     parts = ((start, part(gallery, start, stop), norms[start:stop]) for start, stop in bounds)
     count = partial(_count_part, unit, unit.astype(np.float32), mated, owners, blocks)
     counts = np.zeros((2, len(unit)), np.int64)
-    for found in work.map(count, parts, description="ranks", total=len(bounds)):
-        counts += found
+    for of_part in work.map(count, parts, description="ranks", total=len(bounds)):
+        counts += of_part
     return counts[0], counts[1], mated
 
 
@@ -318,8 +318,8 @@ def rank_speakers(
             raise DataError(text, remedy="enrol them, check the ids, or drop them: not_enrolled='drop'")
         logger.warning("dropped: %s", text)
         notes = (*notes, f"dropped: {text}")
-    found = count_beaters(gallery.vectors, gallery.norms, trials.vectors[kept], owners[kept], work=work)
-    beaters, ties, mated = found
+    vectors = trials.vectors[kept]
+    beaters, ties, mated = count_beaters(gallery.vectors, gallery.norms, vectors, owners[kept], work=work)
     return Ranks(beaters, ties, len(gallery.names) - 1, trials.names[kept], mated, notes)
 
 
@@ -458,11 +458,11 @@ def rank_scores(
     kept = rows >= 0
     trials = rows[kept], key.models[kept].astype(np.int64), values[kept], key.is_target[kept]
     owner_of = [owner for owner, *_ in names]
-    found = []
+    ranked = []
     for number in numbers:
         if number is None:
-            what = [f"segment {segment!r}" for _, segment, _ in names]
-            found.append(_count(trials, owner_of, what, tuple(notes), largest))
+            labels = [f"segment {segment!r}" for _, segment, _ in names]
+            ranked.append(_count(trials, owner_of, labels, tuple(notes), largest))
             continue
         means, owners, short = _by_speaker(trials, owner_of, number)
         more = notes
@@ -470,8 +470,8 @@ def rank_scores(
             text = f"{len(short)} speakers have fewer than {number} segments: {few(short)}"
             logger.warning("%s; all of theirs are used", text)
             more = [*notes, f"{text}; all of theirs are used"]
-        found.append(_count(means, owners, owners, tuple(more), largest))
-    return found
+        ranked.append(_count(means, owners, owners, tuple(more), largest))
+    return ranked
 
 
 def _count_part(
@@ -498,9 +498,9 @@ def _count_part(
             similarities[owners[mine] - first - start, mine - at] = -2.0  # below any cosine
             higher = similarities > high[at:end]
             counts[0, at:end] += np.add.reduce(higher.view(np.uint8), axis=0, dtype=np.uint8)
-            found = np.flatnonzero((similarities > low[at:end]) != higher)
-            near = found // (end - at)
-            columns = found % (end - at) + at
+            close = np.flatnonzero((similarities > low[at:end]) != higher)
+            near = close // (end - at)
+            columns = close % (end - at) + at
             above = cosines(block, norms[start:stop], unit, near, columns) - mated[columns]
             for number, some in enumerate((above > TIE, np.abs(above) <= TIE)):
                 counts[number] += np.bincount(columns[some], minlength=len(unit))
@@ -518,10 +518,10 @@ def _against_speakers(
     pairs = key.segments.astype(np.int64) * len(speakers.names) + speakers.models
     owned = np.isin(pairs, pairs[key.is_target])
     kept = np.flatnonzero(key.is_target | ~owned)
-    found, first, inverse = np.unique(pairs[kept], return_index=True, return_inverse=True)
-    highest = np.full(len(found), -np.inf)
+    own_pairs, first, inverse = np.unique(pairs[kept], return_index=True, return_inverse=True)
+    highest = np.full(len(own_pairs), -np.inf)
     np.maximum.at(highest, inverse, values[kept])
-    segments, models = (codes.astype(np.int32) for codes in np.divmod(found, len(speakers.names)))
+    segments, models = (codes.astype(np.int32) for codes in np.divmod(own_pairs, len(speakers.names)))
     return Key(speakers.names, key.segment_ids, models, segments, key.is_target[kept[first]]), highest
 
 
@@ -565,8 +565,8 @@ def _by_speaker(
     kept = (number < n_used[speaker_of])[rows]
     n_models = int(models.max()) + 1
     codes = speaker_of[rows[kept]] * n_models + models[kept]
-    found, first, inverse, n_scores = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
-    speakers, models = np.divmod(found, n_models)
+    averaged, first, inverse, n_scores = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
+    speakers, models = np.divmod(averaged, n_models)
     uneven = n_scores != n_used[speakers]
     if uneven.any():
         several = names[np.unique(speakers[uneven])].tolist()

@@ -364,13 +364,13 @@ def group_trials(
     warn_of_alike(names, "groups", "a group")
     places = {"": -2} | {name: place for place, name in enumerate(names)}
     sides = []
-    for what, ids, codes, by_speaker in (
+    for kind, ids, codes, by_speaker in (
         ("model", key.model_ids, key.models, None if speakers is None else speakers.models),
         ("segment", key.segment_ids, key.segments, None if speakers is None else speakers.segments),
     ):
-        groups = _look_up(ids, codes, metadata, places, what)
+        groups = _look_up(ids, codes, metadata, places, kind)
         if groups is None and speakers is not None and by_speaker is not None:
-            groups = _look_up(speakers.names, by_speaker, metadata, places, f"speakers of the {what}")
+            groups = _look_up(speakers.names, by_speaker, metadata, places, f"speakers of the {kind}")
         if groups is not None:
             sides.append(groups)
     if not sides:
@@ -385,14 +385,14 @@ def group_trials(
     return np.where(group >= 0, rank[group], group).astype(np.int32), [names[place] for place in used.tolist()]
 
 
-def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, what: str) -> np.ndarray:
+def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, kind: str) -> np.ndarray:
     """Return the speaker of each id that has a trial; of the others a blank."""
     used = np.unique(codes)
     listed = ids[used].tolist()
-    remedy = f"the map of speakers must name the speaker of every {what} of the key"
+    remedy = f"the map of speakers must name the speaker of every {kind} of the key"
     named: list[Any] = listed
     if isinstance(speakers, str) and speakers:
-        named = [name.partition(speakers)[0] if speakers in name or what == "model" else "" for name in listed]
+        named = [name.partition(speakers)[0] if speakers in name or kind == "model" else "" for name in listed]
         other = next((sign for sign in "/-_." if sign in "".join(listed)), "a map of them")
         remedy = f"no {speakers!r} ends their speakers: try {other}"
     elif isinstance(speakers, Mapping):
@@ -405,30 +405,30 @@ def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, what: 
     names[used] = named
     absent = [name for name, speaker in zip(listed, named, strict=True) if not (speaker and isinstance(speaker, str))]
     if absent:
-        raise DataError(f"{len(absent)} of {len(used)} {what}s without a speaker: {few(absent, repr)}", remedy=remedy)
+        raise DataError(f"{len(absent)} of {len(used)} {kind}s without a speaker: {few(absent, repr)}", remedy=remedy)
     return names
 
 
-def _doubt_prefixes(side: str, ids: np.ndarray, what: str) -> Doubt | None:
+def _doubt_prefixes(side: str, ids: np.ndarray, kind: str) -> Doubt | None:
     groups = list(shared_prefixes(ids).values())
     if not groups:
         return None
     largest = max(groups, key=len)
     n_alike = sum(map(len, groups))
-    return Doubt(side, f"{n_alike} of {len(ids)} {what} have ids that begin alike, such as {few(largest, repr)}")
+    return Doubt(side, f"{n_alike} of {len(ids)} {kind} have ids that begin alike, such as {few(largest, repr)}")
 
 
 def _look_up(
-    ids: np.ndarray, codes: np.ndarray, metadata: Mapping[str, str], places: Mapping[str, int], what: str
+    ids: np.ndarray, codes: np.ndarray, metadata: Mapping[str, str], places: Mapping[str, int], kind: str
 ) -> np.ndarray | None:
     """Group of each trial by one side, or None if the table knows none of its ids."""
     used = np.unique(codes).tolist()
     absent = [ids[code] for code in used if ids[code] not in metadata]
     if len(absent) == len(used):
-        warn_of_alike([*absent, *metadata], f"ids of {what}s", "an id of its own, which the table lacks")
+        warn_of_alike([*absent, *metadata], f"ids of {kind}s", "an id of its own, which the table lacks")
         return None
     if absent:
-        text = f"{len(absent)} of {len(used)} {what}s are not in the table: {few(absent, repr)}"
+        text = f"{len(absent)} of {len(used)} {kind}s are not in the table: {few(absent, repr)}"
         raise DataError(text, remedy="add them, with a blank value where it is not known")
     table = np.full(len(ids), -2, np.int32)
     table[used] = [places[metadata[ids[code]]] for code in used]
