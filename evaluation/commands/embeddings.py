@@ -176,7 +176,9 @@ def align(
         else:
             whose = "other speakers"
         learnt_from = f"{len(training[1]):,} pairs of {whose}"
-    notes = [note for side in (*linked, *(training or ())) for note in side.notes]
+    notes: dict[str, None] = {}
+    for side in (*linked, *(training or ())):
+        notes |= dict.fromkeys(side.notes)
     report: dict[str, Any] = {
         "segments": len(linked[1]),
         "speakers": len(set(linked[1].speakers)),
@@ -195,7 +197,7 @@ def align(
             **asdict(resampling),
         },
         "links": rows,
-        "notes": list(dict.fromkeys(notes)),
+        "notes": list(notes),
     }
     if shared.show_json(report, json_path):
         return
@@ -255,28 +257,28 @@ def attributes(
         tables = {labels_path.stem: read_labels(labels_path, "label")}
 
     def read(plain: Path, other: Path | None) -> Sides:
-        how: dict[str, Any] = {"speakers": segment_speakers, "allow_pickle": allow_pickle}
-        sides = Sides(read_embeddings(plain, **how), None if other is None else read_embeddings(other, **how))
-        if sides.anonymised is not None:
-            embeddings.check_anonymised(sides.original, sides.anonymised)
+        sides = Sides(read_embeddings(plain, speakers=segment_speakers, allow_pickle=allow_pickle))
+        if other is not None:
+            anonymised_side = read_embeddings(other, speakers=segment_speakers, allow_pickle=allow_pickle)
+            sides = sides._replace(anonymised=anonymised_side)
+            embeddings.check_anonymised(sides.original, anonymised_side)
         return sides
 
     tested = read(original, anonymised)
-    if training is None:
-        others = None
-    else:
+    others = None
+    if training is not None:
         others = read(training, training_anonymised)
     rows = []
     report = {}
     notes = []
     for name, labels in tables.items():
         with errors_of(labels_path, before=f"attribute {name!r}: "):
-            found = attribute_leakage(tested, labels, training=others, missing=missing, resampling=resampling)
-        report[name] = found.to_dict()
-        notes += [f"{name}: {note}" for note in found.notes]
-        for scenario, recall in found.recalls.items():
+            leakage = attribute_leakage(tested, labels, training=others, missing=missing, resampling=resampling)
+        report[name] = leakage.to_dict()
+        notes += [f"{name}: {note}" for note in leakage.notes]
+        for scenario, recall in leakage.recalls.items():
             interval = recall.interval
-            gap = found.differences.get(scenario)
+            gap = leakage.differences.get(scenario)
             row = {"attribute": name, "scenario": scenario, "UAR [%]": 100 * interval.value}
             row |= {"from": 100 * interval.low, "to": 100 * interval.high, "chance": 100 * recall.chance}
             if gap is not None:

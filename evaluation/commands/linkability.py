@@ -193,13 +193,8 @@ def linkability(
             keep_impostors=keep_impostors,
             work=Work(jobs),
         )
-    settings = reports.Settings(
-        **asdict(resampling),
-        sizes=tuple(sizes) if isinstance(sizes[0], int) else sizes[0],
-        top=tuple(top),
-        ties=ties,
-        runs=runs,
-    )
+    wanted = tuple(sizes) if isinstance(sizes[0], int) else sizes[0]
+    settings = reports.Settings(**asdict(resampling), sizes=wanted, top=tuple(top), ties=ties, runs=runs)
     measured = reports.measure_linkage(ranked.tables, settings)
     report = _write(measured, {}, output, plots=not no_plots)
     if output is not None and (keep_impostors or (ranks is not None and ranked.impostor_scores)):
@@ -275,10 +270,10 @@ def single_out(
         raise failure
     if shared.show_json({"singling_out": report}, json_path):
         return
-    for name, found in report.items():
-        if found["value"] is not None:
-            ends = f"[{found['low']:.4f}, {found['high']:.4f}]"
-            click.echo(f"singling out, L = {name}: {found['value']:.4f} {ends}, chance {found['chance']:.4f}")
+    for name, entry in report.items():
+        if entry["value"] is not None:
+            ends = f"[{entry['low']:.4f}, {entry['high']:.4f}]"
+            click.echo(f"singling out, L = {name}: {entry['value']:.4f} {ends}, chance {entry['chance']:.4f}")
 
 
 def _rank_scores(
@@ -337,10 +332,10 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
                 known = {name: value for name, value in point.items() if value == value}
                 rows.append({"utterances": linkage.utterances_name(number)} | known)
     forms = {"utterances": "", "size": "", "linkability": ".4f", "low": ".4f", "high": ".4f", "chance": ".4g"}
-    head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} "
-    head += "speakers" if all(table.are_speakers for table in measured.ranks.values()) else "models"
+    noun = "speakers" if all(table.are_speakers for table in measured.ranks.values()) else "models"
+    head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} {noun}"
     lines = [f"{head}; ties {report['tie_rule']}, {report['estimator']}", "", format_table(rows, forms)]
-    told = set[str]()
+    shown = set[str]()
     for name, block in report["utterances"].items():
         bits = block["srd_mean_bits"]
         low = block["low"][-1]  # of the whole gallery, unless --sizes end before
@@ -351,8 +346,8 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
         if bits is not None:
             text += f", rank disclosure {bits:z.2f} bits (worst {block['srd_worst_bits']:z.2f})"
         lines.append(text)
-        lines += [f"note: {note}" for note in block["notes"] if note not in told]
-        told.update(block["notes"])
+        lines += [f"note: {note}" for note in block["notes"] if note not in shown]
+        shown.update(block["notes"])
     return "\n".join(lines)
 
 

@@ -116,13 +116,16 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
             path = Path(rest)
         else:
             path = Path(text)
-            label = (path.parent if path.name == RANKS else path).resolve().name
+            folder = path.parent if path.name == RANKS else path
+            label = folder.resolve().name
         names = label.split("/")
         levels = [("run", label)]
         if len(names) == 2:
             levels = [("attacker", names[0]), ("anonymiser", names[1])]
+        if path.is_dir():
+            path = path / RANKS
         try:
-            tables = linkage.read_ranks(path / RANKS if path.is_dir() else path)
+            tables = linkage.read_ranks(path)
         except DataError as error:
             problems.note(error)
             continue
@@ -171,8 +174,10 @@ def plot_runs(
     panels: dict[str, dict[tuple[str, str], linkage.Curve]] = {}
     cells: dict[str, dict[tuple[str, str], list[float]]] = {}
     # the bands of more than a few runs would hide each other
-    few_runs = len({condition[:-1] for condition in tables}) <= _MOST_BANDS
-    resampling = Resampling(_RESAMPLES if few_runs else 0, seed)
+    resamples = 0
+    if len({condition[:-1] for condition in tables}) <= _MOST_BANDS:
+        resamples = _RESAMPLES
+    resampling = Resampling(resamples, seed)
     for condition, ranks in tables.items():
         *names, number = (level for _, level in condition)
         name = (names[0], names[1]) if len(names) > 1 else ("", names[0])

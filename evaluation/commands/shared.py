@@ -122,8 +122,12 @@ def speaker_maps(
     model_speakers: Path | None, segment_speakers: Path | None, speakers_by: str | None = None
 ) -> dict[str, Speakers | None]:
     """Read both maps of speakers, as `find_speakers` takes them."""
-    files = {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
-    return {side: read_speakers(path) if path else speakers_by or None for side, path in files.items()}
+    maps: dict[str, Speakers | None] = {"model_speakers": speakers_by or None, "segment_speakers": speakers_by or None}
+    if model_speakers:
+        maps["model_speakers"] = read_speakers(model_speakers)
+    if segment_speakers:
+        maps["segment_speakers"] = read_speakers(segment_speakers)
+    return maps
 
 
 speaker_options = gathered("maps", speaker_maps, model_speakers_option, segment_speakers_option, speakers_by_option)
@@ -188,7 +192,8 @@ class Reader:
 
     def joined(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, Key]:
         """Return the scores in the order of the trials that have one; a warning where they look reversed."""
-        columns = (self.scores, self.scores if key is None else self.key)
+        key_columns = self.scores if key is None else self.key
+        columns = (self.scores, key_columns)
         values, truth = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
         warn_of_doubts(scores, reversal(values[truth.is_target], values[~truth.is_target]), read[1])
         return values, truth
@@ -354,9 +359,10 @@ def _reader(
     match_ids: Literal["exact", "loose"] = "exact",
 ) -> Reader:
     formats = tuple(load_own(name, "format", Format) for name in format_names)
+    base = math.e if llr_base == "e" else float(llr_base)
     scores = Choice(
         **_columns(scores_columns, "score"),
-        llr_base=math.e if llr_base == "e" else float(llr_base),
+        llr_base=base,
         distances=distances,
         in_order=in_order,
         missing=missing,

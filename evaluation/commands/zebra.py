@@ -84,7 +84,8 @@ def zebra(
         if paths:
             plots.plot_zebra([sides], path=paths, scale=tags)
     if show:
-        _draw_in_window(drawn, tags, "see the files" if extensions else "-e png writes it")
+        remedy = "see the files" if extensions else "-e png writes it"
+        _draw_in_window(drawn, tags, remedy)
 
 
 def _show(profiles: ZebraProfiles, scale: Scale) -> None:

@@ -502,9 +502,8 @@ def speaker_vectors(
         np.add.reduceat(block, ends[first:last] - ends[first], axis=0, out=means[first:last])
     means /= counts[:, None]
     lengths = row_norms(means)
-    if averaging.mean == "normalised":
-        size = 1.0
-    else:
+    size: ArrayLike = 1.0
+    if averaging.mean != "normalised":
         size = np.maximum.reduceat(norms[rows], ends[:-1])
     check_norms(lengths, names, what="speaker mean", size=size)
     return SpeakerVectors(names, means, lengths, notes)

@@ -132,8 +132,10 @@ def min_ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior)
 def sort_ratios(target: GivenScores, nontarget: OtherScores = None) -> SortedScores:
     """Return what `sort_with_warning` does, and warn where the scores are no log-likelihood ratios."""
     scores = sort_with_warning(target, nontarget)
-    if scores is not target and reversal(scores) is None and (doubt := doubt_ratios(scores)):
-        logger.warning("%s", doubt)
+    if scores is not target and reversal(scores) is None:
+        doubt = doubt_ratios(scores)
+        if doubt:
+            logger.warning("%s", doubt)
     return scores
 
 
@@ -196,7 +198,8 @@ def pav_llrs(
     (array([inf,  0.]), array([-inf,   0.]))
     """
     scores = sort_scores(target, nontarget)
-    llr = (scores.laplace_blocks if laplace else scores.blocks).per_score()
+    blocks = scores.laplace_blocks if laplace else scores.blocks
+    llr = blocks.per_score()
     if isinstance(target, SortedScores):
         return np.repeat(llr, scores.target.astype(int)), np.repeat(llr, scores.nontarget.astype(int))
     if isinstance(target, Scores):

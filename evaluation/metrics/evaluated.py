@@ -190,7 +190,9 @@ class Evaluation(MetricAttributes, Tabular):
 
     def _repr_html_(self) -> str:
         lines = self._lines()
-        columns = {name: [line[name] for line in lines] for name in lines[0]}
+        columns = {}
+        for name in lines[0]:
+            columns[name] = [line[name] for line in lines]
         return html_table(columns, notes=[f"{name}: {text}" for name, text in self.notes.items()])
 
     def __str__(self) -> str:
@@ -242,10 +244,9 @@ class Metrics:
         results: dict[str, Any] = {}
         for row in self.rows:
             for name, point in row.numbers():
+                given: list[Any] = [scores]
                 if row.of:
                     given = [number_of(results[part]) for part in row.of]
-                else:
-                    given = [scores]
                 results[name] = row.compute(*given, point) if point else row.compute(*given)
         return results
 

@@ -109,8 +109,9 @@ def _eer(scores: SortedScores, reading: str) -> float:
 
 
 def _eer_method(reading: str) -> Method:
-    hull = reading == "rocch"
-    return Method("logit", HULL_FACTOR if hull else 0.0, lower=0, upper=0.5 if hull else 1, of_errors=True)
+    if reading == "rocch":
+        return Method("logit", HULL_FACTOR, lower=0, upper=0.5, of_errors=True)
+    return Method("logit", lower=0, upper=1, of_errors=True)
 
 
 def _threshold(scores: SortedScores) -> float:
@@ -133,9 +134,9 @@ def _true_accepts(scores: SortedScores, rate: str) -> TrueAccept:
     return detection.tpr_at_fpr(scores, fpr=float(rate))
 
 
-def _unresolved(found: TrueAccept, scores: SortedScores, convention: str, rate: str) -> str | None:
+def _unresolved(accepts: TrueAccept, scores: SortedScores, convention: str, rate: str) -> str | None:
     text = f"{as_count(scores.n_nontarget):,} nontarget trials, but at least {round(1 / float(rate)):,} needed"
-    if found.resolved:
+    if accepts.resolved:
         return None
     return f"not resolved: {text}"
 

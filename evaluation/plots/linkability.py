@@ -132,8 +132,8 @@ def plot_linkability_panels(panels: Mapping[str, Mapping[tuple[str, str], Curve]
     path, title
         See `plot_linkability`; no axes and no TeX.
     """
-    markers = {}
-    colours = {}
+    markers: dict[str, str] = {}
+    colours: dict[str, str] = {}
     farthest = 0.0
     for curves in panels.values():
         for (attacker, anonymiser), curve in curves.items():

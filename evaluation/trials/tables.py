@@ -98,11 +98,14 @@ def cut_lines(path: str | Path, raw: bytes, delimiter: str | None) -> list[tuple
     except UnicodeDecodeError as error:
         where = shown(raw[max(0, error.start - 10) : error.end + 10])
         raise not_text(Path(path), line_at(raw, error.start), f"{where} is not UTF-8") from None
-    if delimiter is None:
-        rows = [(line, [word.decode() for word in words.split()]) for line, words in enumerate(raw.split(b"\n"), 1)]
-        return [(line, row) for line, row in rows if row]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows = []
+    if delimiter is None:
+        for number, line in enumerate(raw.split(b"\n"), 1):
+            words = line.split()
+            if words:
+                rows.append((number, [word.decode() for word in words]))
+        return rows
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     start = 1
     try:
         for row in reader:

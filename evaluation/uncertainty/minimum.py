@@ -86,11 +86,11 @@ class Minimum:
         """Return a minimum from a report; None without one."""
         if not report:
             return None
-        numbers = []
+        numbers = {}
         for name in ("value", "low", "high"):
             number = report.get(name)
-            numbers.append(np.nan if number is None else number)
-        interval = Interval(*numbers, report.get("method", ""), report.get("note", ""))
+            numbers[name] = np.nan if number is None else number
+        interval = Interval(**numbers, method=report.get("method", ""), note=report.get("note", ""))
         perfect = report.get("perfect") or {}
         return cls(report.get("attacker", ""), interval, perfect.get("mean", np.nan), perfect.get("low", np.nan))
 

@@ -441,10 +441,13 @@ def _check_sides(tested: Sides, training: Sides | None) -> list[str]:
     learnt = training or tested
     notes: dict[str, None] = {}
     names: list[str] = []
-    for side in [tested.original] if training is None else [tested.original, training.original]:
-        names += side.speakers.tolist()
-        if not side.has_speakers:
-            notes |= dict.fromkeys(side.notes)
+    originals = [tested.original]
+    if training is not None:
+        originals.append(training.original)
+    for original in originals:
+        names += original.speakers.tolist()
+        if not original.has_speakers:
+            notes |= dict.fromkeys(original.notes)
     warn_of_alike(names)
     warn_of_copies(tested.original, what="utterances have copies")
     if training is not None:

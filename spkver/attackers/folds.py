@@ -23,6 +23,12 @@ ENROLLED = 3
 TESTED = 12
 """Recordings of a speaker to enrol and to test at most."""
 
+MOST_SPEAKERS = 60
+"""Background speakers of a fold in trials, at most."""
+
+MOST_TESTED = 6
+"""Tested recordings of each speaker, at most."""
+
 _LEAST = 4  # fewest speakers of a fold
 
 
@@ -112,6 +118,24 @@ def background_folds(
         others = tuple(_without(version, set(speakers), number) for version in training)
         made.append(Fold(number, tuple(speakers), others, *sides, _key(*sides, fit)))
     return made
+
+
+def fewer_trials(fold: Fold, *, seed: int) -> Fold:
+    """Reduce the speakers and tests of a large fold to `MOST_SPEAKERS` and `MOST_TESTED`: training needs the time."""
+    order = np.random.default_rng([seed, fold.number]).permutation(len(fold.speakers))[:MOST_SPEAKERS]
+    speakers = tuple(sorted(fold.speakers[row] for row in order))
+    chosen = set(speakers)
+    tested: set[str] = set()
+    for speaker, names in fold.tested.by_speaker().items():
+        if speaker in chosen:
+            spaced = np.linspace(0, len(names) - 1, min(MOST_TESTED, len(names))).round().astype(int)
+            tested |= {names[row] for row in spaced}
+    key = fold.key
+    rows = [row for row, (model, segment) in enumerate(key.pairs()) if model in chosen and segment in tested]
+    key = key.subset(np.array(rows, np.int64))
+    enrolled = {name for name, speaker in fold.enrolment.speakers.items() if speaker in chosen}
+    sides = lists.select(fold.enrolment, enrolled), lists.select(fold.tested, tested)
+    return Fold(fold.number, speakers, fold.training, *sides, key)
 
 
 def _sides(versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enrolled: int) -> tuple[DataDir, DataDir]:

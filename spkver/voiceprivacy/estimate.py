@@ -33,6 +33,7 @@ inversion and adaptation add. Measured on one machine."""
 _ESTIMATOR, _CHAINS, _START = 20, 0.007, 20  # s for a training set, for a vector that chains are chosen on, fixed
 _TRIED = {"": 1.0, "enrolled-plda": 0.0, "self-trained": 0.0}  # of the usual chains; where scores adapt, 0.4
 _TUNING = {"campplus-tuned": 240}  # s for a training set
+_TUNING_MEMORY = 2e9  # bytes
 _HEARING = 0.6  # s of Whisper for a recording below 30 s
 _MAIN, _WORKER, _RECORDING = (0.4e9, 1.2e9), (0.15e9, 0.35e9), 3e3  # bytes, without and with networks; in lists
 _FRAMES = 100  # in a second
@@ -100,6 +101,8 @@ def estimate(
         frames.append(min(1e9 * feature.memory_gb, 4 * _FRAMES * feature.dimension * amounts.anonymised))
     is_network = any(spec.is_network for spec in specs if spec.row)
     memory = _MAIN[is_network] + n_workers * _WORKER[is_network] + amounts.recordings * _RECORDING + max(frames)
+    if any(spec.kind in _TUNING for spec in specs):
+        memory += _TUNING_MEMORY
     seconds += _metrics(config, sets, anonymizer) + _START + _HEARING * n_heard
     return Estimate(seconds / n_workers, memory, disk, n_workers, unknown)
 
