@@ -425,7 +425,7 @@ def read_list(file: ListFile) -> Trials:
     raw = file.text
     choice = file.choice
     if len(raw) >= _LARGE and choice.duplicates == "error":
-        with suppress(ValueError, TypeError):  # what is wrong is found below, with its line
+        with suppress(ValueError, TypeError):  # errors are reported below, with their lines
             return _list_of(_parsed(raw, columns), file, columns)
     lines = cut_lines(path, raw, columns.delimiter)[columns.header :]
     for line, row in lines:
