@@ -41,7 +41,7 @@ def numbers_option(*names: str, least: int, words: tuple[str, ...] = (), help: s
     """Make an option that takes numbers, or some words, at commas or repeated; numbers come first, in their order."""
 
     def parse(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> list[Any]:
-        given = {word.strip() for text in texts for word in text.split(",") if word.strip()}
+        given = set(map(str.strip, ",".join(texts).split(","))) - {""}
         for word in sorted(given - set(words)):
             if not (word.isdecimal() and least <= int(word) <= _MOST):
                 expected = ", ".join([*words, f"numbers from {least} to {_MOST:,}"])

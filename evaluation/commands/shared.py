@@ -281,12 +281,13 @@ def system_options(command: Function) -> Function:
 def distinct_names(paths: tuple[Path, ...]) -> tuple[str, ...]:
     """Name files by the shortest ends of their paths that differ; the same file has the same name."""
     for depth in range(1, max(2, *(len(path.parts) + 1 for path in paths))):  # . has no parts
-        names = tuple(
-            "/".join([*path.parts[-depth:-1], path.name.removesuffix(".gz").rsplit(".", 1)[0]]) for path in paths
-        )
+        names = []
+        for path in paths:
+            stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
+            names.append("/".join([*path.parts[-depth:-1], stem]))
         if len(set(names)) == len(set(paths)):
             break
-    return names
+    return tuple(names)
 
 
 def warn_of_repeats(paths: Sequence[Path], keys: Sequence[Path | None] = ()) -> None:

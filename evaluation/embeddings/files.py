@@ -576,11 +576,14 @@ def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
     columns = _columns_of(arrays, path)
     if columns.ids is not None or not set(_WINDOW) <= set(arrays):
         return columns
-    window = [np.asarray(arrays[name]) for name in _WINDOW]
-    if not all(value.size == 1 and value.dtype.kind in "fiu" and np.isfinite(value).all() for value in window):
-        text = f"expected {', '.join(_WINDOW)} of the sliding window in seconds, a number each"
-        raise DataError(text, file=path, remedy="write ids beside the vectors")
-    return columns._replace(ids=window_ids(path.stem, len(columns.vectors), *(float(value.item()) for value in window)))
+    window = []
+    for name in _WINDOW:
+        value = np.asarray(arrays[name])
+        if value.size != 1 or value.dtype.kind not in "fiu" or not np.isfinite(value).all():
+            text = f"expected {', '.join(_WINDOW)} of the sliding window in seconds, a number each"
+            raise DataError(text, file=path, remedy="write ids beside the vectors")
+        window.append(float(value.item()))
+    return columns._replace(ids=window_ids(path.stem, len(columns.vectors), *window))
 
 
 def _read_hdf5(path: Path, map_above: int) -> _Columns:

@@ -696,9 +696,10 @@ def _by_normals(
     table = first_probability(MARGINS, np.concatenate([sizes, inside]))
     n_rows = float(counts[:, 0].sum())
     alone = {number: fit_mixture(likelihood, counts[:, :1], components=number) for number in COMPONENTS}
-    # numbers of components that do not fit the sample need no resamples
-    chosen = [number for number, trust in zip(alone, _trust(alone, n_rows)[:, 0], strict=True) if trust >= 0.05]
-    fits = {number: fit_mixture(likelihood, counts, components=number, start=alone[number][2]) for number in chosen}
+    fits = {}
+    for (number, fit), share in zip(alone.items(), _trust(alone, n_rows)[:, 0], strict=True):
+        if share >= 0.05:  # numbers of components that do not fit the sample need no resamples
+            fits[number] = fit_mixture(likelihood, counts, components=number, start=fit[2])
     trust = _trust(fits, n_rows)
     curves = np.einsum("kb,kbs->bs", trust, np.array([weights.T @ table for weights, _, _ in fits.values()]))
     parts = [f"{number} ({share:.2f})" for number, share in zip(fits, trust[:, 0], strict=True)]

@@ -67,7 +67,7 @@ def sorted_systems(
     return named_scores
 
 
-def _rows_of_systems(systems: Systems, key: Any) -> Sequence[Any]:
+def _rows_of_systems(systems: Systems, key: Any) -> Any:
     """Return the name of each system and what a user gave for it."""
     rows: Any = systems
     if key is not None:
