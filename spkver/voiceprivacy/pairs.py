@@ -293,7 +293,8 @@ def with_state(
     elif pairing.other_text >= DOUBTFUL and pairing.own_text + pairing.other_text >= ENOUGH:
         share = Interval(*exchanged_share(pairing.own_text, pairing.other_text, distinct=distinct))
     is_confirmed = decided >= ENOUGH and share.high <= _CONFIRMED
-    if is_made:
+    is_identical = identical >= 1 - _CONFIRMED and max(pairing.elsewhere, pairing.other_text) < DOUBTFUL
+    if is_made and not is_identical:
         state = "certain"
         reason = "this run anonymised them"
         if pairing.elsewhere >= DOUBTFUL:
@@ -304,7 +305,7 @@ def with_state(
     elif max(pairing.elsewhere, pairing.other_text) >= DOUBTFUL:
         state = "doubtful"
         reason = _accusation(pairing, share)
-    elif identical >= 1 - _CONFIRMED:
+    elif is_identical:
         state = "identical"
         reason = "recordings of different speakers are the same file, so that it does not matter whose they are"
     elif is_confirmed:
