@@ -125,10 +125,10 @@ def wasserstein_procrustes(
     E. Grave, A. Joulin, Q. Berthet, Unsupervised alignment of embeddings with Wasserstein Procrustes, AISTATS 2019.
     """
     generator = stream(seed, "Wasserstein Procrustes")
-    source, target = (
-        some[np.sort(generator.permutation(len(some))[:_MOST])] if len(some) > _MOST else some
-        for some in (source, target)
-    )
+    if len(source) > _MOST:
+        source = source[np.sort(generator.permutation(len(source))[:_MOST])]
+    if len(target) > _MOST:
+        target = target[np.sort(generator.permutation(len(target))[:_MOST])]
     if start is not None:
         return _alternate(source, target, start, source.shape[1])[0]
     bases = [np.linalg.svd(some, full_matrices=False)[2].T for some in (source, target)]

@@ -79,12 +79,13 @@ def belonging(pairings: Iterable[Pairing]) -> Belonging:
     sides: dict[str, list[Interval]] = {"enrolment": [_NOTHING], "trials": [_NOTHING]}
     for row in rows:
         sides[row.part].append(_share(row))
-    shares = []
+    shares = {}
     for end in ("value", "low", "high"):
         largest = [_largest([getattr(share, end) for share in of_side]) for of_side in sides.values()]
-        shares.append(float(share_of_trials(*largest)))
+        shares[end] = float(share_of_trials(*largest))
     gravest = min(rows, key=_order)
-    return Belonging(Interval(*shares), gravest.state, gravest.reason.removesuffix("."))
+    interval = Interval(shares["value"], shares["low"], shares["high"])
+    return Belonging(interval, gravest.state, gravest.reason.removesuffix("."))
 
 
 def least_certain(of_datasets: Sequence[Belonging]) -> Belonging:
