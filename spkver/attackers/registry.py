@@ -66,7 +66,7 @@ DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
     "campplus-self-trained",
     *("campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
-    *("campplus-tuned", "campplus-tuned-enrolled-plda"),
+    *("campplus-tuned", "campplus-tuned-enrolled-plda", "campplus-tuned-self-trained"),
     *("gmm-svm-cms", "prosody", "content", "properties"),
 )
 """Attackers that run by default. Each is the strongest at its level of knowledge on some set, or unlike all others; the
