@@ -11,23 +11,40 @@ once; a draw exchanges names.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from itertools import product
 from pathlib import Path
 
 import click
+import numpy as np
 
+from evaluation.reports import Pairing
 from recipes.voiceprivacy import words_to_one_voice
-from spkbase.files import load_json, read_id_list, write_json, write_text
+from spkbase.files import load_json, make_folder, read_id_list, write_json, write_text
+from spkbase.runs import Run
+from spkver.anonymization import AnonymizerConfig, anonymize_datadir
 from spkver.audio import write_audio
 from spkver.corpora import Sizes, simulate_voiceprivacy
-from spkver.datadir import DataDir, read_datadir, write_datadir
+from spkver.datadir import DataDir, Similarities, decide, read_datadir, write_datadir
 from spkver.recognition import open_recogniser
+from spkver.voiceprivacy.pairs import Compared, Evidence, compared_of, judge_pairs, weigh
+from spkver.voiceprivacy.sets import Sets
+from spkver.voiceprivacy.settings import Config
 
 DSP = {"w12": "SPEECH", "w13": "SPEAKER", "w14": "SIGNAL", "w19": "PROJECT"}
 RAVDESS = {"s01": "KIDS ARE TALKING BY THE DOOR", "s02": "DOGS ARE SITTING BY THE DOOR"}
 SETS = ("libri", "background", "dsp", "ravdess", "simulated")
+KINDS = (
+    ("none", 0.0),
+    ("of 12", 0.0),  # an honest set of 12 recordings
+    ("any", 0.1),
+    ("any", 0.2),
+    ("any", 0.5),
+    ("same words", 0.2),
+    ("same words", 0.5),
+)
 PATH = click.Path(path_type=Path)
 
 
@@ -84,7 +101,7 @@ def anonymise_by_joe(original: DataDir, target: Path) -> None:
     elif file.is_file():
         texts = load_json(file)
     recogniser = open_recogniser("whisper")
-    say = lru_cache(words_to_one_voice.say_by_piper)
+    rng = np.random.default_rng(0)
     recordings = {}
     for identifier, path in original.recordings.items():
         recordings[identifier] = target / f"{identifier}.wav"
@@ -93,5 +110,114 @@ def anonymise_by_joe(original: DataDir, target: Path) -> None:
             write_json(file, texts)
         if not recordings[identifier].exists():
             words = texts[identifier] or words_to_one_voice.NOTHING
-            write_audio(recordings[identifier], *say(words.lower(), 1.0))
+            pace = rng.uniform(0.9, 1.1)  # else equal words would be equal files
+            write_audio(recordings[identifier], *words_to_one_voice.say_by_piper(words.lower(), pace))
     write_datadir(replace(original, path=target, recordings=recordings))
+
+
+@click.group()
+def main() -> None:
+    """Measure the check of pairs."""
+
+
+@main.command()
+@click.argument("corpora", type=PATH)
+@click.argument("work", type=PATH)
+def prepare(corpora: Path, work: Path) -> None:
+    """Lay out the sets and anonymise them."""
+    for name in SETS:
+        original = prepare_set(corpora, work, name)
+        anonymize_datadir(original, work / name / "mcadams", AnonymizerConfig(), jobs=1)
+        target = work / name / "joe"
+        target.mkdir(exist_ok=True)
+        anonymise_by_joe(original, target)
+
+
+@main.command()
+@click.argument("work", type=PATH)
+@click.option("--draws", default=100)
+def draw(work: Path, draws: int) -> None:
+    """Print the table: what the check says of honest and of exchanged files, in per cent of the draws."""
+    states = "forbidden | warned | confirmed | identical | not confirmed"
+    print(f"| set | anonymiser | exchanged | % | {states} | share | covered |")
+    print(f"|{'---|' * 11}")
+    for name, anonymiser in product(SETS, ("mcadams", "joe")):
+        sides = [read_datadir(work / name / side) for side in ("original", anonymiser)]
+        compared = compared_of(Sets((), {name: sides[0]}, {name: (sides[1],)}), name)
+        evidence = weigh(Run(make_folder(work / "runs" / f"{name}-{anonymiser}"), quiet=True), Config(), compared)
+        for kind, share in KINDS:
+            if kind == "same words" and compared.texts is None:
+                continue
+            pairings = []
+            truths = []
+            for seed in range(draws if share or kind == "of 12" else 1):
+                rng = np.random.default_rng(seed)
+                if kind == "of 12":
+                    pairings.append(of_few(compared, evidence, rng))
+                    truths.append(0.0)
+                    continue
+                names = exchange(compared, share, rng, same_words=kind == "same words")
+                pairings.append(judge_pairs(replace(compared, recordings=names), evidence))
+                truths.append(exchanged_between_speakers(compared, names))
+            print(f"| {name} | {anonymiser} | {kind} | {describe(pairings, truths)} |", flush=True)
+
+
+def exchange(compared: Compared, share: float, rng: np.random.Generator, *, same_words: bool) -> tuple[str, ...]:
+    """Return the names of recordings after a share of them got names of others, with the same words or any."""
+    names = list(compared.recordings)
+    chosen = rng.permutation(len(names))[: round(share * len(names))]
+    groups: dict[str, list[int]] = {}
+    for row in chosen:
+        text = compared.texts[names[row]] if same_words and compared.texts else ""
+        groups.setdefault(text, []).append(row)
+    for rows in groups.values():
+        for place, row in zip(rows, rows[1:] + rows[:1], strict=True):
+            names[place] = compared.recordings[row]
+    return tuple(names)
+
+
+def exchanged_between_speakers(compared: Compared, names: Sequence[str]) -> float:
+    """Return the share of recordings that have the name of another speaker."""
+    speakers = compared.original.speakers
+    pairs = zip(names, compared.recordings, strict=True)
+    return float(np.mean([speakers[name] != speakers[other] for name, other in pairs]))
+
+
+def of_few(compared: Compared, evidence: Evidence, rng: np.random.Generator, count: int = 12) -> Pairing:
+    """Return what the check would say of a few recordings with their own names, from what was measured of all."""
+    rows = np.sort(rng.permutation(len(compared.recordings))[:count])
+    columns = np.array([compared.originals.index(compared.recordings[row]) for row in rows])
+    parts = {}
+    for source, matrix in evidence.similarities._asdict().items():
+        parts[source] = None if matrix is None else matrix[np.ix_(evidence.same[rows], columns)]
+    texts = None
+    if compared.texts is not None:
+        texts = [compared.texts[compared.originals[column]] for column in columns]
+    few = replace(
+        compared,
+        recordings=tuple(compared.recordings[row] for row in rows),
+        originals=tuple(compared.originals[column] for column in columns),
+    )
+    similarities = Similarities(**parts)
+    decision = decide(similarities, few.speakers, texts)
+    return judge_pairs(few, Evidence(similarities, texts, np.arange(count), decision))
+
+
+def describe(pairings: Sequence[Pairing], truths: Sequence[float]) -> str:
+    """Return the cells of a row: true share, states, mean estimate, and how often the interval holds the true share."""
+    states = Counter(pairing.state for pairing in pairings)
+    cells = [f"{100 * np.mean(truths):.0f}"]
+    for state in ("exchanged", "doubtful", "confirmed", "identical", "not confirmed"):
+        cells.append(f"{100 * states[state] / len(pairings):.0f}")
+    shares = []
+    covered = []
+    for pairing, truth in zip(pairings, truths, strict=True):
+        if pairing.share.known:
+            shares.append(pairing.share.value)
+            covered.append(pairing.share.low - 1e-9 <= truth <= pairing.share.high)
+    cells += [f"{100 * np.mean(shares):.0f}", f"{100 * np.mean(covered):.0f}"] if shares else ["-", "-"]
+    return " | ".join(cells)
+
+
+if __name__ == "__main__":
+    main()

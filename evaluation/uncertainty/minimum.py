@@ -115,8 +115,8 @@ def minimum_of(intervals: Iterable[Interval]) -> Interval:
 
     Examples
     --------
-    >>> found = minimum_of([Interval(0.2, 0.1, 0.3), Interval(0.25, 0.05, 0.4)])
-    >>> found.value, found.low, found.high
+    >>> smallest = minimum_of([Interval(0.2, 0.1, 0.3), Interval(0.25, 0.05, 0.4)])
+    >>> smallest.value, smallest.low, smallest.high
     (0.2, 0.05, 0.3)
     """
     given = list(intervals)
@@ -171,9 +171,11 @@ def over_lists(
 
     Examples
     --------
-    >>> one = Interval(0.2, 0.12, 0.35)
-    >>> over_lists(one, 1, n_units=30, n_trials=300).high, round(over_lists(one, 12, n_units=30, n_trials=300).high, 3)
-    (0.35, 0.402)
+    >>> rate = Interval(0.2, 0.12, 0.35)
+    >>> over_lists(rate, 1, n_units=30, n_trials=300).high
+    0.35
+    >>> round(over_lists(rate, 12, n_units=30, n_trials=300).high, 3)
+    0.402
     """
     from scipy.special import expit, logit, stdtrit
 

@@ -23,16 +23,10 @@ from evaluation.trials import INVERTING, LEVELS, WHOLE_LIST, Scores, align
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkver.attackers import lists
-from spkver.attackers.folds import Fold, background_folds
+from spkver.attackers.folds import Fold, background_folds, fewer_trials
 from spkver.attackers.protocol import Attack, TrainingSet
 
 FOLDS = 3
-MOST_SPEAKERS = 60
-"""Background speakers of a fold in trials, at most."""
-
-MOST_TESTED = 6
-"""Tested recordings of each speaker, at most."""
-
 LEAST_SPEAKERS = 4
 """Fewest background speakers that weights can be trained on."""
 
@@ -124,7 +118,7 @@ def fold_attacks(background: TrainingSet, kind: str, *, seed: int) -> list[tuple
         directory = background.anonymised[0]
     made = []
     for number, fold in enumerate(trials):
-        fold = _fewer(fold, seed)
+        fold = fewer_trials(fold, seed=seed)
         training = TrainingSet(
             original[number].training[0],
             anonymised[number].training if anonymised else (),
@@ -180,10 +174,16 @@ def learn_weights(
         raise DataError(f"no attacker can be fused: {', '.join(left_out)} give infinite scores")
     names = list(columns)
     scores = np.column_stack(list(columns.values()))
-    is_target = np.concatenate([key.is_target for key in keys])
-    numbers = np.concatenate([np.full(len(fold.key), fold.number) for fold in folds])
-    speakers = np.concatenate([fold.key.model_ids[fold.key.models] for fold in folds])
-    chosen = choose_fusion(scores, is_target, numbers, speakers, names)
+    truth = []
+    fold_numbers = []
+    models = []
+    for fold in folds:
+        truth.append(fold.key.is_target)
+        fold_numbers.append(np.full(len(fold.key), fold.number))
+        models.append(fold.key.model_ids[fold.key.models])
+    is_target = np.concatenate(truth)
+    numbers = np.concatenate(fold_numbers)
+    chosen = choose_fusion(scores, is_target, numbers, np.concatenate(models), names)
     affine = chosen.affine
     weights = {"weights": dict(zip(names, affine.weights, strict=True)), "offset": affine.offset, "prior": affine.prior}
     alone = {}
@@ -199,24 +199,6 @@ def learn_weights(
         "ridges": [{"ridge": ridge, "cllr": cllr} for ridge, cllr in chosen.tried.items()],
         "folds": [_described(fold, chosen.llr[numbers == fold.number]) for fold in folds],
     }
-
-
-def _fewer(fold: Fold, seed: int) -> Fold:
-    """Reduce the speakers and tests of a large fold: the time is better spent on training."""
-    order = np.random.default_rng([seed, fold.number]).permutation(len(fold.speakers))[:MOST_SPEAKERS]
-    speakers = tuple(sorted(fold.speakers[row] for row in order))
-    chosen = set(speakers)
-    tested: set[str] = set()
-    for speaker, names in fold.tested.by_speaker().items():
-        if speaker in chosen:
-            spaced = np.linspace(0, len(names) - 1, min(MOST_TESTED, len(names))).round().astype(int)
-            tested |= {names[row] for row in spaced}
-    key = fold.key
-    rows = [row for row, (model, segment) in enumerate(key.pairs()) if model in chosen and segment in tested]
-    key = key.subset(np.array(rows, np.int64))
-    enrolled = {name for name, speaker in fold.enrolment.speakers.items() if speaker in chosen}
-    sides = lists.select(fold.enrolment, enrolled), lists.select(fold.tested, tested)
-    return Fold(fold.number, speakers, fold.training, *sides, key)
 
 
 def _error_rate(values: NDArray, is_target: NDArray) -> float:

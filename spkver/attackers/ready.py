@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -45,9 +46,12 @@ class ReadyScores(WithoutSource):
 
     def __post_init__(self) -> None:
         _check_folder(self.name, self.folder)
-        if not any(next(self.folder.glob(pattern), None) for pattern in ("asv_*/*/scores", "asv_*/*/*/scores")):
+        files = chain(self.folder.glob("asv_*/*/scores"), self.folder.glob("asv_*/*/*/scores"))
+        if next(files, None) is None:
             inner = self.folder / "exp"
-            remedy = f"give scores:{inner}" if inner.is_dir() else "lay it out as a run's folder exp"
+            remedy = "lay it out as a run's folder exp"
+            if inner.is_dir():
+                remedy = f"give scores:{inner}"
             error = ConfigError(
                 "expected files asv_orig/<enrolment>-<trials>/scores, found none", file=self.folder, remedy=remedy
             )
@@ -75,9 +79,11 @@ class ReadyScores(WithoutSource):
     def obstacle(self, attack: Attack) -> str:
         """Return that the file is missing, or an empty string; an existing file is checked."""
         if not self.file(attack.name).is_file():
+            text = f"there is no {self.file(attack.name)}"
             several = ", ".join(self._attackers(attack.name))
-            which = f", and of {several} none is called {self.name}" if several else ""
-            return f"there is no {self.file(attack.name)}{which}"
+            if several:
+                text += f", and of {several} none is called {self.name}"
+            return text
         self._score(attack)
         return ""
 
@@ -134,11 +140,13 @@ class ReadyVectors(WithoutSource):
 
     def file(self, training: TrainingSet, directory: DataDir) -> Path | None:
         """Return the file or folder with the embeddings of a data directory, or None."""
-        name, of_attacker = directory.path.name, self.folder / training.name
+        name = directory.path.name
+        of_attacker = self.folder / training.name
         folders = (of_attacker, of_attacker / CACHES, self.folder, self.folder / CACHES)
         for folder in (*folders, self.folder / "asv_orig" / CACHES):
             for suffix in SUFFIXES:
-                if (path := folder / f"{name}{suffix}").is_file():
+                path = folder / f"{name}{suffix}"
+                if path.is_file():
                     return path
             if holds_embeddings(folder / name):
                 return folder / name
@@ -146,8 +154,10 @@ class ReadyVectors(WithoutSource):
 
     def record(self, attack: Attack) -> Any:
         """Return a checksum of the embeddings of both sides, and of the training set if it is used."""
-        both = [self._embeddings(attack.training, side) for side in (attack.enrolment[0], attack.tested)]
-        digests = [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]
+        digests = []
+        for directory in (attack.enrolment[0], attack.tested):
+            embeddings = self._embeddings(attack.training, directory)
+            digests.append(fingerprint(embeddings.ids, np.asarray(embeddings.vectors)))
         background = self.background(attack.training)
         return {"vectors": digests, "background": background and _digest(background), "choice": self.choice.record()}
 

@@ -64,6 +64,7 @@ _ENDINGS = {
 
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
+    "campplus-self-trained",
     *("campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
     *("campplus-tuned", "campplus-tuned-enrolled-plda"),
     *("gmm-svm-cms", "prosody", "content", "properties"),
@@ -394,31 +395,24 @@ def make_attacker(
     if spec.network is not None:
         layers[spec.entry] = _without(layers[spec.entry], "network")
     own = layers.get(spec.entry, {})
-    if spec.row is None:
-        return _open_outside(spec, own, seed, time_limit)
     row = spec.row
+    if row is None:
+        return _open_outside(spec, own, seed, time_limit)
     name = spec.name
-    plain = row.base
-    values: Settings = layers.get(f"{row.base}:{spec.argument}".rstrip(":"), layers.get(row.base, {}))
-    if row.adapted:
-        plain = f"{row.base}-{row.adapted}"
-        values = merged(_without(values, "chains", "adapted"), {"adapted": ADAPTING[row.adapted]})
-        if spec.inverts:
-            values = merged(values, layers.get(plain, {}))
-    values = merged(values, own)
-    # it learns from original speech, so that the backend of the attacker without inversion serves it too
     if spec.inverts and not own:
-        name = plain
+        # it learns from original speech, so that the backend of the attacker without inversion serves it too
+        name = _name_without_inversion(row)
+    values = merged(_inherited_settings(spec, row, layers), own)
     if row.base in _WITHOUT_SETTINGS:
         if values:
             raise ConfigError(f"attacker_settings of {name}: {', '.join(values)}: a {row.base} attacker has none")
         return _WITHOUT_SETTINGS[row.base](name)
-    mixture = {key: shared[key] for key in ("features", "ubm") if key in shared}
     if row.base in PRESETS:
         with naming(name):
             return classic_attacker(attacker_config(row.base, values=merged(shared, values, {"name": name})))
     if row.base == "content":
         return content_attacker(name, values, hypotheses)
+    mixture = {key: shared[key] for key in ("features", "ubm") if key in shared}
     if row.base == "ivector":
         return ivector_attacker(name, merged(mixture, values))
     if row.base == "supervector":
@@ -427,8 +421,31 @@ def make_attacker(
         return tuned_attacker(name, values, time_limit=time_limit)
     if row.base == "trained":
         return trained_attacker(name, spec.argument, values, time_limit=time_limit)
-    extractor = spec.argument if row.base == "extractor" else f"{row.base}:{spec.argument}".rstrip(":")
+    extractor = spec.argument
+    if row.base != "extractor":
+        extractor = _base_entry(spec, row)
     return extractor_attacker(name, extractor, values)
+
+
+def _base_entry(spec: Spec, row: CatalogueRow) -> str:
+    """Return the entry of an attacker without endings, such as ``extractor:NAME``."""
+    return f"{row.base}:{spec.argument}".rstrip(":")
+
+
+def _name_without_inversion(row: CatalogueRow) -> str:
+    if row.adapted:
+        return f"{row.base}-{row.adapted}"
+    return row.base
+
+
+def _inherited_settings(spec: Spec, row: CatalogueRow, layers: Mapping[str, Settings]) -> Settings:
+    """Return the settings that an attacker has from the attackers whose endings it adds to."""
+    values = layers.get(_base_entry(spec, row), layers.get(row.base, {}))
+    if row.adapted:
+        values = merged(_without(values, "chains", "adapted"), {"adapted": ADAPTING[row.adapted]})
+        if spec.inverts:
+            values = merged(values, layers.get(_name_without_inversion(row), {}))
+    return values
 
 
 def is_absent(name: str) -> str:

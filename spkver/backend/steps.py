@@ -71,7 +71,7 @@ class PldaBackground:
     """What an enrolled PLDA learns from besides the enrolled: vectors, (B, R), and their speakers, (B,)."""
 
     vectors: Floats
-    speakers: NDArray[np.floating]
+    speakers: NDArray
 
     @property
     def sessions(self) -> Sessions | None:

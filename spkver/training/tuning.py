@@ -69,7 +69,7 @@ class TuningConfig:
         Where the weights to start with are, see `spkver.extractors.find_weights`.
     """
 
-    steps: int = 60
+    steps: int = 40
     judged: int = 20
     batch: int = 32
     seconds: float = 2.0
@@ -194,7 +194,7 @@ class Tuner:
 
     def classify(self, training: TrainingSpeech) -> None:
         """Start a classifier with the vector of an original recording of each speaker."""
-        originals = {}
+        originals: dict[str, Path] = {}
         for utterance in training.utterances:
             originals.setdefault(utterance.speaker, utterance.original)
         self._start(np.stack([self.vector(originals[speaker]) for speaker in training.speakers]))

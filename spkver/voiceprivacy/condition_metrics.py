@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,21 @@ _BESIDE = ("notes", "intervals")
 _NO_CROSS = "not given: the trial list is not a full cross of models and segments"
 
 
+class _Ranked(NamedTuple):
+    """Scores of a draw, with the ranks of the speakers who spoke, or notes on why there are none."""
+
+    scores: Scores
+    ranks: linkage.Ranks | None
+    notes: dict[str, str]
+
+    @property
+    def evidence(self) -> Evidence:
+        """The strongest evidence by ranks; NaN without ranks."""
+        if self.ranks is None:
+            return Evidence(float("nan"), self.notes.get("linkability", ""))
+        return linkage.rank_evidence_of(self.ranks)
+
+
 def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> Condition:
     """Assess one condition from its files.
 
@@ -77,16 +92,12 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     key = read_key(output / condition.lists / "trials")
     speakers = read_speakers(output / condition.lists / "utt2spk")
     sexes = read_speakers(output / condition.lists / "spk2gender")
-    draws = []
     ranked = []
-    tables = []
     for path in condition.scores.values():
         scores = read_scores(output / path)
-        ranks, rank_notes = rank_owners(scores, key, sexes)
-        draws.append(scores)
-        ranked.append((ranks, rank_notes))
-        if ranks is not None:
-            tables.append(ranks)
+        ranked.append(_Ranked(scores, *rank_owners(scores, key, sexes)))
+    draws = [draw.scores for draw in ranked]
+    tables = [draw.ranks for draw in ranked if draw.ranks is not None]
     is_ranked = len(tables) == len(draws)
     resampling = Resampling(config.resamples, seed, config.level)
     numbers = list(condition.scores)
@@ -102,14 +113,12 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     closed, closed_of_draws, closed_notes = closed_set_of(draws, key, speakers, complete, resampling)
     evidence = []
     of_speakers = []
-    for scores, (ranks, rank_notes) in zip(draws, ranked, strict=True):
-        if is_ranked or ranks is None:
-            notes |= rank_notes
-        by_ranks = Evidence(float("nan"), rank_notes.get("linkability", ""))
-        if ranks is not None:
-            by_ranks = linkage.rank_evidence_of(ranks)
-        evidence.append(worst_case(*split_scores(scores, key), ranks=by_ranks))
-        of_speakers.append(_speakers(scores, key, sexes, ranks if is_ranked else None))
+    for draw in ranked:
+        if is_ranked or draw.ranks is None:
+            notes |= draw.notes
+        evidence.append(worst_case(*split_scores(draw.scores, key), ranks=draw.evidence))
+        ranks = draw.ranks if is_ranked else None
+        of_speakers.append(_speakers(draw.scores, key, sexes, ranks))
     notes |= closed_notes
     if condition.lacking:
         missing = " and ".join(map(str, condition.lacking))
@@ -344,7 +353,6 @@ def _with_ends(
 
 def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
     """Return the strongest evidence over draws by each method; draws without evidence are ignored."""
-
     strongest = {}
     for name in ("pav", "gaussian", "student", "ranks"):
         strongest[name] = max(map(attrgetter(name), draws), key=_strength)
@@ -352,7 +360,9 @@ def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
 
 
 def _strength(evidence: Evidence) -> float:
-    return -np.inf if np.isnan(evidence.llr) else evidence.llr
+    if np.isnan(evidence.llr):
+        return -np.inf
+    return evidence.llr
 
 
 def match_by_rank(tables: Sequence[linkage.Ranks]) -> tuple[float, ...]:

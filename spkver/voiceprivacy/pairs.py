@@ -160,7 +160,7 @@ def count_heard(experiment: Experiment, sets: Sets) -> int:
         if name in sets.missing or not list(_uses(sets, name)):
             continue
         compared = compared_of(sets, name)
-        evidence = _weigh(experiment.run, compared)
+        evidence = _without_words(experiment.run, compared)
         if _needs_words(compared, evidence) and not _given_words(compared, experiment.config.utility):
             heard, originals = _heard(compared, evidence)
             count += len(heard)
@@ -180,10 +180,15 @@ def pairing_of(run: Run, config: Config, compared: Compared) -> Pairing:
         Its `utility` names the recogniser, or words of another one.
     compared : Compared
     """
-    evidence = _weigh(run, compared)
+    return judge_pairs(compared, weigh(run, config, compared))
+
+
+def weigh(run: Run, config: Config, compared: Compared) -> Evidence:
+    """Return the evidence, whatever the names are; see `pairing_of`."""
+    evidence = _without_words(run, compared)
     if _needs_words(compared, evidence):
         evidence = _with_words(run, config, compared, evidence)
-    return judge_pairs(compared, evidence)
+    return evidence
 
 
 def compared_of(sets: Sets, name: str) -> Compared:
@@ -377,7 +382,7 @@ def _uses(sets: Sets, name: str) -> Iterator[dict[str, str]]:
 # --- what is measured -------------------------------------------------------------------------------------------------
 
 
-def _weigh(run: Run, compared: Compared) -> Evidence:
+def _without_words(run: Run, compared: Compared) -> Evidence:
     """Return the evidence of cepstra and levels, and of voices if few recordings point at an original without."""
     arrays = _likeness(run, compared)
     rows, same = np.unique(arrays["same"], return_inverse=True)

@@ -701,6 +701,7 @@ def test_names_of_speakers_are_replaced_in_tables_texts_and_utterances(results: 
     [
         ((0.02, 0.06, 0.01), "two protects more than one: 2.0 points [1.0, 6.0], p = 0.010"),
         ((-0.02, -0.001, 0.0001), "two protects less than one: \N{MINUS SIGN}2.0 points"),
+        ((0.0, float("nan"), float("nan")), "two and one have equal rates: 0.0 points"),
         ((-0.0001, 0.02, 0.9), "No significant difference between one and two: 0.0 points"),
     ],
 )

@@ -22,7 +22,7 @@ from spkver.attackers.sources import ExtractorSource
 from spkver.attackers.stages import SpeechFiles, compute_vectors, extract_speech, learn_models, score_trials
 from spkver.attackers.vector_attacker import extractor_attacker, ivector_attacker
 from spkver.audio import write_audio
-from spkver.backend import read_backend
+from spkver.backend import Sessions, read_backend, self_trained_scores, shifted_self_trained_scores
 from spkver.datadir import DataDir
 from spkver.extractors import open_extractor
 
@@ -290,9 +290,41 @@ def test_single_test_scores_are_of_their_trial(speech, extractor, tmp_path, scor
 
 
 @pytest.mark.parametrize(
+    ("scenario", "formula"),
+    [
+        ("original", self_trained_scores),
+        ("ignorant", shifted_self_trained_scores),
+        ("reversal", shifted_self_trained_scores),
+        ("lazy-informed", self_trained_scores),
+        ("", self_trained_scores),
+    ],
+)
+def test_self_training_follows_the_domains_of_a_scenario(speech, extractor, tmp_path, scenario, formula):
+    attack = replace(attack_on(speech), scenario=scenario)
+    attacker = attacker_of(extractor, adapted="self_trained_plda", chains=[])
+    found = scores_of(attacker, attack, tmp_path)
+    vectors = vectors_of(extractor, tmp_path)
+    enrolled = vectors(attack.enrolment[0])
+    sessions, _ = Sessions.named(enrolled.vectors, enrolled.speakers)
+    tests = vectors(attack.tested).vectors
+    expected = formula(sessions, tests, *np.divmod(np.arange(len(attack.trials)), len(tests)))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+def test_self_training_needs_two_vectors_of_a_speaker(speech, extractor):
+    attack = attack_on(speech)
+    attacker = attacker_of(extractor, adapted="self_trained_plda")
+    (enrolment,) = attack.enrolment
+    single = select(enrolment, [name for name in enrolment.recordings if name.endswith("-0")])
+    assert "each speaker is enrolled by one vector" in attacker.obstacle(replace(attack, enrolment=(single,)))
+    assert attacker.obstacle(replace(attack, enrolment=(single, single))) == ""
+
+
+@pytest.mark.parametrize(
     ("preset", "name", "adapted", "chains"),
     [  # the chains of the base do not adapt
         ("ivector-adapted", "mine", "adapted_cosine", ()),
+        ("ivector-self-trained", "mine", "self_trained_plda", ()),
         ("supervector-adapted-inverted", "supervector-adapted", "adapted_cosine", ("adapted_cosine",)),
     ],
 )

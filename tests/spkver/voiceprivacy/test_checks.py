@@ -46,7 +46,7 @@ from spkver.voiceprivacy.recording_checks import (
     without_speech,
 )
 from spkver.voiceprivacy.reporting import verdict
-from spkver.voiceprivacy.sets import OneVersion, Sets, find_datasets
+from spkver.voiceprivacy.sets import Dataset, OneVersion, Sets, find_datasets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config, TwinConfig
 
 CONFIGS = Path(__file__).resolve().parents[3] / "recipes" / "voiceprivacy" / "config"
@@ -110,6 +110,22 @@ def sets(speakers: int = FEW_TRAINING_SPEAKERS, draws: int = 3) -> Any:
         is_fixed=lambda name: False,
         rates="",
     )
+
+
+def test_sessions_that_enrolment_and_tests_share_are_noted_by_the_names_of_recordings(tmp_path: Path) -> None:
+    def directory(speakers: dict[str, str], **lists: Any) -> DataDir:
+        return DataDir(tmp_path, {name: tmp_path / name for name in speakers}, speakers, **lists)
+
+    enrolled = {"a-1-0": "a", "b-1-0": "b"}
+    tested = {"a-1-1": "a", "a-2-1": "a", "b-2-1": "b", "b-3-1": "b"}
+    given = sets()
+    given.datasets = (Dataset("x", "x_enrolls", {"f": "x_trials_f"}, "train"),)
+    given.original |= {"x_enrolls": directory(enrolled), "x_trials_f": directory(tested)}
+    (found,) = checks.shared_sessions(evaluated(rows(s=0.1), given, Config()))
+    assert (found.level, found.check) == ("note", "sessions")
+    assert "by their names, 25 % of the test recordings are of a session that their speaker is enrolled" in found.text
+    given.original["x_trials_f"] = directory({"a-1": "a"})  # a speaker and a number
+    assert not list(checks.shared_sessions(evaluated(rows(s=0.1), given, Config())))
 
 
 # --- rows of the table ------------------------------------------------------------------------------------------------
