@@ -5,8 +5,8 @@
     python -m benchmarks.adaptation enrolment DATA RUN
 
 RUN is the output of ``spkver voiceprivacy --data DATA``, whose anonymised speech is read. Scores are the cosine,
-`adapted_cosine_scores` by a single test or the whole list, and `enrolled_plda_scores`; EERs, in percent, are those of
-the trials of both sexes together.
+`adapted_cosine_scores` by a single test or the whole list, `enrolled_plda_scores` and `self_trained_scores`; EERs, in
+percent, are those of the trials of both sexes together.
 
 `disjoint`: the enrolled speakers of each sex are dealt into halves, SPLITS times (20). Each trial of a model and a
 recording of one half is scored by the cosine, and adapted with means and spread of
@@ -40,11 +40,17 @@ from evaluation.metrics import eer
 from spkbase.runs import Run
 from spkver.attackers import ExtractorSource, SpeechFiles, select
 from spkver.attackers.protocol import Vectors
-from spkver.backend import Sessions, adapted_cosine_scores, cosine_of_sessions, enrolled_plda_scores
+from spkver.backend import (
+    Sessions,
+    adapted_cosine_scores,
+    cosine_of_sessions,
+    enrolled_plda_scores,
+    self_trained_scores,
+)
 from spkver.datadir import DataDir, read_datadir
 from spkver.extractors import open_extractor
 
-WAYS = ("cosine", "single test", "disjoint single", "enrolled PLDA", "whole list", "disjoint")
+WAYS = ("cosine", "single test", "disjoint single", "enrolled PLDA", "whole list", "self-trained", "disjoint")
 
 
 @dataclass(frozen=True)
@@ -185,6 +191,7 @@ def scores_of(side: Side, others: Side | None) -> dict[str, NDArray[np.float64]]
         "single test": adapted_cosine_scores(sessions, side.tested, *pairs, whole_list=False),
         "enrolled PLDA": enrolled_plda_scores(sessions, side.tested, *pairs),
         "whole list": adapted_cosine_scores(sessions, side.tested, *pairs),
+        "self-trained": self_trained_scores(sessions, side.tested, *pairs),
         "is_target": (names[:, None] == side.owners).ravel(),
     }
     if others is None:

@@ -13,7 +13,7 @@ The level of an attacker is that of `evaluation.trials.LEVELS`; maps learn from 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,19 @@ from evaluation.linkage import (
 from evaluation.metrics import SortedScores, eer
 from evaluation.trials import ALL_ENROLLED, INVERTING, ONE_MODEL, WHOLE_LIST, Key, Scores, read_speakers
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
+from spkbase.arrays import Floats
 from spkbase.files import format_table
 from spkver.attackers import Attack, TrainingSet
 from spkver.attackers.ready import ReadyVectors
-from spkver.backend import STEPS, Sessions, enrolled_plda_scores, train_chain
+from spkver.attackers.registry import ADAPTING
+from spkver.backend import (
+    STEPS,
+    Sessions,
+    enrolled_plda_scores,
+    self_trained_scores,
+    shifted_self_trained_scores,
+    train_chain,
+)
 from spkver.datadir import DataDir
 
 SEXES = {"f": "women", "m": "men"}
@@ -47,7 +56,7 @@ SCENARIOS = {
     "lazy-informed": ("original_extractor", "_anon", "_anon"),
     "semi-informed": ("retrained_extractor", "_anon", "_anon"),
 }
-LEVEL_OF = {"vectors": ONE_MODEL, "adapted": WHOLE_LIST}
+LEVEL_OF = {"vectors": ONE_MODEL, "adapted": WHOLE_LIST, "self-trained": WHOLE_LIST}
 CHAINS = {
     "length,cosine": ONE_MODEL,
     "centre,length,cosine": ALL_ENROLLED,
@@ -96,15 +105,18 @@ def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, 
     key = vectors.keys[sex]
     enrolled, tested = vectors.models(extractor, first, key), vectors.read(extractor, f"trials_{sex}{second}")
     enrolment = vectors.directory(f"enrolls{first}", [*vectors.enrolled], vectors.enrolled)
-    sides = enrolment, vectors.directory(f"trials_{sex}{second}", key.segment_ids.tolist())
+    tests = vectors.directory(f"trials_{sex}{second}", key.segment_ids.tolist())
     for prefix, level in LEVEL_OF.items():
-        attacker = ReadyVectors(prefix, vectors.folder / extractor, adapted=prefix == "adapted")
-        attack = Attack(TrainingSet(sides[0]), (sides[0],), sides[1], key.trials())
+        attacker = ReadyVectors(prefix, vectors.folder / extractor, ADAPTING.get(prefix, ""))
+        attack = Attack(TrainingSet(enrolment), (enrolment,), tests, key.trials(), scenario)
         yield f"{prefix}:", level, attacker.score(None, attack, None)
     for chain, level in CHAINS.items():
         if {*chain.split(",")} <= {step.name for step in STEPS}:
             yield chain, level, train_chain(enrolled, chain).score(enrolled, tested, key.trials())
-    yield "enrolled_plda of both sexes", ALL_ENROLLED, both_sexes_scores(vectors, extractor, first, sex, tested)
+    sides = vectors, extractor, first, sex, tested
+    yield "enrolled_plda of both sexes", ALL_ENROLLED, both_sexes_scores(*sides, enrolled_plda_scores)
+    self_trained = self_trained_scores if first == second else shifted_self_trained_scores
+    yield "self_trained_plda of both sexes", WHOLE_LIST, both_sexes_scores(*sides, self_trained)
     if not first:
         return
     original = vectors.models(extractor, "", key)
@@ -117,7 +129,9 @@ def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, 
         yield title, INVERTING, train_chain(enrol, chain).score(enrol, mapped[1], key.trials())
 
 
-def both_sexes_scores(vectors: Vectors, extractor: str, end: str, sex: str, tested: Embeddings) -> Scores:
+def both_sexes_scores(
+    vectors: Vectors, extractor: str, end: str, sex: str, tested: Embeddings, score: Callable[..., Floats]
+) -> Scores:
     """Return the ratios of a PLDA of the enrolled speakers of both sexes; each sex is centred by its models' mean."""
     sides = {one: vectors.models(extractor, end, key) for one, key in vectors.keys.items()}
     means = {}
@@ -130,7 +144,7 @@ def both_sexes_scores(vectors: Vectors, extractor: str, end: str, sex: str, test
     models = np.searchsorted(names, trials.model_ids)[trials.models]
     row_of = {name: row for row, name in enumerate(tested.ids.tolist())}
     segments = np.array([row_of[name] for name in trials.segment_ids.tolist()])[trials.segments]
-    values = enrolled_plda_scores(sessions, tested.vectors - means[sex], models, segments)
+    values = score(sessions, tested.vectors - means[sex], models, segments)
     return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
 

@@ -1,4 +1,4 @@
-"""Scores in, evidence out: what is said of a speaker by verification scores, and how sure that is.
+"""Metrics of speaker-verification scores: errors, calibration, privacy, with confidence intervals.
 
 The subpackages are `metrics`, `linkage`, `uncertainty`, `formats` and so on; what is used most is here.
 

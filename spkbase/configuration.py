@@ -50,8 +50,11 @@ def load_config(
     ConfigError
         With all problems at once.
     """
-    values, lines = ({}, {}) if file is None else _read(file)
-    values = merged(defaults or {}, values)
+    values = dict(defaults or {})
+    lines: dict[str, int] = {}
+    if file is not None:
+        written, lines = _read(file)
+        values = merged(values, written)
     problems: list[ConfigError] = []
     for setting in settings:
         try:
@@ -64,10 +67,9 @@ def load_config(
 
     def refuse(error: ConfigError, name: str) -> None:
         if name in lines:
-            where = {"file": file, "line": lines[name]}
+            problems.append(ConfigError(error.text, file=file, line=lines[name], remedy=error.remedy))
         else:
-            where = {}
-        problems.append(ConfigError(error.text, **where, remedy=error.remedy))  # type: ignore[arg-type]
+            problems.append(ConfigError(error.text, remedy=error.remedy))
 
     config = _build(kind, values, "", refuse)
     if problems:
@@ -87,8 +89,9 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     for layer in layers:
         for key, value in layer.items():
             before = result.get(key)
-            nested = isinstance(value, Mapping)
-            result[key] = merged(before if isinstance(before, Mapping) else {}, value) if nested else value
+            if isinstance(value, Mapping):
+                value = merged(before, value) if isinstance(before, Mapping) else merged(value)
+            result[key] = value
     return result
 
 
@@ -198,7 +201,9 @@ def _lines(node: Any, path: str | Path | None, prefix: str = "") -> dict[str, in
     if isinstance(node, yaml.SequenceNode):
         for part in node.value:
             _lines(part, path)
-    for key, value in node.value if isinstance(node, yaml.MappingNode) else []:
+    if not isinstance(node, yaml.MappingNode):
+        return lines
+    for key, value in node.value:
         line = key.start_mark.line + 1
         if key.tag != "tag:yaml.org,2002:str":
             raise ConfigError(f"not YAML: key {key.value} is not a string", file=path, line=line)
@@ -246,19 +251,21 @@ def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, s
     hints = typing.get_type_hints(kind)
     hints = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
     arguments = {}
-    # a dataclass names the key that it refuses first
-    try:
-        values = {**(kind.implied(values) if hasattr(kind, "implied") else {}), **values}
-    except ConfigError as error:
-        note(error, error.text.split()[0])
+    if hasattr(kind, "implied"):
+        try:
+            values = {**kind.implied(values), **values}
+        except ConfigError as error:
+            note(error, error.text.split()[0])  # a dataclass names the key that it refuses first
     # sections that are not mentioned are built too: they have presets and checks
-    for key in [*values, *(key for key, hint in hints.items() if dataclasses.is_dataclass(hint) and key not in values)]:
+    sections = [key for key, hint in hints.items() if dataclasses.is_dataclass(hint)]
+    for key in dict.fromkeys([*values, *sections]):
         name = prefix + key
         value = values.get(key)
         if key not in hints:
             note(_unknown(name, kind, prefix), name)
-        elif dataclasses.is_dataclass(hints[key]):
-            arguments[key] = _build(hints[key], {} if value is None else value, name + ".", note)
+        elif key in sections:
+            section = {} if value is None else value
+            arguments[key] = _build(hints[key], section, name + ".", note)
         else:
             try:
                 arguments[key] = convert(value, hints[key], name)

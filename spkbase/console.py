@@ -52,20 +52,25 @@ def in_options(text: str, command: click.Command) -> str:
     >>> in_options("a repeated trial (keep one; duplicates='first' reads the first line)", metrics)
     'a repeated trial (keep one)'
     """
-    options = {name.lstrip("-").replace("-", "_"): name for parameter in command.params for name in parameter.opts}
+    options = {}
+    for parameter in command.params:
+        for name in parameter.opts:
+            options[name.lstrip("-").replace("-", "_")] = name
 
-    def option(found: re.Match[str]) -> str:
-        name, true, parts, *values = found.groups()
+    def option(match: re.Match[str]) -> str:
+        name, true, parts, *values = match.groups()
         if name not in options:
-            return found[0]
+            return match[0]
         if true:
-            value = ""
+            return options[name]
+        if parts is None:
+            value = next(filter(None, values), "")
         else:
-            value = next(filter(None, values), "") if parts is None else re.sub(r"layout=|'|\s", "", parts)
+            value = re.sub(r"layout=|'|\s", "", parts)
         return f"{options[name]} {value}".rstrip()
 
     text = _ARGUMENT.sub(option, text)
-    return _UNKNOWN.sub(lambda found: found[0][0].strip(";,"), text).replace(" ()", "")
+    return _UNKNOWN.sub(lambda match: match[0][0].strip(";,"), text).replace(" ()", "")
 
 
 class Command(click.Command):
@@ -82,27 +87,20 @@ class Command(click.Command):
 
     def __init__(self, name: str | None, *, help: str | None = None, **options: Any) -> None:
         about, _, lines = cleandoc(help or "").partition("\n\nExample:\n")
-        options |= {"help": about or None, "epilog": f"\b\nExample:\n{lines}" if lines else None}
-        super().__init__(name, context_settings={**HELP, "show_default": True}, **options)
+        epilog = f"\b\nExample:\n{lines}" if lines else None
+        settings = {**HELP, "show_default": True}
+        super().__init__(name, context_settings=settings, help=about or None, epilog=epilog, **options)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; refuse repeated options and overwritten files."""
         values, _, given = self.make_parser(ctx).parse_args(list(args))
-        options = [one for one in given if isinstance(one, click.Option)]
-        for option in options:
-            single = not (option.multiple or option.count or (option.is_flag and not option.secondary_opts))
-            if single and options.count(option) > 1:
-                raise click.UsageError(f"{option.opts[-1]} is given more than once; it takes one value", ctx)
+        for parameter in given:
+            if given.count(parameter) > 1 and _takes_one_value(parameter):
+                raise click.UsageError(f"{parameter.opts[-1]} is given more than once; it takes one value", ctx)
         taken: dict[Path, str] = {}
         for parameter in sorted(dict.fromkeys(given), key=_is_output):  # inputs first
-            if isinstance(parameter.type, click.Path):
-                given_path = values.get(parameter.name or "")
-            else:
-                given_path = None
-            for text in given_path if isinstance(given_path, (list, tuple)) else [given_path]:
-                if not isinstance(text, str) or text == "-" or Path(text).is_dir():
-                    continue
-                name = parameter.opts[-1]
+            name = parameter.opts[-1]
+            for text in _files_of(parameter, values.get(parameter.name or "")):
                 before = taken.setdefault(Path(text).resolve(), name)
                 if _is_output(parameter) and before != name:
                     raise click.UsageError(f"{name} would replace {text}, the file of {before}: name another", ctx)
@@ -137,7 +135,9 @@ class Command(click.Command):
                 if isinstance(error, MemoryError):
                     text = f"memory ran out: {error or 'none left'} (use fewer workers)"
                 elif isinstance(error, OSError):
-                    text = (f"{error.filename}: " if error.filename else "") + (error.strerror or text)
+                    text = error.strerror or text
+                    if error.filename:
+                        text = f"{error.filename}: {text}"
                 click.echo(f"Error: {in_options(text, self)}", err=True)
                 ctx.exit(STATUS_ERROR)
             _handle(signal.SIG_IGN)  # an impatient second Ctrl-C does not disturb the end
@@ -147,7 +147,8 @@ class Command(click.Command):
             stop_workers()
             interrupted.clear()
             number = came[0] if came else signal.SIGINT
-            click.echo(("terminated" if number == signal.SIGTERM else "interrupted") + self.going_on, err=True)
+            ended = "terminated" if number == signal.SIGTERM else "interrupted"
+            click.echo(ended + self.going_on, err=True)
             ctx.exit(128 + number)
         finally:
             for number, handler in handlers.items():
@@ -233,8 +234,9 @@ def path_option(*names: str, help: str, **settings: Any) -> Decorator:
 def choice_option(*names: str, of: Iterable[str], help: str, **settings: Any) -> Decorator:
     """Make an option that takes one of several words; the first is the default, unless one is required."""
     words = list(of)
-    default: dict[str, Any] = {} if settings.get("required") else {"default": words[0]}
-    return click.option(*names, type=click.Choice(words), help=help, **default, **settings)
+    if not settings.get("required"):
+        settings = {"default": words[0], **settings}
+    return click.option(*names, type=click.Choice(words), help=help, **settings)
 
 
 def number_option(*names: str, default: int | None = 0, least: int = 0, help: str, **settings: Any) -> Decorator:
@@ -257,7 +259,8 @@ def log_option(command: Function) -> Function:
     """Add the option ``--verbose``; log lines are shown while the command runs."""
 
     def show_log(context: click.Context, _: click.Parameter, verbose: bool) -> None:
-        context.with_resource(echo_log(logging.DEBUG if verbose else logging.INFO))
+        level = logging.DEBUG if verbose else logging.INFO
+        context.with_resource(echo_log(level))
 
     option = click.option(
         *("-v", "--verbose"),
@@ -293,6 +296,20 @@ def worker_options(command: Function) -> Function:
         help="Workers: threads or processes (loky) of this machine, each where it fits; or a cluster.",
     )
     return jobs(engines(command))
+
+
+def _takes_one_value(parameter: click.Parameter) -> bool:
+    if not isinstance(parameter, click.Option):
+        return False
+    return not (parameter.multiple or parameter.count or (parameter.is_flag and not parameter.secondary_opts))
+
+
+def _files_of(parameter: click.Parameter, value: Any) -> list[str]:
+    """Return the files that a parameter names; not folders, and not the standard streams."""
+    if not isinstance(parameter.type, click.Path):
+        return []
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [text for text in values if isinstance(text, str) and text != "-" and not Path(text).is_dir()]
 
 
 def _handle(handler: Any) -> dict[int, Any]:

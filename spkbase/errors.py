@@ -26,7 +26,10 @@ def few(names: Collection[Any], show: Callable[[Any], str] = str, most: int = 3)
     ('anna, bert', "'a', 'b', 'c', ...")
     """
     listed = names if isinstance(names, Sequence) else sorted(names)
-    return ", ".join(map(show, listed[:most])) + (", ..." if len(listed) > most else "")
+    shown = list(map(show, listed[:most]))
+    if len(listed) > most:
+        shown.append("...")
+    return ", ".join(shown)
 
 
 class SpkverError(Exception):
@@ -61,12 +64,15 @@ class DataError(SpkverError, ValueError):
     def __init__(
         self, text: str, *, file: str | Path | None = None, line: int | None = None, remedy: str | None = None
     ) -> None:
-        self.text, self.file, self.line, self.remedy = text, file, line, remedy
+        self.text = text
+        self.file = file
+        self.line = line
+        self.remedy = remedy
         super().__init__(self._message())
 
-    def changed(self: Error, text: str, **place: Any) -> Error:
+    def changed(self: Error, text: str, **changes: Any) -> Error:
         """Return an error of the same class with another text; file, line and remedy are the same unless given."""
-        changed = type(self)(text, **{"file": self.file, "line": self.line, "remedy": self.remedy, **place})
+        changed = type(self)(text, **{"file": self.file, "line": self.line, "remedy": self.remedy, **changes})
         changed.subjects = self.subjects
         return changed
 
@@ -85,11 +91,14 @@ class DataError(SpkverError, ValueError):
         return attributed
 
     def _message(self) -> str:
-        if self.file is None:
-            where = ""
-        else:
-            where = f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
-        return where + self.text + ("" if self.remedy is None else f" ({self.remedy})")
+        message = self.text
+        if self.file is not None and self.line is not None:
+            message = f"{self.file}:{self.line}: {message}"
+        elif self.file is not None:
+            message = f"{self.file}: {message}"
+        if self.remedy is not None:
+            message += f" ({self.remedy})"
+        return message
 
     def __reduce__(self):  # type: ignore[no-untyped-def]  # pickling from a worker must keep keyword-only arguments
         state = {"subjects": self.subjects, "parts": self.parts}
@@ -112,8 +121,9 @@ def errors_of(file: str | Path | None, *, remedy: str | None = None, before: str
     except DataError as error:
         if not before and (error.file is not None or not file):
             raise
-        where = error.file if error.file is not None else file or None
-        raise error.changed(before + error.text, file=where, remedy=error.remedy or remedy) from error
+        if error.file is not None:
+            file = error.file
+        raise error.changed(before + error.text, file=file or None, remedy=error.remedy or remedy) from error
 
 
 def caught(item: Item, *, function: Callable[[Item], Value]) -> Value | DataError:
@@ -149,7 +159,9 @@ class Problems:
         self, text: str, *, file: str | Path | None = None, line: int | None = None, remedy: str | None = None
     ) -> None:
         """Note a problem; `file` defaults to the file of the list."""
-        self.errors.append(DataError(text, file=self.file if file is None else file, line=line, remedy=remedy))
+        if file is None:
+            file = self.file
+        self.errors.append(DataError(text, file=file, line=line, remedy=remedy))
 
     def note(self, error: DataError) -> None:
         """Note a problem that was caught, or each of several that it reports."""
@@ -183,8 +195,10 @@ class Problems:
         if not errors:
             return
         if len(errors) == 1:
-            found = errors[0]
-            raise found if kind is None else kind(found.text, file=found.file, line=found.line, remedy=found.remedy)
+            error = errors[0]
+            if kind is None:
+                raise error
+            raise kind(error.text, file=error.file, line=error.line, remedy=error.remedy)
         lines = [f"  {error}" for error in errors[:_MAX_SHOWN]]
         if len(errors) > _MAX_SHOWN:
             lines.append(f"  ... and {len(errors) - _MAX_SHOWN} more")
@@ -204,5 +218,9 @@ def _by_cause(errors: Sequence[DataError]) -> list[DataError]:
         if len(of_files) > _MAX_ALIKE:
             text = f"{cause[0]}, in {len(of_files)} files: {few(list(of_files))}"
             joined[cause] = DataError(text, remedy=cause[1])
-    reported = [joined.get((error.text, error.remedy), error) if error.file is not None else error for error in errors]
-    return list({id(error): error for error in reported}.values())
+    reported = {}
+    for error in errors:
+        if error.file is not None:
+            error = joined.get((error.text, error.remedy), error)
+        reported[id(error)] = error
+    return list(reported.values())

@@ -319,13 +319,14 @@ def read_id_list(
         name = columns[0]
         value = "".join(columns[1:]).strip()
         if name not in values:
-            lines[name], values[name] = number, value
+            lines[name] = number
+            values[name] = value
         elif not same_twice:
             problems.add(f"{name!r} is repeated, first in line {lines[name]}", line=number)
         elif values[name] != value:
-            what = form.split()[-1]
-            was = f"{name!r} has the {what} {value!r}, but {values[name]!r} in line {lines[name]}"
-            problems.add(was, line=number)
+            column = form.split()[-1]
+            text = f"{name!r} has the {column} {value!r}, but {values[name]!r} in line {lines[name]}"
+            problems.add(text, line=number)
     problems.raise_if_any()
     if not values:
         raise DataError(f"expected lines '{form}', got an empty file", file=path, remedy="write it again")
@@ -471,10 +472,8 @@ def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequen
     writer.writerow(columns)
     for row in rows:
         if isinstance(row, Mapping):
-            cells = [row.get(name, "") for name in columns]
-        else:
-            cells = row
-        writer.writerow([without_formula(cell) for cell in cells])
+            row = [row.get(name, "") for name in columns]
+        writer.writerow(map(without_formula, row))
     return text.getvalue()
 
 
@@ -541,7 +540,8 @@ def format_table(
         if markdown and has_numbers:
             rule = "-" * (width - 1) + ":"
         cells.insert(1, rule)
-        laid_out.append([cell.rjust(width) if has_numbers else cell.ljust(width) for cell in cells])
+        justified = str.rjust if has_numbers else str.ljust
+        laid_out.append([justified(cell, width) for cell in cells])
     lines = zip(*laid_out, strict=True)
     if markdown:
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -581,7 +581,9 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, float):
         if math.isfinite(value):
             return value
-        return None if math.isnan(value) else str(value)
+        if math.isnan(value):
+            return None
+        return str(value)
     if isinstance(value, (str, int, type(None))):
         return value
     if isinstance(value, Path):

@@ -89,8 +89,9 @@ def write_strings(file: h5py.Group, name: str, strings: Iterable[str]) -> None:
 
 def write_column(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
     """Write an array as SIDEKIT does: compressed, with checksums, and growable."""
-    options: dict[str, Any] = {"chunks": True if values.size else (1,) * values.ndim, "maxshape": (None,) * values.ndim}
-    group.create_dataset(name, data=values, compression="gzip", fletcher32=True, **options)
+    chunks = True if values.size else (1,) * values.ndim
+    growable = (None,) * values.ndim
+    group.create_dataset(name, data=values, compression="gzip", fletcher32=True, chunks=chunks, maxshape=growable)
 
 
 def write_ids(group: h5py.Group, name: str, ids: Iterable[str]) -> None:
@@ -107,10 +108,11 @@ def write_ids(group: h5py.Group, name: str, ids: Iterable[str]) -> None:
         raw = [text.encode("utf-8") for text in ids]
     except UnicodeEncodeError as error:
         raise DataError(f"id {error.object!r} cannot be written as UTF-8", remedy="rename it") from error
-    padded = next((text for text in raw if b"\0" in text), None)
-    if padded is not None:
-        raise DataError(f"id {padded!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
-    kind = h5py.string_dtype("ascii" if all(map(bytes.isascii, raw)) else "utf-8", max(map(len, raw), default=1))
+    for text in raw:
+        if b"\0" in text:
+            raise DataError(f"id {text!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
+    encoding = "ascii" if all(map(bytes.isascii, raw)) else "utf-8"
+    kind = h5py.string_dtype(encoding, max(map(len, raw), default=1))
     write_column(group, name, np.array(raw, dtype=kind))
 
 

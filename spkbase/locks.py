@@ -55,7 +55,10 @@ def remove_temporaries(folder: str | Path) -> int:
     for parent, folders, files in os.walk(folder):
         for path in filter(is_temporary, map(Path(parent).joinpath, [*files, *folders])):
             with suppress(OSError):
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
                 count += 1
         folders[:] = [name for name in folders if not name.startswith(".") and not is_in_use(Path(parent) / name)]
     return count

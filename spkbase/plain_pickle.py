@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.lib.format as npy
@@ -257,7 +257,8 @@ class _Storage(_Fixed):
     __slots__ = ("kind", "values")
 
     def __init__(self, kind: str, values: NDArray[Any]) -> None:
-        self.kind, self.values = kind, values
+        self.kind = kind
+        self.values = values
 
 
 class _DType:
@@ -269,10 +270,12 @@ class _DType:
         match = _DTYPE.fullmatch(code) if isinstance(code, str) else None
         if match is None:
             raise pickle.UnpicklingError(f"an array of {code!r}, expected numbers or text")
-        self.order, self.code = match[1] or "=", match[2]
+        self.order = match[1] or "="
+        self.code = match[2]
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.order = state[1] if state[1] in ("<", ">", "|", "=") else self.order
+        if state[1] in ("<", ">", "|", "="):
+            self.order = state[1]
 
     def read(self, raw: bytes) -> NDArray[Any]:
         return np.frombuffer(raw, self.order + self.code)
@@ -291,14 +294,15 @@ class _Array:
 
     def array(self) -> Any:
         _, shape, dtype, is_fortran, raw = self.state
+        order: Literal["F", "C"] = "F" if is_fortran else "C"
         if isinstance(raw, list):
             objects = np.fromiter(raw, object, len(raw))
-            return objects.reshape(_sizes(shape), order="F" if is_fortran else "C").tolist()
+            return objects.reshape(_sizes(shape), order=order).tolist()
         if not isinstance(dtype, _DType):
             raise pickle.UnpicklingError("an array of objects, expected numbers or text")
         if isinstance(raw, str):  # written by Python 2
             raw = raw.encode("latin-1")
-        return dtype.read(raw).reshape(_sizes(shape), order="F" if is_fortran else "C")
+        return dtype.read(raw).reshape(_sizes(shape), order=order)
 
 
 class _EmbeddingSet:
@@ -337,7 +341,9 @@ def _scalar(dtype: Any, raw: Any) -> Any:
 
 def _tensor(storage: Any, offset: Any, shape: Any, steps: Any, *_: object) -> NDArray[Any]:
     """Return a tensor as a view of its storage."""
-    (offset,), shape, steps = _sizes((offset,)), _sizes(shape), _sizes(steps)
+    (offset,) = _sizes((offset,))
+    shape = _sizes(shape)
+    steps = _sizes(steps)
     if not isinstance(storage, _Storage) or len(shape) != len(steps):
         raise pickle.UnpicklingError("a tensor without a storage")
     values = storage.values
@@ -361,9 +367,12 @@ def _encode(text: str, encoding: str) -> bytes:
 _ALLOWED: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): "ndarray",  # names that are never called stand for themselves
     ("numpy", "dtype"): _Call(_DType),
-    **{(f"numpy.{core}.multiarray", "_reconstruct"): _Call(_Array) for core in ("core", "_core")},
-    **{(f"numpy.{core}.multiarray", "scalar"): _Call(_scalar) for core in ("core", "_core")},
-    **{(f"numpy.{core}.numeric", "_frombuffer"): _Call(_from_buffer) for core in ("core", "_core")},
+    ("numpy.core.multiarray", "_reconstruct"): _Call(_Array),
+    ("numpy._core.multiarray", "_reconstruct"): _Call(_Array),
+    ("numpy.core.multiarray", "scalar"): _Call(_scalar),
+    ("numpy._core.multiarray", "scalar"): _Call(_scalar),
+    ("numpy.core.numeric", "_frombuffer"): _Call(_from_buffer),
+    ("numpy._core.numeric", "_frombuffer"): _Call(_from_buffer),
     ("torch", "Size"): _Call(lambda values=(): tuple(values)),
     ("torch._utils", "_rebuild_tensor"): _Call(_tensor),
     ("torch._utils", "_rebuild_tensor_v2"): _Call(_tensor),
@@ -372,7 +381,8 @@ _ALLOWED: dict[tuple[str, str], Any] = {
     ("_codecs", "encode"): _Call(_encode),
     ("collections", "OrderedDict"): _Call(lambda pairs=(): _Ordered(pairs)),
     ("collections", "defaultdict"): _Call(lambda *_: {}),
-    **{(module, name): name for module in ("builtins", "__builtin__") for name in ("list", "dict", "int")},
+    **{("builtins", name): name for name in ("list", "dict", "int")},
+    **{("__builtin__", name): name for name in ("list", "dict", "int")},  # of Python 2
 }
 
 

@@ -87,7 +87,9 @@ def load_plugin(name: str, what: str, *, kind: str = "") -> tuple[Any, Path | No
     if plugin is None or (kind == "function" and not callable(plugin)):
         raise ConfigError(f"the {what} {name!r}: {where} has no {f'{kind} {object_name!r}'.strip()}")
     file = getattr(module, "__file__", None)
-    return plugin, None if file is None else Path(file)
+    if file is not None:
+        file = Path(file)
+    return plugin, file
 
 
 def files_behind(plugin: str, file: Path | None = None) -> dict[str, str | None]:
@@ -103,19 +105,27 @@ def files_behind(plugin: str, file: Path | None = None) -> dict[str, str | None]
     if file is None:
         words = sorted(set(re.split(r"[\s'\"=;|&<>()]+", plugin)) - {""})
         return {word: file_digest(word) for word in words if Path(word).is_file()}
-    found = [file]
-    for one in found:  # the list grows
-        with suppress(SyntaxError):
-            for node in ast.walk(ast.parse(one.read_bytes())):
-                if isinstance(node, ast.Import | ast.ImportFrom):
-                    names = [alias.name for alias in node.names]
-                else:
-                    names = []
-                names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-                for part in (part for name in names for part in name.split(".")):
-                    beside = file.parent / f"{part}.py", *sorted((file.parent / part).glob("*.py"))
-                    found += [path for path in beside if path not in found and path.is_file()]
-    return {str(path): file_digest(path) for path in sorted(found[1:])}
+    files = [file]
+    for source in files:  # the list grows
+        for part in _imported_names(source):
+            beside = file.parent / f"{part}.py", *sorted((file.parent / part).glob("*.py"))
+            files += [path for path in beside if path not in files and path.is_file()]
+    return {str(path): file_digest(path) for path in sorted(files[1:])}
+
+
+def _imported_names(source: Path) -> list[str]:
+    """Return the parts of all dotted names in the imports of a Python file; none of a file that is no Python."""
+    names: list[str] = []
+    with suppress(SyntaxError):
+        for node in ast.walk(ast.parse(source.read_bytes())):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names += [alias.name for alias in node.names]
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names.append(node.module)
+    parts = []
+    for name in names:
+        parts += name.split(".")
+    return parts
 
 
 def check_places(template: str, places: Sequence[str], needed: Sequence[str]) -> None:
@@ -198,10 +208,10 @@ def run_command(
             end_process(process)
         if status:
             errors.seek(max(errors.seek(0, os.SEEK_END) - 4 * _SHOWN, 0))
-            said = errors.read().decode("utf-8", "replace").strip()[-_SHOWN:]
+            message = errors.read().decode("utf-8", "replace").strip()[-_SHOWN:]
             if status < 0:  # a signal, numbered as in the shell
                 status = 128 - status
-            raise DataError(f"the command ended with status {status}{': ' if said else ''}{said}")
+            raise DataError(": ".join(filter(None, [f"the command ended with status {status}", message])))
 
 
 def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:

@@ -185,7 +185,8 @@ class Run:
 
     def tell(self, text: str, *values: object) -> None:
         """Log a line about a stage."""
-        logger.log(logging.DEBUG if self.quiet else logging.INFO, text, *values)
+        level = logging.DEBUG if self.quiet else logging.INFO
+        logger.log(level, text, *values)
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
@@ -368,14 +369,16 @@ class Run:
         with suppress(Ended):
             recipe(planned)
         names = [entry.stage for entry in planned.plan.values()]
+        meant = [name for name in names if name.startswith(wanted)]
         if wanted in names:
             meant = [wanted]
-        else:
-            meant = [name for name in names if name.startswith(wanted)]
         if not meant or (self.only and len(meant) > 1):
-            text = f"{'only' if self.only else 'until'}={wanted!r} is no stage"
-            raise ConfigError(f"{text}: expected one of {', '.join(dict.fromkeys(names))}")
-        return replace(self, only=self.only and meant[0], until=self.until and meant[-1])
+            option = "only" if self.only else "until"
+            expected = ", ".join(dict.fromkeys(names))
+            raise ConfigError(f"{option}={wanted!r} is no stage: expected one of {expected}")
+        if self.only:
+            return replace(self, only=meant[0])
+        return replace(self, until=meant[-1])
 
     def finish(self) -> None:
         """Forget the stages of earlier plans after the last stage; a run that only plans ends here."""
@@ -419,7 +422,8 @@ def start_run(
             raise DataError(text, file=output, remedy="choose another output folder") from error
         try:
             logger.debug("spkver %s: %s", __version__, " ".join(sys.argv))
-            if is_ours and (count := remove_temporaries(output)):
+            count = remove_temporaries(output) if is_ours else 0
+            if count:
                 logger.info("removed %d files that an earlier run was writing when it was killed", count)
             write_yaml(output / "config.yaml", config)
             yield Run(output, jobs=jobs, force=force, only=only, until=until)
@@ -428,10 +432,11 @@ def start_run(
             logger.info("ended after %s, as requested", end)
             raise
         except BaseException as error:
-            # the one who catches it shows it
+            # only for the file: whoever catches it shows it
             is_defect = isinstance(error, Exception) and not isinstance(error, (SpkverError, OSError, MemoryError))
+            traceback = error if is_defect else None
             reason = str(error) or type(error).__name__
-            logger.error("stopped: %s", reason, exc_info=error if is_defect else None, extra={"file_only": True})
+            logger.error("stopped: %s", reason, exc_info=traceback, extra={"file_only": True})
             raise
 
 

@@ -139,7 +139,9 @@ def html_table(columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes
     """
     import pandas
 
-    values = {name: ["" if value is None else value for value in column] for name, column in columns.items()}
+    values = {}
+    for name, column in columns.items():
+        values[name] = ["" if value is None else value for value in column]
     frame = pandas.DataFrame(values)
     table = frame.to_html(index=False, border=0, max_rows=100, na_rep="nan", float_format="{:.4g}".format)
     lines = [f"<p>{escape(text)}</p>" for text in (caption, *notes)]
@@ -188,10 +190,15 @@ def escape_tex(text: str) -> str:
     >>> escape_tex("50% of $x_1$ in Łódź")
     '50\\\\% of \\\\$x\\\\_1\\\\$ in Łódź'
     """
-    return "".join(
-        _ESCAPES.get(letter, letter if ord(letter) < 0x180 and letter.isprintable() else f"[U+{ord(letter):04X}]")
-        for letter in text
-    )
+    letters = []
+    for letter in text:
+        if letter in _ESCAPES:
+            letters.append(_ESCAPES[letter])
+        elif ord(letter) < 0x180 and letter.isprintable():
+            letters.append(letter)
+        else:
+            letters.append(f"[U+{ord(letter):04X}]")
+    return "".join(letters)
 
 
 def latex_table(
@@ -214,11 +221,19 @@ def latex_table(
     blocks = []
     for row in [dict(zip(headings, headings, strict=True)), *rows]:
         lines = []
-        bold = [(best or {}).get(heading) == row[headings[0]] for heading in headings]
         for depth, parts in enumerate(zip_longest(*map(_BREAK.split, row.values()), fillvalue="")):
-            texts = [f"${one}$" if one[:3] in ("p =", "p <") else _MINUS.sub("$-$", escape_tex(one)) for one in parts]
-            forms = [r"{\scriptsize %s}" if depth else r"\textbf{%s}" if thick else "%s" for thick in bold]
-            lines.append(" & ".join(text and form % text for form, text in zip(forms, texts, strict=True)) + r" \\")
+            cells = []
+            for heading, part in zip(headings, parts, strict=True):
+                if part[:3] in ("p =", "p <"):
+                    cell = f"${part}$"
+                else:
+                    cell = _MINUS.sub("$-$", escape_tex(part))
+                if cell and depth:
+                    cell = rf"{{\scriptsize {cell}}}"
+                elif cell and (best or {}).get(heading) == row[headings[0]]:
+                    cell = rf"\textbf{{{cell}}}"
+                cells.append(cell)
+            lines.append(" & ".join(cells) + r" \\")
         blocks.append("\n".join(lines))
     lines = [
         "% \\usepackage{booktabs}; up to three metrics with intervals fit a column of 3.4 in, more fit table*",

@@ -160,7 +160,14 @@ def progress(
     global _BAR, _PART
     from tqdm import tqdm
 
-    (low, high), is_outer, done, total = _PART, _BAR is None, 0, total if sizes is None else sum(sizes)
+    low, high = _PART
+    is_outer = _BAR is None
+    done = 0
+    postfix = "" if is_outer else description
+    counted: Iterable[int] = repeat(1)
+    if sizes is not None:
+        total = sum(sizes)
+        counted = sizes
     if is_outer:
         wait = 0.5
         file = sys.stderr
@@ -170,15 +177,15 @@ def progress(
             file = _LogFile()
             bar = "after"
         form = "{desc}{postfix}: {percentage:.0f} % " + bar + " {elapsed}, {remaining} left"
-        how: Any = {"file": file, "delay": wait, "mininterval": wait, "miniters": 0, "smoothing": 0}
-        _BAR = tqdm(desc=description, total=1, leave=False, bar_format=form, **how)
+        options: Any = {"file": file, "delay": wait, "mininterval": wait, "miniters": 0, "smoothing": 0}
+        _BAR = tqdm(desc=description, total=1, leave=False, bar_format=form, **options)
     try:
-        for item, size in zip(items, repeat(1) if sizes is None else sizes, strict=sizes is not None):
+        for item, size in zip(items, counted, strict=sizes is not None):
             start, end = (low + (high - low) * min(number / (total or inf), 1) for number in (done, done + size))
             _PART = start, end
             yield item
             done += size
-            _BAR.set_postfix_str("" if is_outer else description, refresh=False)
+            _BAR.set_postfix_str(postfix, refresh=False)
             _BAR.update(max(end - _BAR.n, 0.0))  # a second inner loop does not move it back
     finally:
         _PART = low, high
@@ -274,8 +281,8 @@ def one_blas_thread() -> Iterator[None]:
     """
     global _N_BLOCKS
     with _LIMIT_LOCK:
-        libraries = get_cached_controller().lib_controllers
-        limited = {library: number for library in libraries if (number := library.num_threads) != 1}
+        numbers = {library: library.num_threads for library in get_cached_controller().lib_controllers}
+        limited = {library: number for library, number in numbers.items() if number != 1}
         _set_threads(dict.fromkeys(limited, 1))  # in each thread, since OpenMP has one limit per thread
         _BEFORE.update(limited)
         _N_BLOCKS += 1
@@ -294,10 +301,12 @@ def _in_slices(start: Callable[[list[Item]], Iterable[Result]], items: Iterable[
     slice are consumed, the workers run the next one."""
     rest = iter(items)
     results: Iterable[Result] = ()
-    while part := list(islice(rest, size)):
+    part = list(islice(rest, size))
+    while part:
         following = start(part)
         yield from results
         results = following
+        part = list(islice(rest, size))
     yield from results
 
 
@@ -317,7 +326,7 @@ def _map_on_dask(client: Any, function: Callable[[Item], Result], items: Iterabl
     submit = partial(client.get_executor(pure=False).submit, task)
     size = max(64, _SLICE * sum(client.nthreads().values()))  # more workers may join
     try:
-        for future in _in_slices(lambda part: [submit(one) for one in part], map(cloudpickle.dumps, items), size):
+        for future in _in_slices(lambda part: list(map(submit, part)), map(cloudpickle.dumps, items), size):
             while not future.done():
                 if client.status == "closed":  # what is submitted then never ends
                     raise CancelledError

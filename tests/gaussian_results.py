@@ -108,6 +108,8 @@ def _condition(
     sizes = np.arange(1, len(names) + 1)
     curve = _linkability(beaters, len(names) - 1, sizes)
     mean = curve.mean(axis=0)
+    of_models = values.reshape(len(names), -1)
+    is_first = of_models == of_models.max(axis=0)
     eers = [
         evaluate(values[own & is_target], values[own & ~is_target], priors=()).eer["rocch"]
         for own in (owners == name for name in names)
@@ -139,6 +141,9 @@ def _condition(
                 "rank": float(beaters[number] + 1),
                 "n_target": n_segments,
                 "eer": eers[number],
+                "n_nontarget": (len(names) - 1) * n_segments,
+                "first": float(is_first[number][owners[: len(is_first[number])] == name].mean()),
+                "others_first": float(is_first[number][owners[: len(is_first[number])] != name].mean()),
             }
             for number, name in enumerate(names)
         ],

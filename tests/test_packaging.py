@@ -137,6 +137,7 @@ NEEDS = {
     "asr": ("pocketsphinx", "from spkver.recognition import open_recogniser; open_recogniser('pocketsphinx')"),
     "whisper": ("faster_whisper", "from spkver.recognition import open_recogniser; open_recogniser('whisper')"),
     "networks": ("onnxruntime", "from spkver.extractors.networks import read_network; read_network('a.onnx')"),
+    "training": ("torch", "from spkver.training.campplus import campplus_vectors; campplus_vectors({}, None)"),
     "dask": ("distributed", "from spkbase.work import use_engine; use_engine('tcp://h:1').__enter__()"),
 }
 
@@ -144,7 +145,7 @@ NEEDS = {
 def test_every_extra_is_for_a_need_that_is_tested_or_holds_others():
     assert set(extras()) == {*NEEDS, "all", "docs", "dev"}
     (held,) = extras()["all"]
-    wheels = set(NEEDS) - {"world"}  # a compiler is no part of it
+    wheels = set(NEEDS) - {"world", "training"}  # a compiler and gigabytes of torch are no part of it
     assert set(held.removeprefix("spkver[").removesuffix("]").split(",")) == wheels
 
 

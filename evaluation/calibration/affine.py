@@ -142,13 +142,16 @@ def train_affine(
     if {np.shape(target)[1:], np.shape(nontarget)[1:]} <= {(), (1,)}:  # of one system
         check_classes(np.ravel(target), np.ravel(nontarget))
     columns = check_index("columns", target=target, nontarget=nontarget)
-    names = names or tuple(map(str, [] if columns is None else columns))
+    if columns is not None and not names:
+        names = tuple(map(str, columns))
     affine = _trained(target, nontarget, prior=prior, ridge=ridge, names=names)
     if min(affine.weights) < 0:
-        whose = few([name for name, weight in zip(names, affine.weights, strict=False) if weight < 0])
+        subject = "the calibration"
+        negative = [name for name, weight in zip(names, affine.weights, strict=False) if weight < 0]
+        if negative:
+            subject += f" of {few(negative)}"
         weights = ", ".join(f"{weight:.3g}" for weight in affine.weights)
-        text = "the calibration%s has a negative slope: weights %s"
-        logger.warning(text, f" of {whose}" if whose else "", weights)
+        logger.warning("%s has a negative slope: weights %s", subject, weights)
     return affine
 
 
@@ -319,7 +322,7 @@ class ChosenFusion:
     Attributes
     ----------
     affine : Affine
-        A weight for each system; 0 for those that were removed.
+        A weight for each system; 0 for removed systems.
     ridge : float
     llr : ndarray of shape (N,)
         The training trials, each by weights that were trained on other folds.
@@ -396,11 +399,12 @@ def train_nonnegative(scores: ArrayLike, is_target: ArrayLike, *, ridge: float =
         value = shares @ np.logaddexp(0.0, -margins) + penalty @ solution**2 / 2
         return float(value), rows.T @ (-signs * shares * wrong) + penalty * solution
 
-    bounds: Any = [*((0.0, None if free else 0.0) for free in usable), (None, None)]
+    bounds: list[Any] = [(0.0, None if is_usable else 0.0) for is_usable in usable]
+    bounds.append((None, None))
     options: Any = {"maxiter": _MAX_STEPS_OF_CHOSEN_FUSION, "ftol": _TOLERANCE, "gtol": 1e-10}
-    found = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    weights = found.x[:-1] / scale
-    return Affine(tuple(weights.tolist()), float(found.x[-1] - weights @ mean), 0.5)
+    optimum = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    weights = optimum.x[:-1] / scale
+    return Affine(tuple(weights.tolist()), float(optimum.x[-1] - weights @ mean), 0.5)
 
 
 def choose_fusion(
@@ -438,11 +442,15 @@ def choose_fusion(
     kept = list(range(len(names)))
     tried = {ridge: float(cost(kept, ridge).sum()) for ridge in RIDGES}
     ridge = min(tried, key=lambda value: tried[value])
-    alone_best = {name: min(float(cost([k], value).sum()) for value in RIDGES) for k, name in enumerate(names)}
+    alone_best = {}
+    for system, name in enumerate(names):
+        alone_best[name] = min(float(cost([system], value).sum()) for value in RIDGES)
     current = cost(kept, ridge)
     while len(kept) > 1:
-        without = {k: cost([other for other in kept if other != k], ridge) for k in kept}
-        least = min(kept, key=lambda k: float(without[k].sum()))
+        without = {}
+        for system in kept:
+            without[system] = cost([other for other in kept if other != system], ridge)
+        least = min(kept, key=lambda system: float(without[system].sum()))
         by_speaker = np.bincount(codes, without[least] - current)
         if len(by_speaker) > 1:
             error = np.sqrt(len(by_speaker)) * by_speaker.std(ddof=1)
@@ -452,7 +460,7 @@ def choose_fusion(
             break
         kept.remove(least)
         current = without[least]
-    best = min(range(len(names)), key=lambda k: alone_best[names[k]])
+    best = min(range(len(names)), key=lambda system: alone_best[names[system]])
     if alone_best[names[best]] < float(current.sum()):
         kept = [best]
         ridge = min(RIDGES, key=lambda value: float(cost(kept, value).sum()))
@@ -524,7 +532,8 @@ def _matrix(scores: ArrayLike, name: str, names: Sequence[str] = ()) -> np.ndarr
         raise DataError(f"expected {name} scores of shape (N,) or (N, systems), got {scores.shape}")
     if not len(columns):
         raise DataError(f"expected {name} scores, got none", remedy="training needs trials of both classes")
-    n_bad = int((bad := ~np.isfinite(columns)).sum())
+    bad = ~np.isfinite(columns)
+    n_bad = int(bad.sum())
     if n_bad:
         whose = _named(names, int(bad.any(axis=0).argmax()), columns)
         remedy = "training needs finite scores: replace or drop these trials"

@@ -257,18 +257,16 @@ def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -
     ids = getattr(scores, f"{side}_ids")
     used = np.unique(getattr(scores, f"{side}s"))
 
-    def refuse(wrong: np.ndarray, what: str) -> None:
+    def refuse(wrong: np.ndarray, reason: str) -> None:
         names = ids[used[wrong]].tolist()
         if names:
-            if side == "model":
-                order = "model cohort score"
-            else:
-                order = "cohort segment score"
-            text = f"{len(names)} {side}{'s' * (len(names) > 1)} with {what}: {few(names, repr)}"
+            order = "model cohort score" if side == "model" else "cohort segment score"
+            text = f"{len(names)} {side}{'s' * (len(names) > 1)} with {reason}: {few(names, repr)}"
             raise DataError(text, remedy=f"the cohort's file should hold lines '{order}' for each {side}")
 
     owners = recode(getattr(cohort, f"{side}_ids"), ids)[getattr(cohort, f"{side}s")]
-    owners, values = owners[owners >= 0], cohort.values[owners >= 0]
+    values = cohort.values[owners >= 0]
+    owners = owners[owners >= 0]
     counts = np.bincount(owners, minlength=len(ids))
     refuse(counts[used] < least, f"fewer than {least} cohort scores")
     refuse(np.isin(used, owners[~np.isfinite(values)]), "an infinite cohort score")

@@ -408,7 +408,7 @@ def figure_rows(systems: Mapping[str, Sequence[ChallengeFigure]]) -> list[dict[s
     ('4.713', '-')
     """
     names = ("measure", "set", "split", "speakers", "condition")
-    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    rows: dict[tuple[str, str, str, str, str], dict[str, str]] = {}
     for figures in systems.values():
         for figure in figures:
             rows[figure.place] = dict(zip(names, figure.place, strict=True))

@@ -43,7 +43,9 @@ def challenge(results: Path, keys: Path, output: Path, extensions: tuple[str, ..
     from evaluation.challenges import assess, find_score_lists, write_challenge
 
     assessed = assess(find_score_lists(results, keys), resampling=resampling)
-    write_challenge(assessed, output, extensions=() if "none" in extensions else extensions)
+    if "none" in extensions:
+        extensions = ()
+    write_challenge(assessed, output, extensions=extensions)
     click.echo(f"{len(assessed)} lists of scores assessed: {output / 'results.md'}")
 
 

@@ -176,7 +176,9 @@ def align(
         else:
             whose = "other speakers"
         learnt_from = f"{len(training[1]):,} pairs of {whose}"
-    notes = [note for side in (*linked, *(training or ())) for note in side.notes]
+    notes: dict[str, None] = {}
+    for side in (*linked, *(training or ())):
+        notes |= dict.fromkeys(side.notes)
     report: dict[str, Any] = {
         "segments": len(linked[1]),
         "speakers": len(set(linked[1].speakers)),
@@ -195,7 +197,7 @@ def align(
             **asdict(resampling),
         },
         "links": rows,
-        "notes": list(dict.fromkeys(notes)),
+        "notes": list(notes),
     }
     if shared.show_json(report, json_path):
         return
@@ -254,29 +256,21 @@ def attributes(
     else:
         tables = {labels_path.stem: read_labels(labels_path, "label")}
 
-    def read(plain: Path, other: Path | None) -> Sides:
-        how: dict[str, Any] = {"speakers": segment_speakers, "allow_pickle": allow_pickle}
-        sides = Sides(read_embeddings(plain, **how), None if other is None else read_embeddings(other, **how))
-        if sides.anonymised is not None:
-            embeddings.check_anonymised(sides.original, sides.anonymised)
-        return sides
-
-    tested = read(original, anonymised)
-    if training is None:
-        others = None
-    else:
-        others = read(training, training_anonymised)
+    tested = _read_sides(original, anonymised, segment_speakers, allow_pickle)
+    others = None
+    if training is not None:
+        others = _read_sides(training, training_anonymised, segment_speakers, allow_pickle)
     rows = []
     report = {}
     notes = []
     for name, labels in tables.items():
         with errors_of(labels_path, before=f"attribute {name!r}: "):
-            found = attribute_leakage(tested, labels, training=others, missing=missing, resampling=resampling)
-        report[name] = found.to_dict()
-        notes += [f"{name}: {note}" for note in found.notes]
-        for scenario, recall in found.recalls.items():
+            leakage = attribute_leakage(tested, labels, training=others, missing=missing, resampling=resampling)
+        report[name] = leakage.to_dict()
+        notes += [f"{name}: {note}" for note in leakage.notes]
+        for scenario, recall in leakage.recalls.items():
             interval = recall.interval
-            gap = found.differences.get(scenario)
+            gap = leakage.differences.get(scenario)
             row = {"attribute": name, "scenario": scenario, "UAR [%]": 100 * interval.value}
             row |= {"from": 100 * interval.low, "to": 100 * interval.high, "chance": 100 * recall.chance}
             if gap is not None:
@@ -287,6 +281,15 @@ def attributes(
     else:
         source = "the other folds of the speakers"
     show_rows(rows, report, json_path, "\n".join([f"trained on {source}", *notes]))
+
+
+def _read_sides(original: Path, anonymised: Path | None, speakers: Path | None, allow_pickle: bool) -> Sides:
+    sides = Sides(read_embeddings(original, speakers=speakers, allow_pickle=allow_pickle))
+    if anonymised is not None:
+        other = read_embeddings(anonymised, speakers=speakers, allow_pickle=allow_pickle)
+        embeddings.check_anonymised(sides.original, other)
+        sides = sides._replace(anonymised=other)
+    return sides
 
 
 def _linked_sides(original: Embeddings, anonymised: Embeddings, files: tuple[Path, Path]) -> _Pair:

@@ -41,7 +41,7 @@ def numbers_option(*names: str, least: int, words: tuple[str, ...] = (), help: s
     """Make an option that takes numbers, or some words, at commas or repeated; numbers come first, in their order."""
 
     def parse(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> list[Any]:
-        given = {word.strip() for text in texts for word in text.split(",") if word.strip()}
+        given = set(map(str.strip, ",".join(texts).split(","))) - {""}
         for word in sorted(given - set(words)):
             if not (word.isdecimal() and least <= int(word) <= _MOST):
                 expected = ", ".join([*words, f"numbers from {least} to {_MOST:,}"])
@@ -193,13 +193,8 @@ def linkability(
             keep_impostors=keep_impostors,
             work=Work(jobs),
         )
-    settings = reports.Settings(
-        **asdict(resampling),
-        sizes=tuple(sizes) if isinstance(sizes[0], int) else sizes[0],
-        top=tuple(top),
-        ties=ties,
-        runs=runs,
-    )
+    wanted = tuple(sizes) if isinstance(sizes[0], int) else sizes[0]
+    settings = reports.Settings(**asdict(resampling), sizes=wanted, top=tuple(top), ties=ties, runs=runs)
     measured = reports.measure_linkage(ranked.tables, settings)
     report = _write(measured, {}, output, plots=not no_plots)
     if output is not None and (keep_impostors or (ranks is not None and ranked.impostor_scores)):
@@ -275,10 +270,10 @@ def single_out(
         raise failure
     if shared.show_json({"singling_out": report}, json_path):
         return
-    for name, found in report.items():
-        if found["value"] is not None:
-            ends = f"[{found['low']:.4f}, {found['high']:.4f}]"
-            click.echo(f"singling out, L = {name}: {found['value']:.4f} {ends}, chance {found['chance']:.4f}")
+    for name, entry in report.items():
+        if entry["value"] is not None:
+            ends = f"[{entry['low']:.4f}, {entry['high']:.4f}]"
+            click.echo(f"singling out, L = {name}: {entry['value']:.4f} {ends}, chance {entry['chance']:.4f}")
 
 
 def _rank_scores(
@@ -329,18 +324,12 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
     """Return a table of a few sizes of each number of utterances; notes that several share come once."""
     rows = []
     for number, curve in measured.curves.items():
-        last = len(curve.sizes) - 1
-        columns = curve.to_columns()
-        for row, size in enumerate(curve.sizes.tolist()):
-            if last < len(_SHOWN) or size in _SHOWN or row == last:
-                point = {name: columns[name][row].item() for name in _COLUMNS}
-                known = {name: value for name, value in point.items() if value == value}
-                rows.append({"utterances": linkage.utterances_name(number)} | known)
+        rows += [{"utterances": linkage.utterances_name(number)} | point for point in _points_of(curve)]
     forms = {"utterances": "", "size": "", "linkability": ".4f", "low": ".4f", "high": ".4f", "chance": ".4g"}
-    head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} "
-    head += "speakers" if all(table.are_speakers for table in measured.ranks.values()) else "models"
+    noun = "speakers" if all(table.are_speakers for table in measured.ranks.values()) else "models"
+    head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} {noun}"
     lines = [f"{head}; ties {report['tie_rule']}, {report['estimator']}", "", format_table(rows, forms)]
-    told = set[str]()
+    shown = set[str]()
     for name, block in report["utterances"].items():
         bits = block["srd_mean_bits"]
         low = block["low"][-1]  # of the whole gallery, unless --sizes end before
@@ -351,9 +340,21 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
         if bits is not None:
             text += f", rank disclosure {bits:z.2f} bits (worst {block['srd_worst_bits']:z.2f})"
         lines.append(text)
-        lines += [f"note: {note}" for note in block["notes"] if note not in told]
-        told.update(block["notes"])
+        lines += [f"note: {note}" for note in block["notes"] if note not in shown]
+        shown.update(block["notes"])
     return "\n".join(lines)
+
+
+def _points_of(curve: linkage.Curve) -> list[dict[str, Any]]:
+    """Return the known numbers at a few sizes of a curve."""
+    last = len(curve.sizes) - 1
+    columns = curve.to_columns()
+    points = []
+    for row, size in enumerate(curve.sizes.tolist()):
+        if last < len(_SHOWN) or size in _SHOWN or row == last:
+            point = {name: columns[name][row].item() for name in _COLUMNS}
+            points.append({name: value for name, value in point.items() if value == value})
+    return points
 
 
 def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:

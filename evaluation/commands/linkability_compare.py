@@ -116,13 +116,16 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
             path = Path(rest)
         else:
             path = Path(text)
-            label = (path.parent if path.name == RANKS else path).resolve().name
+            folder = path.parent if path.name == RANKS else path
+            label = folder.resolve().name
         names = label.split("/")
         levels = [("run", label)]
         if len(names) == 2:
             levels = [("attacker", names[0]), ("anonymiser", names[1])]
+        if path.is_dir():
+            path = path / RANKS
         try:
-            tables = linkage.read_ranks(path / RANKS if path.is_dir() else path)
+            tables = linkage.read_ranks(path)
         except DataError as error:
             problems.note(error)
             continue
@@ -151,11 +154,38 @@ def plot_runs(
     """Plot the agreement by factor, linkability against the size of the gallery, and its distribution over speakers."""
     from evaluation import plots
 
-    def files(name: str) -> list[Path]:
-        return [folder / f"{name}.png", folder / f"{name}.svg"]
+    _plot_agreement(folder, comparisons)
+    panels: dict[str, dict[tuple[str, str], linkage.Curve]] = {}
+    cells: dict[str, dict[tuple[str, str], list[float]]] = {}
+    # the bands of more than a few runs would hide each other
+    resamples = 0
+    if len({condition[:-1] for condition in tables}) <= _MOST_BANDS:
+        resamples = _RESAMPLES
+    resampling = Resampling(resamples, seed)
+    for condition, ranks in tables.items():
+        *names, number = (level for _, level in condition)
+        name = (names[0], names[1]) if len(names) > 1 else ("", names[0])
+        sizes = linkage.log_spaced_sizes(ranks.largest_size)
+        panels.setdefault(f"L = {number}", {})[name] = linkage.linkability_curve(
+            ranks, sizes, ties=ties, resampling=resampling
+        )
+        cells.setdefault(number, {})[name] = list(means[condition].values())
+    plots.plot_linkability_panels(panels, path=_pictures(folder, "linkability"))
+    for number, values in cells.items():
+        title = f"Linkability of single speakers, L = {number}"
+        plots.plot_speaker_grid(values, path=_pictures(folder, f"distribution_L{number}"), title=title)
+
+
+def _pictures(folder: Path, name: str) -> list[Path]:
+    return [folder / f"{name}.png", folder / f"{name}.svg"]
+
+
+def _plot_agreement(folder: Path, comparisons: linkage.Comparisons) -> None:
+    """Plot the means by factor, and the comparisons of each factor."""
+    from evaluation import plots
 
     if comparisons.factors:
-        plots.plot_jaccard(comparisons, path=files("jaccard"))
+        plots.plot_jaccard(comparisons, path=_pictures(folder, "jaccard"))
     for factor in comparisons.factors:
         chosen = {
             "_pairs": _of_factor(comparisons.pairs, factor),
@@ -166,25 +196,9 @@ def plot_runs(
             chosen[""] = chosen.pop("_pairs")
         for kind, compared in chosen.items():
             if 0 < len(compared) <= _MOST_ROWS:
+                files = _pictures(folder, f"intersections_{factor}{kind}")
                 title = f"Easy and hard speakers over levels of: {factor}{kind.replace('_', ', ')}"
-                plots.plot_intersections(compared, path=files(f"intersections_{factor}{kind}"), title=title)
-    panels: dict[str, dict[tuple[str, str], linkage.Curve]] = {}
-    cells: dict[str, dict[tuple[str, str], list[float]]] = {}
-    # the bands of more than a few runs would hide each other
-    few_runs = len({condition[:-1] for condition in tables}) <= _MOST_BANDS
-    resampling = Resampling(_RESAMPLES if few_runs else 0, seed)
-    for condition, ranks in tables.items():
-        *names, number = (level for _, level in condition)
-        name = (names[0], names[1]) if len(names) > 1 else ("", names[0])
-        sizes = linkage.log_spaced_sizes(ranks.largest_size)
-        panels.setdefault(f"L = {number}", {})[name] = linkage.linkability_curve(
-            ranks, sizes, ties=ties, resampling=resampling
-        )
-        cells.setdefault(number, {})[name] = list(means[condition].values())
-    plots.plot_linkability_panels(panels, path=files("linkability"))
-    for number, values in cells.items():
-        title = f"Linkability of single speakers, L = {number}"
-        plots.plot_speaker_grid(values, path=files(f"distribution_L{number}"), title=title)
+                plots.plot_intersections(compared, path=files, title=title)
 
 
 def format_comparisons(comparisons: linkage.Comparisons) -> str:

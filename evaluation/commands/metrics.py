@@ -84,10 +84,7 @@ def metrics(
     given = click.get_current_context().get_parameter_source("resamples") is not ParameterSource.DEFAULT
     if not given and any(side is not None for side in maps.values()):
         resampling = replace(resampling, resamples=uncertainty.Resampling.resamples)
-    table: tuple[measures.Metric, ...] = measures.METRICS
-    if scale is not None:
-        table = measures.metrics_with(scale=measures.read_scale(scale))
-    table += tuple(shared.load_own(name, "metric", measures.Metric) for name in own_metrics)
+    table = _table_of_metrics(scale, own_metrics)
     if threshold_from is not None:
         if len(systems) > 1:
             raise click.UsageError("--threshold-from takes one system")
@@ -148,6 +145,14 @@ def metrics(
     else:
         click.echo(str(tables.usual_rows(first, priors)))
     click.echo(tables.format_comparison(evaluated, shown), nl=False)
+
+
+def _table_of_metrics(scale: Path | None, own_metrics: tuple[str, ...]) -> tuple[measures.Metric, ...]:
+    """Return the built-in metrics and the user's."""
+    table: tuple[measures.Metric, ...] = measures.METRICS
+    if scale is not None:
+        table = measures.metrics_with(scale=measures.read_scale(scale))
+    return table + tuple(shared.load_own(name, "metric", measures.Metric) for name in own_metrics)
 
 
 def _metrics_of_development(

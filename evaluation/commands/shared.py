@@ -122,8 +122,12 @@ def speaker_maps(
     model_speakers: Path | None, segment_speakers: Path | None, speakers_by: str | None = None
 ) -> dict[str, Speakers | None]:
     """Read both maps of speakers, as `find_speakers` takes them."""
-    files = {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
-    return {side: read_speakers(path) if path else speakers_by or None for side, path in files.items()}
+    maps: dict[str, Speakers | None] = {"model_speakers": speakers_by or None, "segment_speakers": speakers_by or None}
+    if model_speakers:
+        maps["model_speakers"] = read_speakers(model_speakers)
+    if segment_speakers:
+        maps["segment_speakers"] = read_speakers(segment_speakers)
+    return maps
 
 
 speaker_options = gathered("maps", speaker_maps, model_speakers_option, segment_speakers_option, speakers_by_option)
@@ -154,14 +158,7 @@ class Reader:
         scores_columns = self.scores
         key_columns = self.key
         if key is None or key == scores:
-            scores_columns = replace(scores_columns, labelled=True, label=scores_columns.label or key_columns.label)
-            key_columns = replace(
-                key_columns,
-                layout=key_columns.layout or scores_columns.layout,
-                model=key_columns.model or scores_columns.model,
-                segment=key_columns.segment or scores_columns.segment,
-                label=scores_columns.label,
-            )
+            scores_columns, key_columns = self._columns_of_one_file()
         try:
             values, truth = read_scores_and_key(
                 scores, key or scores, scores_columns=scores_columns, key_columns=key_columns
@@ -174,6 +171,18 @@ class Reader:
             raise error.changed(text, remedy="give a key: -k FILE") from error
         with errors_of(scores):
             return self.matched(values, truth), truth
+
+    def _columns_of_one_file(self) -> tuple[Choice, Choice]:
+        """Return the columns of scores and labels in the same file; what one option lacks the other has."""
+        scores = replace(self.scores, labelled=True, label=self.scores.label or self.key.label)
+        key = replace(
+            self.key,
+            layout=self.key.layout or scores.layout,
+            model=self.key.model or scores.model,
+            segment=self.key.segment or scores.segment,
+            label=scores.label,
+        )
+        return scores, key
 
     def matched(self, scores: Scores, key: Trials) -> Scores:
         """Return scores with the ids of a key, where the options say that other spellings are the same."""
@@ -188,7 +197,8 @@ class Reader:
 
     def joined(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, Key]:
         """Return the scores in the order of the trials that have one; a warning where they look reversed."""
-        columns = (self.scores, self.scores if key is None else self.key)
+        key_columns = self.scores if key is None else self.key
+        columns = (self.scores, key_columns)
         values, truth = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
         warn_of_doubts(scores, reversal(values[truth.is_target], values[~truth.is_target]), read[1])
         return values, truth
@@ -271,12 +281,13 @@ def system_options(command: Function) -> Function:
 def distinct_names(paths: tuple[Path, ...]) -> tuple[str, ...]:
     """Name files by the shortest ends of their paths that differ; the same file has the same name."""
     for depth in range(1, max(2, *(len(path.parts) + 1 for path in paths))):  # . has no parts
-        names = tuple(
-            "/".join([*path.parts[-depth:-1], path.name.removesuffix(".gz").rsplit(".", 1)[0]]) for path in paths
-        )
+        names = []
+        for path in paths:
+            stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
+            names.append("/".join([*path.parts[-depth:-1], stem]))
         if len(set(names)) == len(set(paths)):
             break
-    return names
+    return tuple(names)
 
 
 def warn_of_repeats(paths: Sequence[Path], keys: Sequence[Path | None] = ()) -> None:
@@ -354,9 +365,10 @@ def _reader(
     match_ids: Literal["exact", "loose"] = "exact",
 ) -> Reader:
     formats = tuple(load_own(name, "format", Format) for name in format_names)
+    base = math.e if llr_base == "e" else float(llr_base)
     scores = Choice(
         **_columns(scores_columns, "score"),
-        llr_base=math.e if llr_base == "e" else float(llr_base),
+        llr_base=base,
         distances=distances,
         in_order=in_order,
         missing=missing,

@@ -125,10 +125,10 @@ def wasserstein_procrustes(
     E. Grave, A. Joulin, Q. Berthet, Unsupervised alignment of embeddings with Wasserstein Procrustes, AISTATS 2019.
     """
     generator = stream(seed, "Wasserstein Procrustes")
-    source, target = (
-        some[np.sort(generator.permutation(len(some))[:_MOST])] if len(some) > _MOST else some
-        for some in (source, target)
-    )
+    if len(source) > _MOST:
+        source = source[np.sort(generator.permutation(len(source))[:_MOST])]
+    if len(target) > _MOST:
+        target = target[np.sort(generator.permutation(len(target))[:_MOST])]
     if start is not None:
         return _alternate(source, target, start, source.shape[1])[0]
     bases = [np.linalg.svd(some, full_matrices=False)[2].T for some in (source, target)]
@@ -275,12 +275,12 @@ def owner_ranks(
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(len(names)))
     unit = _to_unit(gallery[order])
-    place = {name: number for number, name in enumerate(names.tolist())}
+    column_of = {name: number for number, name in enumerate(names.tolist())}
     ranks = np.empty(len(tested), np.int64)
     for start in range(0, len(tested), _MOST):
         some = slice(start, start + _MOST)
         nearest = np.maximum.reduceat(_to_unit(tested[some]) @ unit.T, starts, axis=1)
-        columns = np.array([place.get(str(name), -1) for name in speakers[some].tolist()])
+        columns = np.array([column_of.get(str(name), -1) for name in speakers[some].tolist()])
         own = np.where(columns >= 0, nearest[np.arange(len(columns)), columns], -np.inf)
         ranks[some] = np.sum(nearest > own[:, None] - 1e-12, axis=1) + (columns < 0)
     return ranks
@@ -293,7 +293,8 @@ def _alternate(source: Matrix, target: Matrix, rotation: Matrix, n_directions: i
     while True:
         n_directions = min(n_directions, source.shape[1])
         cost = np.inf
-        for _ in range(_ROUNDS if n_directions == source.shape[1] else _FEW_ROUNDS):
+        rounds = _ROUNDS if n_directions == source.shape[1] else _FEW_ROUNDS
+        for _ in range(rounds):
             mapped = (source @ rotation)[:, :n_directions]
             goal = target[:, :n_directions]
             squares = np.sum(mapped**2, axis=1)[:, None] + np.sum(goal**2, axis=1) - 2 * mapped @ goal.T

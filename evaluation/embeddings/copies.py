@@ -54,8 +54,11 @@ def find_copies(
     """
     from scipy.spatial import KDTree
 
-    others = vectors if known is None else known
-    rank = 2 if known is None else 1  # each is the nearest to itself
+    others = known
+    rank = 1
+    if others is None:
+        others = vectors
+        rank = 2  # each is the nearest to itself
     tree = KDTree(_project(others))
     _, neighbours = tree.query(_project(vectors), [rank], eps=1.0, distance_upper_bound=tolerance)
     nearest = np.ravel(neighbours)

@@ -126,7 +126,10 @@ def read_embeddings(
         With the place: no such file, a broken or foreign one, a missing column, an id that is repeated or has no
         speaker, vectors of unequal dimensions, a pickle that is not allowed or asks for more than plain data.
     """
-    given = [path] if isinstance(path, (str, Path)) else list(path)
+    if isinstance(path, (str, Path)):
+        given = [path]
+    else:
+        given = list(path)
     if not given:
         raise DataError("expected a file of embeddings, got none")
     paths = _matching(given)
@@ -144,7 +147,7 @@ def read_embeddings(
         names = few([Path(entry).name for entry in given])
         owners = ids
         note = f"{names} has no speakers: each id counts as one"
-    notes = (note,) if note else ()
+    notes = tuple(filter(None, [note]))
     with errors_of(source):
         return Embeddings(
             np.asarray(ids, object), np.asarray(owners, object), columns.vectors, notes, source, has_speakers
@@ -220,10 +223,12 @@ def _matching(given: Sequence[str | Path]) -> list[Path]:
 
 def _map_beside(paths: Sequence[Path]) -> Path | None:
     """Return the utt2spk beside archives of Kaldi, or in a folder, if there is one."""
-    folders = {file if file.is_dir() else file.parent for file in paths if file.is_dir() or file.suffix in _KALDI}
-    beside = [folder / "utt2spk" for folder in folders]
-    if len(beside) == 1 and beside[0].is_file():
-        return beside[0]
+    folders = {path for path in paths if path.is_dir()}
+    folders |= {path.parent for path in paths if path.suffix in _KALDI and not path.is_dir()}
+    if len(folders) == 1:
+        table = folders.pop() / "utt2spk"
+        if table.is_file():
+            return table
     return None
 
 
@@ -248,8 +253,9 @@ def _read(path: Path, allow_pickle: bool, map_above: int) -> _Columns:
             return _read_file(cache / CACHE, allow_pickle, map_above)
     if _is_npy_folder(path):
         names = _needed([file.stem for file in path.glob("*.npy")])
-        how: dict[str, Any] = {"map_above": map_above, "allow_pickle": allow_pickle}
-        arrays = {name: read_npy(path / f"{name}.npy", **how) for name in names}
+        arrays = {}
+        for name in names:
+            arrays[name] = read_npy(path / f"{name}.npy", map_above=map_above, allow_pickle=allow_pickle)
         return _with_ids(_columns_of(arrays, path), path)
     files = _files_of(path)
     return _joined([_read_file(file, allow_pickle, map_above, is_part=True) for file in files], files)
@@ -290,7 +296,7 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
     is_pickle = path.suffix in (".pkl", ".pickle", ".pk") or (head[0] == 0x80 and head[1:2] in b"\2\3\4\5")
     is_list = path.suffix == ".scp" or (path.suffix != ".ark" and not is_pickle and _SCP_LINE.match(head))
     if is_list or path.suffix == ".ark" or _ARCHIVE.match(head):
-        ids, vectors = (read_scp if is_list else read_ark)(path)
+        ids, vectors = read_scp(path) if is_list else read_ark(path)
         return _Columns(ids, None, _stacked(ids, vectors, path))
     if is_pickle:
         if not allow_pickle:
@@ -312,10 +318,11 @@ def _with_ids(columns: _Columns, path: Path) -> _Columns:
         return columns
     count = len(columns.vectors)
     names = [f"{path.stem}_ids.npy", "ids.npy", *(f"{path.stem}{suffix}" for suffix in _LISTS), "ids.txt"]
-    beside = next((path.parent / name for name in names if not path.is_dir() and (path.parent / name).is_file()), path)
-    if beside == path:
+    lists = [path.parent / name for name in names if (path.parent / name).is_file()]
+    if path.is_dir() or not lists:
         remedy = f"write a list of the {count} ids beside it: {path.stem}.ids, a line each"
         raise DataError("expected ids, speakers and vectors; ids not there", file=path, remedy=remedy)
+    beside = lists[0]
     if beside.suffix == ".npy":
         ids = _texts(read_npy(beside), "ids", beside)
     else:
@@ -331,26 +338,31 @@ def _joined(parts: Sequence[_Columns], paths: Sequence[Path]) -> _Columns:
     if len(parts) == 1:
         return parts[0]
     width = parts[0].vectors.shape[1]
+    bare = []
     for part, path in zip(parts, paths, strict=True):
         if part.vectors.shape[1] != width:
             text = f"expected vectors of {width} dimensions as in {paths[0]}, got {part.vectors.shape[1]}"
             raise DataError(text, file=path, remedy="use one extractor for all")
-    bare = [path for part, path in zip(parts, paths, strict=True) if part.speakers is None]
+        if part.speakers is None:
+            bare.append(path)
     if bare and len(bare) < len(parts):
         text = "has no speakers, while others of the files have"
         raise DataError(text, file=bare[0], remedy="give a map of all utterances to speakers, as utt2spk")
-    ids = [name for part in parts for name in part.ids or ()]
-    if bare:
-        speakers = None
-    else:
-        speakers = [name for part in parts for name in part.speakers or ()]
-    return _Columns(ids, speakers, np.concatenate([part.vectors for part in parts]))
+    ids: list[str] = []
+    speakers: list[str] = []
+    for part in parts:
+        ids += part.ids or ()
+        speakers += part.speakers or ()
+    return _Columns(ids, None if bare else speakers, np.concatenate([part.vectors for part in parts]))
 
 
 def _name_among(names: Iterable[str], kind: Sequence[str]) -> str | None:
     """Name that stands for a column, in any case, or None."""
     present = {name.lower(): name for name in names}
-    return next((present[name] for name in kind if name in present), None)
+    for name in kind:
+        if name in present:
+            return present[name]
+    return None
 
 
 def _needed(names: Iterable[str]) -> set[str]:
@@ -360,7 +372,7 @@ def _needed(names: Iterable[str]) -> set[str]:
 
 def _single(named: Mapping[str, Any], kind: Sequence[str], path: Path) -> str | None:
     """Return the name of the column of a kind, or None; several of which either could be meant are refused."""
-    names = [name for known in kind for name in named if name.lower() == known]
+    names = sorted((name for name in named if name.lower() in kind), key=lambda name: kind.index(name.lower()))
     for other in names[1:]:
         if _differ(named[names[0]], named[other]):
             _check_single([names[0], other], path)
@@ -392,12 +404,19 @@ def _check_single(names: Sequence[str], path: Path) -> None:
 
 def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
     """Make columns of named arrays: vectors, ids and speakers."""
-    key, ids, speakers = (_single(named, kind, path) for kind in (VECTORS, IDS, SPEAKERS))
+    key = _single(named, VECTORS, path)
+    ids = _single(named, IDS, path)
+    speakers = _single(named, SPEAKERS, path)
     if key is None:
         got = few(list(named)) or "nothing"
         remedy = f"name them: {', '.join(VECTORS[:3])} ..."
         raise DataError(f"expected ids, speakers and vectors; vectors not there, but {got}", file=path, remedy=remedy)
-    own, owners = (None if name is None else _texts(named[name], name, path) for name in (ids, speakers))
+    own = None
+    if ids is not None:
+        own = _texts(named[ids], ids, path)
+    owners = None
+    if speakers is not None:
+        owners = _texts(named[speakers], speakers, path)
     return _Columns(own, owners, _matrix(named[key], path))
 
 
@@ -416,7 +435,10 @@ def _texts(column: Any, name: str, path: Path) -> list[str]:
         got = f"{column.dtype} of shape {column.shape}"
         raise DataError(f"expected {name} of text or whole numbers, got {got}", file=path, remedy="write them as text")
     try:
-        return [value.decode("utf-8") if isinstance(value, bytes) else str(value) for value in column.tolist()]
+        texts = []
+        for value in column.tolist():
+            texts.append(value.decode("utf-8") if isinstance(value, bytes) else str(value))
+        return texts
     except UnicodeDecodeError as error:
         raise DataError(f"{name} holds an id that is not UTF-8: {error.object!r:.60}", file=path) from error
 
@@ -447,39 +469,55 @@ def _columns_of_data(content: Any, path: Path) -> _Columns:
     """Make columns of dictionaries, lists and arrays, as `read_pickle` and `read_torch` give them; see the module."""
     if isinstance(content, np.ndarray):
         array = content.reshape(1, -1) if _is_vector(content) else content
-        return _Columns(None, None, _matrix(array[:, 0] if array.ndim == 3 and array.shape[1] == 1 else array, path))
-    rows: list[tuple[Any, Any, Any]] = []  # speaker, utterance, vector
+        if array.ndim == 3 and array.shape[1] == 1:
+            array = array[:, 0]
+        return _Columns(None, None, _matrix(array, path))
     if isinstance(content, dict):
         named = _named_columns(content)
         if named is not None:
             return _columns_of(named, path)
+    rows = _rows_of_data(content)
+    if not rows:
+        raise DataError(f"{_SHAPE}, got {type(content).__name__}", file=path)
+    ids = []
+    speakers = []
+    vectors = []
+    for speaker, name, value in rows:
+        is_named = isinstance(name, (str, int)) and isinstance(speaker, (str, int, type(None)))
+        if not is_named or not _holds_floats(value):
+            raise DataError(f"{_SHAPE}, got {type(value).__name__} for {name!r:.60}", file=path)
+        ids.append(str(name))
+        speakers.append(str(speaker))
+        vectors.append(np.asarray(value).reshape(-1))
+    is_nameless = not isinstance(content, dict) and not _is_pair(content[0])
+    has_speakers = rows[0][0] is not None
+    matrix = _stacked(ids, vectors, path)
+    return _Columns(None if is_nameless else ids, speakers if has_speakers else None, matrix)
+
+
+def _holds_floats(value: Any) -> bool:
+    return _is_vector(value) and (isinstance(value, np.ndarray) or all(isinstance(number, float) for number in value))
+
+
+def _rows_of_data(content: Any) -> list[tuple[Any, Any, Any]]:
+    """Return the speaker (or None), the name and the vector of each utterance; nothing if the form is unknown."""
+    rows: list[tuple[Any, Any, Any]] = []
+    if isinstance(content, dict):
         if all(map(_is_vector, content.values())):
-            rows = [(None, name, vector) for name, vector in content.items()]
-        else:
-            rows = [(name, *pair) for name, entries in content.items() for pair in _entries(name, entries)]
+            return [(None, name, vector) for name, vector in content.items()]
+        for speaker, entries in content.items():
+            rows += [(speaker, *pair) for pair in _entries(speaker, entries)]
     elif isinstance(content, (list, tuple)) and all(map(_is_vector, content)):
         rows = [(None, number, vector) for number, vector in enumerate(content)]
     elif isinstance(content, (list, tuple)) and all(map(_is_pair, content)):
-        names = [name for name, _ in content]
-        counts = Counter[Any]()
-        for name, vector in content:
-            counts[name] += 1
-            several = len(set(names)) < len(names)  # a name that comes again is a speaker
-            rows.append((name, f"{name}#{counts[name]}", vector) if several else (None, name, vector))
-    if not rows:
-        raise DataError(f"{_SHAPE}, got {type(content).__name__}", file=path)
-    for speaker, name, value in rows:
-        whole = _is_vector(value) and (isinstance(value, np.ndarray) or all(isinstance(one, float) for one in value))
-        if not whole or not isinstance(name, (str, int)) or not isinstance(speaker, (str, int, type(None))):
-            raise DataError(f"{_SHAPE}, got {type(value).__name__} for {name!r:.60}", file=path)
-    ids = [str(name) for _, name, _ in rows]
-    if rows[0][0] is None:
-        speakers = None
-    else:
-        speakers = [str(speaker) for speaker, _, _ in rows]
-    array = _stacked(ids, [np.asarray(vector).reshape(-1) for _, _, vector in rows], path)
-    nameless = not isinstance(content, dict) and not _is_pair(content[0])
-    return _Columns(None if nameless else ids, speakers, array)
+        counts = Counter(name for name, _ in content)
+        if len(counts) == len(content):
+            return [(None, name, vector) for name, vector in content]
+        numbers = Counter[Any]()
+        for speaker, vector in content:  # a name that comes again is a speaker
+            numbers[speaker] += 1
+            rows.append((speaker, f"{speaker}#{numbers[speaker]}", vector))
+    return rows
 
 
 def _entries(speaker: Any, entries: Any) -> list[tuple[Any, Any]]:
@@ -487,11 +525,12 @@ def _entries(speaker: Any, entries: Any) -> list[tuple[Any, Any]]:
     if isinstance(entries, dict):
         return list(entries.items())
     is_array = isinstance(entries, np.ndarray) and entries.ndim > 0
-    if (is_array or isinstance(entries, (list, tuple))) and not _is_vector(entries):
-        listed = entries
-    else:
-        listed = [entries]
-    return [tuple(one) if _is_pair(one) else (f"{speaker}#{number}", one) for number, one in enumerate(listed, 1)]
+    if _is_vector(entries) or not (is_array or isinstance(entries, (list, tuple))):
+        entries = [entries]
+    pairs: list[tuple[Any, Any]] = []
+    for number, entry in enumerate(entries, 1):
+        pairs.append(tuple(entry) if _is_pair(entry) else (f"{speaker}#{number}", entry))
+    return pairs
 
 
 def _named_columns(content: dict[Any, Any]) -> dict[str, Any] | None:
@@ -537,11 +576,14 @@ def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
     columns = _columns_of(arrays, path)
     if columns.ids is not None or not set(_WINDOW) <= set(arrays):
         return columns
-    window = [np.asarray(arrays[name]) for name in _WINDOW]
-    if not all(value.size == 1 and value.dtype.kind in "fiu" and np.isfinite(value).all() for value in window):
-        text = f"expected {', '.join(_WINDOW)} of the sliding window in seconds, a number each"
-        raise DataError(text, file=path, remedy="write ids beside the vectors")
-    return columns._replace(ids=window_ids(path.stem, len(columns.vectors), *(float(value.item()) for value in window)))
+    window = []
+    for name in _WINDOW:
+        value = np.asarray(arrays[name])
+        if value.size != 1 or value.dtype.kind not in "fiu" or not np.isfinite(value).all():
+            text = f"expected {', '.join(_WINDOW)} of the sliding window in seconds, a number each"
+            raise DataError(text, file=path, remedy="write ids beside the vectors")
+        window.append(float(value.item()))
+    return columns._replace(ids=window_ids(path.stem, len(columns.vectors), *window))
 
 
 def _read_hdf5(path: Path, map_above: int) -> _Columns:
@@ -549,16 +591,15 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
     columns: dict[str, Any] = {}
     with open_file(path, remedy="it may be truncated: copy or write it again") as file:
         vectors = _name_among(file, VECTORS)
-        if vectors is None or hasattr(file[vectors], "visititems"):
-            return _columns_of_tree(file if vectors is None else file[vectors], path)
+        if vectors is None:
+            return _columns_of_tree(file, path)
+        if hasattr(file[vectors], "visititems"):
+            return _columns_of_tree(file[vectors], path)
         if vectors == "stat1" and "stat0" in file and file["stat0"].shape[1:] != (1,):
             text = f"holds statistics of a mixture, stat0 {file['stat0'].shape}"
             raise DataError(text, remedy="extract i-vectors from them first")
         for name in _needed(file):
-            if name == vectors:
-                stored = stored_dataset(file[name], path)
-            else:
-                stored = None
+            stored = stored_dataset(file[name], path) if name == vectors else None
             if stored is not None and stored.nbytes > map_above:
                 columns[name] = np.memmap(path, stored.dtype, "r", stored.offset, stored.shape)
             else:
@@ -610,35 +651,41 @@ def _read_safetensors(path: Path) -> _Columns:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         text = f"cannot be read as safetensors of floats: {error}"
         raise DataError(text, file=path, remedy="it may be truncated: copy or write it again") from error
-    return _columns_of_data(next(iter(arrays.values())) if len(arrays) == 1 else arrays, path)
+    if len(arrays) == 1:
+        return _columns_of_data(next(iter(arrays.values())), path)
+    return _columns_of_data(arrays, path)
 
 
 def _read_table(path: Path) -> _Columns:
     """Read embeddings of a text file: lines ``id v1 v2 ...``, or a table with a header; see the module."""
     raw = read_text_bytes(path)
     delimiter = delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace"))
-    lines = [(number, [cell.strip() for cell in row]) for number, row in cut_lines(path, raw, delimiter)]
+    lines = cut_lines(path, raw, delimiter)
     if not lines:
         raise DataError("expected embeddings, got no line", file=path, remedy="write it again")
-    header = lines[0][1]
+    header = [cell.strip() for cell in lines[0][1]]
     at_id = 0
     at_speaker = None
-    places: list[int] = []
+    columns: list[int] = []
     whole = False
     numbers = len(header) > 1 and is_number(header[1]) and not all(map(str.isdigit, header[1:]))
     if not numbers and (_name_among(header, IDS) is not None or header[0].lower() in _INDEX):
-        at_id, at_speaker, places, whole = _places(header, path)
+        at_id, at_speaker, columns, whole = _find_columns(header, path)
         lines = lines[1:]
     ids = []
     speakers = []
     vectors = []
     for line, row in lines:
-        if places and len(row) != len(header):
+        if columns and len(row) != len(header):
             text = f"expected {len(header)} columns as in the header, got {len(row)}"
             raise DataError(text, file=path, line=line, remedy="write it again")
+        row = [cell.strip() for cell in row]
         ids.append(row[at_id])
-        speakers += [] if at_speaker is None else [row[at_speaker]]
-        cells = [row[place] for place in places] if places else row[1:]
+        if at_speaker is not None:
+            speakers.append(row[at_speaker])
+        cells = row[1:]
+        if columns:
+            cells = [row[column] for column in columns]
         if whole:
             cells = cells[0].translate(_BRACKETS).split()
         try:
@@ -653,38 +700,32 @@ def _read_table(path: Path) -> _Columns:
     return _Columns(ids, None if at_speaker is None else speakers, _stacked(ids, vectors, path))
 
 
-def _places(header: list[str], path: Path) -> tuple[int, int | None, list[int], bool]:
+def _find_columns(header: list[str], path: Path) -> tuple[int, int | None, list[int], bool]:
     """Columns of ids, speakers and values, and whether one column holds all values."""
     if len(set(header)) < len(header):
         raise DataError("expected distinct names of columns in the header", file=path, line=1, remedy="write it again")
     id_name = _name_among(header, IDS)
     speaker_name = _name_among(header, SPEAKERS)
     at_id = 0 if id_name is None else header.index(id_name)
-    if speaker_name is None:
-        at_speaker = None
-    else:
-        at_speaker = header.index(speaker_name)
+    at_speaker = None if speaker_name is None else header.index(speaker_name)
     index = 0 if header[0].lower() in _INDEX else None
-    others = [place for place in range(len(header)) if place not in (at_id, at_speaker, index)]
-    whole = [place for place in others if header[place].lower() in VECTORS]
+    others = [column for column in range(len(header)) if column not in (at_id, at_speaker, index)]
+    whole = [column for column in others if header[column].lower() in VECTORS]
     if whole:
-        _check_single([header[place] for place in whole], path)
+        _check_single([header[column] for column in whole], path)
         return at_id, at_speaker, whole, True
     series: dict[str, list[tuple[int, int]]] = {}
-    for place in others:
-        match = _NUMBERED.fullmatch(header[place])
+    for column in others:
+        match = _NUMBERED.fullmatch(header[column])
         if match:
-            series.setdefault(match[1], []).append((int(match[2]), place))
+            series.setdefault(match[1], []).append((int(match[2]), column))
     longest = max(series.values(), key=len, default=[])
     if len(longest) > 1:
         _check_single([f"{name}0" for name, columns in series.items() if len(columns) == len(longest)], path)
-    if len(longest) > 1:
-        places = [place for _, place in sorted(longest)]
-    else:
-        places = others
-    if not places:
+        others = [column for _, column in sorted(longest)]
+    if not others:
         raise DataError("expected columns of values after the ids, got none", file=path, line=1)
-    return at_id, at_speaker, places, False
+    return at_id, at_speaker, others, False
 
 
 def _is_cache(folder: Path) -> bool:
@@ -700,19 +741,26 @@ def _is_npy_folder(folder: Path) -> bool:
 def _files_of(folder: Path) -> list[Path]:
     """Return the files of a folder that make up its embeddings, in the order of their names."""
     for suffix in _KALDI:
-        found = sorted(file for file in folder.glob(f"*{suffix}") if file.name.split(".")[0] not in _NOT_VECTORS)
-        stem = {file: part[1] if (part := _PART.fullmatch(file.stem)) else file.stem for file in found}
-        names = {file.stem for file in found}
-        found = [file for file in found if stem[file] == file.stem or stem[file] not in names]
-        found = [file for file in found if "spk_" not in file.name] or found
-        stems = sorted({stem[file] for file in found})
-        if suffix == ".scp" and len(stems) > 1:
-            text = f"holds scp files of several names: {few(stems)}"
-            raise DataError(text, file=folder, remedy=f"give one of them: '{folder / stems[0]}.*scp'")
-        if found:
-            return found
-    kinds = {suffix: sorted(folder.glob(f"*{suffix}")) for suffix in _KINDS}
-    present = {suffix: files for suffix, files in kinds.items() if files}
+        files = sorted(file for file in folder.glob(f"*{suffix}") if file.name.split(".")[0] not in _NOT_VECTORS)
+        names = {file.stem for file in files}
+        stems = {}
+        for file in files:
+            part = _PART.fullmatch(file.stem)
+            stem = part[1] if part else file.stem
+            if stem == file.stem or stem not in names:  # no part of a file that is there as a whole
+                stems[file] = stem
+        files = [file for file in stems if "spk_" not in file.name] or list(stems)
+        several = sorted({stems[file] for file in files})
+        if suffix == ".scp" and len(several) > 1:
+            text = f"holds scp files of several names: {few(several)}"
+            raise DataError(text, file=folder, remedy=f"give one of them: '{folder / several[0]}.*scp'")
+        if files:
+            return files
+    present = {}
+    for suffix in _KINDS:
+        files = sorted(folder.glob(f"*{suffix}"))
+        if files:
+            present[suffix] = files
     if len(present) == 1:
         return next(iter(present.values()))
     if present:
@@ -727,27 +775,29 @@ def _files_of(folder: Path) -> list[Path]:
 def _read_cache(folder: Path, vectors: NDArray[Any]) -> _Columns:
     """Give the rows of `speaker_vectors.pt` their ids and speakers."""
     index = next(folder / name for name in _INDEX_NAMES if (folder / name).is_file())
-    row_of = _mapping(index, "id row")
-    ids = sorted(row_of, key=lambda name: int(row_of[name]) if row_of[name].isdigit() else -1)
-    rows = np.array([int(row_of[name]) if row_of[name].isdigit() else -1 for name in ids])
+    words = _mapping(index, "id row")
+    numbers = {name: int(word) if word.isdigit() else -1 for name, word in words.items()}
+    ids = sorted(numbers, key=numbers.__getitem__)
+    rows = np.array([numbers[name] for name in ids])
     if not ids or vectors.ndim != 2 or rows[0] < 0 or rows[-1] >= len(vectors) or (np.diff(rows) == 0).any():
         text = f"expected lines 'id row', the rows from 0 to {len(vectors) - 1}, each once"
         raise DataError(text, file=index, remedy=f"it must belong to {CACHE}: make both again")
-    kept = vectors if len(ids) == len(vectors) else vectors[rows]
+    if len(ids) < len(vectors):
+        vectors = vectors[rows]
     owners = folder / "idx2spk"
-    if owners.is_file():
-        named = _mapping(owners, "row speaker")
-        speakers = [named.get(row_of[name]) for name in ids]
-    elif (owners := folder / "utt2spk").is_file():
-        named = _mapping(owners, "id speaker")
-        speakers = [named.get(name) for name in ids]
-    else:
-        return _Columns(ids, None, kept)
+    keys = [words[name] for name in ids]
+    if not owners.is_file():
+        owners = folder / "utt2spk"
+        keys = ids
+    if not owners.is_file():
+        return _Columns(ids, None, vectors)
+    named = _mapping(owners, "id speaker" if keys is ids else "row speaker")
+    speakers = [named.get(key) for key in keys]
     absent = [name for name, speaker in zip(ids, speakers, strict=True) if speaker is None]
     if absent:
         text = f"{len(absent)} of {len(ids)} utterances without a speaker: {few(absent)}"
         raise DataError(text, file=owners, remedy=f"it must belong to {CACHE}: make both again")
-    return _Columns(ids, [str(speaker) for speaker in speakers], kept)
+    return _Columns(ids, [str(speaker) for speaker in speakers], vectors)
 
 
 def _mapping(path: Path, what: str) -> dict[str, str]:

@@ -26,7 +26,7 @@ import mmap
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -82,12 +82,17 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
                 places[archive].append((int(match["offset"] or 0), len(ids), line))
                 ids.append(name)
     problems.raise_if_any()
+    return ids, _vectors_at(places, path)
+
+
+def _vectors_at(places: Mapping[Path, Sequence[tuple[int, int, int]]], path: Path) -> list[NDArray[np.floating]]:
+    """Return vectors in the order of their rows, by archive, from (offset, row, line of the scp)."""
     vectors: dict[int, NDArray[np.floating]] = {}
     for archive, entries in places.items():
         with _mapped(archive) as raw:
-            for offset, row, number in entries:
-                vectors[row] = _decode(raw, offset, path, number, f"{archive}:{offset}")[0]
-    return ids, [vectors[row] for row in range(len(ids))]
+            for offset, row, line in entries:
+                vectors[row] = _decode(raw, offset, path, line, f"{archive}:{offset}")[0]
+    return [vectors[row] for row in range(len(vectors))]
 
 
 def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
@@ -97,7 +102,8 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     vectors: list[NDArray[np.floating]] = []
     with _mapped(path) as raw:
         at = 0
-        while match := _ID.match(raw, at):
+        match = _ID.match(raw, at)
+        while match:
             try:
                 ids.append(match[1].decode("utf-8"))
             except UnicodeDecodeError as error:
@@ -105,6 +111,7 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
                 raise DataError(text, file=path, remedy="the file is not an archive of vectors") from error
             vector, at = _decode(raw, match.end(), path, None, ids[-1])
             vectors.append(vector)
+            match = _ID.match(raw, at)
     return ids, vectors
 
 
@@ -135,7 +142,8 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
     at += len(kind) + 1
     dtype = _TYPES[kind]
     if not kind.startswith(b"C"):
-        sizes = struct.unpack_from("<BI" if kind.endswith(b"V") else "<BIBI", raw, at)
+        layout = "<BI" if kind.endswith(b"V") else "<BIBI"
+        sizes = struct.unpack_from(layout, raw, at)
         if set(sizes[::2]) != {4}:
             raise ValueError(f"a size of {sizes[0]} bytes, expected 4")
         values, at = _take(raw, dtype, math.prod(sizes[1::2]), at + 5 * len(sizes) // 2)
@@ -151,7 +159,8 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
         codes, at = _take(raw, dtype, rows * columns, at)
         return _between(codes.reshape(columns, rows), unpacked(corners, 65535.0).reshape(columns, 4)).T, at
     codes, at = _take(raw, dtype, rows * columns, at)
-    return unpacked(codes, 65535.0 if kind == b"CM2" else 255.0).reshape(rows, columns), at
+    levels = 65535.0 if kind == b"CM2" else 255.0
+    return unpacked(codes, levels).reshape(rows, columns), at
 
 
 def read_text_matrix(raw: Raw, at: int = 0, dtype: type[np.floating] = np.float32) -> tuple[NDArray[np.floating], int]:
@@ -179,8 +188,10 @@ def read_text_matrix(raw: Raw, at: int = 0, dtype: type[np.floating] = np.float3
     rows = [line.split() for line in lines if line.strip()]
     if len({len(row) for row in rows}) > 1:
         raise ValueError("its rows differ in length")
-    values = np.array([[float(number) for number in row] for row in rows], np.float64).astype(dtype)
-    return values if len(lines) > 1 else values.reshape(-1), end + 1
+    values = np.array([list(map(float, row)) for row in rows], np.float64).astype(dtype)
+    if len(lines) == 1:
+        values = values.reshape(-1)
+    return values, end + 1
 
 
 @contextmanager
@@ -199,7 +210,10 @@ def _mapped(path: Path) -> Iterator[Raw]:
 def _decode(raw: Raw, at: int, path: Path, line: int | None, owner: str) -> tuple[NDArray[np.floating], int]:
     """Decode the vector at a place, if one begins there; also return the place after it."""
     try:
-        vector, end = read_binary(raw, at) if raw[at : at + 2] == _BINARY else read_text_matrix(raw, at)
+        if raw[at : at + 2] == _BINARY:
+            vector, end = read_binary(raw, at)
+        else:
+            vector, end = read_text_matrix(raw, at)
     except (ValueError, struct.error) as error:
         text = f"expected a vector of Kaldi for {owner}, but {error}"
         raise DataError(text, file=path, line=line, remedy="write it again") from None

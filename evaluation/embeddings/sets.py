@@ -153,7 +153,9 @@ class Embeddings:
             named = [f"u{row}" for row in range(len(rows))]
         else:
             named = ids_of(index, "ids in the index")
-        names = named if ids is None else ids_of(ids, "ids")
+        names = named
+        if ids is not None:
+            names = ids_of(ids, "ids")
         if index is not None and names != named and sorted(names) == sorted(named):
             remedy = "sort or join them by their index, or give arrays if the order is right"
             raise DataError("expected ids in the order of the index, got another", remedy=remedy)
@@ -192,9 +194,10 @@ class Embeddings:
 
 def check_embeddings(*given: Any) -> None:
     """Raise a DataError that says how to make embeddings if an argument is something else, such as an array."""
-    strange = [type(one).__name__ for one in given if not isinstance(one, Embeddings)]
-    if strange:
-        raise DataError(f"expected Embeddings, got {strange[0]}", remedy="make them by Embeddings.from_arrays")
+    for value in given:
+        if not isinstance(value, Embeddings):
+            text = f"expected Embeddings, got {type(value).__name__}"
+            raise DataError(text, remedy="make them by Embeddings.from_arrays")
 
 
 def row_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -316,7 +319,9 @@ def to_unit(vectors: NDArray[np.floating], norms: NDArray[np.float64] | None = N
     ndarray of float64 of shape (n, D)
     """
     unit = np.array(vectors, np.float64)
-    unit /= (np.linalg.norm(unit, axis=1) if norms is None else norms)[:, None]
+    if norms is None:
+        norms = np.linalg.norm(unit, axis=1)
+    unit /= norms[:, None]
     return unit
 
 
@@ -353,10 +358,10 @@ def cosines(
     values = np.empty(len(rows))
     for start, stop in chunk_bounds(len(rows), _PAIRS):
         some = rows[start:stop]
-        left = np.asarray(gallery[some], np.float64)
-        left /= norms[some][:, None]
-        left *= unit[columns[start:stop]]
-        np.add.reduce(left, axis=1, out=values[start:stop])
+        products = np.asarray(gallery[some], np.float64)
+        products /= norms[some][:, None]
+        products *= unit[columns[start:stop]]
+        np.add.reduce(products, axis=1, out=values[start:stop])
     return values
 
 
@@ -497,9 +502,8 @@ def speaker_vectors(
         np.add.reduceat(block, ends[first:last] - ends[first], axis=0, out=means[first:last])
     means /= counts[:, None]
     lengths = row_norms(means)
-    if averaging.mean == "normalised":
-        size = 1.0
-    else:
+    size: ArrayLike = 1.0
+    if averaging.mean != "normalised":
         size = np.maximum.reduceat(norms[rows], ends[:-1])
     check_norms(lengths, names, what="speaker mean", size=size)
     return SpeakerVectors(names, means, lengths, notes)
@@ -554,34 +558,30 @@ def cosine_scores(
     rows = recode(trials.segment_ids[used_segments], trial.ids)
     remedy = "a model is an enrolled speaker or utterance: give the speakers of the enrolled (utt2spk),"
     problems = Problems()
-    for what, names, unknown, advice in (
-        ("models", trials.model_ids[used_models], np.maximum(of_speaker, of_utterance) < 0, f"{remedy} or"),
-        ("segments", trials.segment_ids[used_segments], rows < 0, "extract them, or"),
+    unknown_models = np.maximum(of_speaker, of_utterance) < 0
+    for side, names, unknown, known, advice in (
+        ("models", trials.model_ids[used_models], unknown_models, enrol.ids, f"{remedy} or"),
+        ("segments", trials.segment_ids[used_segments], rows < 0, trial.ids, "extract them, or"),
     ):
         absent = names[unknown].tolist()
         if absent:
-            text = f"{len(absent)} of {len(names)} {what} without an embedding: {few(absent)}"
-            if what == "models":
-                known = enrol.ids.tolist()
-            else:
-                known = trial.ids.tolist()
-            alike = next((one for one in known if loosened(one) == loosened(absent[0])), None)
-            if alike is not None:
-                advice = f"{alike!r} is another spelling of {absent[0]!r}: spell ids of the trials alike, or"
+            text = f"{len(absent)} of {len(names)} {side} without an embedding: {few(absent)}"
+            alike = [name for name in known.tolist() if loosened(name) == loosened(absent[0])]
+            if alike:
+                advice = f"{alike[0]!r} is another spelling of {absent[0]!r}: spell ids of the trials alike, or"
             problems.add(text, remedy=f"{advice} leave their trials out")
     problems.raise_if_any()
-    vectors = [
-        gallery.vectors[speaker] if speaker >= 0 else enrol.vectors[utterance]
-        for speaker, utterance in zip(of_speaker, of_utterance, strict=True)
-    ]
-    left = np.stack(vectors).astype(np.float64)
+    vectors = []
+    for speaker, utterance in zip(of_speaker, of_utterance, strict=True):
+        vectors.append(gallery.vectors[speaker] if speaker >= 0 else enrol.vectors[utterance])
+    enrolled = np.stack(vectors).astype(np.float64)
     unit = to_unit(trial.vectors[rows], trial.norms()[rows])
-    values = np.clip(cosines(left, np.linalg.norm(left, axis=1), unit, models, segments), -1.0, 1.0)
+    values = np.clip(cosines(enrolled, np.linalg.norm(enrolled, axis=1), unit, models, segments), -1.0, 1.0)
     return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
 
 def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> NDArray[np.int64]:
-    """Return the fold of each utterance: all those of a speaker are in one; folds differ by one speaker at most.
+    """Return the fold of each utterance; a speaker's are all in one fold, and folds differ by one speaker at most.
 
     Parameters
     ----------
@@ -613,8 +613,8 @@ def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> ND
         text = f"expected at least two speakers and two folds, got {len(known)} and {n_folds}"
         raise DataError(text, remedy="no speaker may be both in training and in test")
     order = stream(seed, "folds of speakers").permutation(len(known))
-    fold = {known[place]: number % n_folds for number, place in enumerate(order)}
-    return np.array([fold[name] for name in names], np.int64)
+    folds = {known[index]: number % n_folds for number, index in enumerate(order)}
+    return np.array([folds[name] for name in names], np.int64)
 
 
 def _check_names(first: Embeddings, second: Embeddings) -> None:

@@ -88,10 +88,19 @@ from evaluation.linkage.ranks import (
     write_ranks,
 )
 from evaluation.linkage.singling import REPORTED, singling_out
+from evaluation.linkage.speakers import (
+    CLEARLY,
+    FoundSpeakers,
+    first_places,
+    found_speakers,
+    lowest_tenth,
+    lowest_tenth_by_chance,
+)
 
 __all__ = [
     "ALIGNMENTS",
     "ALL",
+    "CLEARLY",
     "HIDDEN",
     "IMPOSTORS",
     "KEPT",
@@ -114,6 +123,7 @@ __all__ = [
     "Curve",
     "DisclosureSets",
     "Extrapolation",
+    "FoundSpeakers",
     "Levels",
     "Measure",
     "RankTables",
@@ -134,6 +144,8 @@ __all__ = [
     "cumulative_match",
     "disclosure_sets",
     "extrapolate",
+    "first_places",
+    "found_speakers",
     "largest_impostor_scores",
     "link_aligned",
     "linkability",
@@ -145,6 +157,8 @@ __all__ = [
     "linked_shares",
     "linked_vectors",
     "log_spaced_sizes",
+    "lowest_tenth",
+    "lowest_tenth_by_chance",
     "monte_carlo",
     "published",
     "published_sizes",

@@ -30,7 +30,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -142,20 +142,20 @@ def pair_agreement(first: NDArray[np.bool_], second: NDArray[np.bool_], *, level
     common = int((first & second).sum())
     together = int((first | second).sum())
     total = len(first)
-    one = int(first.sum())
-    other = int(second.sum())
-    if not one or not other:  # an empty set neither agrees nor disagrees with another
+    n_first = int(first.sum())
+    n_second = int(second.sum())
+    if not n_first or not n_second:  # an empty set neither agrees nor disagrees with another
         return Agreement(common, together)
 
     def log_choose(n: int, k: NDArray[np.int64] | int) -> NDArray[np.float64]:
         return np.asarray(gammaln(n + 1) - gammaln(np.asarray(k) + 1) - gammaln(n - np.asarray(k) + 1))
 
     # sizes of the intersection of two random sets, and their hypergeometric probabilities
-    counts = np.arange(max(0, one + other - total), min(one, other) + 1)
-    logs = log_choose(one, counts) + log_choose(total - one, other - counts) - log_choose(total, other)
+    counts = np.arange(max(0, n_first + n_second - total), min(n_first, n_second) + 1)
+    logs = log_choose(n_first, counts) + log_choose(total - n_first, n_second - counts) - log_choose(total, n_second)
     probability = np.exp(logs - logs.max())
     probability /= probability.sum()
-    similarity = counts / (one + other - counts)
+    similarity = counts / (n_first + n_second - counts)
     chance = float(probability @ similarity)
     jaccard = common / together
     tail = (1 - level) / 2
@@ -216,21 +216,22 @@ def mean_agreement(
     counted = [(first, second) for first, second in pairs if sizes[first] and sizes[second]]
     if not counted:
         return Agreement(0, 0, n_pairs=0)
-    left, right = np.array(counted).T
-    total = (sizes[left] + sizes[right]).astype(np.float64)
+    first_of_pair, second_of_pair = np.array(counted).T
+    total = (sizes[first_of_pair] + sizes[second_of_pair]).astype(np.float64)
 
     def in_both(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
         numbers = rows.astype(np.float32)
-        common: NDArray[np.float64] = (numbers @ numbers.T)[left, right].astype(np.float64).round()
+        common: NDArray[np.float64] = (numbers @ numbers.T)[first_of_pair, second_of_pair].astype(np.float64).round()
         return common
 
     rng = np.random.default_rng(seed)
     shuffled = (in_both(rng.permuted(members, axis=1)) for _ in range(permutations))
     drawn = np.array([(common / (total - common)).mean() for common in shuffled])
     common = in_both(members)
-    found = common / (total - common)
-    mean = _against(drawn, float(found.mean()), level, float(common.mean()), float((total - common).mean()))
-    return replace(mean, spread=float(found.std()) if len(found) > 1 else float("nan"), n_pairs=len(counted))
+    similarity = common / (total - common)
+    mean = _against(drawn, float(similarity.mean()), level, float(common.mean()), float((total - common).mean()))
+    spread = float(similarity.std()) if len(similarity) > 1 else float("nan")
+    return replace(mean, spread=spread, n_pairs=len(counted))
 
 
 def condition_name(condition: Levels) -> str:
@@ -400,28 +401,41 @@ def compare_conditions(
         quarters = disclosure_sets({speaker: values[speaker] for speaker in shared}, rule=rule, seed=seed + number)
         remarks += [f"{name}: {note}" for note in quarters.notes]
         sets[condition] = quarters
-    members = {}
-    for kind in KINDS:
-        rows = [np.isin(shared, list(getattr(quarters, kind))) for quarters in sets.values()]
-        members[kind] = np.array(rows)
+    members = {kind: _members(shared, sets.values(), kind) for kind in KINDS}
     draws: dict[str, Any] = {"permutations": permutations, "seed": seed, "level": level}
-    means: dict[str, dict[str, Agreement]] = {}
     pairs: list[Comparison] = []
     for factor in factors:
         pairs += _compare_pairs(conditions, members, factor, level)
-        differing = _differing(conditions, factor)
-        if differing:
-            means[factor] = {kind: mean_agreement(members[kind], differing, **draws) for kind in KINDS}
     return Comparisons(
         n_speakers=len(shared),
         sets=sets,
-        factors=means,
+        factors=_means_by_factor(conditions, members, factors, draws),
         pairs=tuple(pairs),
         unions=tuple(_compare_unions(conditions, members, factors, level)),
         joint=tuple(_compare_at_once(conditions, members, factors, draws)),
         settings={"tie_rule": rule, "level": level, "permutations": permutations, "seed": seed},
         notes=(*left_out, *remarks),
     )
+
+
+def _members(speakers: Sequence[str], sets: Iterable[DisclosureSets], kind: str) -> NDArray[np.bool_]:
+    """Return who is in each set of a kind, shape (n_sets, n_speakers)."""
+    return np.array([np.isin(speakers, list(getattr(quarters, kind))) for quarters in sets])
+
+
+def _means_by_factor(
+    conditions: Sequence[Levels],
+    members: Mapping[str, NDArray[np.bool_]],
+    factors: Sequence[str],
+    draws: Mapping[str, Any],
+) -> dict[str, dict[str, Agreement]]:
+    """Return the mean agreement of conditions that differ in each factor alone, where there are any."""
+    means = {}
+    for factor in factors:
+        differing = _differing(conditions, factor)
+        if differing:
+            means[factor] = {kind: mean_agreement(members[kind], differing, **draws) for kind in KINDS}
+    return means
 
 
 def _factors_of(conditions: Sequence[Levels]) -> list[str]:
@@ -453,16 +467,16 @@ def _compare_unions(
     """Compare pairs of unions over numbers of utterances, where there are several."""
     if len({dict(condition).get(UTTERANCES) for condition in conditions}) < 2:
         return []
-    rests = [_without(condition, UTTERANCES) for condition in conditions]
-    whole = list(dict.fromkeys(rests))
+    rows_of: dict[Levels, list[int]] = {}
+    for row, condition in enumerate(conditions):
+        rows_of.setdefault(_without(condition, UTTERANCES), []).append(row)
     united = {}
-    for kind, rows in members.items():
-        unions = [rows[[rest == condition for rest in rests]].any(axis=0) for condition in whole]
-        united[kind] = np.array(unions)
+    for kind, table in members.items():
+        united[kind] = np.array([table[rows].any(axis=0) for rows in rows_of.values()])
     comparisons = []
     for factor in factors:
         if factor != UTTERANCES:
-            comparisons += _compare_pairs(whole, united, factor, level)
+            comparisons += _compare_pairs(list(rows_of), united, factor, level)
     return comparisons
 
 

@@ -108,9 +108,9 @@ def paired(original: Embeddings, anonymised: Embeddings) -> tuple[NDArray[np.int
     DataError
         If fewer than two ids are on both sides, or one of them has two speakers.
     """
-    place = {name: row for row, name in enumerate(original.ids.tolist())}
-    columns = np.array([row for row, name in enumerate(anonymised.ids.tolist()) if name in place], np.int64)
-    rows = np.array([place[anonymised.ids[column]] for column in columns], np.int64)
+    row_of = {name: row for row, name in enumerate(original.ids.tolist())}
+    columns = np.array([column for column, name in enumerate(anonymised.ids.tolist()) if name in row_of], np.int64)
+    rows = np.array([row_of[anonymised.ids[column]] for column in columns], np.int64)
     if len(rows) < 2:
         text = f"{len(rows)} of {len(anonymised)} anonymised utterances have an original of the same id"
         raise DataError(text, remedy="pairs are found by id; alignment='wasserstein' needs none")
@@ -218,21 +218,18 @@ def link_aligned(
         of_rows = anonymised.speakers[rows]
         owners, people = _means(gallery, original.speakers)
         speakers, voices = _means(tested, of_rows)
-        for name, some_speakers, left, right, their in (
-            (LINKED[0], of_rows, tested, gallery, original.speakers),
-            (LINKED[2], of_rows, tested, people, owners),
-            (LINKED[3], speakers, voices, people, owners),
-        ):
-            parts[name].append((some_speakers, owner_ranks(left, some_speakers, right, their)))
+        parts[LINKED[0]].append((of_rows, owner_ranks(tested, of_rows, gallery, original.speakers)))
+        parts[LINKED[2]].append((of_rows, owner_ranks(tested, of_rows, people, owners)))
+        parts[LINKED[3]].append((speakers, owner_ranks(voices, speakers, people, owners)))
     linked = np.isin(original.speakers.astype(str), anonymised.speakers.astype(str))
-    left = original.vectors[linked] - centres.mean(axis=0)
+    tested = original.vectors[linked] - centres.mean(axis=0)
     owners = original.speakers[linked]
-    parts[LINKED[1]].append((owners, owner_ranks(left, owners, vectors - centres, anonymised.speakers)))
+    parts[LINKED[1]].append((owners, owner_ranks(tested, owners, vectors - centres, anonymised.speakers)))
     ranks = {}
     for name, of_kind in parts.items():
-        n_speakers = len(set((anonymised if name == LINKED[1] else original).speakers.tolist()))
-        people, places = (np.concatenate(columns) for columns in zip(*of_kind, strict=True))
-        ranks[name] = Ranks(places - 1, 0, n_speakers - 1, people)
+        gallery_speakers = anonymised.speakers if name == LINKED[1] else original.speakers
+        speakers, places = (np.concatenate(columns) for columns in zip(*of_kind, strict=True))
+        ranks[name] = Ranks(places - 1, 0, len(set(gallery_speakers.tolist())) - 1, speakers)
     return vectors, ranks
 
 
@@ -242,12 +239,14 @@ def linked_shares(aligned: Mapping[str, Ranks], top: Sequence[int], resampling: 
     for name, ranks in aligned.items():
         size = ranks.largest_size
         for first in top:
-            found: dict[str, Any] = {"share": 1.0, "low": None, "high": None}
+            share: dict[str, Any] = {"share": 1.0, "low": None, "high": None}
             if first < size:
                 curve = linkability_curve(ranks, [size], ties="strict", top=first, resampling=resampling)
-                ends = [None if end != end else float(end) for end in (curve.low[0], curve.high[0])]
-                found = {"share": float(curve.values[0]), "low": ends[0], "high": ends[1]}
-            rows.append({"linked": name, "top": first, "n": len(ranks), "chance": min(1.0, first / size), **found})
+                share["share"] = float(curve.values[0])
+                for side, end in (("low", curve.low[0]), ("high", curve.high[0])):
+                    if not np.isnan(end):
+                        share[side] = float(end)
+            rows.append({"linked": name, "top": first, "n": len(ranks), "chance": min(1.0, first / size), **share})
     return rows
 
 

@@ -164,7 +164,7 @@ def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieR
     Returns
     -------
     ndarray of float64 of shape (n,)
-        1 for target speakers that nobody beats, 0 for those that all beat.
+        1 for target speakers that nobody beats, 0 for target speakers that everybody beats.
 
     Raises
     ------
@@ -392,7 +392,7 @@ def linkability_curve(
     # rows of each kind that each speaker has
     counts = coo_array((np.ones(len(ranks)), (speakers, kinds)), shape=(len(names), kinds.max() + 1)).tocsr()
     shares = np.bincount(kinds) / len(ranks)
-    weights = np.asarray((counts.T @ _draws(len(names), resampling).T).T)  # of each kind in each resample
+    weights = np.asarray((counts.T @ _draws(len(names), resampling).T).T)  # rows of each kind in each resample
     weights /= weights.sum(axis=1, keepdims=True)
     # speakers of one row each are as many as there are rows of a kind; others are taken one by one
     single = len(ranks) == len(names)
@@ -406,9 +406,12 @@ def linkability_curve(
     for block in blocks:
         for start, stop in chunk_bounds(block.shape[1], max(1, _CELLS // max(resampling.resamples, len(rows)))):
             some = block[:, start:stop]
-            freedom = carriers(some if single else counts @ some, rows, alike)
+            carried = some if single else counts @ some
+            freedom = carriers(carried, rows, alike)
             parts.append((shares @ some, *_ends(shares @ some, weights @ some, freedom, len(names), resampling.level)))
-    values, low, high = map(np.concatenate, zip(*parts, strict=True)) if parts else (none, none, none)
+    if not parts:
+        return Curve(sizes, none, none, none, by_chance, top, resampling.level)
+    values, low, high = map(np.concatenate, zip(*parts, strict=True))
     return Curve(sizes, values, low, high, by_chance, top, resampling.level)
 
 
@@ -472,7 +475,7 @@ def carriers(linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDAr
 
 
 def linkability_over_draws(draws: Sequence[Ranks], sizes: ArrayLike, *, resampling: Resampling | None = None) -> Curve:
-    """Return the mean linkability over draws for many sizes of the gallery, its intervals hold speakers and draws.
+    """Return the mean linkability over draws for many gallery sizes, with intervals over speakers and draws.
 
     Parameters
     ----------
@@ -491,19 +494,23 @@ def linkability_over_draws(draws: Sequence[Ranks], sizes: ArrayLike, *, resampli
     speakers, added, n_units = _parts(draws, curve.sizes)
     factor = widening(speakers, added, n_units=n_units, n_draws=len(draws), level=resampling.level)
     centre, low, high = to_scale(np.stack([curve.values, curve.low, curve.high]), _LOGIT)
-    ends = [from_scale(centre + factor * (end - centre), _LOGIT) for end in (low, high)]
+    low = from_scale(centre + factor * (low - centre), _LOGIT)
+    high = from_scale(centre + factor * (high - centre), _LOGIT)
     wider = factor > 1
-    return replace(curve, low=np.where(wider, ends[0], curve.low), high=np.where(wider, ends[1], curve.high))
+    return replace(curve, low=np.where(wider, low, curve.low), high=np.where(wider, high, curve.high))
 
 
 def all_draws(draws: Sequence[Ranks]) -> Ranks:
     """Return the rows of all draws in one table."""
     if len(draws) == 1:
         return draws[0]
-    names = ("beaters", "ties", "impostors", "speakers", "mated")
-    columns = {name: np.concatenate([getattr(ranks, name) for ranks in draws]) for name in names}
-    notes = tuple(dict.fromkeys(note for ranks in draws for note in ranks.notes))
-    return Ranks(**columns, notes=notes, are_speakers=all(ranks.are_speakers for ranks in draws))
+    columns = {}
+    for name in ("beaters", "ties", "impostors", "speakers", "mated"):
+        columns[name] = np.concatenate([getattr(ranks, name) for ranks in draws])
+    notes: dict[str, None] = {}
+    for ranks in draws:
+        notes |= dict.fromkeys(ranks.notes)
+    return Ranks(**columns, notes=tuple(notes), are_speakers=all(ranks.are_speakers for ranks in draws))
 
 
 def linkability(
@@ -572,9 +579,8 @@ def linkability(
     """
     if isinstance(enrolled, Embeddings) and isinstance(tested, Embeddings):
         if utterances is None:
-            number = 1
-        else:
-            number = None if utterances == "all" else utterances
+            utterances = 1
+        number = None if utterances == "all" else utterances
         ranks = ranks_from_embeddings(enrolled, tested, utterances=number, work=work)
     elif isinstance(enrolled, Scores) and isinstance(tested, Key):
         sort_with_warning(*split_scores(enrolled, tested, missing=missing))
@@ -582,8 +588,9 @@ def linkability(
     else:
         got = f"{type(enrolled).__name__} and {type(tested).__name__}"
         raise DataError(f"expected Embeddings and Embeddings, or Scores and Key, got {got}")
-    wanted = all_sizes(ranks.largest_size) if sizes is None else sizes
-    return linkability_curve(ranks, wanted, ties=ties, resampling=resampling or Resampling())
+    if sizes is None:
+        sizes = all_sizes(ranks.largest_size)
+    return linkability_curve(ranks, sizes, ties=ties, resampling=resampling or Resampling())
 
 
 def _checked_sizes(ranks: Ranks, sizes: ArrayLike, top: int) -> NDArray[np.int64]:

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.embeddings import SpeakerVectors, to_unit
 from evaluation.linkage.ranks import Ranks, TieRule, ranks_from_scores
 from evaluation.metrics import Evidence, WorstCase, rank_evidence, worst_case
-from evaluation.trials import Key, Missing, Scores, split_scores
+from evaluation.trials import Key, Missing, Scores, recode, split_scores
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
 from spkbase.work import Work, chunk_bounds, one_blas_thread
@@ -139,8 +139,8 @@ def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
     mean = min(max(mean, 1e-6), 1 - 1e-6)
     total = max(mean * (1 - mean) / max(variance, 1e-12) - 1, 1e-3)
     starts = [np.zeros(2), np.clip(np.log([mean * total, (1 - mean) * total]), -_BOUND, _BOUND)]
-    how: dict[str, Any] = {"jac": True, "method": "L-BFGS-B", "bounds": [(-_BOUND, _BOUND)] * 2}
-    fits = [minimize(loss, start, options={"ftol": 0.0, "gtol": _SLOPE}, **how) for start in starts]
+    settings: dict[str, Any] = {"jac": True, "method": "L-BFGS-B", "bounds": [(-_BOUND, _BOUND)] * 2}
+    fits = [minimize(loss, start, options={"ftol": 0.0, "gtol": _SLOPE}, **settings) for start in starts]
     alpha, beta = np.exp(min(fits, key=lambda fit: fit.fun).x).tolist()
     return alpha, beta
 
@@ -173,11 +173,11 @@ def largest_impostor_scores(
     """
     if not 1 <= count < len(gallery.names):
         raise DataError(f"expected to keep 1 to {len(gallery.names) - 1} impostor scores, got {count}")
-    enrolled, tested = ({name: row for row, name in enumerate(side.names.tolist())} for side in (gallery, trials))
-    absent = [name for name in ranks.speakers.tolist() if name not in enrolled or name not in tested]
+    owners = recode(ranks.speakers, gallery.names)
+    rows = recode(ranks.speakers, trials.names)
+    absent = ranks.speakers[(owners < 0) | (rows < 0)].tolist()
     if absent:
         raise DataError(f"expected the vectors that the ranks were computed from, but there is none of {absent[0]!r}")
-    owners, rows = (np.array([of[name] for name in ranks.speakers.tolist()], np.int64) for of in (enrolled, tested))
     unit = to_unit(trials.vectors[rows], trials.norms[rows]).astype(np.float32)
     bounds = chunk_bounds(len(gallery.names), _GALLERY)
     parts = ((start, part(gallery.vectors, start, stop), gallery.norms[start:stop]) for start, stop in bounds)
@@ -195,10 +195,10 @@ def rank_evidence_of(ranks: Ranks) -> Evidence:
     """
     sizes = np.unique(ranks.impostors).tolist()
     parts = [ranks.subset(ranks.impostors == size) for size in sizes]
-    found = [rank_evidence(rank_shares(part), len(part)) for part in parts if part.largest_size > 1]
-    if not found:
+    strongest = [rank_evidence(rank_shares(part), len(part)) for part in parts if part.largest_size > 1]
+    if not strongest:
         return Evidence(float("nan"), "not given: a rank needs impostors")
-    return max(found, key=lambda evidence: evidence.llr)
+    return max(strongest, key=lambda evidence: evidence.llr)
 
 
 def worst_case_from(scores: Scores, key: Key, *, missing: Missing = "error") -> WorstCase:

@@ -101,8 +101,7 @@ class Prediction:
     linkability, low, high : ndarray of float64 of shape (n_sizes,)
         Estimate and the ends of its interval; the bounds have no estimate, NaN.
     inside : float
-        Largest distance between the method's curve and the measured one at sizes up to the gallery; NaN for those that
-        are not curves of ranks.
+        Largest deviation from the measured curve within the gallery; NaN for methods that do not model ranks.
     note : str
         How it was made.
     """
@@ -182,10 +181,9 @@ class Extrapolation(Tabular):
     def at(self, sizes: ArrayLike) -> Extrapolation:
         """Return the same at some of the sizes."""
         kept = np.searchsorted(self.sizes, np.asarray(sizes, np.float64))
-        parts = {
-            name: replace(part, linkability=part.linkability[kept], low=part.low[kept], high=part.high[kept])
-            for name, part in self.predictions.items()
-        }
+        parts = {}
+        for name, part in self.predictions.items():
+            parts[name] = replace(part, linkability=part.linkability[kept], low=part.low[kept], high=part.high[kept])
         return replace(self, sizes=self.sizes[kept], predictions=parts)
 
     def to_columns(self) -> dict[str, Any]:
@@ -193,8 +191,9 @@ class Extrapolation(Tabular):
         parts = list(self.predictions.values())
         columns = {"method": np.repeat(list(self.predictions), len(self.sizes))}
         columns["size"] = np.tile(self.sizes.astype(np.int64), len(parts))
-        names = ("linkability", "low", "high")
-        return columns | {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        for name in ("linkability", "low", "high"):
+            columns[name] = np.concatenate([getattr(part, name) for part in parts])
+        return columns
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything by name, marked as extrapolated."""
@@ -345,9 +344,9 @@ def backtest(
     if hidden < 2 or most // hidden < LEAST_LEFT:
         raise DataError(f"expected at least {LEAST_LEFT * max(hidden, 2)} impostors to hide most of them, got {most}")
     rng = np.random.default_rng(resampling.seed)
-    left = ranks.impostors // hidden
-    beaters = rng.hypergeometric(ranks.beaters, ranks.impostors - ranks.beaters, left)
-    same = rng.hypergeometric(ranks.ties, ranks.impostors - ranks.beaters - ranks.ties, left - beaters)
+    n_left = ranks.impostors // hidden
+    beaters = rng.hypergeometric(ranks.beaters, ranks.impostors - ranks.beaters, n_left)
+    same = rng.hypergeometric(ranks.ties, ranks.impostors - ranks.beaters - ranks.ties, n_left - beaters)
     scores = None
     if impostor_scores is not None:  # each is kept with the same probability; of all trials as many as of the poorest
         largest = -np.sort(-np.asarray(impostor_scores, np.float64), axis=1)
@@ -355,7 +354,7 @@ def backtest(
         count = int(kept.sum(axis=1).min())
         if count > MIN_KEPT:
             scores = np.take_along_axis(largest, np.argsort(~kept, axis=1, kind="stable")[:, :count], axis=1)
-    seen = Ranks(beaters, same, left, ranks.speakers, ranks.mated)
+    seen = Ranks(beaters, same, n_left, ranks.speakers, ranks.mated)
     size = ranks.largest_size
     predicted = _extrapolated(seen, [size], scores, ties, resampling)
     measured = float(linkability_at_sizes(ranks, [size], ties=ties)[0])
@@ -461,7 +460,8 @@ def fit_mixture(
         likely = z[np.argmax(likelihood, axis=1)].clip(-4, 4.5)
         mean = likely @ share
         spread = np.sqrt(np.maximum((likely**2) @ share - mean**2, 0.25))
-        means = mean + (np.linspace(-1, 1, components) if components > 1 else np.zeros(1))[:, None] * spread
+        steps = np.linspace(-1, 1, components) if components > 1 else np.zeros(1)
+        means = mean + steps[:, None] * spread
         spreads = np.broadcast_to(spread, means.shape) / np.sqrt(components)
         start = np.stack([np.full_like(means, 1 / components), means, spreads])
     parameters = np.broadcast_to(start, (3, components, counts.shape[1]))
@@ -475,17 +475,17 @@ def fit_mixture(
         part *= shares
         weights = part.sum(axis=1)
         likely = np.maximum(likelihood @ weights, _TINY)
-        found = (counts * np.log(likely)).sum(axis=0)
-        if (found - before).max() < _TOLERANCE:
+        log_likelihood = (counts * np.log(likely)).sum(axis=0)
+        if (log_likelihood - before).max() < _TOLERANCE:
             break
-        before = found
+        before = log_likelihood
         part *= (likelihood.T @ (share / likely))[:, None, :]
         total = np.maximum(part.sum(axis=0), _TINY)
         mean = np.tensordot(z, part, 1) / total
         second = np.tensordot(z**2, part, 1) / total
         spread = np.sqrt(np.clip(second - mean**2, _SPREADS[0] ** 2, _SPREADS[1] ** 2))
         parameters = np.stack([total / total.sum(axis=0), mean, spread])
-    return weights, found, parameters
+    return weights, log_likelihood, parameters
 
 
 @one_line
@@ -557,7 +557,8 @@ def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
 def beat_probabilities(
     tail: Tail, mated: Array, fallback: Array, *, shape: float | None = None, stretch: float = 1.0
 ) -> Array:
-    """Return the probability that a random impostor beats each trial: from the tail, below its threshold from the rank.
+    """Return the probability that a random impostor beats each trial, estimated from the fitted tail or, below the
+    tail's threshold, from the rank.
 
     Parameters
     ----------
@@ -695,9 +696,10 @@ def _by_normals(
     table = first_probability(MARGINS, np.concatenate([sizes, inside]))
     n_rows = float(counts[:, 0].sum())
     alone = {number: fit_mixture(likelihood, counts[:, :1], components=number) for number in COMPONENTS}
-    # those that the sample speaks against need no resamples
-    chosen = [number for number, trust in zip(alone, _trust(alone, n_rows)[:, 0], strict=True) if trust >= 0.05]
-    fits = {number: fit_mixture(likelihood, counts, components=number, start=alone[number][2]) for number in chosen}
+    fits = {}
+    for (number, fit), share in zip(alone.items(), _trust(alone, n_rows)[:, 0], strict=True):
+        if share >= 0.05:  # numbers of components that do not fit the sample need no resamples
+            fits[number] = fit_mixture(likelihood, counts, components=number, start=fit[2])
     trust = _trust(fits, n_rows)
     curves = np.einsum("kb,kbs->bs", trust, np.array([weights.T @ table for weights, _, _ in fits.values()]))
     parts = [f"{number} ({share:.2f})" for number, share in zip(fits, trust[:, 0], strict=True)]
@@ -730,9 +732,12 @@ def _by_tail(ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes:
     largest = -np.sort(-largest, axis=1)
     fallback = (ranks.places(ties) - 0.5) / (ranks.impostors + 1)
     kept = largest.shape[1] - 1
-    found = []
+    counts = [kept]
+    if kept // 2 >= MIN_KEPT:
+        counts.append(kept // 2)
+    estimates = []
     shapes = []
-    for count in (kept, kept // 2) if kept // 2 >= MIN_KEPT else (kept,):
+    for count in counts:
         tail = fit_tail(largest[:, : count + 1], ranks.impostors)
         to_shape, to_mean = influences(tail)
         curves = np.empty((len(weights), len(sizes)))
@@ -742,15 +747,16 @@ def _by_tail(ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes:
             p = beat_probabilities(tail, ranks.mated, fallback, shape=shape, stretch=stretch)
             stays = np.log1p(-np.minimum(p, 1 - 1e-16))
             curves[resample] = drawn @ np.exp(np.multiply.outer(stays, sizes - 1)) / drawn.sum()
-        found.append(curves)
+        estimates.append(curves)
         shapes.append(f"{tail.shape:.3f}" + f" of the {count} largest" * (count < kept))
     # where hardly a trial has a chance to be first, resamples of the trials show no spread
-    first = clopper_pearson(found[0][0] * len(ranks), (1 - found[0][0]) * len(ranks), level=level)
-    ends = [first, *(_ends(curves, level) for curves in found)]
-    low = np.min([one for one, _ in ends], axis=0)
-    high = np.max([other for _, other in ends], axis=0)
+    estimate = estimates[0][0]
+    ends = [clopper_pearson(estimate * len(ranks), (1 - estimate) * len(ranks), level=level)]
+    ends += [_ends(curves, level) for curves in estimates]
+    low = np.min([lower for lower, _ in ends], axis=0)
+    high = np.max([upper for _, upper in ends], axis=0)
     note = f"generalised Pareto tail of the {kept} largest impostor scores of each trial, shape {' and '.join(shapes)}"
-    return Prediction("tail", found[0][0], low, high, float("nan"), note)
+    return Prediction("tail", estimate, low, high, float("nan"), note)
 
 
 def _by_bounds(rows: Array, weights: Array, n_speakers: int, inside: Array, sizes: Array, level: float) -> Prediction:

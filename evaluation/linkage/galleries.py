@@ -100,8 +100,9 @@ def rank_embeddings(
     tables = {}
     impostor_scores = {}
     for number in numbers or [1]:
+        n_averaged = None if number == ALL else number
         with errors_of(tested.source or None):
-            trials = speaker_vectors(tested, averaging=averaging, utterances=None if number == ALL else number)
+            trials = speaker_vectors(tested, averaging=averaging, utterances=n_averaged)
             ranks = rank_speakers(gallery, trials, not_enrolled=not_enrolled, work=work)
             if keep_impostors and ranks.largest_size > KEPT:
                 impostor_scores[number] = largest_impostor_scores(gallery, trials, ranks, jobs=work.jobs)

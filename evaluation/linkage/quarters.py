@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -98,30 +99,35 @@ def disclosure_sets(linkability: Mapping[str, float], *, rule: TieSets = "neares
     if bad.size:
         raise DataError(f"expected finite values, got {values[bad[0]]} for {names[bad[0]]!r}")
     values = values.round(_DIGITS)
-    q1, q3 = (float(quartile) for quartile in np.quantile(values, [0.25, 0.75]))
+    q1, q3 = np.quantile(values, [0.25, 0.75]).tolist()
     if values.min() == values.max():
         note = "all speakers are equal: none is easier to link than another"
         return DisclosureSets(frozenset(), frozenset(), q1, q3, len(names), rule, (note,))
-    if rule in ("include", "exclude"):
-        if rule == "exclude":
-            chosen = [values > q3, values < q1]
-        else:
-            chosen = [values >= q3, values <= q1]
+    if rule == "exclude":
+        is_easy = values > q3
+        is_hard = values < q1
+    elif rule == "include":
+        is_easy = values >= q3
+        is_hard = values <= q1
     else:
+        order = None
         if rule == "random":
             order = np.random.default_rng(seed).permutation(len(names))
-        else:
-            order = None
-        chosen = [_quarter(-values, order), _quarter(values, order)]
-    easy, hard = (frozenset(names[row] for row in np.flatnonzero(members)) for members in chosen)
-    notes = [
-        f"{len(members)} of {len(names)} speakers are {kind} to link, not a quarter: many are equal"
-        for kind, members in (("easy", easy), ("hard", hard))
-        if abs(len(members) / len(names) - 0.25) > 0.05 and abs(len(members) - len(names) / 4) > 1
-    ]
+        is_easy = _quarter(-values, order)
+        is_hard = _quarter(values, order)
+    easy = frozenset(compress(names, is_easy))
+    hard = frozenset(compress(names, is_hard))
+    return DisclosureSets(easy, hard, q1, q3, len(names), rule, _notes_on_sets(easy, hard, len(names)))
+
+
+def _notes_on_sets(easy: frozenset[str], hard: frozenset[str], n_speakers: int) -> tuple[str, ...]:
+    notes = []
+    for kind, members in (("easy", easy), ("hard", hard)):
+        if abs(len(members) / n_speakers - 0.25) > 0.05 and abs(len(members) - n_speakers / 4) > 1:
+            notes.append(f"{len(members)} of {n_speakers} speakers are {kind} to link, not a quarter: many are equal")
     if easy & hard:
         notes.append(f"{len(easy & hard)} speakers are in both sets: they are equal at both quartiles")
-    return DisclosureSets(easy, hard, q1, q3, len(names), rule, tuple(notes))
+    return tuple(notes)
 
 
 def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -> dict[str, Path]:

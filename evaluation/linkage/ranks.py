@@ -155,7 +155,11 @@ class Ranks(Tabular):
         if ties not in TIE_RULES:
             raise DataError(f"expected a rule for ties among {', '.join(TIE_RULES)}, got {ties!r}")
         most = self.beaters + self.ties
-        return (most if ties == "strict" else self.beaters), (self.beaters if ties == "lenient" else most)
+        if ties == "strict":
+            return most, most
+        if ties == "lenient":
+            return self.beaters, self.beaters
+        return self.beaters, most
 
     def places(self, ties: TieRule = "shared") -> NDArray[np.float64]:
         """Return the mean rank of the target speaker in the whole gallery, from 1.
@@ -244,12 +248,13 @@ def count_beaters(
     """
     unit = to_unit(trials)
     mated = cosines(gallery, norms, unit, owners, np.arange(len(unit)))
-    bounds = chunk_bounds(len(gallery), blocks[0] * (_BLOCKS_SENT if ships_items() else 1))
+    n_blocks = _BLOCKS_SENT if ships_items() else 1
+    bounds = chunk_bounds(len(gallery), blocks[0] * n_blocks)
     parts = ((start, part(gallery, start, stop), norms[start:stop]) for start, stop in bounds)
     count = partial(_count_part, unit, unit.astype(np.float32), mated, owners, blocks)
     counts = np.zeros((2, len(unit)), np.int64)
-    for found in work.map(count, parts, description="ranks", total=len(bounds)):
-        counts += found
+    for of_part in work.map(count, parts, description="ranks", total=len(bounds)):
+        counts += of_part
     return counts[0], counts[1], mated
 
 
@@ -318,8 +323,7 @@ def rank_speakers(
             raise DataError(text, remedy="enrol them, check the ids, or drop them: not_enrolled='drop'")
         logger.warning("dropped: %s", text)
         notes = (*notes, f"dropped: {text}")
-    found = count_beaters(gallery.vectors, gallery.norms, trials.vectors[kept], owners[kept], work=work)
-    beaters, ties, mated = found
+    beaters, ties, mated = count_beaters(gallery.vectors, gallery.norms, trials.vectors[kept], owners[kept], work=work)
     return Ranks(beaters, ties, len(gallery.names) - 1, trials.names[kept], mated, notes)
 
 
@@ -338,8 +342,8 @@ def ranks_from_scores(
         Joined by id pair; the key's target trials say who the target speaker is. Each model is one enrolled speaker; a
         note says where the ids speak against it.
     utterances : int or "all", optional
-        With a number one row a speaker, whose scores are means over its first so many segments by id; speakers with
-        fewer use all they have, with a note. By default each segment is a row.
+        If an integer L: one row per speaker, scored by the mean over its first L segments (by id). Speakers with fewer
+        use all of them; a note says so. By default each segment is a row.
     missing : {"error", "drop", "reject"}
         What to do with trials of the key without a score, and scores of unknown ids.
 
@@ -429,9 +433,7 @@ def rank_scores(
     values, key = join_scores(scores, asked, missing=missing)
     if len(key) < len(asked):
         notes.append(f"dropped: {len(asked) - len(key)} of {len(asked)} trials without a score")
-        if speakers is None:
-            speakers = None
-        else:
+        if speakers is not None:
             speakers = speakers.subset(find_rows(asked, scores) >= 0)
     if speakers is None:
         doubt = doubt_speakers(key)
@@ -442,29 +444,18 @@ def rank_scores(
         key, values = _against_speakers(key, values, speakers)
         if len(key) < n_trials:
             notes.append(f"{n_trials} trials of models are {len(key)} of speakers: the highest score counts")
-    targets = np.flatnonzero(key.is_target)
-    tested, first, counts = np.unique(key.segments[targets], return_index=True, return_counts=True)
-    if (counts > 1).any():
-        several = key.segment_ids[tested[counts > 1]].tolist()
-        text = f"{len(several)} segments have several target trials: {few(several)}"
-        raise DataError(text, remedy="a gallery holds each speaker once: keep one model of each")
-    # a row a segment, sorted by the ids of target speaker and segment, which the tables of the key need not be
-    ids = zip(key.model_ids[key.models[targets[first]]].tolist(), key.segment_ids[tested].tolist(), strict=True)
-    names = sorted((*pair, row) for row, pair in enumerate(ids))
-    row_of = np.full(len(key.segment_ids), -1)
-    row_of[tested[[row for *_, row in names]]] = np.arange(len(names))
-    rows = row_of[key.segments]
+    rows, names = _rows_of_segments(key)
     n_without = len(np.unique(key.segments[rows < 0]))
     if n_without:
         notes.append(f"{n_without} segments without a target trial left out: their speakers are not enrolled")
     kept = rows >= 0
     trials = rows[kept], key.models[kept].astype(np.int64), values[kept], key.is_target[kept]
-    owner_of = [owner for owner, *_ in names]
-    found = []
+    owner_of = [owner for owner, _ in names]
+    ranked = []
     for number in numbers:
         if number is None:
-            what = [f"segment {segment!r}" for _, segment, _ in names]
-            found.append(_count(trials, owner_of, what, tuple(notes), largest))
+            titles = [f"segment {segment!r}" for _, segment in names]
+            ranked.append(_count(trials, owner_of, titles, tuple(notes), largest))
             continue
         means, owners, short = _by_speaker(trials, owner_of, number)
         more = notes
@@ -472,8 +463,27 @@ def rank_scores(
             text = f"{len(short)} speakers have fewer than {number} segments: {few(short)}"
             logger.warning("%s; all of theirs are used", text)
             more = [*notes, f"{text}; all of theirs are used"]
-        found.append(_count(means, owners, owners, tuple(more), largest))
-    return found
+        ranked.append(_count(means, owners, owners, tuple(more), largest))
+    return ranked
+
+
+def _rows_of_segments(key: Key) -> tuple[NDArray[np.int64], list[tuple[str, str]]]:
+    """Return the row of each trial's segment, or -1 without a target trial, and the target speaker and id of each row.
+
+    Rows are sorted by the two, which the tables of the key need not be.
+    """
+    targets = np.flatnonzero(key.is_target)
+    tested, first, counts = np.unique(key.segments[targets], return_index=True, return_counts=True)
+    if (counts > 1).any():
+        several = key.segment_ids[tested[counts > 1]].tolist()
+        text = f"{len(several)} segments have several target trials: {few(several)}"
+        raise DataError(text, remedy="a gallery holds each speaker once: keep one model of each")
+    owners = key.model_ids[key.models[targets[first]]].tolist()
+    names = list(zip(owners, key.segment_ids[tested].tolist(), strict=True))
+    order = sorted(range(len(names)), key=names.__getitem__)
+    row_of = np.full(len(key.segment_ids), -1)
+    row_of[tested[order]] = np.arange(len(names))
+    return row_of[key.segments], [names[row] for row in order]
 
 
 def _count_part(
@@ -500,9 +510,9 @@ def _count_part(
             similarities[owners[mine] - first - start, mine - at] = -2.0  # below any cosine
             higher = similarities > high[at:end]
             counts[0, at:end] += np.add.reduce(higher.view(np.uint8), axis=0, dtype=np.uint8)
-            found = np.flatnonzero((similarities > low[at:end]) != higher)
-            near = found // (end - at)
-            columns = found % (end - at) + at
+            near_ties = np.flatnonzero((similarities > low[at:end]) != higher)
+            near = near_ties // (end - at)
+            columns = near_ties % (end - at) + at
             above = cosines(block, norms[start:stop], unit, near, columns) - mated[columns]
             for number, some in enumerate((above > TIE, np.abs(above) <= TIE)):
                 counts[number] += np.bincount(columns[some], minlength=len(unit))
@@ -520,10 +530,10 @@ def _against_speakers(
     pairs = key.segments.astype(np.int64) * len(speakers.names) + speakers.models
     owned = np.isin(pairs, pairs[key.is_target])
     kept = np.flatnonzero(key.is_target | ~owned)
-    found, first, inverse = np.unique(pairs[kept], return_index=True, return_inverse=True)
-    highest = np.full(len(found), -np.inf)
+    distinct, first, inverse = np.unique(pairs[kept], return_index=True, return_inverse=True)
+    highest = np.full(len(distinct), -np.inf)
     np.maximum.at(highest, inverse, values[kept])
-    segments, models = (codes.astype(np.int32) for codes in np.divmod(found, len(speakers.names)))
+    segments, models = (codes.astype(np.int32) for codes in np.divmod(distinct, len(speakers.names)))
     return Key(speakers.names, key.segment_ids, models, segments, key.is_target[kept[first]]), highest
 
 
@@ -538,8 +548,9 @@ def _count(
     values = values[~is_target]
     higher = values > mated[rows]
     same = values == mated[rows]
-    everybody = slice(None)
-    beaters, ties, impostors = (np.bincount(rows[some], minlength=len(owners)) for some in (higher, same, everybody))
+    beaters = np.bincount(rows[higher], minlength=len(owners))
+    ties = np.bincount(rows[same], minlength=len(owners))
+    impostors = np.bincount(rows, minlength=len(owners))
     if not impostors.all():
         alone = [name for name, count in zip(names, impostors.tolist(), strict=True) if not count]
         raise DataError(f"{len(alone)} without any impostor trial: {few(alone)}", remedy="a rank needs impostors")
@@ -548,7 +559,9 @@ def _count(
         return ranks, None
     starts = np.cumsum(impostors) - impostors
     kept = values[np.lexsort((-values, rows))][starts[:, None] + np.arange(largest)]
-    return ranks, kept if np.isfinite(kept).all() and np.isfinite(mated).all() else None
+    if np.isfinite(kept).all() and np.isfinite(mated).all():
+        return ranks, kept
+    return ranks, None
 
 
 def _by_speaker(
@@ -558,17 +571,18 @@ def _by_speaker(
     if utterances != "all" and utterances < 1:
         raise DataError(f"expected at least 1 utterance, got {utterances}")
     names, speaker_of, counts = np.unique(owners, return_inverse=True, return_counts=True)  # rows are sorted by owner
-    if utterances == "all":
-        n_used = counts
-    else:
+    n_used = counts
+    short = []
+    if utterances != "all":
         n_used = np.minimum(counts, utterances)
+        short = names[counts < utterances].tolist()
     number = np.arange(len(owners)) - (np.cumsum(counts) - counts)[speaker_of]
     rows, models, values, is_target = trials
     kept = (number < n_used[speaker_of])[rows]
     n_models = int(models.max()) + 1
     codes = speaker_of[rows[kept]] * n_models + models[kept]
-    found, first, inverse, n_scores = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
-    speakers, models = np.divmod(found, n_models)
+    distinct, first, inverse, n_scores = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
+    speakers, models = np.divmod(distinct, n_models)
     uneven = n_scores != n_used[speakers]
     if uneven.any():
         several = names[np.unique(speakers[uneven])].tolist()
@@ -577,8 +591,4 @@ def _by_speaker(
     means = np.bincount(inverse, values[kept]) / n_scores
     if np.isnan(means).any():
         raise DataError("infinite scores of both signs cannot be averaged", remedy="use single segments")
-    if utterances == "all":
-        short = []
-    else:
-        short = names[counts < utterances].tolist()
     return (speakers, models, means, is_target[kept][first]), names.tolist(), short

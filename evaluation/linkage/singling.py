@@ -177,12 +177,12 @@ def singling_out(
         for fold in range(n_folds):
             shares[start:stop] += isolations(np.delete(scores, fold, axis=2), scores[:, :, fold])
     shares /= n_folds
+    notes = []
     if left_out:
-        notes = (f"{left_out} speakers with fewer than {n_folds} conversations are left out",)
-    else:
-        notes = ()
+        notes.append(f"{left_out} speakers with fewer than {n_folds} conversations are left out")
     counts = len(attacked), n_people, n_folds - 1, 1
-    return SinglingOut(mean_interval(shares, resampling), CHANCE, *counts, notes, shares, gallery.names[attacked])
+    interval = mean_interval(shares, resampling)
+    return SinglingOut(interval, CHANCE, *counts, tuple(notes), shares, gallery.names[attacked])
 
 
 def _conversations(trial: Embeddings, utterances: int, averaging: Averaging) -> tuple[NDArray[np.float64], int]:

@@ -48,7 +48,9 @@ def _eer_of_voiceprivacy(scores: SortedScores, reading: str) -> float:
     """Return the equal error rate as VoicePrivacy has it: the hull without ties; Kaldi's, SpeechBrain's in float32."""
     if reading == "rocch":
         return eer(scores.untied)
-    return eer(scores.in_single_precision if reading in ("kaldi", "speechbrain") else scores, method=reading)
+    if reading in ("kaldi", "speechbrain"):
+        scores = scores.in_single_precision
+    return eer(scores, method=reading)
 
 
 def _threshold_of_voiceprivacy(scores: SortedScores, *, reading: str) -> float:

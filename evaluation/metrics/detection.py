@@ -151,7 +151,8 @@ def equal_error(scores: SortedScores, *, method: str = "rocch") -> EqualError:
         return _READINGS[method](scores)
     after = scores.crossing
     exact = after < len(scores) and scores.excess(after) == 0
-    threshold = float(scores.thresholds[after if exact else after - 1])
+    cut = after if exact else after - 1
+    threshold = float(scores.thresholds[cut])
     if method == "rocch":
         rate = crossing_point(scores.hull.p_miss, scores.hull.p_fa)
     else:
@@ -265,8 +266,10 @@ def sort_with_warning(target: GivenScores, nontarget: OtherScores = None) -> Sor
     Scores that are sorted already, as in resamples, are returned at once, without a warning.
     """
     scores = sort_scores(target, nontarget)
-    if scores is not target and (found := reversal(scores)) is not None and found.clear:
-        logger.warning("%s", found.text)
+    if scores is not target:
+        turned = reversal(scores)
+        if turned is not None and turned.clear:
+            logger.warning("%s", turned.text)
     return scores
 
 
@@ -348,10 +351,11 @@ def act_dcf(
 
     scores = sort_ratios(target, nontarget)
     costs = []
-    for p in np.atleast_1d(p_target).tolist():
-        prior = effective_prior(p, c_miss, c_fa)
+    for asked in np.atleast_1d(p_target).tolist():
+        prior = effective_prior(asked, c_miss, c_fa)
         p_miss, p_fa = scores.error_rates(int(np.searchsorted(scores.thresholds, np.log1p(-prior) - np.log(prior))))
-        costs.append(float((prior * p_miss + (1 - prior) * p_fa) / (min(prior, 1 - prior) if normalised else 1.0)))
+        scale = min(prior, 1 - prior) if normalised else 1.0
+        costs.append(float((prior * p_miss + (1 - prior) * p_fa) / scale))
     if isinstance(p_target, np.ndarray):
         return np.array(costs)
     return costs[0]
@@ -559,11 +563,14 @@ def tpr_at_fpr(target: GivenScores, nontarget: OtherScores = None, *, fpr: float
     cut = int(np.searchsorted(scores.rejected, n_nontarget - allowed))
     accepted = n_target - float(scores.misses[cut])
     low, high = clopper_pearson(accepted, n_target - accepted)
+    threshold = np.inf
+    if cut < len(scores):
+        threshold = float(scores.thresholds[cut])
     return TrueAccept(
         value=accepted / n_target,
         low=float(low),
         high=float(high),
-        threshold=float(scores.thresholds[cut]) if cut < len(scores) else np.inf,
+        threshold=threshold,
         false_accept_rate=(n_nontarget - float(scores.rejected[cut])) / n_nontarget,
         resolved=bool(allowed >= 1),
     )
@@ -651,7 +658,10 @@ def _nearest(scores: SortedScores) -> EqualError:
     if abs(scores.excess(before)) < abs(scores.excess(cut)):
         cut = before
     p_miss, p_fa = scores.error_rates(cut)
-    return EqualError((p_miss + p_fa) / 2, float(scores.thresholds[cut]) if cut < last else np.inf, p_miss, p_fa)
+    threshold = np.inf
+    if cut < last:
+        threshold = float(scores.thresholds[cut])
+    return EqualError((p_miss + p_fa) / 2, threshold, p_miss, p_fa)
 
 
 _READINGS = {"kaldi": _kaldi, "speechbrain": _speechbrain, "nearest": _nearest}

@@ -293,19 +293,20 @@ def meaning_of(category: str, *, scale: Sequence[tuple[str, float]] = SCALE) -> 
     ends = dict(scale)
     if category not in ends:
         raise DataError(f"expected a category among {', '.join(ends)}, got {category!r}")
-    place = list(ends).index(category)
-    low = list(ends.values())[place - 1] if place else 0.0
+    number = list(ends).index(category)
+    low = [0.0, *ends.values()][number]
     high = ends[category]
     if high == 0:
         return "no evidence: even odds stay even"
-    from_ = f" above {low:g}" if low else ""
-    if not np.isfinite(high):
-        return f"even odds become more than {_odds(low)} at worst (|log10 LLR|{from_})"
-    if from_:
-        between = f"{from_}, up to {high:g}"
-    else:
-        between = f" up to {high:g}"
-    return f"even odds become up to {_odds(high)} at worst (|log10 LLR|{between})"
+    limits = []
+    if low:
+        limits.append(f"above {low:g}")
+    odds = f"more than {_odds(low)}"
+    if np.isfinite(high):
+        odds = f"up to {_odds(high)}"
+        limits.append(f"up to {high:g}")
+    evidence = f"|log10 LLR| {', '.join(limits)}".rstrip()
+    return f"even odds become {odds} at worst ({evidence})"
 
 
 def format_profile(result: Zebra, label: str = "ZEBRA profile") -> str:
@@ -431,8 +432,9 @@ def d_sys_caveat(value: float, scores: SortedScores, *_: str) -> str | None:
 
 
 def _odds(exponent: float) -> str:
+    odds = f"10^{exponent:g}"
     if exponent < 4:
-        exact = f"{10**exponent:,.4g}"
-    else:
-        exact = f"{round(10**exponent):,}" if exponent < 10 else ""
-    return f"{exact or f'10^{exponent:g}'} to 1"
+        odds = f"{10**exponent:,.4g}"
+    elif exponent < 10:
+        odds = f"{round(10**exponent):,}"
+    return f"{odds} to 1"

@@ -58,18 +58,25 @@ def metrics_at_thresholds_of(development: SortedScores, priors: Sequence[str | f
     for prior in priors:
         effective = detection.effective_prior(float(prior))
         thresholds[str(prior)] = detection.cost_threshold(development, effective)
-    return tuple(
-        Metric(
-            name,
-            partial(_rate_at, side, thresholds),
-            f"{kind} at the development threshold ({{}})",
-            FRACTION,
-            method=Method("logit", lower=0, upper=1, of_errors=side == 0),
-            points=tuple(thresholds),
-            caveat=_threshold_used if side == 0 else None,
-        )
-        for side, (name, kind) in enumerate((("miss_rate_at", "misses"), ("false_alarm_rate_at", "false alarms")))
+    points = tuple(thresholds)
+    misses = Metric(
+        "miss_rate_at",
+        partial(_rate_at, 0, thresholds),
+        "misses at the development threshold ({})",
+        FRACTION,
+        method=Method("logit", lower=0, upper=1, of_errors=True),
+        points=points,
+        caveat=_threshold_used,
     )
+    false_alarms = Metric(
+        "false_alarm_rate_at",
+        partial(_rate_at, 1, thresholds),
+        "false alarms at the development threshold ({})",
+        FRACTION,
+        method=Method("logit", lower=0, upper=1),
+        points=points,
+    )
+    return (misses, false_alarms)
 
 
 def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] | None = None) -> Method:
@@ -109,8 +116,9 @@ def _eer(scores: SortedScores, reading: str) -> float:
 
 
 def _eer_method(reading: str) -> Method:
-    hull = reading == "rocch"
-    return Method("logit", HULL_FACTOR if hull else 0.0, lower=0, upper=0.5 if hull else 1, of_errors=True)
+    if reading == "rocch":
+        return Method("logit", HULL_FACTOR, lower=0, upper=0.5, of_errors=True)
+    return Method("logit", lower=0, upper=1, of_errors=True)
 
 
 def _threshold(scores: SortedScores) -> float:
@@ -133,9 +141,9 @@ def _true_accepts(scores: SortedScores, rate: str) -> TrueAccept:
     return detection.tpr_at_fpr(scores, fpr=float(rate))
 
 
-def _unresolved(found: TrueAccept, scores: SortedScores, convention: str, rate: str) -> str | None:
+def _unresolved(accepts: TrueAccept, scores: SortedScores, convention: str, rate: str) -> str | None:
     text = f"{as_count(scores.n_nontarget):,} nontarget trials, but at least {round(1 / float(rate)):,} needed"
-    if found.resolved:
+    if accepts.resolved:
         return None
     return f"not resolved: {text}"
 

@@ -221,7 +221,10 @@ class Evidence:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for a report."""
-        return {"llr": self.llr, "log10": self.log10} | ({"note": self.note} if self.note else {})
+        report: dict[str, Any] = {"llr": self.llr, "log10": self.log10}
+        if self.note:
+            report["note"] = self.note
+        return report
 
 
 @one_line
@@ -281,22 +284,24 @@ def pav_evidence(scores: SortedScores) -> Evidence:
         other = np.abs(turned.laplace_blocks.llr).max()
         return Evidence(0.0, f"target trials score below the others: inverted, the scores give {other:.2f}")
     blocks = scores.laplace_blocks
-    place = int(np.abs(blocks.llr).argmax())
+    strongest = int(np.abs(blocks.llr).argmax())
     note = ""
-    if place in (0, len(blocks) - 1):
-        counts = {"target": blocks.target[place], "nontarget": blocks.nontarget[place]}
+    if strongest in (0, len(blocks) - 1):
+        counts = {"target": blocks.target[strongest], "nontarget": blocks.nontarget[strongest]}
         inside = " and ".join(f"{count:,.10g} {name}" for name, count in counts.items() if count)
         note = f"an end block of {inside} trials: it depends on their number, not on their distance from the others"
-    return Evidence(float(np.abs(blocks.llr[place])), note)
+    return Evidence(float(np.abs(blocks.llr[strongest])), note)
 
 
 def rank_evidence(shares: ArrayLike, n_rows: int) -> Evidence:
     """Return the largest |LLR| by ranks of target speakers, kept finite by one more trial; see `smoothed_shares`."""
     llr = rank_llrs(smoothed_shares(shares, n_rows))
-    place = int(np.abs(llr).argmax())
-    side = "for" if llr[place] > 0 else "against"
-    note = f"{side} the candidate on rank {place + 1} of {len(llr)}; {n_rows:,} trials plus one spread over all ranks"
-    return Evidence(float(np.abs(llr[place])), note)
+    strongest = int(np.abs(llr).argmax())
+    side = "for" if llr[strongest] > 0 else "against"
+    note = (
+        f"{side} the candidate on rank {strongest + 1} of {len(llr)}; {n_rows:,} trials plus one spread over all ranks"
+    )
+    return Evidence(float(np.abs(llr[strongest])), note)
 
 
 def _largest(llrs_of: Callable[[SortedScores], NDArray[np.float64]], scores: SortedScores) -> Evidence:
@@ -304,14 +309,13 @@ def _largest(llrs_of: Callable[[SortedScores], NDArray[np.float64]], scores: Sor
         llrs = llrs_of(scores)
     except DataError as error:
         return Evidence(np.nan, f"not given: {error.text}")
-    place = int(np.abs(llrs).argmax())
+    strongest = int(np.abs(llrs).argmax())
     # a parabola or a heavy tail may turn back beyond the means
-    wrong = (llrs[place] > 0) == (place < len(llrs) / 2) and len(llrs) > 1 and place in (0, len(llrs) - 1)
+    wrong = (llrs[strongest] > 0) == (strongest < len(llrs) / 2) and len(llrs) > 1 and strongest in (0, len(llrs) - 1)
+    note = ""
     if wrong:
         note = "for the class at the other end: reversed scores, or densities of different widths"
-    else:
-        note = ""
-    return Evidence(float(np.abs(llrs[place])), note)
+    return Evidence(float(np.abs(llrs[strongest])), note)
 
 
 def _moments(values: NDArray[np.float64], weights: NDArray[np.float64], name: str) -> tuple[float, float]:

@@ -7,7 +7,7 @@ the keywords of `evaluation.plots.Canvas`: path, ax, title, notes and width.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import cycle, zip_longest
+from itertools import product, zip_longest
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -79,7 +79,8 @@ def plot_linkability(
     farthest = max([largest, *(float(fit.sizes.max()) for fit in beyond.values())])
     entries = []
     with style.axes_for(canvas, 7.0, 4.8) as axes:
-        y = _upright(axes, [*(curve.values for curve in curves.values()), *predicted] if logarithmic else [])
+        shown = [*(curve.values for curve in curves.values()), *predicted]
+        y = _upright(axes, shown if logarithmic else [])
         if beyond:
             _draw_ground(axes, largest, farthest, y)
         _draw_chance(axes, farthest, curves.values())
@@ -100,20 +101,24 @@ def plot_linkability(
             if not all(fit.is_trusted for fit in beyond.values()):
                 text += ", bounds alone where none is trusted"
             entries.append((plain(GREY) | {"linestyle": _DOTS}, text))
-        levels = {curve.level for curve in curves.values() if np.isfinite(curve.low).any()}
-        notes = []
-        if levels:
-            level = next(iter(levels))
-            if len(levels) == 1 and not np.isnan(level):
-                share = f"{100 * level:g} % "
-            else:
-                share = ""
-            notes.append(f"Bands: {share}intervals of the measured curves over speakers")
-        if any("L = " in name for name in curves):
-            notes.append(_MEANING_OF_L)
         if {curve.top for curve in curves.values()} != {1}:
             y = ("Target speaker is among the first r", *y[1:])
-        return style.finish(axes, canvas, "Linkability", _sizes(_SIZE, 2, farthest), y, entries, "\n".join(notes))
+        notes = _notes_of_curves(curves)
+        return style.finish(axes, canvas, "Linkability", _sizes(_SIZE, 2, farthest), y, entries, notes)
+
+
+def _notes_of_curves(curves: Mapping[str, Curve]) -> str:
+    notes = []
+    levels = {curve.level for curve in curves.values() if np.isfinite(curve.low).any()}
+    if levels:
+        level = next(iter(levels))
+        share = ""
+        if len(levels) == 1 and not np.isnan(level):
+            share = f"{100 * level:g} % "
+        notes.append(f"Bands: {share}intervals of the measured curves over speakers")
+    if any("L = " in name for name in curves):
+        notes.append(_MEANING_OF_L)
+    return "\n".join(notes)
 
 
 def plot_linkability_panels(panels: Mapping[str, Mapping[tuple[str, str], Curve]], **canvas: Unpack[Canvas]) -> Figure:
@@ -127,11 +132,18 @@ def plot_linkability_panels(panels: Mapping[str, Mapping[tuple[str, str], Curve]
     path, title
         See `plot_linkability`; no axes and no TeX.
     """
-    names = dict.fromkeys(name for curves in panels.values() for name in curves)
-    attackers, anonymisers = (list(dict.fromkeys(side)) for side in zip(*names, strict=True))
-    markers = dict(zip(attackers, cycle(style.MARKERS if attackers != [""] else ("",))))
-    colours = {name: line_of(number)["color"] for number, name in enumerate(anonymisers)}
-    farthest = max(float(curve.sizes.max()) for curves in panels.values() for curve in curves.values())
+    markers: dict[str, str] = {}
+    colours: dict[str, str] = {}
+    farthest = 0.0
+    for curves in panels.values():
+        for (attacker, anonymiser), curve in curves.items():
+            farthest = max(farthest, float(curve.sizes.max()))
+            if anonymiser not in colours:
+                colours[anonymiser] = line_of(len(colours))["color"]
+            if attacker not in markers:
+                markers[attacker] = style.MARKERS[len(markers) % len(style.MARKERS)]
+    if list(markers) == [""]:
+        markers = {"": ""}
     entries = [(plain(colour, 4.0), name) for name, colour in colours.items()]
     entries += [(marker(shape, GREY), name) for name, shape in markers.items() if name]
     with style.figure_for(canvas, 1.2 + 3.4 * len(panels), 4.2, style.PICTURES) as figure:
@@ -180,11 +192,11 @@ def plot_extrapolation(
     largest = float(curve.sizes.max())
     farthest = max(largest, float(sizes.max()))
     past = sizes >= largest
-    estimates = {
-        method: prediction
-        for method, prediction in extrapolation.predictions.items()
-        if extrapolation.is_trusted and not np.isnan(prediction.linkability).all()
-    }
+    estimates = {}
+    if extrapolation.is_trusted:
+        for method, prediction in extrapolation.predictions.items():
+            if not np.isnan(prediction.linkability).all():
+                estimates[method] = prediction
     # a tail may end, and then its estimate falls without end
     drawn = [prediction.linkability for method, prediction in estimates.items() if method != "tail"]
     black = plain("#000000", 2.2)
@@ -278,11 +290,10 @@ def _draw_ground(axes: Axes, largest: float, farthest: float, upright: tuple[Any
 
 def _sizes(label: str, low: int, high: float) -> tuple[Any, ...]:
     """Return label, ends and ticks of a logarithmic axis of sizes or ranks."""
-    powers = range(10)
     if high < 1000:
-        ticks = [(size, f"{size:g}") for power in powers for size in (10**power, 2 * 10**power, 5 * 10**power)]
+        ticks = [(size, f"{size:g}") for size in (1, 2, 5, 10, 20, 50, 100, 200, 500)]
     else:
-        ticks = [(2, "2")] * (low == 2) + [(10**power, _decade(power)) for power in powers]
+        ticks = [(2, "2")] * (low == 2) + [(10**power, _decade(power)) for power in range(10)]
     return label, low, high, [(size, text) for size, text in ticks if low <= size <= high]
 
 
@@ -319,14 +330,17 @@ def plot_speaker_grid(cells: Mapping[tuple[str, str], ArrayLike], **canvas: Unpa
     values = {name: np.asarray(column, np.float64) for name, column in cells.items()}
     if not values or any(not len(column) or not np.isfinite(column).all() for column in values.values()):
         raise DataError("expected a finite linkability for each speaker to plot")
-    rows, columns = (list(dict.fromkeys(side)) for side in zip(*cells, strict=True))
+    rows = list(dict.fromkeys(attacker for attacker, _ in cells))
+    columns = list(dict.fromkeys(anonymiser for _, anonymiser in cells))
     edges = np.linspace(0, 1, _BINS + 1)
     shares = {name: 100 * np.histogram(column.clip(0, 1), edges)[0] / len(column) for name, column in values.items()}
     top = 1.08 * max(float(share.max()) for share in shares.values())
     median = plain("#000000", 1.3)
     quartile = plain("#000000", 1.3, (5, 2))
-    wide = len(columns) if len(rows) > 1 else min(len(columns), 4)
-    grid = [(row, column) for row in rows for column in columns]
+    wide = len(columns)
+    if len(rows) == 1:
+        wide = min(wide, 4)
+    grid = list(product(rows, columns))
     high = -(-len(grid) // wide)
     with style.figure_for(canvas, 1.0 + 3.0 * wide, 0.8 + 2.4 * high, style.PICTURES) as figure:
         places = figure.subplots(high, wide, sharex=True, sharey=True, squeeze=False)
@@ -336,8 +350,8 @@ def plot_speaker_grid(cells: Mapping[tuple[str, str], ArrayLike], **canvas: Unpa
                 continue
             quartiles = np.quantile(values[name], [0.25, 0.5, 0.75])
             draw_steps(axes, edges, shares[name], plain(COLOURS[columns.index(name[1]) % len(COLOURS)], 1.6))
-            for place, look in zip(quartiles, (quartile, median, quartile), strict=True):
-                axes.plot([place, place], [0.0, top], **look)
+            for value, look in zip(quartiles, (quartile, median, quartile), strict=True):
+                axes.plot([value, value], [0.0, top], **look)
             numbers = "Q1 {:.2f}, median {:.2f}, Q3 {:.2f}".format(*quartiles)
             heading = f"{', '.join(filter(None, name))}\n{numbers}"
             style.finish(axes, {}, heading, ("", -0.02, 1.02), ("", 0.0, top))
@@ -408,10 +422,10 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
     ticks = []
     top = 0.2
     with style.axes_for(canvas, 7.0, 4.8) as axes:
-        for place, (factor, agreements) in enumerate(comparisons.factors.items()):
+        for number, (factor, agreements) in enumerate(comparisons.factors.items()):
             for side, (kind, (colour, _)) in zip((-1, 1), _EASE.items(), strict=True):
                 agreement = agreements[kind]
-                middle = place + side * (_WIDTH / 2 + 0.02)
+                middle = number + side * (_WIDTH / 2 + 0.02)
                 value = agreement.jaccard
                 spread = agreement.spread
                 if np.isnan(value):
@@ -429,8 +443,9 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
                 top = max(top, value + np.nan_to_num(spread), agreement.high)
             pairs = max(agreement.n_pairs for agreement in agreements.values())
             corrected = ", ".join(f"{kind} {agreement.corrected:.2f}" for kind, agreement in agreements.items())
-            text = f"{pairs} pair{'s' if pairs != 1 else ''}, corrected:\n{corrected}"
-            ticks.append((float(place), f"{_FACTORS.get(factor, factor)}\n{text}"))
+            pairs_in_words = "1 pair" if pairs == 1 else f"{pairs} pairs"
+            text = f"{pairs_in_words}, corrected:\n{corrected}"
+            ticks.append((float(number), f"{_FACTORS.get(factor, factor)}\n{text}"))
         entries = [(plain(colour, 8.0), words) for colour, words in _EASE.values()]
         level = 100 * float(comparisons.settings["level"])
         entries.append((black, f"chance: mean and {level:g} % interval of permutations"))
@@ -464,12 +479,12 @@ def plot_intersections(comparisons: Sequence[Comparison], **canvas: Unpack[Canva
         for row, comparison in enumerate(reversed(comparisons)):
             numbers = []
             for side, (kind, (colour, _)) in zip((0.2, -0.2), _EASE.items(), strict=True):
-                found = getattr(comparison, kind)
-                for length, opaque in ((found.union, 0.25), (found.intersection, 0.85)):
+                agreement = getattr(comparison, kind)
+                for length, opaque in ((agreement.union, 0.25), (agreement.intersection, 0.85)):
                     ends = row + side + 0.17, row + side - 0.17
                     axes.fill_between([0.0, length], *ends, color=colour, alpha=opaque, linewidth=0)
-                numbers.append(f"{kind} {found.jaccard:.2f}")
-                most = max(most, float(found.union))
+                numbers.append(f"{kind} {agreement.jaccard:.2f}")
+                most = max(most, float(agreement.union))
             levels = [_level(comparison.factor, level) for level in comparison.compared]
             if len(levels) < 5:
                 compared = " / ".join(levels)

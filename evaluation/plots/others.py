@@ -94,14 +94,18 @@ def plot_privacy_utility(
     lowest = float(np.nanmin(rates))
     highest = float(np.nanmax(rates))
     margin = 0.12 * (highest - lowest) or 1.0
-    low = max(lowest - margin, 0.0 if lowest >= 0 else -np.inf)
-    high = highest + margin
-    left, right = (high, low) if lower_is_better else (low, high)
+    ends = [lowest - margin, highest + margin]
+    if lowest >= 0:
+        ends[0] = max(ends[0], 0.0)
+    direction = "higher is better"
+    if lower_is_better:
+        direction = "lower is better"
+        ends.reverse()
     entries = []
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         for target in reversed(targets):
-            axes.plot([left, right], [100 * target] * 2, **plain(PALE, 0.9))
-            axes.fill_between([left, right], 100 * target, color=PALE, alpha=0.14, linewidth=0)
+            axes.plot(ends, [100 * target] * 2, **plain(PALE, 0.9))
+            axes.fill_between(ends, 100 * target, color=PALE, alpha=0.14, linewidth=0)
             style.write_in_margin(axes, f"{100 * target:g} %", target / _TOP, across=True)
         for number, (system, (x, *reach)) in enumerate(zip(systems, rates.tolist(), strict=True)):
             colour = line_of(number)["color"]
@@ -114,16 +118,9 @@ def plot_privacy_utility(
             dot = marker(style.MARKERS[number % len(style.MARKERS)], colour)
             axes.plot([x], [y], **dot)
             entries.append((dot, named(system.name, f"{measure.lower()} {x:.1f} %, EER {y:.1f} %")))
-        if lower_is_better:
-            direction = "lower is better"
-        else:
-            direction = "higher is better"
-        across = (f"{measure} (%), {direction}: best on the right", left, right)
+        across = (f"{measure} (%), {direction}: best on the right", *ends)
         upright = ("Equal error rate (%), best above", 0.0, 100 * _TOP)
-        if targets:
-            notes = "Grey edges: minimum target EERs of the challenge"
-        else:
-            notes = ""
+        notes = "Grey edges: minimum target EERs of the challenge" if targets else ""
         return style.finish(axes, canvas, f"Privacy against {measure.lower()}", across, upright, entries, notes)
 
 
@@ -169,9 +166,14 @@ def plot_similarity(
     seen: dict[tuple[bool, ...], int] = {}  # those who have trials with the same others stand together
     groups = [seen.setdefault(tuple(row), len(seen)) for row in blank.tolist()]
     order = sorted(range(len(groups)), key=groups.__getitem__)
-    names = [speakers[place] if len(speakers[place]) <= 12 else f"{speakers[place][:11]}…" for place in order]
+    names = []
+    for row in order:
+        name = speakers[row]
+        names.append(name if len(name) <= 12 else f"{name[:11]}…")
     middles = np.arange(len(names)) + 0.5
-    wide = _SIDE + (0.6 if len(speakers) <= _MOST_NAMED else 0.0)
+    wide = _SIDE
+    if len(speakers) <= _MOST_NAMED:
+        wide += 0.6
     with style.figure_for(canvas, wide * len(cells) + 0.9, wide + 0.8, style.PICTURES) as figure:
         places = figure.subplots(1, len(cells), squeeze=False)[0]
         for axes, (name, matrix) in zip(places, cells.items(), strict=True):
@@ -235,4 +237,6 @@ def plot_likelihood(
         x = ("Iteration of EM", *axes.get_xlim())
         y = ("Mean log-likelihood per frame (nats)", *axes.get_ylim())
         title = "Training of the background model"
-        return style.finish(axes, canvas, title, x, y, entries if len(curves) > 1 else ())
+        if len(curves) == 1:
+            entries = []
+        return style.finish(axes, canvas, title, x, y, entries)

@@ -48,28 +48,38 @@ _DEFAULT = plain("#000000", 1.4, (10, 3))
 
 
 def sorted_systems(
-    systems: Systems, key: Any = None, order: Callable[[metrics.SortedScores], float] | None = None
+    systems: Systems,
+    key: Any = None,
+    order: Callable[[metrics.SortedScores], float] | None = None,
+    *,
+    sort: bool = True,
 ) -> list[tuple[str, metrics.SortedScores]]:
-    """Return each system's name with its scores sorted, in a given order; scores that look reversed are warned of."""
+    """Return each system's name and scores, `sort`ed by an order; warn of scores that look reversed."""
+    named_scores = []
+    for name, *given in _rows_of_systems(systems, key):
+        scores = metrics.sort_scores(*given[:2] or [None])
+        turned = metrics.reversal(scores)
+        if turned is not None and turned.clear:
+            _log.warning("plot of %s: %s", name, turned.text)
+        named_scores.append((name, scores))
+    if order is not None and sort:
+        named_scores.sort(key=lambda system: order(system[1]))
+    return named_scores
+
+
+def _rows_of_systems(systems: Systems, key: Any) -> Any:
+    """Return the name of each system and what a user gave for it."""
     rows: Any = systems
     if key is not None:
-        rows = [(name, one, key) for name, one in (rows if isinstance(rows, Mapping) else {"scores": rows}).items()]
+        by_name = systems if isinstance(systems, Mapping) else {"scores": systems}
+        rows = [(name, scores, key) for name, scores in by_name.items()]
     listed = isinstance(rows, list | tuple)
     if not (listed and all(isinstance(row, tuple | list) and row and isinstance(row[0], str) for row in rows)):
         text = f"expected Scores and a Key, or systems in a list, got {type(systems).__name__} and {type(key).__name__}"
         raise DataError(text, remedy="give each as (name, scores, key) or (name, target, nontarget)")
     if not rows:
         raise DataError("expected a system and a curve to plot", remedy="give scores")
-    found = []
-    for name, *given in rows:
-        scores = metrics.sort_scores(*given[:2] or [None])
-        turned = metrics.reversal(scores)
-        if turned is not None and turned.clear:
-            _log.warning("plot of %s: %s", name, turned.text)
-        found.append((name, scores))
-    if order is None:
-        return found
-    return sorted(found, key=lambda system: order(system[1]))
+    return rows
 
 
 @one_line
@@ -182,12 +192,16 @@ def plot_det(
         prior = metrics.effective_prior(*metrics.SRE08)
     else:
         prior = metrics.effective_prior(prior)
-    known = sorted_systems(systems, key, _from_the_highest_eer if sort else None)
+    known = sorted_systems(systems, key, _from_the_highest_eer, sort=sort)
     hulls = [scores.hull for _, scores in known]
-    # EER, minDCF, and where that is
-    points = [(metrics.eer(scores), *metrics.hull_min_dcf(scores, prior=prior)) for _, scores in known]
-    fitting = fitting_window([rate for rate, _, p_miss, p_fa in points for rate in (rate, p_miss, p_fa)])
-    shown = WINDOWS.get(window, fitting)
+    points = []
+    rates = []
+    for _, scores in known:
+        rate = metrics.eer(scores)
+        cost, p_miss, p_fa = metrics.hull_min_dcf(scores, prior=prior)
+        points.append((rate, cost, p_miss, p_fa))
+        rates += [rate, p_miss, p_fa]
+    shown = WINDOWS.get(window, fitting_window(rates))
     box = (*shown.p_fa, *shown.p_miss)
     low = max(shown.p_fa[0], shown.p_miss[0])
     high = min(shown.p_fa[1], shown.p_miss[1])
@@ -216,23 +230,22 @@ def plot_det(
             if low <= rate <= high:
                 ring = {"markersize": 6.5, "markerfacecolor": "white", "markeredgecolor": look["color"]}
                 axes.plot([ndtri(rate)], [ndtri(rate)], **marker("o", look["color"]) | ring, markeredgewidth=1.6)
-            dot = marker(style.MARKERS[number % len(style.MARKERS)], look["color"])
             if visible:
+                dot = marker(style.MARKERS[number % len(style.MARKERS)], look["color"])
                 axes.plot([ndtri(p_fa)], [ndtri(p_miss)], **dot)
-            entries.append((dot | look if visible else look, label))
-        lines = "Thick: the curve itself; thin: its convex hull, from which EER and minDCF are read"
+                look = dot | look
+            entries.append((look, label))
+        if hull_only:
+            lines = "Lines: convex hulls of the curves (ROCCH)"
+        else:
+            lines = "Thick: the curve itself; thin: its convex hull, from which EER and minDCF are read"
         notes = [
             f"Points: minDCF (normalised) at effective target prior {prior:.3g}; rings: EER, on the diagonal",
-            "Lines: convex hulls of the curves (ROCCH)" if hull_only else lines,
+            lines,
             "Dotted: 30 errors; what lies beyond is uncertain",
         ]
-        x, y = [
-            (label, *ndtri(ends).tolist(), [(float(ndtri(tick / 100)), f"{tick:g}") for tick in ticks])
-            for label, ends, ticks in (
-                ("False-alarm rate (%)", shown.p_fa, shown.ticks_fa),
-                ("Miss rate (%)", shown.p_miss, shown.ticks_miss),
-            )
-        ]
+        x = _probit_axis("False-alarm rate (%)", shown.p_fa, shown.ticks_fa)
+        y = _probit_axis("Miss rate (%)", shown.p_miss, shown.ticks_miss)
         title = "Detection error trade-off"
         return style.finish(axes, canvas, title, x, y, entries, "\n".join(notes), square=True)
 
@@ -257,7 +270,7 @@ def plot_roc(
     """
     if lowest_fpr is not None and not 0 <= lowest_fpr < 1:
         raise DataError(f"expected a lowest false-accept rate from 0 (linear) to below 1, got {lowest_fpr}")
-    known = sorted_systems(systems, key, _from_the_highest_eer if sort else None)
+    known = sorted_systems(systems, key, _from_the_highest_eer, sort=sort)
     if lowest_fpr is None:
         most = max(scores.n_nontarget for _, scores in known)
         lowest_fpr = float(10.0 ** np.clip(np.ceil(-np.log10(most) - 1e-9), -6, -1))
@@ -312,13 +325,15 @@ def plot_histogram(
     looks = {"target": plain(COLOURS[0]), "nontarget": plain(COLOURS[1])}
     strips = []
     for name, scores in reversed(known):  # from below
-        edges = _edges([scores] if own_scale else [one for _, one in known], bins)
+        drawn_together = [(name, scores)] if own_scale else known
+        edges = _edges([together for _, together in drawn_together], bins)
         densities = []
         counts = []
         for side in (scores.target, scores.nontarget):
             densities.append(np.histogram(scores.thresholds, edges, weights=side)[0] / (side.sum() * np.diff(edges)))
             n_infinite = side[~np.isfinite(scores.thresholds)].sum()
-            counts.append((f"{side.sum():,.0f}", f", {n_infinite:,.0f} infinite" if n_infinite else ""))
+            more = f", {n_infinite:,.0f} infinite" if n_infinite else ""
+            counts.append((f"{side.sum():,.0f}", more))
         strips.append((name, edges, densities, counts, 1.05 * (float(np.max(densities)) or 1.0)))
     height = 1.0 if own_scale else max(top for *_, top in strips)
     ticks = []
@@ -337,7 +352,8 @@ def plot_histogram(
                 draw_steps(axes, places, density / scale, look, number * height)
             ticks.append(((number + 0.5) * height, "\n".join(lines)))
         step = places[1] - places[0]
-        x = ("Score", places[0] - step, places[-1] + step, [(0.0, "lowest"), (1.0, "highest")] if own_scale else [])
+        ends = [(0.0, "lowest"), (1.0, "highest")] if own_scale else []
+        x = ("Score", places[0] - step, places[-1] + step, ends)
         y: tuple[Any, ...] = ("Density", 0.0, height)
         if len(known) > 1:
             if own_scale:
@@ -346,10 +362,9 @@ def plot_histogram(
                 label = f"0 to {height:.3g} in each strip"
             y = (f"Density, {label}", 0.0, len(known) * height, ticks)
         else:
-            entries = [
-                (look, named(f"{name}, {kind}", f"{count} trials{more}"))
-                for (kind, look), (count, more) in zip(looks.items(), counts, strict=True)
-            ]
+            entries = []
+            for (kind, look), (count, more) in zip(looks.items(), counts, strict=True):
+                entries.append((look, named(f"{name}, {kind}", f"{count} trials{more}")))
         return style.finish(axes, canvas, "Distribution of scores", x, y, entries)
 
 
@@ -391,7 +406,7 @@ def plot_reliability(
     entries = []
     with style.axes_for(canvas, 6.2, 6.2) as axes:
         axes.plot([0.0, 1.0], [0.0, 1.0], **plain(PALE, 1.0))
-        for number, (name, scores) in enumerate(sorted_systems(systems, key, loss if sort else None)):
+        for number, (name, scores) in enumerate(sorted_systems(systems, key, loss, sort=sort)):
             axes.plot(*reliability(scores, prior), **line_of(number))
             entries.append((line_of(number), named(name, f"calibration loss {loss(scores):.3f} bit")))
             _warn_of_ratios(name, scores, metrics.cllr(scores))
@@ -448,7 +463,7 @@ def plot_zebra(
         return float(metrics.zebra(scores, scale=scale).population)
 
     grid, priors, entropies = _priors(log_odds)
-    known = sorted_systems(systems, key, population if sort else None)
+    known = sorted_systems(systems, key, population, sort=sort)
     entries = [(_DEFAULT, named("perfect privacy", "0, 0, 0"))]
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.plot(grid, entropies, **_DEFAULT)
@@ -488,15 +503,16 @@ def plot_ece(
         What to draw of each system: the curve of its scores, the minimum over all calibrations, or both.
     """
     grid, priors, entropies = _priors(log_odds)
-    scale = entropies if normalised else np.ones(len(grid))
-    known = [
-        (name, scores, metrics.ece(scores, prior=priors) / scale, metrics.min_ece(scores, prior=priors) / scale)
-        for name, scores in sorted_systems(systems, key, metrics.cllr if sort else None)
-    ]
     if normalised:
         label = "Normalised empirical cross-entropy"
+        scale = entropies
     else:
         label = "Empirical cross-entropy (bit)"
+        scale = np.ones(len(grid))
+    known = []
+    for name, scores in sorted_systems(systems, key, metrics.cllr, sort=sort):
+        actual = metrics.ece(scores, prior=priors) / scale
+        known.append((name, scores, actual, metrics.min_ece(scores, prior=priors) / scale))
     return _plot_pairs(known, grid, entropies / scale, label, canvas, curves)
 
 
@@ -532,10 +548,9 @@ def plot_ape(
         raise DataError("the EER is an error rate that is not normalised", remedy="leave out one of them")
     grid, priors, _ = _priors(log_odds)
     common: dict[str, Any] = {"p_target": priors, "normalised": normalised}
-    known = [
-        (name, scores, metrics.act_dcf(scores, **common), metrics.min_dcf(scores, **common))
-        for name, scores in sorted_systems(systems, key, metrics.cllr if sort else None)
-    ]
+    known = []
+    for name, scores in sorted_systems(systems, key, metrics.cllr, sort=sort):
+        known.append((name, scores, metrics.act_dcf(scores, **common), metrics.min_dcf(scores, **common)))
     if normalised:
         default = np.ones(len(grid))
         label = "Normalised Bayes error rate"
@@ -555,9 +570,9 @@ def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]
     """Draw lines of 30 errors, in the systems' colours where their numbers of trials differ; the first has a label."""
     from scipy.special import ndtri
 
-    ends = [ndtri(side) for side in (window.p_fa, window.p_miss)]
-    for across, (low, high) in ((False, window.p_fa), (True, window.p_miss)):
-        numbers = [n_target if across else n_nontarget for n_target, n_nontarget in counts]
+    n_target = [target for target, _ in counts]
+    n_nontarget = [nontarget for _, nontarget in counts]
+    for across, (low, high), numbers in ((False, window.p_fa, n_nontarget), (True, window.p_miss, n_target)):
         shares = []
         for number in dict.fromkeys(number for number in numbers if low < 30 / number < high):
             shares.append(float((ndtri(30 / number) - ndtri(low)) / (ndtri(high) - ndtri(low))))
@@ -565,10 +580,22 @@ def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]
                 colour = GREY
             else:
                 colour = line_of(numbers.index(number))["color"]
-            there = np.full(2, ndtri(30 / number))
-            axes.plot(*((ends[0], there) if across else (there, ends[1])), **plain(colour, 1.1, (1, 2)))
+            level = np.full(2, ndtri(30 / number))
+            if across:
+                axes.plot(ndtri(window.p_fa), level, **plain(colour, 1.1, (1, 2)))
+            else:
+                axes.plot(level, ndtri(window.p_miss), **plain(colour, 1.1, (1, 2)))
         if shares:
-            style.write_in_margin(axes, "30 misses" if across else "30 false alarms", min(shares), across=across)
+            errors = "misses" if across else "false alarms"
+            style.write_in_margin(axes, f"30 {errors}", min(shares), across=across)
+
+
+def _probit_axis(label: str, ends: tuple[float, float], ticks: Sequence[float]) -> tuple[Any, ...]:
+    """Return label, ends and ticks of a probit axis; the ticks are given in percent."""
+    from scipy.special import ndtri
+
+    labels = [(float(ndtri(tick / 100)), f"{tick:g}") for tick in ticks]
+    return (label, *ndtri(ends).tolist(), labels)
 
 
 def _draw_pieces(axes: Axes, x: np.ndarray, y: np.ndarray, points: int, look: Style) -> int:

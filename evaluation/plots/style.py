@@ -33,8 +33,12 @@ Style = dict[str, Any]
 
 EXTENSIONS = (".png", ".pdf", ".svg", ".tex")
 PICTURES = EXTENSIONS[:3]
-_SIDES = {"upper": "north", "lower": "south", "left": "west", "right": "east"}
-CORNERS = {f"{row} {side}": f"{_SIDES[row]} {_SIDES[side]}" for row in ("upper", "lower") for side in ("left", "right")}
+CORNERS = {
+    "upper left": "north west",
+    "upper right": "north east",
+    "lower left": "south west",
+    "lower right": "south east",
+}
 """Places of a legend as matplotlib names them, with the names of pgfplots."""
 
 # Okabe and Ito's colours, distinguishable by colour-blind readers too; with the line styles also in grey
@@ -105,7 +109,8 @@ def line_of(number: int, **changes: Any) -> Style:
 
 def plain(colour: str, linewidth: float = 1.8, dash: tuple[float, ...] = ()) -> Style:
     """Return a line of a colour, with lengths of dashes and gaps in units of its width; solid by default."""
-    return {"color": colour, "linestyle": (0, dash) if dash else "-", "linewidth": linewidth}
+    linestyle = (0, dash) if dash else "-"
+    return {"color": colour, "linestyle": linestyle, "linewidth": linewidth}
 
 
 def marker(shape: str, colour: str) -> Style:
@@ -160,7 +165,9 @@ def figure_for(canvas: Canvas, width: float, height: float, forms: Sequence[str]
     path = canvas.get("path")
     ax = canvas.get("ax")
     asked = canvas.get("width")
-    paths = [Path(file) for file in ([path] if isinstance(path, (str, Path)) else path or ())]
+    if isinstance(path, (str, Path)):
+        path = [path]
+    paths = list(map(Path, path or ()))
     for file in paths:
         if file.suffix.lower() not in forms:
             remedy = f"use one of {', '.join(forms)}"
@@ -171,7 +178,11 @@ def figure_for(canvas: Canvas, width: float, height: float, forms: Sequence[str]
     import matplotlib
 
     with house_style() if paths and ax is None else matplotlib.rc_context({"text.parse_math": False}):
-        figure: Any = _picture()(figsize=(width, height), layout="constrained") if ax is None else ax.get_figure()
+        figure: Any
+        if ax is None:
+            figure = _picture()(figsize=(width, height), layout="constrained")
+        else:
+            figure = ax.get_figure()
         if ax is None and asked:
             scale = asked / width
             width = asked
@@ -246,8 +257,11 @@ def finish(
     if entries:
         legend_below(axes, canvas, entries, notes)
     asked = canvas.get("title")
+    if asked is not None:
+        title = asked
     labelled = any(not text.get_rotation() for text in axes.texts)  # above the axes, by `write_in_margin`
-    axes.set_title(title if asked is None else asked, pad=18 if labelled else 8)
+    pad = 18 if labelled else 8
+    axes.set_title(title, pad=pad)
     parent: Any = axes.get_figure()
     figure: Figure = parent.figure
     return figure
@@ -261,10 +275,12 @@ def legend_below(axes: Axes, canvas: Canvas, entries: Sequence[tuple[Style, str]
     options: dict[str, Any]
     figure: Any = axes.get_figure()
     if canvas.get("ax") or canvas.get("legend"):
-        letters = widest = _NARROW_LEGEND
-        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
+        letters = _NARROW_LEGEND
+        widest = _NARROW_LEGEND
         where = axes
-        options = {"loc": canvas["legend"]} if canvas.get("legend") else below
+        options = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
+        if canvas.get("legend"):
+            options = {"loc": canvas["legend"]}
     else:
         letters = figure.letters
         widest = 4 * figure.letters // 3
@@ -272,10 +288,9 @@ def legend_below(axes: Axes, canvas: Canvas, entries: Sequence[tuple[Style, str]
         options = {"loc": "outside lower center"}
         n_lines = sum(label.count("\n") + 1 + len(label) // letters for _, label in entries)
         figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + 0.2 * figure.fonts * (n_lines + 2))
+    title = ""
     if canvas.get("notes", True):
         title = _wrapped(notes, widest)
-    else:
-        title = ""
     handles = [Line2D([], [], **style) for style, _ in entries]
     labels = [_wrapped(label, letters) for _, label in entries]
     where.legend(handles, labels, **options, title=title or None, handlelength=4.5, frameon=False, alignment="left")
@@ -286,17 +301,17 @@ def write_in_margin(axes: Axes, text: str, share: float, *, across: bool = False
     import matplotlib
 
     share = min(max(share, 0.1), 0.9)
-    place, shift = ((1.0, share), (3, 0)) if across else ((share, 1.0), (0, 3))
-    if across:
-        turned = {"rotation": 90, "ha": "left", "va": "center"}
-    else:
-        turned = {"ha": "center", "va": "bottom"}
     look = {"color": GREY, "fontsize": matplotlib.rcParams["legend.fontsize"], "textcoords": "offset points"}
-    axes.annotate(text, place, shift, xycoords="axes fraction", **look, **turned)
+    if across:
+        look |= {"rotation": 90, "ha": "left", "va": "center"}
+        axes.annotate(text, (1.0, share), (3, 0), xycoords="axes fraction", **look)
+    else:
+        look |= {"ha": "center", "va": "bottom"}
+        axes.annotate(text, (share, 1.0), (0, 3), xycoords="axes fraction", **look)
 
 
 def _wrapped(text: str, width: int) -> str:
-    return "\n".join(part for line in text.split("\n") for part in wrap(line, width) or [""])
+    return "\n".join("\n".join(wrap(line, width)) for line in text.split("\n"))
 
 
 @cache

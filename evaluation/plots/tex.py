@@ -50,9 +50,10 @@ def to_tex(axes: Axes, width: float, height: float, corner: str = "") -> str:
         legend = figure.legends[0]
     else:
         legend = axes.get_legend()
-    square = axes.get_box_aspect() == 1
     texts: list[Any] = [text for text in axes.texts if text.get_text()]
-    lines = [_HEAD, f"  width={0.75 * width:.3g}in, height={0.75 * (width if square else height):.3g}in,"]
+    if axes.get_box_aspect() == 1:
+        height = width
+    lines = [_HEAD, f"  width={0.75 * width:.3g}in, height={0.75 * height:.3g}in,"]
     lines.append(f"  title={{{escape(axes.get_title())}}},")
     if corner:
         lines.append(f"  legend pos={corner}, legend style={{yshift=0pt}},")
@@ -74,10 +75,11 @@ def to_tex(axes: Axes, width: float, height: float, corner: str = "") -> str:
             entries += [(_style(handle), first), *(("empty legend", other) for other in others)]
         lines += [rf"\addlegendimage{{{style}}}\addlegendentry{{{escape(text)}}}" for style, text in entries]
     for text in texts:
-        (x, y), turned, colour = text.xy, text.get_rotation(), _colour("text", text.get_color())
-        place = "anchor=north, rotate=90" if turned else "anchor=south"
+        x, y = text.xy
+        anchor = "anchor=north, rotate=90" if text.get_rotation() else "anchor=south"
         bold = r"\bfseries" if text.get_fontweight() == "bold" else ""
-        node = rf"\node[{place}, font=\scriptsize{bold}, {colour}] at (rel axis cs:{x:.4g},{y:.4g})"
+        options = rf"{anchor}, font=\scriptsize{bold}, {_colour('text', text.get_color())}"
+        node = rf"\node[{options}] at (rel axis cs:{x:.4g},{y:.4g})"
         lines.append(rf"{node} {{{escape(text.get_text())}}};")
     return "\n".join([*lines, r"\end{axis}", r"\end{tikzpicture}", r"\end{document}", ""])
 
@@ -108,20 +110,19 @@ def _axis(letter: str, axis: Any) -> list[str]:
 
     scaled = axis.get_transform().transform  # logarithms on a logarithmic axis
     low, high = scaled(np.array(axis.get_view_interval()))
-    ends = f"{letter}min={min(low, high):.7g}, {letter}max={max(low, high):.7g}," + (
-        f" {letter} dir=reverse," if low > high else ""
-    )
-    options = f"{ends} {letter}label={{{escape(axis.get_label_text())}}},"
+    options = f"{letter}min={min(low, high):.7g}, {letter}max={max(low, high):.7g},"
+    if low > high:
+        options += f" {letter} dir=reverse,"
+    options += f" {letter}label={{{escape(axis.get_label_text())}}},"
     if not isinstance(axis.get_major_locator(), FixedLocator):
         return [f"  {options}"]
     texts = [r" \\ ".join(map(escape, label.get_text().split("\n"))) for label in axis.get_ticklabels()]
-    places = ",".join(f"{place:.7g}" for place in scaled(axis.get_ticklocs()))
+    ticks = ",".join(f"{tick:.7g}" for tick in scaled(axis.get_ticklocs()))
     labels = ",".join(f"{{{text}}}" for text in texts)
+    line = f"  {letter}tick={{{ticks}}}, {letter}ticklabels={{{labels}}},"
     if any(r"\\ " in text for text in texts):
-        centred = f"  {letter}ticklabel style={{align=center}},"
-    else:
-        centred = ""
-    return [f"  {options}", f"  {letter}tick={{{places}}}, {letter}ticklabels={{{labels}}},{centred}"]
+        line += f"  {letter}ticklabel style={{align=center}},"
+    return [f"  {options}", line]
 
 
 def _points(axes: Axes, vertices: Any) -> list[str]:
@@ -153,7 +154,9 @@ def _style(line: Any) -> str:
         parts.append(f"mark={_MARKS[line.get_marker()]}, mark size=3.5pt, mark options={{{options}}}")
     else:
         parts.append("mark=none")
-    return ", ".join([*parts, *([f"opacity={line.get_alpha():.3g}"] if line.get_alpha() else [])])
+    if line.get_alpha():
+        parts.append(f"opacity={line.get_alpha():.3g}")
+    return ", ".join(parts)
 
 
 def _colour(key: str, colour: Any) -> str:

@@ -60,7 +60,7 @@ from evaluation.reports.tables import (
     latex_table,
     table_rows,
 )
-from evaluation.reports.verdict import Headline, headlines, overall
+from evaluation.reports.verdict import Headline, Verdict, headlines, judge, overall
 
 __all__ = [
     "CSV",
@@ -93,6 +93,7 @@ __all__ = [
     "Settings",
     "UtilityFigure",
     "UtilityRate",
+    "Verdict",
     "Voices",
     "columns_of",
     "draw_samples",
@@ -104,6 +105,7 @@ __all__ = [
     "headlines",
     "in_order",
     "interval_from",
+    "judge",
     "latex_table",
     "list_in_words",
     "main_outcomes",

@@ -92,6 +92,11 @@ class EnrolledSpeaker(Row):
         Number of target trials.
     eer : float
         Equal error rate of the trials against this speaker.
+    n_nontarget : float
+        Number of nontarget trials.
+    first, others_first : float
+        Share of the speaker's own recordings, and of other people's recordings, that rank the speaker first; see
+        `evaluation.linkage.found_speakers`.
     """
 
     speaker: str
@@ -100,6 +105,9 @@ class EnrolledSpeaker(Row):
     rank: float = math.nan
     n_target: float = math.nan
     eer: float = math.nan
+    n_nontarget: float = math.nan
+    first: float = math.nan
+    others_first: float = math.nan
 
     @property
     def exposure(self) -> tuple[float, float, str]:

@@ -47,7 +47,8 @@ def write_page(
     base = None
     if parent.is_relative_to(root):
         base = "../" * len(parent.relative_to(root).parts)
-    write_text(path, render_page(results, folder=folder, base=base, title=title, pseudonyms=pseudonyms))
+    page = render_page(results, folder=folder, base=base, title=title, pseudonyms=pseudonyms)
+    write_text(path, page)
 
 
 def render_page(

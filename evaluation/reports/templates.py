@@ -13,6 +13,7 @@ from evaluation.plots import TARGETS
 from evaluation.reports import formatting
 from evaluation.reports.about import MEASURES
 from evaluation.reports.conditions import GENDERS
+from evaluation.reports.people import found_in
 from evaluation.reports.rows import number
 from evaluation.reports.verdict import word_of
 from evaluation.trials import SCENARIO_ORDER
@@ -69,6 +70,7 @@ def _environment() -> Any:
         "categories": "; ".join(f"{name}: {meaning_of(name)}" for name, _ in SCALE),
         "ceiling_note": ceiling_note,
         "chance": 0.5,
+        "found_in": found_in,
         "genders": GENDERS,
         "measures": MEASURES,
         "name_list": formatting.name_list,

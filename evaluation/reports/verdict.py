@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from evaluation.plots import TARGETS
+from evaluation.reports.belonging import Belonging, belonging, exchanged_in_words, least_certain
 from evaluation.reports.outcomes import Outcome
+from evaluation.reports.people import Found, LowestTenth, found_in, lowest_in, rank_one_by_chance
 from evaluation.reports.results import Results
 from evaluation.trials import REVERSAL
 from evaluation.uncertainty import Interval, minimum_of, over_lists
@@ -19,9 +21,10 @@ _HARDLY_ANY = 0.05  # fewer errors than one are hardly any, unless a list is so 
 
 WORDS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
 _MODERATE = WORDS.index("Moderate")
+_STRONG = WORDS.index("Strong")
 AGAINST = {
     "SIMULATED speech": "SIMULATED speech: synthetic voices say nothing about human ones.",
-    "pairs": "Some anonymised recordings seem not to belong to their originals.",
+    "pairs": "Some anonymised recordings resemble other speakers' originals more than their own.",
     "no speech": "Some anonymised recordings hold no speech: noise would be as private.",
     "broken attackers": "Scores of some attackers are useless.",
     "recognised without a voice": "Files or noise, not voices, give speakers away: an anonymiser can change them.",
@@ -29,10 +32,35 @@ AGAINST = {
     "attacker strength": "Attackers recognise even original speech poorly: others would find more.",
     "overestimated privacy": "A stronger attacker would probably find more.",
     "number of speakers": "Intervals were not studied on so few speakers.",
+    "short recordings": "Recordings are short: longer ones would tell attackers more.",
     "utility": "Nobody measured whether the speech is still intelligible: noise would be as private.",
     "training draws": "The attackers learnt from one version of the anonymised speech: several make them stronger.",
+    "attacker order": "Attackers that know more are weaker: they were not trained well.",
+    "shared draws": "Speakers have the same voice in enrolment and trials, which identifies them.",
+    "original audio": "Some anonymised files hold original speech.",
+    "duplicate audio": "Some recordings are given twice, under other names.",
+    "utterance overlap": "Some recordings are in enrolment and in trials.",
+    "speaker overlap": "Some speakers are in the training set too: attackers learnt without them.",
+    "tags of files": "Tags of anonymised files name the speaker.",
+    "broken recordings": "Some anonymised recordings are clipped, silent, very quiet or very short.",
+    "recordings without vectors": "Attackers failed on some recordings: scores of their trials are guesses.",
+    "pooled trials": "Scores of women and men have different offsets: pooled rates are too high.",
+    "user-supplied attackers": "User-supplied attackers did not score all trials.",
+    "independence of the anonymiser": "Results on original speech differ between runs: the data changed.",
+    "unknown sexes": "The sexes of the speakers are unknown: trials between the sexes are easy for attackers.",
+    "missing lists": "There are results for one sex only.",
 }
 """What warnings and errors mean for a reader of the verdict, by the name of the check; the first ones weigh most."""
+FORBIDDEN_BY = {
+    "pairs": "it is not certain that the files match",
+    "broken attackers": "the scores of all attackers are useless",
+}
+"""Why there is no verdict, by the name of the check that forbids it."""
+NOTED = ("short recordings",)
+"""Checks of which notes count among the objections too."""
+
+_WITHOUT_SPEECH = ("properties", "session")  # attackers that compare files and noise
+_HARDLY = 0.4  # a rate from which on recordings are hardly told apart without their speech
 
 
 @dataclass(frozen=True)
@@ -54,6 +82,8 @@ class Headline:
         What the attacker does besides for this rate; empty if nothing.
     lists : int
         Number of lists of other speakers (each sex of each data set), for which the interval holds at once.
+    files : Belonging
+        Whether the files belong to the originals of their names.
     """
 
     worst: Outcome
@@ -62,6 +92,7 @@ class Headline:
     original: Interval = field(default_factory=Interval)
     besides: str = ""
     lists: int = 1
+    files: Belonging = field(default_factory=Belonging)
 
     def over(self, n_lists: int) -> Headline:
         """Return the same with an interval that holds for so many lists at once."""
@@ -75,14 +106,32 @@ class Headline:
         return self.worst.anonymised
 
     @property
+    def judged(self) -> Interval:
+        """The rate that the words are of: with the lower end that it may have if files are exchanged.
+
+        If it is unknown how many files are, a rate of weak protection holds, since exchanged files only raise it.
+        """
+        if not self.files.is_known and not self.condition:
+            return replace(self.eer, low=0.0)
+        return self.files.bounded(self.eer)
+
+    @property
+    def condition(self) -> str:
+        """The condition under which there is this much protection; empty without one."""
+        if level_of(self.eer.value) < _MODERATE and self.eer.has_interval:
+            return ""
+        return self.files.condition
+
+    @property
     def word(self) -> str:
-        """Amount of protection in words; see `word_of`."""
-        return word_of(self.eer, self.worst.n_enrolled)[0]
+        """Amount of protection in words, with its condition; see `word_of`."""
+        words = word_of(self.judged, self.worst.n_enrolled)[0]
+        return ", ".join(filter(None, (words, self.condition)))
 
     @property
     def level(self) -> int | None:
         """Index of the word in `WORDS`; None if there is none."""
-        return word_of(self.eer)[1] if self.anonymised else None
+        return word_of(self.judged)[1] if self.anonymised else None
 
     @property
     def perfect(self) -> float:
@@ -107,8 +156,8 @@ class Headline:
     @property
     def reach(self) -> tuple[str, str]:
         """The lowest and the highest level that the interval reaches."""
-        lowest = WORDS[level_of(self.eer.low)]
-        highest = WORDS[level_of(self.eer.high)]
+        lowest = WORDS[level_of(self.judged.low)]
+        highest = WORDS[level_of(self.judged.high)]
         return lowest.lower(), highest.lower()
 
 
@@ -124,10 +173,14 @@ class Verdict:
         The headline over all data sets; None without an error rate.
     words : str
         The verdict in a few words.
+    because : str
+        The condition of the verdict, or why there is none; empty if it needs none.
     level : int or None
         Index of the amount of protection in `WORDS`; None if there is none.
     objections : list of str
         What speaks against the verdict; see `objections`.
+    about : list of str
+        What is known of the recordings and their names; see `about_recordings`.
     advice : str
         About how many speakers would make it certain; empty if speech is not anonymised or a check forbids a verdict.
     forbidden : bool
@@ -137,10 +190,51 @@ class Verdict:
     headlines: list[Headline]
     overall: Headline | None
     words: str
+    because: str
     level: int | None
     objections: list[str]
+    about: list[str]
     advice: str = ""
     forbidden: bool = False
+
+    @property
+    def text(self) -> str:
+        """The words with their condition or reason."""
+        if not self.because:
+            return self.words
+        return f"{self.words}{': ' if self.forbidden else ', '}{self.because}"
+
+    @property
+    def claims_protection(self) -> bool:
+        """Whether the verdict may be read as protection, which reversible changes only pretend."""
+        is_anonymised = self.overall is not None and self.overall.anonymised
+        return is_anonymised and not self.forbidden and (self.level is None or self.level >= _MODERATE)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether neither a check nor a doubt about the files stands against the words."""
+        return not self.forbidden and not self.because
+
+    @property
+    def found(self) -> Found | None:
+        """How many speakers are found in the worst scenario; None if unknown."""
+        if self.overall is None:
+            return None
+        return found_in(self.overall.worst.condition.speakers)
+
+    @property
+    def lowest_tenth(self) -> LowestTenth | None:
+        """The speakers with the least privacy in the worst scenario; None if unknown."""
+        if self.overall is None:
+            return None
+        return lowest_in(self.overall.worst.condition.speakers)
+
+    @property
+    def rank_one_by_chance(self) -> float:
+        """How often a speaker would rank first by chance; NaN if unknown."""
+        if self.overall is None:
+            return math.nan
+        return rank_one_by_chance(self.overall.worst)
 
 
 def judge(results: Results) -> Verdict:
@@ -150,12 +244,14 @@ def judge(results: Results) -> Verdict:
     """
     of_datasets = headlines(results)
     smallest = overall(of_datasets) if of_datasets else None
-    words, level = _badge(results, smallest)
+    words, because, level = _badge(results, smallest)
     forbidden = bool(_checks(results, "error"))
     needed = ""
     if smallest is not None and smallest.anonymised and not forbidden:
-        needed = advice(smallest.eer, smallest.worst.n_enrolled)
-    return Verdict(of_datasets, smallest, words, level, objections(results), needed, forbidden)
+        needed = _advice_on(smallest)
+    against = objections(results)
+    about = about_recordings(results, smallest)
+    return Verdict(of_datasets, smallest, words, because, level, against, about, needed, forbidden)
 
 
 def headlines(results: Results, *, anonymised: bool = False) -> list[Headline]:
@@ -168,8 +264,9 @@ def headlines(results: Results, *, anonymised: bool = False) -> list[Headline]:
         if outcome.eer.known:
             known.setdefault(outcome.dataset, []).append(outcome)
     of_datasets = []
-    for outcomes in known.values():
-        headline = _headline(outcomes)
+    for dataset, outcomes in known.items():
+        files = belonging(row for row in results.pairings if row.dataset == dataset)
+        headline = replace(_headline(outcomes), files=files)
         if headline.anonymised or not anonymised:
             of_datasets.append(headline)
     return sorted(of_datasets, key=lambda headline: (not headline.anonymised, headline.eer.value))
@@ -182,15 +279,30 @@ def overall(of_datasets: Sequence[Headline]) -> Headline:
         return of_datasets[0]
     lists = sum(headline.lists for headline in anonymised)
     eer = _smallest([headline.over(lists).eer for headline in anonymised])
-    return replace(of_datasets[0], eer=eer, lists=lists)
+    files = least_certain([headline.files for headline in anonymised])
+    return replace(of_datasets[0], eer=eer, lists=lists, files=files)
 
 
 def objections(results: Results) -> list[str]:
     """Return what speaks against the verdict, a sentence for each check with a warning or an error."""
     checks = ["SIMULATED speech"] if results.simulated else []
     checks += [*_checks(results, "error"), *_checks(results, "warning")]
+    checks += [check for check in _checks(results, "note") if check in NOTED]
     order = [*AGAINST, *checks]
     return [AGAINST.get(check, f"A check warns: {check}.") for check in sorted(set(checks), key=order.index)]
+
+
+def about_recordings(results: Results, headline: Headline | None) -> list[str]:
+    """Return what is known of the names of files, of sessions, channels and languages, a sentence each."""
+    sentences = []
+    if headline is not None and headline.anonymised and headline.files.sentence:
+        sentences.append(headline.files.sentence)
+    for finding in results.checks:
+        if finding.check == "sessions":
+            sentences.append(finding.text)
+    sentences.append(_on_sessions(results))
+    sentences.append("Networks may be weaker in languages that they did not learn from.")
+    return sentences
 
 
 def level_of(eer: float, targets: Sequence[float] = TARGETS) -> int:
@@ -388,19 +500,56 @@ def _headline(outcomes: Sequence[Outcome]) -> Headline:
     return headline.over(max(len(genders), 1))
 
 
-def _badge(results: Results, headline: Headline | None) -> tuple[str, int | None]:
-    """Return the verdict in a few words and its level."""
-    forbidding = _checks(results, "error")
-    if forbidding:
-        return _without_verdict(", ".join(forbidding), headline)
+def refusals(results: Results) -> list[str]:
+    """Return why there is no verdict, in words; empty if no check forbids one."""
+    reasons = []
+    for check in _checks(results, "error"):
+        reason = exchanged_in_words(results.pairings) if check == "pairs" else ""
+        reasons.append(reason or FORBIDDEN_BY.get(check, f"a check forbids it ({check})"))
+    return reasons
+
+
+def _badge(results: Results, headline: Headline | None) -> tuple[str, str, int | None]:
+    """Return the verdict in a few words, its condition or the reason why there is none, and its level."""
+    reasons = refusals(results)
+    if reasons:
+        return _without_verdict("; ".join(reasons), headline)
     if headline is None:
-        return "No result", None
+        return "No result", "", None
     if not headline.anonymised:
-        return "Not anonymised", None
-    words = headline.word
+        return "Not anonymised", "", None
+    words = word_of(headline.judged, headline.worst.n_enrolled)[0]
+    if headline.files.state == "identical" and not level_of(headline.judged.low) < _STRONG:
+        words += ", provable: recordings of different speakers are the same file"
     if results.attackers_run is not None and results.attackers_run.networks == ():
-        words += ", no neural attacker was run"
-    return words, headline.level
+        words += " (no neural attacker was run)"
+    return words, headline.condition, headline.level
+
+
+def _on_sessions(results: Results) -> str:
+    """Say how well original recordings are recognised by noise or files alone, which sessions and channels explain."""
+    without_speech = []
+    for row in results.conditions:
+        if row.scenario == "original" and row.attacker in _WITHOUT_SPEECH and row.eer.known:
+            without_speech.append(row.eer.value)
+    if not without_speech:
+        text = "Nobody measured what sessions and channels tell: a room or microphone that all recordings of a speaker"
+        return f"{text} share helps attackers."
+    least = min(without_speech)
+    amount = "Sessions and channels tell little here"
+    if least < _HARDLY:
+        amount = "Sessions or channels help attackers here"
+    text = f"{amount}: by noise and files alone, without speech, the equal error rate of original recordings is"
+    return f"{text} {100 * least:.0f} %."
+
+
+def _advice_on(headline: Headline) -> str:
+    """Say what would narrow the interval of a verdict: more speakers, or files that certainly match."""
+    is_lowered = headline.files.is_known and level_of(headline.judged.low) < level_of(headline.eer.low)
+    if is_lowered or headline.condition:
+        text = "It would be more certain if the evaluation called the anonymiser (anonymizer.name or"
+        return f"{text} anonymizer.command), so that files cannot be exchanged."
+    return advice(headline.eer, headline.worst.n_enrolled)
 
 
 def _checks(results: Results, level: str) -> dict[str, None]:
@@ -408,14 +557,14 @@ def _checks(results: Results, level: str) -> dict[str, None]:
     return dict.fromkeys(finding.check for finding in results.checks if finding.level == level)
 
 
-def _without_verdict(checks: str, headline: Headline | None) -> tuple[str, int | None]:
-    """Return the words and the level if checks forbid a verdict: the upper end of the interval if it is a low one."""
+def _without_verdict(reasons: str, headline: Headline | None) -> tuple[str, str, int | None]:
+    """Return words, reasons and level if checks forbid a verdict: the upper end of the interval if it is a low one."""
     if headline is not None and headline.anonymised and headline.eer.has_interval:
         most = level_of(headline.eer.high)
         if most <= _MODERATE:
-            words = f"No verdict of protection ({checks}); at most {WORDS[most].lower()}"
-            return words, min(level_of(headline.eer.value), most)
-    return f"No verdict: {checks}", None
+            words = f"At most {WORDS[most].lower()} protection, otherwise no verdict"
+            return words, reasons, min(level_of(headline.eer.value), most)
+    return "No verdict", reasons, None
 
 
 def _smallest(eers: Sequence[Interval]) -> Interval:

@@ -77,20 +77,20 @@ class TrialError(DataError):
         Rows of the list, from 0.
     side : {"", "scores", "key"}
         Which of two lists that were joined.
-    **place
+    **where
         As for `DataError`.
     """
 
-    def __init__(self, text: str, rows: Sequence[int] | np.ndarray = (), *, side: str = "", **place: Any) -> None:
-        self.rows, self.side = [int(row) for row in rows], side
-        super().__init__(text, **place)
+    def __init__(self, text: str, rows: Sequence[int] | np.ndarray = (), *, side: str = "", **where: Any) -> None:
+        self.rows = [int(row) for row in rows]
+        self.side = side
+        super().__init__(text, **where)
 
     def _message(self) -> str:
-        if self.side or not self.rows:
-            rows = ""
-        else:
-            rows = f"row {few(self.rows)}: "
-        return rows + super()._message()
+        message = super()._message()
+        if self.rows and not self.side:
+            message = f"row {few(self.rows)}: {message}"
+        return message
 
 
 def column_of(values: Any, name: str) -> np.ndarray:
@@ -109,10 +109,7 @@ def column_of(values: Any, name: str) -> np.ndarray:
     """
     column = array_of(values, name)
     if column.ndim != 1:
-        if hasattr(values, "columns"):
-            remedy = "choose the column of the data frame"
-        else:
-            remedy = None
+        remedy = "choose the column of the data frame" if hasattr(values, "columns") else None
         raise DataError(f"expected {name} of shape (N,), got {column.shape}", remedy=remedy)
     return column
 
@@ -333,18 +330,20 @@ def floats_of(values: Any, name: str) -> NDArray[np.floating]:
     if kind == "f" and array.dtype != np.float16:  # sums of half precision overflow
         return array
     if kind not in "fiu":
-        for place, cell in np.ndenumerate(array.astype(object)):
+        for index, cell in np.ndenumerate(array.astype(object)):
             if kind != "O" or isinstance(cell, bool) or not isinstance(cell, Real):
                 text = f"expected numbers as {name}, got {cell!r:.60}"
-                raise TrialError(text, place[:1], remedy="give numbers: no text, no truth values, no gaps")
+                raise TrialError(text, index[:1], remedy="give numbers: no text, no truth values, no gaps")
     return array.astype(np.float64)
 
 
 def ids_of(column: Any, name: str) -> list[str]:
     """Return ids as text; whole numbers, which ids of digits are in a data frame, are written out."""
-    ids = [str(cell) if type(cell) is int else cell for cell in column_of(column, name).tolist()]
+    ids: list[Any] = column_of(column, name).tolist()
     for row, cell in enumerate(ids):
-        if not isinstance(cell, str) or not cell:
+        if type(cell) is int:
+            ids[row] = str(cell)
+        elif not isinstance(cell, str) or not cell:
             text = f"expected {name} as text, got {cell!r:.60}"
             raise TrialError(text, [row], remedy="read the column as text, no gaps")
     return ids
@@ -356,7 +355,9 @@ def array_of(values: Any, name: str) -> np.ndarray:
     try:
         if hasattr(values, "detach"):  # a tensor, which may need a gradient or lie on a device
             values = values.detach().cpu().double()
-        return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+        if hasattr(values, "to_numpy"):
+            values = values.to_numpy()
+        return np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"expected {name} of shape (N,), got {type(values).__name__}: {error}") from error
 

@@ -26,10 +26,10 @@ def factorise(ids: Any) -> tuple[np.ndarray, np.ndarray]:
     else:
         listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
         codes = np.fromiter(map(places.__getitem__, listed), np.int32, count=len(ids))
-    for identity, place in places.items():
+    for identity, number in places.items():
         if not isinstance(identity, str) or not identity:
             text = f"expected ids to be strings that are not empty, got {identity!r}"
-            raise TrialError(text, np.flatnonzero(codes == place))
+            raise TrialError(text, np.flatnonzero(codes == number))
     table = sorted(places)
     rank = np.argsort([places[identity] for identity in table]).astype(np.int32)
     return np.array([*map(str, table)], dtype=object), rank[codes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,11 @@ _PAIRS = (
     *("same diff", "yes no", "y n"),
 )
 
-TRUTHS = {word: word == pair.split()[0] for pair in _PAIRS for word in pair.split()}
+TRUTHS: dict[str, bool] = {}
 """The meaning of each label, in upper or lower case."""
+
+for _target, _nontarget in map(str.split, _PAIRS):
+    TRUTHS |= {_target: True, _nontarget: False}
 
 _FEWEST = 5  # scores that are looked at before all of them are
 _CERTAIN = 0.9  # share of distinct scores, from which on equal ones are no chance
@@ -78,13 +82,17 @@ def truth_of(labels: Any) -> np.ndarray:
         wrong = [row for row, cell in enumerate(cells) if str(cell) == "-1"]
         raise LabelError("expected labels of two values, got 1, 0 and -1", wrong, remedy=remedy)
     if None in truth.values():
-        wrong = [row for row, cell in enumerate(cells) if truth[cell] is None]
-        some = few(list(dict.fromkeys(f"{cells[row]!r:.40}" for row in wrong)))
-        remedy = "pairs such as 1 and 0, true and false, tar and imp are read too; are scores and key exchanged?"
-        if "spoof" in truth:
-            remedy = "spoofed speech is of no speaker: leave its lines out"
-        raise LabelError(f"expected target or nontarget, got {some}", wrong, remedy=remedy)
+        raise _unknown_labels(cells, truth)
     return np.fromiter(map(truth.__getitem__, cells), bool, len(cells))
+
+
+def _unknown_labels(cells: Sequence[Any], truth: Mapping[Any, bool | None]) -> LabelError:
+    wrong = [row for row, cell in enumerate(cells) if truth[cell] is None]
+    some = few(list(dict.fromkeys(f"{cells[row]!r:.40}" for row in wrong)))
+    remedy = "pairs such as 1 and 0, true and false, tar and imp are read too; are scores and key exchanged?"
+    if "spoof" in truth:
+        remedy = "spoofed speech is of no speaker: leave its lines out"
+    return LabelError(f"expected target or nontarget, got {some}", wrong, remedy=remedy)
 
 
 def are_labels(others: Any) -> bool:
@@ -166,16 +174,16 @@ def split_by_labels(
     check_index(scores=scores, labels=labels, weights=weights)
     is_target = truth_of(labels)
     values, counted = acquired_scores(scores, "scores", missing)
-    if weights is None:
-        columns = {"scores": values}
-    else:
-        columns = {"scores": values, "weights": numbers_of(weights, "weights")}
-    split: dict[str, np.ndarray] = {}
+    columns = {"scores": values}
+    if weights is not None:
+        columns["weights"] = numbers_of(weights, "weights")
     for name, numbers in columns.items():
         if len(numbers) != len(is_target):
             raise DataError(f"expected a label for each of {len(numbers)} {name}, got {len(is_target)}")
-        after = "" if name == "scores" else "_weights"
-        split |= {f"target{after}": numbers[is_target & counted], f"nontarget{after}": numbers[~is_target & counted]}
+    split = {"target": values[is_target & counted], "nontarget": values[~is_target & counted]}
+    if weights is not None:
+        split["target_weights"] = columns["weights"][is_target & counted]
+        split["nontarget_weights"] = columns["weights"][~is_target & counted]
     return split
 
 

@@ -120,7 +120,10 @@ class Trials(Tabular):
     def named(self, rows: Sequence[int] | np.ndarray) -> str:
         """Name the first few of some trials by their ids, for an error."""
         some = [f"'{self.model_ids[self.models[row]]} {self.segment_ids[self.segments[row]]}'" for row in rows[:3]]
-        return ", ".join(some) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
+        text = ", ".join(some)
+        if len(rows) > 3:
+            text += f" and {len(rows) - 3} more"
+        return text
 
     @classmethod
     def from_ids(
@@ -187,8 +190,8 @@ class Trials(Tabular):
             raise DataError(text, remedy=f"name the columns: {options}")
         columns = {}
         for role, name in chosen.items():
-            argument, read, what = _READ[role]
-            columns[argument] = read(frame[name], what)
+            argument, read, title = _READ[role]
+            columns[argument] = read(frame[name], title)
         return cls.from_ids(**columns, **failures)
 
     def to_columns(self) -> dict[str, Any]:

@@ -177,10 +177,10 @@ def find_speakers(
     for places, speakers in ((by_model, model_speakers), (by_segment, segment_speakers)):
         mapped[places] |= speakers is not None
     label: dict[int, str] = {}  # a group has the name that a map gave it, else its first
-    for place in [*np.flatnonzero(mapped), *np.flatnonzero(~mapped)]:
-        name = names[place]
-        other = label.setdefault(groups[place], name)
-        if mapped[place] and name and other != name:
+    for code in [*np.flatnonzero(mapped), *np.flatnonzero(~mapped)]:
+        name = names[code]
+        other = label.setdefault(groups[code], name)
+        if mapped[code] and name and other != name:
             text = f"target trials say that the speakers {other!r} and {name!r} are one"
             remedy = "check the maps of speakers, and give one for the models too if their ids are not speakers"
             raise DataError(text, remedy=remedy)
@@ -194,9 +194,9 @@ def find_speakers(
     present = np.unique(groups[np.concatenate([models, segments])])
     labels = np.array([label[group] for group in present], object)
     warn_of_alike(labels)
-    code = np.zeros(len(names), np.int32)  # by group
-    table, code[present] = np.unique(labels, return_inverse=True)
-    return TrialSpeakers(table, code[groups[models]], code[groups[segments]])
+    speaker_of = np.zeros(len(names), np.int32)  # by group
+    table, speaker_of[present] = np.unique(labels, return_inverse=True)
+    return TrialSpeakers(table, speaker_of[groups[models]], speaker_of[groups[segments]])
 
 
 class UnknownSpeakersError(DataError):
@@ -245,12 +245,15 @@ def shared_prefixes(ids: Iterable[str]) -> dict[str, list[str]]:
     >>> shared_prefixes(["spk_1", "spk_2", "spk_3"])
     {}
     """
-    parts = {name: [match.start() for match in _SEPARATOR.finditer(name)] for name in ids}
-    for place in range(max(map(len, parts.values()), default=0)):
+    cuts = {}
+    for name in ids:
+        cuts[name] = [match.start() for match in _SEPARATOR.finditer(name)] + [len(name)]
+    for number in range(max(map(len, cuts.values()), default=1) - 1):
         groups: dict[str, list[str]] = {}
-        for name, cuts in parts.items():
-            groups.setdefault(name[: cuts[place]] if place < len(cuts) else name, []).append(name)
-        if 1 < len(groups) < len(parts):
+        for name, ends in cuts.items():
+            end = ends[min(number, len(ends) - 1)]
+            groups.setdefault(name[:end], []).append(name)
+        if 1 < len(groups) < len(cuts):
             return {prefix: names for prefix, names in groups.items() if len(names) > 1}
     return {}
 
@@ -362,37 +365,41 @@ def group_trials(
     """
     names = sorted({value for value in metadata.values() if value})
     warn_of_alike(names, "groups", "a group")
-    places = {"": -2} | {name: place for place, name in enumerate(names)}
-    sides = []
-    for what, ids, codes, by_speaker in (
-        ("model", key.model_ids, key.models, None if speakers is None else speakers.models),
-        ("segment", key.segment_ids, key.segments, None if speakers is None else speakers.segments),
-    ):
-        groups = _look_up(ids, codes, metadata, places, what)
-        if groups is None and speakers is not None and by_speaker is not None:
-            groups = _look_up(speakers.names, by_speaker, metadata, places, f"speakers of the {what}")
+    places = {"": -2} | {name: row for row, name in enumerate(names)}
+    known_sides = []
+    for side in ("model", "segment"):
+        codes = getattr(key, f"{side}s")
+        groups = _look_up(getattr(key, f"{side}_ids"), codes, metadata, places, side)
+        if groups is None and speakers is not None:
+            codes = getattr(speakers, f"{side}s")
+            groups = _look_up(speakers.names, codes, metadata, places, f"speakers of the {side}")
         if groups is not None:
-            sides.append(groups)
-    if not sides:
+            known_sides.append(groups)
+    if not known_sides:
         remedy = "the first column of the table must hold ids of models, segments or speakers"
         raise DataError("no model or segment of the key is in the table", remedy=remedy)
-    group = sides[0].copy()
-    group[sides[0] != sides[-1]] = -1
-    group[np.minimum(sides[0], sides[-1]) == -2] = -2
+    first = known_sides[0]
+    last = known_sides[-1]
+    group = first.copy()
+    group[first != last] = -1
+    group[np.minimum(first, last) == -2] = -2
     used = np.unique(group[group >= 0])
     rank = np.full(len(names), -1, np.int32)
     rank[used] = np.arange(len(used))
-    return np.where(group >= 0, rank[group], group).astype(np.int32), [names[place] for place in used.tolist()]
+    return np.where(group >= 0, rank[group], group).astype(np.int32), [names[row] for row in used.tolist()]
 
 
-def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, what: str) -> np.ndarray:
+def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, side: str) -> np.ndarray:
     """Return the speaker of each id that has a trial; of the others a blank."""
     used = np.unique(codes)
     listed = ids[used].tolist()
-    remedy = f"the map of speakers must name the speaker of every {what} of the key"
+    remedy = f"the map of speakers must name the speaker of every {side} of the key"
     named: list[Any] = listed
     if isinstance(speakers, str) and speakers:
-        named = [name.partition(speakers)[0] if speakers in name or what == "model" else "" for name in listed]
+        named = []
+        for name in listed:
+            is_named = speakers in name or side == "model"
+            named.append(name.partition(speakers)[0] if is_named else "")
         other = next((sign for sign in "/-_." if sign in "".join(listed)), "a map of them")
         remedy = f"no {speakers!r} ends their speakers: try {other}"
     elif isinstance(speakers, Mapping):
@@ -405,30 +412,30 @@ def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, what: 
     names[used] = named
     absent = [name for name, speaker in zip(listed, named, strict=True) if not (speaker and isinstance(speaker, str))]
     if absent:
-        raise DataError(f"{len(absent)} of {len(used)} {what}s without a speaker: {few(absent, repr)}", remedy=remedy)
+        raise DataError(f"{len(absent)} of {len(used)} {side}s without a speaker: {few(absent, repr)}", remedy=remedy)
     return names
 
 
-def _doubt_prefixes(side: str, ids: np.ndarray, what: str) -> Doubt | None:
+def _doubt_prefixes(side: str, ids: np.ndarray, title: str) -> Doubt | None:
     groups = list(shared_prefixes(ids).values())
     if not groups:
         return None
     largest = max(groups, key=len)
     n_alike = sum(map(len, groups))
-    return Doubt(side, f"{n_alike} of {len(ids)} {what} have ids that begin alike, such as {few(largest, repr)}")
+    return Doubt(side, f"{n_alike} of {len(ids)} {title} have ids that begin alike, such as {few(largest, repr)}")
 
 
 def _look_up(
-    ids: np.ndarray, codes: np.ndarray, metadata: Mapping[str, str], places: Mapping[str, int], what: str
+    ids: np.ndarray, codes: np.ndarray, metadata: Mapping[str, str], places: Mapping[str, int], noun: str
 ) -> np.ndarray | None:
     """Group of each trial by one side, or None if the table knows none of its ids."""
     used = np.unique(codes).tolist()
     absent = [ids[code] for code in used if ids[code] not in metadata]
     if len(absent) == len(used):
-        warn_of_alike([*absent, *metadata], f"ids of {what}s", "an id of its own, which the table lacks")
+        warn_of_alike([*absent, *metadata], f"ids of {noun}s", "an id of its own, which the table lacks")
         return None
     if absent:
-        text = f"{len(absent)} of {len(used)} {what}s are not in the table: {few(absent, repr)}"
+        text = f"{len(absent)} of {len(used)} {noun}s are not in the table: {few(absent, repr)}"
         raise DataError(text, remedy="add them, with a blank value where it is not known")
     table = np.full(len(ids), -2, np.int32)
     table[used] = [places[metadata[ids[code]]] for code in used]

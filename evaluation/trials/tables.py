@@ -41,15 +41,7 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
     if not lines:
         raise DataError("expected a header with names of columns, got an empty file", file=path)
     (_, header), *rows = lines
-    others = header
-    besides = ""
-    if None in columns:
-        others = header[1:]
-        besides = " besides the ids"
-    unknown = [name for name in columns if name not in (None, *others)]
-    if unknown:
-        text = f"no column {unknown[0]!r}{besides}; there are: {', '.join(others) or 'none'}"
-        raise DataError(text, file=path, line=1)
+    _check_names(columns, header, path)
     places = [0 if name is None else header.index(name) for name in columns]
     problems = Problems(path)
     cells = []
@@ -60,6 +52,18 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
             problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=line)
     problems.raise_if_any()
     return cells
+
+
+def _check_names(columns: Sequence[str | None], header: Sequence[str], path: str | Path) -> None:
+    others = header
+    besides = ""
+    if None in columns:
+        others = header[1:]
+        besides = " besides the ids"
+    unknown = [name for name in columns if name not in (None, *others)]
+    if unknown:
+        text = f"no column {unknown[0]!r}{besides}; there are: {', '.join(others) or 'none'}"
+        raise DataError(text, file=path, line=1)
 
 
 def delimiter_of(line: str) -> str | None:
@@ -98,11 +102,14 @@ def cut_lines(path: str | Path, raw: bytes, delimiter: str | None) -> list[tuple
     except UnicodeDecodeError as error:
         where = shown(raw[max(0, error.start - 10) : error.end + 10])
         raise not_text(Path(path), line_at(raw, error.start), f"{where} is not UTF-8") from None
-    if delimiter is None:
-        rows = [(line, [word.decode() for word in words.split()]) for line, words in enumerate(raw.split(b"\n"), 1)]
-        return [(line, row) for line, row in rows if row]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows = []
+    if delimiter is None:
+        for number, line in enumerate(raw.split(b"\n"), 1):
+            words = line.split()
+            if words:
+                rows.append((number, [word.decode() for word in words]))
+        return rows
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     start = 1
     try:
         for row in reader:

@@ -258,8 +258,8 @@ class PairedComparison(Tabular):
     def _repr_html_(self) -> str:
         parts = []
         for rows in self._tables():
-            columns = {name: [row[name] for row in rows] for name in rows[0]}
-            parts.append(html_table(columns))
+            cells = zip(*(row.values() for row in rows), strict=True)
+            parts.append(html_table(dict(zip(rows[0], cells, strict=True))))
         return "\n".join([*parts, f"<p>{self._note}</p>"])
 
     def __str__(self) -> str:
@@ -344,14 +344,17 @@ def evaluate_systems(
         raise DataError("expected metadata together with the name of their column", remedy="metadata=..., column='sex'")
     maps = {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
     if resampling is None:
-        has_speakers = model_speakers is not None or segment_speakers is not None
-        resampling = DEFAULT if has_speakers else NO_INTERVALS
+        resampling = NO_INTERVALS
+        if model_speakers is not None or segment_speakers is not None:
+            resampling = DEFAULT
     statistic = Metrics(priors, convention, tuple(metrics))
+    if not isinstance(key, Mapping):
+        key = dict.fromkeys(systems, key)
     evaluated = {}
     for name, scores in systems.items():
         evaluated[name] = _evaluate_system(
             scores,
-            key[name] if isinstance(key, Mapping) else key,
+            key[name],
             statistic,
             resampling,
             maps=maps,
@@ -361,26 +364,37 @@ def evaluate_systems(
             missing=missing,
             jobs=jobs,
         )
+    differences, notes = _compared(evaluated, reference, statistic, resampling, jobs)
+    return EvaluatedSystems(evaluated, reference, differences, notes)
+
+
+def _compared(
+    evaluated: Mapping[str, EvaluatedSystem],
+    reference: str,
+    statistic: Metrics,
+    resampling: Resampling,
+    jobs: int | None,
+) -> tuple[Differences, dict[str, str]]:
+    """Return the differences of systems from a reference on the same trials, and notes on the trials."""
+    differences = Differences()
     notes = {}
     base = evaluated[reference]
     unlike = [name for name, system in evaluated.items() if not system.has_trials_of(base)]
     if unlike:
         notes["trials"] = f"{', '.join(unlike)}: other trials than {reference}, so figures are not comparable"
-    differences = Differences()
-    names = [name for name in {reference: None, **evaluated} if name not in unlike]
-    if len(names) > 1 and resampling.resamples:
-        samples = {}
-        for name in names:
-            sample = evaluated[name].sample
-            if sample is not None:
-                samples[name] = sample
+    samples = {}
+    for name in {reference: None, **evaluated}:
+        sample = evaluated[name].sample
+        if sample is not None and name not in unlike:
+            samples[name] = sample
+    if len(samples) > 1 and resampling.resamples:
         try:
             differences = paired_differences(samples, statistic, resampling, jobs=jobs)
         except DataError as error:
             notes["differences"] = error.text
     if differences and not base.has_ids:
         notes["pairs"] = "trials have no ids and are paired by line: all files must list them in the same order"
-    return EvaluatedSystems(evaluated, reference, differences, notes)
+    return differences, notes
 
 
 def compare(
@@ -463,10 +477,7 @@ def compare(
             )
     samples = {name: system.sample for name, system in evaluated.items() if system.sample is not None}
     warn_of_repeats({name: sample.scores for name, sample in samples.items()})
-    for name, sample in samples.items():
-        turned = reversal(sample.runs())
-        if turned is not None and turned.clear:
-            logger.warning("%s: %s", name, turned.text)
+    _warn_of_reversals(samples)
     gaps = Differences()
     if len(samples) > 1:
         gaps = paired_differences(samples, statistic, resampling, jobs=jobs)
@@ -489,6 +500,13 @@ def warn_of_repeats(scores: Mapping[str, NDArray[np.float64]]) -> None:
     for first, second in combinations(scores, 2):
         if np.array_equal(scores[first], scores[second]):
             logger.warning("%s and %s have the same scores: was one given for two systems?", first, second)
+
+
+def _warn_of_reversals(samples: Mapping[str, Sample]) -> None:
+    for name, sample in samples.items():
+        turned = reversal(sample.runs())
+        if turned is not None and turned.clear:
+            logger.warning("%s: %s", name, turned.text)
 
 
 def _evaluate_system(
@@ -515,8 +533,9 @@ def _evaluate_system(
         result = statistic.evaluate(ordered)
         result.notes.update(search)
     else:
-        # without intervals nothing is drawn, and ids do as names
-        units: Unit = "id" if not resampling.resamples and bootstrap_by == "speaker" else bootstrap_by
+        units = bootstrap_by
+        if bootstrap_by == "speaker" and not resampling.resamples:
+            units = "id"  # nothing is drawn, so nobody needs to know the speakers
         sample, scored = sample_from(scores, key, bootstrap_by=units, missing=missing, **maps)
         result = statistic.evaluate(sample.runs())
         result.notes.update(search)

@@ -101,7 +101,8 @@ def sample_from(
     speakers = None
     maps = {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
     if bootstrap_by != "trial":
-        if bootstrap_by == "speaker" and (doubt := doubt_speakers(key, **maps)) is not None:
+        doubt = doubt_speakers(key, **maps) if bootstrap_by == "speaker" else None
+        if doubt is not None:
             raise doubt.error(
                 f"give the speakers of the {doubt.side}s (utt2spk): {doubt.side}_speakers=SPEAKERS; if each id is a"
                 " speaker: bootstrap_by='id'; bootstrap_by='trial' is far too narrow where trials share speakers"
@@ -157,12 +158,14 @@ def confidence_intervals(
     values = [statistic(sample.runs()) for sample in samples]
     resampled = bootstrap(samples, statistic, resampling, jobs=jobs)
     settings: dict[str, Any] = {"n_units": first.n_effective, "n_trials": first.n_least, "level": resampling.level}
-    found = {}
+    intervals = Intervals()
     for name in values[0]:
-        columns = [of_draw[name] for of_draw in values], [of_draw[name] for of_draw in resampled]
-        ends = interval_over_draws(*columns, method=measures.method_of(name, metrics=rows), **settings)
-        found[name] = _with_resolution(name, ends, first)
-    return Intervals(found)
+        metric_of_draws = [draw[name] for draw in values]
+        resampled_metric = [draw[name] for draw in resampled]
+        method = measures.method_of(name, metrics=rows)
+        ends = interval_over_draws(metric_of_draws, resampled_metric, method=method, **settings)
+        intervals[name] = _with_resolution(name, ends, first)
+    return intervals
 
 
 def paired_differences(
@@ -199,27 +202,34 @@ def paired_differences(
     if len(samples) < 2:
         raise DataError(f"expected at least two systems to compare, got {len(samples)}")
     base, *others = samples
-    draws = {name: [given] if isinstance(given, Sample) else list(given) for name, given in samples.items()}
-    count = min(map(len, draws.values()))
-    every = [(name, sample) for name, of_it in draws.items() for sample in of_it[:count]]
-    first = every[0][1]
-    for name, sample in every[1:]:
-        check_same_trials(first, sample, base, name)
-    resampled = bootstrap([sample for _, sample in every], statistic, resampling, jobs=jobs)
-    values = [statistic(sample.runs()) for _, sample in every]
+    draws: dict[str, list[Sample]] = {}
+    for name, given in samples.items():
+        draws[name] = [given] if isinstance(given, Sample) else list(given)
+    n_draws = min(map(len, draws.values()))
+    every: list[Sample] = []
+    for name, own in draws.items():
+        for sample in own[:n_draws]:
+            if every:
+                check_same_trials(every[0], sample, base, name)
+            every.append(sample)
+    resampled = bootstrap(every, statistic, resampling, jobs=jobs)
+    values = [statistic(sample.runs()) for sample in every]
     rows = getattr(statistic, "rows", measures.METRICS)
-    n_units = first.n_effective
-    differences: dict[str, Intervals] = {}
-    for place, name in enumerate(others, 1):
+    n_units = every[0].n_effective
+    differences = Differences()
+    for number, name in enumerate(others, 1):
         differences[name] = Intervals()
-        pairs = [(place * count + draw, draw) for draw in range(count)]
+        start = number * n_draws
         for metric in values[0]:
-            gaps = [float(_gap(values[one][metric], values[other][metric])) for one, other in pairs]
-            drawn = [_gap(resampled[one][metric], resampled[other][metric]) for one, other in pairs]
+            gaps = []
+            resampled_gaps = []
+            for draw in range(n_draws):
+                gaps.append(float(_gap(values[start + draw][metric], values[draw][metric])))
+                resampled_gaps.append(_gap(resampled[start + draw][metric], resampled[draw][metric]))
             method = measures.method_of(metric, difference=True, metrics=rows)
-            gap = interval_over_draws(gaps, drawn, method=method, n_units=n_units, level=resampling.level)
+            gap = interval_over_draws(gaps, resampled_gaps, method=method, n_units=n_units, level=resampling.level)
             differences[name][metric] = replace(gap, p_value=_p_value(gap, n_units, resampling.level))
-    return Differences(differences)
+    return differences
 
 
 def check_speakers(key: Key, speakers: Speakers | None) -> None:
@@ -230,8 +240,11 @@ def check_speakers(key: Key, speakers: Speakers | None) -> None:
     UnknownSpeakersError
         If there are none and the ids of the key may not be speakers; see `evaluation.trials.doubt_speakers`.
     """
-    if speakers is None and (doubt := doubt_speakers(key)) is not None:
-        raise doubt.error("give the speaker of each id: speakers={id: speaker, ...}, a function, or a sign such as '/'")
+    if speakers is None:
+        doubt = doubt_speakers(key)
+        if doubt is not None:
+            remedy = "give the speaker of each id: speakers={id: speaker, ...}, a function, or a sign such as '/'"
+            raise doubt.error(remedy)
 
 
 def evaluate(
@@ -321,7 +334,9 @@ def evaluate(
     statistic = measures.Metrics(priors, convention, tuple(metrics))
     result = statistic.evaluate(scores)
     result.notes.update(search)
-    resampling = Resampling((0 if speakers is None else 1000) if resamples is None else resamples, seed)
+    if resamples is None:
+        resamples = 0 if speakers is None else 1000
+    resampling = Resampling(resamples, seed)
     if not resampling.resamples:
         return result
     if isinstance(labels, Key):
@@ -365,8 +380,9 @@ def closed_search_note(values: NDArray[np.float64], key: Key, scores: measures.S
     own[key.segments[key.is_target]] = values[key.is_target]
     first = np.mean((own > best)[crossed])
     chance = np.mean(1 / sizes[crossed])
-    found = f"the target one scores highest in {100 * first:.1f} % of tests (chance {100 * chance:.1f} %)"
-    return {"identification": f"EER {100 * measures.eer(scores):.1f} %; in a search among the models of a test {found}"}
+    rate = f"EER {100 * measures.eer(scores):.1f} %"
+    search = f"the target one scores highest in {100 * first:.1f} % of tests (chance {100 * chance:.1f} %)"
+    return {"identification": f"{rate}; in a search among the models of a test {search}"}
 
 
 def with_intervals(result: measures.Evaluation, intervals: Intervals, note: str) -> measures.Evaluation:
@@ -401,9 +417,5 @@ def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:
     n_target = int(sample.is_target.sum())
     if min((len(sample) - n_target) * float(prior), n_target * (1 - float(prior))) >= _FEW:
         return interval
-    if float(prior) < 0.5:
-        side = "nontarget trials"
-    else:
-        side = "target trials"
-    scarce = "P" if float(prior) < 0.5 else "(1 - P)"
-    return replace(interval, note=f"fewer than {_FEW} / {scarce} {side}: the interval may be too short")
+    scarce = "P nontarget trials" if float(prior) < 0.5 else "(1 - P) target trials"
+    return replace(interval, note=f"fewer than {_FEW} / {scarce}: the interval may be too short")

@@ -35,7 +35,8 @@ def eer_bound(eer: ArrayLike, exchanged: ArrayLike) -> NDArray[np.float64]:
     share = np.nan_to_num(np.asarray(exchanged, dtype=float), nan=1.0)
     rate = np.asarray(eer, dtype=float)
     rest = np.where(share < 1, 1 - share, np.inf)
-    return np.maximum((rate * (1 + share) - share) / rest, 0.0)
+    bound: NDArray[np.float64] = np.maximum((rate * (1 + share) - share) / rest, 0.0)
+    return bound
 
 
 def eer_guess(eer: ArrayLike, exchanged: ArrayLike) -> NDArray[np.float64]:
@@ -56,7 +57,8 @@ def eer_guess(eer: ArrayLike, exchanged: ArrayLike) -> NDArray[np.float64]:
     >>> eer_guess(0.46, [0.0, 0.2]).round(3).tolist()
     [0.46, 0.45]
     """
-    return (eer_bound(eer, exchanged) + np.asarray(eer, dtype=float)) / 2
+    guess: NDArray[np.float64] = (eer_bound(eer, exchanged) + np.asarray(eer, dtype=float)) / 2
+    return guess
 
 
 def share_of_trials(enrolment: ArrayLike, tests: ArrayLike) -> NDArray[np.float64]:
@@ -72,4 +74,5 @@ def share_of_trials(enrolment: ArrayLike, tests: ArrayLike) -> NDArray[np.float6
     >>> share_of_trials(0.2, [0.0, 0.2]).round(3).tolist()
     [0.2, 0.36]
     """
-    return 1 - (1 - np.asarray(enrolment, dtype=float)) * (1 - np.asarray(tests, dtype=float))
+    share: NDArray[np.float64] = 1 - (1 - np.asarray(enrolment, dtype=float)) * (1 - np.asarray(tests, dtype=float))
+    return share

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -172,34 +172,45 @@ def evaluate_groups(
         raise DataError(f"expected a group for each of {len(sample)} trials, got shape {groups.shape}")
     metrics = getattr(statistic, "rows", METRICS)
     ordered = groups[sample.order]
-    parts = {name: sample.subset(ordered == code) for code, name in enumerate(names)}
-    counts = {name: (int(part.is_target.sum()), int((~part.is_target).sum())) for name, part in parts.items()}
-    parts = {name: part for name, part in parts.items() if part.n_least}
+    every = {name: sample.subset(ordered == code) for code, name in enumerate(names)}
+    parts = {name: part for name, part in every.items() if part.n_least}
     values = {name: dict(statistic(part.runs())) for name, part in parts.items()}
     resampled: dict[str, dict[str, np.ndarray]] = {}
     if resampling.resamples and parts:
         drawn = bootstrap(list(parts.values()), statistic, resampling, jobs=jobs)
         resampled = dict(zip(parts, drawn, strict=True))
-    found = {}
-    for name, count in counts.items():
+    results = {}
+    for name, part in every.items():
+        counts = (int(part.is_target.sum()), int((~part.is_target).sum()))
         if name not in parts:
-            found[name] = Group(*count, note="no trial of one class: metrics are undefined")
-        elif resampled and parts[name].n_effective < 2:
-            found[name] = Group(*count, values[name], note="one speaker only: no intervals")
+            results[name] = Group(*counts, note="no trial of one class: metrics are undefined")
+        elif resampled and part.n_effective < 2:
+            results[name] = Group(*counts, values[name], note="one speaker only: no intervals")
         else:
-            part = parts[name]
+            settings: Any = {"n_units": part.n_effective, "n_trials": part.n_least, "level": resampling.level}
             intervals = {}
-            for metric, column_of in resampled.get(name, {}).items():
-                settings: Any = {"n_units": part.n_effective, "n_trials": part.n_least, "level": resampling.level}
+            for metric, resampled_values in resampled.get(name, {}).items():
                 method = method_of(metric, metrics=metrics)
-                intervals[metric] = interval(values[name][metric], column_of, method=method, **settings)
-            found[name] = Group(*count, values[name], intervals)
+                intervals[metric] = interval(values[name][metric], resampled_values, method=method, **settings)
+            results[name] = Group(*counts, values[name], intervals)
+    extremes = _extremes(parts, values, resampled, resampling.level, metrics)
+    return Groups(column, results, extremes, int((groups == -1).sum()), int((groups == -2).sum()), metrics)
+
+
+def _extremes(
+    parts: Mapping[str, Sample],
+    values: Mapping[str, Mapping[str, float]],
+    resampled: Mapping[str, Mapping[str, np.ndarray]],
+    level: float,
+    metrics: tuple[Metric, ...],
+) -> dict[str, Extremes]:
+    """Return the extreme groups of each metric that at least two groups have a finite value of."""
     extremes = {}
     for metric in next(iter(values.values()), {}):
         finite = {name: parts[name] for name in values if np.isfinite(values[name][metric])}
         if len(finite) >= 2:
-            extremes[metric] = _extreme(metric, finite, values, resampled, resampling.level, metrics)
-    return Groups(column, found, extremes, int((groups == -1).sum()), int((groups == -2).sum()), metrics)
+            extremes[metric] = _extreme(metric, finite, values, resampled, level, metrics)
+    return extremes
 
 
 def _extreme(
@@ -216,8 +227,10 @@ def _extreme(
     low = int(ours.argmin())
     extreme_values = (ours[high], ours[low], ours[high] - ours[low])
     row, _ = find_metric(metric, metrics)
-    ends_named = (names[high], names[low], names[low if row is not None and row.worse == "low" else high])
-    n_units, n_trials = (min(getattr(parts[name], count) for name in names) for count in ("n_effective", "n_least"))
+    worst = low if row is not None and row.worse == "low" else high
+    extreme_names = (names[high], names[low], names[worst])
+    n_units = min(part.n_effective for part in parts.values())
+    n_trials = min(part.n_least for part in parts.values())
     if resampled:
         draws = np.stack([resampled[name][metric] for name in names], axis=1)
     else:
@@ -229,23 +242,22 @@ def _extreme(
         else:
             note = "a group of one speaker, or of infinite values: no intervals"
         blank = [Interval(float(value), np.nan, np.nan, "", note) for value in extreme_values]
-        return Extremes(*ends_named, *blank)
+        return Extremes(*extreme_names, *blank)
     method = method_of(metric, metrics=metrics)
-    # groups have other sizes and so other biases: unlike those of systems on the same trials they do not cancel
-    of_difference = Method("identity", factor=method.factor)
+    # groups differ in size and so in bias, which does not cancel as it does for systems on the same trials
+    gap_method = Method("identity", factor=method.factor)
     lower, upper = simultaneous(ours, draws, method=method, n_units=n_units, n_trials=n_trials, level=level)
-    first, second = np.array([pair for two in combinations(range(len(names)), 2) for pair in (two, two[::-1])]).T
+    first, second = np.array(list(permutations(range(len(names)), 2))).T
     gap_lower, gap_upper = simultaneous(
         ours[first] - ours[second],
         draws[:, first] - draws[:, second],
-        method=of_difference,
+        method=gap_method,
         n_units=n_units,
         level=level,
     )
     ends = [(lower.max(), upper.max(), method), (lower.min(), upper.min(), method)]
-    ends.append((max(0.0, gap_lower.max()), gap_upper.max(), of_difference))
-    intervals = [
-        Interval(float(value), float(start), float(stop), f"{how.name}, simultaneous")
-        for value, (start, stop, how) in zip(extreme_values, ends, strict=True)
-    ]
-    return Extremes(*ends_named, *intervals)
+    ends.append((max(0.0, gap_lower.max()), gap_upper.max(), gap_method))
+    intervals = []
+    for value, (start, stop, used) in zip(extreme_values, ends, strict=True):
+        intervals.append(Interval(float(value), float(start), float(stop), f"{used.name}, simultaneous"))
+    return Extremes(*extreme_names, *intervals)

@@ -170,13 +170,13 @@ def rate_where(n_errors: int, n_units: int, n_trials: int, share: float) -> floa
         at = (scaled + np.sqrt(OF_SPEAKERS) * effects) / np.sqrt(1 - OF_SPEAKERS)
         failing = log_ndtr(at)
         passing = log_ndtr(-at)
-        every = np.ones(1)  # errors of all speakers: the convolution of theirs, by squares
+        every = np.ones(1)  # numbers of errors of all speakers, convolved by repeated squaring
         for errors, others, ways, speakers in parts:
-            one = np.exp(ways + errors * failing + others * passing) @ weights
+            power = np.exp(ways + errors * failing + others * passing) @ weights
             while speakers:
                 if speakers % 2:
-                    every = np.convolve(every, one)[: n_errors + 1]
-                one = np.convolve(one, one)[: n_errors + 1]
+                    every = np.convolve(every, power)[: n_errors + 1]
+                power = np.convolve(power, power)[: n_errors + 1]
                 speakers = speakers // 2
         return float(every.sum() - share)
 
@@ -184,7 +184,7 @@ def rate_where(n_errors: int, n_units: int, n_trials: int, share: float) -> floa
 
 
 def rate_interval(rate: float, *, n_units: int, n_trials: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the interval of an error rate of few errors.
+    """Return the interval of an error rate when there are few errors.
 
     Parameters
     ----------
@@ -208,20 +208,23 @@ def rate_interval(rate: float, *, n_units: int, n_trials: int, level: float = 0.
     >>> low, round(high, 2)
     (0.0, 0.03)
     """
-    found = min(rate, 1.0) * n_trials
-    below = min(int(found + 1e-9), n_trials - 1)
+    errors = min(rate, 1.0) * n_trials
+    below = min(int(errors + 1e-9), n_trials - 1)
 
-    def ends(errors: int) -> NDArray[np.float64]:
-        if errors == 0:
+    def ends(count: int) -> NDArray[np.float64]:
+        if count == 0:
             return np.array([0.0, rate_where(0, n_units, n_trials, 1 - level)])
-        if errors == n_trials:
+        if count == n_trials:
             high = 1.0
         else:
-            high = rate_where(errors, n_units, n_trials, (1 - level) / 2)
-        return np.array([rate_where(errors - 1, n_units, n_trials, (1 + level) / 2), high])
+            high = rate_where(count, n_units, n_trials, (1 - level) / 2)
+        return np.array([rate_where(count - 1, n_units, n_trials, (1 + level) / 2), high])
 
-    part = max(0.0, found - below)
-    low, high = ends(below) if part < 1e-6 else (1 - part) * ends(below) + part * ends(below + 1)
+    part = max(0.0, errors - below)
+    low_and_high = ends(below)
+    if part >= 1e-6:
+        low_and_high = (1 - part) * low_and_high + part * ends(below + 1)
+    low, high = low_and_high
     return float(min(low, rate)), float(max(high, rate))
 
 
@@ -305,7 +308,9 @@ class Interval(Tabular):
             write = form
         else:
             write = known.get(form, f"{{:{form}}}".format)
-        parts = [missing if math.isnan(number) else write(number) for number in self.numbers().values()]
+        parts = []
+        for number in self.numbers().values():
+            parts.append(missing if math.isnan(number) else write(number))
         if self.has_interval:
             return "{} [{}, {}]".format(*parts)
         return parts[0]
@@ -321,8 +326,11 @@ class Interval(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return the value, the ends and the method by name, for a report."""
         fields: dict[str, Any] = {"value": self.value, "interval": [self.low, self.high], "method": self.method}
-        fields |= {} if math.isnan(self.p_value) else {"p_value": self.p_value}
-        return fields | ({"note": self.note} if self.note else {})
+        if not math.isnan(self.p_value):
+            fields["p_value"] = self.p_value
+        if self.note:
+            fields["note"] = self.note
+        return fields
 
 
 def interval(
@@ -507,7 +515,9 @@ def p_text(p_value: float) -> str:
     """Return a p-value as tables print it: ``p = 0.023``, ``p < 0.001``, or nothing of NaN."""
     if math.isnan(p_value):
         return ""
-    return f"p = {p_value:.3f}" if p_value >= 0.001 else "p < 0.001"
+    if p_value < 0.001:
+        return "p < 0.001"
+    return f"p = {p_value:.3f}"
 
 
 class Intervals(Tabular, dict[str, Any]):
@@ -524,8 +534,10 @@ class Intervals(Tabular, dict[str, Any]):
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each metric: its name, value, the ends, the method and the note."""
-        fields = ("value", "low", "high", "method", "note")
-        return {"metric": list(self)} | {name: [getattr(part, name) for part in self.values()] for name in fields}
+        columns: dict[str, list[Any]] = {"metric": list(self)}
+        for name in ("value", "low", "high", "method", "note"):
+            columns[name] = [getattr(interval, name) for interval in self.values()]
+        return columns
 
 
 class Differences(Intervals):
@@ -533,11 +545,13 @@ class Differences(Intervals):
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each system and metric, with its p-value alone and corrected (`holm`)."""
-        tables = [intervals.to_columns() for intervals in self.values()]
-        columns = {"system": [system for system, intervals in self.items() for _ in intervals]}
-        columns |= {name: [cell for table in tables for cell in table[name]] for name in Intervals().to_columns()}
-        alone = [gap.p_value for intervals in self.values() for gap in intervals.values()]
-        return columns | {"p_value": alone, "p_corrected": holm(alone).tolist()}
+        columns: dict[str, list[Any]] = {"system": [], **Intervals().to_columns(), "p_value": []}
+        for system, intervals in self.items():
+            columns["system"] += [system] * len(intervals)
+            for name, cells in intervals.to_columns().items():
+                columns[name] += cells
+            columns["p_value"] += [gap.p_value for gap in intervals.values()]
+        return columns | {"p_corrected": holm(columns["p_value"]).tolist()}
 
 
 def draw_variance(values: ArrayLike, resampled: ArrayLike, *, n_units: int) -> tuple[float, float]:
@@ -646,11 +660,11 @@ def interval_over_draws(
         parts = draw_variance(of_draws, resamples[:, there], n_units=n_units)
         factor = float(widening(*parts, n_units=n_units, n_draws=count, level=level))
     settings = {"n_units": n_units, "n_trials": n_trials, "level": level, "widening": factor}
-    found = interval(float(of_draws.mean()), means[there], method=method, **settings)  # type: ignore[arg-type]
+    ends = interval(float(of_draws.mean()), means[there], method=method, **settings)  # type: ignore[arg-type]
     if factor < NOTED:
-        return found
+        return ends
     note = f"the {count} draws differ: the interval is {factor:.1f} times as wide as by speakers alone"
-    return replace(found, note="; ".join(filter(None, [note, found.note])))
+    return replace(ends, note="; ".join(filter(None, [note, ends.note])))
 
 
 def _usual_interval(
@@ -695,7 +709,8 @@ def _centre_and_spread(
 ) -> tuple[float, float]:
     """Centre of the interval, and its standard error, both on the scale."""
     scaled = to_scale(np.append(resampled, value), method, n_trials)
-    scaled, centre = scaled[:-1], float(scaled[-1])
+    centre = float(scaled[-1])
+    scaled = scaled[:-1]
     if method.factor:
         centre -= method.factor * (float(scaled.mean()) - centre)
     return centre, float(np.sqrt(n_units / (n_units - 1)) * scaled.std(ddof=1))

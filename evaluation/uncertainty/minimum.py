@@ -77,15 +77,20 @@ class Minimum:
         report: dict[str, Any] = {"attacker": self.attacker, **ends.numbers(), "method": ends.method}
         if not np.isnan(self.perfect):
             report["perfect"] = {"mean": self.perfect, "low": self.perfect_low}
-        return report | ({"note": ends.note} if ends.note else {})
+        if ends.note:
+            report["note"] = ends.note
+        return report
 
     @classmethod
     def from_dict(cls, report: Mapping[str, Any] | None) -> Minimum | None:
         """Return a minimum from a report; None without one."""
         if not report:
             return None
-        value, low, high = (np.nan if report.get(name) is None else report[name] for name in ("value", "low", "high"))
-        interval = Interval(value, low, high, report.get("method", ""), report.get("note", ""))
+        numbers = {}
+        for name in ("value", "low", "high"):
+            number = report.get(name)
+            numbers[name] = np.nan if number is None else number
+        interval = Interval(**numbers, method=report.get("method", ""), note=report.get("note", ""))
         perfect = report.get("perfect") or {}
         return cls(report.get("attacker", ""), interval, perfect.get("mean", np.nan), perfect.get("low", np.nan))
 
@@ -110,15 +115,16 @@ def minimum_of(intervals: Iterable[Interval]) -> Interval:
 
     Examples
     --------
-    >>> found = minimum_of([Interval(0.2, 0.1, 0.3), Interval(0.25, 0.05, 0.4)])
-    >>> found.value, found.low, found.high
+    >>> smallest = minimum_of([Interval(0.2, 0.1, 0.3), Interval(0.25, 0.05, 0.4)])
+    >>> smallest.value, smallest.low, smallest.high
     (0.2, 0.05, 0.3)
     """
     given = list(intervals)
     if not given:
         raise DataError("expected at least one value to take the minimum of")
     smallest = min(given, key=lambda interval: interval.value if interval.known else np.inf)
-    low, high = (float(np.fmin.reduce([getattr(interval, end) for interval in given])) for end in ("low", "high"))
+    low = float(np.fmin.reduce([interval.low for interval in given]))
+    high = float(np.fmin.reduce([interval.high for interval in given]))
     return replace(smallest, low=low, high=high, method=METHOD)
 
 
@@ -165,9 +171,11 @@ def over_lists(
 
     Examples
     --------
-    >>> one = Interval(0.2, 0.12, 0.35)
-    >>> over_lists(one, 1, n_units=30, n_trials=300).high, round(over_lists(one, 12, n_units=30, n_trials=300).high, 3)
-    (0.35, 0.402)
+    >>> rate = Interval(0.2, 0.12, 0.35)
+    >>> over_lists(rate, 1, n_units=30, n_trials=300).high
+    0.35
+    >>> round(over_lists(rate, 12, n_units=30, n_trials=300).high, 3)
+    0.402
     """
     from scipy.special import expit, logit, stdtrit
 
@@ -221,41 +229,47 @@ def minima_over_attackers(
     DataError
         If there is no attacker, or the trials differ.
     """
-    if not samples or not all(samples.values()):
-        raise DataError("expected trials of at least one attacker, each with at least one draw")
-    names = [name for name, draws in samples.items() for _ in draws]
-    every = [sample for draws in samples.values() for sample in draws]
-    first = every[0]
-    for name, sample in zip(names, every, strict=True):
-        check_same_trials(first, sample, names[0], name)
+    every, rows = _listed(samples)
     statistic = partial(_rate, reading)
     rates = np.array([statistic(sample.runs())["eer"] for sample in every])
-    found = bootstrap(every, statistic, resampling)
-    resampled = np.array([columns["eer"] for columns in found])
-    rows = {name: [row for row, owner in enumerate(names) if owner == name] for name in samples}
-    settings: dict[str, Any] = {"method": measures.method_of(f"eer.{reading}"), "n_units": first.n_effective}
-    settings["n_trials"] = first.n_least
-    levels = (resampling.level, 1 - (1 - resampling.level) / AT_ONCE)
-    ends = {}
-    for name, places in rows.items():
-        usual, wide = (
-            interval_over_draws(rates[places], resampled[places], level=level, **settings) for level in levels
-        )
-        ends[name] = replace(usual, high=wide.high)
+    resampled = np.array([columns["eer"] for columns in bootstrap(every, statistic, resampling)])
     permuted = _permuted(every, statistic, permutations, resampling.seed)
-    by_name = {name: permuted[:, places].mean(axis=1) for name, places in rows.items()}
+    settings: dict[str, Any] = {"method": measures.method_of(f"eer.{reading}"), "n_units": every[0].n_effective}
+    settings["n_trials"] = every[0].n_least
+    wide_level = 1 - (1 - resampling.level) / AT_ONCE
+    ends = {}
+    perfect_rates = {}
+    for name, own in rows.items():
+        usual = interval_over_draws(rates[own], resampled[own], level=resampling.level, **settings)
+        wide = interval_over_draws(rates[own], resampled[own], level=wide_level, **settings)
+        ends[name] = replace(usual, high=wide.high)
+        perfect_rates[name] = permuted[:, own].mean(axis=1)
     minima = {}
     for group, members in groups.items():
         chosen = [name for name in samples if name in members]
         if chosen:
             best = min(chosen, key=lambda name: ends[name].value)
-            smallest = np.min([by_name[name] for name in chosen], axis=0)
+            smallest = np.min([perfect_rates[name] for name in chosen], axis=0)
+            minimum = Minimum(best, minimum_of(ends[name] for name in chosen))
             if len(smallest):
-                perfect = (float(smallest.mean()), float(np.quantile(smallest, 0.05)))
-            else:
-                perfect = ()
-            minima[group] = Minimum(best, minimum_of(ends[name] for name in chosen), *perfect)
+                low = float(np.quantile(smallest, 0.05))
+                minimum = replace(minimum, perfect=float(smallest.mean()), perfect_low=low)
+            minima[group] = minimum
     return minima
+
+
+def _listed(samples: Mapping[str, Sequence[Sample]]) -> tuple[list[Sample], dict[str, list[int]]]:
+    """Return the draws of all attackers in one list, and where those of each are in it; they must hold equal trials."""
+    if not samples or not all(samples.values()):
+        raise DataError("expected trials of at least one attacker, each with at least one draw")
+    every: list[Sample] = []
+    rows = {}
+    for name, draws in samples.items():
+        rows[name] = list(range(len(every), len(every) + len(draws)))
+        every += draws
+        for sample in draws:
+            check_same_trials(every[0], sample, next(iter(samples)), name)
+    return every, rows
 
 
 def _rate(reading: str, scores: measures.SortedScores) -> dict[str, float]:
@@ -268,7 +282,6 @@ def _permuted(samples: Sequence[Sample], statistic: Statistic, permutations: int
     from scipy.sparse.csgraph import connected_components
 
     first = samples[0]
-    found = []
     if first.by_trial:
         return np.empty((0, len(samples)))
     others = [np.flatnonzero(~sample.is_target) for sample in samples]
@@ -277,6 +290,7 @@ def _permuted(samples: Sequence[Sample], statistic: Statistic, permutations: int
     pairs = coo_array((np.ones(len(models)), (models, segments)), shape=(first.n_units + 1,) * 2)
     parts = connected_components(pairs, directed=False)[1]  # such as the sexes, where trials are within them
     rng = np.random.default_rng(seed)
+    permuted = []
     for _ in range(permutations):
         partner = np.arange(first.n_units + 1)
         order = rng.permutation(first.n_units)
@@ -289,5 +303,5 @@ def _permuted(samples: Sequence[Sample], statistic: Statistic, permutations: int
                 scores = sample.scores[rows]
                 paired = partner[sample.second[rows]] == sample.first[rows]
                 rates.append(statistic(measures.sort_scores(scores[paired], scores[~paired]))["eer"])
-            found.append(rates)
-    return np.array(found).reshape(-1, len(samples))
+            permuted.append(rates)
+    return np.array(permuted).reshape(-1, len(samples))

@@ -36,11 +36,11 @@ class Column:
     form: str
     worse: str = ""
 
-    def cell(self, found: Interval | str) -> str:
+    def cell(self, value: Interval | str) -> str:
         """Return a number as a cell shows it, with its interval in brackets where there is one; or a text."""
-        if isinstance(found, str):
-            return found
-        return found.text(self.form)
+        if isinstance(value, str):
+            return value
+        return value.text(self.form)
 
 
 def columns_of(metrics: Sequence[Metric]) -> dict[str, Column]:
@@ -61,24 +61,28 @@ def columns_of(metrics: Sequence[Metric]) -> dict[str, Column]:
 def system_rows(systems: Systems, columns: Sequence[Column]) -> list[dict[str, str]]:
     """Return a row for each system: its name and its metrics with their intervals."""
     rows = []
-    for label, found in systems.items():
-        rows.append({"system": label} | {one.heading: one.cell(found[one.name]) for one in columns})
+    for label, values in systems.items():
+        rows.append({"system": label} | {column.heading: column.cell(values[column.name]) for column in columns})
     return rows
 
 
 def corrected_p_values(differences: Differences, columns: Sequence[Column]) -> dict[tuple[str, Column], float]:
     """Return the p-value of each difference of a table, corrected for their number by Holm's method."""
-    pairs = [(label, one) for label, found in differences.items() for one in columns if one.name in found]
-    return dict(zip(pairs, holm([differences[label][one.name].p_value for label, one in pairs]).tolist(), strict=True))
+    alone = {}
+    for label, gaps in differences.items():
+        for column in columns:
+            if column.name in gaps:
+                alone[label, column] = gaps[column.name].p_value
+    return dict(zip(alone, holm(list(alone.values())).tolist(), strict=True))
 
 
 def difference_rows(differences: Differences, columns: Sequence[Column], reference: str) -> list[dict[str, str]]:
     """Return a row for each system: its metrics minus those of the reference, with intervals and p-values (Holm)."""
-    blank = dict.fromkeys([one.heading for one in columns], "")
+    blank = dict.fromkeys([column.heading for column in columns], "")
     rows = {label: {"system": f"{label} minus {reference}"} | blank for label in differences}
-    for (label, one), p_value in corrected_p_values(differences, columns).items():
-        gap = differences[label][one.name]
-        rows[label][one.heading] = ", ".join(filter(None, [gap.text(one.form), p_text(p_value)]))
+    for (label, column), p_value in corrected_p_values(differences, columns).items():
+        gap = differences[label][column.name]
+        rows[label][column.heading] = ", ".join(filter(None, [gap.text(column.form), p_text(p_value)]))
     return list(rows.values())
 
 
@@ -110,18 +114,12 @@ def paper_tables(
     label : str
         Of the first table.
     """
-    best = {}
     name = escape_tex(reference)
-    p_values = corrected_p_values(differences, columns)
-    for one in columns:
-        if differences and one.worse:
-            values = {system: getattr(found[one.name], "value", 0.0) for system, found in systems.items()}
-            system = (min if one.worse == "high" else max)(values, key=values.__getitem__)
-            others = differences if system == reference else [system]
-            if all(p_values.get((other, one), 1.0) < 0.05 for other in others):
-                best[one.heading] = system
+    best = _best_systems(systems, differences, columns, reference)
     if caption is None:
-        caption = "Metrics of the systems." + (f" In brackets: {escape_tex(note)}." if note else "")
+        caption = "Metrics of the systems."
+        if note:
+            caption += f" In brackets: {escape_tex(note)}."
         if best:
             caption += f" Bold: best, and significantly different from {name} (or {name} from all others), $p < 0.05$."
     text = latex_table(system_rows(systems, columns), caption=caption, label=label, best=best)
@@ -130,3 +128,20 @@ def paper_tables(
         gaps = difference_rows(differences, columns, reference)
         text += "\n" + latex_table(gaps, caption=below, label="tab:differences")
     return text
+
+
+def _best_systems(
+    systems: Systems, differences: Differences, columns: Sequence[Column], reference: str
+) -> dict[str, str]:
+    """Return the system with the best number of each column, by heading, where it is significantly the best."""
+    best: dict[str, str] = {}
+    p_values = corrected_p_values(differences, columns)
+    for column in columns:
+        if differences and column.worse:
+            values = {system: getattr(row[column.name], "value", 0.0) for system, row in systems.items()}
+            first = min if column.worse == "high" else max
+            system = first(values, key=values.__getitem__)
+            others = differences if system == reference else [system]
+            if all(p_values.get((other, column), 1.0) < 0.05 for other in others):
+                best[column.heading] = system
+    return best

@@ -213,10 +213,10 @@ def error_rate(
     names, sums = _sums(counts, speakers, file)
     statistic = partial(lists.pooled_ratio, sums)
     total = int(sums[:, 1].sum())
-    found = lists.interval_by_speaker(statistic, len(names), "error_rate", resampling, n_trials=total)
+    interval = lists.interval_by_speaker(statistic, len(names), "error_rate", resampling, n_trials=total)
     totals = dict(zip(_KINDS, counts.counts.sum(axis=0).tolist(), strict=True))
     by_speaker = dict(zip(names, statistic(np.eye(len(names))).tolist(), strict=True))
-    return ErrorRate(found, totals, by_speaker, len(counts.utterances), counts.unit, counts.normaliser)
+    return ErrorRate(interval, totals, by_speaker, len(counts.utterances), counts.unit, counts.normaliser)
 
 
 @one_blas_thread()
@@ -235,17 +235,21 @@ def error_rate_differences(
     differences = []
     for other in systems[1:]:
         if (other.utterances, other.unit, other.normaliser) != (first.utterances, first.unit, first.normaliser):
-            raise DataError("expected the same utterances, units and normaliser of systems that are compared")
-        rates = [partial(lists.pooled_ratio, of) for of in (_sums(other, speakers)[1], sums)]
-        differences.append(lists.interval_by_speaker(rates[0], len(names), "difference", resampling, minus=rates[1]))
+            raise DataError("all compared systems must share utterances, unit and normaliser")
+        rate = partial(lists.pooled_ratio, _sums(other, speakers)[1])
+        minus = partial(lists.pooled_ratio, sums)
+        differences.append(lists.interval_by_speaker(rate, len(names), "difference", resampling, minus=minus))
     return differences
 
 
 def _basic(text: str) -> str:
     # before NFKC, which would make a blank and an accent of some of them
     text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_APOSTROPHES).lower()
-    kept = "".join(letter if letter == "'" or unicodedata.category(letter)[0] not in "PSC" else " " for letter in text)
-    return " ".join(_OUTER_APOSTROPHE.sub(" ", kept).split())
+    letters = []
+    for letter in text:
+        is_kept = letter == "'" or unicodedata.category(letter)[0] not in "PSC"
+        letters.append(letter if is_kept else " ")
+    return " ".join(_OUTER_APOSTROPHE.sub(" ", "".join(letters)).split())
 
 
 NORMALISERS: Mapping[str, Callable[[str], str]] = {"none": lambda text: " ".join(text.split()), "basic": _basic}
@@ -274,6 +278,8 @@ def _align(pairs: Sequence[tuple[str, str]], unit: Unit) -> NDArray[np.int64]:
         if spoken and written:
             output = process(spoken, written)
             counts.append((output.hits, output.substitutions, output.deletions, output.insertions))
-        else:  # nothing to align
-            counts.append((0, 0, *(len(text.split() if unit == "words" else text) for text in (spoken, written))))
+        elif unit == "words":  # nothing to align
+            counts.append((0, 0, len(spoken.split()), len(written.split())))
+        else:
+            counts.append((0, 0, len(spoken), len(written)))
     return np.array(counts, np.int64)

@@ -118,23 +118,24 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
     names = read_id_list(path, "utterance file", rest=True)
     home = path.absolute().parent
     problems = Problems(path)
-    found = {}
+    recordings = {}
     for utterance, name in names.items():
         if name.endswith("|") or name.startswith("|"):
             remedy = "write the audio into files first"
             problems.add(f"{utterance!r} is a shell command, which is not run here: {name[:60]!r}", remedy=remedy)
             continue
-        places = [folder / name for folder in (home, Path(), home.parent, home.parent.parent)]
+        candidates = [folder / name for folder in (home, Path(), home.parent, home.parent.parent)]
         if Path(name).parent.name == "wav":
-            places.insert(len(places) if Path(name).is_absolute() else 0, home / "wav" / Path(name).name)
-        there = [place for place in places if is_file(place)]
+            moved = home / "wav" / Path(name).name
+            candidates = [*candidates, moved] if Path(name).is_absolute() else [moved, *candidates]
+        there = list(filter(is_file, candidates))
         if there:
-            found[utterance] = there[0]
+            recordings[utterance] = there[0]
         else:
-            remedy = f"tried {', '.join(dict.fromkeys(map(str, places)))}"
+            remedy = f"tried {', '.join(dict.fromkeys(map(str, candidates)))}"
             problems.add(f"the audio of {utterance!r} is missing", remedy=remedy)
     problems.raise_if_any()
-    return found
+    return recordings
 
 
 def check_same(
@@ -153,15 +154,16 @@ def check_same(
     DataError
         If ids are missing or unknown; both are named.
     """
+    texts = []
     missing = [name for name in expected if name not in got]
-    if allow_extra:
-        unknown = []
-    else:
-        unknown = [name for name in got if name not in expected]
-    parts = {f"{len(ids)} {what} {word}": ids for ids, word in ((missing, "missing"), (unknown, "unknown")) if ids}
-    if parts:
-        text = "; ".join(f"{part}: {named(ids)}" for part, ids in parts.items())
-        raise DataError(text, file=file, remedy=f"expected the same {len(expected)} as in the reference{otherwise}")
+    if missing:
+        texts.append(f"{len(missing)} {what} missing: {named(missing)}")
+    unknown = [name for name in got if name not in expected]
+    if unknown and not allow_extra:
+        texts.append(f"{len(unknown)} {what} unknown: {named(unknown)}")
+    if texts:
+        remedy = f"expected the same {len(expected)} as in the reference{otherwise}"
+        raise DataError("; ".join(texts), file=file, remedy=remedy)
 
 
 def named(ids: Collection[str]) -> str:
@@ -217,7 +219,8 @@ def interval_by_speaker(
         Without ends, and with a note that says why, where fewer than two speakers count or there are no resamples.
     """
     method = METHODS[measure]
-    n_units = n_speakers if n_units is None else n_units
+    if n_units is None:
+        n_units = n_speakers
     weights = np.concatenate([np.ones((1, n_speakers)), resampling.weights(n_speakers)])
     if minus is None:
         values = statistic(weights)

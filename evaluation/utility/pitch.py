@@ -100,8 +100,8 @@ class PitchCorrelation:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it by name, for a report."""
         names = ("deviation", "n_utterances", "n_undefined", "voicing_agreement", "speakers")
-        how = {"convention": self.convention, "tracker": "pyin"}
-        return self.interval.to_dict() | how | {name: getattr(self, name) for name in names}
+        method = {"convention": self.convention, "tracker": "pyin"}
+        return self.interval.to_dict() | method | {name: getattr(self, name) for name in names}
 
 
 @one_blas_thread()
@@ -130,28 +130,31 @@ def compare_tracks(
     """
     if convention not in CONVENTIONS:
         raise DataError(f"expected one of {CONVENTIONS}, got {convention!r}")
-    tracks = [np.asarray(track, np.float64) for track in (first, second)]
-    for track in tracks:
+    first = np.asarray(first, np.float64)
+    second = np.asarray(second, np.float64)
+    for track in (first, second):
         if track.ndim != 1 or not len(track) or not (track >= 0).all() or not np.isfinite(track).all():
             raise DataError(f"expected a track of frequencies from 0 Hz up, got {track.shape}")
-    length = min(map(len, tracks))
+    length = min(len(first), len(second))
     circular = convention == "vpc2022"
-    one, other = (_stretched(track, length, by_voice=not circular) for track in tracks)
-    lag = _best_lag(one, other, length if circular else min(MAX_LAG, length - 1))
+    first = _stretched(first, length, by_voice=not circular)
+    second = _stretched(second, length, by_voice=not circular)
     if circular:
-        other = np.roll(other, lag)
+        lag = _best_lag(first, second, length)
+        second = np.roll(second, lag)
     else:
-        one, other = (one[lag:], other[: length - lag]) if lag >= 0 else (one[:lag], other[-lag:])
-    agreement = float(((one > 0) == (other > 0)).mean())
+        lag = _best_lag(first, second, min(MAX_LAG, length - 1))
+        first = first[max(lag, 0) : length + min(lag, 0)]
+        second = second[max(-lag, 0) : length - max(lag, 0)]
+    agreement = float(((first > 0) == (second > 0)).mean())
     if circular:
-        found = _pearson(one, other)
-        return TrackComparison(0.0 if np.isnan(found) else found, lag, agreement)
-    both = (one > 0) & (other > 0)
+        correlation = _pearson(first, second)
+        return TrackComparison(0.0 if np.isnan(correlation) else correlation, lag, agreement)
+    both = (first > 0) & (second > 0)
+    correlation = np.nan
     if both.sum() >= LEAST_VOICED:
-        found = _pearson(one[both], other[both])
-    else:
-        found = np.nan
-    return TrackComparison(found, lag, agreement)
+        correlation = _pearson(first[both], second[both])
+    return TrackComparison(correlation, lag, agreement)
 
 
 @one_blas_thread()
@@ -240,10 +243,10 @@ def compare_recordings(
     return compared
 
 
-def _best_lag(one: NDArray[Any], other: NDArray[Any], most: int) -> int:
+def _best_lag(first: NDArray[Any], second: NDArray[Any], most: int) -> int:
     """Lag, up to `most` frames either way, at which the raw cross-correlation is largest; the shortest of several."""
-    lags = np.arange(-len(other) + 1, len(one))
-    products = np.correlate(one, other, mode="full")
+    lags = np.arange(-len(second) + 1, len(first))
+    products = np.correlate(first, second, mode="full")
     allowed = np.flatnonzero(np.abs(lags) <= most)
     # rounding must not decide between lags that fit equally well
     best = products[allowed].max()
@@ -268,12 +271,12 @@ def _stretched(track: NDArray[Any], length: int, *, by_voice: bool) -> NDArray[A
     return np.where((track[below] > 0) & (track[above] > 0), straight, nearest)
 
 
-def _pearson(one: NDArray[Any], other: NDArray[Any]) -> float:
-    if is_constant(one) or is_constant(other):
+def _pearson(first: NDArray[Any], second: NDArray[Any]) -> float:
+    if is_constant(first) or is_constant(second):
         return np.nan
-    one = one - one.mean()
-    other = other - other.mean()
-    return float(one @ other / np.sqrt((one @ one) * (other @ other)))
+    first = first - first.mean()
+    second = second - second.mean()
+    return float(first @ second / np.sqrt((first @ first) * (second @ second)))
 
 
 def _compare(pair: tuple[Path, Path], track: Tracker, convention: Convention) -> TrackComparison:

@@ -45,9 +45,10 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -198,7 +199,7 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
     --------
     >>> truth = {"a1": "sad", "a2": "happy", "b1": "sad", "b2": "happy"}
     >>> predicted = {"a1": "sad", "a2": "sad", "b1": "sad", "b2": "happy"}
-    >>> average_recall(confusions(truth, predicted, {one: one[0] for one in truth})).interval.value
+    >>> average_recall(confusions(truth, predicted, {name: name[0] for name in truth})).interval.value
     0.75
     """
     n_speakers = len(counted.speakers)
@@ -206,14 +207,19 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
     total = counted.counts.sum(axis=0)
     size = total.sum(axis=1)
     fewest = int(size[size > 0].min())
-    found = interval_by_speaker(partial(uar, counted), n_speakers, "uar", resampling, n_trials=fewest)
-    true = {name: row for row, name in enumerate(counted.classes) if size[row]}
+    interval = interval_by_speaker(partial(uar, counted), n_speakers, "uar", resampling, n_trials=fewest)
+    recalls = {}
+    by_class = {}
+    for row, name in enumerate(counted.classes):
+        if size[row]:
+            recalls[name] = float(total[row, row] / size[row])
+            by_class[name] = dict(zip(counted.classes, total[row].astype(int).tolist(), strict=True))
     return Recalls(
-        found,
+        interval,
         dict(zip(counted.fold_names, by_fold, strict=True)),
-        {name: float(total[row, row] / size[row]) for name, row in true.items()},
-        {name: dict(zip(counted.classes, total[row].astype(int).tolist(), strict=True)) for name, row in true.items()},
-        1 / len(true),
+        recalls,
+        by_class,
+        1 / len(recalls),
         n_speakers,
         int(total.sum()),
         counted.convention,
@@ -234,20 +240,22 @@ def recall_differences(systems: Sequence[Confusions], resampling: Resampling = D
     for other in systems[1:]:
         if (other.speakers, other.convention, other.fold_names) != (first.speakers, first.convention, first.fold_names):
             raise DataError("expected the same speakers, folds and convention of systems that are compared")
-        # utterances of each speaker and class, without classes that are predicted alone
-        truths = [
-            {(one.speakers[row], one.classes[column]): count for (row, column), count in np.ndenumerate(sizes) if count}
-            for one, sizes in ((one, one.counts.sum(axis=2)) for one in (first, other))
-        ]
-        if truths[0] != truths[1]:
+        if _true_counts(other) != _true_counts(first):
             raise DataError("expected the same utterances of systems that are compared")
-
-        statistics = [partial(uar, one) for one in (other, first)]
         n_speakers = len(first.speakers)
-        differences.append(
-            interval_by_speaker(statistics[0], n_speakers, "difference", resampling, minus=statistics[1])
-        )
+        of_other = partial(uar, other)
+        of_first = partial(uar, first)
+        differences.append(interval_by_speaker(of_other, n_speakers, "difference", resampling, minus=of_first))
     return differences
+
+
+def _true_counts(counted: Confusions) -> dict[tuple[str, str], float]:
+    """Return the number of utterances of each speaker and true class, where there are any."""
+    counts = {}
+    for (row, column), count in np.ndenumerate(counted.counts.sum(axis=2)):
+        if count:
+            counts[counted.speakers[row], counted.classes[column]] = float(count)
+    return counts
 
 
 @one_blas_thread()
@@ -323,8 +331,8 @@ class Leakage(Tabular):
         return {
             "learnt_from": self.learnt_from,
             "notes": list(self.notes),
-            **{scenario: found.to_dict() for scenario, found in self.recalls.items()},
-            "differences": {scenario: found.to_dict() for scenario, found in self.differences.items()},
+            **{scenario: recall.to_dict() for scenario, recall in self.recalls.items()},
+            "differences": {scenario: difference.to_dict() for scenario, difference in self.differences.items()},
         }
 
 
@@ -355,7 +363,7 @@ def predict_labels(vectors: NDArray[Any], labels: Sequence[str], tested: NDArray
     deviation[deviation <= _LEAST * deviation.max()] = np.inf
     machine = LogisticRegression(C=PENALTY, class_weight="balanced", max_iter=_ROUNDS)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of what is apart there is no largest likelihood
+        warnings.simplefilter("ignore", ConvergenceWarning)  # separable classes have no largest likelihood
         machine.fit((vectors - mean) / deviation, np.asarray(labels, np.str_))
     return [str(label) for label in machine.predict((np.asarray(tested, np.float64) - mean) / deviation)]
 
@@ -388,71 +396,105 @@ def attribute_leakage(
     DataError
         If ids do not fit, vectors are not finite, or fewer than two classes have two speakers each.
     """
-    sides = [side for side in (tested.original, training and training.original) if side is not None]
-    notes = []
-    for note in dict.fromkeys(note for side in sides if not side.has_speakers for note in side.notes):
-        text = "so one voice may be in training and in test, and recalls are too high: give the utterances' speakers"
-        notes.append(f"{note}, {text}")
-    warn_of_alike(name for side in sides for name in side.speakers.tolist())
-    warn_of_copies(tested.original, what="utterances have copies")
-    if training is not None:
-        warn_of_copies(tested.original, training.original, what="utterances are in training too")
+    notes = _check_sides(tested, training)
     truth = _labels_of(tested.original, labels, missing, notes)
-    speakers = dict(zip(tested.original.ids.tolist(), tested.original.speakers.tolist(), strict=True))
-    if tested.anonymised is not None:
-        ids, others = (dict.fromkeys(side.ids.tolist()) for side in (tested.original, tested.anonymised))
-        check_same(ids, others, file=tested.anonymised.source or None, what="utterances")
+    speakers = _speakers_by_id(tested.original)
     if training is None:
-        examples = truth = _without_rare(truth, speakers, notes)
-        folds = _folds(truth, speakers)
+        truth = _without_rare(truth, speakers, notes)
+        examples = truth
         learnt_speakers = speakers
+        folds = _folds(truth, speakers)
     else:
-        learnt_speakers = dict(zip(training.original.ids.tolist(), training.original.speakers.tolist(), strict=True))
-        own = set(speakers.values())
-        known = _labels_of(training.original, labels, "drop", [])
-        known = {name: label for name, label in known.items() if learnt_speakers[name] not in own}
-        if not known:
-            text = "has no labelled speaker who is not tested too"
-            raise DataError(text, file=training.original.source or None, remedy="train on other speakers")
-        examples = _without_rare(known, learnt_speakers, [])
+        learnt_speakers = _speakers_by_id(training.original)
+        examples = _examples(training.original, labels, set(speakers.values()))
         folds = [list(truth)]
         strange = set(truth.values()) - set(examples.values())
         if strange:
             notes.append(f"no training speakers of class {named(strange)}, which is never predicted")
     warn_of_alike([*truth.values(), *examples.values()], "classes", "a class")
-    present = [side for both in (tested, training) if both is not None for side in both if side is not None]
-    for other in present[1:]:
-        got = other.vectors.shape[1]
-        if got != (expected := present[0].vectors.shape[1]):
-            text = f"expected vectors of {expected} dimensions as those of the original, got {got}"
-            raise DataError(text, file=other.source or None, remedy="give vectors of one extractor")
-    scenarios = [("original", 0, 0)]  # each with the side that is learnt from and the side that is tested
-    if tested.anonymised is not None:
-        scenarios.append(("ignorant", 0, 1))
-        if training is None or training.anonymised is not None:
-            scenarios.append(("informed", 1, 1))
     counted: dict[str, Confusions] = {}
-    for scenario, learns, meets in scenarios:
+    for scenario, learnt_side, tested_side in _scenarios(tested, training or tested):
         predicted: dict[str, str] = {}
         for fold in folds:
             inside = {speakers[name] for name in fold}
             names = [name for name in examples if learnt_speakers[name] not in inside]
-            vectors = _rows((training or tested)[learns], names)
-            found = predict_labels(vectors, [examples[name] for name in names], _rows(tested[meets], fold))
-            predicted |= dict(zip(fold, found, strict=True))
+            classes = [examples[name] for name in names]
+            predictions = predict_labels(_rows(learnt_side, names), classes, _rows(tested_side, fold))
+            predicted |= dict(zip(fold, predictions, strict=True))
         counted[scenario] = _counted(sorted(truth), truth, predicted, speakers)
-    recalls = {scenario: average_recall(found, resampling) for scenario, found in counted.items()}
-    for scenario, recall in recalls.items() if resampling.resamples else ():
-        if np.isfinite(recall.interval.high):
-            end = recall.interval.high
-        else:
-            end = 2 * recall.interval.value
-        if end < recall.chance:
+    recalls = {scenario: average_recall(table, resampling) for scenario, table in counted.items()}
+    if resampling.resamples:
+        notes += _doubts(recalls)
+    differences = dict(zip(list(counted)[1:], recall_differences(list(counted.values()), resampling), strict=True))
+    learnt_from = "folds" if training is None else "training"
+    return Leakage(recalls, differences, learnt_from, tuple(notes))
+
+
+def _scenarios(tested: Sides, learnt: Sides) -> list[tuple[str, Embeddings, Embeddings]]:
+    """Return each scenario with its training vectors and its tested vectors."""
+    scenarios = [("original", learnt.original, tested.original)]
+    if tested.anonymised is not None:
+        scenarios.append(("ignorant", learnt.original, tested.anonymised))
+        if learnt.anonymised is not None:
+            scenarios.append(("informed", learnt.anonymised, tested.anonymised))
+    return scenarios
+
+
+def _check_sides(tested: Sides, training: Sides | None) -> list[str]:
+    """Refuse vectors that do not fit together; return notes on speakers who are not known."""
+    learnt = training or tested
+    originals = [tested.original]
+    warn_of_copies(tested.original, what="utterances have copies")
+    if training is not None:
+        originals.append(training.original)
+        warn_of_copies(tested.original, training.original, what="utterances are in training too")
+    notes: dict[str, None] = {}
+    names: list[str] = []
+    for original in originals:
+        names += original.speakers.tolist()
+        if not original.has_speakers:
+            notes |= dict.fromkeys(original.notes)
+    warn_of_alike(names)
+    if tested.anonymised is not None:
+        ids = dict.fromkeys(tested.original.ids.tolist())
+        others = dict.fromkeys(tested.anonymised.ids.tolist())
+        check_same(ids, others, file=tested.anonymised.source or None, what="utterances")
+    expected = tested.original.vectors.shape[1]
+    for side in (*tested, *learnt):
+        if side is not None and side.vectors.shape[1] != expected:
+            text = f"expected vectors of {expected} dimensions as those of the original, got {side.vectors.shape[1]}"
+            raise DataError(text, file=side.source or None, remedy="give vectors of one extractor")
+    text = "so one voice may be in training and in test, and recalls are too high: give the utterances' speakers"
+    return [f"{note}, {text}" for note in notes]
+
+
+def _speakers_by_id(embeddings: Embeddings) -> dict[str, str]:
+    return dict(zip(embeddings.ids.tolist(), embeddings.speakers.tolist(), strict=True))
+
+
+def _examples(training: Embeddings, labels: Mapping[str, str], tested_speakers: Collection[str]) -> dict[str, str]:
+    """Return the labels of the training utterances of speakers who are not tested."""
+    speakers = _speakers_by_id(training)
+    known = _labels_of(training, labels, "drop", [])
+    known = {name: label for name, label in known.items() if speakers[name] not in tested_speakers}
+    if not known:
+        text = "has no labelled speaker who is not tested too"
+        raise DataError(text, file=training.source or None, remedy="train on other speakers")
+    return _without_rare(known, speakers, [])
+
+
+def _doubts(recalls: Mapping[str, Recalls]) -> list[str]:
+    """Return notes on recalls below chance, and on their intervals."""
+    notes = []
+    for scenario, recall in recalls.items():
+        high = recall.interval.high
+        if not np.isfinite(high):
+            high = 2 * recall.interval.value
+        if high < recall.chance:
             notes.append(f"{scenario}: below chance, so the attribute is recognised by exchanging the predicted labels")
         if recall.interval.note:
             notes.append(f"{scenario}: {recall.interval.note}")
-    differences = dict(zip(list(counted)[1:], recall_differences(list(counted.values()), resampling), strict=True))
-    return Leakage(recalls, differences, "folds" if training is None else "training", tuple(notes))
+    return notes
 
 
 def _counted(
@@ -472,12 +514,13 @@ def _counted(
     homeless = [name for name in names.tolist() if name not in folds]
     if homeless:
         raise DataError(f"{len(homeless)} speakers without a fold: {named(homeless)}", remedy="add them to spk2fold")
-    fold_names, places = np.unique([folds[name] for name in names.tolist()], return_inverse=True)
-    both = [[labels[utterance] for utterance in utterances] for labels in (truth, predicted)]
-    classes, columns = np.unique(np.array(both), return_inverse=True)
+    fold_names, fold_codes = np.unique([folds[name] for name in names.tolist()], return_inverse=True)
+    true_labels = [truth[utterance] for utterance in utterances]
+    predicted_labels = [predicted[utterance] for utterance in utterances]
+    classes, columns = np.unique(np.array([true_labels, predicted_labels]), return_inverse=True)
     counts = np.zeros((len(names), len(classes), len(classes)))
     np.add.at(counts, (codes, *columns.reshape(2, -1)), 1)
-    return Confusions(classes.tolist(), names.tolist(), counts, places, fold_names.tolist(), convention)
+    return Confusions(classes.tolist(), names.tolist(), counts, fold_codes, fold_names.tolist(), convention)
 
 
 def _fold_recalls(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -503,27 +546,28 @@ def _labels_of(
 ) -> dict[str, str]:
     """The attribute of each utterance, by its id or its speaker's."""
     ids = embeddings.ids.tolist()
+    keys = embeddings.speakers.tolist()
     if any(name in labels for name in ids):
-        by = ids
-    else:
-        by = embeddings.speakers.tolist()
-    found = {name: labels[key] for name, key in sorted(zip(ids, by, strict=True)) if labels.get(key, "")}
-    unknown = [name for name in ids if name not in found]
+        keys = ids
+    known = {name: labels[key] for name, key in sorted(zip(ids, keys, strict=True)) if labels.get(key, "")}
+    unknown = [name for name in ids if name not in known]
     if unknown:
         text = f"{len(unknown)} of {len(ids)} utterances without a label"
-        if missing == "error" or not found:
-            remedy = "add their labels" + OR_DROP * bool(found)
+        if missing == "error" or not known:
+            remedy = "add their labels" + OR_DROP * bool(known)
             raise DataError(f"{text}: {named(unknown)}", file=embeddings.source or None, remedy=remedy)
         notes.append(f"{text} were left out")
-    return found
+    return known
 
 
 def _without_rare(truth: Mapping[str, str], speakers: Mapping[str, str], notes: list[str]) -> dict[str, str]:
     """Labels without classes of one speaker, which cannot be in training and in test."""
-    owners = {label: {speakers[name] for name, own in truth.items() if own == label} for label in set(truth.values())}
-    rare = sorted(label for label, of in owners.items() if len(of) < 2)
+    owners: dict[str, set[str]] = {}
+    for name, label in truth.items():
+        owners.setdefault(label, set()).add(speakers[name])
+    rare = sorted(label for label, names in owners.items() if len(names) < 2)
     if len(owners) - len(rare) < 2:
-        got = ", ".join(f"{label!r} with {len(of)}" for label, of in sorted(owners.items())[:5]) or "none"
+        got = ", ".join(f"{label!r} with {len(names)}" for label, names in sorted(owners.items())[:5]) or "none"
         text = f"expected at least two classes with two speakers each, got {got}"
         raise DataError(text, remedy="give labels of more speakers, or another attribute")
     if rare:
@@ -537,14 +581,16 @@ def _folds(truth: Mapping[str, str], speakers: Mapping[str, str]) -> list[list[s
     for name, label in sorted(truth.items()):
         labels.setdefault(speakers[name], Counter())[label] += 1
     order = sorted(labels, key=lambda speaker: (labels[speaker].most_common(1)[0][0], speaker))
-    fewest = min(sum(label in of for of in labels.values()) for label in set(truth.values()))
-    n_folds = min(FOLDS, fewest)
-    place = {speaker: number % n_folds for number, speaker in enumerate(order)}
-    return [[name for name in sorted(truth) if place[speakers[name]] == number] for number in range(n_folds)]
+    n_speakers = Counter(chain.from_iterable(labels.values()))
+    n_folds = min(FOLDS, *n_speakers.values())
+    numbers = {speaker: number % n_folds for number, speaker in enumerate(order)}
+    folds: list[list[str]] = [[] for _ in range(n_folds)]
+    for name in sorted(truth):
+        folds[numbers[speakers[name]]].append(name)
+    return folds
 
 
-def _rows(embeddings: Embeddings | None, names: Sequence[str]) -> NDArray[np.float64]:
-    assert embeddings is not None  # scenarios without a side are left out
+def _rows(embeddings: Embeddings, names: Sequence[str]) -> NDArray[np.float64]:
     row = {name: number for number, name in enumerate(embeddings.ids.tolist())}
     missing = [name for name in names if name not in row]
     if missing:

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, compress
 from typing import Any, Literal
 
 import numpy as np
@@ -198,7 +198,9 @@ class SimilarityMatrix:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for a report, rounded to a millionth; null where there is no trial."""
-        rows = [[None if np.isnan(cell) else round(cell, 6) for cell in row] for row in self.values.tolist()]
+        rows = []
+        for row in self.values.tolist():
+            rows.append([None if np.isnan(cell) else round(cell, 6) for cell in row])
         return {"speakers": list(self.speakers), "n_trials": self.n_trials, "values": rows}
 
 
@@ -210,7 +212,7 @@ class VoiceSimilarity(Tabular):
     Attributes
     ----------
     matrices : dict of str to SimilarityMatrix
-        By "oo", "oa" and "aa", those that there are, of the same speakers.
+        By "oo", "oa" and "aa", as far as they are given, of the same speakers.
     distinctiveness : dict of str to Interval
         D of each matrix.
     deid, gain : Interval
@@ -229,9 +231,10 @@ class VoiceSimilarity(Tabular):
         """Return a row for each number."""
         rows = {f"D({name})": number for name, number in self.distinctiveness.items()}
         rows |= {"DeID": self.deid, "G_VD [dB]": self.gain}
-        return {"measure": list(rows)} | {
-            name: [getattr(number, name) for number in rows.values()] for name in ("value", "low", "high", "note")
-        }
+        columns: dict[str, list[Any]] = {"measure": list(rows)}
+        for name in ("value", "low", "high", "note"):
+            columns[name] = [getattr(number, name) for number in rows.values()]
+        return columns
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for a report."""
@@ -282,24 +285,22 @@ def matrix_of_voices(
         If scores are missing or infinite, there is one speaker alone, no trial within a speaker or none between two, or
         there are too few speakers for folds.
     """
-    draws = [scores] if isinstance(scores, Scores) else list(scores)
-    if not draws:
+    if isinstance(scores, Scores):
+        scores = [scores]
+    if not scores:
         raise DataError("expected scores of one draw or more, got none")
     if calibration not in CALIBRATIONS:
         raise DataError(f"expected a calibration among {', '.join(CALIBRATIONS)}, got {calibration!r}")
-    values = np.stack([align(of_draw, key) for of_draw in draws])
+    values = np.stack([align(draw, key) for draw in scores])
     speakers = find_speakers(key, model_speakers=model_speakers, segment_speakers=segment_speakers)
     is_same = speakers.models == speakers.segments
     itself = is_same & (key.model_ids[key.models] == key.segment_ids[key.segments])
     other = key.is_target != is_same  # another sentence of the same speaker, say
-    notes = [
-        f"{int(left_out.sum()):,} trials {text} were left out"
-        for left_out, text in (
-            (itself, "of a recording with itself"),
-            (other, "within a speaker that are no target trials"),
-        )
-        if left_out.any()
-    ]
+    notes = []
+    if itself.any():
+        notes.append(f"{int(itself.sum()):,} trials of a recording with itself were left out")
+    if other.any():
+        notes.append(f"{int(other.sum()):,} trials within a speaker that are no target trials were left out")
     kept = ~itself & ~other
     values = values[:, kept]
     is_same = is_same[kept]
@@ -317,17 +318,17 @@ def matrix_of_voices(
         text = f"expected {_FOLDS} speakers or more to train a calibration on others, got {used}"
         raise DataError(text, remedy="calibrate the scores elsewhere, or by isotonic regression on the same trials")
     llrs = []
-    for of_draw in values:
-        if is_constant(of_draw):
+    for draw in values:
+        if is_constant(draw):
             notes.append("all scores are equal: a broken system, not privacy")
         if calibration == "folds":
-            of_draw = cross_validate_affine(of_draw, is_same, speakers, folds=_FOLDS, seed=seed, ridge=RIDGE, tell=tell)
+            draw = cross_validate_affine(draw, is_same, speakers, folds=_FOLDS, seed=seed, ridge=RIDGE, tell=tell)
         elif calibration == "pav":
-            ranked = sort_scores(of_draw[is_same], of_draw[~is_same])
-            of_draw = ranked.laplace_blocks.per_score()[np.searchsorted(ranked.thresholds, of_draw)]
+            ranked = sort_scores(draw[is_same], draw[~is_same])
+            draw = ranked.laplace_blocks.per_score()[np.searchsorted(ranked.thresholds, draw)]
         else:
-            sort_ratios(of_draw[is_same], of_draw[~is_same])  # with its warning
-        llrs.append(of_draw)
+            sort_ratios(draw[is_same], draw[~is_same])  # with its warning
+        llrs.append(draw)
     llr = np.mean(llrs, axis=0)
     first = speakers.models
     second = speakers.segments
@@ -369,46 +370,30 @@ def compare_voices(
     >>> found.deid.value, round(found.gain.value, 4)
     (1.0, -3.0103)
     """
-    from scipy.special import logit
-
     resampling = resampling or Resampling(0)
-    unknown = [name for name in matrices if name not in ("oo", "oa", "aa")]
-    if unknown or "oo" not in matrices or len(matrices) < 2:
+    if "oo" not in matrices or len(matrices) < 2 or not set(matrices) <= {"oo", "oa", "aa"}:
         raise DataError(f"expected the matrices oo and oa or aa, got {', '.join(matrices) or 'none'}")
-    everyone = sorted(set().union(*(matrix.speakers for matrix in matrices.values())))
-    with_itself = [
-        {name for name, cell in zip(matrix.speakers, np.diagonal(matrix.values), strict=True) if not np.isnan(cell)}
-        for matrix in matrices.values()
-    ]
+    everyone: set[str] = set()
+    with_itself = []
+    for matrix in matrices.values():
+        everyone.update(matrix.speakers)
+        with_itself.append(set(compress(matrix.speakers, ~np.isnan(np.diagonal(matrix.values)))))
     shared = sorted(set.intersection(*with_itself))
     if len(shared) < 2:
         expected = "expected two speakers or more that are in all matrices with trials within themselves"
         remedy = "check that the same ids name the same speakers in all files"
         raise DataError(f"{expected}, got {len(shared)}", remedy=remedy)
     all_notes = list(notes)
-    left = [name for name in everyone if name not in shared]
-    if left:
-        names = f"{len(left)} of {len(everyone)} speakers, or segments of unknown ones,"
-        all_notes.append(f"{names} are not in all matrices: {few(left)}")
+    absent = everyone.difference(shared)
+    if absent:
+        names = f"{len(absent)} of {len(everyone)} speakers, or segments of unknown ones,"
+        all_notes.append(f"{names} are not in all matrices: {few(absent)}")
     chosen = {}
     for name, matrix in matrices.items():
         rows = [matrix.speakers.index(speaker) for speaker in shared]
         chosen[name] = SimilarityMatrix(tuple(shared), matrix.values[np.ix_(rows, rows)], matrix.n_trials)
     values = _numbers({name: matrix.values for name, matrix in chosen.items()}, None)
-    if not values["oo"] > 0:
-        all_notes.append("original voices are all alike: D(M_oo) is 0, and neither DeID nor G_VD is defined")
-    elif values.get("aa") == 0:
-        all_notes.append("anonymised voices are all alike: D(M_aa) is 0, so that G_VD is -inf")
-    # what looks like a file given twice, or for another one: numbers come out, and are plausible
-    own = {name: logit(np.diagonal(matrix.values)) for name, matrix in chosen.items()}  # never counted both ways
-    for first, second in combinations(own, 2):
-        if np.isfinite(own[first]).all() and np.allclose(own[first], own[second], rtol=0.0, atol=1e-6):
-            all_notes.append(f"M_{first} and M_{second} are the same: was a file given twice?")
-    if values.get("gain", 0.0) > 0:
-        all_notes.append("anonymised voices are more distinct than original ones: were the files swapped?")
-    if values.get("deid", 0.0) < 0:
-        text = "anonymised voices are more similar to the originals than the originals to themselves"
-        all_notes.append(f"{text}: were files swapped?")
+    all_notes += _implausible(chosen, values)
     intervals = _intervals(chosen, values, resampling)
     return VoiceSimilarity(
         chosen,
@@ -419,19 +404,40 @@ def compare_voices(
     )
 
 
+def _implausible(matrices: Mapping[str, SimilarityMatrix], values: Mapping[str, float]) -> list[str]:
+    """Return notes on numbers that look like a broken system, or like a file given twice or for another one."""
+    from scipy.special import logit
+
+    notes = []
+    if not values["oo"] > 0:
+        notes.append("original voices are all alike: D(M_oo) is 0, and neither DeID nor G_VD is defined")
+    elif values.get("aa") == 0:
+        notes.append("anonymised voices are all alike: D(M_aa) is 0, so that G_VD is -inf")
+    own = {name: logit(np.diagonal(matrix.values)) for name, matrix in matrices.items()}  # never counted both ways
+    for first, second in combinations(own, 2):
+        if np.isfinite(own[first]).all() and np.allclose(own[first], own[second], rtol=0.0, atol=1e-6):
+            notes.append(f"M_{first} and M_{second} are the same: was a file given twice?")
+    if values.get("gain", 0.0) > 0:
+        notes.append("anonymised voices are more distinct than original ones: were the files swapped?")
+    if values.get("deid", 0.0) < 0:
+        text = "anonymised voices are more similar to the originals than the originals to themselves"
+        notes.append(f"{text}: were files swapped?")
+    return notes
+
+
 def _numbers(cells: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64] | None) -> dict[str, float]:
-    found = {name: distinctiveness(values, weights) for name, values in cells.items()}
-    if "oa" in found:
-        found["deid"] = de_identification(found["oo"], found["oa"])
-    if "aa" in found:
-        found["gain"] = gain_of_distinctiveness(found["oo"], found["aa"])
-    return found
+    numbers = {name: distinctiveness(values, weights) for name, values in cells.items()}
+    if "oa" in numbers:
+        numbers["deid"] = de_identification(numbers["oo"], numbers["oa"])
+    if "aa" in numbers:
+        numbers["gain"] = gain_of_distinctiveness(numbers["oo"], numbers["aa"])
+    return numbers
 
 
 def _intervals(
     matrices: Mapping[str, SimilarityMatrix], values: Mapping[str, float], resampling: Resampling
 ) -> dict[str, Interval]:
-    """Intervals by a bootstrap of speakers, of which each draw must hold two."""
+    """Intervals by a bootstrap of speakers; each draw must hold two speakers."""
     if not resampling.resamples:
         return {name: Interval(value) for name, value in values.items()}
     count = len(matrices["oo"].speakers)
@@ -441,10 +447,10 @@ def _intervals(
         with suppress(DataError):  # one speaker alone was drawn
             rows.append(_numbers(cells, weights))
     ranges = {"deid": (-np.inf, 1.0), "gain": (-np.inf, np.inf)}
-    found = {}
+    intervals = {}
     for name, value in values.items():
         low, high = ranges.get(name, (0.0, 1.0))
         method = Method("identity", lower=low, upper=high)
         resampled = np.array([row[name] for row in rows])
-        found[name] = interval(value, resampled, method=method, n_units=count, level=resampling.level)
-    return found
+        intervals[name] = interval(value, resampled, method=method, n_units=count, level=resampling.level)
+    return intervals

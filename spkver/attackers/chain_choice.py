@@ -31,22 +31,42 @@ logger = logging.getLogger(__name__)
 
 Json = Any
 
-SHRINK, PRIOR = 0.1, 100
-"""Shrinkage of covariances, and weight of the prior of a PLDA: regularisation for few vectors."""
+SHRINK = 0.1
+"""Shrinkage of covariances: regularisation for few vectors."""
+PRIOR = 100
+"""Weight of the prior of a PLDA, for the same reason."""
 
-ADAPTED_COSINE, SINGLE_TEST_COSINE, ENROLLED_PLDA = "adapted_cosine", "single_test_cosine", "enrolled_plda"
-"""Scorers that adapt to the whole list of trials, and two that adapt to its models alone:
-`spkver.backend.adapted_cosine_scores` and `enrolled_plda_scores`."""
-_LEVELS = {ADAPTED_COSINE: WHOLE_LIST, SINGLE_TEST_COSINE: ALL_ENROLLED, ENROLLED_PLDA: ALL_ENROLLED}
+# scorers that adapt to the whole list of trials
+ADAPTED_COSINE = "adapted_cosine"
+"""See `spkver.backend.adapted_cosine_scores`."""
+SELF_TRAINED_PLDA = "self_trained_plda"
+"""See `spkver.backend.self_trained_scores` and `shifted_self_trained_scores`."""
+# scorers that adapt to the models of a list alone
+SINGLE_TEST_COSINE = "single_test_cosine"
+"""See `spkver.backend.adapted_cosine_scores`."""
+ENROLLED_PLDA = "enrolled_plda"
+"""See `spkver.backend.enrolled_plda_scores`."""
+PLDA_SCORERS = (ENROLLED_PLDA, SELF_TRAINED_PLDA)
+"""Those that learn how the vectors of an enrolled model differ."""
+_LEVELS = {
+    ADAPTED_COSINE: WHOLE_LIST,
+    SELF_TRAINED_PLDA: WHOLE_LIST,
+    SINGLE_TEST_COSINE: ALL_ENROLLED,
+    ENROLLED_PLDA: ALL_ENROLLED,
+}
 
 UTTERANCES = 8000
 """Recordings of a training set to use at most: a large set would take hours."""
 
-LDA_SPEAKERS, LDA_UTTERANCES, NORM_SPEAKERS = 50, 2.0, 30
-"""For supervectors, a chain with LDA needs this many training speakers and utterances per speaker, all versions counted
-(pieces of one utterance do not show how a speaker's utterances differ); a chain with snorm needs this many speakers."""
+LDA_SPEAKERS = 50
+"""Training speakers that a chain with LDA for supervectors needs."""
+LDA_UTTERANCES = 2.0
+"""Utterances of each speaker that it needs, all versions counted: pieces of one do not show how a speaker's differ."""
+NORM_SPEAKERS = 30
+"""Training speakers that a chain with snorm for supervectors needs."""
 
-_WCCN, _WHITEN = f"wccn: {SHRINK}", f"whiten: {{shrink: {SHRINK}}}"
+_WCCN = f"wccn: {SHRINK}"
+_WHITEN = f"whiten: {{shrink: {SHRINK}}}"
 _RANKS = (50, 100, 150)
 _RIDGE = 0.01  # of the calibration for Cllr: without it, there is no finite one for folds without errors
 _COHORT = 20  # speakers that an adaptive cohort needs
@@ -105,7 +125,9 @@ def simplest_of_best(
     means = np.where(np.isfinite(errors).all(axis=1), errors.mean(axis=1), np.inf)
     differences = errors - errors[int(np.argmin(means))]
     n_folds = errors.shape[1]
-    spread = differences.std(axis=1, ddof=1) / np.sqrt(n_independent or n_folds) if n_folds > 1 else 0.0
+    spread = np.zeros(len(errors))
+    if n_folds > 1:
+        spread = differences.std(axis=1, ddof=1) / np.sqrt(n_independent or n_folds)
     # both sides are sums of few numbers: equal ones may differ in the last bits
     allowed = np.maximum(spread, resolution) * (1 + 1e-9) + 1e-12
     return int(np.flatnonzero(np.isfinite(means) & (differences.mean(axis=1) <= allowed))[0])
@@ -129,11 +151,13 @@ def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[
     ['cosine', 'centre', '[centre, cosine: maximum]', '[centre, whiten: {shrink: 0.1}, length]']
     """
     chains = ["cosine", "centre", "[centre, cosine: maximum]"]
-    adaptive = f"snorm: {min(300, n_speakers // 2)}" if n_speakers >= _COHORT else ""
-    chains += [f"[centre, {adaptive}]"] if adaptive else []
+    adaptive = ""
+    if n_speakers >= _COHORT:
+        adaptive = f"snorm: {min(300, n_speakers // 2)}"
+        chains.append(f"[centre, {adaptive}]")
     if most_vectors > 1:
-        chains += [f"[centre, length, {_WCCN}]"]
-    chains += [f"[centre, {_WHITEN}, length]"]
+        chains.append(f"[centre, length, {_WCCN}]")
+    chains.append(f"[centre, {_WHITEN}, length]")
     if most_vectors < 2 or n_speakers < 2:
         return chains
     lda = _discriminants(dimension, n_speakers)
@@ -155,8 +179,9 @@ def adapted_chains(scorer: str, dimension: int, n_speakers: int, most_vectors: i
     """
     maps = [f"{_WHITEN}, length"]
     if most_vectors > 1:
-        maps = [f"length, {_WCCN}", *maps]
-        maps += [f"length, {step}" for step in _discriminants(dimension, n_speakers)] if n_speakers > 1 else []
+        maps.insert(0, f"length, {_WCCN}")
+    if most_vectors > 1 and n_speakers > 1:
+        maps += [f"length, {step}" for step in _discriminants(dimension, n_speakers)]
     return [scorer, *(f"[centre, {steps}, {scorer}]" for steps in maps)]
 
 
@@ -183,11 +208,13 @@ def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json
             row["eer"].append(float(eer(sort_scores(scores[is_target], scores[~is_target]))))
             if len(folds) < 2:
                 return {**row, "cllr": [None]}
-            others = [np.concatenate([*side[:number], *side[number + 1 :]]) for side in (values, truth)]
-            affine = train_nonnegative(others[0][:, None], others[1], ridge=_RIDGE)
+            other_scores = np.concatenate([*values[:number], *values[number + 1 :]])
+            other_truth = np.concatenate([*truth[:number], *truth[number + 1 :]])
+            affine = train_nonnegative(other_scores[:, None], other_truth, ridge=_RIDGE)
             llr = apply_affine(affine, scores)
             row["cllr"].append(float(cllr(sort_scores(llr[is_target], llr[~is_target]))))
-            row["no_slope"] += [] if affine.weights[0] else [number + 1]
+            if not affine.weights[0]:
+                row["no_slope"].append(number + 1)
         return row
     except (ConfigError, DataError) as error:
         return {"chain": shown, "why": error.text}
@@ -234,8 +261,11 @@ def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: i
     for row, error in zip(judged, errors, strict=True):
         if "eer" in row:
             above = error - errors[best]
-            row["mean_eer"], row["above_best"] = float(error.mean()), float(above.mean())
-            row["standard_error"] = float(above.std(ddof=1) / n_independent**0.5) if len(above) > 1 else 0.0
+            row["mean_eer"] = float(error.mean())
+            row["above_best"] = float(above.mean())
+            row["standard_error"] = 0.0
+            if len(above) > 1:
+                row["standard_error"] = float(above.std(ddof=1) / n_independent**0.5)
     if chosen == best:
         why = "its mean EER over the folds is the lowest"
     else:
@@ -260,7 +290,7 @@ class BackendChoice:
         Recordings of a model in the trials of these folds.
     utterances : int or None
         Recordings of the training set to use at most, all versions counted, see `limited`; None takes all.
-    adapted : {"", "adapted_cosine", "single_test_cosine", "enrolled_plda"}
+    adapted : {"", "adapted_cosine", "self_trained_plda", "single_test_cosine", "enrolled_plda"}
         Scorer that adapts to the whole list of trials, or to its models alone; then `adapted_chains` replace
         `standard_chains`. See `spkver.backend.adapted_cosine_scores`.
     """
@@ -274,16 +304,25 @@ class BackendChoice:
 
     def __post_init__(self) -> None:
         for key, least in (("folds", 2), ("enrolled", 1), ("utterances", 2)):
-            if (value := getattr(self, key)) is not None and value < least:
+            value = getattr(self, key)
+            if value is not None and value < least:
                 raise ConfigError(f"{key} is {value}: expected a whole number of at least {least}")
-        if self.adapted not in (known := ("", *_LEVELS)):
-            raise ConfigError(f"adapted is {self.adapted!r}: expected {', '.join(known[1:])}, or nothing")
+        if self.adapted and self.adapted not in _LEVELS:
+            raise ConfigError(f"adapted is {self.adapted!r}: expected {', '.join(_LEVELS)}, or nothing")
         check_chains(self.chains)
 
     @property
     def level(self) -> str:
         """What an attacker with such a backend looks at, see `evaluation.trials.LEVELS`."""
         return level_of((self.adapted, *self.chains))
+
+    def on(self, on_anonymised: bool) -> BackendChoice:
+        """Return the choice on a training set: a PLDA of the enrolled also learns from an anonymised one."""
+        if self.adapted not in PLDA_SCORERS or self.chains:
+            return self
+        if on_anonymised:
+            return replace(self, chains=(f"{self.adapted}: {{background: true}}",))
+        return replace(self, chains=(self.adapted,))
 
     def record(self) -> Any:
         """Return all that the choice depends on besides the vectors."""
@@ -322,9 +361,10 @@ def fitting_chain(name: str, chains: Sequence[str], sessions: Embeddings, n_utte
         too_few.add("lda")
     if n_speakers < NORM_SPEAKERS:
         too_few.add("snorm")
-    parsed = [parse_chain(chain) for chain in chains]
-    trainable = (chain for chain in parsed if too_few.isdisjoint(step.name for step in chain))
-    chain = next(trainable, parsed[-1])
+    parsed = list(map(parse_chain, chains))
+    for chain in parsed:  # if none is trainable, the last one stays
+        if too_few.isdisjoint(step.name for step in chain):
+            break
     if chain != parsed[0]:
         text = "%s: %d utterances of %d training speakers are too few for %s"
         logger.debug(text, name, n_utterances, n_speakers, chains[0])
@@ -406,7 +446,9 @@ def choose_backend(
         rows = [row_of[directory.recordings[name]] for name in sorted(directory.speakers)]
         return lists.as_embeddings(directory, np.asarray(vectors.vectors)[rows])
 
-    rounds = [] if len(choice.chains) == 1 else _deal_folds(choice, training, seed)
+    rounds = []
+    if len(choice.chains) != 1:
+        rounds = _deal_folds(choice, training, seed)
     folds = []
     for fold in rounds:
         others = ~np.isin(vectors.speakers.astype(str), fold.speakers)

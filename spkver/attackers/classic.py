@@ -4,10 +4,12 @@
     ATTACKER/attacker.h5      universal background model, digests of the training speakers
     ATTACKER/backend.h5       the trained chain
 
-`attacker.yaml` is written last, so a folder with it is complete. A configuration defines an attacker: features,
-mixture, and chains of `spkver.backend` for the supervectors; the first chain for which the training set is large enough
-is used. Without a chain it is gmm-ubm, the log-likelihood ratio of a mixture adapted to the speaker and the universal
-background model,
+`attacker.yaml` is written last, so a folder with it is complete. The stage of the run decides whether an attacker is up
+to date; the digests are for readers of a folder that was copied without the records of the run.
+
+A configuration defines an attacker: features, mixture, and chains of `spkver.backend` for the supervectors; the first
+chain for which the training set is large enough is used. Without a chain it is gmm-ubm, the log-likelihood ratio of a
+mixture adapted to the speaker and the universal background model,
 
     score = 1/T sum_t log p(x_t | adapted) - log p(x_t | ubm)
 
@@ -75,7 +77,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 _FORMAT = 2
-_DESCRIPTION, _ARRAYS, _BACKEND = "attacker.yaml", "attacker.h5", "backend.h5"
+_DESCRIPTION = "attacker.yaml"
+_ARRAYS = "attacker.h5"
+_BACKEND = "backend.h5"
 _AGAIN = "train the attacker again"
 
 
@@ -329,7 +333,8 @@ def save_attacker(attacker: TrainedAttacker, folder: str | Path) -> None:
     """Save an attacker to a folder; other files in it are kept."""
     import yaml
 
-    folder, ubm = Path(folder), attacker.ubm
+    folder = Path(folder)
+    ubm = attacker.ubm
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _DESCRIPTION).unlink(missing_ok=True)
     arrays = {"ubm_weights": ubm.weights, "ubm_means": ubm.means, "ubm_variances": ubm.variances}
@@ -377,7 +382,9 @@ def load_attacker(folder: str | Path) -> TrainedAttacker:
             raise DataError("missing, or not as it was written", file=folder / name, remedy=_AGAIN)
     arrays = read_arrays(folder / _ARRAYS, "ubm_weights", "ubm_means", "ubm_variances", "heard")
     ubm = GaussianMixture(arrays["ubm_weights"], arrays["ubm_means"], arrays["ubm_variances"])
-    backend = read_backend(folder / _BACKEND) if config.chains else None
+    backend = None
+    if config.chains:
+        backend = read_backend(folder / _BACKEND)
     return TrainedAttacker(config, known["seed"], ubm, backend, known["trained_on"], arrays["heard"])
 
 
@@ -419,7 +426,8 @@ def train_attacker(
         With all problems of all recordings and the configuration, before anything long starts; or if `keep` protects
         another attacker.
     """
-    folder, datadir = Path(folder), lists.merge_versions(datadirs)
+    folder = Path(folder)
+    datadir = lists.merge_versions(datadirs)
     attacker = classic_attacker(config)
     check_training(datadir, [attacker], seed=seed, jobs=jobs)
     training = TrainingSet(datadir)
@@ -439,19 +447,17 @@ def train_attacker(
         trained_on = {"name": datadir.name, **facts}
         save_attacker(TrainedAttacker(config, seed, trained.vectors.ubm, backend, trained_on, heard), folder)
 
-    mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
+    mixture = None
+    if config.ubm.file is not None:
+        mixture = file_digest(config.ubm.file)
     origin = run.origin(
         f"attacker {config.name}",
         inputs=[config, sorted(speech.speakers.items()), datadir.name, seed, mixture],
         sources=pipeline.feature_sources(speech.recordings, config.features),
         libraries=[*pipeline.feature_libraries(speech.recordings, config.features), "scikit-learn"],
     )
-    if (
-        keep
-        and not force
-        and (folder / _DESCRIPTION).is_file()
-        and run.state(_DESCRIPTION, origin) in ("stale", "missing")
-    ):
+    is_another = (folder / _DESCRIPTION).is_file() and run.state(_DESCRIPTION, origin) in ("stale", "missing")
+    if is_another and keep and not force:
         text = "an attacker of other data, settings or library versions is there already"
         raise DataError(text, file=folder, remedy="choose another output folder, or replace it with force=True")
     trained: TrainedAttacker = run.stage(
@@ -533,7 +539,7 @@ def score(
     """
     check_trials([attacker.config.features for attacker in attackers.values()], enrol_dir, trial_dir, trial_list, jobs)
     run = Run(Path(work), jobs=jobs, quiet=True)
-    return {name: one.score(enrol_dir, trial_dir, trial_list, run) for name, one in attackers.items()}
+    return {name: attacker.score(enrol_dir, trial_dir, trial_list, run) for name, attacker in attackers.items()}
 
 
 def check_trials(
@@ -552,10 +558,15 @@ def check_trials(
     """
     models, tested = lists.match_trials(enrol_dir, trial_dir, trial_list)
     # an attacker looks perfect if a recording is tested against the model that it enrolled
-    enrolled_by = zip(models.models, models.segments, strict=True)
-    own = {(model, enrol_dir.recordings[name].resolve()) for model, name in enrolled_by}
+    own = set()
+    for model, name in zip(models.models, models.segments, strict=True):
+        own.add((model, enrol_dir.recordings[name].resolve()))
     paths = {name: path.resolve() for name, path in tested.items()}
-    if n_own := sum((model, paths[segment]) in own for model, segment in trial_list.pairs()):
+    n_own = 0
+    for model, segment in trial_list.pairs():
+        if (model, paths[segment]) in own:
+            n_own += 1
+    if n_own:
         text = "%d of %d trials test a recording that their model was enrolled with"
         remedy = "list in 'enrolls' what is enrolled, or leave these trials out"
         logger.warning(f"{text}: {remedy}", n_own, len(trial_list))
@@ -564,17 +575,27 @@ def check_trials(
     files = set(enrolled.values())
     others = {name: path for name, path in tested.items() if path not in files}
     problems = Problems()
-    for config in {fingerprint(config): config for config in features}.values():
-        of_features = Problems()
-        for recordings in (enrolled, others):
-            check_recordings(recordings, config, work=Work(jobs), problems=of_features)
-        for error in of_features.errors:
-            advice = error.remedy
-            if isinstance(error, OtherFeaturesError):
-                advice = f"the attacker was trained so; train another: {advice}"
-            problems.add(error.text, file=error.file, remedy=advice)
+    by_key = {fingerprint(config): config for config in features}
+    for config in by_key.values():
+        _check_features(config, (enrolled, others), problems, jobs)
     problems.raise_if_any()
 
 
+def _check_features(
+    config: FeatureConfig, parts: Iterable[Mapping[str, Path]], problems: Problems, jobs: int | None
+) -> None:
+    """Note the recordings that the features of a trained attacker cannot be extracted from."""
+    errors = Problems()
+    for recordings in parts:
+        check_recordings(recordings, config, work=Work(jobs), problems=errors)
+    for error in errors.errors:
+        advice = error.remedy
+        if isinstance(error, OtherFeaturesError):
+            advice = f"the attacker was trained so; train another: {advice}"
+        problems.add(error.text, file=error.file, remedy=advice)
+
+
 def _files(config: AttackerConfig) -> tuple[str, ...]:
-    return (_ARRAYS, _BACKEND) if config.chains else (_ARRAYS,)
+    if config.chains:
+        return (_ARRAYS, _BACKEND)
+    return (_ARRAYS,)

@@ -105,9 +105,13 @@ def term_vectors(background: Sequence[Terms], *groups: Sequence[Terms]) -> list[
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    terms = sorted({term for group in groups for document in group for term in document})
-    vectorizer = TfidfVectorizer(analyzer=list, vocabulary=terms or [""], sublinear_tf=True).fit(background or [[]])
-    return [vectorizer.transform(group) for group in groups]
+    terms: set[str] = set()
+    for document in chain.from_iterable(groups):
+        terms.update(document)
+    vocabulary = sorted(terms) or [""]
+    vectorizer = TfidfVectorizer(analyzer=list, vocabulary=vocabulary, sublinear_tf=True)
+    vectorizer.fit(background or [[]])
+    return list(map(vectorizer.transform, groups))
 
 
 class TextMethod(NamedTuple):
@@ -129,7 +133,12 @@ class TextMethod(NamedTuple):
         return f"{self.scoring} of {self.units}"
 
 
-METHODS = tuple(TextMethod(units, scoring) for scoring in ("cosine", "classifier") for units in UNITS)
+METHODS = (
+    TextMethod("words", "cosine"),
+    TextMethod("characters", "cosine"),
+    TextMethod("words", "classifier"),
+    TextMethod("characters", "classifier"),
+)
 
 
 def compare_texts(
@@ -219,7 +228,7 @@ def choose_method(
         The first one is used if there are too few speakers; a classifier needs a background.
     seed : int
     """
-    fit = sorted(speaker for speaker, spoken in texts.items() if len(spoken) > 1)
+    fit = sorted(speaker for speaker in texts if len(texts[speaker]) > 1)
     known = [method for method in methods if method.scoring == "cosine" or any(texts.values())]
     if not known:
         return TextMethod(methods[0].units, "cosine"), "since a classifier needs transcripts of the background"
@@ -228,7 +237,7 @@ def choose_method(
     if len(fit) < _LEAST:
         return known[0], f"not chosen: {len(fit)} background speakers have two transcripts, {_LEAST} are needed"
     order = stream(seed, "folds of background texts").permutation(len(fit))
-    fit = [fit[row] for row in order[:_SPEAKERS]]
+    fit = np.array(fit, object)[order[:_SPEAKERS]].tolist()
     folds = [fit[number::FOLDS] for number in range(min(FOLDS, len(fit) // 2))]
     areas = {}
     for method in known:
@@ -277,8 +286,11 @@ class ContentConfig:
 
     def methods(self) -> tuple[TextMethod, ...]:
         """Return the methods to choose from."""
-        of_units = (method for method in METHODS if self.units in (AUTO, method.units))
-        return tuple(method for method in of_units if self.scoring in (AUTO, method.scoring))
+        methods = []
+        for method in METHODS:
+            if self.units in (AUTO, method.units) and self.scoring in (AUTO, method.scoring):
+                methods.append(method)
+        return tuple(methods)
 
 
 @one_line
@@ -300,13 +312,18 @@ class ContentAttacker(WithoutSource):
     @property
     def content(self) -> str:
         """Whether the words come from transcripts of the data (an oracle) or from a recogniser."""
-        return "oracle" if self.config.text == "text" and not self.config.folder else "recognised"
+        if self.config.text == "text" and not self.config.folder:
+            return "oracle"
+        return "recognised"
 
     def record(self, attack: Attack) -> Any:
         """Return its settings and the checksums of the transcripts."""
-        files = [self._file(side) for side in (attack.enrolment[0], attack.tested, attack.training.versions[0])]
-        settings = {"text": self.config.text, "methods": [str(method) for method in self.config.methods()]}
-        return {**settings, "transcripts": [file_digest(file) for file in files]}
+        files = map(self._file, (attack.enrolment[0], attack.tested, attack.training.versions[0]))
+        return {
+            "text": self.config.text,
+            "methods": list(map(str, self.config.methods())),
+            "transcripts": list(map(file_digest, files)),
+        }
 
     def obstacle(self, attack: Attack) -> str:
         """Return which side has no transcripts, or an empty string."""
@@ -315,12 +332,12 @@ class ContentAttacker(WithoutSource):
             for directory, needed in ((attack.enrolment[0], set(models.segments)), (attack.tested, set(segments))):
                 if not self._file(directory).is_file():
                     return f"no transcripts: there is no {self._file(directory)}"
-                found = self._read(directory)
-                missing = sorted(needed - set(found))
+                texts = self._read(directory)
+                missing = sorted(needed - set(texts))
                 if missing:
                     text = f"{len(missing)} of {len(needed)} utterances without a transcript: {few(missing)}"
                     return f"{self._file(directory)}: {text}"
-                if not any(words(found[name]) for name in needed):
+                if not any(words(texts[name]) for name in needed):
                     return f"{self._file(directory)}: no transcript holds a word"
         except DataError as error:  # reported here, since other attackers need no transcripts
             return str(error)
@@ -336,7 +353,7 @@ class ContentAttacker(WithoutSource):
         method, why = choose_method(background, self.config.methods(), seed)
         logger.debug("%s: %s, %s", self.name, method, why)
         choice = {"attacker": self.name, "training": speech.name, "chosen": str(method), "why": why}
-        return Learnt((method, [text for texts in background.values() for text in texts]), choice)
+        return Learnt((method, list(chain.from_iterable(background.values()))), choice)
 
     def score(self, model: tuple[TextMethod, list[str]], attack: Attack, vectors: None) -> Scores:
         """Compare the texts of each trial."""
@@ -345,12 +362,15 @@ class ContentAttacker(WithoutSource):
         models, recordings = lists.match_trials(attack.enrolment[0], attack.tested, trials)
         enrolment = self._read(attack.enrolment[0])
         tested = self._read(attack.tested)
-        sessions = sorted(lists.sessions_of(models).items())
+        sessions = lists.sessions_of(models)
+        names = sorted(sessions)
         segments = sorted(recordings)
         # ids without a trial are not among them, and their positions are not used
-        rows = np.searchsorted([name for name, _ in sessions], trials.model_ids.tolist())[trials.models]
+        rows = np.searchsorted(names, trials.model_ids.tolist())[trials.models]
         columns = np.searchsorted(segments, trials.segment_ids.tolist())[trials.segments]
-        enrolled = [[enrolment[name] for name in names] for _, names in sessions]
+        enrolled = []
+        for name in names:
+            enrolled.append([enrolment[utterance] for utterance in sessions[name]])
         tests = [tested[name] for name in segments]
         return lists.as_scores(trials, compare_texts(method, background, enrolled, tests, rows, columns))
 
@@ -380,9 +400,11 @@ def content_attacker(name: str, settings: Mapping[str, Any], hypotheses: str | N
 
     `obstacle` reads the transcripts of the anonymised versions, so these must exist.
     """
-    text = {"text": hypotheses} if hypotheses else {}
+    defaults: dict[str, Any] = {}
+    if hypotheses:
+        defaults["text"] = hypotheses
     with naming(name):
-        return ContentAttacker(load_config(ContentConfig, defaults=merged(text, settings, {"name": name})))
+        return ContentAttacker(load_config(ContentConfig, defaults=merged(defaults, settings, {"name": name})))
 
 
 def _fold_area(texts: Mapping[str, Sequence[str]], fold: Sequence[str], method: TextMethod) -> float:

@@ -23,16 +23,10 @@ from evaluation.trials import INVERTING, LEVELS, WHOLE_LIST, Scores, align
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkver.attackers import lists
-from spkver.attackers.folds import Fold, background_folds
+from spkver.attackers.folds import Fold, background_folds, fewer_trials
 from spkver.attackers.protocol import Attack, TrainingSet
 
 FOLDS = 3
-MOST_SPEAKERS = 60
-"""Background speakers of a fold in trials, at most."""
-
-MOST_TESTED = 6
-"""Tested recordings of each speaker, at most."""
-
 LEAST_SPEAKERS = 4
 """Fewest background speakers that weights can be trained on."""
 
@@ -83,7 +77,9 @@ class Fusion:
         """
         if training.on_anonymised:
             return "semi-informed"
-        return "lazy-informed" if self.inverts else ORIGINAL
+        if self.inverts:
+            return "lazy-informed"
+        return ORIGINAL
 
     @property
     def inverting(self) -> Fusion:
@@ -112,13 +108,17 @@ def fold_attacks(background: TrainingSet, kind: str, *, seed: int) -> list[tuple
     anonymised = []
     if background.anonymised:
         anonymised = background_folds(background.anonymised, seed=seed, folds=FOLDS)
-    trials = original if kind == ORIGINAL else anonymised
+    trials = original
+    if kind != ORIGINAL:
+        trials = anonymised
     if len(trials) < 2:
         return []
-    directory = background.original if kind == ORIGINAL else background.anonymised[0]
+    directory = background.original
+    if kind != ORIGINAL:
+        directory = background.anonymised[0]
     made = []
     for number, fold in enumerate(trials):
-        fold = _fewer(fold, seed)
+        fold = fewer_trials(fold, seed=seed)
         training = TrainingSet(
             original[number].training[0],
             anonymised[number].training if anonymised else (),
@@ -134,23 +134,24 @@ def fold_attacks(background: TrainingSet, kind: str, *, seed: int) -> list[tuple
     return made
 
 
-def fuse(weights: Mapping[str, Any], found: Mapping[str, Scores]) -> Scores:
+def fuse(weights: Mapping[str, Any], scores: Mapping[str, Scores]) -> Scores:
     """Return the weighted sum of scores of the same trials, see `learn_weights`."""
-    trials = next(iter(found.values()))
+    trials = next(iter(scores.values()))
     used = {name: weight for name, weight in weights["weights"].items() if weight}
     affine = Affine(tuple(used.values()), weights["offset"], weights["prior"], tuple(used))
-    return lists.as_scores(trials, apply_affine(affine, np.column_stack([align(found[name], trials) for name in used])))
+    columns = [align(scores[name], trials) for name in used]
+    return lists.as_scores(trials, apply_affine(affine, np.column_stack(columns)))
 
 
 def learn_weights(
-    folds: Sequence[Fold], found: Mapping[str, Sequence[Scores]], about: Mapping[str, Any]
+    folds: Sequence[Fold], by_attacker: Mapping[str, Sequence[Scores]], about: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Train the weights of attackers on their scores in the folds.
 
     Parameters
     ----------
     folds : sequence of Fold
-    found : mapping of str to sequence of Scores
+    by_attacker : mapping of str to sequence of Scores
         Scores by attacker, one for each fold.
     about : mapping
         Further entries of the file.
@@ -163,7 +164,7 @@ def learn_weights(
     keys = [fold.key for fold in folds]
     columns = {}
     left_out = {}
-    for name, scores_of_folds in found.items():
+    for name, scores_of_folds in by_attacker.items():
         column = np.concatenate(list(map(align, scores_of_folds, keys)))
         if np.isfinite(column).all():
             columns[name] = column
@@ -173,14 +174,21 @@ def learn_weights(
         raise DataError(f"no attacker can be fused: {', '.join(left_out)} give infinite scores")
     names = list(columns)
     scores = np.column_stack(list(columns.values()))
-    is_target = np.concatenate([key.is_target for key in keys])
-    numbers = np.concatenate([np.full(len(fold.key), fold.number) for fold in folds])
-    speakers = np.concatenate([fold.key.model_ids[fold.key.models] for fold in folds])
-    chosen = choose_fusion(scores, is_target, numbers, speakers, names)
+    truth = []
+    fold_numbers = []
+    models = []
+    for fold in folds:
+        truth.append(fold.key.is_target)
+        fold_numbers.append(np.full(len(fold.key), fold.number))
+        models.append(fold.key.model_ids[fold.key.models])
+    is_target = np.concatenate(truth)
+    numbers = np.concatenate(fold_numbers)
+    chosen = choose_fusion(scores, is_target, numbers, np.concatenate(models), names)
     affine = chosen.affine
     weights = {"weights": dict(zip(names, affine.weights, strict=True)), "offset": affine.offset, "prior": affine.prior}
-    rates = [_error_rate(column, is_target) for column in scores.T]
-    alone = {name: {"cllr": chosen.alone[name], "eer": rate} for name, rate in zip(names, rates, strict=True)}
+    alone = {}
+    for name, column in columns.items():
+        alone[name] = {"cllr": chosen.alone[name], "eer": _error_rate(column, is_target)}
     return {
         "format": _FORMAT,
         **about,
@@ -191,24 +199,6 @@ def learn_weights(
         "ridges": [{"ridge": ridge, "cllr": cllr} for ridge, cllr in chosen.tried.items()],
         "folds": [_described(fold, chosen.llr[numbers == fold.number]) for fold in folds],
     }
-
-
-def _fewer(fold: Fold, seed: int) -> Fold:
-    """Reduce the speakers and tests of a large fold: the time is better spent on training."""
-    order = np.random.default_rng([seed, fold.number]).permutation(len(fold.speakers))[:MOST_SPEAKERS]
-    speakers = tuple(sorted(fold.speakers[row] for row in order))
-    chosen = set(speakers)
-    tested: set[str] = set()
-    for speaker, names in fold.tested.by_speaker().items():
-        if speaker in chosen:
-            spaced = np.linspace(0, len(names) - 1, min(MOST_TESTED, len(names))).round().astype(int)
-            tested |= {names[row] for row in spaced}
-    key = fold.key
-    rows = [row for row, (model, segment) in enumerate(key.pairs()) if model in chosen and segment in tested]
-    key = key.subset(np.array(rows, np.int64))
-    enrolled = {name for name, speaker in fold.enrolment.speakers.items() if speaker in chosen}
-    sides = lists.select(fold.enrolment, enrolled), lists.select(fold.tested, tested)
-    return Fold(fold.number, speakers, fold.training, *sides, key)
 
 
 def _error_rate(values: NDArray, is_target: NDArray) -> float:

@@ -116,16 +116,20 @@ def recognised_anonymizer(original: DataDir, anonymised: DataDir, work: Work | N
     shared = sorted(original.recordings.keys() & anonymised.recordings.keys())
     if not shared:
         return None
-    places = np.unique(np.linspace(0, len(shared) - 1, _PAIRS).astype(int))
-    names = [shared[number] for number in places]
-    pairs = [(original.recordings[name], anonymised.recordings[name]) for name in names]
+    rows = np.unique(np.linspace(0, len(shared) - 1, _PAIRS).astype(int))
+    pairs = []
+    for row in rows:
+        name = shared[row]
+        pairs.append((original.recordings[name], anonymised.recordings[name]))
     workers = work or Work(1)
     distances = list(workers.map(_distances, pairs, processes=True, description="recognising the anonymiser"))
+    before = sum(pair.before for pair in distances)
+    if not before:
+        return None
     explained = {}
     for name in INVERSES:
-        before = sum(pair.before for pair in distances)
         nearest = sum(pair.nearest[name] for pair in distances)
-        explained[name] = 1 - nearest / before if before else 0.0
+        explained[name] = 1 - nearest / before
     best = max(explained, key=lambda name: explained[name])
     if explained[best] < _EXPLAINED:
         return None
@@ -138,10 +142,11 @@ def unfit_background(training: TrainingSet, enrolled: Collection[str]) -> str:
         return "there is no anonymised background"
     n_pairs = len(training.original.recordings.keys() & training.anonymised[0].recordings.keys())
     people = set(training.original.speakers.values())
+    shared = people & set(enrolled)
     if n_pairs < LEAST or len(people) < 2:
         text = f"a background of {n_pairs} recordings of {len(people)} speakers"
         return f"{text} is too small to learn from: at least {LEAST} of 2"
-    if shared := people & set(enrolled):
+    if shared:
         return f"{len(shared)} speakers of the background are among those that are enrolled"
     return ""
 
@@ -232,8 +237,10 @@ class Inversion:
         is_shared = not is_tested and is_by_speaker(directory)
         speakers = [directory.speakers[name] for name in recordings]
         folds = None
+        fold_numbers = None
         if set(speakers) <= set(self.background.original.speakers.values()):
             folds = self.folds(speakers)
+            fold_numbers = folds.tolist()
         estimator = self.estimator
 
         def make(path: Path) -> None:
@@ -251,12 +258,12 @@ class Inversion:
             step="numbers",
             make=make,
             read=load_json,
-            inputs=[VERSION, list(recordings), speakers, is_shared, None if folds is None else folds.tolist()],
+            inputs=[VERSION, list(recordings), speakers, is_shared, fold_numbers],
             after=[estimator],
             sources=recordings,
             libraries=_LIBRARIES,
         )
-        return {name: float(value) for name, value in stage.value.items()}
+        return dict(stage.value)
 
     def folds(self, speakers: Sequence[str]) -> NDArray[np.int64]:
         """Return the fold of each of some background speakers."""
@@ -291,8 +298,9 @@ class Inversion:
 
     def source(self, folder: Path) -> DataDir | None:
         """Return the directory whose inverted version belongs into a folder; None for other folders."""
-        source = self._sources.get(folder)
-        return None if source is None else source.directory
+        if folder not in self._sources:
+            return None
+        return self._sources[folder].directory
 
     def make(self, folder: Path) -> None:
         """Write the planned directory of a folder, unless it is up to date."""
@@ -322,7 +330,10 @@ class Inversion:
         for made, drawn in self.run.work.map(draw, list(recordings.items()), processes=True, description=_WARPING):
             cues.append(made)
             numbers += drawn
-        folds = self.folds([original.speakers[name] for name in recordings for _ in range(draws)])
+        speakers: list[str] = []
+        for name in recordings:
+            speakers += [original.speakers[name]] * draws
+        folds = self.folds(speakers)
         bounds = known.inverse.bounds(known.bounds)
         estimator = warping.fit_warp_estimator(np.concatenate(cues), np.array(numbers), folds, bounds)
         warping.write_warp_estimator(path, estimator)
@@ -337,7 +348,8 @@ class Inversion:
             "kernel": "Gaussian" if estimator.width else "linear",
             "folds": FOLDS,
         }
-        facts.update((key, getattr(estimator, key)) for key in warping.FACTS)
+        for key in warping.FACTS:
+            facts[key] = getattr(estimator, key)
         write_json(self.folder.path("undoing.json"), facts)
 
     def _derived(self, directory: DataDir, ending: str, source: _Source) -> DataDir:
@@ -352,7 +364,8 @@ class Inversion:
         inverted: dict[Path, Path] = {}
         for version in self.versions:
             made = self.planned(version).recordings
-            inverted.update((path, made[name]) for name, path in version.recordings.items())
+            for name, path in version.recordings.items():
+                inverted[path] = made[name]
         if not inverted.keys() >= set(directory.recordings.values()):
             return None
         recordings = {name: inverted[path] for name, path in directory.recordings.items()}
@@ -362,8 +375,9 @@ class Inversion:
         """Return the name of a directory, with a digest of its ids if it is a side of a fold, named as the
         background."""
         name = directory.path.resolve().name
-        is_side = whole_name(directory) in map(whole_name, self.versions) and directory not in self.versions
-        return f"{name}-{fingerprint(sorted(directory.recordings))[:_KEY]}" if is_side else name
+        if directory in self.versions or whole_name(directory) not in map(whole_name, self.versions):
+            return name
+        return f"{name}-{fingerprint(sorted(directory.recordings))[:_KEY]}"
 
 
 def record_of(directory: DataDir) -> AnonymizerConfig | None:
@@ -371,10 +385,11 @@ def record_of(directory: DataDir) -> AnonymizerConfig | None:
     config = recorded_anonymizer(directory.path)
     if config is not None or directory.path.is_dir():
         return config
-    folders = sorted({Path(path).parent.parent for path in directory.recordings.values()})
-    configs = [recorded_anonymizer(folder) for folder in folders]
-    are_equal = all(other == configs[0] for other in configs)
-    return configs[0] if configs and are_equal else None
+    folders = {Path(path).parent.parent for path in directory.recordings.values()}
+    configs = list(map(recorded_anonymizer, sorted(folders)))
+    if configs and all(other == configs[0] for other in configs):
+        return configs[0]
+    return None
 
 
 def is_by_speaker(directory: DataDir) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,9 @@ def select(directory: DataDir, utterances: Collection[str]) -> DataDir:
         return directory
     recordings = {name: path for name, path in directory.recordings.items() if name in utterances}
     speakers = {name: speaker for name, speaker in directory.speakers.items() if name in utterances}
-    enrolls = None if directory.enrolls is None else tuple(name for name in directory.enrolls if name in utterances)
+    enrolls = directory.enrolls
+    if enrolls is not None:
+        enrolls = tuple(name for name in enrolls if name in utterances)
     return replace(directory, recordings=recordings, speakers=speakers, enrolls=enrolls, trials=None)
 
 
@@ -61,16 +64,18 @@ def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
     """
     if isinstance(datadirs, DataDir):
         return datadirs
-    return datadirs[0] if len(datadirs) == 1 else _merged(tuple(datadirs))
+    if len(datadirs) == 1:
+        return datadirs[0]
+    return _merged(tuple(datadirs))
 
 
 def recordings_of(directories: Sequence[DataDir]) -> dict[str, Path]:
     """Return the recordings of several data directories, sorted by utterance, as sources of a stage."""
-    return {
-        f"{number} {name}": Path(path)
-        for number, directory in enumerate(directories)
-        for name, path in sorted(directory.recordings.items())
-    }
+    recordings = {}
+    for number, directory in enumerate(directories):
+        for name, path in sorted(directory.recordings.items()):
+            recordings[f"{number} {name}"] = Path(path)
+    return recordings
 
 
 def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: int) -> list[str]:
@@ -92,15 +97,16 @@ def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: i
     """
     if limit is None or limit >= len(speakers):
         return sorted(speakers)
-    utterances_of: dict[str, list[str]] = {}
+    by_speaker: dict[str, list[str]] = {}
     for utterance in sorted(speakers):
-        utterances_of.setdefault(speakers[utterance], []).append(utterance)
+        by_speaker.setdefault(speakers[utterance], []).append(utterance)
     queue = []
-    for speaker, utterances in utterances_of.items():
+    for speaker, utterances in by_speaker.items():
         generator = recording_generator(speaker, seed)
         order = generator.permutation(len(utterances))
-        # the draw also decides which speakers come last, if not all can have as many
-        queue += [(turn, generator.random(), utterances[number]) for turn, number in enumerate(order)]
+        for turn, number in enumerate(order):
+            # the draw also decides which speakers come last, if not all can have as many
+            queue.append((turn, generator.random(), utterances[number]))
     return sorted(utterance for _, _, utterance in sorted(queue)[:limit])
 
 
@@ -118,18 +124,17 @@ def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tupl
     if not len(trials):
         problems.add("the list holds no trials", file=trial_dir.path, remedy="give a list of trials")
     speakers = sessions_of(enrolment(enrol_dir))
-    rows: list[tuple[str, str]] = []
     models = sorted(set(trials.model_ids[trials.models]))
     segments = sorted(set(trials.segment_ids[trials.segments]))
+    enrolled: dict[str, list[str]] = {}
     for model in models:
         if model in speakers:
-            rows += [(model, segment) for segment in sorted(speakers[model])]
+            enrolled[model] = sorted(speakers[model])
         elif model in enrol_dir.recordings:
             versions = [name for name, first in enrol_dir.version_of.items() if first == model]
-            rows += [(model, name) for name in (model, *versions)]
-    matched = {model for model, _ in rows}
+            enrolled[model] = [model, *versions]
     for kind, names, known, directory in (
-        ("models of the trials are neither enrolled speakers nor utterances", models, matched, enrol_dir),
+        ("models of the trials are neither enrolled speakers nor utterances", models, enrolled, enrol_dir),
         ("segments of the trials are not there", segments, trial_dir.recordings, trial_dir),
     ):
         unknown = [name for name in names if name not in known]
@@ -137,7 +142,10 @@ def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tupl
             text = f"{len(unknown)} of {len(names)} {kind}: {few(unknown, repr)}"
             problems.add(text, file=directory.path, remedy="check that the trials belong to this data directory")
     problems.raise_if_any()
-    return IdMap.from_pairs(rows), {name: Path(trial_dir.recordings[name]) for name in segments}
+    pairs: list[tuple[str, str]] = []
+    for model, names in enrolled.items():
+        pairs += zip(repeat(model), names, strict=False)
+    return IdMap.from_pairs(pairs), {name: Path(trial_dir.recordings[name]) for name in segments}
 
 
 def limited(training: Sequence[DataDir], limit: int | None, *, seed: int) -> tuple[DataDir, ...]:

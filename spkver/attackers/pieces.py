@@ -52,17 +52,19 @@ def whole_name(directory: DataDir) -> str:
 
 def count_pieces(training: DataDir) -> dict[str, int]:
     """Return into how many pieces each recording is cut: `PIECES`, or 1 if they were too short."""
-    recordings = training.recordings.items()
-    return {name: PIECES if audio_header(path).seconds >= PIECES * SHORTEST else 1 for name, path in recordings}
+    counts = {}
+    for name, path in training.recordings.items():
+        is_long = audio_header(path).seconds >= PIECES * SHORTEST
+        counts[name] = PIECES if is_long else 1
+    return counts
 
 
 def pieces_of(source: DataDir, counts: Mapping[str, int], folder: Path) -> DataDir:
     """Return the data directory of the pieces, which `cut` writes; utterances are ``<utterance>-piece<number>``."""
-    owners = {
-        f"{utterance}-piece{number}": speaker
-        for utterance, speaker in sorted(source.speakers.items())
-        for number in range(1, 1 + counts[utterance])
-    }
+    owners = {}
+    for utterance, speaker in sorted(source.speakers.items()):
+        for number in range(1, 1 + counts[utterance]):
+            owners[f"{utterance}-piece{number}"] = speaker
     recordings = {piece: wav_file(folder, piece) for piece in owners}
     return replace(source, path=folder, recordings=recordings, speakers=owners, enrolls=None, trials=None)
 

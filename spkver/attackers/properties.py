@@ -76,11 +76,13 @@ def learn_weights_of_properties(
     ndarray of float64 of shape (P,)
         At least 0; all are 0 if no speaker, or only one, has two recordings.
     """
-    owners, sources = np.asarray(speakers, str), np.asarray(recordings, str)
+    owners = np.asarray(speakers, str)
+    sources = np.asarray(recordings, str)
     order = np.argsort(owners, kind="stable")[:_LEARNT]
     first, second = order[np.array(np.triu_indices(len(order), 1))]
     are_apart = sources[first] != sources[second]
-    first, second = first[are_apart], second[are_apart]
+    first = first[are_apart]
+    second = second[are_apart]
     is_target = owners[first] == owners[second]
     if len(np.unique(owners[first[is_target]])) < 2:
         return np.zeros(len(PROPERTIES))
@@ -145,11 +147,17 @@ class PropertiesAttacker(Defaults):
         """Return the weights by a data directory, and log those that tell its speakers apart."""
         directory = self._part(versions, seed)
         properties = _by_utterance(vectors(directory))
-        speakers = [directory.speakers[utterance] for utterance in properties]
-        recordings = [directory.version_of.get(utterance, utterance) for utterance in properties]
+        speakers = []
+        recordings = []
+        for utterance in properties:
+            speakers.append(directory.speakers[utterance])
+            recordings.append(directory.version_of.get(utterance, utterance))
         weights = learn_weights_of_properties(np.array(list(properties.values())), speakers, recordings)
-        told = {key: f"{weight:.2g}" for key, weight in zip(PROPERTIES, weights, strict=True) if weight > 0}
-        logger.debug("%s, weights by %s: %s", self.name, directory.name, told)
+        used = {}
+        for key, weight in zip(PROPERTIES, weights, strict=True):
+            if weight > 0:
+                used[key] = f"{weight:.2g}"
+        logger.debug("%s, weights by %s: %s", self.name, directory.name, used)
         return weights
 
 

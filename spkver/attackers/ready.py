@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,9 +17,9 @@ from evaluation.trials import ONE_MODEL, Scores, align
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
 from spkver.attackers import lists
-from spkver.attackers.chain_choice import ADAPTED_COSINE, UTTERANCES, BackendChoice, choose_backend
+from spkver.attackers.chain_choice import UTTERANCES, BackendChoice, choose_backend
 from spkver.attackers.protocol import Attack, Learnt, TrainingSet, WithoutSource, naming
-from spkver.attackers.vector_attacker import few_models
+from spkver.attackers.vector_attacker import of_scenario, unfit_enrolment
 from spkver.backend import Backend, train_chain
 from spkver.datadir import DataDir
 
@@ -45,9 +46,12 @@ class ReadyScores(WithoutSource):
 
     def __post_init__(self) -> None:
         _check_folder(self.name, self.folder)
-        if not any(next(self.folder.glob(pattern), None) for pattern in ("asv_*/*/scores", "asv_*/*/*/scores")):
+        files = chain(self.folder.glob("asv_*/*/scores"), self.folder.glob("asv_*/*/*/scores"))
+        if next(files, None) is None:
             inner = self.folder / "exp"
-            remedy = f"give scores:{inner}" if inner.is_dir() else "lay it out as a run's folder exp"
+            remedy = "lay it out as a run's folder exp"
+            if inner.is_dir():
+                remedy = f"give scores:{inner}"
             error = ConfigError(
                 "expected files asv_orig/<enrolment>-<trials>/scores, found none", file=self.folder, remedy=remedy
             )
@@ -75,9 +79,11 @@ class ReadyScores(WithoutSource):
     def obstacle(self, attack: Attack) -> str:
         """Return that the file is missing, or an empty string; an existing file is checked."""
         if not self.file(attack.name).is_file():
+            text = f"there is no {self.file(attack.name)}"
             several = ", ".join(self._attackers(attack.name))
-            which = f", and of {several} none is called {self.name}" if several else ""
-            return f"there is no {self.file(attack.name)}{which}"
+            if several:
+                text += f", and of {several} none is called {self.name}"
+            return text
         self._score(attack)
         return ""
 
@@ -107,7 +113,7 @@ class ReadyVectors(WithoutSource):
     Folders may hold all that `read_embeddings` takes: Kaldi's archives, the cache of VoicePrivacy and others. A
     semi-informed attacker uses the second if available, else the first (weaker knowledge).
 
-    They are compared by cosine or, if `adapted`, by `spkver.backend.adapted_cosine_scores`. In a run with embeddings of
+    They are compared by cosine, or by the scorer `adapted`, see `BackendChoice`. In a run with embeddings of
     all versions of the training set, a backend is chosen and trained on them, see
     `spkver.attackers.chain_choice.choose_backend`.
     """
@@ -116,7 +122,7 @@ class ReadyVectors(WithoutSource):
 
     name: str
     folder: Path
-    adapted: bool = False
+    adapted: str = ""
     _read: dict[Path, Embeddings] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -125,7 +131,7 @@ class ReadyVectors(WithoutSource):
     @property
     def choice(self) -> BackendChoice:
         """How its backend is chosen."""
-        return BackendChoice(self.name, adapted=ADAPTED_COSINE if self.adapted else "")
+        return BackendChoice(self.name, adapted=self.adapted)
 
     @property
     def level(self) -> str:
@@ -134,11 +140,13 @@ class ReadyVectors(WithoutSource):
 
     def file(self, training: TrainingSet, directory: DataDir) -> Path | None:
         """Return the file or folder with the embeddings of a data directory, or None."""
-        name, of_attacker = directory.path.name, self.folder / training.name
+        name = directory.path.name
+        of_attacker = self.folder / training.name
         folders = (of_attacker, of_attacker / CACHES, self.folder, self.folder / CACHES)
         for folder in (*folders, self.folder / "asv_orig" / CACHES):
             for suffix in SUFFIXES:
-                if (path := folder / f"{name}{suffix}").is_file():
+                path = folder / f"{name}{suffix}"
+                if path.is_file():
                     return path
             if holds_embeddings(folder / name):
                 return folder / name
@@ -146,8 +154,10 @@ class ReadyVectors(WithoutSource):
 
     def record(self, attack: Attack) -> Any:
         """Return a checksum of the embeddings of both sides, and of the training set if it is used."""
-        both = [self._embeddings(attack.training, side) for side in (attack.enrolment[0], attack.tested)]
-        digests = [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]
+        digests = []
+        for directory in (attack.enrolment[0], attack.tested):
+            embeddings = self._embeddings(attack.training, directory)
+            digests.append(fingerprint(embeddings.ids, np.asarray(embeddings.vectors)))
         background = self.background(attack.training)
         return {"vectors": digests, "background": background and _digest(background), "choice": self.choice.record()}
 
@@ -160,14 +170,14 @@ class ReadyVectors(WithoutSource):
             return f"there is no {files} (or .npz, .scp, .ark, .pt, a folder ...)"
         self._sides(attack)
         self.background(attack.training)
-        return few_models(attack) if self.adapted else ""
+        return unfit_enrolment(self.adapted, attack, versions=1)
 
     def backend_record(self, training: TrainingSet) -> Any:
         """Return what its backend depends on; None without embeddings of the training set."""
         background = self.background(training)
         if background is None:
             return None
-        return [_digest(background), self.choice.record()]
+        return [_digest(background), self.choice.on(training.on_anonymised).record()]
 
     def fit(self, training: TrainingSet, vectors: None, *, seed: int, jobs: int | None) -> Learnt:
         """Train a backend on the embeddings of the training set, if there are any."""
@@ -179,7 +189,8 @@ class ReadyVectors(WithoutSource):
             speech = lists.merge_versions(versions)
             rows = [background[speech.recordings[name]] for name in sorted(speech.recordings)]
             embeddings = lists.as_embeddings(speech, rows)
-            return Learnt(*choose_backend(self.choice, embeddings, versions, seed=seed, jobs=jobs))
+            choice = self.choice.on(training.on_anonymised)
+            return Learnt(*choose_backend(choice, embeddings, versions, seed=seed, jobs=jobs))
 
     def score(self, model: Backend | None, attack: Attack, vectors: None) -> Scores:
         """Score trials by the backend; without one, by cosines or by adapted scores, which learn nothing."""
@@ -187,8 +198,8 @@ class ReadyVectors(WithoutSource):
         with naming(self.name, self.folder):
             if model is None and not self.adapted:
                 return cosine_scores(first, second, attack.trials)
-            backend = model or train_chain(first, ADAPTED_COSINE)
-            return backend.score(first, second, attack.trials)
+            backend = model or train_chain(first, self.adapted)
+            return of_scenario(backend, attack.scenario).score(first, second, attack.trials)
 
     def background(self, training: TrainingSet) -> dict[Path, NDArray[np.floating]] | None:
         """Return the embeddings of the training set by recording; None if a version has no file.

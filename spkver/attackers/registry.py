@@ -10,6 +10,7 @@ attributes of its `Spec`. To add an attacker, add a row to `CATALOGUE`, and a li
 ``scores:FOLDER``                            scores computed elsewhere (`spkver.attackers.ready`)
 ``vectors:FOLDER``                           embeddings computed elsewhere (`spkver.attackers.ready`)
 ``adapted:FOLDER``                           the same, adapted to the trials
+``self-trained:FOLDER``                      the same, by a PLDA that trains itself on the trials
 ============================================ ==========================================================================
 """
 
@@ -26,7 +27,7 @@ from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
-from spkver.attackers.chain_choice import ADAPTED_COSINE, ENROLLED_PLDA, SINGLE_TEST_COSINE
+from spkver.attackers.chain_choice import ADAPTED_COSINE, ENROLLED_PLDA, SELF_TRAINED_PLDA, SINGLE_TEST_COSINE
 from spkver.attackers.classic import PRESETS, attacker_config, classic_attacker
 from spkver.attackers.content import content_attacker
 from spkver.attackers.fusion import Fusion
@@ -40,13 +41,21 @@ from spkver.attackers.vector_attacker import (
     network_is_absent,
     supervector_attacker,
     trained_attacker,
+    tuned_attacker,
+    tuning_is_absent,
 )
 
 Settings = Mapping[str, Any]
 
-ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE, "enrolled-plda": ENROLLED_PLDA}
+ADAPTING = {
+    "adapted": ADAPTED_COSINE,
+    "self-trained": SELF_TRAINED_PLDA,
+    "single-test": SINGLE_TEST_COSINE,
+    "enrolled-plda": ENROLLED_PLDA,
+}
 _ENDINGS = {
     "adapted": "adapted to the list of trials",
+    "self-trained": "by a PLDA that trains itself on the list of trials",
     "single-test": "adapted to the enrolled speakers alone",
     "enrolled-plda": "by a PLDA of the enrolled speakers",
     "inverted": "on speech with the anonymisation inverted",
@@ -55,7 +64,9 @@ _ENDINGS = {
 
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
+    "campplus-self-trained",
     *("campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
+    *("campplus-tuned", "campplus-tuned-enrolled-plda"),
     *("gmm-svm-cms", "prosody", "content", "properties"),
 )
 """Attackers that run by default. Each is the strongest at its level of knowledge on some set, or unlike all others; the
@@ -73,6 +84,8 @@ OF_THE_RECORDING = "session"
 _ANY_KIND = ("trained", "extractor")
 """Rows that need not be neural networks, as the user's own code."""
 
+_WHOLE_LIST = ("adapted", "self-trained")
+_EMBEDDINGS = ("vectors", *_WHOLE_LIST)
 _WITHOUT_SETTINGS = {"fusion": Fusion, "properties": PropertiesAttacker}
 
 BY_FEATURES = (*PRESETS, "ivector", "supervector")
@@ -84,10 +97,15 @@ OUTSIDE = {
     "scores": ("scores:FOLDER", "scores made elsewhere"),
     "vectors": ("vectors:FOLDER", "embeddings made elsewhere"),
     "adapted": ("adapted:FOLDER", "embeddings made elsewhere, adapted to the list of trials"),
+    "self-trained": (
+        "self-trained:FOLDER",
+        "embeddings made elsewhere, by a PLDA that trains itself on the list of trials",
+    ),
 }
 """Plug-ins for user-supplied attackers, by prefix: how they are written, and what they are."""
 
 
+_TUNED = "campplus-tuned"
 _STRONGER, _WEAKER = "campplus", "ge2e"
 """The GE2E attackers, never stronger than CAM++'s, run only if CAM++'s weights are missing."""
 
@@ -110,8 +128,8 @@ class CatalogueRow:
     base : str
         Its name without endings.
     adapted : str
-        A key of `ADAPTING`: "adapted", to the whole list of trials; "single-test" and "enrolled-plda", to the enrolled
-        speakers; else empty.
+        A key of `ADAPTING`: "adapted" and "self-trained", to the whole list of trials; "single-test" and
+        "enrolled-plda", to the enrolled speakers; else empty.
     is_inverted, is_reversed : bool
         Whether it works on speech inverted by an estimated number, or on tested speech inverted by several numbers.
     is_network : bool
@@ -152,8 +170,13 @@ _ADAPTED = (
     _Variant("adapted", "reversed"),
 )
 _ENROLLED_PLDA = (_Variant("enrolled-plda"), _Variant("enrolled-plda", "inverted"))
-_TRAINED = (_Variant("single-test"), _Variant("enrolled-plda"), _Variant("adapted"))
-_NETWORK = (*_INVERTED, _Variant(undoing="reversed"), *_ADAPTED, *_ENROLLED_PLDA)
+_TRAINED = (_Variant("single-test"), _Variant("enrolled-plda"), _Variant("adapted"), _Variant("self-trained"))
+_SELF_TRAINED = (
+    _Variant("self-trained"),
+    _Variant("self-trained", "inverted"),
+    _Variant("self-trained", "reversed"),
+)
+_NETWORK = (*_INVERTED, _Variant(undoing="reversed"), *_ADAPTED, *_ENROLLED_PLDA, *_SELF_TRAINED)
 
 
 def _rows(form: str, summary: str, variants: Sequence[_Variant] = (), *, network: bool = False) -> list[CatalogueRow]:
@@ -190,12 +213,15 @@ CATALOGUE: dict[str, CatalogueRow] = {
         ),
         _rows("supervector-cosine", "a statistical model of each voice, by projected supervectors", _INVERTED),
         _rows("campplus[:WEIGHTS]", "a neural network, CAM++ of 2023", _NETWORK, network=True),
+        _rows(_TUNED, "a neural network, CAM++, tuned on anonymised speech", _TRAINED, network=True),
         _rows("ge2e[:WEIGHTS]", "a neural network, GE2E of 2018", _NETWORK, network=True),
         _rows("onnx:FILE", "a neural network, from an ONNX file", network=True),
         _rows("extractor:EXTRACTOR", "vectors of an extractor, as spkver embed takes it"),
         _rows("trained:FILE.py", "a network that a module trains on the training set", _TRAINED, network=True),
         _rows(
-            "ivector", "a statistical model of each voice, i-vectors", (_Variant("adapted"), _Variant("enrolled-plda"))
+            "ivector",
+            "a statistical model of each voice, i-vectors",
+            (_Variant("adapted"), _Variant("enrolled-plda"), _Variant("self-trained")),
         ),
         _rows("supervector", "a statistical model of each voice, supervectors", _ADAPTED),
         _rows("prosody", "pitch, rhythm and pauses"),
@@ -255,18 +281,23 @@ class Spec:
         if self.network is not None:
             return self.network
         if self.row is None:
-            return self.kind in ("vectors", "adapted")
+            return self.kind in _EMBEDDINGS
         if self.row.base != "extractor":
             return self.row.is_network
         extractor = CATALOGUE.get(self.argument.partition(":")[0])
         return extractor is not None and extractor.is_network
 
     @property
+    def is_trained(self) -> bool:
+        """Whether it trains a network on the training set."""
+        return self.row is not None and self.row.base in ("trained", _TUNED)
+
+    @property
     def adapts(self) -> bool:
         """Whether it adapts to the whole list of trials."""
         if self.row is None:
-            return self.kind == "adapted"
-        return self.row.adapted == "adapted"
+            return self.kind in _WHOLE_LIST
+        return self.row.adapted in _WHOLE_LIST
 
     @property
     def inverts(self) -> bool:
@@ -275,7 +306,12 @@ class Spec:
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """The scenarios that it is made for. Inversion by an estimated number needs anonymised speech on both sides."""
+        """The scenarios that it is made for.
+
+        Inversion by an estimated number needs anonymised speech on both sides, tuning an anonymised training set.
+        """
+        if self.row is not None and self.row.base == _TUNED:
+            return ("semi-informed",)
         if self.row is None or not self.inverts:
             return tuple(name for name in SCENARIO_ORDER if name != REVERSAL)
         if self.row.is_reversed:
@@ -359,44 +395,64 @@ def make_attacker(
     if spec.network is not None:
         layers[spec.entry] = _without(layers[spec.entry], "network")
     own = layers.get(spec.entry, {})
-    if spec.row is None:
-        return _open_outside(spec, own, seed, time_limit)
     row = spec.row
+    if row is None:
+        return _open_outside(spec, own, seed, time_limit)
     name = spec.name
-    plain = row.base
-    values: Settings = layers.get(f"{row.base}:{spec.argument}".rstrip(":"), layers.get(row.base, {}))
-    if row.adapted:
-        plain = f"{row.base}-{row.adapted}"
-        values = merged(_without(values, "chains", "adapted"), {"adapted": ADAPTING[row.adapted]})
-        if spec.inverts:
-            values = merged(values, layers.get(plain, {}))
-    values = merged(values, own)
-    # it learns from original speech, so that the backend of the attacker without inversion serves it too
     if spec.inverts and not own:
-        name = plain
+        # it learns from original speech, so that the backend of the attacker without inversion serves it too
+        name = _name_without_inversion(row)
+    values = merged(_inherited_settings(spec, row, layers), own)
     if row.base in _WITHOUT_SETTINGS:
         if values:
             raise ConfigError(f"attacker_settings of {name}: {', '.join(values)}: a {row.base} attacker has none")
         return _WITHOUT_SETTINGS[row.base](name)
-    mixture = {key: shared[key] for key in ("features", "ubm") if key in shared}
     if row.base in PRESETS:
         with naming(name):
             return classic_attacker(attacker_config(row.base, values=merged(shared, values, {"name": name})))
     if row.base == "content":
         return content_attacker(name, values, hypotheses)
+    mixture = {key: shared[key] for key in ("features", "ubm") if key in shared}
     if row.base == "ivector":
         return ivector_attacker(name, merged(mixture, values))
     if row.base == "supervector":
         return supervector_attacker(name, merged(mixture, values))
+    if row.base == _TUNED:
+        return tuned_attacker(name, values, time_limit=time_limit)
     if row.base == "trained":
         return trained_attacker(name, spec.argument, values, time_limit=time_limit)
-    extractor = spec.argument if row.base == "extractor" else f"{row.base}:{spec.argument}".rstrip(":")
+    extractor = spec.argument
+    if row.base != "extractor":
+        extractor = _base_entry(spec, row)
     return extractor_attacker(name, extractor, values)
+
+
+def _base_entry(spec: Spec, row: CatalogueRow) -> str:
+    """Return the entry of an attacker without endings, such as ``extractor:NAME``."""
+    return f"{row.base}:{spec.argument}".rstrip(":")
+
+
+def _name_without_inversion(row: CatalogueRow) -> str:
+    if row.adapted:
+        return f"{row.base}-{row.adapted}"
+    return row.base
+
+
+def _inherited_settings(spec: Spec, row: CatalogueRow, layers: Mapping[str, Settings]) -> Settings:
+    """Return the settings that an attacker has from the attackers whose endings it adds to."""
+    values = layers.get(_base_entry(spec, row), layers.get(row.base, {}))
+    if row.adapted:
+        values = merged(_without(values, "chains", "adapted"), {"adapted": ADAPTING[row.adapted]})
+        if spec.inverts:
+            values = merged(values, layers.get(_name_without_inversion(row), {}))
+    return values
 
 
 def is_absent(name: str) -> str:
     """Return why an attacker, named by its row, cannot run on this machine, or an empty string."""
     base = CATALOGUE[name].base
+    if base == _TUNED:
+        return tuning_is_absent()
     if base not in (_STRONGER, _WEAKER):
         return ""
     return network_is_absent(base)
@@ -412,10 +468,12 @@ def default_attackers() -> tuple[str, ...]:
     """Return the attackers that run if none are named.
 
     If the weights of CAM++ are missing, GE2E takes its place if it has weights, or else those of `WITHOUT_NETWORK` run.
+    Where torch is not installed, no network is tuned.
     """
-    for network in (_STRONGER, _WEAKER):
-        if not is_absent(network):
-            return tuple(name.replace(_STRONGER, network) for name in DEFAULT)
+    if not is_absent(_STRONGER):
+        return tuple(name for name in DEFAULT if not is_absent(name))
+    if not is_absent(_WEAKER):
+        return tuple(name.replace(_STRONGER, _WEAKER) for name in DEFAULT if CATALOGUE[name].base != _TUNED)
     return WITHOUT_NETWORK
 
 
@@ -520,13 +578,13 @@ def _open_outside(spec: Spec, settings: Settings, seed: int, time_limit: float |
         text = f"attacker_settings of {spec.entry}: {', '.join(sorted(more))}"
         raise ConfigError(f"{text}: a user-supplied attacker takes level and network only")
     with naming(spec.name):
-        if level and (level not in LEVELS or kind in ("vectors", "adapted")):
+        if level and (level not in LEVELS or kind in _EMBEDDINGS):
             raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors the entry determines it")
         level = level or ONE_MODEL
         if kind == "scores":
             return ReadyScores(spec.name, Path(rest), level)
-        if kind in ("vectors", "adapted"):
-            return ReadyVectors(spec.name, Path(rest), kind == "adapted")
+        if kind in _EMBEDDINGS:
+            return ReadyVectors(spec.name, Path(rest), ADAPTING.get(kind, ""))
         if kind == "command":
             return OwnCommand(spec.name, rest, seed, time_limit, level)
         file = load_plugin(spec.preset, "attacker", kind="function")[1]

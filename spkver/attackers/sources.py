@@ -118,6 +118,8 @@ class TrainedSource:
         Windows of long recordings.
     time_limit : float or None [s]
         For the training; None: half an hour plus the duration of the speech.
+    least_speakers : int
+        The fewest speakers of a training set.
     """
 
     features: ClassVar[None] = None
@@ -129,6 +131,7 @@ class TrainedSource:
     threads: int = 1
     windows: ExtractorSettings = field(default_factory=ExtractorSettings)
     time_limit: float | None = None
+    least_speakers: int = 4
 
     @cached_property
     def file(self) -> Path:

@@ -205,11 +205,11 @@ class SpeechFiles:
         origin = self.run.origin(
             title,
             inputs=[source.key, self.seed, speech.utterances, held_out.enrolment, held_out.trials, speech.anonymizer],
-            sources=speech.recordings,
+            sources={str(path): path for path in speech.recordings},
             libraries=("numpy", "scipy", "scikit-learn", "soundfile", "torch"),
         )
         folder = f"{training.folder}/network-{origin.fingerprint[:_KEY]}"
-        seconds = source.time_limit or usual_seconds(speech.recordings.values())
+        seconds = source.time_limit or usual_seconds(speech.recordings)
 
         def make(path: Path) -> None:
             if path.exists():  # nothing of a finished training is taken up, as with --force

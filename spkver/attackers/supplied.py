@@ -39,7 +39,7 @@ import tempfile
 import traceback
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -65,7 +65,9 @@ logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
-_SHOWN, _REMEMBERED = 500, 1 << 14  # characters of a function's output in an error, and in the log
+# characters of a function's output in an error, and in the log
+_SHOWN = 500
+_REMEMBERED = 1 << 14
 
 PLACES = ("training", "enrolment", "tested", "trials", "scores", "work", "seed")
 _NEEDED = ("enrolment", "tested", "trials", "scores")
@@ -108,43 +110,49 @@ class FunctionProcess:
         DataError
             If the function raises, if its process ends, or after the time limit, which ends the process.
         """
-        pipes = self._process.stdin, self._process.stdout
-        assert pipes[0] is not None
-        assert pipes[1] is not None
+        requests = self._process.stdin
+        replies = self._process.stdout
+        assert requests is not None
+        assert replies is not None
         with suppress(BrokenPipeError):
-            pipes[0].write(json.dumps(request) + "\n")
-            pipes[0].flush()
-        if not select.select([pipes[1]], [], [], seconds)[0]:
+            requests.write(json.dumps(request) + "\n")
+            requests.flush()
+        if not select.select([replies], [], [], seconds)[0]:
             self.close()
             raise plugins.TimeLimitError(f"it was ended after {seconds:g} s, the time limit")
-        reply = pipes[1].readline()
-        said = self._said()
-        if said:
-            logger.debug("attacker %s prints: %s", self.name, said)
+        reply = replies.readline()
+        printed = self._printed()
+        if printed:
+            logger.debug("attacker %s prints: %s", self.name, printed)
         if not reply:
             status = self._process.wait()
-            how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-            raise DataError(f"its process {how}{': ' if said else ''}{said[-_SHOWN:]}")
+            text = f"its process ended with status {status}"
+            if status < 0:
+                text = f"its process was ended by {signal.Signals(-status).name}"
+            if printed:
+                text += f": {printed[-_SHOWN:]}"
+            raise DataError(text)
         answer = json.loads(reply)
         if "error" in answer:
             logger.debug("attacker %s\n%s", self.name, answer["traceback"])
             raise DataError(answer["error"])
         return list(answer["values"])
 
-    def _said(self) -> str:
+    def _printed(self) -> str:
         """Return the end of its output since the last call; both processes share the position in the file."""
         end = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(end - _REMEMBERED, 0))
-        said = self._errors.read().decode("utf-8", "replace").strip()
+        printed = self._errors.read().decode("utf-8", "replace").strip()
         self._errors.seek(0)
         self._errors.truncate()
-        return said
+        return printed
 
 
 def serve() -> None:
     """Serve the function named on the command line: one reply per request, until there are no more."""
     spec = sys.argv[1]
-    requests, replies = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what the function prints goes to the log
     held: Json = {}
@@ -316,23 +324,25 @@ class OwnCommand(OwnCode):
 
 def usual_limit(speech: Iterable[DataDir]) -> float:
     """Return how many seconds a user-supplied attacker may take with some speech, see `usual_seconds`."""
-    return plugins.usual_seconds(path for directory in speech for path in directory.recordings.values())
+    paths: list[Path] = []
+    for directory in speech:
+        paths += directory.recordings.values()
+    return plugins.usual_seconds(paths)
 
 
 def _learn(held: Json, spec: str, asked: Json) -> None:
     function, _ = plugins.load_plugin(spec, "attacker", kind="function")
-    training = {speaker: [Path(path) for path in paths] for speaker, paths in asked["training"].items()}
     with one_blas_thread():
-        held["score"] = function(training, asked["seed"])
+        held["score"] = function(_paths(asked["training"]), asked["seed"])
     if not callable(held["score"]):
         got = f"gave {type(held['score']).__name__}, expected a function score(enrolment, tested, trials)"
         raise DataError(f"{spec}(training, seed) {got}")
 
 
 def _score(held: Json, asked: Json) -> NDArray[np.float64]:
-    enrolment = {model: [Path(path) for path in paths] for model, paths in asked["enrolment"].items()}
+    enrolment = _paths(asked["enrolment"])
     tested = {segment: Path(path) for segment, path in asked["tested"].items()}
-    trials = [(model, segment) for model, segment in asked["trials"]]
+    trials = list(map(tuple, asked["trials"]))
     with one_blas_thread():
         values = held["score"](enrolment, tested, trials)
     try:
@@ -342,6 +352,14 @@ def _score(held: Json, asked: Json) -> NDArray[np.float64]:
     if numbers.shape != (len(trials),):
         raise DataError(f"expected {len(trials)} scores, one a trial, got shape {numbers.shape}")
     return numbers
+
+
+def _paths(recordings: Mapping[str, Sequence[str]]) -> dict[str, list[Path]]:
+    """Return the paths of the recordings of each speaker or model."""
+    paths = {}
+    for name, texts in recordings.items():
+        paths[name] = list(map(Path, texts))
+    return paths
 
 
 class _Disguised(NamedTuple):
@@ -369,8 +387,9 @@ def _disguised(attack: Attack, folder: Path, seed: int) -> _Disguised:
     order = draw.permutation(len(attack.trials))
     enrolment: dict[str, list[Path]] = {}
     for model, name in sorted(model_names.items(), key=itemgetter(1)):
-        recordings = [enrolled.recordings[utterance] for utterance in sessions[model]]
-        enrolment[name] = [_link(folder, f"{name}-{number}", path) for number, path in enumerate(recordings, 1)]
+        enrolment[name] = []
+        for number, utterance in enumerate(sessions[model], 1):
+            enrolment[name].append(_link(folder, f"{name}-{number}", enrolled.recordings[utterance]))
     tested = {}
     for segment, name in sorted(segment_names.items(), key=itemgetter(1)):
         tested[name] = _link(folder, name, segments[segment])
@@ -381,7 +400,10 @@ def _disguised(attack: Attack, folder: Path, seed: int) -> _Disguised:
 def _random_names(ids: Iterable[str], kind: str, draw: np.random.Generator) -> dict[str, str]:
     """Return a name that tells nothing for each id."""
     known = sorted(ids)
-    return {known[row]: f"{kind}{number}" for number, row in enumerate(draw.permutation(len(known)), 1)}
+    names = {}
+    for number, row in enumerate(draw.permutation(len(known)), 1):
+        names[known[row]] = f"{kind}{number}"
+    return names
 
 
 def _link(folder: Path, name: str, path: Path) -> Path:
@@ -397,8 +419,9 @@ def _write_lists(folder: Path, disguised: _Disguised) -> dict[str, Path]:
     recordings: dict[str, Path] = {}
     sessions = {}
     for model, paths in disguised.enrolment.items():
-        recordings |= {path.stem: path.absolute() for path in paths}
-        sessions[model] = " ".join(path.stem for path in paths)
+        links = {path.stem: path.absolute() for path in paths}
+        recordings |= links
+        sessions[model] = " ".join(links)
     _write_table(places["enrolment"] / "wav.scp", recordings)
     _write_table(places["enrolment"] / "spk2utt", sessions)
     _write_table(places["tested"] / "wav.scp", {name: path.absolute() for name, path in disguised.tested.items()})

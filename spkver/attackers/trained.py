@@ -12,7 +12,7 @@ from pathlib import Path
 
 from spkbase.errors import DataError
 from spkver.attackers import lists
-from spkver.attackers.folds import Fold, background_folds
+from spkver.attackers.folds import Fold, background_folds, fewer_trials
 from spkver.attackers.protocol import TrainingSet
 from spkver.datadir import DataDir
 from spkver.training import HeldOut, TrainingSpeech, Utterance
@@ -53,6 +53,7 @@ def training_speech(training: TrainingSet, versions: Sequence[DataDir], folder: 
     seed : int
     """
     fold = held_out_fold(versions, seed=seed)
+    judging = fewer_trials(fold, seed=seed)
     first = versions[0]
     utterances = []
     for name, speaker in sorted(first.speakers.items()):
@@ -61,10 +62,10 @@ def training_speech(training: TrainingSet, versions: Sequence[DataDir], folder: 
             original = training.original.recordings[name].absolute()
             utterances.append(Utterance(name, speaker, first.sexes.get(speaker, ""), original, paths))
     enrolment: dict[str, list[Path]] = {}
-    for name, speaker in sorted(fold.enrolment.speakers.items()):
-        enrolment.setdefault(speaker, []).append(fold.enrolment.recordings[name].absolute())
-    tested = {name: path.absolute() for name, path in sorted(fold.tested.recordings.items())}
-    pairs = zip(fold.key.pairs(), fold.key.is_target.tolist(), strict=True)
+    for name, speaker in sorted(judging.enrolment.speakers.items()):
+        enrolment.setdefault(speaker, []).append(judging.enrolment.recordings[name].absolute())
+    tested = {name: path.absolute() for name, path in sorted(judging.tested.recordings.items())}
+    pairs = zip(judging.key.pairs(), judging.key.is_target.tolist(), strict=True)
     trials = [(model, segment, same) for (model, segment), same in pairs]
     anonymizer = training.anonymizer if training.on_anonymised else None
     return TrainingSpeech(tuple(utterances), HeldOut(enrolment, tested, trials), anonymizer, folder)

@@ -3,11 +3,12 @@
 The source is a network, another extractor, or a Gaussian mixture that is trained on the background; the backend is a
 chain of `spkver.backend`, see `spkver.attackers.chain_choice`.
 
-Some attackers adapt to the trials, by `spkver.backend.adapted_cosine_scores` or `enrolled_plda_scores` in place of a
-scorer. They use only what every scenario gives an attacker: the enrolment recordings with their speakers, and the
-tested recordings without speakers. Scores of `-adapted` attackers depend on the whole list of trials; scores of
-`-single-test` and `-enrolled-plda` attackers only on the enrolled models and on the tested recording. A PLDA of the
-enrolled also learns from the background where that is anonymised as the enrolment is.
+Some attackers adapt to the trials, by `spkver.backend.adapted_cosine_scores`, `self_trained_scores` or
+`enrolled_plda_scores` in place of a scorer. They use only what every scenario gives an attacker: the enrolment
+recordings with their speakers, and the tested recordings without speakers. Scores of `-adapted` and `-self-trained`
+attackers depend on the whole list of trials; scores of `-single-test` and `-enrolled-plda` attackers only on the
+enrolled models and on the tested recording. A PLDA of the enrolled also learns from the background where that is
+anonymised as the enrolment is.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from evaluation.embeddings import Embeddings
-from evaluation.trials import Scores, Trials, align
+from evaluation.trials import SCENARIOS, Scores, Trials, align
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
 from spkver.attackers import lists
-from spkver.attackers.chain_choice import ENROLLED_PLDA, BackendChoice, choose_backend
+from spkver.attackers.chain_choice import PLDA_SCORERS, SELF_TRAINED_PLDA, BackendChoice, choose_backend
 from spkver.attackers.protocol import Attack, Defaults, Learnt, TrainingSet, Vectors, naming
 from spkver.attackers.sources import SMALL_MIXTURE, ExtractorSource, MixtureSource, Source, TrainedSource
 from spkver.attackers.trained import held_out_speech
@@ -37,8 +38,10 @@ from spkver.extractors import ExtractorSettings, find_weights, open_extractor
 from spkver.features import FeatureConfig
 from spkver.idmap import IdMap
 from spkver.mixture import UbmConfig
-from spkver.training import check_trainer
+from spkver.training import check_trainer, tuning
 from spkver.vectors import MapConfig, Supervectors, TotalVariabilityConfig
+
+_TUNING_SPEAKERS = 20  # with fewer a network learns their voices by heart
 
 
 class Compared(NamedTuple):
@@ -117,16 +120,15 @@ class VectorAttacker(Comparing):
 
     def backend_record(self, training: TrainingSet) -> Any:
         """Return what its vectors depend on, and how its backend is chosen on a training set."""
-        return [self.source.key, self._choice(training).record()]
+        return [self.source.key, self.choice.on(training.on_anonymised).record()]
 
     def obstacle(self, attack: Attack) -> str:
-        """Return why scores cannot be adapted to these trials, or an empty string."""
-        if not self.choice.adapted:
-            return ""
-        most = len(attack.enrolment) * max(Counter(attack.enrolment[0].speakers.values()).values())
-        if self.choice.adapted == ENROLLED_PLDA and most < 2:
-            return "each speaker is enrolled by one vector, which does not show how the vectors of a speaker differ"
-        return few_models(attack)
+        """Return why its network cannot be trained, or scores cannot be adapted to these trials, or an empty string."""
+        if isinstance(self.source, TrainedSource):
+            count = len(set(attack.training.versions[0].speakers.values()))
+            if count < self.source.least_speakers:
+                return f"it needs {self.source.least_speakers} training speakers, there are {count}"
+        return unfit_enrolment(self.choice.adapted, attack, versions=len(attack.enrolment))
 
     def fit(self, training: TrainingSet, vectors: Vectors, *, seed: int, jobs: int | None) -> Learnt:
         """Choose and train its backend, on no speaker that a network was trained on."""
@@ -134,7 +136,8 @@ class VectorAttacker(Comparing):
         if isinstance(self.source, TrainedSource):
             versions = held_out_speech(versions, seed=seed)
         speech = lists.merge_versions(versions)
-        return Learnt(*choose_backend(self._choice(training), vectors(speech), versions, seed=seed, jobs=jobs))
+        choice = self.choice.on(training.on_anonymised)
+        return Learnt(*choose_backend(choice, vectors(speech), versions, seed=seed, jobs=jobs))
 
     def prepare(self, attack: Attack, vectors: Vectors) -> None:
         """Ask for the vectors of the enrolment and of the tested recordings."""
@@ -154,21 +157,45 @@ class VectorAttacker(Comparing):
         if self.choice.adapted or model.scorer.values.get("sessions") == "maximum":
             sessions = lists.enrolled_versions(compared.models)
         enrolled = mean_vectors(vectors(compared.enrolment), sessions)
-        return largest_scores(model, enrolled, map(vectors, compared.tests), attack.trials)
-
-    def _choice(self, training: TrainingSet) -> BackendChoice:
-        """Return how the backend is chosen on a training set: a PLDA of the enrolled also learns from anonymised."""
-        if self.choice.adapted != ENROLLED_PLDA or self.choice.chains:
-            return self.choice
-        background = ": {background: true}" if training.on_anonymised else ""
-        return replace(self.choice, chains=(ENROLLED_PLDA + background,))
+        backend = of_scenario(model, attack.scenario)
+        return largest_scores(backend, enrolled, map(vectors, compared.tests), attack.trials)
 
 
-def few_models(attack: Attack) -> str:
-    """Return why scores cannot be adapted to the trials of an attack, or an empty string."""
-    if len(np.unique(attack.trials.models)) > 1:
+def unfit_enrolment(scorer: str, attack: Attack, *, versions: int) -> str:
+    """Return why an adapting scorer cannot score the trials of an attack, or an empty string.
+
+    Parameters
+    ----------
+    scorer : str
+        See `BackendChoice`; without one, everything can be scored.
+    attack : Attack
+    versions : int
+        Number of anonymised versions of the enrolment that are used.
+    """
+    if not scorer:
         return ""
-    return "one speaker is enrolled in its trials: adapted scores are without the mean of the others"
+    most = versions * max(Counter(attack.enrolment[0].speakers.values()).values())
+    if scorer in PLDA_SCORERS and most < 2:
+        return "each speaker is enrolled by one vector, which does not show how the vectors of a speaker differ"
+    if len(np.unique(attack.trials.models)) < 2:
+        return "one speaker is enrolled in its trials: adapted scores are without the mean of the others"
+    return ""
+
+
+def of_scenario(backend: Backend, scenario: str) -> Backend:
+    """Return a backend as it scores in a scenario: a self-trained one knows whether the domains of both sides differ.
+
+    Parameters
+    ----------
+    backend : Backend
+    scenario : str
+        See `evaluation.trials.SCENARIOS`; in another one both sides are of one domain.
+    """
+    shifted = any(known.enrolment != known.trials for known in SCENARIOS if known.name == scenario)
+    if backend.scorer.name != SELF_TRAINED_PLDA or not shifted:
+        return backend
+    scorer = replace(backend.scorer, values={**backend.scorer.values, "shifted": True})
+    return replace(backend, chain=tuple(scorer if step is backend.scorer else step for step in backend.chain))
 
 
 def mean_vectors(vectors: Embeddings, sessions: Mapping[tuple[str, str], Sequence[str]]) -> Embeddings:
@@ -286,6 +313,18 @@ def trained_attacker(
     return VectorAttacker(name, choice, source)
 
 
+def tuned_attacker(name: str, settings: Mapping[str, Any], *, time_limit: float | None = None) -> VectorAttacker:
+    """Create a vector attacker with CAM++, tuned on the training set by `spkver.training.tuning`."""
+    attacker = trained_attacker(name, tuning.__name__, settings, time_limit=time_limit)
+    assert isinstance(attacker.source, TrainedSource)
+    with naming(name):
+        load_config(tuning.TuningConfig, defaults=attacker.source.settings)
+        absent = tuning_is_absent()
+        if absent:
+            raise ConfigError(absent)
+    return replace(attacker, source=replace(attacker.source, least_speakers=_TUNING_SPEAKERS))
+
+
 def ivector_attacker(name: str, settings: Mapping[str, Any]) -> VectorAttacker:
     """Create the i-vector attacker."""
     defaults = merged(SMALL_MIXTURE, {"total_variability": {"rank": 100, "rounds": 10}}, settings, {"name": name})
@@ -302,6 +341,14 @@ def supervector_attacker(name: str, settings: Mapping[str, Any]) -> VectorAttack
     with naming(name):
         config = load_config(MixtureChoice, defaults=merged(SMALL_MIXTURE, chains, settings, {"name": name}))
     return VectorAttacker(name, config, MixtureSource(config.features, config.ubm, config.map))
+
+
+def tuning_is_absent() -> str:
+    """Return why CAM++ cannot be tuned here, or an empty string."""
+    absent = network_is_absent("campplus")
+    if not absent and not find_spec("torch"):
+        absent = "tuning on anonymised speech needs torch, not installed; get it by: pip install torch"
+    return absent
 
 
 def network_is_absent(preset: str) -> str:

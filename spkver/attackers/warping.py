@@ -78,7 +78,9 @@ def warp_cues(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64]:
 def mean_spectrum(samples: NDArray[np.floating], rate: int) -> NDArray[np.float64]:
     """Return only the first 48 values of `warp_cues`: the means of the bands, minus the overall mean."""
     loud = _loud_frames(samples, rate)
-    bands = _log_bands(loud, rate) if len(loud) else np.zeros((1, BANDS))
+    if not len(loud):
+        return np.zeros(BANDS)
+    bands = _log_bands(loud, rate)
     return np.asarray(bands.mean(axis=0) - bands.mean())
 
 
@@ -130,19 +132,23 @@ class WarpEstimator:
             are used.
         """
         kernel = warp_kernel((cues[:, CUES[self.cues]] - self.centre) / self.scale, self.points, self.width)
-        rows = np.full(len(cues), len(self.weights) - 1) if folds is None else folds
+        rows = folds
+        if rows is None:
+            rows = np.full(len(cues), len(self.weights) - 1)
         with one_blas_thread():
             values = np.einsum("nm,nm->n", kernel, self.weights[rows]) + self.means[rows]
         return np.clip(values, *self.bounds)
 
 
-def warp_kernel(left: NDArray[np.float64], right: NDArray[np.float64], width: float) -> NDArray[np.float64]:
+def warp_kernel(some: NDArray[np.float64], others: NDArray[np.float64], width: float) -> NDArray[np.float64]:
     """Return the kernel between rows, (n, D) and (m, D): exp(-w |a - b|^2 / 2 D), or a . b / D if the width w is 0."""
     from sklearn.metrics.pairwise import rbf_kernel
 
-    size = left.shape[1]
+    size = some.shape[1]
     with one_blas_thread():
-        return rbf_kernel(left, right, gamma=width / 2 / size) if width else left @ right.T / size
+        if width:
+            return rbf_kernel(some, others, gamma=width / 2 / size)
+        return some @ others.T / size
 
 
 @one_blas_thread()

@@ -47,6 +47,7 @@ from spkver.backend.scoring import (
     score_joint_factors,
     score_trials,
 )
+from spkver.backend.self_training import self_trained_scores, shifted_self_trained_scores
 from spkver.backend.session_scores import (
     adapted_cosine_scores,
     cosine_of_sessions,

@@ -223,15 +223,32 @@ def enrolled_plda_scores(
         out of its range.
     """
     tests = plda.checked_vectors(tests, "tested vectors", sessions.dimension)
-    enrolled, tested = _moved(sessions.vectors, sessions, "enrolled"), _moved(tests, sessions, "tested")
+    centre = sessions.means.mean(axis=0)
+    enrolled = centred_units(sessions.vectors, centre, "enrolled")
+    tested = centred_units(tests, centre, "tested")
     learnt = [(enrolled, sessions.models)]
     if background is not None:
-        others = _moved(background.vectors, background, "background")
+        others = centred_units(background.vectors, background.means.mean(axis=0), "background")
         codes = np.concatenate([sessions.models, background.models + len(sessions.counts)])
         learnt.append((np.concatenate([enrolled, others]), codes))
     trials = Sessions(enrolled, sessions.models), tested, models, segments
     trained = [plda.fit_plda(vectors, codes, plda.PldaConfig(prior=prior))[0] for vectors, codes in learnt]
     return np.asarray(np.mean([plda.plda_scores(one, *trials, sessions_as="mean") for one in trained], axis=0))
+
+
+def centred_units(vectors: Floats, centre: Floats, kind: str) -> Floats:
+    """Return vectors without their centre, scaled to length 1; DataError if nothing is left of one.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (N, R)
+    centre : ndarray of shape (R,)
+    kind : str
+        What they are, such as "enrolled", for the error.
+    """
+    moved = vectors - centre
+    least = _SAME * float(row_norms(vectors).max())
+    return to_unit(moved, _lengths(moved, 0.0, least, f"{kind} vector"))
 
 
 def mahalanobis_scores(
@@ -308,12 +325,6 @@ def _lengths(vectors: NDArray, beyond: NDArray | float, least: float, what: str)
         text = f"nothing is left of {gone} of {len(vectors)} {what}s without the mean of the models"
         raise DataError(text, remedy="correct the vectors, or use cosine")
     return lengths
-
-
-def _moved(vectors: Floats, sessions: Sessions, what: str) -> Floats:
-    """Return vectors without the mean of the models of some sessions, scaled to length 1."""
-    moved = vectors - sessions.means.mean(axis=0)
-    return to_unit(moved, _lengths(moved, 0.0, _SAME * float(row_norms(vectors).max()), f"{what} vector"))
 
 
 def _unit(vectors: Floats, what: str) -> Floats:

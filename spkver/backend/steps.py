@@ -25,6 +25,7 @@ from spkver.backend.kaldi import LENGTHS, adapt_plda_unsupervised, kaldi_plda_sc
 from spkver.backend.nap import fit_nap
 from spkver.backend.plda import Sessions
 from spkver.backend.scoring import score_trials
+from spkver.backend.self_training import self_trained_scores, shifted_self_trained_scores
 from spkver.backend.session_scores import (
     adapted_cosine_scores,
     cosine_of_sessions,
@@ -70,7 +71,14 @@ class PldaBackground:
     """What an enrolled PLDA learns from besides the enrolled: vectors, (B, R), and their speakers, (B,)."""
 
     vectors: Floats
-    speakers: NDArray[np.floating]
+    speakers: NDArray
+
+    @property
+    def sessions(self) -> Sessions | None:
+        """The vectors by speaker; None if there are none."""
+        if not len(self.vectors):
+            return None
+        return Sessions(self.vectors, self.speakers.astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -197,8 +205,14 @@ def _score_plda(model: plda.Plda, values: Values, *trials: Any) -> Floats:
 
 
 def _score_enrolled_plda(model: PldaBackground, values: Values, *trials: Any) -> Floats:
-    background = Sessions(model.vectors, model.speakers.astype(np.int64)) if len(model.vectors) else None
-    return enrolled_plda_scores(*trials, prior=values["prior"], background=background)
+    return enrolled_plda_scores(*trials, prior=values["prior"], background=model.sessions)
+
+
+def _score_self_trained(model: PldaBackground, values: Values, *trials: Any) -> Floats:
+    if values["shifted"]:
+        return shifted_self_trained_scores(*trials, prior=values["prior"])
+    background = model.sessions
+    return self_trained_scores(*trials, prior=values["prior"], margin=values["margin"], background=background)
 
 
 def _score_svm(
@@ -216,6 +230,12 @@ def _score_svm(
         raise DataError(text, remedy="put the step length before svm") from error
     trials = Trials(names, tested, np.asarray(models, np.int32), np.asarray(segments, np.int32))
     return score_trials(trained, Supervectors(tested, tested, tests), trials, work=Work(jobs=1)).values
+
+
+def _keep_background(training: Training, values: Values) -> PldaBackground:
+    if values["background"]:
+        return PldaBackground(training.vectors, training.codes)
+    return PldaBackground(training.vectors[:0], training.codes[:0])
 
 
 def _some_of_each(training: Training, most: int | None) -> SvmBackground:
@@ -237,6 +257,8 @@ _SESSIONS = Parameter(
     "sessions", str, "all", "enrolled vectors of a model: all, or their mean as one vector", plda.SESSIONS_AS
 )
 _PRIOR = Parameter("prior", float, 1.0, "weight of the identity in that covariance", least=1e-6)
+_PLDA_PRIOR = Parameter("prior", float, 100.0, "weight of the residual's prior", least=0)
+_BACKGROUND = Parameter("background", bool, False, "train it on the training vectors too")
 _TOP = Parameter(
     "top", int, None, "highest cohort scores that are used of each side (adaptive); all by default", least=2
 )
@@ -343,16 +365,31 @@ STEPS: tuple[Step, ...] = (
         "enrolled_plda",
         "scorer",
         "log-likelihood ratio of a full-rank PLDA that is trained on the enrolled models themselves",
-        (
-            Parameter("prior", float, 100.0, "weight of the residual's prior", least=0),
-            Parameter("background", bool, False, "train it on the training vectors too"),
-        ),
-        fit=lambda training, values: PldaBackground(
-            *(side if values["background"] else side[:0] for side in (training.vectors, training.codes))
-        ),
+        (_PLDA_PRIOR, _BACKGROUND),
+        fit=_keep_background,
         score=_score_enrolled_plda,
         model=PldaBackground,
         of_list="models",
+    ),
+    Step(
+        "self_trained_plda",
+        "scorer",
+        "the same, trained again on the tests that clearly belong to an enrolled model, by folds of the tests",
+        (
+            _PLDA_PRIOR,
+            _BACKGROUND,
+            Parameter("margin", float, 5.0, "by how many nat the model of such a test leads the next", least=0),
+            Parameter(
+                "shifted",
+                bool,
+                False,
+                "tests are of another domain than the enrolled: in rounds, without margin and background",
+            ),
+        ),
+        fit=_keep_background,
+        score=_score_self_trained,
+        model=PldaBackground,
+        of_list="models and segments",
     ),
     Step(
         "mahalanobis",

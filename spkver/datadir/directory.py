@@ -90,7 +90,9 @@ def enrolment(datadir: DataDir) -> IdMap:
     >>> list(zip(*[enrolment(data).models, enrolment(data).segments]))
     [('a', 'a-2'), ('b', 'b-1')]
     """
-    utterances = datadir.speakers if datadir.enrolls is None else datadir.enrolls
+    utterances: Iterable[str] = datadir.speakers
+    if datadir.enrolls is not None:
+        utterances = datadir.enrolls
     return IdMap.from_pairs(sorted((datadir.speakers[utterance], utterance) for utterance in utterances))
 
 
@@ -98,15 +100,19 @@ def with_versions(first: DataDir, others: Sequence[DataDir]) -> DataDir:
     """Return a data directory with further anonymised versions of its utterances, for enrolment where these are."""
     if not others:
         return first
-    recordings, speakers, version_of = dict(first.recordings), dict(first.speakers), dict[str, str]()
+    recordings = dict(first.recordings)
+    speakers = dict(first.speakers)
+    version_of = {}
     for number, other in enumerate(others, 2):
         for utterance in first.recordings:
             name = f"{utterance}-version{number}"
-            recordings[name], speakers[name] = other.recordings[utterance], first.speakers[utterance]
+            recordings[name] = other.recordings[utterance]
+            speakers[name] = first.speakers[utterance]
             version_of[name] = utterance
     enrolls = first.enrolls
     if enrolls is not None:
-        enrolls = (*enrolls, *(name for name, utterance in version_of.items() if utterance in set(first.enrolls or ())))
+        listed = set(enrolls)
+        enrolls = (*enrolls, *(name for name, utterance in version_of.items() if utterance in listed))
     path = first.path.with_name(f"{first.name}-and-{len(others)}")
     return replace(first, path=path, recordings=recordings, speakers=speakers, enrolls=enrolls, version_of=version_of)
 
@@ -129,29 +135,23 @@ def write_datadir(datadir: DataDir) -> None:
         With all problems: an id or a path that a list cannot hold, utterances without speaker or without audio, an
         empty set; or the folder cannot be written.
     """
-    problems = Problems(datadir.path)
-    if not datadir.recordings:
-        problems.add("no utterances", remedy="a data directory holds at least one")
-    for identifier in sorted({*datadir.recordings, *datadir.speakers, *datadir.speakers.values(), *datadir.sexes}):
-        unfit = _unfit_for_lists(identifier)
-        if unfit is not None:
-            problems.add(f"id {identifier!r} {unfit}", remedy="rename it")
-    for utterance in sorted(datadir.recordings.keys() ^ datadir.speakers.keys()):
-        problems.add(f"utterance {utterance!r} has {'no speaker' if utterance in datadir.recordings else 'no audio'}")
-    for path in datadir.recordings.values():
-        if re.search(r"[\n\r\0]", str(path)) or str(path) != str(path).strip() or str(path).endswith("|"):
-            problems.add(f"path {str(path)!r} cannot be written to wav.scp", remedy="rename the file")
-    problems.raise_if_any()
-    folder, base = datadir.path, datadir.path.absolute()
-    entries = {utterance: path.absolute() for utterance, path in datadir.recordings.items()}
-    inside = {key: path.relative_to(base.parent.parent) for key, path in entries.items() if path.is_relative_to(base)}
-    enrolls = None if datadir.enrolls is None else "".join(f"{utterance}\n" for utterance in sorted(datadir.enrolls))
+    _check_writable(datadir)
+    folder = datadir.path
+    base = folder.absolute()
+    entries = {}
+    for utterance, path in datadir.recordings.items():
+        entries[utterance] = path.absolute()
+        if entries[utterance].is_relative_to(base):
+            entries[utterance] = entries[utterance].relative_to(base.parent.parent)
+    enrolls = None
+    if datadir.enrolls is not None:
+        enrolls = "".join(f"{utterance}\n" for utterance in sorted(datadir.enrolls))
     lists = {
         "utt2spk": _lines(datadir.speakers),
-        "spk2utt": _lines({speaker: " ".join(of) for speaker, of in datadir.by_speaker().items()}),
+        "spk2utt": _lines({speaker: " ".join(utterances) for speaker, utterances in datadir.by_speaker().items()}),
         "spk2gender": _lines(datadir.sexes) or None,
         "enrolls": enrolls,
-        "wav.scp": _lines(entries | inside),
+        "wav.scp": _lines(entries),
     }
     if datadir.trials is None:
         (folder / "trials").unlink(missing_ok=True)
@@ -197,7 +197,9 @@ def unfit_id(identifier: str) -> str | None:
         return "is empty"
     unfit = _UNFIT.search(identifier)
     if unfit:
-        return "holds a path separator" if unfit[0] in "/\\" else "holds white space or control characters"
+        if unfit[0] in "/\\":
+            return "holds a path separator"
+        return "holds white space or control characters"
     if identifier.startswith("."):
         return "starts with a point: it would name a hidden file or a folder above"
     if len(identifier.encode("utf-8", "surrogatepass")) > _LONGEST_ID:
@@ -226,9 +228,28 @@ def no_folder(path: Path) -> DataError:
     return DataError("no such folder", file=path, remedy="name a data directory, which holds wav.scp and utt2spk")
 
 
+def _check_writable(datadir: DataDir) -> None:
+    """Raise a DataError with everything that the lists of a data directory cannot hold."""
+    problems = Problems(datadir.path)
+    if not datadir.recordings:
+        problems.add("no utterances", remedy="a data directory holds at least one")
+    for identifier in sorted({*datadir.recordings, *datadir.speakers, *datadir.speakers.values(), *datadir.sexes}):
+        unfit = _unfit_for_lists(identifier)
+        if unfit is not None:
+            problems.add(f"id {identifier!r} {unfit}", remedy="rename it")
+    for utterance in sorted(datadir.recordings.keys() ^ datadir.speakers.keys()):
+        lack = "no speaker" if utterance in datadir.recordings else "no audio"
+        problems.add(f"utterance {utterance!r} has {lack}")
+    for path in map(str, datadir.recordings.values()):
+        if re.search(r"[\n\r\0]", path) or path != path.strip() or path.endswith("|"):
+            problems.add(f"path {path!r} cannot be written to wav.scp", remedy="rename the file")
+    problems.raise_if_any()
+
+
 def _unfit_for_lists(identifier: str) -> str | None:
-    is_path = all(part and not part.startswith(".") for part in identifier.split("/"))
-    return unfit_id(file_stem(identifier) if is_path else identifier)
+    if all(part and not part.startswith(".") for part in identifier.split("/")):
+        return unfit_id(file_stem(identifier))
+    return unfit_id(identifier)
 
 
 def _lines(values: Mapping[str, object]) -> str:

@@ -10,11 +10,11 @@ import json
 import logging
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from evaluation.formats import Choice, read_key
 from evaluation.trials import Key, read_columns, read_metadata, warn_of_alike
@@ -54,11 +54,15 @@ def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = N
     record: dict[str, str] = {}
     with suppress(DataError):
         record = load_json(folder / _RECORD)
-    is_due = {name: record.get(name) != text or not paths[name].is_file() for name, text in commands.items()}
-    due = {name: text for name, text in commands.items() if is_due[name]}
+    due = {}
+    for utterance, command in commands.items():
+        if record.get(utterance) != command or not paths[utterance].is_file():
+            due[utterance] = command
     if due:
         logger.info("running %d of the %d shell commands of wav.scp", len(due), len(commands))
-    problems, made, run = Problems(), {}, partial(_run, folder=folder, place=Path.cwd())
+    problems = Problems()
+    made = {}
+    run = partial(_run, folder=folder, place=Path.cwd())
     try:
         results = Work(jobs).map(run, due.items(), description="commands", total=len(due))
         for utterance, error in results:
@@ -124,12 +128,9 @@ def read_datadir(
     problems = Problems(folder)
     entries = _table(folder / "wav.scp", "utterance path ...", problems, needed=True)
     speakers = _speakers(folder, problems)
-    for more, other, what in ((entries, speakers, "wav.scp"), (speakers, entries, "the list of speakers")):
-        alone = more.keys() - other.keys()
-        if alone and other:  # a missing list is a problem of its own
-            remedy = "add them to the other list, or remove them from this one"
-            text = f"{len(alone)} utterances of {what} are not in the other list: {few(alone, repr)}"
-            problems.add(text, remedy=remedy)
+    if entries and speakers:  # a missing list is a problem of its own
+        _note_alone(entries.keys() - speakers.keys(), "wav.scp", problems)
+        _note_alone(speakers.keys() - entries.keys(), "the list of speakers", problems)
     sexes: dict[str, str] = {}
     table = _table(folder / "spk2gender", "speaker f|m", problems)
     if table:
@@ -143,29 +144,23 @@ def read_datadir(
     if (folder / "segments").exists():
         text = "utterances that are parts of recordings are not supported"
         problems.add(text, file=folder / "segments", remedy="cut the recordings into one file an utterance")
-    pipes = {utterance: entry for utterance, entry in entries.items() if entry.endswith("|")}
-    if pipes and not (allow_pipes and pipes_to is not None):
-        text = f"{len(pipes)} entries are shell commands, such as {next(iter(pipes.values()))!r}"
+    audio = _sorted_entries(entries)
+    if audio.pipes and not (allow_pipes and pipes_to is not None):
+        text = f"{len(audio.pipes)} entries are shell commands, such as {next(iter(audio.pipes.values()))!r}"
         remedy = "they are run only with allow_pipes=True, for lists that you trust; or write the audio to files"
         problems.add(text, file=folder / "wav.scp", remedy=remedy)
-    plain = {utterance: entry for utterance, entry in entries.items() if utterance not in pipes}
-    offsets: dict[str, int] = {}
-    for utterance, entry in plain.items():
-        if _IN_ARCHIVE.fullmatch(entry):
-            plain[utterance], _, offset = entry.rpartition(":")
-            offsets[utterance] = int(offset)
-    if offsets and pipes_to is None:
-        text = f"{len(offsets)} entries are parts of archives, which are not read here"
+    if audio.offsets and pipes_to is None:
+        text = f"{len(audio.offsets)} entries are parts of archives, which are not read here"
         remedy = "write each recording to a WAV or FLAC file, such as by kaldiio.load_scp and soundfile.write"
         problems.add(text, file=folder / "wav.scp", remedy=remedy)
-    recordings = _find_audio(folder, plain, problems)
+    recordings = _find_audio(folder, audio.files, problems)
     problems.raise_if_any()
-    if offsets and pipes_to is not None:
-        parts = {utterance: (recordings[utterance], offset) for utterance, offset in offsets.items()}
+    if audio.offsets and pipes_to is not None:
+        parts = {utterance: (recordings[utterance], offset) for utterance, offset in audio.offsets.items()}
         recordings.update(_cut_archives(parts, pipes_to, jobs=jobs))
     warn_of_alike(speakers.values())
-    if pipes and pipes_to is not None:
-        recordings.update(run_pipes(pipes, pipes_to, jobs=jobs))
+    if audio.pipes and pipes_to is not None:
+        recordings.update(run_pipes(audio.pipes, pipes_to, jobs=jobs))
         recordings = {utterance: recordings[utterance] for utterance in entries}
     return DataDir(folder, recordings, speakers, sexes, enrolls, trials)
 
@@ -203,11 +198,14 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
         raise no_folder(folder)
     if not separator:
         raise DataError("the separator is empty", remedy="give the end of the speaker's name, such as - or _")
-    found = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if not path.is_dir()]
-    found = [path for path in found if not any(part.startswith(".") for part in path.parts)]
-    files = [path for path in found if path.suffix.lower() in EXTENSIONS]
+    files = []
+    ignored = []
+    for path in _files_below(folder):
+        if path.suffix.lower() in EXTENSIONS:
+            files.append(path)
+        else:
+            ignored.append(str(path))
     others = ""
-    ignored = [str(path) for path in found if path.suffix.lower() not in EXTENSIONS]
     if ignored:
         others = f"{len(ignored)} other files are left out: {few(ignored, repr)}"
     if not files:
@@ -225,8 +223,14 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
     speakers: dict[str, str] = {}
     names: dict[str, str] = {}  # of speakers, as they are written
     for path in files:
-        name, end, _ = path.stem.partition(separator) if flat else (path.parts[0], separator, "")
-        utterance, speaker = _as_id(path.stem if flat else _joined(path.with_suffix("").parts)), _as_id(name)
+        if flat:
+            name, end, _ = path.stem.partition(separator)
+            utterance = _as_id(path.stem)
+        else:
+            name = path.parts[0]
+            end = separator
+            utterance = _as_id(_joined(path.with_suffix("").parts))
+        speaker = _as_id(name)
         if not (end and name):
             remedy = "give another separator, or one sub-folder a speaker"
             problems.add(f"{path}: expected a name like SPEAKER{separator}1{path.suffix}", remedy=remedy)
@@ -236,7 +240,8 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
             first = recordings[utterance].relative_to(folder)
             problems.add(f"{path} and {first} are both utterance {utterance!r}", remedy="rename one")
         else:
-            recordings[utterance], speakers[utterance] = folder / path, speaker
+            recordings[utterance] = folder / path
+            speakers[utterance] = speaker
     problems.raise_if_any()
     if others:
         logger.warning("%s: %s (convert recordings of other formats to .wav or .flac)", folder, others)
@@ -267,14 +272,21 @@ def datadir_of_table(
     DataError
         With all lines: a blank cell, two recordings of one id, a word that is no sex, a speaker with two.
     """
-    recordings, speakers, sexes = dict[str, Path](), dict[str, str](), dict[str, str]()
+    recordings: dict[str, Path] = {}
+    speakers: dict[str, str] = {}
+    sexes: dict[str, str] = {}
     problems = Problems(table)
-    for line, (name, place, *words) in read_columns(table, [speaker, path, *([sex] if sex else [])]):
-        utterance, person = _as_id(_joined(Path(place.lstrip("/") or "-").with_suffix("").parts)), _as_id(name)
-        if not (name and place) or utterance in recordings:
-            text = f"expected a speaker and a recording that no other line lists, got {name[:20]!r} and {place!r}"
+    columns = [speaker, path]
+    if sex:
+        columns.append(sex)
+    for line, (name, file, *words) in read_columns(table, columns):
+        utterance = _as_id(_joined(Path(file.lstrip("/") or "-").with_suffix("").parts))
+        person = _as_id(name)
+        if not (name and file) or utterance in recordings:
+            text = f"expected a speaker and a recording that no other line lists, got {name[:20]!r} and {file!r}"
             problems.add(text, line=line, remedy="leave the line out")
-        recordings[utterance], speakers[utterance] = Path(folder) / place, person
+        recordings[utterance] = Path(folder) / file
+        speakers[utterance] = person
         for word in words:
             known = SEXES.get(word.lower())
             if known is None or sexes.setdefault(person, known) != known:
@@ -315,6 +327,45 @@ def match_sexes(table: Mapping[str, str], speakers: set[str], file: str | Path) 
             problems.add(f"speaker {speaker!r}: expected f or m, got {table[speaker]!r}", remedy="write f or m")
     problems.raise_if_any()
     return sexes
+
+
+class _Entries(NamedTuple):
+    """Entries of ``wav.scp`` by utterance: files, shell commands, and where recordings begin in archives, in bytes."""
+
+    files: dict[str, str]
+    pipes: dict[str, str]
+    offsets: dict[str, int]
+
+
+def _sorted_entries(entries: Mapping[str, str]) -> _Entries:
+    """Return the entries of ``wav.scp`` by their kind; an archive is among the files."""
+    audio = _Entries({}, {}, {})
+    for utterance, entry in entries.items():
+        if entry.endswith("|"):
+            audio.pipes[utterance] = entry
+        elif _IN_ARCHIVE.fullmatch(entry):
+            audio.files[utterance], _, offset = entry.rpartition(":")
+            audio.offsets[utterance] = int(offset)
+        else:
+            audio.files[utterance] = entry
+    return audio
+
+
+def _note_alone(utterances: Collection[str], name: str, problems: Problems) -> None:
+    """Note utterances that one list has and the other has not."""
+    if utterances:
+        text = f"{len(utterances)} utterances of {name} are not in the other list: {few(utterances, repr)}"
+        problems.add(text, remedy="add them to the other list, or remove them from this one")
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """Return the files in a folder at any depth, sorted and without hidden ones, by their paths in it."""
+    files = []
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        if not path.is_dir() and not any(part.startswith(".") for part in inside.parts):
+            files.append(inside)
+    return files
 
 
 def _run(item: tuple[str, str], folder: Path, place: Path) -> tuple[str, DataError | None]:
@@ -374,9 +425,14 @@ def _cut(item: tuple[str, tuple[Path, int]], folder: Path) -> Path:
 
 def _own_recordings(folder: Path) -> dict[str, Path]:
     """The recordings of a folder without lists, by the names of their files."""
-    found = [path for path in sorted(folder.glob("wav/[!.]*")) if path.suffix.lower() in EXTENSIONS]
-    files = {id_of_stem(path.stem): path for path in found}
-    twice = Counter(id_of_stem(path.stem) for path in found) - Counter([*files])
+    files: dict[str, Path] = {}
+    twice: list[str] = []
+    for path in sorted(folder.glob("wav/[!.]*")):
+        if path.suffix.lower() in EXTENSIONS:
+            utterance = id_of_stem(path.stem)
+            if utterance in files and utterance not in twice:
+                twice.append(utterance)
+            files[utterance] = path
     if twice:
         text = f"{len(twice)} utterances exist in several formats: {few(twice, repr)}"
         raise DataError(text, file=folder / "wav", remedy="keep one of each")
@@ -398,7 +454,8 @@ def _table(path: Path, form: str, problems: Problems, *, needed: bool = False) -
 
 def _speakers(folder: Path, problems: Problems) -> dict[str, str]:
     """Utterance to speaker, of `utt2spk` and `spk2utt`, which must agree if both exist."""
-    first, second = folder / "utt2spk", folder / "spk2utt"
+    first = folder / "utt2spk"
+    second = folder / "spk2utt"
     speakers = _table(first, "utterance speaker", problems, needed=not second.exists())
     inverse: dict[str, str] = {}
     for speaker, utterances in _table(second, "speaker utterance ...", problems).items():
@@ -409,12 +466,15 @@ def _speakers(folder: Path, problems: Problems) -> dict[str, str]:
     for path, ids in ((first, set(speakers.values())), (second, inverse)):
         with problems.noted():
             check_ids(ids, path)
-    for utterance in sorted(speakers.keys() | inverse.keys()) if speakers and inverse else ():
-        found = speakers.get(utterance), inverse.get(utterance)
-        if found[0] != found[1]:
-            text = f"speaker of {utterance!r}: {found[0] or 'none'} in utt2spk, {found[1] or 'none'} in spk2utt"
+    if not (speakers and inverse):
+        return speakers or inverse
+    for utterance in sorted(speakers.keys() | inverse.keys()):
+        speaker = speakers.get(utterance, "none")
+        other = inverse.get(utterance, "none")
+        if speakers.get(utterance) != inverse.get(utterance):
+            text = f"speaker of {utterance!r}: {speaker} in utt2spk, {other} in spk2utt"
             problems.add(text, remedy="remove spk2utt, which is made from utt2spk, or correct it")
-    return speakers or inverse
+    return speakers
 
 
 def _trials(path: Path, speakers: Mapping[str, str], problems: Problems) -> Key | None:
@@ -430,8 +490,8 @@ def _trials(path: Path, speakers: Mapping[str, str], problems: Problems) -> Key 
     known = set(speakers.values())
     for (model, segment), is_target in zip(key.pairs(), key.is_target, strict=True):
         if model in known and segment in speakers and (model == speakers[segment]) != is_target:
-            text = f"trial '{model} {segment}' is marked {'target' if is_target else 'nontarget'}, but {segment!r} is"
-            text += f" spoken by {speakers[segment]!r}"
+            label = "target" if is_target else "nontarget"
+            text = f"trial '{model} {segment}' is marked {label}, but {segment!r} is spoken by {speakers[segment]!r}"
             problems.add(text, file=path, remedy="correct the trials or the list of speakers")
     return key
 
@@ -445,14 +505,17 @@ def _check_known(utterances: Iterable[str], speakers: Mapping[str, str], path: P
 
 def _find_audio(folder: Path, entries: Mapping[str, str], problems: Problems) -> dict[str, Path]:
     """Paths of the audio files, where they are found."""
-    file, folder = folder / "wav.scp", folder.resolve()
+    file = folder / "wav.scp"
+    folder = folder.resolve()
     bases = list(dict.fromkeys((folder, Path.cwd(), folder.parent, folder.parent.parent)))
     paths = {}
     for utterance, entry in entries.items():
         path = Path(entry)
-        tried = [path] if path.is_absolute() else [base / path for base in bases]
-        if path.parent.name == "wav":  # the directory's own file, moved or not, first
-            tried.insert(len(tried) if path.is_absolute() else 0, folder / "wav" / path.name)
+        tried = [base / path for base in bases]
+        if path.is_absolute():
+            tried = [path]
+        if path.parent.name == "wav":  # the directory's own file, moved or not: before files elsewhere
+            tried.insert(int(path.is_absolute()), folder / "wav" / path.name)
         there = next((candidate for candidate in tried if is_file(candidate)), None)
         if there is None:
             text = f"utterance {utterance!r}: no such file, tried {', '.join(map(str, tried))}"

@@ -185,7 +185,9 @@ def full_cross(models: Iterable[str], datadir: DataDir) -> Key:
     >>> list(key.pairs()), key.is_target.tolist()
     ([('a', 'a-1'), ('b', 'a-1')], [True, False])
     """
-    enrolled, tested, is_target = [], [], []
+    enrolled = []
+    tested = []
+    is_target = []
     for model, utterance in product(models, sorted(datadir.speakers)):
         enrolled.append(model)
         tested.append(utterance)
@@ -247,9 +249,9 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     )
 
 
-def draw_order(ids: Iterable[str], seed: int, what: str) -> list[str]:
+def draw_order(ids: Iterable[str], seed: int, kind: str) -> list[str]:
     """Return ids in an order that depends only on the seed, their kind and each id; the first are drawn."""
-    return sorted(ids, key=lambda name: (stream(seed, "split", what, name).random(), name))
+    return sorted(ids, key=lambda name: (stream(seed, "split", kind, name).random(), name))
 
 
 def part_of(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
@@ -263,7 +265,9 @@ def part_of(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
 
 def _groups(datadir: DataDir) -> Mapping[str, str]:
     """Return a word for the speakers of each sex, or of all where no sex is known."""
-    return _SEXES if datadir.sexes else {MIXED: "speakers"}
+    if datadir.sexes:
+        return _SEXES
+    return {MIXED: "speakers"}
 
 
 def _draw_speakers(
@@ -303,5 +307,10 @@ def _ending(speakers: Mapping[str, str], twin: DataDir) -> str:
     tried = {""}
     for first in (min(speakers), max(speakers)):
         tried |= {name.removeprefix(first) for name in twin.recordings if name.startswith(first)}
-    counts = {ending: sum(name + ending in twin.recordings for name in speakers) for ending in tried}
-    return min(tried, key=lambda ending: (-counts[ending], len(ending), ending))
+
+    def order(ending: str) -> tuple[int, int, str]:
+        """Most names first, then the shortest ending."""
+        count = sum(name + ending in twin.recordings for name in speakers)
+        return -count, len(ending), ending
+
+    return min(tried, key=order)

@@ -4,5 +4,6 @@ A trainer is a module with a function ``train``, and ``load`` unless its network
 `spkver.training.process`. `spkver.attackers.trained` gives it the training set of an attacker.
 """
 
+from spkver.training import tuning
 from spkver.training.process import check_trainer, train_network
 from spkver.training.speech import HeldOut, TrainingSpeech, Utterance

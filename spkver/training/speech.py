@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.metrics import eer, sort_scores
-from spkbase.configuration import load_config, to_dict
+from spkbase.configuration import load_config
 from spkbase.errors import DataError
 from spkbase.files import fingerprint
 from spkbase.showing import one_line
@@ -107,19 +107,14 @@ class TrainingSpeech:
         return sorted({utterance.speaker for utterance in self.utterances})
 
     @property
-    def recordings(self) -> dict[str, Path]:
-        """All recordings, by names for a record of what the network depends on."""
-        recordings = {}
+    def recordings(self) -> list[Path]:
+        """All recordings."""
+        paths = list(self.held_out.tested.values())
+        for enrolled in self.held_out.enrolment.values():
+            paths += enrolled
         for utterance in self.utterances:
-            recordings[f"{utterance.id} original"] = utterance.original
-            for number, path in enumerate(utterance.versions, 1):
-                recordings[f"{utterance.id} version {number}"] = path
-        for model, paths in self.held_out.enrolment.items():
-            for number, path in enumerate(paths, 1):
-                recordings[f"held out {model} {number}"] = path
-        for segment, path in self.held_out.tested.items():
-            recordings[f"held out {segment}"] = path
-        return recordings
+            paths += [utterance.original, *utterance.versions]
+        return paths
 
     def anonymise(self, seed: int, *, jobs: int = 1) -> dict[str, Path]:
         """Anonymise the originals of all utterances once more, with other random numbers.
@@ -152,15 +147,14 @@ class TrainingSpeech:
         made = anonymize_datadir(source, target, self.anonymizer, seed=seed, side="training", jobs=jobs)
         return dict(made.recordings)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads."""
-        anonymizer = None if self.anonymizer is None else to_dict(self.anonymizer)
-        parts = {"utterances": [asdict(utterance) for utterance in self.utterances], "held_out": asdict(self.held_out)}
-        return _with_texts({**parts, "anonymizer": anonymizer, "folder": self.folder})
+    def to_json(self) -> str:
+        """Return a text that `from_json` reads."""
+        return json.dumps(asdict(self), default=str)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> TrainingSpeech:
+    def from_json(cls, text: str) -> TrainingSpeech:
         """Return the speech that `to_json` described."""
+        values = json.loads(text)
         utterances = []
         for row in values["utterances"]:
             paths = {"original": Path(row["original"]), "versions": tuple(map(Path, row["versions"]))}
@@ -179,12 +173,3 @@ def _unit(vector: NDArray) -> NDArray[np.float64]:
     values = np.asarray(vector, np.float64)
     unit: NDArray[np.float64] = values / np.linalg.norm(values)
     return unit
-
-
-def _with_texts(value: Any) -> Any:
-    """Return nested values with texts in place of paths."""
-    if isinstance(value, Mapping):
-        return {key: _with_texts(each) for key, each in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_with_texts(each) for each in value]
-    return str(value) if isinstance(value, Path) else value

@@ -10,7 +10,8 @@ are in `spkver.voiceprivacy.recording_checks`. `CHECKS` lists all checks in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,6 +49,7 @@ from spkver.voiceprivacy.settings import Config
 
 RATES = "sampling rates"
 PAIRS = "pairs"
+SESSIONS = "sessions"
 UTILITY = "utility"
 WITHOUT_VOICE = "recognised without a voice"
 OVERESTIMATED = "overestimated privacy"
@@ -70,6 +72,7 @@ _STATES = {
     "confirmed": ("ok", "Files belong to their originals"),
     "certain": ("ok", "Files belong to their originals"),
 }
+_LAST_PART = re.compile("[-_/][^-_/]*$")
 _BROKEN = 0.02  # an EER below which practically everybody is recognised
 
 
@@ -341,6 +344,24 @@ def shared_speakers(run: Evaluated) -> Iterator[Finding]:
             yield Finding("warning", "utterance overlap", text)
 
 
+def shared_sessions(run: Evaluated) -> Iterator[Finding]:
+    """Note how many test recordings share a session with their speaker's enrolment, as far as names of recordings say.
+
+    A name without its last part is taken for a session: 1089-134686 in 1089-134686-0007.
+    """
+    for dataset in run.sets.datasets:
+        original = run.sets.original[dataset.enrolls]
+        enrolled = _sessions(original.speakers, enrolment(original).segments)
+        tested: list[tuple[str, str]] = []
+        for name in dataset.trials.values():
+            speakers = run.sets.original[name].speakers
+            tested += _sessions(speakers, speakers)
+        if enrolled and tested:
+            shared = sum(session in enrolled for session in tested) / len(tested)
+            text = f"{dataset.name}: by their names, {100 * shared:.0f} % of the test recordings are of a session that"
+            yield Finding("note", SESSIONS, f"{text} their speaker is enrolled with.")
+
+
 def missing_lists(run: Evaluated) -> Iterator[Finding]:
     """Check that no set lacks a sex: an average over the sexes would be misleading."""
     for dataset in run.sets.datasets:
@@ -486,6 +507,7 @@ CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
     attacker_order,
     outside_attackers,
     shared_speakers,
+    shared_sessions,
     recording_checks.equal_audio,
     recording_checks.broken_recordings,
     recording_checks.file_tags,
@@ -570,15 +592,17 @@ def _reasons_of_attackers(run: Evaluated) -> Iterator[str]:
             adapting.add(attacker_name(entry))
     networks = 0
     plugins = 0
+    tuned = 0
     for name, spec in attacker_specs(run.config).items():
         if name in scored:
             networks += spec.is_network
             plugins += ":" in spec.preset
+            tuned += spec.is_trained
             if spec.adapts:
                 adapting.add(name)
     if not networks:
         yield "no attacker uses a neural network"
-    elif not plugins:  # how these were trained is not known
+    elif not plugins and not tuned:  # how plug-ins were trained is not known
         yield "no attacker's network has seen anonymised speech"
     if adapting.isdisjoint(scored):
         yield "no attacker adapts to the trials"
@@ -616,6 +640,23 @@ def _identical_lists(pairings: Sequence[Pairing]) -> set[tuple[str, str]]:
 def _is_broken(row: Condition) -> bool:
     reversal = reversal_at(row.metric("eer.interpolated").value, min(row.n_target, row.n_nontarget))
     return row.metric("min_cllr").value > 1 - 1e-9 or (reversal is not None and reversal.clear)
+
+
+def _sessions(speakers: Mapping[str, str], utterances: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the speaker and the session of each recording whose name has more parts than its speaker and a last one.
+
+    Examples
+    --------
+    >>> _sessions({"1089-134686-0007": "1089", "anna_07": "anna"}, ["1089-134686-0007", "anna_07"])
+    [('1089', '1089-134686')]
+    """
+    sessions = []
+    for utterance in utterances:
+        speaker = speakers[utterance]
+        session = _LAST_PART.sub("", utterance)
+        if session not in (utterance, speaker):
+            sessions.append((speaker, session))
+    return sessions
 
 
 def _smallest(rates: Mapping[str, float]) -> tuple[str, float]:

@@ -127,24 +127,30 @@ def attackers_run(config: Config, conditions: Sequence[Condition] = ()) -> Attac
     specs = attacker_specs(config)
     served = {condition.attacker for condition in conditions}
     explained = {name: spec.summary for name, spec in specs.items()}
+    inverting = {name for name, spec in specs.items() if spec.inverts}
     for name, spec in specs.items():
-        if spec.kind == "fusion" and Fusion(name).inverting.name in served:
-            inverting = Fusion(name).inverting.name
-            explained[inverting] = f"{spec.summary}, with attackers that invert the anonymisation"
-    run = [name for name in explained if not conditions or name in served]
-    own = [name for name in run if name in specs]
-    networks = [name for name in own if specs[name].is_network]
-    kind = f"{len(networks)} of them with a neural network" if networks else "no neural network"
-    text = f"Attackers run: {len(run)}, {kind}. The figure is an upper bound of"
-    missing = [name for name in explained if name not in run]
+        fusion = Fusion(name).inverting.name
+        if spec.kind == "fusion" and fusion in served:
+            explained[fusion] = f"{spec.summary}, with attackers that invert the anonymisation"
+            inverting.add(fusion)
+    missing = []
+    if conditions:
+        missing = [name for name in explained if name not in served]
+    for name in missing:
+        del explained[name]
+    networks = [name for name in explained if name in specs and specs[name].is_network]
+    kind = "no neural network"
+    if networks:
+        kind = f"{len(networks)} of them with a neural network"
+    text = f"Attackers run: {len(explained)}, {kind}. The figure is an upper bound of"
     if missing:
         text = f"Attackers not run, or failed: {', '.join(missing)}. {text}"
     return AttackersRun(
-        names=tuple(run),
-        of_others=tuple(name for name in own if specs[name].row is None),
+        names=tuple(explained),
+        of_others=tuple(name for name in explained if name in specs and specs[name].row is None),
         networks=tuple(networks),
-        undoing=tuple(name for name in run if name not in own or specs[name].inverts),
-        explained={name: explained[name] for name in run},
+        undoing=tuple(name for name in explained if name in inverting),
+        explained=explained,
         text=f"{text} the privacy that is left: a stronger attacker may leave less.",
     )
 
@@ -212,8 +218,9 @@ def fit_attackers(
     """
     groups: dict[tuple[int, ...], list[str]] = {}
     for training in sets.training_sets:
-        folders = _folders_of(sets, training)
-        rates = {rate for directory in folders for rate, *_ in headers[directory.path.name]}
+        rates: set[int] = set()
+        for directory in _folders_of(sets, training):
+            rates.update(rate for rate, *_ in headers[directory.path.name])
         groups.setdefault(tuple(sorted(rates)), []).append(training)
     made = []
     for of_group, names in groups.items():
@@ -224,7 +231,8 @@ def fit_attackers(
         for training in names:
             for directory in _folders_of(sets, training):
                 name = directory.path.name
-                counts.update({(name, rate): count for rate, count, _ in headers[name]})
+                for rate, count, _ in headers[name]:
+                    counts[name, rate] = count
         made.append(RateGroup(tuple(names), datasets, counts, usual if is_usual else fitted))
     return tuple(made)
 
@@ -232,7 +240,9 @@ def fit_attackers(
 def features_of(chosen: Chosen) -> FeatureConfig | None:
     """Return the features of an attacker; None if it uses none."""
     source = chosen[1].source
-    return None if source is None else source.features
+    if source is None:
+        return None
+    return source.features
 
 
 def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
@@ -258,13 +268,13 @@ def _unusual_rate(chosen: Chosen, usual: FeatureConfig | None, rates: Collection
     """Return how an attacker processes recordings of some rates, unless it does so as usual."""
     features = features_of(chosen)
     if features is not None:
-        is_usual = features == usual and rates == {features.rate}
-        return "" if is_usual else f"features at {features.rate} Hz, up to {features.high_frequency:g} Hz"
+        if features == usual and rates == {features.rate}:
+            return ""
+        return f"features at {features.rate} Hz, up to {features.high_frequency:g} Hz"
     source = chosen[1].source
-    if source is None:
+    if source is None or not source.rate or rates == {source.rate}:
         return ""
-    rate = source.rate
-    return f"at {rate} Hz" if rate and rates != {rate} else ""
+    return f"at {source.rate} Hz"
 
 
 def _count_of_rate(group: RateGroup, rate: int) -> str:
@@ -282,13 +292,20 @@ def _folders_of(sets: Sets, *training: str) -> list[DataDir]:
     for dataset in sets.datasets:
         if dataset.training in training:
             names |= dict.fromkeys(dataset.directories)
-    return [directory for name in names for directory in sets.pair(name)]
+    directories = []
+    for name in names:
+        directories += sets.pair(name)
+    return directories
 
 
 def _count_rates(folders: Sequence[DataDir], run: Run) -> dict[str, list[tuple[int, int, float]]]:
     """Return each sampling rate of a folder, the number of recordings and their duration, by folder."""
-    items = [(directory.path.name, path) for directory in folders for path in directory.recordings.values()]
-    counts: dict[str, dict[int, tuple[int, float]]] = {directory.path.name: {} for directory in folders}
+    items: list[tuple[str, Path]] = []
+    counts: dict[str, dict[int, tuple[int, float]]] = {}
+    for directory in folders:
+        name = directory.path.name
+        counts[name] = {}
+        items += [(name, path) for path in directory.recordings.values()]
     tasks = chunks(items, _FILES)
     sizes = list(map(len, tasks))
     for headers in run.work.map(_read_headers, tasks, description="sampling rates", sizes=sizes):

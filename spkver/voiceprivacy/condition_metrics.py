@@ -19,9 +19,10 @@ from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation import linkage
 from evaluation.calibration import closed_set_scores
@@ -60,6 +61,21 @@ _BESIDE = ("notes", "intervals")
 _NO_CROSS = "not given: the trial list is not a full cross of models and segments"
 
 
+class _Ranked(NamedTuple):
+    """Scores of a draw, with the ranks of the speakers who spoke, or notes on why there are none."""
+
+    scores: Scores
+    ranks: linkage.Ranks | None
+    notes: dict[str, str]
+
+    @property
+    def evidence(self) -> Evidence:
+        """The strongest evidence by ranks; NaN without ranks."""
+        if self.ranks is None:
+            return Evidence(float("nan"), self.notes.get("linkability", ""))
+        return linkage.rank_evidence_of(self.ranks)
+
+
 def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> Condition:
     """Assess one condition from its files.
 
@@ -76,16 +92,12 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     key = read_key(output / condition.lists / "trials")
     speakers = read_speakers(output / condition.lists / "utt2spk")
     sexes = read_speakers(output / condition.lists / "spk2gender")
-    draws = []
     ranked = []
-    tables = []
     for path in condition.scores.values():
         scores = read_scores(output / path)
-        ranks, rank_notes = rank_owners(scores, key, sexes)
-        draws.append(scores)
-        ranked.append((ranks, rank_notes))
-        if ranks is not None:
-            tables.append(ranks)
+        ranked.append(_Ranked(scores, *rank_owners(scores, key, sexes)))
+    draws = [draw.scores for draw in ranked]
+    tables = [draw.ranks for draw in ranked if draw.ranks is not None]
     is_ranked = len(tables) == len(draws)
     resampling = Resampling(config.resamples, seed, config.level)
     numbers = list(condition.scores)
@@ -101,14 +113,12 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     closed, closed_of_draws, closed_notes = closed_set_of(draws, key, speakers, complete, resampling)
     evidence = []
     of_speakers = []
-    for scores, (ranks, rank_notes) in zip(draws, ranked, strict=True):
-        if is_ranked or ranks is None:
-            notes |= rank_notes
-        by_ranks = Evidence(float("nan"), rank_notes.get("linkability", ""))
-        if ranks is not None:
-            by_ranks = linkage.rank_evidence_of(ranks)
-        evidence.append(worst_case(*split_scores(scores, key), ranks=by_ranks))
-        of_speakers.append(_speakers(scores, key, sexes, ranks if is_ranked else None))
+    for draw in ranked:
+        if is_ranked or draw.ranks is None:
+            notes |= draw.notes
+        evidence.append(worst_case(*split_scores(draw.scores, key), ranks=draw.evidence))
+        ranks = draw.ranks if is_ranked else None
+        of_speakers.append(_speakers(draw.scores, key, sexes, ranks))
     notes |= closed_notes
     if condition.lacking:
         missing = " and ".join(map(str, condition.lacking))
@@ -343,7 +353,6 @@ def _with_ends(
 
 def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
     """Return the strongest evidence over draws by each method; draws without evidence are ignored."""
-
     strongest = {}
     for name in ("pav", "gaussian", "student", "ranks"):
         strongest[name] = max(map(attrgetter(name), draws), key=_strength)
@@ -351,7 +360,9 @@ def worst_of(draws: Sequence[WorstCase]) -> WorstCase:
 
 
 def _strength(evidence: Evidence) -> float:
-    return -np.inf if np.isnan(evidence.llr) else evidence.llr
+    if np.isnan(evidence.llr):
+        return -np.inf
+    return evidence.llr
 
 
 def match_by_rank(tables: Sequence[linkage.Ranks]) -> tuple[float, ...]:
@@ -444,25 +455,41 @@ def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Res
 def _speakers(
     scores: Scores, key: Key, genders: Mapping[str, str], ranks: linkage.Ranks | None
 ) -> tuple[EnrolledSpeaker, ...]:
-    """Return the linkability (mean over log-spaced sizes), mean rank and equal error rate of each enrolled speaker."""
+    """Return the linkability (mean over log-spaced sizes), ranks and equal error rate of each enrolled speaker."""
     values = align(scores, key)
+    first = np.full(len(values), np.nan)
     linked: dict[str, float] = {}
     mean_ranks: dict[str, float] = {}
     if ranks is not None:
         linked = linkage.by_speaker(ranks.speakers, linkage.linkability_over_sizes(ranks))
         mean_ranks = linkage.by_speaker(ranks.speakers, ranks.places())
+        first = linkage.first_places(values, key.models, key.segments)
     speakers = []
     for name, code in sorted((key.model_ids[code], code) for code in np.unique(key.models).tolist()):
-        own = key.models == code
-        target = values[own & key.is_target]
-        nontarget = values[own & ~key.is_target]
+        is_own = (key.models == code) & key.is_target
+        is_others = (key.models == code) & ~key.is_target
+        target = values[is_own]
+        nontarget = values[is_others]
+        rate = np.nan
+        if len(target) and len(nontarget):
+            rate = eer(target, nontarget)
         speaker = EnrolledSpeaker(
             name,
-            genders.get(name, ""),
-            linked.get(name, np.nan),
-            mean_ranks.get(name, np.nan),
-            len(target),
-            eer(target, nontarget) if len(target) and len(nontarget) else np.nan,
+            gender=genders.get(name, ""),
+            linkability_mean=linked.get(name, np.nan),
+            rank=mean_ranks.get(name, np.nan),
+            n_target=len(target),
+            eer=rate,
+            n_nontarget=len(nontarget),
+            first=_mean(first[is_own]),
+            others_first=_mean(first[is_others]),
         )
         speakers.append(speaker)
     return tuple(speakers)
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    """Return the mean of values; NaN without any."""
+    if not len(values):
+        return np.nan
+    return float(values.mean())

@@ -22,15 +22,18 @@ _RATES = {
     # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
     **{"gmm-ubm": 6, "gmm-svm": 6, "gmm-svm-cms": 6, "supervector-cosine": 6, "supervector": 0},
     # python -m benchmarks.speed extractors; CAM++ between its 38 for 8 s and 56 for a run mostly of words of 2 s
-    **{"campplus": 48, "ge2e": 16},
+    **{"campplus": 48, "campplus-tuned": 48, "ge2e": 16},
     # of runs with them alone, on a machine that did other work too: less exact
     **{"ivector": 30, "prosody": 20, "content": 1, "properties": 4, "session": 15},
-    **{"inverted": 42, "reversed": 28, "adapted": 2},  # a reversal needs no estimate of the number
+    **{"inverted": 42, "reversed": 28, "adapted": 2, "self-trained": 6},  # a reversal needs no estimate of the number
 }
 """Seconds of one core for an hour of speech, training sets and their draws included: anonymisers, attackers, and what
 inversion and adaptation add. Measured on one machine."""
 
 _ESTIMATOR, _CHAINS, _START = 20, 0.007, 20  # s for a training set, for a vector that chains are chosen on, fixed
+_TRIED = {"": 1.0, "enrolled-plda": 0.0, "self-trained": 0.0}  # of the usual chains; where scores adapt, 0.4
+_TUNING = {"campplus-tuned": 240}  # s for a training set
+_TUNING_MEMORY = 2e9  # bytes
 _HEARING = 0.6  # s of Whisper for a recording below 30 s
 _MAIN, _WORKER, _RECORDING = (0.4e9, 1.2e9), (0.15e9, 0.35e9), 3e3  # bytes, without and with networks; in lists
 _FRAMES = 100  # in a second
@@ -98,6 +101,8 @@ def estimate(
         frames.append(min(1e9 * feature.memory_gb, 4 * _FRAMES * feature.dimension * amounts.anonymised))
     is_network = any(spec.is_network for spec in specs if spec.row)
     memory = _MAIN[is_network] + n_workers * _WORKER[is_network] + amounts.recordings * _RECORDING + max(frames)
+    if any(spec.kind in _TUNING for spec in specs):
+        memory += _TUNING_MEMORY
     seconds += _metrics(config, sets, anonymizer) + _START + _HEARING * n_heard
     return Estimate(seconds / n_workers, memory, disk, n_workers, unknown)
 
@@ -166,9 +171,13 @@ def _amounts(
         inverted = {"training": 0, "enrolment": draws, "trials": draws}[side]
         if side == "enrolment" and only_networks:
             inverted = min(draws, INVERTED_DRAWS)
-        count = sum(number for _, number, _ in headers[name])
-        length = sum(duration for _, _, duration in headers[name])
-        size = sum(2 * rate * duration for rate, _, duration in headers[name])
+        count = 0
+        length = 0.0
+        size = 0.0
+        for rate, number, duration in headers[name]:
+            count += number
+            length += duration
+            size += 2 * rate * duration
         share = parts.get(name, count) / max(count, 1)
         versions = draws * share
         amounts.plain += length * min(1.0, versions)
@@ -204,15 +213,18 @@ def _attackers(specs: Sequence[Spec], amounts: _Amounts, training_sets: int, unk
         elif row.is_inverted:
             kind = "inverted"
             speech = amounts.inverted
+        elif row.base in _TUNING:
+            speech = amounts.anonymised
         if (row.base, spec.argument, kind) not in paid:  # attackers share vectors
             paid.add((row.base, spec.argument, kind))
             seconds += (_RATES[row.base] + _RATES.get(kind, 0)) * speech / 3600
             if kind == "inverted":
                 seconds += _ESTIMATOR * training_sets
+            seconds += _TUNING.get(row.base, 0) * training_sets
         if row.adapted:
-            seconds += _RATES["adapted"] * speech / 3600
-        if row.is_network:  # adapted chains are fewer, and a PLDA of the enrolled has one
-            seconds += _CHAINS * amounts.learnt * {"": 1.0, "enrolled-plda": 0.0}.get(row.adapted, 0.4)
+            seconds += _RATES.get(row.adapted, _RATES["adapted"]) * speech / 3600
+        if row.is_network:
+            seconds += _CHAINS * _TRIED.get(row.adapted, 0.4) * amounts.learnt
     return seconds
 
 

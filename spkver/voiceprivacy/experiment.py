@@ -12,8 +12,7 @@ from typing import Any
 
 import click
 
-from evaluation.reports import Failure, Results, headlines, overall, read_results
-from evaluation.uncertainty import Interval
+from evaluation.reports import Failure, Results, judge, read_results
 from spkbase.configuration import load_config, read_yaml
 from spkbase.console import ResumableCommand, log_option, worker_options
 from spkbase.errors import ConfigError, DataError
@@ -147,7 +146,9 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         "--fail-under",
         type=click.FloatRange(0, 50),
         metavar="PERCENT",
-        help="End with status 1 if the lower end of the interval of the smallest EER is below PERCENT.",
+        help="End with status 1 if the lower end of the interval of the smallest EER is below PERCENT, where files may"
+        " be exchanged by what it then is; with status 3 if that cannot be judged: a check forbids a verdict, it is not"
+        " confirmed that files belong to their originals, or there is no interval.",
     )
     def main(
         data: str,
@@ -205,22 +206,40 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     return main
 
 
-def check_privacy(results: Results, least: float) -> None:
-    """Raise a ClickException (status 1) unless the whole interval of the smallest EER is at `least` or above.
+class NotJudged(click.ClickException):
+    """It could not be judged whether there is enough privacy."""
 
-    Results without anonymised speech, an interval or a verdict (as a check found an error) are refused too.
+    exit_code = 3
+
+
+def check_privacy(results: Results, least: float) -> None:
+    """Raise a ClickException (status 1) if the smallest EER may be below `least`, by the lower end of its interval.
+
+    Raises
+    ------
+    NotJudged
+        (Status 3) If that cannot be judged: without an interval or a verdict, or if it is not confirmed that files
+        belong to their originals. A rate that is below `least` even then has status 1: exchanged files only raise it.
     """
-    refused = [finding.check for finding in results.sorted_checks if finding.level == "error"]
-    if refused:
-        raise click.ClickException(f"--fail-under: there is no verdict ({', '.join(refused)})")
-    anonymised = [headline for headline in headlines(results) if headline.anonymised]
-    eer = overall(anonymised).eer if anonymised else Interval()
-    if eer.low >= least:
-        return
-    text = "the smallest equal error rate has no interval, so it may be below"
-    if eer.has_interval:
-        text = f"{100 * eer.low:.1f} %, the lower end of the interval of the smallest equal error rate, is below"
-    raise click.ClickException(f"--fail-under: {text} {100 * least:g} %")
+    judged = judge(results)
+    headline = judged.overall
+    limit = f"{100 * least:g} %"
+    if headline is None or not (headline.anonymised and headline.eer.has_interval):
+        raise NotJudged(f"--fail-under: the smallest equal error rate has no interval, so it may be below {limit}")
+    end = "lower"
+    rate = headline.judged.low
+    if judged.forbidden:
+        end = "upper"
+        rate = headline.eer.high
+    elif not headline.files.is_known:
+        rate = headline.eer.low
+    text = f"--fail-under: {100 * rate:.1f} %, the {end} end of the interval of the smallest equal error rate,"
+    if rate < least:
+        raise click.ClickException(f"{text} is below {limit}")
+    if judged.forbidden:
+        raise NotJudged(f"--fail-under: there is no verdict: {judged.because}")
+    if not headline.files.is_known:
+        raise NotJudged(f"{text} is enough only {headline.files.condition}")
 
 
 def failures_by_attacker(failures: Sequence[Failure]) -> dict[str, list[Failure]]:

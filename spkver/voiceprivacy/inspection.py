@@ -139,8 +139,9 @@ def _check_recordings(experiment: Experiment, sets: Sets) -> None:
     jobs = experiment.run.jobs
     seed = experiment.config.seed
     problems = Problems()
-    directories = [*sets.original.values(), *sets.twins.values()]
-    usable = {str(path): path for directory in directories for path in directory.recordings.values()}
+    usable = {}
+    for directory in (*sets.original.values(), *sets.twins.values()):
+        usable.update({str(path): path for path in directory.recordings.values()})
     if any(spec.row for spec, _ in experiment.attackers):  # they read the recordings
         usable = usable_recordings(usable, problems, jobs=jobs)
     for group in sets.rate_groups:

@@ -109,9 +109,16 @@ class Plan:
         """
         every = (*self.rows, *self.of_folds)
         stale = run.due({row.file: self.origins[row.id] for row in every})
-        fused = {row.fold_kind for row in self.rows if row.kind == "fusion" and row.file in stale}
-        due = [row for row in self.rows if row.kind == "single" and row.file in stale]
-        due += [row for row in self.of_folds if row.fold_kind in fused and row.file in stale]
+        fused = set()
+        due = []
+        for row in self.rows:
+            if row.file in stale and row.kind == "fusion":
+                fused.add(row.fold_kind)
+            if row.file in stale and row.kind == "single":
+                due.append(row)
+        for row in self.of_folds:
+            if row.file in stale and row.fold_kind in fused:
+                due.append(row)
         return due
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from evaluation.trials import INVERTING, LEVELS, SCENARIOS, Scenario
@@ -239,7 +239,7 @@ def pooled_rows(rows: Iterable[Row], sets: Sets, suffix: str) -> list[Row]:
             id=f"{SCORES}/{first.training}/{enrolled}-{tested}/{first.attacker}",
             kind="pooled",
             gender=POOLED,
-            tested=tuple(name for member in members for name in member.tested),
+            tested=tuple(chain.from_iterable(member.tested for member in members)),
             trials=trial_name(dataset, POOLED),
             members=tuple(member.id for member in members),
         )

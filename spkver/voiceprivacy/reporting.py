@@ -24,14 +24,13 @@ from evaluation.reports import (
     Estimation,
     Headline,
     LastRun,
-    Outcome,
     Results,
     Seeds,
     UtilityFigure,
     list_in_words,
     percent,
 )
-from evaluation.trials import REVERSAL, WHOLE_LIST
+from evaluation.trials import REVERSAL
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import file_digest, load_json, to_json, write_text
@@ -172,7 +171,7 @@ def verdict(results: Results) -> tuple[str, str]:
     verdict : str
         The strongest attacker's errors in plain words, then the equal error rate with its interval.
     details : str
-        The strongest attacker, figures of other attackers, and the means that rank systems.
+        The strongest attacker.
     """
     start = "SIMULATED speech, which says nothing about real speech. " if results.simulated else ""
     anonymised = reports.headlines(results, anonymised=True)
@@ -192,59 +191,25 @@ def verdict(results: Results) -> tuple[str, str]:
     text += f" on {list_in_words(worst.dataset, worst.gender)}, {worst.n_enrolled} enrolled speakers"
     if headline.original.known:
         text += f"; without anonymisation it is {percent(headline.original.value)}"
-    return f"{text}; chance is 50 %.", _details(results, headline)
+    text += "; chance is 50 %."
+    if headline.condition:
+        text += f" This holds {headline.condition}."
+    elif headline.files.sentence and headline.judged.low < eer.low:
+        text += f" {headline.files.sentence} The lower end may then be {percent(headline.judged.low)}."
+    return text, _details(results, headline)
 
 
 def _details(results: Results, headline: Headline) -> str:
-    """Return who the strongest attacker is, figures of other attackers, and the means that rank systems."""
+    """Return who the strongest attacker is; other figures would seem to be of the same result."""
     worst = headline.worst
     knows = _KNOWS[worst.scenario]
     draws = results.anonymiser.training_draws if results.anonymiser else None
     if worst.scenario == "semi-informed" and draws:
         knows += f", trained on {draws} version{'s' if draws > 1 else ''} of it"
     text = f"The strongest attacker is {headline.attacker} ({worst.scenario}, {knows})"
-    if headline.besides:
-        text += f"; in the open set {worst.strongest} has {percent(worst.eer.value)}"
-    if len(worst.draws) > 1:
-        text += f"; {percent(worst.eer.value)} is the mean of {len(worst.draws)} anonymised versions"
-        text += f" ({worst.each_draw})"
-    return f"{text}{_by_level(worst)}{_in_closed_set(worst)}{_means(results)}."
-
-
-def _by_level(worst: Outcome) -> str:
-    """Return the rates of other attackers by their level of knowledge."""
-    text = ""
-    for name, rate in {**worst.levels, "without reading what is said": worst.without_content}.items():
-        if rate is not None and rate.attacker != worst.strongest:
-            lists = ""
-            if name == WHOLE_LIST and worst.tested:
-                lists = f" of {' and '.join(map(str, worst.tested))} recordings"
-            text += f"; {name}{lists} {percent(rate.eer.value)} ({rate.attacker})"
-    return text
-
-
-def _in_closed_set(worst: Outcome) -> str:
-    """Return a sentence on the rates in a closed set; "" without them."""
-    closed = worst.closed_set
-    identified = worst.identification
-    if closed is None or identified is None:
-        return ""
-    text = ". In a closed set (the speaker is known to be enrolled) the equal error rate is"
-    text += f" {percent(closed.eer.value)}{worst.by_other(closed)}, and the speaker of"
-    text += f" {100 * identified.share.value:.0f} % of the utterances is identified among"
-    return f"{text} {identified.among}{worst.by_other(identified)}"
-
-
-def _means(results: Results) -> str:
-    """Return a sentence on the means that rank systems; "" without them."""
-    means = []
-    for row in results.averages:
-        if row.scenario == "semi-informed":
-            means.append(f"{row.name} {row.eer_percent:.1f} %")
-    if not means:
-        return ""
-    text = ". The command spkver-eval rank orders systems by the mean over lists of the semi-informed rate:"
-    return f"{text} {', '.join(means)}"
+    if len(worst.draws) > 1 and not headline.besides:
+        text += f", on {len(worst.draws)} anonymised versions ({worst.each_draw})"
+    return f"{text}. The page has all others, by their knowledge and in a closed set."
 
 
 def _timings(run: Run) -> dict[str, float]:

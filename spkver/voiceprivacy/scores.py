@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.failures import Failures, reason_of
 from spkver.voiceprivacy.plan import Plan
 from spkver.voiceprivacy.plan_rows import highest
-from spkver.voiceprivacy.rows import Row
+from spkver.voiceprivacy.rows import FoldKind, Row
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 from spkver.voiceprivacy.trial_lists import trial_name
 
@@ -108,23 +108,20 @@ def score(
     experiment.begin("scores")
     run = experiment.run
     failures = experiment.failures
-    scoring = _Scoring(run, plan, speech, models, failures)
     due = {row.id for row in plan.due(run)}
     counted = progress(due, description="scores", total=len(due))
+    scoring = _Scoring(run, plan, speech, models, failures, due, counted)
     outside = {spec.name for spec, _ in experiment.attackers if spec.row is None}
     datasets = {dataset.name: dataset for dataset in sets.datasets}
     conditions = list[Scored]()
     with run.timed("scores"), closing(counted):
         for row in plan.of_folds:
             if row.id in due:
-                next(counted)
                 scoring.single(row)
         for (dataset, _), group in groupby(plan.rows, lambda row: (row.dataset, row.scenario)):
             rows = list(group)
             singles = [row for row in rows if row.kind == "single"]
             for row in singles:
-                if row.id in due:
-                    next(counted)
                 scoring.single(row)
             for _, listed in groupby(singles, lambda row: row.gender):
                 _raise_if_all_failed(list(listed), plan, failures, outside)
@@ -142,13 +139,15 @@ def score(
 
 @dataclass(frozen=True, eq=False)
 class _Scoring:
-    """The inputs of scoring, and the scores and weights computed so far, by file."""
+    """The inputs of scoring, a counter of the rows that are due, and the scores and weights so far, by file."""
 
     run: Run
     plan: Plan
     speech: SpeechFiles
     models: dict[tuple[str, str], Trained]
     failures: Failures
+    due: Collection[str]
+    counted: Iterator[str]
     stages: dict[str, Stage[Any]] = field(default_factory=dict)
 
     def members(self, row: Row) -> list[Row]:
@@ -157,6 +156,8 @@ class _Scoring:
 
     def single(self, row: Row) -> None:
         """Score a row by its attacker."""
+        if row.id in self.due:
+            next(self.counted)
         if self.failures.error(row) is None:
             self._stage(row, self.plan.origins[row.id], partial(self._by_attacker, row))
 
@@ -221,47 +222,59 @@ class _Scoring:
 
 def _weights(scoring: _Scoring, file: str, fused: Row, members: Sequence[Row]) -> Stage[Json]:
     """Train the weights of a fusion on the scores of its members in the folds, or reuse them."""
-    plan, failures = scoring.plan, scoring.failures
+    plan = scoring.plan
     kind = fused.fold_kind
     folds = plan.folds[kind]
     background = plan.speech.background(kind)
     if not folds:
         text = "fusion needs four background speakers with two recordings, or with one that can be cut in two"
         raise DataError(text, file=background.original.path, remedy="leave it out of 'attackers'")
-    names = [member.attacker for member in members]
-    left_out = {name: why for name, why in plan.left_out[kind].items() if name in names}
-    rows_of = {}
-    for name in names:
-        if name in left_out:
-            continue
-        rows = [row for row in plan.of_folds if row.fold_kind == kind and row.attacker == name]
-        error = next(filter(None, map(failures.error, rows)), None)
-        if error is not None:
-            left_out[name] = error.text if isinstance(error, DataError) else reason_of(error)
-            logger.warning("fusion leaves out %s: %s", name, left_out[name])
-        else:
-            rows_of[name] = rows
-    if not rows_of:
+    by_attacker, left_out = _rows_in_folds(scoring, kind, [member.attacker for member in members])
+    if not by_attacker:
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
         raise DataError(f"attacker {fused.attacker!r} has no attacker to fuse ({reasons})")
     training = background.versions[0].name
     about = {"attacker": fused.attacker, "training": training, "kind": kind[1], "left_out": left_out}
 
     def make(path: Path) -> None:
-        scores = {name: scoring.read(rows) for name, rows in rows_of.items()}
+        scores = {name: scoring.read(rows) for name, rows in by_attacker.items()}
         write_json(path, learn_weights(folds, scores, about))
 
-    every = [row for rows in rows_of.values() for row in rows]
+    every = chain.from_iterable(by_attacker.values())
     return scoring.run.stage(
         f"weights of {fused.attacker}",
         file,
         step="weights",
         make=make,
         read=load_json,
-        inputs=[about, list(rows_of), [fold.key for fold in folds]],
+        inputs=[about, list(by_attacker), [fold.key for fold in folds]],
         after=[plan.origins[row.id] for row in every],
         libraries=("numpy", "scipy"),
     )
+
+
+def _rows_in_folds(
+    scoring: _Scoring, kind: FoldKind, names: Sequence[str]
+) -> tuple[dict[str, list[Row]], dict[str, str]]:
+    """Return the rows of the folds of each attacker that could score all of them, and why others are left out."""
+    plan = scoring.plan
+    left_out = {name: why for name, why in plan.left_out[kind].items() if name in names}
+    by_attacker: dict[str, list[Row]] = {}
+    for row in plan.of_folds:
+        if row.fold_kind == kind and row.attacker in names and row.attacker not in plan.left_out[kind]:
+            by_attacker.setdefault(row.attacker, []).append(row)
+    able = {}
+    for name in names:
+        rows = by_attacker.get(name, [])
+        error = next(filter(None, map(scoring.failures.error, rows)), None)
+        if error is not None:
+            left_out[name] = reason_of(error)
+            if isinstance(error, DataError):
+                left_out[name] = error.text
+            logger.warning("fusion leaves out %s: %s", name, left_out[name])
+        elif name not in left_out:
+            able[name] = rows
+    return able, left_out
 
 
 def _raise_if_all_failed(rows: Sequence[Row], plan: Plan, failures: Failures, outside: Collection[str]) -> None:
@@ -290,40 +303,51 @@ def _raise_if_all_failed(rows: Sequence[Row], plan: Plan, failures: Failures, ou
 
 def _conditions(scoring: _Scoring, sets: Sets, dataset: Dataset, rows: Sequence[Row]) -> Iterator[Scored]:
     """Yield the conditions of a scenario that have scores of the first draw; pooled sexes come last."""
-    plan, stages = scoring.plan, scoring.stages
     (scenario,) = [scenario for scenario in SCENARIOS if scenario.name == rows[0].scenario]
     n_draws = sets.tested_draws(dataset, scenario)
     scored: dict[tuple[str, str], dict[int, Row]] = {}
     for row in rows:
-        if row.file in stages:
+        if row.file in scoring.stages:
             scored.setdefault((row.gender, row.attacker), {})[row.draw] = row
     genders = list(dataset.trials)
     if len(genders) > 1:
         genders.append(POOLED)
     for gender in genders:
-        for name in plan.names[dataset.training]:
+        for name in scoring.plan.names[dataset.training]:
             draws = scored.get((gender, name), {})
-            if 1 not in draws:
-                continue
-            first = draws[1]
-            lists = [first]
-            if first.kind == "pooled":
-                lists = plan.members(first)
-            fused = [row for row in draws.values() if row.kind == "fusion"]
-            yield Scored(
-                dataset=dataset.name,
-                gender=gender,
-                scenario=scenario.name,
-                attacker=name,
-                lists=f"lists/{trial_name(dataset, gender)}",
-                scores={draw: row.file for draw, row in draws.items()},
-                made_from=tuple(stages[row.file].fingerprint for row in draws.values()),
-                level=_level(scoring, first),
-                content=first.content,
-                tested=tuple(len(np.unique(plan.speech.trials[row.trials].segments)) for row in lists),
-                lacking=tuple(draw for draw in range(1, 1 + n_draws) if draw not in draws),
-                weights=tuple(dict.fromkeys(_weights_file(scoring, row) for row in fused)),
-            )
+            if 1 in draws:
+                yield _condition(scoring, dataset, draws, n_draws)
+
+
+def _condition(scoring: _Scoring, dataset: Dataset, draws: Mapping[int, Row], n_draws: int) -> Scored:
+    """Return the condition of an attacker from its rows, by the draw."""
+    plan = scoring.plan
+    first = draws[1]
+    lists = [first]
+    if first.kind == "pooled":
+        lists = plan.members(first)
+    scores = {}
+    made_from = []
+    weights = []
+    for draw, row in draws.items():
+        scores[draw] = row.file
+        made_from.append(scoring.stages[row.file].fingerprint)
+        if row.kind == "fusion":
+            weights.append(_weights_file(scoring, row))
+    return Scored(
+        dataset=dataset.name,
+        gender=first.gender,
+        scenario=first.scenario,
+        attacker=first.attacker,
+        lists=f"lists/{trial_name(dataset, first.gender)}",
+        scores=scores,
+        made_from=tuple(made_from),
+        level=_level(scoring, first),
+        content=first.content,
+        tested=tuple(len(np.unique(plan.speech.trials[row.trials].segments)) for row in lists),
+        lacking=tuple(draw for draw in range(1, 1 + n_draws) if draw not in draws),
+        weights=tuple(dict.fromkeys(weights)),
+    )
 
 
 def _weights_file(scoring: _Scoring, fused: Row) -> str:
@@ -347,12 +371,20 @@ def fusion_weights(run: Run, conditions: Sequence[Scored]) -> tuple[FusionWeight
     for condition in conditions:
         for file in condition.weights:
             files.setdefault(file, []).append(condition.scores[1])
-    entries = [{**load_json(run.path(file)), "file": file, "scores": used} for file, used in files.items()]
-    return tuple(map(FusionWeights.from_dict, entries))
+    fusions = []
+    for file, used in files.items():
+        weights = load_json(run.path(file))
+        fusions.append(FusionWeights.from_dict({**weights, "file": file, "scores": used}))
+    return tuple(fusions)
 
 
 def joined(lists: Sequence[Scores]) -> Scores:
     """Concatenate the scores of several trial lists."""
-    models = [model for scores in lists for model in scores.model_ids[scores.models]]
-    segments = [segment for scores in lists for segment in scores.segment_ids[scores.segments]]
-    return Scores.from_ids(models, segments, np.concatenate([scores.values for scores in lists]))
+    models: list[str] = []
+    segments: list[str] = []
+    values = []
+    for scores in lists:
+        models += scores.model_ids[scores.models].tolist()
+        segments += scores.segment_ids[scores.segments].tolist()
+        values.append(scores.values)
+    return Scores.from_ids(models, segments, np.concatenate(values))

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,9 +170,12 @@ class Sets:
     @property
     def sides(self) -> dict[str, str]:
         """The use of each data directory: training, enrolment or trials."""
-        trials = {name: "trials" for dataset in self.datasets for name in dataset.trials.values()}
-        enrolment = {dataset.enrolls: "enrolment" for dataset in self.datasets}
-        return trials | enrolment | dict.fromkeys(self.training_sets, "training")
+        sides: dict[str, str] = {}
+        for dataset in self.datasets:
+            sides |= dict.fromkeys(dataset.trials.values(), "trials")
+        for dataset in self.datasets:
+            sides[dataset.enrolls] = "enrolment"
+        return sides | dict.fromkeys(self.training_sets, "training")
 
     def tested_draws(self, dataset: Dataset, scenario: Scenario | None = None) -> int:
         """Return how many anonymised versions all trial lists of a set have, or how many of them a scenario scores.
@@ -278,7 +282,7 @@ def read_sets(
     """
     datasets = find_datasets(data, config, named)
     problems = Problems()
-    names = dict.fromkeys(name for dataset in datasets for name in dataset.directories)
+    names = dict.fromkeys(chain.from_iterable(dataset.directories for dataset in datasets))
     names |= dict.fromkeys(config.utility.emotion)
     missing = tuple(name for name in names if not (data / f"{name}{suffix}").is_dir())
     original: dict[str, DataDir] = {}
@@ -333,10 +337,14 @@ def pooled_key(keys: Iterable[Key]) -> Key:
     DataError
         If two lists have a trial in common.
     """
-    parts = list(keys)
-    models = [model for key in parts for model in key.model_ids[key.models]]
-    segments = [segment for key in parts for segment in key.segment_ids[key.segments]]
-    return Key.from_ids(models, segments, [bool(same) for key in parts for same in key.is_target])
+    models: list[str] = []
+    segments: list[str] = []
+    is_target: list[bool] = []
+    for key in keys:
+        models += key.model_ids[key.models].tolist()
+        segments += key.segment_ids[key.segments].tolist()
+        is_target += key.is_target.tolist()
+    return Key.from_ids(models, segments, is_target)
 
 
 def _lists_of_sets(folders: Iterable[str], config: Config) -> dict[str, dict[str, str]]:

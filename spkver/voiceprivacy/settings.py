@@ -237,31 +237,44 @@ class Config:
         are_lists = self.lists == ("mixed",) or (bool(self.lists) and set(self.lists) <= {"f", "m"})
         _expect("lists", self.lists, "f and m, one of them, or mixed", are_lists)
         _expect("datasets", self.datasets, "names, each once", len(set(self.datasets)) == len(self.datasets))
-        known = self.attackers or tuple(CATALOGUE)
         _expect("attackers", self.attackers, "names, each once", len(set(self.attackers)) == len(self.attackers))
+        object.__setattr__(self, "attacker_settings", self._settings_by_entry())
+        if self.challenge.attacker:
+            object.__setattr__(self, "challenge", self._challenge_by_entry())
+        limit = self.attackers_time_limit
+        _expect("attackers_time_limit", limit, "seconds above 0, or none", limit is None or limit > 0)
+
+    def _settings_by_entry(self) -> dict[str, Mapping[str, Any]]:
+        """Return `attacker_settings` by the entries of `attackers`, after a check."""
+        known = self.attackers or tuple(CATALOGUE)
         settings = {}
         for key, value in self.attacker_settings.items():
-            entry = key if key == ALL else named_entry(key, known)
+            entry = named_entry(key, known)
+            if key == ALL:
+                entry = ALL
             if entry is None or entry in settings:
                 text = "another key has its settings" if entry else "there is no such attacker"
                 raise ConfigError(f"attacker_settings.{key}: {text}, expected one of {_shown((ALL, *known))}")
             _expect(f"attacker_settings.{key}", value, "keys of its own", isinstance(value, Mapping))
             settings[entry] = value
-        object.__setattr__(self, "attacker_settings", settings)
-        named = self.challenge.attacker
-        draws = ("training_draws", "enrolment_draws", "trial_draws")
-        if named and self.attackers:
+        return settings
+
+    def _challenge_by_entry(self) -> ChallengeConfig:
+        """Return `challenge`, whose attacker is an entry of `attackers`, after a check."""
+        challenge = self.challenge
+        named = challenge.attacker
+        if self.attackers:
             entry = named_entry(named, self.attackers)
             if entry is None:
                 expected = _shown(self.attackers)
                 raise ConfigError(f"challenge.attacker is {named!r}: expected one of attackers, which are {expected}")
-            object.__setattr__(self, "challenge", replace(self.challenge, attacker=entry))
+            challenge = replace(challenge, attacker=entry)
+        draws = ("training_draws", "enrolment_draws", "trial_draws")
         several = [f"anonymizer.{name}=1" for name in draws if getattr(self.anonymizer, name) != 1]
-        if named and several:
+        if several:
             text = f"challenge.attacker is {named!r}, and the challenge anonymises each recording once"
             raise ConfigError(text, remedy=f"set {', '.join(several)}, or leave challenge.attacker empty")
-        limit = self.attackers_time_limit
-        _expect("attackers_time_limit", limit, "seconds above 0, or none", limit is None or limit > 0)
+        return challenge
 
     @property
     def recognises_words(self) -> bool:
@@ -270,10 +283,10 @@ class Config:
 
     def with_words_in(self, folder: Path) -> Config:
         """Return the configuration in which attackers that read recognised words find them in a folder."""
-        settings = {
-            name: {**values, "folder": str(folder)} if values.get("recognised", False) else values
-            for name, values in self.attacker_settings.items()
-        }
+        settings = dict(self.attacker_settings)
+        for name, values in settings.items():
+            if values.get("recognised", False):
+                settings[name] = {**values, "folder": str(folder)}
         return replace(self, attacker_settings=settings)
 
     def with_default_attackers(self) -> Config:
@@ -284,17 +297,27 @@ class Config:
         ConfigError
             If the challenge's attacker is none of them.
         """
-        return self if self.attackers else replace(self, attackers=default_attackers())
+        if self.attackers:
+            return self
+        return replace(self, attackers=default_attackers())
 
 
 def _shown(entries: Sequence[str]) -> str:
     """Return entries of ``attackers``, with the names that tables show where these differ."""
-    names = {entry: attacker_name(entry) for entry in entries}
-    return ", ".join(entry if name == entry else f"{entry} ({name})" for entry, name in names.items())
+    shown = []
+    for entry in entries:
+        name = attacker_name(entry)
+        if name == entry:
+            shown.append(entry)
+        else:
+            shown.append(f"{entry} ({name})")
+    return ", ".join(shown)
 
 
 def _expect(key: str, value: Any, expected: str, is_right: bool) -> None:
     """Raise ConfigError unless the value of a key is right."""
     if not is_right:
-        shown = list(value) if isinstance(value, tuple) else value
+        shown = value
+        if isinstance(value, tuple):
+            shown = list(value)
         raise ConfigError(f"{key} is {shown!r}: expected {expected}")

@@ -95,12 +95,15 @@ def another_anonymizer(twin: DataDir, config: AnonymizerConfig, *, is_named: boo
     if config.name == "none":
         return "since its recordings differ from the originals: anonymizer.name=none did not make them"
     record = _record(twin)
+    if record is None and is_named:
+        return ""
     if record is None:
-        unknown = "since its folder has no record of how it was made; if you know, set anonymizer.name"
-        return "" if is_named else unknown
+        return "since its folder has no record of how it was made; if you know, set anonymizer.name"
     settings = to_dict(config.record())
     other = [name for name, value in settings.items() if name != "seeding" and record.get(name) != value]
-    return f"since its record has another {', '.join(other)}" if other else ""
+    if other:
+        return f"since its record has another {', '.join(other)}"
+    return ""
 
 
 def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: int) -> Anonymiser:
@@ -111,8 +114,12 @@ def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: in
         settings = to_dict(anonymizer.of("trials").record())
         settings |= {"training_level": anonymizer.training_level, "seed": seed}
     else:
-        records = list(filter(None, (_record(sets.versions[name][0]) for name in existing)))
-        if records and all(record == records[0] for record in records):  # made by `spkver anonymize`, all alike
+        records: list[dict[str, Any]] = []
+        for name in existing:
+            record = _record(sets.versions[name][0])
+            if record is not None and record not in records:
+                records.append(record)
+        if len(records) == 1:  # made by `spkver anonymize`, all alike
             settings = records[0]
     return Anonymiser(
         name=settings.pop("name"),

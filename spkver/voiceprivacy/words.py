@@ -6,6 +6,7 @@ OUTPUT/asr/<data directory>/text    recognised words, in Kaldi's form
 from __future__ import annotations
 
 import logging
+from itertools import chain
 
 from spkbase.errors import DataError
 from spkver import recognition
@@ -30,7 +31,7 @@ def recognise_words(experiment: Experiment, sets: Sets) -> None:
     recogniser = recognition.open_recogniser(config.utility.recogniser)
     logger.info("words of all speech: by %s", recogniser.name)
     with run.timed("words"):
-        for name in dict.fromkeys(name for dataset in sets.datasets for name in dataset.directories):
+        for name in dict.fromkeys(chain.from_iterable(dataset.directories for dataset in sets.datasets)):
             original = sets.original[name]
             transcripts = recognition.transcribe(run.below(f"{WORDS}/{original.name}"), original, recogniser)
             if transcripts.agreement < recognition.UNDERSTOOD:

@@ -16,6 +16,8 @@ from evaluation.embeddings import read_embeddings
 from spkver.attackers import make_attacker, parse_spec
 from spkver.datadir import read_datadir
 from spkver.extractors import embed_directory, open_extractor
+from spkver.voiceprivacy.choosing import attackers_run
+from spkver.voiceprivacy.settings import Config
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/own_extractors.md").read_text(encoding="utf-8")
@@ -152,5 +154,9 @@ def test_settings_say_that_scores_are_of_a_neural_network():
     assert not parse_spec("trained:mine.py", {"network": False}).is_network
     with pytest.raises(Exception, match="expected true or false"):
         parse_spec(entry, {"network": "yes"})
+    official = Config(
+        attackers=("official",), attacker_settings={"official": {"preset": "scores:elsewhere", "network": True}}
+    )
+    assert attackers_run(official).networks == ("official",)
     plug_in = parse_spec("os:getcwd", {"network": True})
     assert make_attacker(plug_in, {"os:getcwd": {"network": True}}).name == plug_in.name

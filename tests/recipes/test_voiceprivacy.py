@@ -274,17 +274,25 @@ def test_privacy_is_not_shown_without_an_interval_a_verdict_or_anonymised_speech
     rows = {"format": 1, "conditions": good, "sanity": []}
     check_privacy(reports.parse_results(rows), 0.3)
     original = [row for row in results["conditions"] if row["scenario"] == "original"]
-    refused = {"sanity": [{"level": "error", "check": "pairs", "text": ""}]}
+    refused = {"sanity": [{"level": "error", "check": "broken attackers", "text": ""}]}
     bare = [row | {"intervals": {}} for row in good]
-    for changes, said in (
-        ({}, r"30.0 %, .* is below 31 %"),
-        ({"conditions": original}, "no interval"),
-        ({"conditions": bare}, "no interval"),
-        (refused, r"no verdict \(pairs\)"),
+    trials = {"directory": "x", "dataset": good[0]["dataset"], "part": "trials"}
+    confirmed = {"pairings": [trials | {"state": "confirmed", "share": 0.0, "low": 0.0, "high": 0.2}]}
+    unknown = {"pairings": [trials | {"state": "not confirmed", "reason": "words repeat"}]}
+    for changes, least, status, said in (
+        ({}, 0.31, 1, r"30.0 %, the lower end .* is below 31 %"),
+        (confirmed, 0.3, 1, r"20.0 %, the lower end .* is below 30 %"),  # (0.3 * 1.2 - 0.2) / 0.8
+        ({"conditions": original}, 0.3, 3, "no interval"),
+        ({"conditions": bare}, 0.3, 3, "no interval"),
+        (refused, 0.3, 3, "there is no verdict: the scores of all attackers are useless"),
+        (refused, 0.9, 1, r"%, the upper end .* is below 90 %"),  # whoever speaks, somebody was recognised
+        (unknown, 0.3, 3, r"30.0 %, .* is enough only if each file .* not be confirmed: words repeat"),
+        (unknown, 0.31, 1, "is below 31 %"),
     ):
         with pytest.raises(click.ClickException, match=said) as caught:
-            check_privacy(reports.parse_results(rows | changes), 0.31)
-        assert caught.value.exit_code == 1
+            check_privacy(reports.parse_results(rows | changes), least)
+        assert caught.value.exit_code == status
+    check_privacy(reports.parse_results(rows | confirmed), 0.2)
 
 
 # --- the challenge's own files --------------------------------------------------------------------

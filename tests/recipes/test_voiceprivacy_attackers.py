@@ -351,7 +351,7 @@ def test_an_attacker_of_ones_own_can_be_named_and_says_what_it_looks_at():
         assert (spec.name, attacker.name, attacker.level) == ("mine", "mine", level)
     for more, message in (
         ("level=all", "level is 'all': expected one-model, all-enrolled, whole-list, inverting"),
-        ("ubm.components=4", r"attacker_settings of mine: ubm: a user-supplied attacker takes level only"),
+        ("ubm.components=4", r"attacker_settings of mine: ubm: a user-supplied attacker takes level and network only"),
     ):
         with pytest.raises(ConfigError, match=message):
             chosen_attackers(load_config(Config, settings=[*settings, f"attacker_settings.mine.{more}"]))

@@ -42,7 +42,7 @@ def of_all(results, scenario, gender="all"):
 
 
 def test_every_directory_of_enrolment_and_trials_is_drawn_and_each_draw_sounds_otherwise(output):
-    made = sorted(path.name for path in (output / "data").iterdir())
+    made = sorted(path.name for path in (output / "data").iterdir() if path.is_dir())
     tested = ["tiny_test_enrolls", "tiny_test_trials_f", "tiny_test_trials_m"]
     drawn = [f"{name}{SUFFIX}{end}" for name in tested for end in ("", "-draw2", "-draw3")]
     drawn.remove(f"{tested[0]}{SUFFIX}-draw3")

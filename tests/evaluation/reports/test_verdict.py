@@ -117,20 +117,21 @@ def test_words_of_protection_never_stand_beside_the_colour_of_the_other_side() -
 
 def test_checks_forbid_a_verdict_and_objections_stand_in_the_order_of_their_weight() -> None:
     levels = {"fusion": "note", "utility": "warning", "new": "warning", "pairs": "error", "pooled trials": "ok"}
+    levels["short recordings"] = "note"
     checks = [{"level": level, "check": check, "text": "x"} for check, level in levels.items()]
     judged = verdict(condition("lazy-informed", 0.45, 0.4, 0.5), sanity=checks, simulated=True)
-    assert (judged.words, judged.level) == ("No verdict: pairs", None)
+    assert (judged.text, judged.level) == ("No verdict: it is not certain that the files match", None)
     assert judged.advice == ""  # no number of speakers helps
-    expected = [AGAINST["SIMULATED speech"], AGAINST["pairs"], AGAINST["utility"], "A check warns: new."]
-    assert judged.objections == expected
+    expected = [AGAINST[check] for check in ("SIMULATED speech", "pairs", "short recordings", "utility")]
+    assert judged.objections == [*expected, "A check warns: new."]
 
 
 @pytest.mark.parametrize(
     ("eer", "low", "high", "words", "level"),
     [
-        (0.02, 0.0, 0.06, "No verdict of protection (pairs); at most very weak", 0),
-        (0.08, 0.05, 0.25, "No verdict of protection (pairs); at most moderate", 0),
-        (0.08, 0.05, 0.35, "No verdict: pairs", None),
+        (0.02, 0.0, 0.06, "At most very weak protection, otherwise no verdict", 0),
+        (0.08, 0.05, 0.25, "At most moderate protection, otherwise no verdict", 0),
+        (0.08, 0.05, 0.35, "No verdict", None),
     ],
 )
 def test_a_forbidden_verdict_still_tells_a_low_upper_end(
@@ -138,7 +139,71 @@ def test_a_forbidden_verdict_still_tells_a_low_upper_end(
 ) -> None:
     check = {"level": "error", "check": "pairs", "text": "x"}
     judged = verdict(condition("semi-informed", eer, low, high), sanity=[check])
-    assert (judged.words, judged.level) == (words, level)
+    assert (judged.words, judged.because, judged.level) == (words, "it is not certain that the files match", level)
+
+
+def pairings(**changes: Any) -> dict[str, Any]:
+    """Rows of the enrolment and of the trials of the data set d."""
+    rows = [{"directory": f"d_{part}_x", "dataset": "d", "part": part, **changes} for part in ("enrolment", "trials")]
+    return {"pairings": rows}
+
+
+STRONG = (0.46, 0.41, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("rate", "changes", "text", "level"),
+    [
+        (STRONG, {"state": "certain"}, "Strong protection", 4),
+        # of 1 - 0.96^2 = 7.8 % of the trials: (0.41 * 1.078 - 0.078) / 0.922 = 0.394
+        (STRONG, {"state": "confirmed", "share": 0, "low": 0, "high": 0.04}, "Good to strong protection", 4),
+        (STRONG, {"state": "doubtful", "share": 0.1, "high": 0.3}, "Strong protection, at least moderate", 4),
+        (
+            STRONG,
+            {"state": "not confirmed", "reason": "words repeat"},
+            "Strong protection, if each file belongs to its original, which could not be confirmed: words repeat",
+            4,
+        ),
+        # exchanged files can only make speech seem more private
+        ((0.04, 0.02, 0.08), {"state": "not confirmed"}, "Very weak protection", 0),
+        ((0.15, 0.12, 0.18), {"state": "not confirmed"}, "Very weak to weak protection", 1),
+        (
+            (0.5, 0.5, 0.5),
+            {"state": "identical"},
+            "Strong protection, provable: recordings of different speakers are the same file",
+            4,
+        ),
+    ],
+)
+def test_the_badge_is_of_the_lower_end_under_the_share_that_could_be_exchanged(
+    rate: tuple[float, float, float], changes: dict[str, Any], text: str, level: int
+) -> None:
+    judged = verdict(condition("lazy-informed", *rate), **pairings(**changes))
+    assert (judged.text, judged.level) == (text, level)
+    assert judged.is_certain == ("if each" not in text)
+    assert judged.overall is not None
+    eer = judged.overall.eer
+    assert (eer.value, eer.low, eer.high) == rate  # the figure is the measured one
+    other = {"directory": "e_trials_x", "dataset": "e", "state": "not confirmed"}
+    beside = verdict(condition("lazy-informed", *rate), pairings=[*pairings(**changes)["pairings"], other])
+    assert beside.text == text  # of another data set
+
+
+def test_exchanged_files_forbid_a_verdict_with_their_share() -> None:
+    check = {"level": "error", "check": "pairs", "text": "x"}
+    rows = pairings(state="exchanged", share=0.48, low=0.31, high=0.66)
+    judged = verdict(condition("lazy-informed", 0.46, 0.41, 0.5), sanity=[check], **rows)
+    assert judged.text == (
+        "No verdict: about 48 % (31 to 66) of d_enrolment_x are other speakers' recordings, and some of d_trials_x"
+    )
+
+
+def test_the_least_certain_data_set_decides() -> None:
+    rows = [condition("ignorant", 0.46, 0.41, 0.5), condition("ignorant", 0.48, 0.42, 0.5) | {"dataset": "e"}]
+    sure = {"directory": "d_trials_x", "dataset": "d", "state": "certain"}
+    judged = verdict(*rows, pairings=[sure, {"directory": "e_trials_x", "dataset": "e", "reason": "words repeat"}])
+    assert judged.text.startswith("Strong protection, if each file")
+    assert "anonymizer.command" in judged.advice
 
 
 def test_original_speech_has_no_headline_of_anonymised_speech() -> None:

@@ -153,7 +153,7 @@ def test_differences_share_their_draws():
     assert np.isnan(same.low)
     assert 0 < worse.low < worse.value < worse.high
     other, _ = random_counts(2)
-    with pytest.raises(DataError, match="the same utterances"):
+    with pytest.raises(DataError, match="must share utterances"):
         error_rate_differences([counts, ErrorCounts(other.utterances[1:], other.counts[1:], "words", "none")], speakers)
 
 

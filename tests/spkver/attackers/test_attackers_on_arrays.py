@@ -14,6 +14,8 @@ from spkbase.work import Work
 from spkver.attackers import Attack, GmmUbmAttacker, MixtureSource, SupervectorAttacker, TrainingSet, VectorAttacker
 from spkver.attackers.chain_choice import BackendChoice
 from spkver.attackers.sources import mean_statistics
+from spkver.attackers.trained import training_speech
+from spkver.attackers.vector_attacker import trained_attacker
 from spkver.backend import train_chain
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig, Frames
@@ -179,3 +181,29 @@ def test_key_of_a_source_changes_with_each_of_its_settings(tmp_path):
     assert len(set(keys)) == len(keys)
     (tmp_path / "ubm.h5").write_bytes(b"other")
     assert sources[3].key not in keys
+
+
+def test_a_network_is_not_trained_on_few_speakers(attack, tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text("def train(*arguments):\n    return None\n")
+    few = trained_attacker("mine", str(file), {})
+    assert few.obstacle(attack) == ""
+    many = replace(few, source=replace(few.source, least_speakers=9))
+    assert many.obstacle(attack) == "it needs 9 training speakers, there are 8"
+
+
+def test_backend_of_a_trained_network_learns_from_held_out_speakers_alone(attack, tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text("def train(*arguments):\n    return None\n")
+    asked = []
+
+    def watched(side):
+        asked.append(set(side.speakers.values()))
+        return vectors(side)
+
+    trained_attacker("mine", str(file), {"chains": ["centre"]}).fit(attack.training, watched, seed=1, jobs=1)
+    (speakers,) = asked
+    given = training_speech(attack.training, attack.training.versions, tmp_path, seed=1)
+    assert speakers == set(given.held_out.enrolment)
+    assert speakers | set(given.speakers) == set(BACKGROUND)
+    assert not speakers & set(given.speakers)

@@ -9,7 +9,8 @@ import pytest
 
 from evaluation.trials import Trials, align
 from spkbase.errors import DataError
-from spkver.attackers.fusion import MOST_SPEAKERS, MOST_TESTED, Fusion, fold_attacks, fuse, learn_weights
+from spkver.attackers.folds import MOST_SPEAKERS, MOST_TESTED
+from spkver.attackers.fusion import Fusion, fold_attacks, fuse, learn_weights
 from spkver.attackers.lists import as_scores
 from spkver.attackers.protocol import TrainingSet
 from spkver.datadir.directory import DataDir

@@ -17,7 +17,7 @@ from spkver.attackers.protocol import Attack, LostModelError, TrainingSet
 from spkver.attackers.ready import ReadyVectors
 from spkver.attackers.supplied import FunctionProcess
 from spkver.audio import write_audio
-from spkver.backend import Sessions, adapted_cosine_scores
+from spkver.backend import Sessions, adapted_cosine_scores, self_trained_scores
 from spkver.datadir import DataDir
 
 TENSOR = Path(__file__).resolve().parents[2] / "data" / "torch_files" / "matrix.pt"
@@ -66,7 +66,10 @@ def test_what_the_toolkits_of_voiceprivacy_keep_is_taken_as_it_lies(tmp_path, be
         assert vectors.file(TRAINING, DIRECTORY) == tmp_path / "asv_anon_x/emb_xvect/test_enrolls"
 
 
-def test_ready_vectors_adapt_to_the_trials(tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "formula"), [("adapted", adapted_cosine_scores), ("self-trained", self_trained_scores)]
+)
+def test_ready_vectors_adapt_to_the_trials(tmp_path, kind, formula):
     """Scores are those of the formula, with no training set; a list with one model is left out."""
     draw, names = np.random.default_rng(0), np.array([f"{speaker}-{take}" for speaker in "abc" for take in range(4)])
     vectors, sides = draw.normal(size=(12, 5)) + 3, []
@@ -79,10 +82,11 @@ def test_ready_vectors_adapt_to_the_trials(tmp_path):
     tests = list(sides[1].speakers)
     trials = Trials.from_ids([model for model in "abc" for _ in tests], tests * 3)
     attack = Attack(TrainingSet(sides[0]), (sides[0],), sides[1], trials)
-    adapted = make_attacker(parse_spec(f"adapted:{tmp_path}"))
+    adapted = make_attacker(parse_spec(f"{kind}:{tmp_path}"))
+    assert adapted.level == "whole-list"
     found = adapted.score(None, attack, None).values
     enrolled = Sessions(vectors[::2], np.repeat(np.arange(3), 2))
-    expected = adapted_cosine_scores(enrolled, vectors[1::2], *np.divmod(np.arange(18), 6))
+    expected = formula(enrolled, vectors[1::2], *np.divmod(np.arange(18), 6))
     np.testing.assert_allclose(found, expected, atol=1e-12)
     assert adapted.record(attack) != ReadyVectors("other", tmp_path).record(attack)
     assert adapted.obstacle(attack) == ""

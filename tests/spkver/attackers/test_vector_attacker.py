@@ -22,7 +22,7 @@ from spkver.attackers.sources import ExtractorSource
 from spkver.attackers.stages import SpeechFiles, compute_vectors, extract_speech, learn_models, score_trials
 from spkver.attackers.vector_attacker import extractor_attacker, ivector_attacker
 from spkver.audio import write_audio
-from spkver.backend import read_backend
+from spkver.backend import Sessions, read_backend, self_trained_scores, shifted_self_trained_scores
 from spkver.datadir import DataDir
 from spkver.extractors import open_extractor
 
@@ -247,9 +247,14 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     (tmp_path / "pretrained.pt").write_bytes(b"no network")
     instead = registry.default_attackers()  # the second network, where the first is not there
     assert {"ge2e", "ge2e-adapted", "ge2e-enrolled-plda-inverted", "ge2e-adapted-reversed"} <= set(instead)
-    assert [name.replace("ge2e", "campplus") for name in instead] == list(registry.DEFAULT)
+    untuned = [name for name in registry.DEFAULT if "tuned" not in name]
+    assert [name.replace("ge2e", "campplus") for name in instead] == untuned
     (tmp_path / "campplus_cn_en_common.pt").write_bytes(b"no network")
     assert "campplus" not in registry.absent_attackers()
+    monkeypatch.setattr("spkver.attackers.vector_attacker.find_spec", lambda name: None if name == "torch" else name)
+    assert "pip install torch" in registry.absent_attackers()["campplus-tuned"]
+    assert registry.default_attackers() == tuple(untuned)
+    monkeypatch.setattr("spkver.attackers.vector_attacker.find_spec", lambda name: name)
     assert registry.default_attackers() == registry.DEFAULT
     with pytest.raises(DataError):
         extractor_attacker("campplus", "campplus", {})
@@ -257,7 +262,12 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("scorer", "level"),
-    [("single_test_cosine", "all-enrolled"), ("enrolled_plda", "all-enrolled"), ("adapted_cosine", "whole-list")],
+    [
+        ("single_test_cosine", "all-enrolled"),
+        ("enrolled_plda", "all-enrolled"),
+        ("adapted_cosine", "whole-list"),
+        ("self_trained_plda", "whole-list"),
+    ],
 )
 def test_single_test_scores_are_of_their_trial(speech, extractor, tmp_path, scorer, level):
     """Whatever else is tested; a whole list says otherwise. An attacker's level of knowledge goes by this.
@@ -280,9 +290,41 @@ def test_single_test_scores_are_of_their_trial(speech, extractor, tmp_path, scor
 
 
 @pytest.mark.parametrize(
+    ("scenario", "formula"),
+    [
+        ("original", self_trained_scores),
+        ("ignorant", shifted_self_trained_scores),
+        ("reversal", shifted_self_trained_scores),
+        ("lazy-informed", self_trained_scores),
+        ("", self_trained_scores),
+    ],
+)
+def test_self_training_follows_the_domains_of_a_scenario(speech, extractor, tmp_path, scenario, formula):
+    attack = replace(attack_on(speech), scenario=scenario)
+    attacker = attacker_of(extractor, adapted="self_trained_plda", chains=[])
+    found = scores_of(attacker, attack, tmp_path)
+    vectors = vectors_of(extractor, tmp_path)
+    enrolled = vectors(attack.enrolment[0])
+    sessions, _ = Sessions.named(enrolled.vectors, enrolled.speakers)
+    tests = vectors(attack.tested).vectors
+    expected = formula(sessions, tests, *np.divmod(np.arange(len(attack.trials)), len(tests)))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+def test_self_training_needs_two_vectors_of_a_speaker(speech, extractor):
+    attack = attack_on(speech)
+    attacker = attacker_of(extractor, adapted="self_trained_plda")
+    (enrolment,) = attack.enrolment
+    single = select(enrolment, [name for name in enrolment.recordings if name.endswith("-0")])
+    assert "each speaker is enrolled by one vector" in attacker.obstacle(replace(attack, enrolment=(single,)))
+    assert attacker.obstacle(replace(attack, enrolment=(single, single))) == ""
+
+
+@pytest.mark.parametrize(
     ("preset", "name", "adapted", "chains"),
     [  # the chains of the base do not adapt
         ("ivector-adapted", "mine", "adapted_cosine", ()),
+        ("ivector-self-trained", "mine", "self_trained_plda", ()),
         ("supervector-adapted-inverted", "supervector-adapted", "adapted_cosine", ("adapted_cosine",)),
     ],
 )
@@ -296,9 +338,7 @@ def test_names_with_endings_take_the_settings_of_their_base(preset, name, adapte
 
 
 def test_an_adapting_scorer_is_known():
-    with pytest.raises(
-        ConfigError, match="adapted is 'yes': expected adapted_cosine, single_test_cosine, enrolled_plda, or nothing"
-    ):
+    with pytest.raises(ConfigError, match="adapted is 'yes': expected adapted_cosine, self_trained_plda, "):
         ivector_attacker("mine", {"adapted": "yes"})
 
 

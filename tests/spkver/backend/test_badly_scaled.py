@@ -17,7 +17,16 @@ TRIALS = ev.Trials.from_ids(np.repeat(SPEAKERS[:25:5], 25), np.tile(IDS[:25], 5)
 CHAINS = [
     *("cosine", "centre,cosine", "length,cosine", "efr,cosine", "sphnorm,cosine", "pca,cosine", "lda:3,cosine"),
     *("whiten,cosine", "whiten:symmetric,cosine", "whiten:cholesky,cosine", "wccn,cosine", "nap:1,cosine"),
-    *("adapted_cosine", "single_test_cosine", "enrolled_plda", "mahalanobis", "two_covariance", "plda", "plda:3"),
+    *(
+        "adapted_cosine",
+        "single_test_cosine",
+        "enrolled_plda",
+        "self_trained_plda",
+        "mahalanobis",
+        "two_covariance",
+        "plda",
+        "plda:3",
+    ),
     *("lda:3,mahalanobis", "whiten,mahalanobis", "wccn,mahalanobis", "wccn,plda", "whiten,two_covariance", "svm"),
     *("pca,plda", "nap:1,plda", "lda:3,plda", "[{plda: {channel_rank: 2}}]", "[{plda: {residual: diagonal}}]"),
     *("[{mahalanobis: {shrink: 0.01}}]", "[{wccn: {shrink: 0.01}}, cosine]", "mahalanobis,snorm"),

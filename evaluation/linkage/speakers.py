@@ -1,0 +1,133 @@
+"""Which speakers are found: their own recordings rank first more often than other people's recordings do.
+
+An attacker that gives all recordings the same name finds the bearer of this name always, and finds nothing. So a
+speaker counts as found only beyond what everybody gets: the recordings that rank the speaker first are compared with
+a hypergeometric distribution, in which it does not matter whose they are (Fisher's exact test, one-sided).
+
+References
+----------
+R. A. Fisher, On the interpretation of chi-squared from contingency tables, and the calculation of P, Journal of the
+Royal Statistical Society 85(1), 1922.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluation.metrics import eer
+
+CLEARLY = 0.01
+"""Level of the test by which a speaker is found."""
+
+_SLACK = 1e-9
+_DRAWN = 2000  # rates of single speakers, from which the lowest tenth by chance is known within about a point
+
+
+class FoundSpeakers(NamedTuple):
+    """Which of S speakers are found.
+
+    Attributes
+    ----------
+    is_found : ndarray of bool of shape (S,)
+        Whether own recordings rank the speaker first clearly more often than other people's recordings do.
+    by_chance : ndarray of float64 of shape (S,)
+        Probability that this happens if it does not matter whose the recordings are; at most the level. The sum is the
+        number of speakers that are found by chance.
+    """
+
+    is_found: NDArray[np.bool_]
+    by_chance: NDArray[np.float64]
+
+
+def first_places(values: ArrayLike, models: ArrayLike, segments: ArrayLike) -> NDArray[np.float64]:
+    """Return for each trial whether its model has the highest score of its segment; equal scores share the place.
+
+    Parameters
+    ----------
+    values : array_like of float of shape (n,)
+        Scores.
+    models, segments : array_like of int of shape (n,)
+        Codes from 0.
+
+    Examples
+    --------
+    >>> first_places([2.0, 1.0, 3.0, 3.0], [0, 1, 0, 1], [0, 0, 1, 1]).tolist()
+    [1.0, 0.0, 0.5, 0.5]
+    """
+    scores = np.asarray(values, dtype=float)
+    codes = np.asarray(segments)
+    highest = np.full(codes.max() + 1, -np.inf)
+    np.maximum.at(highest, codes, scores)
+    is_first = scores == highest[codes]
+    shares: NDArray[np.float64] = is_first / np.bincount(codes, is_first)[codes]
+    return shares
+
+
+def found_speakers(
+    own_first: ArrayLike, n_own: ArrayLike, others_first: ArrayLike, n_others: ArrayLike, *, level: float = CLEARLY
+) -> FoundSpeakers:
+    """Return which speakers are found, and the probabilities of this by chance.
+
+    Parameters
+    ----------
+    own_first, others_first : array_like of float of shape (S,)
+        Share of the speaker's own recordings, and of other people's, that rank the speaker first.
+    n_own, n_others : array_like of int of shape (S,)
+        Numbers of recordings that are compared with the speaker.
+    level : float
+        Level of the test.
+
+    Examples
+    --------
+    >>> found_speakers([1.0, 0.5], [8, 8], [1.0, 0.02], [100, 100]).is_found.tolist()
+    [False, True]
+    """
+    from scipy.stats import hypergeom
+
+    own = np.asarray(n_own)
+    everybody = own + np.asarray(n_others)
+    first = np.floor(np.asarray(own_first) * own + _SLACK).astype(int)
+    all_first = first + np.ceil(np.asarray(others_first) * np.asarray(n_others) - _SLACK).astype(int)
+    p_values = hypergeom.sf(first - 1, everybody, all_first, own)
+    by_chance = []
+    for sizes in zip(everybody.tolist(), all_first.tolist(), own.tolist(), strict=True):
+        tail = hypergeom.sf(np.arange(-1, sizes[2]), *sizes)
+        by_chance.append(tail[tail <= level].max(initial=0.0))
+    is_found: NDArray[np.bool_] = np.asarray(p_values <= level)
+    return FoundSpeakers(is_found, np.array(by_chance))
+
+
+def lowest_tenth(rates: ArrayLike) -> float:
+    """Return the mean of the lowest tenth of some rates, of at least one of them.
+
+    Examples
+    --------
+    >>> lowest_tenth([0.4, 0.1, 0.3]), lowest_tenth(np.arange(20))
+    (0.1, 0.5)
+    """
+    ordered = np.sort(np.asarray(rates, dtype=float))
+    return float(ordered[: -(-len(ordered) // 10)].mean())
+
+
+def lowest_tenth_by_chance(n_target: ArrayLike, n_nontarget: ArrayLike, *, seed: int = 0) -> float:
+    """Return the mean equal error rate of the lowest tenth of speakers if scores say nothing about them.
+
+    It is below 50 %, since speakers with few recordings seem recognised by luck.
+
+    Parameters
+    ----------
+    n_target, n_nontarget : array_like of int of shape (S,)
+        Numbers of trials of each speaker.
+    seed : int
+        Of the random scores.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = list(zip(np.asarray(n_target).tolist(), np.asarray(n_nontarget).tolist(), strict=True))
+    means = []
+    for _ in range(-(-_DRAWN // len(sizes))):
+        rates = [eer(rng.normal(size=own), rng.normal(size=others)) for own, others in sizes]
+        means.append(lowest_tenth(rates))
+    return float(np.mean(means))

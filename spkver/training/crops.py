@@ -1,0 +1,54 @@
+"""Filterbanks of parts of recordings, as CAM++ takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkver.audio import read_audio
+from spkver.extractors import kaldi_filterbanks
+
+RATE = 16000
+_MOST_FRAMES, _MOST_BANDS = 20, 8  # of a mask
+
+
+def random_crop(path: Path, seconds: float, draw: np.random.Generator) -> NDArray[np.float32]:
+    """Return the filterbanks of a part of a recording that starts at random, without some frames and bands.
+
+    Parameters
+    ----------
+    path : Path
+        A shorter recording is repeated.
+    seconds : float
+    draw : Generator
+
+    Returns
+    -------
+    ndarray of float32 of shape (T, 80)
+        With mean 0 over time; up to 20 frames and up to 8 bands in a row are 0.
+    """
+    samples = _samples(path)
+    length = round(seconds * RATE)
+    if len(samples) < length:
+        samples = np.resize(samples, length)
+    start = draw.integers(len(samples) - length + 1)
+    frames = kaldi_filterbanks(samples[start : start + length])
+    for axis, most in enumerate((_MOST_FRAMES, _MOST_BANDS)):
+        width = draw.integers(most + 1)
+        first = draw.integers(frames.shape[axis] - width + 1)
+        np.moveaxis(frames, axis, 0)[first : first + width] = 0
+    return frames
+
+
+def middle_crop(path: Path, seconds: float) -> NDArray[np.float32]:
+    """Return the filterbanks of the middle of a recording, or of the whole if it is shorter."""
+    samples = _samples(path)
+    length = min(len(samples), round(seconds * RATE))
+    start = (len(samples) - length) // 2
+    return kaldi_filterbanks(samples[start : start + length])
+
+
+def _samples(path: Path) -> NDArray[np.float32]:
+    return np.asarray(read_audio(path, rate=RATE, resample=True).samples, np.float32)

@@ -1,0 +1,303 @@
+"""The trainer of CAM++: the published network is tuned on the anonymised training set.
+
+The network learns to tell the training speakers apart in crops of two seconds, by an additive angular margin; the
+classifier starts with the vectors of the speakers' original recordings. Speakers that are held out decide how many
+steps are used, and whether the tuned network is used at all.
+
+    FOLDER/tuned.pt      its tensors, for the extractor campplus:tuned.pt
+    FOLDER/tuning.json   equal error rates of the held-out speakers
+    FOLDER/unfinished.pt what a killed training goes on from
+
+References
+----------
+J. Deng, J. Guo, N. Xue and S. Zafeiriou, "ArcFace: Additive angular margin loss for deep face recognition", CVPR 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkbase.configuration import load_config
+from spkbase.errors import ConfigError
+from spkbase.files import atomic_path, write_json
+from spkbase.packages import imported
+from spkbase.seeding import stream
+from spkbase.version import library_version
+from spkver.extractors import SOURCES, find_weights, read_weights
+from spkver.training.campplus import campplus_vectors
+from spkver.training.crops import middle_crop, random_crop
+from spkver.training.speech import TrainingSpeech
+
+NETWORK, RECORD, UNFINISHED = "tuned.pt", "tuning.json", "unfinished.pt"
+
+_JUDGED_SECONDS = 4.0
+_FURTHER = 1000  # added to the seed of the run: its own draws have the next seeds
+_CLASSIFIER = 10.0  # how much faster the classifier learns
+_NEARLY_ONE = 1 - 1e-6
+
+Tensor = Any
+
+
+@dataclass(frozen=True)
+class TuningConfig:
+    """How CAM++ is tuned.
+
+    Attributes
+    ----------
+    steps : int
+    judged : int
+        Steps from one judgement by held-out speakers to the next.
+    batch : int
+        Crops of a step.
+    seconds : float [s]
+        Length of a crop.
+    rate : float
+        Largest learning rate: it rises for `warmup` steps and falls by a cosine.
+    warmup : int
+    margin : float [rad]
+    scale : float
+    draws : int
+        Most anonymised versions of a recording; there are no more than crops of it.
+    weights : str
+        Where the weights to start with are, see `spkver.extractors.find_weights`.
+    """
+
+    steps: int = 40
+    judged: int = 20
+    batch: int = 32
+    seconds: float = 2.0
+    rate: float = 3e-4
+    warmup: int = 10
+    margin: float = 0.2
+    scale: float = 30.0
+    draws: int = 8
+    weights: str = ""
+
+    def __post_init__(self) -> None:
+        for key in ("steps", "judged", "batch", "warmup", "draws", "rate", "scale"):
+            value = getattr(self, key)
+            if value <= 0:
+                raise ConfigError(f"{key} is {value}: expected a number above 0")
+        if self.seconds < 0.5:
+            raise ConfigError(f"seconds is {self.seconds}: expected at least 0.5")
+
+    def rate_at(self, step: int) -> float:
+        """Return the learning rate of a step, from 1 to `steps`."""
+        if step <= self.warmup:
+            return self.rate * step / self.warmup
+        done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        return self.rate * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def train(
+    training: TrainingSpeech,
+    folder: Path,
+    seed: int,
+    settings: Mapping[str, Any],
+    device: str,
+    threads: int,
+    progress: Callable[[float, float, str], None],
+) -> str:
+    """Tune CAM++; see `spkver.training.process`.
+
+    Returns
+    -------
+    str
+        The extractor ``campplus:tuned.pt``.
+    """
+    torch = imported("torch", "torch", "tuning")
+    torch.set_num_threads(threads)
+    config = load_config(TuningConfig, defaults=settings)
+    versions = _versions(training, config, seed, threads)
+    tuner = Tuner(config, device)
+    unfinished = folder / UNFINISHED
+
+    def judge() -> None:
+        tuner.judged[tuner.step] = training.held_out.eer(tuner.vector)
+        if tuner.best == tuner.step:
+            tuner.save(folder / NETWORK, {name: tensor.detach() for name, tensor in tuner.tensors.items()})
+        tuner.save(unfinished, tuner.state())
+        rate = tuner.judged[tuner.step]
+        progress(tuner.step, config.steps, f"steps, EER of held-out speakers {100 * rate:.1f} %")
+
+    if unfinished.is_file():
+        tuner.resume(torch.load(unfinished, weights_only=True))
+    else:
+        tuner.classify(training)
+        judge()
+    while tuner.step < config.steps:
+        tuner.learn(*_batch(training, versions, config, stream(seed, f"crops of step {tuner.step}")))
+        if tuner.step % config.judged == 0 or tuner.step == config.steps:
+            judge()
+    record = {
+        "held_out_eer": tuner.judged,
+        "steps": tuner.best,
+        "speakers": len(training.speakers),
+        "versions": max(map(len, versions.values())),
+        "bfloat16": tuner.bfloat16,
+        "torch": library_version("torch"),
+    }
+    write_json(folder / RECORD, record)
+    unfinished.unlink()
+    return f"campplus:{NETWORK}"
+
+
+class Tuner:
+    """A network that is tuned, and its classifier.
+
+    Parameters
+    ----------
+    config : TuningConfig
+    device : str
+
+    Attributes
+    ----------
+    tensors : dict of str to torch.Tensor
+        The network; statistics of batches stay as they are.
+    classifier : torch.Tensor of shape (speakers, D)
+    step : int
+        Steps that were done.
+    judged : dict of int to float
+        Equal error rate of the held-out speakers after some steps.
+    bfloat16 : bool
+        Whether products are of this type, which processors that have it compute faster.
+    """
+
+    def __init__(self, config: TuningConfig, device: str) -> None:
+        import torch
+
+        self.config = config
+        self.device = device
+        self.step = 0
+        self.judged: dict[int, float] = {}
+        # there is no public function
+        self.bfloat16 = device != "cpu" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+        weights, _ = read_weights(SOURCES["campplus"], find_weights("campplus", config.weights))
+        self.tensors: dict[str, Tensor] = {}
+        for name, value in weights.items():
+            tensor = torch.from_numpy(np.array(value)).to(device)
+            is_tuned = tensor.is_floating_point() and "running" not in name
+            self.tensors[name] = tensor.float().requires_grad_() if is_tuned else tensor
+        self.classifier: Tensor = None
+
+    @property
+    def best(self) -> int:
+        """The fewest steps after which the held-out speakers have their lowest rate."""
+        return min(sorted(self.judged), key=self.judged.__getitem__)
+
+    def classify(self, training: TrainingSpeech) -> None:
+        """Start a classifier with the vector of an original recording of each speaker."""
+        originals: dict[str, Path] = {}
+        for utterance in training.utterances:
+            originals.setdefault(utterance.speaker, utterance.original)
+        self._start(np.stack([self.vector(originals[speaker]) for speaker in training.speakers]))
+
+    def learn(self, frames: NDArray[np.float32], speakers: NDArray[np.int64]) -> float:
+        """Do a step, and return the loss before it.
+
+        Parameters
+        ----------
+        frames : ndarray of float32 of shape (B, T, 80)
+        speakers : ndarray of int64 of shape (B,)
+            Rows of the classifier.
+        """
+        import torch
+        from torch.nn.functional import cross_entropy, normalize, one_hot
+
+        self.step += 1
+        network, classifier = self.optimizer.param_groups
+        network["lr"] = self.config.rate_at(self.step)
+        classifier["lr"] = _CLASSIFIER * network["lr"]
+        targets = torch.from_numpy(speakers).to(self.device)
+        cosines = normalize(self._vectors(frames)) @ normalize(self.classifier).T
+        angles = cosines.clamp(-_NEARLY_ONE, _NEARLY_ONE).acos()
+        is_target = one_hot(targets, len(self.classifier))
+        logits = self.config.scale * (angles + self.config.margin * is_target).cos()
+        loss = cross_entropy(logits, targets)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return float(loss.detach())
+
+    def vector(self, path: Path) -> NDArray[np.float32]:
+        """Return the vector of the middle of a recording."""
+        import torch
+
+        with torch.no_grad():
+            vector: NDArray[np.float32] = self._vectors(middle_crop(path, _JUDGED_SECONDS)[None])[0].cpu().numpy()
+        return vector
+
+    def state(self) -> dict[str, Any]:
+        """Return all that `resume` needs."""
+        parts = {"tensors": self.tensors, "classifier": self.classifier, "optimizer": self.optimizer.state_dict()}
+        return {**parts, "step": self.step, "judged": self.judged}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        import torch
+
+        with torch.no_grad():
+            for name, tensor in self.tensors.items():
+                tensor.copy_(state["tensors"][name])
+        self._start(state["classifier"].detach().cpu().numpy())
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.step = state["step"]
+        self.judged = dict(state["judged"])
+
+    def save(self, path: Path, content: Mapping[str, Any]) -> None:
+        """Write tensors to a file, whole or not at all."""
+        import torch
+
+        with atomic_path(path) as temporary:
+            torch.save(dict(content), temporary)
+
+    def _start(self, rows: NDArray[np.float32]) -> None:
+        import torch
+
+        self.classifier = torch.from_numpy(rows).to(self.device).requires_grad_()
+        network = [tensor for tensor in self.tensors.values() if tensor.requires_grad]
+        self.optimizer = torch.optim.AdamW([{"params": network}, {"params": [self.classifier]}])
+
+    def _vectors(self, frames: NDArray[np.float32]) -> Tensor:
+        import torch
+
+        inputs = torch.from_numpy(frames).to(self.device)
+        with torch.autocast(self.device.partition(":")[0], dtype=torch.bfloat16, enabled=self.bfloat16):
+            vectors = campplus_vectors(self.tensors, inputs)
+        return vectors.float()
+
+
+def _versions(training: TrainingSpeech, config: TuningConfig, seed: int, jobs: int) -> dict[str, list[Path]]:
+    """Return the versions of each utterance; more are made where several crops are taken of each."""
+    versions = {utterance.id: list(utterance.versions) for utterance in training.utterances}
+    there = max(map(len, versions.values()))
+    most = min(config.draws, math.ceil(config.steps * config.batch / len(versions)))
+    if training.anonymizer is not None:
+        for number in range(there, most):
+            for name, path in training.anonymise(seed + _FURTHER + number, jobs=jobs).items():
+                versions[name].append(path)
+    return versions
+
+
+def _batch(
+    training: TrainingSpeech, versions: Mapping[str, list[Path]], config: TuningConfig, draw: np.random.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return crops of utterances that are drawn, and the rows of their speakers."""
+    row_of = {speaker: row for row, speaker in enumerate(training.speakers)}
+    count = len(training.utterances)
+    chosen = draw.choice(count, config.batch, replace=count < config.batch)
+    crops = []
+    rows = []
+    for number in chosen:
+        utterance = training.utterances[number]
+        path = versions[utterance.id][draw.integers(len(versions[utterance.id]))]
+        crops.append(random_crop(path, config.seconds, draw))
+        rows.append(row_of[utterance.speaker])
+    return np.stack(crops), np.array(rows, np.int64)
