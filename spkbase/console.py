@@ -94,12 +94,9 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; refuse repeated options and overwritten files."""
         values, _, given = self.make_parser(ctx).parse_args(list(args))
-        for option in given:
-            if not isinstance(option, click.Option):
-                continue
-            takes_one_value = not (option.multiple or option.count or (option.is_flag and not option.secondary_opts))
-            if takes_one_value and given.count(option) > 1:
-                raise click.UsageError(f"{option.opts[-1]} is given more than once; it takes one value", ctx)
+        for parameter in given:
+            if given.count(parameter) > 1 and _takes_one_value(parameter):
+                raise click.UsageError(f"{parameter.opts[-1]} is given more than once; it takes one value", ctx)
         taken: dict[Path, str] = {}
         for parameter in sorted(dict.fromkeys(given), key=_is_output):  # inputs first
             name = parameter.opts[-1]
@@ -299,6 +296,12 @@ def worker_options(command: Function) -> Function:
         help="Workers: threads or processes (loky) of this machine, each where it fits; or a cluster.",
     )
     return jobs(engines(command))
+
+
+def _takes_one_value(parameter: click.Parameter) -> bool:
+    if not isinstance(parameter, click.Option):
+        return False
+    return not (parameter.multiple or parameter.count or (parameter.is_flag and not parameter.secondary_opts))
 
 
 def _files_of(parameter: click.Parameter, value: Any) -> list[str]:

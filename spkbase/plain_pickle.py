@@ -367,9 +367,12 @@ def _encode(text: str, encoding: str) -> bytes:
 _ALLOWED: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): "ndarray",  # names that are never called stand for themselves
     ("numpy", "dtype"): _Call(_DType),
-    **{(f"numpy.{core}.multiarray", "_reconstruct"): _Call(_Array) for core in ("core", "_core")},
-    **{(f"numpy.{core}.multiarray", "scalar"): _Call(_scalar) for core in ("core", "_core")},
-    **{(f"numpy.{core}.numeric", "_frombuffer"): _Call(_from_buffer) for core in ("core", "_core")},
+    ("numpy.core.multiarray", "_reconstruct"): _Call(_Array),
+    ("numpy._core.multiarray", "_reconstruct"): _Call(_Array),
+    ("numpy.core.multiarray", "scalar"): _Call(_scalar),
+    ("numpy._core.multiarray", "scalar"): _Call(_scalar),
+    ("numpy.core.numeric", "_frombuffer"): _Call(_from_buffer),
+    ("numpy._core.numeric", "_frombuffer"): _Call(_from_buffer),
     ("torch", "Size"): _Call(lambda values=(): tuple(values)),
     ("torch._utils", "_rebuild_tensor"): _Call(_tensor),
     ("torch._utils", "_rebuild_tensor_v2"): _Call(_tensor),
@@ -378,7 +381,8 @@ _ALLOWED: dict[tuple[str, str], Any] = {
     ("_codecs", "encode"): _Call(_encode),
     ("collections", "OrderedDict"): _Call(lambda pairs=(): _Ordered(pairs)),
     ("collections", "defaultdict"): _Call(lambda *_: {}),
-    **{(module, name): name for module in ("builtins", "__builtin__") for name in ("list", "dict", "int")},
+    **{("builtins", name): name for name in ("list", "dict", "int")},
+    **{("__builtin__", name): name for name in ("list", "dict", "int")},  # of Python 2
 }
 
 

@@ -369,15 +369,16 @@ class Run:
         with suppress(Ended):
             recipe(planned)
         names = [entry.stage for entry in planned.plan.values()]
+        meant = [name for name in names if name.startswith(wanted)]
         if wanted in names:
             meant = [wanted]
-        else:
-            meant = [name for name in names if name.startswith(wanted)]
         if not meant or (self.only and len(meant) > 1):
             option = "only" if self.only else "until"
             expected = ", ".join(dict.fromkeys(names))
             raise ConfigError(f"{option}={wanted!r} is no stage: expected one of {expected}")
-        return replace(self, only=self.only and meant[0], until=self.until and meant[-1])
+        if self.only:
+            return replace(self, only=meant[0])
+        return replace(self, until=meant[-1])
 
     def finish(self) -> None:
         """Forget the stages of earlier plans after the last stage; a run that only plans ends here."""

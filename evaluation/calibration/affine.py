@@ -322,7 +322,7 @@ class ChosenFusion:
     Attributes
     ----------
     affine : Affine
-        A weight for each system; 0 for those that were removed.
+        A weight for each system; 0 for removed systems.
     ridge : float
     llr : ndarray of shape (N,)
         The training trials, each by weights that were trained on other folds.

@@ -198,14 +198,13 @@ def _read_numbers(rows: list[dict[str, Cell]], name: str, title: str, body: Line
     if name in known:
         is_numeric = name == known[-1]
     else:
-        is_numeric = title == SER or all(_NUMBER.match(cell) for cell in cells)
+        is_numeric = title == SER or all(map(_NUMBER.match, cells))
     if not is_numeric:
         return
+    most = math.inf if name == "WER" else 100  # insertions; an undefined rate is NaN
     for (number, _), row, cell in zip(body, rows, cells, strict=True):
         if not _NUMBER.match(cell):
             raise DataError(f"expected a number as {name}, got {cell!r}", file=path, line=number)
-        value = float(cell)
-        most = math.inf if name == "WER" else 100  # insertions; an undefined rate is NaN
-        if known and (value < 0 or value > most or math.isinf(value)):
+        row[name] = float(cell)
+        if known and (float(cell) < 0 or float(cell) > most or math.isinf(float(cell))):
             raise DataError(f"expected a rate in per cent as {name}, got {cell!r}", file=path, line=number)
-        row[name] = value

@@ -324,11 +324,12 @@ def _entry(
     mine = system.utilities[utility]
     sign = _sign(utility)
     others = {other.name: other.utilities[utility] for other in ordered if other is not system}
-    rank = 1 + sum(sign * theirs.value < sign * mine.value for theirs in others.values())
     ties: list[str] = []
+    rank = 1
     better = 0
     worse = 0
     for name, theirs in others.items():
+        rank += sign * theirs.value < sign * mine.value
         gap = difference(mine, theirs, rule.correlation)
         if mine.value == theirs.value or gap.low <= 0 <= gap.high:
             ties.append(name)
@@ -344,15 +345,19 @@ def _entry(
         worst = len(ordered) - worse
     reaches = f"EER {_percent(system.eer.value)} reaches {100 * target:g} %"
     reason = f"{reaches}; {_TITLES[utility]} {_in_words(mine, utility)} is number {rank} of {len(ordered)}"
-    if ties:
-        reason += f", indistinguishable from {', '.join(ties)}"
-    elif others and have_intervals:
-        reason += ", distinguished from all others"
-    elif others:
-        reason += "; without intervals ties are not known"
+    if others:
+        reason += _comparison(ties, have_intervals=have_intervals)
     if doubt:
         reason += f". In doubt: {doubt}"
     return Entry(system.name, rank, best, worst, mine, tuple(ties), reason)
+
+
+def _comparison(ties: Sequence[str], *, have_intervals: bool) -> str:
+    if ties:
+        return f", indistinguishable from {', '.join(ties)}"
+    if have_intervals:
+        return ", distinguished from all others"
+    return "; without intervals ties are not known"
 
 
 def _in_words(value: Interval, utility: str) -> str:

@@ -158,7 +158,11 @@ def recompute_averages(
         average = weighted_average(values, weights)
         if average is not None:
             averages[title] = average
-    wer = results.get("wer", {})
+    return averages | _average_word_errors(results.get("wer", {}))
+
+
+def _average_word_errors(wer: Mapping[str, float]) -> dict[str, float]:
+    averages = {}
     for split, (kind, ending) in product(("dev", "test"), (("orig", "asr"), ("anon", "asr_anon"))):
         total = wer.get(f"libri_{split}_{ending}", math.nan) + wer.get(f"vctk_{split}_{ending}", math.nan)
         if not math.isnan(total):
@@ -181,7 +185,7 @@ def weighted_average(values: Mapping[tuple[str, str], float], weights: Mapping[s
     >>> weighted_average({("a", "f"): 10.0, ("a", "m"): 20.0}, {"a": 0.5})
     15.0
     """
-    wanted = [(corpus, sex) for corpus in weights for sex in ("f", "m")]
+    wanted = list(product(weights, ("f", "m")))
     if not all(group in values for group in wanted):
         return None
     total = sum(weights[corpus] for corpus, _ in wanted)
@@ -395,15 +399,7 @@ def write_challenge(
     averages = average_rows(assessed)
     write_text(output / "results.csv", format_csv(list(exact[0]), exact))
     write_text(output / "results.md", _page("Results", rows, averages))
-    titles = list(_COLUMNS)
-    parts = [titles]
-    if len(exact[0]) > len(rows[0]):  # there are intervals
-        parts = [titles[:4], titles[4:]]
-    tables = []
-    for part in parts:
-        table = latex_table([*_NAMES, *part], rows, {*_NAMES, "ZEBRA Category"}).rstrip("\n")
-        tables.append(f"{{\\footnotesize\n{table}\\par}}\n")
-    write_text(output / "results.tex", "\n".join(tables))
+    write_text(output / "results.tex", _latex_tables(rows, has_intervals=len(exact[0]) > len(rows[0])))
     if averages:
         write_text(output / "averages.csv", format_csv(list(averages[0]), averages))
     for name in systems:
@@ -412,6 +408,17 @@ def write_challenge(
         write_text(output / f"{name.replace('/', '-')}.md", _page(escape_markdown(name), own_rows, own_averages))
     for extension in extensions:
         _plot(assessed, output, extension)
+
+
+def _latex_tables(rows: Sequence[Mapping[str, Any]], *, has_intervals: bool) -> str:
+    """Return the rows as a table in LaTeX, or as two, which fit a page, where there are intervals."""
+    titles = list(_COLUMNS)
+    parts = [titles[:4], titles[4:]] if has_intervals else [titles]
+    tables = []
+    for part in parts:
+        table = latex_table([*_NAMES, *part], rows, {*_NAMES, "ZEBRA Category"}).rstrip("\n")
+        tables.append(f"{{\\footnotesize\n{table}\\par}}\n")
+    return "\n".join(tables)
 
 
 def average_rows(assessed: Sequence[Assessment]) -> list[dict[str, Any]]:

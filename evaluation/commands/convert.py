@@ -35,12 +35,18 @@ _EXCHANGED = 1.0  # interquartile ranges that another order of the training scor
 
 _out_option = path_option("-o", "--output", required=True, help="Scores to write; the extension says how.")
 
-# which extension is for which format, the two most usual ones of each
-_EXTENSIONS = "; ".join(
-    f"{' or '.join(suffix or 'none' for suffix in row.suffixes[:2])} for {row.title or row.name}"
-    for row in reversed(formats.FORMATS)
-    if row.suffixes
-)
+
+def _usual_extensions() -> str:
+    """Return which extension is for which format, the two most usual ones of each."""
+    texts = []
+    for form in reversed(formats.FORMATS):
+        suffixes = [suffix or "none" for suffix in form.suffixes[:2]]
+        if suffixes:
+            texts.append(f"{' or '.join(suffixes)} for {form.title or form.name}")
+    return "; ".join(texts)
+
+
+_EXTENSIONS = _usual_extensions()
 _OF_KEYS = ", ".join(formats.KEYS.keys() - formats.SCORES)
 _MATLAB = f"{formats.MATLAB.name}, {formats.MATLAB.title}"
 

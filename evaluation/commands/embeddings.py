@@ -256,18 +256,10 @@ def attributes(
     else:
         tables = {labels_path.stem: read_labels(labels_path, "label")}
 
-    def read(plain: Path, other: Path | None) -> Sides:
-        sides = Sides(read_embeddings(plain, speakers=segment_speakers, allow_pickle=allow_pickle))
-        if other is not None:
-            anonymised_side = read_embeddings(other, speakers=segment_speakers, allow_pickle=allow_pickle)
-            sides = sides._replace(anonymised=anonymised_side)
-            embeddings.check_anonymised(sides.original, anonymised_side)
-        return sides
-
-    tested = read(original, anonymised)
+    tested = _read_sides(original, anonymised, segment_speakers, allow_pickle)
     others = None
     if training is not None:
-        others = read(training, training_anonymised)
+        others = _read_sides(training, training_anonymised, segment_speakers, allow_pickle)
     rows = []
     report = {}
     notes = []
@@ -289,6 +281,15 @@ def attributes(
     else:
         source = "the other folds of the speakers"
     show_rows(rows, report, json_path, "\n".join([f"trained on {source}", *notes]))
+
+
+def _read_sides(original: Path, anonymised: Path | None, speakers: Path | None, allow_pickle: bool) -> Sides:
+    sides = Sides(read_embeddings(original, speakers=speakers, allow_pickle=allow_pickle))
+    if anonymised is not None:
+        other = read_embeddings(anonymised, speakers=speakers, allow_pickle=allow_pickle)
+        embeddings.check_anonymised(sides.original, other)
+        sides = sides._replace(anonymised=other)
+    return sides
 
 
 def _linked_sides(original: Embeddings, anonymised: Embeddings, files: tuple[Path, Path]) -> _Pair:

@@ -41,7 +41,7 @@ def numbers_option(*names: str, least: int, words: tuple[str, ...] = (), help: s
     """Make an option that takes numbers, or some words, at commas or repeated; numbers come first, in their order."""
 
     def parse(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> list[Any]:
-        given = {word.strip() for text in texts for word in text.split(",") if word.strip()}
+        given = set(map(str.strip, ",".join(texts).split(","))) - {""}
         for word in sorted(given - set(words)):
             if not (word.isdecimal() and least <= int(word) <= _MOST):
                 expected = ", ".join([*words, f"numbers from {least} to {_MOST:,}"])
@@ -324,13 +324,7 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
     """Return a table of a few sizes of each number of utterances; notes that several share come once."""
     rows = []
     for number, curve in measured.curves.items():
-        last = len(curve.sizes) - 1
-        columns = curve.to_columns()
-        for row, size in enumerate(curve.sizes.tolist()):
-            if last < len(_SHOWN) or size in _SHOWN or row == last:
-                point = {name: columns[name][row].item() for name in _COLUMNS}
-                known = {name: value for name, value in point.items() if value == value}
-                rows.append({"utterances": linkage.utterances_name(number)} | known)
+        rows += [{"utterances": linkage.utterances_name(number)} | point for point in _points_of(curve)]
     forms = {"utterances": "", "size": "", "linkability": ".4f", "low": ".4f", "high": ".4f", "chance": ".4g"}
     noun = "speakers" if all(table.are_speakers for table in measured.ranks.values()) else "models"
     head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} {noun}"
@@ -349,6 +343,18 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
         lines += [f"note: {note}" for note in block["notes"] if note not in shown]
         shown.update(block["notes"])
     return "\n".join(lines)
+
+
+def _points_of(curve: linkage.Curve) -> list[dict[str, Any]]:
+    """Return the known numbers at a few sizes of a curve."""
+    last = len(curve.sizes) - 1
+    columns = curve.to_columns()
+    points = []
+    for row, size in enumerate(curve.sizes.tolist()):
+        if last < len(_SHOWN) or size in _SHOWN or row == last:
+            point = {name: columns[name][row].item() for name in _COLUMNS}
+            points.append({name: value for name, value in point.items() if value == value})
+    return points
 
 
 def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:

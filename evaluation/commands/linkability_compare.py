@@ -154,23 +154,7 @@ def plot_runs(
     """Plot the agreement by factor, linkability against the size of the gallery, and its distribution over speakers."""
     from evaluation import plots
 
-    def files(name: str) -> list[Path]:
-        return [folder / f"{name}.png", folder / f"{name}.svg"]
-
-    if comparisons.factors:
-        plots.plot_jaccard(comparisons, path=files("jaccard"))
-    for factor in comparisons.factors:
-        chosen = {
-            "_pairs": _of_factor(comparisons.pairs, factor),
-            "_unions": _of_factor(comparisons.unions, factor),
-            "": _of_factor(comparisons.joint, factor),
-        }
-        if not chosen[""]:  # the pair of two levels stands for all of them
-            chosen[""] = chosen.pop("_pairs")
-        for kind, compared in chosen.items():
-            if 0 < len(compared) <= _MOST_ROWS:
-                title = f"Easy and hard speakers over levels of: {factor}{kind.replace('_', ', ')}"
-                plots.plot_intersections(compared, path=files(f"intersections_{factor}{kind}"), title=title)
+    _plot_agreement(folder, comparisons)
     panels: dict[str, dict[tuple[str, str], linkage.Curve]] = {}
     cells: dict[str, dict[tuple[str, str], list[float]]] = {}
     # the bands of more than a few runs would hide each other
@@ -186,10 +170,35 @@ def plot_runs(
             ranks, sizes, ties=ties, resampling=resampling
         )
         cells.setdefault(number, {})[name] = list(means[condition].values())
-    plots.plot_linkability_panels(panels, path=files("linkability"))
+    plots.plot_linkability_panels(panels, path=_pictures(folder, "linkability"))
     for number, values in cells.items():
         title = f"Linkability of single speakers, L = {number}"
-        plots.plot_speaker_grid(values, path=files(f"distribution_L{number}"), title=title)
+        plots.plot_speaker_grid(values, path=_pictures(folder, f"distribution_L{number}"), title=title)
+
+
+def _pictures(folder: Path, name: str) -> list[Path]:
+    return [folder / f"{name}.png", folder / f"{name}.svg"]
+
+
+def _plot_agreement(folder: Path, comparisons: linkage.Comparisons) -> None:
+    """Plot the means by factor, and the comparisons of each factor."""
+    from evaluation import plots
+
+    if comparisons.factors:
+        plots.plot_jaccard(comparisons, path=_pictures(folder, "jaccard"))
+    for factor in comparisons.factors:
+        chosen = {
+            "_pairs": _of_factor(comparisons.pairs, factor),
+            "_unions": _of_factor(comparisons.unions, factor),
+            "": _of_factor(comparisons.joint, factor),
+        }
+        if not chosen[""]:  # the pair of two levels stands for all of them
+            chosen[""] = chosen.pop("_pairs")
+        for kind, compared in chosen.items():
+            if 0 < len(compared) <= _MOST_ROWS:
+                files = _pictures(folder, f"intersections_{factor}{kind}")
+                title = f"Easy and hard speakers over levels of: {factor}{kind.replace('_', ', ')}"
+                plots.plot_intersections(compared, path=files, title=title)
 
 
 def format_comparisons(comparisons: linkage.Comparisons) -> str:

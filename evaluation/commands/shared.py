@@ -158,14 +158,7 @@ class Reader:
         scores_columns = self.scores
         key_columns = self.key
         if key is None or key == scores:
-            scores_columns = replace(scores_columns, labelled=True, label=scores_columns.label or key_columns.label)
-            key_columns = replace(
-                key_columns,
-                layout=key_columns.layout or scores_columns.layout,
-                model=key_columns.model or scores_columns.model,
-                segment=key_columns.segment or scores_columns.segment,
-                label=scores_columns.label,
-            )
+            scores_columns, key_columns = self._columns_of_one_file()
         try:
             values, truth = read_scores_and_key(
                 scores, key or scores, scores_columns=scores_columns, key_columns=key_columns
@@ -178,6 +171,18 @@ class Reader:
             raise error.changed(text, remedy="give a key: -k FILE") from error
         with errors_of(scores):
             return self.matched(values, truth), truth
+
+    def _columns_of_one_file(self) -> tuple[Choice, Choice]:
+        """Return the columns of scores and labels in the same file; what one option lacks the other has."""
+        scores = replace(self.scores, labelled=True, label=self.scores.label or self.key.label)
+        key = replace(
+            self.key,
+            layout=self.key.layout or scores.layout,
+            model=self.key.model or scores.model,
+            segment=self.key.segment or scores.segment,
+            label=scores.label,
+        )
+        return scores, key
 
     def matched(self, scores: Scores, key: Trials) -> Scores:
         """Return scores with the ids of a key, where the options say that other spellings are the same."""
@@ -276,12 +281,13 @@ def system_options(command: Function) -> Function:
 def distinct_names(paths: tuple[Path, ...]) -> tuple[str, ...]:
     """Name files by the shortest ends of their paths that differ; the same file has the same name."""
     for depth in range(1, max(2, *(len(path.parts) + 1 for path in paths))):  # . has no parts
-        names = tuple(
-            "/".join([*path.parts[-depth:-1], path.name.removesuffix(".gz").rsplit(".", 1)[0]]) for path in paths
-        )
+        names = []
+        for path in paths:
+            stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
+            names.append("/".join([*path.parts[-depth:-1], stem]))
         if len(set(names)) == len(set(paths)):
             break
-    return names
+    return tuple(names)
 
 
 def warn_of_repeats(paths: Sequence[Path], keys: Sequence[Path | None] = ()) -> None:

@@ -88,15 +88,20 @@ def similarity(
         draw_similarity(result, plot)
     meaning = utility.CALIBRATIONS[calibration]
     report = {"calibration": calibration, "calibration_is": meaning} | result.to_dict()
+    first = next(iter(result.matrices.values()))
+    lines = [f"{len(first.speakers)} speakers; calibration: {meaning}", *result.notes]
+    tables.show_rows(_rows(result), report, json_path, "\n".join(lines), form=".4f")
+
+
+def _rows(result: utility.VoiceSimilarity) -> list[dict[str, Any]]:
+    """Return the measures that are known, with their known ends."""
     columns = result.to_columns()
     rows = []
     for index, value in enumerate(columns["value"]):
         if not math.isnan(value):
             row = {name: columns[name][index] for name in ("measure", "value", "low", "high")}
             rows.append({name: cell for name, cell in row.items() if cell == cell})
-    first = next(iter(result.matrices.values()))
-    lines = [f"{len(first.speakers)} speakers; calibration: {meaning}", *result.notes]
-    tables.show_rows(rows, report, json_path, "\n".join(lines), form=".4f")
+    return rows
 
 
 def draw_similarity(result: utility.VoiceSimilarity, path: Path) -> None:

@@ -29,7 +29,7 @@ PAPER = ("eer.rocch", "min_dcf.0.01", "cllr", "min_cllr", "zebra.population", "d
 """The columns of a table, unless others are asked for."""
 
 NARROW = ("eer.rocch", "min_dcf.0.01", "min_cllr")
-"""Those that a column of a paper (3.4 in) has room for."""
+"""The metrics that fit one column of a paper (3.4 in)."""
 
 SCREEN = (*PAPER, "min_dcf.0.05", "d_sys")
 """The rows of a single system, unless all are asked for."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -75,17 +74,19 @@ def zebra(
     )
     if not shared.show_json(profiles.to_dict(), json_path):
         _show(profiles, tags)
-    drawn = []
-    for name, profile in profiles.systems.items():
-        # the prefix stands before the last part of the label, which may begin with a folder
-        sides = (Path(name).name, profile.target, profile.nontarget)
-        drawn.append(sides)
-        paths = [Path(name).parent / f"ZEBRA-{sides[0]}.{extension}" for extension in extensions]
-        if paths:
-            plots.plot_zebra([sides], path=paths, scale=tags)
+    _write_plots(profiles, tags, extensions)
     if show:
         remedy = "see the files" if extensions else "-e png writes it"
-        _draw_in_window(drawn, tags, remedy)
+        _draw_in_window(profiles, tags, remedy)
+
+
+def _write_plots(profiles: ZebraProfiles, scale: Scale, extensions: tuple[str, ...]) -> None:
+    """Write the plot of each system; ZEBRA- stands before the last part of its label, which may begin with a folder."""
+    for name, profile in profiles.systems.items():
+        label = Path(name).name
+        paths = [Path(name).parent / f"ZEBRA-{label}.{extension}" for extension in extensions]
+        if paths:
+            plots.plot_zebra([(label, profile.target, profile.nontarget)], path=paths, scale=scale)
 
 
 def _show(profiles: ZebraProfiles, scale: Scale) -> None:
@@ -123,7 +124,7 @@ def _show_worst_case(worst: WorstCase, ceiling: float) -> None:
             click.echo(f"{title}: {evidence.note}")
 
 
-def _draw_in_window(drawn: list[Any], scale: Scale, remedy: str) -> None:
+def _draw_in_window(profiles: ZebraProfiles, scale: Scale, remedy: str) -> None:
     """Show the profiles in a window, where there is a display."""
     from matplotlib import pyplot
 
@@ -131,5 +132,6 @@ def _draw_in_window(drawn: list[Any], scale: Scale, remedy: str) -> None:
     if figure.canvas.required_interactive_framework is None:
         click.echo(f"no display to show the profile: {remedy}", err=True)
         return
+    drawn = [(Path(name).name, profile.target, profile.nontarget) for name, profile in profiles.systems.items()]
     plots.plot_zebra(drawn, ax=figure.add_subplot(), scale=scale)
     pyplot.show()

@@ -338,11 +338,13 @@ def _joined(parts: Sequence[_Columns], paths: Sequence[Path]) -> _Columns:
     if len(parts) == 1:
         return parts[0]
     width = parts[0].vectors.shape[1]
+    bare = []
     for part, path in zip(parts, paths, strict=True):
         if part.vectors.shape[1] != width:
             text = f"expected vectors of {width} dimensions as in {paths[0]}, got {part.vectors.shape[1]}"
             raise DataError(text, file=path, remedy="use one extractor for all")
-    bare = [path for part, path in zip(parts, paths, strict=True) if part.speakers is None]
+        if part.speakers is None:
+            bare.append(path)
     if bare and len(bare) < len(parts):
         text = "has no speakers, while others of the files have"
         raise DataError(text, file=bare[0], remedy="give a map of all utterances to speakers, as utt2spk")
@@ -498,7 +500,7 @@ def _holds_floats(value: Any) -> bool:
 
 
 def _rows_of_data(content: Any) -> list[tuple[Any, Any, Any]]:
-    """Return the speaker (or None), the name and the vector of each utterance; nothing of what has another form."""
+    """Return the speaker (or None), the name and the vector of each utterance; nothing if the form is unknown."""
     rows: list[tuple[Any, Any, Any]] = []
     if isinstance(content, dict):
         if all(map(_is_vector, content.values())):
@@ -574,11 +576,14 @@ def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
     columns = _columns_of(arrays, path)
     if columns.ids is not None or not set(_WINDOW) <= set(arrays):
         return columns
-    window = [np.asarray(arrays[name]) for name in _WINDOW]
-    if not all(value.size == 1 and value.dtype.kind in "fiu" and np.isfinite(value).all() for value in window):
-        text = f"expected {', '.join(_WINDOW)} of the sliding window in seconds, a number each"
-        raise DataError(text, file=path, remedy="write ids beside the vectors")
-    return columns._replace(ids=window_ids(path.stem, len(columns.vectors), *(float(value.item()) for value in window)))
+    window = []
+    for name in _WINDOW:
+        value = np.asarray(arrays[name])
+        if value.size != 1 or value.dtype.kind not in "fiu" or not np.isfinite(value).all():
+            text = f"expected {', '.join(_WINDOW)} of the sliding window in seconds, a number each"
+            raise DataError(text, file=path, remedy="write ids beside the vectors")
+        window.append(float(value.item()))
+    return columns._replace(ids=window_ids(path.stem, len(columns.vectors), *window))
 
 
 def _read_hdf5(path: Path, map_above: int) -> _Columns:

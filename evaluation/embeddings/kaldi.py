@@ -26,7 +26,7 @@ import mmap
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -82,12 +82,17 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
                 places[archive].append((int(match["offset"] or 0), len(ids), line))
                 ids.append(name)
     problems.raise_if_any()
+    return ids, _vectors_at(places, path)
+
+
+def _vectors_at(places: Mapping[Path, Sequence[tuple[int, int, int]]], path: Path) -> list[NDArray[np.floating]]:
+    """Return vectors in the order of their rows, by archive, from (offset, row, line of the scp)."""
     vectors: dict[int, NDArray[np.floating]] = {}
     for archive, entries in places.items():
         with _mapped(archive) as raw:
-            for offset, row, number in entries:
-                vectors[row] = _decode(raw, offset, path, number, f"{archive}:{offset}")[0]
-    return ids, [vectors[row] for row in range(len(ids))]
+            for offset, row, line in entries:
+                vectors[row] = _decode(raw, offset, path, line, f"{archive}:{offset}")[0]
+    return [vectors[row] for row in range(len(vectors))]
 
 
 def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:

@@ -375,7 +375,7 @@ def _read(path: str | Path, kind: Kind, choice: Choice) -> Any:
 
 def _warn_of_other_labels(file: ListFile, key: Key) -> None:
     """Warn where a text of scores holds labels too, which contradict those of the key."""
-    with suppress(DataError):  # what is no label is not read
+    with suppress(DataError):  # columns other than labels are skipped
         is_text = file.path.is_file() and _recognised(file) is TEXT
         if is_text and {"label", "real"} & {*find_columns(file).places}:
             own: Any = match_ids(read_list(replace(file, kind="key")), key)

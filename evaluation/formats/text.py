@@ -143,8 +143,12 @@ class Choice:
     @property
     def named(self) -> dict[str, list[str]]:
         """Return the columns that were named, by role."""
-        given = {"model": self.model, "segment": self.segment, "score": self.score, "label": self.label}
-        return {role: [name] if isinstance(name, str) else list(name) for role, name in given.items() if name}
+        columns = {}
+        for role in ("model", "segment", "score", "label"):
+            name = getattr(self, role)
+            if name:
+                columns[role] = [name] if isinstance(name, str) else list(name)
+        return columns
 
     @property
     def failures(self) -> dict[str, Any]:
@@ -195,8 +199,10 @@ class ListFile:
         a DataError if they hold zero bytes, which no text does.
         """
         raw = check_text(self.path, self.content)
-        while (remark := _REMARK.match(raw)) and not self._names_columns(remark["line"], remark["next"]):
+        remark = _REMARK.match(raw)
+        while remark and not self._names_columns(remark["line"], remark["next"]):
             raw = remark["before"] + raw[remark.end("line") :]
+            remark = _REMARK.match(raw)
         return raw
 
     def _names_columns(self, line: bytes, following: bytes) -> bool:
@@ -425,7 +431,7 @@ def read_list(file: ListFile) -> Trials:
     raw = file.text
     choice = file.choice
     if len(raw) >= _LARGE and choice.duplicates == "error":
-        with suppress(ValueError, TypeError):  # what is wrong is found below, with its line
+        with suppress(ValueError, TypeError):  # errors are reported below, with their lines
             return _list_of(_parsed(raw, columns), file, columns)
     lines = cut_lines(path, raw, columns.delimiter)[columns.header :]
     for line, row in lines:

@@ -30,7 +30,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -401,28 +401,41 @@ def compare_conditions(
         quarters = disclosure_sets({speaker: values[speaker] for speaker in shared}, rule=rule, seed=seed + number)
         remarks += [f"{name}: {note}" for note in quarters.notes]
         sets[condition] = quarters
-    members = {}
-    for kind in KINDS:
-        rows = [np.isin(shared, list(getattr(quarters, kind))) for quarters in sets.values()]
-        members[kind] = np.array(rows)
+    members = {kind: _members(shared, sets.values(), kind) for kind in KINDS}
     draws: dict[str, Any] = {"permutations": permutations, "seed": seed, "level": level}
-    means: dict[str, dict[str, Agreement]] = {}
     pairs: list[Comparison] = []
     for factor in factors:
         pairs += _compare_pairs(conditions, members, factor, level)
-        differing = _differing(conditions, factor)
-        if differing:
-            means[factor] = {kind: mean_agreement(members[kind], differing, **draws) for kind in KINDS}
     return Comparisons(
         n_speakers=len(shared),
         sets=sets,
-        factors=means,
+        factors=_means_by_factor(conditions, members, factors, draws),
         pairs=tuple(pairs),
         unions=tuple(_compare_unions(conditions, members, factors, level)),
         joint=tuple(_compare_at_once(conditions, members, factors, draws)),
         settings={"tie_rule": rule, "level": level, "permutations": permutations, "seed": seed},
         notes=(*left_out, *remarks),
     )
+
+
+def _members(speakers: Sequence[str], sets: Iterable[DisclosureSets], kind: str) -> NDArray[np.bool_]:
+    """Return who is in each set of a kind, shape (n_sets, n_speakers)."""
+    return np.array([np.isin(speakers, list(getattr(quarters, kind))) for quarters in sets])
+
+
+def _means_by_factor(
+    conditions: Sequence[Levels],
+    members: Mapping[str, NDArray[np.bool_]],
+    factors: Sequence[str],
+    draws: Mapping[str, Any],
+) -> dict[str, dict[str, Agreement]]:
+    """Return the mean agreement of conditions that differ in each factor alone, where there are any."""
+    means = {}
+    for factor in factors:
+        differing = _differing(conditions, factor)
+        if differing:
+            means[factor] = {kind: mean_agreement(members[kind], differing, **draws) for kind in KINDS}
+    return means
 
 
 def _factors_of(conditions: Sequence[Levels]) -> list[str]:

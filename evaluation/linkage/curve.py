@@ -164,7 +164,7 @@ def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieR
     Returns
     -------
     ndarray of float64 of shape (n,)
-        1 for target speakers that nobody beats, 0 for those that all beat.
+        1 for target speakers that nobody beats, 0 for target speakers that everybody beats.
 
     Raises
     ------
@@ -392,7 +392,7 @@ def linkability_curve(
     # rows of each kind that each speaker has
     counts = coo_array((np.ones(len(ranks)), (speakers, kinds)), shape=(len(names), kinds.max() + 1)).tocsr()
     shares = np.bincount(kinds) / len(ranks)
-    weights = np.asarray((counts.T @ _draws(len(names), resampling).T).T)  # of each kind in each resample
+    weights = np.asarray((counts.T @ _draws(len(names), resampling).T).T)  # rows of each kind in each resample
     weights /= weights.sum(axis=1, keepdims=True)
     # speakers of one row each are as many as there are rows of a kind; others are taken one by one
     single = len(ranks) == len(names)
@@ -475,7 +475,7 @@ def carriers(linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDAr
 
 
 def linkability_over_draws(draws: Sequence[Ranks], sizes: ArrayLike, *, resampling: Resampling | None = None) -> Curve:
-    """Return the mean linkability over draws for many sizes of the gallery, its intervals hold speakers and draws.
+    """Return the mean linkability over draws for many gallery sizes, with intervals over speakers and draws.
 
     Parameters
     ----------
@@ -628,7 +628,7 @@ def _blocks(distinct: NDArray[np.int64], drawn: NDArray[np.int64], top: int) -> 
 def _fewer_than(
     top: int, beaters: NDArray[np.int64], impostors: int, drawn: NDArray[np.int64], table: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Probability that fewer than `top` beaters are drawn, shape (len(beaters), len(drawn)).
+    """Probability that fewer than `top` of k beaters are among n drawn of m impostors, (len(beaters), len(drawn)).
 
     `table` holds log factorials from index `impostors` on, and before them infinity, which stands for impossible.
     """

@@ -101,8 +101,7 @@ class Prediction:
     linkability, low, high : ndarray of float64 of shape (n_sizes,)
         Estimate and the ends of its interval; the bounds have no estimate, NaN.
     inside : float
-        Largest distance between the method's curve and the measured one at sizes up to the gallery; NaN for those that
-        are not curves of ranks.
+        Largest deviation from the measured curve within the gallery; NaN for methods that do not model ranks.
     note : str
         How it was made.
     """
@@ -558,7 +557,8 @@ def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
 def beat_probabilities(
     tail: Tail, mated: Array, fallback: Array, *, shape: float | None = None, stretch: float = 1.0
 ) -> Array:
-    """Return the probability that a random impostor beats each trial: from the tail, below its threshold from the rank.
+    """Return the probability that a random impostor beats each trial, estimated from the fitted tail or, below the
+    tail's threshold, from the rank.
 
     Parameters
     ----------
@@ -696,9 +696,10 @@ def _by_normals(
     table = first_probability(MARGINS, np.concatenate([sizes, inside]))
     n_rows = float(counts[:, 0].sum())
     alone = {number: fit_mixture(likelihood, counts[:, :1], components=number) for number in COMPONENTS}
-    # those that the sample speaks against need no resamples
-    chosen = [number for number, trust in zip(alone, _trust(alone, n_rows)[:, 0], strict=True) if trust >= 0.05]
-    fits = {number: fit_mixture(likelihood, counts, components=number, start=alone[number][2]) for number in chosen}
+    fits = {}
+    for (number, fit), share in zip(alone.items(), _trust(alone, n_rows)[:, 0], strict=True):
+        if share >= 0.05:  # numbers of components that do not fit the sample need no resamples
+            fits[number] = fit_mixture(likelihood, counts, components=number, start=fit[2])
     trust = _trust(fits, n_rows)
     curves = np.einsum("kb,kbs->bs", trust, np.array([weights.T @ table for weights, _, _ in fits.values()]))
     parts = [f"{number} ({share:.2f})" for number, share in zip(fits, trust[:, 0], strict=True)]

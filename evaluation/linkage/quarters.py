@@ -117,13 +117,17 @@ def disclosure_sets(linkability: Mapping[str, float], *, rule: TieSets = "neares
         is_hard = _quarter(values, order)
     easy = frozenset(compress(names, is_easy))
     hard = frozenset(compress(names, is_hard))
+    return DisclosureSets(easy, hard, q1, q3, len(names), rule, _notes_on_sets(easy, hard, len(names)))
+
+
+def _notes_on_sets(easy: frozenset[str], hard: frozenset[str], n_speakers: int) -> tuple[str, ...]:
     notes = []
     for kind, members in (("easy", easy), ("hard", hard)):
-        if abs(len(members) / len(names) - 0.25) > 0.05 and abs(len(members) - len(names) / 4) > 1:
-            notes.append(f"{len(members)} of {len(names)} speakers are {kind} to link, not a quarter: many are equal")
+        if abs(len(members) / n_speakers - 0.25) > 0.05 and abs(len(members) - n_speakers / 4) > 1:
+            notes.append(f"{len(members)} of {n_speakers} speakers are {kind} to link, not a quarter: many are equal")
     if easy & hard:
         notes.append(f"{len(easy & hard)} speakers are in both sets: they are equal at both quartiles")
-    return DisclosureSets(easy, hard, q1, q3, len(names), rule, tuple(notes))
+    return tuple(notes)
 
 
 def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -> dict[str, Path]:

@@ -62,8 +62,8 @@ def first_places(values: ArrayLike, models: ArrayLike, segments: ArrayLike) -> N
     highest = np.full(codes.max() + 1, -np.inf)
     np.maximum.at(highest, codes, scores)
     is_first = scores == highest[codes]
-    shared: NDArray[np.float64] = is_first / np.bincount(codes, is_first)[codes]
-    return shared
+    shares: NDArray[np.float64] = is_first / np.bincount(codes, is_first)[codes]
+    return shares
 
 
 def found_speakers(
@@ -96,7 +96,8 @@ def found_speakers(
     for sizes in zip(everybody.tolist(), all_first.tolist(), own.tolist(), strict=True):
         tail = hypergeom.sf(np.arange(-1, sizes[2]), *sizes)
         by_chance.append(tail[tail <= level].max(initial=0.0))
-    return FoundSpeakers(np.asarray(p_values <= level), np.array(by_chance))
+    is_found: NDArray[np.bool_] = np.asarray(p_values <= level)
+    return FoundSpeakers(is_found, np.array(by_chance))
 
 
 def lowest_tenth(rates: ArrayLike) -> float:

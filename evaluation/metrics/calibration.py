@@ -157,13 +157,9 @@ def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:
     >>> doubt_ratios(sort_scores([-0.4, -2.0, -30.0], [-1.0 * n for n in range(1, 9)]))
     'all scores are below 0, so they are no log-likelihood ratios: calibrate'
     """
-    low, high = scores.thresholds[[0, -1]]
-    if len(scores) > 2 and low >= 0 and high <= 1:
-        return f"all scores are between 0 and 1, {_NO_RATIOS}: take the logit of probabilities, or calibrate"
-    if len(scores) >= _FEW and low >= 0:
-        return f"all scores are above 0, {_NO_RATIOS}: take the logarithm of likelihood ratios, or calibrate"
-    if len(scores) >= _FEW and high <= 0:
-        return f"all scores are below 0, {_NO_RATIOS}: calibrate"
+    one_sign = _doubt_signs(scores)
+    if one_sign is not None:
+        return one_sign
     if cost is None:
         cost = _entropy(scores.thresholds, scores.target, scores.nontarget, 0.5)
     if len(scores) < _FEW or np.isnan(cost):
@@ -173,6 +169,17 @@ def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:
         return None
     numbers = f"Cllr {cost:.3f} bit, minimum {least:.3f}"
     return f"the scores are no calibrated LLRs ({numbers}): calibrate them first, or name the base of their logarithm"
+
+
+def _doubt_signs(scores: SortedScores) -> str | None:
+    low, high = scores.thresholds[[0, -1]]
+    if len(scores) > 2 and low >= 0 and high <= 1:
+        return f"all scores are between 0 and 1, {_NO_RATIOS}: take the logit of probabilities, or calibrate"
+    if len(scores) >= _FEW and low >= 0:
+        return f"all scores are above 0, {_NO_RATIOS}: take the logarithm of likelihood ratios, or calibrate"
+    if len(scores) >= _FEW and high <= 0:
+        return f"all scores are below 0, {_NO_RATIOS}: calibrate"
+    return None
 
 
 def pav_llrs(

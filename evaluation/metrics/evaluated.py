@@ -129,18 +129,18 @@ class Evaluation(MetricAttributes, Tabular):
 
     def to_columns(self) -> dict[str, Any]:
         """Return a row for each number: its name, title, value and unit, the ends of its interval, and its note."""
-        values = self.values()
-        titles = self.titles().values()
-        ends = [self.intervals.get(name, (np.nan, np.nan)) for name in values]
-        return {
-            "metric": list(values),
-            "title": [title for title, _ in titles],
-            "value": list(values.values()),
-            "unit": [unit.name for _, unit in titles],
-            "low": [low for low, _ in ends],
-            "high": [high for _, high in ends],
-            "note": [self.notes.get(name) or self.notes.get(f"intervals.{name}", "") for name in values],
+        titles = self.titles()
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("metric", "title", "value", "unit", "low", "high", "note")
         }
+        for name, value in self.values().items():
+            title, unit = titles[name]
+            low, high = self.intervals.get(name, (np.nan, np.nan))
+            note = self.notes.get(name) or self.notes.get(f"intervals.{name}", "")
+            row = (name, title, value, unit.name, low, high, note)
+            for column, cell in zip(columns.values(), row, strict=True):
+                column.append(cell)
+        return columns
 
     def _lines(self) -> list[dict[str, str | None]]:
         """Return the lines of a table to be read: counts and convention, then each metric, written out."""

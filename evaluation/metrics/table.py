@@ -58,18 +58,25 @@ def metrics_at_thresholds_of(development: SortedScores, priors: Sequence[str | f
     for prior in priors:
         effective = detection.effective_prior(float(prior))
         thresholds[str(prior)] = detection.cost_threshold(development, effective)
-    return tuple(
-        Metric(
-            name,
-            partial(_rate_at, side, thresholds),
-            f"{kind} at the development threshold ({{}})",
-            FRACTION,
-            method=Method("logit", lower=0, upper=1, of_errors=side == 0),
-            points=tuple(thresholds),
-            caveat=_threshold_used if side == 0 else None,
-        )
-        for side, (name, kind) in enumerate((("miss_rate_at", "misses"), ("false_alarm_rate_at", "false alarms")))
+    points = tuple(thresholds)
+    misses = Metric(
+        "miss_rate_at",
+        partial(_rate_at, 0, thresholds),
+        "misses at the development threshold ({})",
+        FRACTION,
+        method=Method("logit", lower=0, upper=1, of_errors=True),
+        points=points,
+        caveat=_threshold_used,
     )
+    false_alarms = Metric(
+        "false_alarm_rate_at",
+        partial(_rate_at, 1, thresholds),
+        "false alarms at the development threshold ({})",
+        FRACTION,
+        method=Method("logit", lower=0, upper=1),
+        points=points,
+    )
+    return (misses, false_alarms)
 
 
 def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] | None = None) -> Method:

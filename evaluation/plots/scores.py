@@ -55,6 +55,20 @@ def sorted_systems(
     sort: bool = True,
 ) -> list[tuple[str, metrics.SortedScores]]:
     """Return each system's name and scores, `sort`ed by an order; warn of scores that look reversed."""
+    named_scores = []
+    for name, *given in _rows_of_systems(systems, key):
+        scores = metrics.sort_scores(*given[:2] or [None])
+        turned = metrics.reversal(scores)
+        if turned is not None and turned.clear:
+            _log.warning("plot of %s: %s", name, turned.text)
+        named_scores.append((name, scores))
+    if order is not None and sort:
+        named_scores.sort(key=lambda system: order(system[1]))
+    return named_scores
+
+
+def _rows_of_systems(systems: Systems, key: Any) -> Any:
+    """Return the name of each system and what a user gave for it."""
     rows: Any = systems
     if key is not None:
         by_name = systems if isinstance(systems, Mapping) else {"scores": systems}
@@ -65,16 +79,7 @@ def sorted_systems(
         raise DataError(text, remedy="give each as (name, scores, key) or (name, target, nontarget)")
     if not rows:
         raise DataError("expected a system and a curve to plot", remedy="give scores")
-    named_scores = []
-    for name, *given in rows:
-        scores = metrics.sort_scores(*given[:2] or [None])
-        turned = metrics.reversal(scores)
-        if turned is not None and turned.clear:
-            _log.warning("plot of %s: %s", name, turned.text)
-        named_scores.append((name, scores))
-    if order is not None and sort:
-        named_scores.sort(key=lambda system: order(system[1]))
-    return named_scores
+    return rows
 
 
 @one_line

@@ -79,16 +79,13 @@ def belonging(pairings: Iterable[Pairing]) -> Belonging:
     sides: dict[str, list[Interval]] = {"enrolment": [_NOTHING], "trials": [_NOTHING]}
     for row in rows:
         sides[row.part].append(_share(row))
-    ends: dict[str, float] = {}
+    shares = {}
     for end in ("value", "low", "high"):
-        largest = {}
-        for side, shares in sides.items():
-            largest[side] = _largest([getattr(share, end) for share in shares])
-        ends[end] = float(share_of_trials(largest["enrolment"], largest["trials"]))
+        largest = [_largest([getattr(share, end) for share in of_side]) for of_side in sides.values()]
+        shares[end] = float(share_of_trials(*largest))
     gravest = min(rows, key=_order)
-    return Belonging(
-        Interval(ends["value"], ends["low"], ends["high"]), gravest.state, gravest.reason.removesuffix(".")
-    )
+    interval = Interval(shares["value"], shares["low"], shares["high"])
+    return Belonging(interval, gravest.state, gravest.reason.removesuffix("."))
 
 
 def least_certain(of_datasets: Sequence[Belonging]) -> Belonging:

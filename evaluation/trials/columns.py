@@ -339,9 +339,11 @@ def floats_of(values: Any, name: str) -> NDArray[np.floating]:
 
 def ids_of(column: Any, name: str) -> list[str]:
     """Return ids as text; whole numbers, which ids of digits are in a data frame, are written out."""
-    ids = [str(cell) if type(cell) is int else cell for cell in column_of(column, name).tolist()]
+    ids: list[Any] = column_of(column, name).tolist()
     for row, cell in enumerate(ids):
-        if not isinstance(cell, str) or not cell:
+        if type(cell) is int:
+            ids[row] = str(cell)
+        elif not isinstance(cell, str) or not cell:
             text = f"expected {name} as text, got {cell!r:.60}"
             raise TrialError(text, [row], remedy="read the column as text, no gaps")
     return ids

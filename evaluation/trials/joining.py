@@ -76,7 +76,7 @@ def join_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tupl
 
 
 def scores_of_trials(scores: Scores, trials: Self, *, missing: Missing = "error") -> tuple[np.ndarray, Self]:
-    """Return the scores in the order of some trials, and the trials without those that were dropped.
+    """Return the scores in the order of some trials, and the trials that were kept.
 
     Unlike `join_scores` it takes any list of trials, which need not know every id of the scores.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,13 +82,17 @@ def truth_of(labels: Any) -> np.ndarray:
         wrong = [row for row, cell in enumerate(cells) if str(cell) == "-1"]
         raise LabelError("expected labels of two values, got 1, 0 and -1", wrong, remedy=remedy)
     if None in truth.values():
-        wrong = [row for row, cell in enumerate(cells) if truth[cell] is None]
-        some = few(list(dict.fromkeys(f"{cells[row]!r:.40}" for row in wrong)))
-        remedy = "pairs such as 1 and 0, true and false, tar and imp are read too; are scores and key exchanged?"
-        if "spoof" in truth:
-            remedy = "spoofed speech is of no speaker: leave its lines out"
-        raise LabelError(f"expected target or nontarget, got {some}", wrong, remedy=remedy)
+        raise _unknown_labels(cells, truth)
     return np.fromiter(map(truth.__getitem__, cells), bool, len(cells))
+
+
+def _unknown_labels(cells: Sequence[Any], truth: Mapping[Any, bool | None]) -> LabelError:
+    wrong = [row for row, cell in enumerate(cells) if truth[cell] is None]
+    some = few(list(dict.fromkeys(f"{cells[row]!r:.40}" for row in wrong)))
+    remedy = "pairs such as 1 and 0, true and false, tar and imp are read too; are scores and key exchanged?"
+    if "spoof" in truth:
+        remedy = "spoofed speech is of no speaker: leave its lines out"
+    return LabelError(f"expected target or nontarget, got {some}", wrong, remedy=remedy)
 
 
 def are_labels(others: Any) -> bool:

@@ -41,15 +41,7 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
     if not lines:
         raise DataError("expected a header with names of columns, got an empty file", file=path)
     (_, header), *rows = lines
-    others = header
-    besides = ""
-    if None in columns:
-        others = header[1:]
-        besides = " besides the ids"
-    unknown = [name for name in columns if name not in (None, *others)]
-    if unknown:
-        text = f"no column {unknown[0]!r}{besides}; there are: {', '.join(others) or 'none'}"
-        raise DataError(text, file=path, line=1)
+    _check_names(columns, header, path)
     places = [0 if name is None else header.index(name) for name in columns]
     problems = Problems(path)
     cells = []
@@ -60,6 +52,18 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
             problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=line)
     problems.raise_if_any()
     return cells
+
+
+def _check_names(columns: Sequence[str | None], header: Sequence[str], path: str | Path) -> None:
+    others = header
+    besides = ""
+    if None in columns:
+        others = header[1:]
+        besides = " besides the ids"
+    unknown = [name for name in columns if name not in (None, *others)]
+    if unknown:
+        text = f"no column {unknown[0]!r}{besides}; there are: {', '.join(others) or 'none'}"
+        raise DataError(text, file=path, line=1)
 
 
 def delimiter_of(line: str) -> str | None:

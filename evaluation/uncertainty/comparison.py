@@ -348,12 +348,13 @@ def evaluate_systems(
         if model_speakers is not None or segment_speakers is not None:
             resampling = DEFAULT
     statistic = Metrics(priors, convention, tuple(metrics))
-    keys = key if isinstance(key, Mapping) else dict.fromkeys(systems, key)
+    if not isinstance(key, Mapping):
+        key = dict.fromkeys(systems, key)
     evaluated = {}
     for name, scores in systems.items():
         evaluated[name] = _evaluate_system(
             scores,
-            keys[name],
+            key[name],
             statistic,
             resampling,
             maps=maps,
@@ -476,10 +477,7 @@ def compare(
             )
     samples = {name: system.sample for name, system in evaluated.items() if system.sample is not None}
     warn_of_repeats({name: sample.scores for name, sample in samples.items()})
-    for name, sample in samples.items():
-        turned = reversal(sample.runs())
-        if turned is not None and turned.clear:
-            logger.warning("%s: %s", name, turned.text)
+    _warn_of_reversals(samples)
     gaps = Differences()
     if len(samples) > 1:
         gaps = paired_differences(samples, statistic, resampling, jobs=jobs)
@@ -502,6 +500,13 @@ def warn_of_repeats(scores: Mapping[str, NDArray[np.float64]]) -> None:
     for first, second in combinations(scores, 2):
         if np.array_equal(scores[first], scores[second]):
             logger.warning("%s and %s have the same scores: was one given for two systems?", first, second)
+
+
+def _warn_of_reversals(samples: Mapping[str, Sample]) -> None:
+    for name, sample in samples.items():
+        turned = reversal(sample.runs())
+        if turned is not None and turned.clear:
+            logger.warning("%s: %s", name, turned.text)
 
 
 def _evaluate_system(

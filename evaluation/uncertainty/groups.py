@@ -193,12 +193,24 @@ def evaluate_groups(
                 method = method_of(metric, metrics=metrics)
                 intervals[metric] = interval(values[name][metric], resampled_values, method=method, **settings)
             results[name] = Group(*counts, values[name], intervals)
+    extremes = _extremes(parts, values, resampled, resampling.level, metrics)
+    return Groups(column, results, extremes, int((groups == -1).sum()), int((groups == -2).sum()), metrics)
+
+
+def _extremes(
+    parts: Mapping[str, Sample],
+    values: Mapping[str, Mapping[str, float]],
+    resampled: Mapping[str, Mapping[str, np.ndarray]],
+    level: float,
+    metrics: tuple[Metric, ...],
+) -> dict[str, Extremes]:
+    """Return the extreme groups of each metric that at least two groups have a finite value of."""
     extremes = {}
     for metric in next(iter(values.values()), {}):
         finite = {name: parts[name] for name in values if np.isfinite(values[name][metric])}
         if len(finite) >= 2:
-            extremes[metric] = _extreme(metric, finite, values, resampled, resampling.level, metrics)
-    return Groups(column, results, extremes, int((groups == -1).sum()), int((groups == -2).sum()), metrics)
+            extremes[metric] = _extreme(metric, finite, values, resampled, level, metrics)
+    return extremes
 
 
 def _extreme(

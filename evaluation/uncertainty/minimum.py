@@ -115,8 +115,8 @@ def minimum_of(intervals: Iterable[Interval]) -> Interval:
 
     Examples
     --------
-    >>> found = minimum_of([Interval(0.2, 0.1, 0.3), Interval(0.25, 0.05, 0.4)])
-    >>> found.value, found.low, found.high
+    >>> smallest = minimum_of([Interval(0.2, 0.1, 0.3), Interval(0.25, 0.05, 0.4)])
+    >>> smallest.value, smallest.low, smallest.high
     (0.2, 0.05, 0.3)
     """
     given = list(intervals)
@@ -171,9 +171,11 @@ def over_lists(
 
     Examples
     --------
-    >>> one = Interval(0.2, 0.12, 0.35)
-    >>> over_lists(one, 1, n_units=30, n_trials=300).high, round(over_lists(one, 12, n_units=30, n_trials=300).high, 3)
-    (0.35, 0.402)
+    >>> rate = Interval(0.2, 0.12, 0.35)
+    >>> over_lists(rate, 1, n_units=30, n_trials=300).high
+    0.35
+    >>> round(over_lists(rate, 12, n_units=30, n_trials=300).high, 3)
+    0.402
     """
     from scipy.special import expit, logit, stdtrit
 
@@ -227,15 +229,7 @@ def minima_over_attackers(
     DataError
         If there is no attacker, or the trials differ.
     """
-    if not samples or not all(samples.values()):
-        raise DataError("expected trials of at least one attacker, each with at least one draw")
-    every: list[Sample] = []
-    rows = {}
-    for name, draws in samples.items():
-        rows[name] = list(range(len(every), len(every) + len(draws)))
-        every += draws
-        for sample in draws:
-            check_same_trials(every[0], sample, next(iter(samples)), name)
+    every, rows = _listed(samples)
     statistic = partial(_rate, reading)
     rates = np.array([statistic(sample.runs())["eer"] for sample in every])
     resampled = np.array([columns["eer"] for columns in bootstrap(every, statistic, resampling)])
@@ -262,6 +256,20 @@ def minima_over_attackers(
                 minimum = replace(minimum, perfect=float(smallest.mean()), perfect_low=low)
             minima[group] = minimum
     return minima
+
+
+def _listed(samples: Mapping[str, Sequence[Sample]]) -> tuple[list[Sample], dict[str, list[int]]]:
+    """Return the draws of all attackers in one list, and where those of each are in it; they must hold equal trials."""
+    if not samples or not all(samples.values()):
+        raise DataError("expected trials of at least one attacker, each with at least one draw")
+    every: list[Sample] = []
+    rows = {}
+    for name, draws in samples.items():
+        rows[name] = list(range(len(every), len(every) + len(draws)))
+        every += draws
+        for sample in draws:
+            check_same_trials(every[0], sample, next(iter(samples)), name)
+    return every, rows
 
 
 def _rate(reading: str, scores: measures.SortedScores) -> dict[str, float]:

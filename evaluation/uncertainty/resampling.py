@@ -314,19 +314,20 @@ def bootstrap(
     work = partial(_replicate, samples, statistic, resampling.seed)
     blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(resampling.resamples, BLOCK))]
     done = list(Work(jobs).map(work, blocks, processes=True, description="resampling"))
-    resampled = []
-    for blocks_of_sample in zip(*done, strict=True):
-        rows = list(chain.from_iterable(blocks_of_sample))
-        kept = [row for row in rows if row is not None]
-        if len(kept) < (1 - _MAX_LOST) * len(rows):
-            text = f"{len(rows) - len(kept)} of {len(rows)} resamples hold no trial of one class"
-            raise DataError(text, remedy="too few speakers for a bootstrap: resample trials, or ask for no intervals")
-        blank = dict.fromkeys(kept[0], np.nan)
-        columns = {}
-        for name in blank:
-            columns[name] = np.array([(row or blank)[name] for row in rows], dtype=np.float64)
-        resampled.append(columns)
-    return resampled
+    return [_columns_of(list(chain.from_iterable(blocks_of_sample))) for blocks_of_sample in zip(*done, strict=True)]
+
+
+def _columns_of(rows: Sequence[Mapping[str, float] | None]) -> dict[str, np.ndarray]:
+    """Return each metric over the resamples; NaN where one has no trial of a class, an error if that is most."""
+    kept = [row for row in rows if row is not None]
+    if len(kept) < (1 - _MAX_LOST) * len(rows):
+        text = f"{len(rows) - len(kept)} of {len(rows)} resamples hold no trial of one class"
+        raise DataError(text, remedy="too few speakers for a bootstrap: resample trials, or ask for no intervals")
+    blank = dict.fromkeys(kept[0], np.nan)
+    columns = {}
+    for name in blank:
+        columns[name] = np.array([(row or blank)[name] for row in rows], dtype=np.float64)
+    return columns
 
 
 def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:

@@ -114,17 +114,8 @@ def paper_tables(
     label : str
         Of the first table.
     """
-    best = {}
     name = escape_tex(reference)
-    p_values = corrected_p_values(differences, columns)
-    for column in columns:
-        if differences and column.worse:
-            values = {system: getattr(row[column.name], "value", 0.0) for system, row in systems.items()}
-            first = min if column.worse == "high" else max
-            system = first(values, key=values.__getitem__)
-            others = differences if system == reference else [system]
-            if all(p_values.get((other, column), 1.0) < 0.05 for other in others):
-                best[column.heading] = system
+    best = _best_systems(systems, differences, columns, reference)
     if caption is None:
         caption = "Metrics of the systems."
         if note:
@@ -137,3 +128,20 @@ def paper_tables(
         gaps = difference_rows(differences, columns, reference)
         text += "\n" + latex_table(gaps, caption=below, label="tab:differences")
     return text
+
+
+def _best_systems(
+    systems: Systems, differences: Differences, columns: Sequence[Column], reference: str
+) -> dict[str, str]:
+    """Return the system with the best number of each column, by heading, where it is significantly the best."""
+    best: dict[str, str] = {}
+    p_values = corrected_p_values(differences, columns)
+    for column in columns:
+        if differences and column.worse:
+            values = {system: getattr(row[column.name], "value", 0.0) for system, row in systems.items()}
+            first = min if column.worse == "high" else max
+            system = first(values, key=values.__getitem__)
+            others = differences if system == reference else [system]
+            if all(p_values.get((other, column), 1.0) < 0.05 for other in others):
+                best[column.heading] = system
+    return best

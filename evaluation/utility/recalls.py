@@ -363,7 +363,7 @@ def predict_labels(vectors: NDArray[Any], labels: Sequence[str], tested: NDArray
     deviation[deviation <= _LEAST * deviation.max()] = np.inf
     machine = LogisticRegression(C=PENALTY, class_weight="balanced", max_iter=_ROUNDS)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of what is apart there is no largest likelihood
+        warnings.simplefilter("ignore", ConvergenceWarning)  # separable classes have no largest likelihood
         machine.fit((vectors - mean) / deviation, np.asarray(labels, np.str_))
     return [str(label) for label in machine.predict((np.asarray(tested, np.float64) - mean) / deviation)]
 
@@ -412,14 +412,8 @@ def attribute_leakage(
         if strange:
             notes.append(f"no training speakers of class {named(strange)}, which is never predicted")
     warn_of_alike([*truth.values(), *examples.values()], "classes", "a class")
-    learnt = training or tested
-    scenarios = [("original", learnt.original, tested.original)]
-    if tested.anonymised is not None:
-        scenarios.append(("ignorant", learnt.original, tested.anonymised))
-        if learnt.anonymised is not None:
-            scenarios.append(("informed", learnt.anonymised, tested.anonymised))
     counted: dict[str, Confusions] = {}
-    for scenario, learnt_side, tested_side in scenarios:
+    for scenario, learnt_side, tested_side in _scenarios(tested, training or tested):
         predicted: dict[str, str] = {}
         for fold in folds:
             inside = {speakers[name] for name in fold}
@@ -436,22 +430,31 @@ def attribute_leakage(
     return Leakage(recalls, differences, learnt_from, tuple(notes))
 
 
+def _scenarios(tested: Sides, learnt: Sides) -> list[tuple[str, Embeddings, Embeddings]]:
+    """Return each scenario with its training vectors and its tested vectors."""
+    scenarios = [("original", learnt.original, tested.original)]
+    if tested.anonymised is not None:
+        scenarios.append(("ignorant", learnt.original, tested.anonymised))
+        if learnt.anonymised is not None:
+            scenarios.append(("informed", learnt.anonymised, tested.anonymised))
+    return scenarios
+
+
 def _check_sides(tested: Sides, training: Sides | None) -> list[str]:
     """Refuse vectors that do not fit together; return notes on speakers who are not known."""
     learnt = training or tested
-    notes: dict[str, None] = {}
-    names: list[str] = []
     originals = [tested.original]
+    warn_of_copies(tested.original, what="utterances have copies")
     if training is not None:
         originals.append(training.original)
+        warn_of_copies(tested.original, training.original, what="utterances are in training too")
+    notes: dict[str, None] = {}
+    names: list[str] = []
     for original in originals:
         names += original.speakers.tolist()
         if not original.has_speakers:
             notes |= dict.fromkeys(original.notes)
     warn_of_alike(names)
-    warn_of_copies(tested.original, what="utterances have copies")
-    if training is not None:
-        warn_of_copies(tested.original, training.original, what="utterances are in training too")
     if tested.anonymised is not None:
         ids = dict.fromkeys(tested.original.ids.tolist())
         others = dict.fromkeys(tested.anonymised.ids.tolist())

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, compress
 from typing import Any, Literal
 
 import numpy as np
@@ -212,7 +212,7 @@ class VoiceSimilarity(Tabular):
     Attributes
     ----------
     matrices : dict of str to SimilarityMatrix
-        By "oo", "oa" and "aa", those that there are, of the same speakers.
+        By "oo", "oa" and "aa", as far as they are given, of the same speakers.
     distinctiveness : dict of str to Interval
         D of each matrix.
     deid, gain : Interval
@@ -371,15 +371,13 @@ def compare_voices(
     (1.0, -3.0103)
     """
     resampling = resampling or Resampling(0)
-    unknown = [name for name in matrices if name not in ("oo", "oa", "aa")]
-    if unknown or "oo" not in matrices or len(matrices) < 2:
+    if "oo" not in matrices or len(matrices) < 2 or not set(matrices) <= {"oo", "oa", "aa"}:
         raise DataError(f"expected the matrices oo and oa or aa, got {', '.join(matrices) or 'none'}")
     everyone: set[str] = set()
     with_itself = []
     for matrix in matrices.values():
         everyone.update(matrix.speakers)
-        is_known = ~np.isnan(np.diagonal(matrix.values))
-        with_itself.append({name for name, known in zip(matrix.speakers, is_known, strict=True) if known})
+        with_itself.append(set(compress(matrix.speakers, ~np.isnan(np.diagonal(matrix.values)))))
     shared = sorted(set.intersection(*with_itself))
     if len(shared) < 2:
         expected = "expected two speakers or more that are in all matrices with trials within themselves"
@@ -439,7 +437,7 @@ def _numbers(cells: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float
 def _intervals(
     matrices: Mapping[str, SimilarityMatrix], values: Mapping[str, float], resampling: Resampling
 ) -> dict[str, Interval]:
-    """Intervals by a bootstrap of speakers, of which each draw must hold two."""
+    """Intervals by a bootstrap of speakers; each draw must hold two speakers."""
     if not resampling.resamples:
         return {name: Interval(value) for name, value in values.items()}
     count = len(matrices["oo"].speakers)

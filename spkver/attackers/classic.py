@@ -558,10 +558,14 @@ def check_trials(
     """
     models, tested = lists.match_trials(enrol_dir, trial_dir, trial_list)
     # an attacker looks perfect if a recording is tested against the model that it enrolled
-    enrolled_by = zip(models.models, models.segments, strict=True)
-    own = {(model, enrol_dir.recordings[name].resolve()) for model, name in enrolled_by}
+    own = set()
+    for model, name in zip(models.models, models.segments, strict=True):
+        own.add((model, enrol_dir.recordings[name].resolve()))
     paths = {name: path.resolve() for name, path in tested.items()}
-    n_own = sum((model, paths[segment]) in own for model, segment in trial_list.pairs())
+    n_own = 0
+    for model, segment in trial_list.pairs():
+        if (model, paths[segment]) in own:
+            n_own += 1
     if n_own:
         text = "%d of %d trials test a recording that their model was enrolled with"
         remedy = "list in 'enrolls' what is enrolled, or leave these trials out"

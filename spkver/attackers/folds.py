@@ -142,7 +142,11 @@ def _sides(versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enro
     """Return the enrolment and the test side of the speakers of a fold."""
     numbers = range(len(versions))
     half = -(-len(versions) // 2)
-    enrol_in, test_in = (numbers[:half], numbers[half:]) if len(versions) > 1 else (numbers, numbers)
+    enrol_in = numbers
+    test_in = numbers
+    if len(versions) > 1:
+        enrol_in = numbers[:half]
+        test_in = numbers[half:]
     enrol: list[tuple[int, str]] = []
     test: list[tuple[int, str]] = []
     for names in units.values():
@@ -158,16 +162,22 @@ def _sides(versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enro
 def _pairs(names: Sequence[str], numbers: Sequence[int], most: int) -> list[tuple[int, str]]:
     """Return at most `most` pairs of version and recording: first each recording once, in changing versions."""
     count = len(numbers)
-    turns = [(numbers[(row + turn) % count], name) for turn in range(count) for row, name in enumerate(names)]
+    turns = []
+    for turn in range(count):
+        for row, name in enumerate(names):
+            turns.append((numbers[(row + turn) % count], name))
     if len(turns) <= most or len(names) <= most:
         return turns[:most]
-    return [turns[place] for place in np.linspace(0, len(names) - 1, most).round().astype(int)]
+    return [turns[row] for row in np.linspace(0, len(names) - 1, most).round().astype(int)]
 
 
 def _directory(versions: Sequence[DataDir], pairs: Sequence[tuple[int, str]], end: str) -> DataDir:
-    recordings, speakers = {}, {}
+    recordings = {}
+    speakers = {}
     for number, name in pairs:
-        utterance = f"{name}-version{number + 1}" if len(versions) > 1 else name
+        utterance = name
+        if len(versions) > 1:
+            utterance += f"-version{number + 1}"
         recordings[utterance] = versions[number].recordings[name]
         speakers[utterance] = versions[0].speakers[name]
     path = versions[0].path.with_name(f"{versions[0].name}-{end}")
@@ -179,7 +189,9 @@ def _key(enrolment: DataDir, tested: DataDir, genders: Mapping[str, str]) -> Key
     models = sorted(set(enrolment.speakers.values()))
     counts = Counter(genders[model] for model in models)
     together = min(counts.values(), default=0) < 2
-    names, segments, is_target = [], [], []
+    names = []
+    segments = []
+    is_target = []
     for model in models:
         for segment, speaker in sorted(tested.speakers.items()):
             if together or genders[model] == genders[speaker]:

@@ -174,10 +174,16 @@ def learn_weights(
         raise DataError(f"no attacker can be fused: {', '.join(left_out)} give infinite scores")
     names = list(columns)
     scores = np.column_stack(list(columns.values()))
-    is_target = np.concatenate([key.is_target for key in keys])
-    numbers = np.concatenate([np.full(len(fold.key), fold.number) for fold in folds])
-    speakers = np.concatenate([fold.key.model_ids[fold.key.models] for fold in folds])
-    chosen = choose_fusion(scores, is_target, numbers, speakers, names)
+    truth = []
+    fold_numbers = []
+    models = []
+    for fold in folds:
+        truth.append(fold.key.is_target)
+        fold_numbers.append(np.full(len(fold.key), fold.number))
+        models.append(fold.key.model_ids[fold.key.models])
+    is_target = np.concatenate(truth)
+    numbers = np.concatenate(fold_numbers)
+    chosen = choose_fusion(scores, is_target, numbers, np.concatenate(models), names)
     affine = chosen.affine
     weights = {"weights": dict(zip(names, affine.weights, strict=True)), "offset": affine.offset, "prior": affine.prior}
     alone = {}

@@ -117,8 +117,10 @@ def recognised_anonymizer(original: DataDir, anonymised: DataDir, work: Work | N
     if not shared:
         return None
     rows = np.unique(np.linspace(0, len(shared) - 1, _PAIRS).astype(int))
-    names = [shared[row] for row in rows]
-    pairs = [(original.recordings[name], anonymised.recordings[name]) for name in names]
+    pairs = []
+    for row in rows:
+        name = shared[row]
+        pairs.append((original.recordings[name], anonymised.recordings[name]))
     workers = work or Work(1)
     distances = list(workers.map(_distances, pairs, processes=True, description="recognising the anonymiser"))
     before = sum(pair.before for pair in distances)
@@ -346,7 +348,8 @@ class Inversion:
             "kernel": "Gaussian" if estimator.width else "linear",
             "folds": FOLDS,
         }
-        facts.update((key, getattr(estimator, key)) for key in warping.FACTS)
+        for key in warping.FACTS:
+            facts[key] = getattr(estimator, key)
         write_json(self.folder.path("undoing.json"), facts)
 
     def _derived(self, directory: DataDir, ending: str, source: _Source) -> DataDir:
@@ -382,8 +385,8 @@ def record_of(directory: DataDir) -> AnonymizerConfig | None:
     config = recorded_anonymizer(directory.path)
     if config is not None or directory.path.is_dir():
         return config
-    folders = sorted({Path(path).parent.parent for path in directory.recordings.values()})
-    configs = [recorded_anonymizer(folder) for folder in folders]
+    folders = {Path(path).parent.parent for path in directory.recordings.values()}
+    configs = list(map(recorded_anonymizer, sorted(folders)))
     if configs and all(other == configs[0] for other in configs):
         return configs[0]
     return None

@@ -147,11 +147,17 @@ class PropertiesAttacker(Defaults):
         """Return the weights by a data directory, and log those that tell its speakers apart."""
         directory = self._part(versions, seed)
         properties = _by_utterance(vectors(directory))
-        speakers = [directory.speakers[utterance] for utterance in properties]
-        recordings = [directory.version_of.get(utterance, utterance) for utterance in properties]
+        speakers = []
+        recordings = []
+        for utterance in properties:
+            speakers.append(directory.speakers[utterance])
+            recordings.append(directory.version_of.get(utterance, utterance))
         weights = learn_weights_of_properties(np.array(list(properties.values())), speakers, recordings)
-        told = {key: f"{weight:.2g}" for key, weight in zip(PROPERTIES, weights, strict=True) if weight > 0}
-        logger.debug("%s, weights by %s: %s", self.name, directory.name, told)
+        used = {}
+        for key, weight in zip(PROPERTIES, weights, strict=True):
+            if weight > 0:
+                used[key] = f"{weight:.2g}"
+        logger.debug("%s, weights by %s: %s", self.name, directory.name, used)
         return weights
 
 

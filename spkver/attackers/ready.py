@@ -154,8 +154,10 @@ class ReadyVectors(WithoutSource):
 
     def record(self, attack: Attack) -> Any:
         """Return a checksum of the embeddings of both sides, and of the training set if it is used."""
-        both = [self._embeddings(attack.training, side) for side in (attack.enrolment[0], attack.tested)]
-        digests = [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]
+        digests = []
+        for directory in (attack.enrolment[0], attack.tested):
+            embeddings = self._embeddings(attack.training, directory)
+            digests.append(fingerprint(embeddings.ids, np.asarray(embeddings.vectors)))
         background = self.background(attack.training)
         return {"vectors": digests, "background": background and _digest(background), "choice": self.choice.record()}
 

@@ -118,7 +118,7 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
             notes |= draw.notes
         evidence.append(worst_case(*split_scores(draw.scores, key), ranks=draw.evidence))
         ranks = draw.ranks if is_ranked else None
-        of_speakers.append(_speakers(draw.scores, key, sexes, ranks))
+        of_speakers.append(figures_of_speakers(draw.scores, key, sexes, ranks))
     notes |= closed_notes
     if condition.lacking:
         missing = " and ".join(map(str, condition.lacking))

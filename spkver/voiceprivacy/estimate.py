@@ -171,9 +171,13 @@ def _amounts(
         inverted = {"training": 0, "enrolment": draws, "trials": draws}[side]
         if side == "enrolment" and only_networks:
             inverted = min(draws, INVERTED_DRAWS)
-        count = sum(number for _, number, _ in headers[name])
-        length = sum(duration for _, _, duration in headers[name])
-        size = sum(2 * rate * duration for rate, _, duration in headers[name])
+        count = 0
+        length = 0.0
+        size = 0.0
+        for rate, number, duration in headers[name]:
+            count += number
+            length += duration
+            size += 2 * rate * duration
         share = parts.get(name, count) / max(count, 1)
         versions = draws * share
         amounts.plain += length * min(1.0, versions)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 
 from evaluation.trials import SCENARIO_ORDER
 from spkbase.errors import DataError, Problems
@@ -109,9 +110,16 @@ class Plan:
         """
         every = (*self.rows, *self.of_folds)
         stale = run.due({row.file: self.origins[row.id] for row in every})
-        fused = {row.fold_kind for row in self.rows if row.kind == "fusion" and row.file in stale}
-        due = [row for row in self.rows if row.kind == "single" and row.file in stale]
-        due += [row for row in self.of_folds if row.fold_kind in fused and row.file in stale]
+        fused = set()
+        due = []
+        for row in self.rows:
+            if row.file in stale and row.kind == "fusion":
+                fused.add(row.fold_kind)
+            if row.file in stale and row.kind == "single":
+                due.append(row)
+        for row in self.of_folds:
+            if row.file in stale and row.fold_kind in fused:
+                due.append(row)
         return due
 
 
@@ -154,8 +162,11 @@ def make_plan(run: Run, sets: Sets, facts: Facts, *, suffix: str, seed: int) -> 
         fusions = fusions_of(own, attackers[training])
         for fusion in fusions:
             fused += fused_rows(fusion, own, speech)
-        names[training] = [name for name, (spec, _) in attackers[training].items() if spec.kind != "fusion"]
-        names[training] += [fusion.name for fusion in fusions]
+        names[training] = []
+        for name, (spec, _) in attackers[training].items():
+            if spec.kind != "fusion":
+                names[training].append(name)
+        names[training] += map(attrgetter("name"), fusions)
     pooled = pooled_rows([*single.rows, *fused], sets, suffix)
     rows = _in_order([*single.rows, *fused, *pooled], sets)
     folds = fold_rows(fused, members, attackers, speech, seed=seed)

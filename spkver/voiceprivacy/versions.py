@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 from evaluation.reports import Anonymiser
@@ -95,12 +96,15 @@ def another_anonymizer(twin: DataDir, config: AnonymizerConfig, *, is_named: boo
     if config.name == "none":
         return "since its recordings differ from the originals: anonymizer.name=none did not make them"
     record = _record(twin)
+    if record is None and is_named:
+        return ""
     if record is None:
-        unknown = "since its folder has no record of how it was made; if you know, set anonymizer.name"
-        return "" if is_named else unknown
+        return "since its folder has no record of how it was made; if you know, set anonymizer.name"
     settings = to_dict(config.record())
     other = [name for name, value in settings.items() if name != "seeding" and record.get(name) != value]
-    return f"since its record has another {', '.join(other)}" if other else ""
+    if other:
+        return f"since its record has another {', '.join(other)}"
+    return ""
 
 
 def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: int) -> Anonymiser:
@@ -111,8 +115,12 @@ def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: in
         settings = to_dict(anonymizer.of("trials").record())
         settings |= {"training_level": anonymizer.training_level, "seed": seed}
     else:
-        records = list(filter(None, (_record(sets.versions[name][0]) for name in existing)))
-        if records and all(record == records[0] for record in records):  # made by `spkver anonymize`, all alike
+        records: list[dict[str, Any]] = []
+        for name in existing:
+            record = _record(sets.versions[name][0])
+            if record is not None and record not in records:
+                records.append(record)
+        if len(records) == 1:  # made by `spkver anonymize`, all alike
             settings = records[0]
     return Anonymiser(
         name=settings.pop("name"),
@@ -170,7 +178,8 @@ def _make_versions(
     seed = experiment.config.seed
     originals = dict(sets.original)
     for name in sets.training_sets:
-        originals[name] = _used_recordings(experiment, sets, name, 1 if name in once else anonymizer.draws("training"))
+        draws = 1 if name in once else anonymizer.draws("training")
+        originals[name] = _used_recordings(experiment, sets, name, draws)
         if name in versions:
             versions[name] = tuple(select(version, originals[name].recordings) for version in versions[name])
     due = _due_versions(sets, anonymizer, once)
@@ -192,8 +201,10 @@ def _make_versions(
             else:
                 reason = "since a second version is equal to the first: the anonymiser uses no random numbers"
                 once[name] = OneVersion(reason, is_fixed=True)
-    for single in dict.fromkeys(once.values()):
-        names = [f"{name}{experiment.suffix}" for name in once if once[name] == single]
+    by_reason: dict[OneVersion, list[str]] = {}
+    for name, single in once.items():
+        by_reason.setdefault(single, []).append(f"{name}{experiment.suffix}")
+    for single, names in by_reason.items():
         logger.warning("%s: one anonymised version only, %s", few(names), single.reason)
     problems.raise_if_any()
 
@@ -209,8 +220,8 @@ def _due_versions(sets: Sets, anonymizer: TwinConfig, once: Mapping[str, OneVers
             names += dataset.tested
     due = [(name, 1) for name in sets.missing]
     for name in dict.fromkeys(names):
-        draws = 1 if name in once else anonymizer.draws(sets.sides[name])
-        due += [(name, draw) for draw in range(2, 1 + draws)]
+        if name not in once:
+            due += product([name], range(2, 1 + anonymizer.draws(sets.sides[name])))
     return due
 
 
