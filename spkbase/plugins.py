@@ -149,12 +149,12 @@ def check_places(template: str, places: Sequence[str], needed: Sequence[str]) ->
         filled = fill_places(template, dict.fromkeys(places, probe))
         words = shlex.split(filled)
     except (KeyError, IndexError, ValueError) as error:
-        known = ", ".join(f"{{{place}}}" for place in places)
+        known = ", ".join(f"{{{name}}}" for name in places)
         text = f"the command {template!r} cannot be filled in: {error}"
         raise ConfigError(text, remedy=f"placeholders are {known}; other braces are doubled: {{{{ }}}}") from error
-    for place in needed:
-        if f"{{{place}}}" not in template:
-            raise ConfigError(f"the command {template!r} has no {{{place}}}")
+    for name in needed:
+        if f"{{{name}}}" not in template:
+            raise ConfigError(f"the command {template!r} has no {{{name}}}")
     if sum(word.count(probe) for word in words) != filled.count(shlex.quote(probe)):
         text = f"the command {template!r} has a placeholder in quotes"
         raise ConfigError(text, remedy="leave the quotes out: values are quoted")

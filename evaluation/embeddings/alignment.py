@@ -61,11 +61,11 @@ def procrustes(source: Matrix, target: Matrix, *, prior: float = 0.0) -> Matrix:
            [-1.,  0.]])
     """
     moment = source.T @ target
-    left, values, right = np.linalg.svd(moment, full_matrices=False)
+    left_vectors, values, right_vectors = np.linalg.svd(moment, full_matrices=False)
     if prior:
         moment[np.diag_indices(len(moment))] += prior * values.sum() / len(moment)
-        left, _, right = np.linalg.svd(moment)
-    rotation: Matrix = left @ right
+        left_vectors, _, right_vectors = np.linalg.svd(moment)
+    rotation: Matrix = left_vectors @ right_vectors
     return rotation
 
 
@@ -133,8 +133,10 @@ def wasserstein_procrustes(
         return _alternate(source, target, start, source.shape[1])[0]
     bases = [np.linalg.svd(some, full_matrices=False)[2].T for some in (source, target)]
     n_directions = min(base.shape[1] for base in bases)
-    left, right = (base[:, :n_directions] for base in bases)
-    signs = np.where(np.sum((source @ left) ** 3, axis=0) * np.sum((target @ right) ** 3, axis=0) < 0, -1.0, 1.0)
+    source_axes, target_axes = (base[:, :n_directions] for base in bases)
+    signs = np.where(
+        np.sum((source @ source_axes) ** 3, axis=0) * np.sum((target @ target_axes) ** 3, axis=0) < 0, -1.0, 1.0
+    )
     best = np.eye(source.shape[1])
     least = np.inf
     for number in range(max(1, restarts)):
@@ -142,9 +144,9 @@ def wasserstein_procrustes(
             flipped = signs * np.where(generator.random(n_directions) < 0.25, -1.0, 1.0)
         else:
             flipped = signs
-        rotation, cost = _alternate(source @ left, target @ right, np.diag(flipped), _FIRST)
+        rotation, cost = _alternate(source @ source_axes, target @ target_axes, np.diag(flipped), _FIRST)
         if cost < least:
-            best = left @ rotation @ right.T
+            best = source_axes @ rotation @ target_axes.T
             least = cost
     # directions without vectors are mapped to each other too
     return procrustes(np.eye(len(best)), best)

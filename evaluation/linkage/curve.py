@@ -628,7 +628,7 @@ def _blocks(distinct: NDArray[np.int64], drawn: NDArray[np.int64], top: int) -> 
 def _fewer_than(
     top: int, beaters: NDArray[np.int64], impostors: int, drawn: NDArray[np.int64], table: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Probability that fewer than `top` beaters are drawn, shape (len(beaters), len(drawn)).
+    """Probability that fewer than `top` of k beaters are among n drawn of m impostors, (len(beaters), len(drawn)).
 
     `table` holds log factorials from index `impostors` on, and before them infinity, which stands for impossible.
     """

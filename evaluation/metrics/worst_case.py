@@ -188,12 +188,12 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
     quartiles = x[order][np.searchsorted(below, [0.25, 0.5, 0.75]).clip(max=len(x) - 1)]
     start = [quartiles[1], np.log(max((quartiles[2] - quartiles[0]) / 1.35, 1e-3)), np.log(5.0)]
     bounds = [(-np.inf, np.inf), (-25.0, 5.0), (0.0, float(np.log(MOST_FREEDOM)))]
-    found = minimize(
+    optimum = minimize(
         loss, np.array(start), jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-9}
     )
-    location = float(found.x[0])
-    scale = float(np.exp(found.x[1]))
-    freedom = float(np.exp(found.x[2]))
+    location = float(optimum.x[0])
+    scale = float(np.exp(optimum.x[1]))
+    freedom = float(np.exp(optimum.x[2]))
     deviation = float(np.sqrt(variance))
     return mean + deviation * location, deviation * scale, freedom
 

@@ -430,10 +430,10 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
                 spread = agreement.spread
                 if np.isnan(value):
                     continue
-                left = middle - _WIDTH / 2
-                right = middle + _WIDTH / 2
-                axes.plot([left, left, right, right], [0, value, value, 0], **plain(colour, 1.2))
-                axes.fill_between([left, right], value, color=colour, alpha=0.45, linewidth=0)
+                bar_start = middle - _WIDTH / 2
+                bar_end = middle + _WIDTH / 2
+                axes.plot([bar_start, bar_start, bar_end, bar_end], [0, value, value, 0], **plain(colour, 1.2))
+                axes.fill_between([bar_start, bar_end], value, color=colour, alpha=0.45, linewidth=0)
                 if np.isfinite(spread):
                     ends = np.array([value - spread, value + spread]).clip(0)
                     axes.plot([middle, middle], ends, **plain("#404040", 1.2), zorder=3)

@@ -26,6 +26,7 @@ AGAINST = {
     "SIMULATED speech": "SIMULATED speech: synthetic voices say nothing about human ones.",
     "pairs": "Some anonymised recordings resemble other speakers' originals more than their own.",
     "no speech": "Some anonymised recordings hold no speech: noise would be as private.",
+    "speech of others": "The anonymiser may return the speech of other people.",
     "broken attackers": "Scores of some attackers are useless.",
     "recognised without a voice": "Files or noise, not voices, give speakers away: an anonymiser can change them.",
     "attackers that failed": "Some attackers failed: the others may be weaker.",
@@ -206,9 +207,12 @@ class Verdict:
 
     @property
     def claims_protection(self) -> bool:
-        """Whether the verdict may be read as protection, which reversible changes only pretend."""
-        is_anonymised = self.overall is not None and self.overall.anonymised
-        return is_anonymised and not self.forbidden and (self.level is None or self.level >= _MODERATE)
+        """Whether there is a verdict of protection, or of no level, which a reversible change would have as well."""
+        if self.overall is None or not self.overall.anonymised or self.forbidden:
+            return False
+        if self.overall.files.state == "identical":  # there is no room for anything else
+            return False
+        return self.level is None or self.level >= _MODERATE
 
     @property
     def is_certain(self) -> bool:

@@ -13,7 +13,7 @@ REVERSAL = "reversal"
 LEVELS = {
     ONE_MODEL: "compares one enrolled speaker with one test recording, as NIST and the challenge's attacker do",
     ALL_ENROLLED: "learns from all enrolled speakers, and looks at one test recording",
-    WHOLE_LIST: "adapts to all test recordings of a list, without labels",
+    WHOLE_LIST: "learns from all test recordings of a list, without labels",
     INVERTING: "inverts the anonymisation: it knows the family of anonymisers, or learns from original and anonymised"
     " speech of the same people",
 }

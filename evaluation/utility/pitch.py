@@ -191,9 +191,9 @@ def mean_correlation(
     names, sums = lists.sum_by_speaker(columns, lists.speakers_of(utterances, speakers))
     n_units = int((sums[:, 1] > 0).sum())
     statistic = partial(lists.pooled_ratio, sums)
-    found = lists.interval_by_speaker(statistic, len(names), "correlation", resampling, n_units=n_units)
+    interval = lists.interval_by_speaker(statistic, len(names), "correlation", resampling, n_units=n_units)
     return PitchCorrelation(
-        found,
+        interval,
         float(values[defined].std()),
         len(utterances),
         int((~defined).sum()),

@@ -243,7 +243,7 @@ def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: i
         If none can be trained.
     """
     if not folds:
-        shown = [format_chain(parse_chain(chain)) for chain in chains]
+        shown = list(map(format_chain, map(parse_chain, chains)))
         why = "too few training speakers to choose by cross-validation, so the simplest is used"
         if len(chains) == 1:
             why = "it is the only one"

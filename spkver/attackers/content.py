@@ -170,7 +170,9 @@ def compare_texts(
     split = UNITS[method.units]
     others = list(map(split, background))
     tests = list(map(split, tested))
-    models = [list(map(split, texts)) for texts in enrolled]
+    models: list[list[Terms]] = []
+    for texts in enrolled:
+        models.append(list(map(split, texts)))
     common = others or list(chain.from_iterable(models))
     if method.scoring == "cosine":
         return _cosines(common, models, tests, rows, columns)

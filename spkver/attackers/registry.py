@@ -460,8 +460,12 @@ def is_absent(name: str) -> str:
 
 def absent_attackers() -> dict[str, str]:
     """Return which attackers of `DEFAULT` cannot run on this machine, and why."""
-    reasons = {name: is_absent(name) for name in DEFAULT}
-    return {name: why for name, why in reasons.items() if why}
+    reasons = {}
+    for name in DEFAULT:
+        why = is_absent(name)
+        if why:
+            reasons[name] = why
+    return reasons
 
 
 def default_attackers() -> tuple[str, ...]:
@@ -480,8 +484,12 @@ def default_attackers() -> tuple[str, ...]:
 def named_only() -> list[str]:
     """Return the attackers that run only if named: on no data set was one stronger than all of `DEFAULT`."""
     usual = {*DEFAULT, *default_attackers()}
-    bare = (name for name, row in CATALOGUE.items() if ":" not in row.form.split("[")[0])
-    return [name for name in bare if name not in usual and not is_absent(name)]
+    names = []
+    for name, row in CATALOGUE.items():
+        needs_argument = ":" in row.form.split("[")[0]
+        if name not in usual and not needs_argument and not is_absent(name):
+            names.append(name)
+    return names
 
 
 def is_outside(entry: str) -> bool:
@@ -517,14 +525,22 @@ def attacker_name(entry: str) -> str:
         return entry
     prefix, _, rest = entry.partition(":")
     if prefix == "command":
-        words = (Path(word).stem for word in rest.split())
-        label = "command-" + next((word for word in words if word and not _INTERPRETER.fullmatch(word)), "")
+        label = "command-"
+        for word in rest.split():
+            program = Path(word).stem
+            if program and not _INTERPRETER.fullmatch(program):
+                label += program
+                break
     elif prefix in OUTSIDE:
-        path = Path(rest).resolve()  # the folder exp of a run is named after the run
-        label = f"{prefix}-{path.parent.name if path.name == 'exp' else path.name}"
+        path = Path(rest).resolve()
+        if path.name == "exp":  # the folder exp of a run is named after the run
+            path = path.parent
+        label = f"{prefix}-{path.name}"
     else:
         where, _, function = entry.rpartition(":")
-        module = Path(where).stem if where.endswith(".py") else where.rpartition(".")[2]
+        module = where.rpartition(".")[2]
+        if where.endswith(".py"):
+            module = Path(where).stem
         label = f"{module}-{function}"
     return _UNSAFE.sub("-", label)[:_LONGEST].strip("-") or "own"
 
@@ -543,16 +559,19 @@ def named_entry(name: str, entries: Sequence[str]) -> str | None:
     """
     if name in entries:
         return name
-    shown = {entry: attacker_name(entry) for entry in entries}
-    fitting = [entry for entry in entries if shown[entry] == name]
+    fitting = [entry for entry in entries if attacker_name(entry) == name]
     if not fitting:
-        parts = {entry: (entry.rpartition(":")[0], shown[entry]) for entry in entries if ":" in entry}
-        fitting = [
-            entry
-            for entry, (file, label) in parts.items()
-            if name in (file, Path(file).name) or label.startswith(f"{name}-") or label.endswith(f"-{name}")
-        ]
-    return fitting[0] if len(fitting) == 1 else None
+        fitting = [entry for entry in entries if ":" in entry and _is_part(name, entry)]
+    if len(fitting) == 1:
+        return fitting[0]
+    return None
+
+
+def _is_part(name: str, entry: str) -> bool:
+    """Return whether a name is the file of an entry, or the first or last part of the name that tables show."""
+    file = entry.rpartition(":")[0]
+    label = attacker_name(entry)
+    return name in (file, Path(file).name) or label.startswith(f"{name}-") or label.endswith(f"-{name}")
 
 
 def _without(settings: Settings, *keys: str) -> Settings:

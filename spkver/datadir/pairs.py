@@ -143,12 +143,8 @@ def pointed_at(
     gap : float
         By which it is above those of all other groups in the row. It is also the only largest one in its column.
     """
-    best = scores.argmax(axis=1)
-    largest = scores.max(axis=1)
-    is_rival = groups != groups[best][:, np.newaxis]
-    rivals = np.where(is_rival, scores, -np.inf).max(axis=1)
-    is_mutual = np.sum(scores[:, best] >= largest, axis=0) == 1
-    is_clear = (largest >= least) & (largest - rivals >= gap) & is_rival.any(axis=1)
+    best, is_clear = _clearly_largest(scores, groups, least, gap)
+    is_mutual = np.sum(scores[:, best] >= scores.max(axis=1), axis=0) == 1
     return np.where(is_mutual & is_clear, best, -1)
 
 
@@ -165,11 +161,7 @@ def pointed_groups(
     scores, groups, least, gap
         As of `pointed_at`.
     """
-    best = scores.argmax(axis=1)
-    largest = scores.max(axis=1)
-    is_rival = groups != groups[best][:, np.newaxis]
-    rivals = np.where(is_rival, scores, -np.inf).max(axis=1)
-    is_clear = (largest >= least) & (largest - rivals >= gap) & is_rival.any(axis=1)
+    best, is_clear = _clearly_largest(scores, groups, least, gap)
     pointed = np.where(is_clear, best, -1)
     counts = Counter(groups[pointed[is_clear]].tolist())
     n_rows, n_columns = scores.shape
@@ -290,6 +282,17 @@ def _decide_texts(similarities: Similarities, texts: Sequence[str] | None, *, ar
         if len({kinds[column] for column in named}) == 1:
             decided[row] = known[named[0]]
     return decided
+
+
+def _clearly_largest(
+    scores: NDArray[np.floating], groups: NDArray[np.integer], least: float, gap: float
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return the column of the largest score of each row, and whether it is clearly above those of other groups."""
+    best = scores.argmax(axis=1)
+    largest = scores.max(axis=1)
+    is_rival = groups != groups[best][:, np.newaxis]
+    rivals = np.where(is_rival, scores, -np.inf).max(axis=1)
+    return best, (largest >= least) & (largest - rivals >= gap) & is_rival.any(axis=1)
 
 
 def _says_alone(owners: NDArray[np.integer], texts: Sequence[str] | None) -> NDArray[np.bool_]:

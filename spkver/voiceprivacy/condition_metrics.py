@@ -118,7 +118,7 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
             notes |= draw.notes
         evidence.append(worst_case(*split_scores(draw.scores, key), ranks=draw.evidence))
         ranks = draw.ranks if is_ranked else None
-        of_speakers.append(_speakers(draw.scores, key, sexes, ranks))
+        of_speakers.append(figures_of_speakers(draw.scores, key, sexes, ranks))
     notes |= closed_notes
     if condition.lacking:
         missing = " and ".join(map(str, condition.lacking))
@@ -452,7 +452,7 @@ def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Res
     return replace(Linkability.from_curve(curve), top=top_shares)
 
 
-def _speakers(
+def figures_of_speakers(
     scores: Scores, key: Key, genders: Mapping[str, str], ranks: linkage.Ranks | None
 ) -> tuple[EnrolledSpeaker, ...]:
     """Return the linkability (mean over log-spaced sizes), ranks and equal error rate of each enrolled speaker."""

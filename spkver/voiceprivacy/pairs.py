@@ -61,6 +61,7 @@ DOUBTFUL = 2
 
 _EXCHANGED = 3  # recordings elsewhere that forbid a verdict
 _CONFIRMED = 0.2  # of the recordings may be exchanged at most
+_EXAMPLES = 3
 _FOLDER = "pairs"
 
 
@@ -213,54 +214,69 @@ def compared_of(sets: Sets, name: str) -> Compared:
 
 def judge_pairs(compared: Compared, evidence: Evidence) -> Pairing:
     """Return what follows from a decision: the first look at names."""
-    decision = evidence.decision
-    speakers = compared.original.speakers
-    texts = None if evidence.texts is None else dict(zip(compared.originals, evidence.texts, strict=True))
-    own: dict[str, int] = {}
-    elsewhere: dict[str, int] = {}
+    names = np.array([compared.original.speakers[recording] for recording in compared.recordings])
+    own, elsewhere = _compare_labels(evidence.decision.speakers, compared.speakers, names)
+    own_text = np.zeros(len(names), bool)
+    other_text = own_text
+    distinct = 1.0
+    if evidence.texts is not None:
+        saying = dict(zip(compared.originals, evidence.texts, strict=True))
+        texts = np.array([saying[recording] for recording in compared.recordings])
+        own_text, other_text = _compare_labels(evidence.decision.texts, evidence.texts, texts)
+        known = list(filter(None, evidence.texts))
+        if known:
+            distinct = distinct_pairs(known)
+    columns = evidence.decision.speakers
+    accused = elsewhere
+    if not elsewhere.any():
+        columns = evidence.decision.texts
+        accused = other_text
     examples = []
-    own_text = 0
-    other_text = 0
-    for row, recording in enumerate(compared.recordings):
-        speaker = speakers[recording]
-        column = decision.speakers[row]
-        original = compared.originals[column]
-        if column >= 0 and speakers[original] == speaker:
-            own[speaker] = own.get(speaker, 0) + 1
-        elif column >= 0:
-            elsewhere[speaker] = elsewhere.get(speaker, 0) + 1
-            examples.append(f"{recording} = {original}")
-        column = decision.texts[row]
-        if texts is not None and column >= 0:
-            is_own = texts[compared.originals[column]] == texts[recording]
-            own_text += is_own
-            other_text += not is_own
-            if not (is_own or elsewhere):
-                examples.append(f"{recording} = {compared.originals[column]}")
-    worst = max(sorted(elsewhere), key=lambda name: elsewhere[name] / (elsewhere[name] + own.get(name, 0)), default="")
+    for row in np.flatnonzero(accused)[:_EXAMPLES]:
+        examples.append(f"{compared.recordings[row]} = {compared.originals[columns[row]]}")
+    worst = _worst(names, own, elsewhere)
     pairing = Pairing(
         directory=compared.twin.name,
-        compared=len(compared.recordings),
-        own=sum(own.values()),
-        elsewhere=sum(elsewhere.values()),
-        own_text=own_text,
-        other_text=other_text,
+        compared=len(names),
+        own=int(own.sum()),
+        elsewhere=int(elsewhere.sum()),
+        own_text=int(own_text.sum()),
+        other_text=int(other_text.sum()),
         speaker=worst,
-        speaker_own=own.get(worst, 0),
-        speaker_elsewhere=elsewhere.get(worst, 0),
+        speaker_own=int(own[names == worst].sum()),
+        speaker_elsewhere=int(elsewhere[names == worst].sum()),
         sources=evidence.sources,
-        examples=tuple(examples[:3]),
+        examples=tuple(examples),
     )
-    known = list(filter(None, evidence.texts or ()))
-    distinct = distinct_pairs(known) if known else 1.0
     return with_state(
         pairing,
         seen=_seen(compared, evidence),
         distinct=distinct,
-        identical=_share_of_equal(compared, evidence.same),
+        identical=_share_of_equal(evidence.same, names),
         is_made=compared.is_made,
         note=evidence.note,
     )
+
+
+def _compare_labels(
+    columns: NDArray[np.intp], labels: Sequence[str], names: NDArray[np.str_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which recordings point at a column with their own label, and which at another one."""
+    is_same = np.array(labels)[columns] == names
+    return (columns >= 0) & is_same, (columns >= 0) & ~is_same
+
+
+def _worst(names: NDArray[np.str_], own: NDArray[np.bool_], elsewhere: NDArray[np.bool_]) -> str:
+    """Return the speaker with the largest share of recordings elsewhere; empty without any."""
+    worst = ""
+    largest = 0.0
+    for speaker in np.unique(names[elsewhere]):
+        count = np.count_nonzero(elsewhere[names == speaker])
+        share = count / (count + np.count_nonzero(own[names == speaker]))
+        if share > largest:
+            worst = str(speaker)
+            largest = share
+    return worst
 
 
 def with_state(
@@ -293,7 +309,8 @@ def with_state(
     elif pairing.other_text >= DOUBTFUL and pairing.own_text + pairing.other_text >= ENOUGH:
         share = Interval(*exchanged_share(pairing.own_text, pairing.other_text, distinct=distinct))
     is_confirmed = decided >= ENOUGH and share.high <= _CONFIRMED
-    if is_made:
+    is_identical = identical >= 1 - _CONFIRMED and max(pairing.elsewhere, pairing.other_text) < DOUBTFUL
+    if is_made and not is_identical:
         state = "certain"
         reason = "this run anonymised them"
         if pairing.elsewhere >= DOUBTFUL:
@@ -304,7 +321,7 @@ def with_state(
     elif max(pairing.elsewhere, pairing.other_text) >= DOUBTFUL:
         state = "doubtful"
         reason = _accusation(pairing, share)
-    elif identical >= 1 - _CONFIRMED:
+    elif is_identical:
         state = "identical"
         reason = "recordings of different speakers are the same file, so that it does not matter whose they are"
     elif is_confirmed:
@@ -359,12 +376,10 @@ def _seen(compared: Compared, evidence: Evidence) -> float:
     return min(1.0, max(count - 1, 1) / max(len(compared.twin) - 1, 1))
 
 
-def _share_of_equal(compared: Compared, same: NDArray[np.intp]) -> float:
+def _share_of_equal(same: NDArray[np.intp], names: NDArray[np.str_]) -> float:
     """Return the share of recordings that are equal to one of another speaker."""
-    speaking: dict[int, set[str]] = {}
-    for row, recording in zip(same, compared.recordings, strict=True):
-        speaking.setdefault(row, set()).add(compared.original.speakers[recording])
-    return float(np.mean([len(speaking[row]) > 1 for row in same]))
+    is_shared = [len(np.unique(names[same == row])) > 1 for row in same]
+    return float(np.mean(is_shared))
 
 
 def _uses(sets: Sets, name: str) -> Iterator[dict[str, str]]:

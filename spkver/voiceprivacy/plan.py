@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 
 from evaluation.trials import SCENARIO_ORDER
 from spkbase.errors import DataError, Problems
@@ -161,8 +162,11 @@ def make_plan(run: Run, sets: Sets, facts: Facts, *, suffix: str, seed: int) -> 
         fusions = fusions_of(own, attackers[training])
         for fusion in fusions:
             fused += fused_rows(fusion, own, speech)
-        names[training] = [name for name, (spec, _) in attackers[training].items() if spec.kind != "fusion"]
-        names[training] += [fusion.name for fusion in fusions]
+        names[training] = []
+        for name, (spec, _) in attackers[training].items():
+            if spec.kind != "fusion":
+                names[training].append(name)
+        names[training] += map(attrgetter("name"), fusions)
     pooled = pooled_rows([*single.rows, *fused], sets, suffix)
     rows = _in_order([*single.rows, *fused, *pooled], sets)
     folds = fold_rows(fused, members, attackers, speech, seed=seed)

@@ -151,8 +151,13 @@ def _results(
 
 def _judged(results: Results) -> Results:
     """Return results with their verdict and the sentences of checks that belong to it."""
-    refused = [f"No verdict: {finding.text}" for finding in results.checks if finding.level == "error"]
-    alarms = {finding.check: finding.text for finding in results.checks if finding.check in _IN_THE_VERDICT}
+    refused = []
+    alarms = {}
+    for finding in results.checks:
+        if finding.level == "error":
+            refused.append(f"No verdict: {finding.text}")
+        if finding.check in _IN_THE_VERDICT:
+            alarms[finding.check] = finding.text
     sentence, details = verdict(results)
     return replace(
         results,

@@ -168,8 +168,10 @@ class _Scoring:
         if not members or (row.level == INVERTING and INVERTING not in levels):
             return
         origin = self.plan.origins[row.id]
-        folds = [fold for fold in self.plan.of_folds if fold.fold_kind == row.fold_kind]
-        lost = {fold.attacker for fold in folds if self.failures.error(fold) is not None}
+        lost = set()
+        for fold in self.plan.of_folds:
+            if fold.fold_kind == row.fold_kind and self.failures.error(fold) is not None:
+                lost.add(fold.attacker)
         if lost or len(members) < len(row.members):  # the next run, with the usual origin, tries all members again
             names = sorted({member.attacker for member in members} - lost)
             origin = self.run.origin(origin.name, inputs=names, after=[origin])

@@ -233,9 +233,12 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
 
 def with_lists_there(config: Config, data: Path) -> Config:
     """Return the configuration, with the cross-sex list as default if the data have no other lists."""
-    matches = filter(None, (_TRIALS.fullmatch(path.name) for path in data.glob("*_trials_*")))
-    only_mixed = {match["list"] for match in matches} == {MIXED}
-    if only_mixed and config.lists == Config.lists:
+    lists = set()
+    for path in data.glob("*_trials_*"):
+        match = _TRIALS.fullmatch(path.name)
+        if match:
+            lists.add(match["list"])
+    if lists == {MIXED} and config.lists == Config.lists:
         return replace(config, lists=(MIXED,))
     return config
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 from evaluation.reports import Anonymiser
@@ -177,7 +178,8 @@ def _make_versions(
     seed = experiment.config.seed
     originals = dict(sets.original)
     for name in sets.training_sets:
-        originals[name] = _used_recordings(experiment, sets, name, 1 if name in once else anonymizer.draws("training"))
+        draws = 1 if name in once else anonymizer.draws("training")
+        originals[name] = _used_recordings(experiment, sets, name, draws)
         if name in versions:
             versions[name] = tuple(select(version, originals[name].recordings) for version in versions[name])
     due = _due_versions(sets, anonymizer, once)
@@ -199,8 +201,10 @@ def _make_versions(
             else:
                 reason = "since a second version is equal to the first: the anonymiser uses no random numbers"
                 once[name] = OneVersion(reason, is_fixed=True)
-    for single in dict.fromkeys(once.values()):
-        names = [f"{name}{experiment.suffix}" for name in once if once[name] == single]
+    by_reason: dict[OneVersion, list[str]] = {}
+    for name, single in once.items():
+        by_reason.setdefault(single, []).append(f"{name}{experiment.suffix}")
+    for single, names in by_reason.items():
         logger.warning("%s: one anonymised version only, %s", few(names), single.reason)
     problems.raise_if_any()
 
@@ -216,8 +220,8 @@ def _due_versions(sets: Sets, anonymizer: TwinConfig, once: Mapping[str, OneVers
             names += dataset.tested
     due = [(name, 1) for name in sets.missing]
     for name in dict.fromkeys(names):
-        draws = 1 if name in once else anonymizer.draws(sets.sides[name])
-        due += [(name, draw) for draw in range(2, 1 + draws)]
+        if name not in once:
+            due += product([name], range(2, 1 + anonymizer.draws(sets.sides[name])))
     return due
 
 

@@ -15,6 +15,7 @@ from evaluation.uncertainty import Resampling
 from spkver.voiceprivacy.condition_metrics import (
     centred_by_model,
     closed_set_of,
+    figures_of_speakers,
     impostors_apart,
     match_by_rank,
     rank_owners,
@@ -78,6 +79,22 @@ def test_the_mean_over_draws_of_what_centred_scores_give_by_hand() -> None:
     whole = [replace(ranks, impostors=np.full(len(ranks), 3)) for ranks in tables_of(draws, key)]
     alone = linkability_over_draws(whole, np.array([4]), resampling=RESAMPLING)
     assert found.identification.low < alone.low[0]  # made for the largest of several attackers
+
+
+def test_who_ranks_first_is_counted_for_own_and_for_other_recordings() -> None:
+    scores, key, _ = trials(0)
+    genders = {name: name[0] for name in WOMEN + MEN}
+    first = {name: [0.0, 0.0] for name in genders}
+    for segment in range(len(scores.segment_ids)):
+        rows = np.flatnonzero(scores.segments == segment)
+        winner = rows[scores.values[rows].argmax()]
+        first[scores.model_ids[scores.models[winner]]][0 if key.is_target[winner] else 1] += 1
+    speakers = figures_of_speakers(scores, key, genders, rank_owners(scores, key, genders)[0])
+    for speaker in speakers:
+        n_others = 6 * (len(WOMEN if speaker.gender == "f" else MEN) - 1)
+        own, others = first[speaker.speaker]
+        assert (speaker.n_target, speaker.n_nontarget) == (6, n_others)
+        assert_allclose([speaker.first, speaker.others_first], [own / 6, others / n_others])
 
 
 def test_offsets_of_models_hide_nothing_from_who_has_the_list() -> None:

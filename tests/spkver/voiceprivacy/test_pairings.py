@@ -55,6 +55,12 @@ def counted(own: int, elsewhere: int, own_text: int = 0, other_text: int = 0, co
         (counted(0, 0, 45, 15), {"distinct": 0.5}, "exchanged", "15 of the 60 .* at a text .*: about 50 % .32 to 74"),
         (counted(93, 0, 90, 3), {}, "doubtful", "3 of the 93 recordings that point at a text"),  # of the same people
         (counted(0, 0), {"identical": 1.0}, "identical", "recordings of different speakers are the same file"),
+        (
+            counted(0, 0),
+            {"identical": 1.0, "is_made": True},
+            "identical",
+            "recordings of different speakers are the same",
+        ),
         (counted(0, 3), {"identical": 1.0}, "exchanged", ""),
         (counted(0, 0), {"is_made": True}, "certain", "this run anonymised them$"),
         (counted(90, 5), {"is_made": True}, "certain", "but 5 of 95 are more similar to the speech of another person"),
