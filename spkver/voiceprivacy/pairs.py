@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -372,7 +373,7 @@ def _seen(compared: Compared, evidence: Evidence) -> float:
     """Return the probability that the original of an exchanged file is among those that were compared."""
     count = len(compared.originals)
     if evidence.similarities.information is not None:
-        count = np.count_nonzero(evidence.similarities.information.any(axis=0))
+        count = int(np.count_nonzero(evidence.similarities.information.any(axis=0)))
     return min(1.0, max(count - 1, 1) / max(len(compared.twin) - 1, 1))
 
 
@@ -382,7 +383,7 @@ def _share_of_equal(same: NDArray[np.intp], names: NDArray[np.str_]) -> float:
     return float(np.mean(is_shared))
 
 
-def _uses(sets: Sets, name: str) -> Iterator[dict[str, str]]:
+def _uses(sets: Sets, name: str) -> Iterator[dict[str, Any]]:
     """Yield data set, part and sex of each use of a directory."""
     for dataset in sets.datasets:
         if name == dataset.enrolls:
@@ -488,7 +489,7 @@ def _with_words(run: Run, config: Config, compared: Compared, evidence: Evidence
     given = _given_words(compared, config.utility)
     if given:
         heard = list(dict(zip(evidence.same[::-1], compared.recordings[::-1], strict=True)).values())
-    spoken = given
+    spoken: Mapping[str, str] = given
     texts = compared.texts
     try:
         if not spoken:
@@ -496,7 +497,7 @@ def _with_words(run: Run, config: Config, compared: Compared, evidence: Evidence
             hear = partial(_hear, run, config, recogniser)
             spoken = hear(compared.twin, heard)
         if texts is None:
-            texts = dict.fromkeys(compared.originals, "") | hear(compared.original, originals)
+            texts = dict.fromkeys(compared.originals, "") | dict(hear(compared.original, originals))
     except ConfigError as error:
         logger.debug("%s: words are not compared: %s", compared.twin.name, error)
         return replace(evidence, note="no recogniser of words is installed")
