@@ -72,11 +72,11 @@ def prepare_set(corpora: Path, folder: Path, name: str) -> DataDir:
     """Return the data directory of a set, with ``text`` where the words are known."""
     target = folder / name / "original"
     texts: dict[str, str] = {}
-    recordings: dict[str, Path] = {}
-    speakers: dict[str, str] = {}
     if name == "simulated":
         simulate_voiceprivacy(folder / "voices", Sizes(enrolled_f=8, enrolled_m=7, strangers=0, trial_utterances=6))
         sides = [read_datadir(folder / "voices" / f"simulated_test_trials_{sex}") for sex in "fm"]
+        recordings: dict[str, Path] = {}
+        speakers: dict[str, str] = {}
         for side in sides:
             recordings |= side.recordings
             speakers |= side.speakers
