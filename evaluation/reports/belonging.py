@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
+
+import numpy as np
 
 from evaluation.reports.about import PAIRING_STATES, Pairing
 from evaluation.uncertainty import Interval, eer_bound, eer_guess, share_of_trials
@@ -43,7 +46,7 @@ class Belonging:
         if self.is_known:
             return ""
         text = "if each file belongs to its original, which could not be confirmed"
-        return f"{text}: {self.reason}" if self.reason else text
+        return ": ".join(filter(None, (text, self.reason)))
 
     @property
     def sentence(self) -> str:
@@ -79,13 +82,14 @@ def belonging(pairings: Iterable[Pairing]) -> Belonging:
     sides: dict[str, list[Interval]] = {"enrolment": [_NOTHING], "trials": [_NOTHING]}
     for row in rows:
         sides[row.part].append(_share(row))
-    shares = {}
+    ends: dict[str, float] = {}
     for end in ("value", "low", "high"):
-        largest = [_largest([getattr(share, end) for share in of_side]) for of_side in sides.values()]
-        shares[end] = float(share_of_trials(*largest))
+        enrolment = _largest(map(attrgetter(end), sides["enrolment"]))
+        trials = _largest(map(attrgetter(end), sides["trials"]))
+        ends[end] = float(share_of_trials(enrolment, trials))
     gravest = min(rows, key=_order)
-    interval = Interval(shares["value"], shares["low"], shares["high"])
-    return Belonging(interval, gravest.state, gravest.reason.removesuffix("."))
+    share = Interval(ends["value"], ends["low"], ends["high"])
+    return Belonging(share, gravest.state, gravest.reason.removesuffix("."))
 
 
 def least_certain(of_datasets: Sequence[Belonging]) -> Belonging:
@@ -110,9 +114,11 @@ def exchanged_in_words(pairings: Iterable[Pairing]) -> str:
         amount = f"about {100 * worst.share.value:.0f} %"
     if worst.share.has_interval:
         amount += f" ({100 * worst.share.low:.0f} to {100 * worst.share.high:.0f})"
-    others = sorted(exchanged.keys() - {worst.directory})
-    beside = f", and some of {few(others)}" if others else ""
-    return f"{amount} of {worst.directory} are other speakers' recordings{beside}"
+    text = f"{amount} of {worst.directory} are other speakers' recordings"
+    others = exchanged.keys() - {worst.directory}
+    if others:
+        text += f", and some of {few(others)}"
+    return text
 
 
 def _share(row: Pairing) -> Interval:
@@ -122,9 +128,9 @@ def _share(row: Pairing) -> Interval:
     return row.share
 
 
-def _largest(shares: Sequence[float]) -> float:
+def _largest(shares: Iterable[float]) -> float:
     """Return the largest of some shares; NaN if any is unknown."""
-    return math.nan if any(map(math.isnan, shares)) else max(shares)
+    return float(np.max(list(shares)))
 
 
 def _order(row: Pairing) -> tuple[int, int]:
