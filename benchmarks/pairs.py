@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -74,8 +75,8 @@ def prepare_set(corpora: Path, folder: Path, name: str) -> DataDir:
     if name == "simulated":
         simulate_voiceprivacy(folder / "voices", Sizes(enrolled_f=8, enrolled_m=7, strangers=0, trial_utterances=6))
         sides = [read_datadir(folder / "voices" / f"simulated_test_trials_{sex}") for sex in "fm"]
-        recordings = {}
-        speakers = {}
+        recordings: dict[str, Path] = {}
+        speakers: dict[str, str] = {}
         for side in sides:
             recordings |= side.recordings
             speakers |= side.speakers
@@ -187,7 +188,7 @@ def of_few(compared: Compared, evidence: Evidence, rng: np.random.Generator, cou
     """Return what the check would say of a few recordings with their own names, from what was measured of all."""
     rows = np.sort(rng.permutation(len(compared.recordings))[:count])
     columns = np.array([compared.originals.index(compared.recordings[row]) for row in rows])
-    parts = {}
+    parts: dict[str, Any] = {}
     for source, matrix in evidence.similarities._asdict().items():
         parts[source] = None if matrix is None else matrix[np.ix_(evidence.same[rows], columns)]
     texts = None

@@ -123,13 +123,22 @@ def packages() -> dict[str, list[Name]]:
 
 
 def names_of_package(init: Path, package: str) -> list[Name]:
-    """Return the names that a package hands out, a line `from PACKAGE.module import name` of its `__init__.py` each."""
-    return [
-        Name(alias.asname or alias.name, line.module or package, alias.name)
-        for line in ast.parse(init.read_text(encoding="utf-8")).body
-        if isinstance(line, ast.ImportFrom) and (line.module or "").startswith(f"{package}.")
-        for alias in line.names
-    ]
+    """Return the names that a package hands out: what its `__init__.py` imports from it, or lists in `__all__`."""
+    body = ast.parse(init.read_text(encoding="utf-8")).body
+    exported: list[str] = []
+    for line in body:
+        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "__all__":
+            exported = ast.literal_eval(line.value)
+    names = []
+    for line in body:
+        if not isinstance(line, ast.ImportFrom):
+            continue
+        module = line.module or package
+        for alias in line.names:
+            name = alias.asname or alias.name
+            if module.startswith(f"{package}.") or name in exported:
+                names.append(Name(name, module, alias.name))
+    return names
 
 
 def names_of_module(path: Path) -> list[str]:

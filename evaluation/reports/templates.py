@@ -10,10 +10,9 @@ from typing import Any
 
 from evaluation.metrics import SCALE, ceiling_note, meaning_of
 from evaluation.plots import TARGETS
-from evaluation.reports import formatting
+from evaluation.reports import formatting, people
 from evaluation.reports.about import MEASURES
 from evaluation.reports.conditions import GENDERS
-from evaluation.reports.people import found_in
 from evaluation.reports.rows import number
 from evaluation.reports.verdict import word_of
 from evaluation.trials import SCENARIO_ORDER
@@ -70,7 +69,9 @@ def _environment() -> Any:
         "categories": "; ".join(f"{name}: {meaning_of(name)}" for name, _ in SCALE),
         "ceiling_note": ceiling_note,
         "chance": 0.5,
-        "found_in": found_in,
+        "found_in": people.found_in,
+        "lowest_in": people.lowest_in,
+        "rank_one_by_chance": people.rank_one_by_chance,
         "genders": GENDERS,
         "measures": MEASURES,
         "name_list": formatting.name_list,

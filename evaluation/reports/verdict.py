@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from evaluation.plots import TARGETS
 from evaluation.reports.belonging import Belonging, belonging, exchanged_in_words, least_certain
 from evaluation.reports.outcomes import Outcome
-from evaluation.reports.people import Found, LowestTenth, found_in, lowest_in, rank_one_by_chance
 from evaluation.reports.results import Results
 from evaluation.trials import REVERSAL
 from evaluation.uncertainty import Interval, minimum_of, over_lists
@@ -213,32 +212,6 @@ class Verdict:
         if self.overall.files.state == "identical":  # there is no room for anything else
             return False
         return self.level is None or self.level >= _MODERATE
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether neither a check nor a doubt about the files stands against the words."""
-        return not self.forbidden and not self.because
-
-    @property
-    def found(self) -> Found | None:
-        """How many speakers are found in the worst scenario; None if unknown."""
-        if self.overall is None:
-            return None
-        return found_in(self.overall.worst.condition.speakers)
-
-    @property
-    def lowest_tenth(self) -> LowestTenth | None:
-        """The speakers with the least privacy in the worst scenario; None if unknown."""
-        if self.overall is None:
-            return None
-        return lowest_in(self.overall.worst.condition.speakers)
-
-    @property
-    def rank_one_by_chance(self) -> float:
-        """How often a speaker would rank first by chance; NaN if unknown."""
-        if self.overall is None:
-            return math.nan
-        return rank_one_by_chance(self.overall.worst)
 
 
 def judge(results: Results) -> Verdict:

@@ -170,7 +170,7 @@ def compare_texts(
     split = UNITS[method.units]
     others = list(map(split, background))
     tests = list(map(split, tested))
-    models: list[list[Terms]] = []
+    models = []
     for texts in enrolled:
         models.append(list(map(split, texts)))
     common = others or list(chain.from_iterable(models))

@@ -269,7 +269,7 @@ def _decide_texts(similarities: Similarities, texts: Sequence[str] | None, *, ar
     known = np.flatnonzero(np.array(texts or [], dtype=bool))  # empty texts are not known
     if texts is None or not len(known):
         return decided
-    kinds = _codes([texts[column] for column in known])
+    kinds = _codes([text for text in texts if text])
     pointers = []
     if similarities.words is not None:
         pointers.append(pointed_groups(similarities.words[:, known], kinds, least=_WORDS, gap=_WORDS))

@@ -170,8 +170,8 @@ def pairs(run: Evaluated) -> Iterator[Finding]:
         named = reasons.setdefault(pairing.state, {}).setdefault(pairing.reason, [])
         if pairing.directory not in named:
             named.append(pairing.directory)
-    for state, named in reasons.items():
-        texts = [f"{few(directories)}: {reason}" for reason, directories in named.items()]
+    for state, directories_by_reason in reasons.items():
+        texts = [f"{few(directories)}: {reason}" for reason, directories in directories_by_reason.items()]
         level, start = _STATES[state]
         yield Finding(level, PAIRS, f"{start} ({'; '.join(texts)}).")
     foreign = [pairing.directory for pairing in run.results.pairings if _returns_others(pairing)]

@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -138,7 +137,8 @@ def check_pairs(experiment: Experiment, sets: Sets) -> None:
             pairing = pairing_of(run, experiment.config, compared_of(sets, name))
             if pairing.state == "exchanged":
                 logger.warning("no verdict will be given: %s: %s", twin.name, pairing.reason)
-            pairings += [replace(pairing, **use) for use in uses]
+            for dataset, part, gender in uses:
+                pairings.append(replace(pairing, dataset=dataset, part=part, gender=gender))
         path = run.path(f"pairs{experiment.suffix}.json")
         write_json(path, [pairing.to_dict() for pairing in pairings])
     states = dict.fromkeys(pairing.state for pairing in pairings)
@@ -372,7 +372,7 @@ def _seen(compared: Compared, evidence: Evidence) -> float:
     """Return the probability that the original of an exchanged file is among those that were compared."""
     count = len(compared.originals)
     if evidence.similarities.information is not None:
-        count = np.count_nonzero(evidence.similarities.information.any(axis=0))
+        count = int(np.count_nonzero(evidence.similarities.information.any(axis=0)))
     return min(1.0, max(count - 1, 1) / max(len(compared.twin) - 1, 1))
 
 
@@ -382,16 +382,16 @@ def _share_of_equal(same: NDArray[np.intp], names: NDArray[np.str_]) -> float:
     return float(np.mean(is_shared))
 
 
-def _uses(sets: Sets, name: str) -> Iterator[dict[str, str]]:
+def _uses(sets: Sets, name: str) -> Iterator[tuple[str, str, str]]:
     """Yield data set, part and sex of each use of a directory."""
     for dataset in sets.datasets:
         if name == dataset.enrolls:
-            yield {"dataset": dataset.name, "part": "enrolment"}
+            yield dataset.name, "enrolment", ""
         for gender, trials in dataset.trials.items():
             if name == trials:
-                yield {"dataset": dataset.name, "part": "trials", "gender": gender}
+                yield dataset.name, "trials", gender
         if name == dataset.training:
-            yield {"dataset": dataset.name, "part": "training"}
+            yield dataset.name, "training", ""
 
 
 # --- what is measured -------------------------------------------------------------------------------------------------
@@ -486,17 +486,15 @@ def _with_words(run: Run, config: Config, compared: Compared, evidence: Evidence
     """Return evidence with that of words, if they are given or a recogniser is installed."""
     heard, originals = _heard(compared, evidence)
     given = _given_words(compared, config.utility)
-    if given:
-        heard = list(dict(zip(evidence.same[::-1], compared.recordings[::-1], strict=True)).values())
-    spoken = given
-    texts = compared.texts
+    spoken: Mapping[str, str] = given
+    texts: Mapping[str, str] = compared.texts or {}
     try:
-        if not spoken:
+        if given:
+            heard = _different(compared, evidence)
+        else:
             recogniser = recognition.open_recogniser(config.utility.recogniser)
-            hear = partial(_hear, run, config, recogniser)
-            spoken = hear(compared.twin, heard)
-        if texts is None:
-            texts = dict.fromkeys(compared.originals, "") | hear(compared.original, originals)
+            spoken = _hear(run, config, recogniser, compared.twin, heard)
+            texts = texts or _hear(run, config, recogniser, compared.original, originals)
     except ConfigError as error:
         logger.debug("%s: words are not compared: %s", compared.twin.name, error)
         return replace(evidence, note="no recogniser of words is installed")
@@ -504,11 +502,11 @@ def _with_words(run: Run, config: Config, compared: Compared, evidence: Evidence
     words: list[list[str]] = [[] for _ in evidence.similarities.levels]
     for recording in heard:
         words[rows[recording]] = spoken_words(spoken.get(recording, ""))
-    of_originals = [texts[name].split() for name in compared.originals]
+    known = [texts.get(name, "") for name in compared.originals]
+    of_originals = [text.split() for text in known]
     similarities = evidence.similarities._replace(
         information=shared_information(words, of_originals), words=shared_words(words, of_originals)
     )
-    known = [texts[name] for name in compared.originals]
     return _decided(compared, similarities, known, evidence.same)
 
 
@@ -522,11 +520,16 @@ def _given_words(compared: Compared, config: UtilityConfig) -> dict[str, str]:
 
 def _heard(compared: Compared, evidence: Evidence) -> tuple[list[str], list[str]]:
     """Return the recordings, no two of them equal, and the originals whose words are recognised."""
-    different = dict(zip(evidence.same[::-1], compared.recordings[::-1], strict=True))
-    heard = list(_spread(sorted(different.values()), HEARD))
+    heard = list(_spread(_different(compared, evidence), HEARD))
     others = [name for name in compared.originals if name not in heard]
     originals = sorted([*heard, *_spread(others, _ORIGINALS_HEARD - len(heard))])
     return heard, originals
+
+
+def _different(compared: Compared, evidence: Evidence) -> list[str]:
+    """Return recordings of which no two are equal."""
+    _, rows = np.unique(evidence.same, return_index=True)
+    return sorted(compared.recordings[row] for row in rows)
 
 
 def _hear(

@@ -156,7 +156,7 @@ def make_plan(run: Run, sets: Sets, facts: Facts, *, suffix: str, seed: int) -> 
     single = single_rows(lists_of(sets, suffix), attackers, speech, facts)
     members = voices(single.rows, attackers)
     fused = []
-    names = {}
+    names: dict[str, list[str]] = {}
     for training in sets.training_sets:
         own = [row for row in members if row.background == training]
         fusions = fusions_of(own, attackers[training])
