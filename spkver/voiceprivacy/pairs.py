@@ -15,11 +15,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.embeddings import read_embeddings
 from evaluation.reports import Pairing
 from evaluation.uncertainty import Interval
 from evaluation.utility import read_transcripts
@@ -463,19 +465,26 @@ def _likeness(run: Run, compared: Compared) -> dict[str, NDArray]:
 
 def _voices(run: Run, compared: Compared) -> NDArray[np.float64] | None:
     """Return the cosines of vectors of CAM++; None if it cannot run, or has no vector of a recording."""
+    sides = {
+        "original": (compared.original, compared.originals),
+        "anonymised": (compared.twin, compared.recordings),
+    }
     place = run.below(f"{_FOLDER}/{compared.twin.name}")
     vectors = []
     try:
         extractor = open_extractor("campplus")
-        sides = {
-            "original": (compared.original, compared.originals),
-            "anonymised": (compared.twin, compared.recordings),
-        }
         for side, (directory, names) in sides.items():
             chosen = select(directory, names)
-            embeddings = embed_directory(chosen, extractor, place.path(f"{side}.h5"), work=run.work, quiet=True)
-            rows = embeddings.vectors / np.linalg.norm(embeddings.vectors, axis=1, keepdims=True)
-            vectors.append(rows)
+            embeddings = place.stage(
+                f"voices of {side} speech",
+                f"{side}.h5",
+                make=partial(embed_directory, chosen, extractor, work=run.work, quiet=True),
+                read=read_embeddings,
+                inputs=[list(names), extractor.extraction.record],
+                after=[stamp_of(run, directory)],
+                libraries=("numpy", "onnxruntime", "soundfile", "soxr"),
+            ).value
+            vectors.append(embeddings.vectors / np.linalg.norm(embeddings.vectors, axis=1, keepdims=True))
     except (ConfigError, DataError) as error:
         logger.debug("%s: voices are not compared: %s", compared.twin.name, error)
         return None
