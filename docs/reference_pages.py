@@ -136,7 +136,8 @@ def names_of_package(init: Path, package: str) -> list[Name]:
         module = line.module or package
         for alias in line.names:
             name = alias.asname or alias.name
-            if module.startswith(f"{package}.") or name in exported:
+            is_public = not name.startswith("_")
+            if is_public and (module.startswith(f"{package}.") or name in exported):
                 names.append(Name(name, module, alias.name))
     return names
 
