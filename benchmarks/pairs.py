@@ -172,8 +172,8 @@ def exchange(compared: Compared, share: float, rng: np.random.Generator, *, same
         text = compared.texts[names[row]] if same_words and compared.texts else ""
         groups.setdefault(text, []).append(row)
     for rows in groups.values():
-        for place, row in zip(rows, rows[1:] + rows[:1], strict=True):
-            names[place] = compared.recordings[row]
+        for target, row in zip(rows, rows[1:] + rows[:1], strict=True):
+            names[target] = compared.recordings[row]
     return tuple(names)
 
 

@@ -105,8 +105,8 @@ def report(original: Embeddings, versions: list[Embeddings]) -> None:
 
 
 def main(data: str, run: str) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        work = Run(Path(place), 1, quiet=True)
+    with tempfile.TemporaryDirectory() as folder:
+        work = Run(Path(folder), 1, quiet=True)
         speech = SpeechFiles(work, work)
         source = ExtractorSource(open_extractor("campplus"))
         sides = []

@@ -27,15 +27,15 @@ class Found:
     ----------
     speakers : int
         Number of speakers.
-    found, always : int
+    count, almost_always : int
         Speakers who are found, and those of them who are almost always found.
     by_chance : float
         Number of speakers who would be found by chance.
     """
 
     speakers: int
-    found: int
-    always: int
+    count: int
+    almost_always: int
     by_chance: float
 
 
@@ -66,8 +66,8 @@ def found_in(speakers: Sequence[EnrolledSpeaker]) -> Found | None:
     columns = [list(map(attrgetter(name), known)) for name in ("first", "n_target", "others_first", "n_nontarget")]
     first, n_target, others_first, n_nontarget = columns
     is_found, by_chance = found_speakers(first, np.rint(n_target), others_first, np.rint(n_nontarget))
-    always = [speaker.linkability_mean > ALMOST_ALWAYS for speaker in known]
-    return Found(len(known), int(is_found.sum()), int((is_found & always).sum()), float(by_chance.sum()))
+    is_always = [speaker.linkability_mean > ALMOST_ALWAYS for speaker in known]
+    return Found(len(known), int(is_found.sum()), int((is_found & is_always).sum()), float(by_chance.sum()))
 
 
 def lowest_in(speakers: Sequence[EnrolledSpeaker]) -> LowestTenth | None:

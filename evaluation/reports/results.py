@@ -157,6 +157,8 @@ class Results(Row, Tabular):
         SHA-256 of each list of the data directories.
     training_speakers : tuple of str
         Whom attackers learn from.
+    tested_speakers : tuple of str
+        Who speaks in the trials, enrolled or not.
     run : LastRun, optional
         The last run.
     timings : dict of str to float
@@ -194,6 +196,7 @@ class Results(Row, Tabular):
     versions: dict[str, str] = field(default_factory=dict)
     lists: dict[str, str] = field(default_factory=dict, repr=False)
     training_speakers: tuple[str, ...] = ()
+    tested_speakers: tuple[str, ...] = ()
     run: LastRun | None = None
     timings: dict[str, float] = field(default_factory=dict)
     seeds: Seeds | None = None
@@ -306,7 +309,7 @@ class Results(Row, Tabular):
         enrolled: set[str] = set()
         for condition in self.conditions:
             enrolled.update(map(attrgetter("speaker"), condition.speakers))
-        names = list(dict.fromkeys([*sorted(enrolled), *self.training_speakers]))
+        names = list(dict.fromkeys([*sorted(enrolled), *self.training_speakers, *self.tested_speakers]))
         codes = {name: f"S{number:02}" for number, name in enumerate(names, 1)}
         rename = partial(_any_of(names).sub, lambda match: codes[match[0]])
         renamed: Results = _renamed(self, "", rename)

@@ -57,28 +57,28 @@ def open_trained(folder: str, settings: ExtractorSettings, open_other: OpenExtra
     DataError
         If a file has changed since the network was trained.
     """
-    place = Path(folder)
-    if not (place / TRAINED).is_file():
+    path = Path(folder)
+    if not (path / TRAINED).is_file():
         raise ConfigError(
-            f"there is no {TRAINED}", file=place, remedy="give the folder of a network in a run's attackers/"
+            f"there is no {TRAINED}", file=path, remedy="give the folder of a network in a run's attackers/"
         )
-    check_data(place / TRAINED)
-    record = load_json(place / TRAINED)
-    changed = [name for name, digest in record["files"].items() if file_digest(place / name) != digest]
+    check_data(path / TRAINED)
+    record = load_json(path / TRAINED)
+    changed = [name for name, digest in record["files"].items() if file_digest(path / name) != digest]
     if changed:
         text = f"{', '.join(changed)} changed since the network was trained"
-        raise DataError(text, file=place, remedy="remove the folder: then the network is trained again")
+        raise DataError(text, file=path, remedy="remove the folder: then the network is trained again")
     if record["network"]:
         prefix, _, file = record["network"].partition(":")
-        return open_other(f"{prefix}:{place / file}", settings)
+        return open_other(f"{prefix}:{path / file}", settings)
     spec = f"{record['module']}:load"
     load, module = load_plugin(spec, "trainer", kind="function")
     try:
-        embed = load(place)
+        embed = load(path)
     except Exception as error:  # whatever the user's code raises
-        raise ConfigError(f"{spec} raised {type(error).__name__}: {error}", file=place) from error
+        raise ConfigError(f"{spec} raised {type(error).__name__}: {error}", file=path) from error
     if not callable(embed):
-        raise ConfigError(f"{spec} gave {type(embed).__name__}, expected a function of samples and rate", file=place)
+        raise ConfigError(f"{spec} gave {type(embed).__name__}, expected a function of samples and rate", file=path)
     windows = settings.windows()
     function = partial(guarded, function=embed, name=spec)
     code = None if module is None else file_digest(module)

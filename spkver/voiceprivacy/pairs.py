@@ -165,8 +165,8 @@ def count_heard(experiment: Experiment, sets: Sets) -> int:
         compared = compared_of(sets, name)
         evidence = _without_words(experiment.run, compared)
         if _needs_words(compared, evidence) and not _given_words(compared, experiment.config.utility):
-            heard, originals = _heard(compared, evidence)
-            count += len(heard)
+            recordings, originals = _names_to_recognise(compared, evidence)
+            count += len(recordings)
             if compared.texts is None:
                 count += len(originals)
     return count
@@ -450,8 +450,8 @@ def _likeness(run: Run, compared: Compared) -> dict[str, NDArray]:
         }
         write_arrays(path, arrays)
 
-    place = run.below(f"{_FOLDER}/{compared.twin.name}")
-    likeness = place.stage(
+    output = run.below(f"{_FOLDER}/{compared.twin.name}")
+    likeness = output.stage(
         "likeness",
         "likeness.h5",
         make=make,
@@ -469,13 +469,13 @@ def _voices(run: Run, compared: Compared) -> NDArray[np.float64] | None:
         "original": (compared.original, compared.originals),
         "anonymised": (compared.twin, compared.recordings),
     }
-    place = run.below(f"{_FOLDER}/{compared.twin.name}")
+    output = run.below(f"{_FOLDER}/{compared.twin.name}")
     vectors = []
     try:
         extractor = open_extractor("campplus")
         for side, (directory, names) in sides.items():
             chosen = select(directory, names)
-            embeddings = place.stage(
+            embeddings = output.stage(
                 f"voices of {side} speech",
                 f"{side}.h5",
                 make=partial(embed_directory, chosen, extractor, work=run.work, quiet=True),
@@ -493,23 +493,23 @@ def _voices(run: Run, compared: Compared) -> NDArray[np.float64] | None:
 
 def _with_words(run: Run, config: Config, compared: Compared, evidence: Evidence) -> Evidence:
     """Return evidence with that of words, if they are given or a recogniser is installed."""
-    heard, originals = _heard(compared, evidence)
+    recordings, originals = _names_to_recognise(compared, evidence)
     given = _given_words(compared, config.utility)
     spoken: Mapping[str, str] = given
     texts: Mapping[str, str] = compared.texts or {}
     try:
         if given:
-            heard = _different(compared, evidence)
+            recordings = _different(compared, evidence)
         else:
             recogniser = recognition.open_recogniser(config.utility.recogniser)
-            spoken = _hear(run, config, recogniser, compared.twin, heard)
+            spoken = _hear(run, config, recogniser, compared.twin, recordings)
             texts = texts or _hear(run, config, recogniser, compared.original, originals)
     except ConfigError as error:
         logger.debug("%s: words are not compared: %s", compared.twin.name, error)
         return replace(evidence, note="no recogniser of words is installed")
     rows = dict(zip(compared.recordings, evidence.same, strict=True))
     words: list[list[str]] = [[] for _ in evidence.similarities.levels]
-    for recording in heard:
+    for recording in recordings:
         words[rows[recording]] = spoken_words(spoken.get(recording, ""))
     known = [texts.get(name, "") for name in compared.originals]
     of_originals = [text.split() for text in known]
@@ -527,12 +527,12 @@ def _given_words(compared: Compared, config: UtilityConfig) -> dict[str, str]:
     return read_transcripts(path) if path.is_file() else {}
 
 
-def _heard(compared: Compared, evidence: Evidence) -> tuple[list[str], list[str]]:
+def _names_to_recognise(compared: Compared, evidence: Evidence) -> tuple[list[str], list[str]]:
     """Return the recordings, no two of them equal, and the originals whose words are recognised."""
-    heard = list(_spread(_different(compared, evidence), HEARD))
-    others = [name for name in compared.originals if name not in heard]
-    originals = sorted([*heard, *_spread(others, _ORIGINALS_HEARD - len(heard))])
-    return heard, originals
+    recordings = list(_spread(_different(compared, evidence), HEARD))
+    others = [name for name in compared.originals if name not in recordings]
+    originals = sorted([*recordings, *_spread(others, _ORIGINALS_HEARD - len(recordings))])
+    return recordings, originals
 
 
 def _different(compared: Compared, evidence: Evidence) -> list[str]:
@@ -547,8 +547,8 @@ def _hear(
     """Return recognised words: of the whole directory, where these are needed anyway, else of some recordings."""
     if config.recognises_words:
         return recognition.transcribe(run.below(f"{WORDS}/{directory.name}"), directory, recogniser).words
-    place = run.below(f"{_FOLDER}/{directory.name}")
-    return recognition.transcribe(place, select(directory, names), recogniser).words
+    output = run.below(f"{_FOLDER}/{directory.name}")
+    return recognition.transcribe(output, select(directory, names), recogniser).words
 
 
 def _paths(directory: DataDir, utterances: Sequence[str]) -> list[Path]:

@@ -110,6 +110,10 @@ def _results(
     taught: set[str] = set()
     for name in sets.training_sets:
         taught.update(sets.original[name].speakers.values())
+    tested: set[str] = set()
+    for dataset in sets.datasets:
+        for name in dataset.trials.values():
+            tested.update(sets.original[name].speakers.values())
     results = Results(
         recipe="voiceprivacy",
         suffix=suffix,
@@ -130,6 +134,7 @@ def _results(
         versions=versions(),
         lists=_hashes(sets, config),
         training_speakers=tuple(sorted(taught)),
+        tested_speakers=tuple(sorted(tested)),
         run=LastRun(
             date=datetime.now().astimezone().isoformat(timespec="seconds"),
             command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),

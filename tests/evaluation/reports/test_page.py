@@ -679,17 +679,18 @@ def test_names_of_speakers_are_replaced_in_tables_texts_and_utterances(results: 
     for one in bare(results)["conditions"]:
         one["speakers"] = [{"speaker": name, "linkability_mean": 0.5} for name in ("Zoë", "Anna Müller", "Anna")]
         one["notes"] = {"linkability": "Zoë has one trial"}
-    text = "Anna and Zoë-take_3.wav; Annabel is nobody; 'Carl-1' is broken."
+    text = "Anna and Zoë-take_3.wav; Annabel is nobody; 'Carl-1' is broken; Dora-1 = Zoë-2."
     results["training_speakers"] = ["Anna", "Carl"]
     results["sanity"] = [{"level": "note", "check": "speaker overlap", "text": text}]
+    results["tested_speakers"] = ["Anna", "Dora"]  # the latter is not enrolled
     entry = similarity(matrices={"oo": {"speakers": ["Anna", "Zoë"], "values": [[1, 0], [0, 1]]}})
     write_json(tmp_path / "results.json", results | {"similarity": [entry]})
     options = ["--pseudonyms", "--title", "For <us>"]
     done = CliRunner().invoke(main, ["page", str(tmp_path / "results.json"), *options])
     assert done.exit_code == 0, done.output
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert "S01 and S03-take_3.wav; Annabel is nobody; &#39;S04-1&#39; is broken." in page
-    assert not re.search(r"Zoë|Müller|Anna\b|Carl", page)
+    assert "S01 and S03-take_3.wav; Annabel is nobody; &#39;S04-1&#39; is broken; S05-1 = S03-2." in page
+    assert not re.search(r"Zoë|Müller|Anna\b|Carl|Dora", page)
     assert {"S01", "S02", "S03"} <= set(re.findall(r"<th[^>]*>(S\d\d)", page))
     assert "Speakers' names are replaced by S01, S02, ... on this page." in page
     assert "<title>For &lt;us&gt;</title>" in page

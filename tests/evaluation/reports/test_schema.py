@@ -28,6 +28,7 @@ MORE: dict[str, Any] = {
     "averages": [{"dataset": "libri", "split": "", "scenario": "original", "eer_percent": 3.5, "low_percent": 1}],
     "pairings": [{"directory": "x_f_a", "own": 9, "share": 0.1, "low": None, "high": 0.2, "examples": ["a = b"]}],
     "training_speakers": ["s1"],
+    "tested_speakers": ["s2"],
     "run": {"date": "2026-11-28T04:00:00+00:00", "command": "spkver voiceprivacy"},
     "similarity": [
         {"dataset": "x", "gender": "f", "scenario": "lazy-informed", "attacker": "a", "notes": ["not given"]},
@@ -68,7 +69,8 @@ def test_results_are_read_back_as_they_were_written(contents: dict[str, Any]) ->
     again = parse_results(written)
     assert to_json(again.to_dict()) == to_json(first.to_dict())
     assert again.settings == first.settings
-    for key in ("failures", "protocol", "training_speakers", "run", "config", "versions", "lists", "sanity"):
+    speakers = ("training_speakers", "tested_speakers")
+    for key in ("failures", "protocol", *speakers, "run", "config", "versions", "lists", "sanity"):
         assert written[key] == contents[key], key
     assert written["averages"] == [contents["averages"][0] | {"attacker": "strongest", "reading": "rocch",
                                                               "targets_reached": []}]  # fmt: skip
