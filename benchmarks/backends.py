@@ -127,7 +127,8 @@ def first_speakers(embeddings: Embeddings, n_speakers: int) -> Embeddings:
 def rsr2015_condition(vectors: Embeddings, lists: Path) -> Condition:
     """Return the condition of the lists that `recipes/rsr2015/prepare.py` wrote; vectors have its ids, or the ends."""
     background = (lists / "ubm_list.txt").read_text(encoding="utf-8").split()
-    if "/" in background[0] and "/" not in vectors.ids[0]:  # those of its data directory have no folder
+    # those of its data directory have no folder
+    if "/" in background[0] and "/" not in vectors.ids[0]:
         vectors = replace(vectors, ids=np.array([f"{name.partition('_')[0]}/{name}" for name in vectors.ids], object))
     rows = {name: row for row, name in enumerate(vectors.ids.tolist())}
     pairs = [line.split() for line in _only(lists, "*_trn.txt").read_text(encoding="utf-8").splitlines()]
@@ -280,7 +281,8 @@ def _cell(name: str, outcome: Outcome) -> str:
         return "-"
     found, (scale, form) = outcome.intervals[name], CELL[name]
     value, low, high = (format(scale * number, form) for number in (found.value, found.low, found.high))
-    ends = "" if np.isnan(found.low) else f" ({low} to {high})"  # without errors there is no interval
+    # without errors there is no interval
+    ends = "" if np.isnan(found.low) else f" ({low} to {high})"
     return value + ends + "*" * outcome.differs.get(name, False)
 
 

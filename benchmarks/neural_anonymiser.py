@@ -72,7 +72,8 @@ MAPS: tuple[tuple[MapKind, str, bool, str], ...] = (
     ("ridge", "mapped", True, "adapted_cosine"),
 )
 ALIGNMENTS = ("orthogonal", "ridge", "wasserstein")
-MEANS = ("of the pairs", "each side's own", "none")  # the last with "orthogonal" is the accuracy of Champion et al.
+# the last with "orthogonal" is the accuracy of Champion et al.
+MEANS = ("of the pairs", "each side's own", "none")
 
 
 class Vectors:

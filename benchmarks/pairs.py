@@ -97,7 +97,8 @@ def anonymise_by_joe(original: DataDir, target: Path) -> None:
     """Let one voice say the words of each recording: sentences of ``text``, else Whisper's words, which are kept."""
     file = original.path / "recognised.json"
     texts: dict[str, str] = {}
-    if original.path.parent.name in ("simulated", "ravdess"):  # Whisper makes no error in the latter
+    # Whisper makes no error in the latter
+    if original.path.parent.name in ("simulated", "ravdess"):
         texts = read_id_list(original.path / "text", "utterance words", n_columns=1, rest=True)
     elif file.is_file():
         texts = load_json(file)

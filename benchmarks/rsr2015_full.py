@@ -103,7 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name, of_sizes in zip(("wall", "CPU"), zip(*found, strict=True), strict=True):
             seconds = [one.get(row["stage"], 0.0) for one in of_sizes]
             row |= {f"{name} s at {size}": value for size, value in zip(sizes, seconds, strict=True)}
-            if len(sizes) > 1 and seconds[0] > 0 and seconds[-1] >= 1:  # shorter ones are their fixed costs
+            # shorter ones are their fixed costs
+            if len(sizes) > 1 and seconds[0] > 0 and seconds[-1] >= 1:
                 row[f"{name} slope"] = math.log(seconds[-1] / seconds[0]) / math.log(sizes[-1] / sizes[0])
     columns = {f"{name} s at {size}": ".1f" for name in ("wall", "CPU") for size in sizes}
     columns |= {"wall slope": ".2f", "CPU slope": ".2f"}

@@ -30,7 +30,8 @@ def main() -> None:
     sizes, resampling = linkage.log_spaced_sizes(SPEAKERS, 40), Resampling(100)
     curves = {of: linkage.linkability_curve(one, sizes, resampling=resampling) for of, one in ranks.items()}
     means = {name: linkage.linkability_over_sizes(one) for (name, count), one in ranks.items() if count == 1}
-    targets, impostors = draw.normal(4, 4, 500), draw.normal(-4, 4, 5000)  # twice a log-likelihood ratio
+    # twice a log-likelihood ratio
+    targets, impostors = draw.normal(4, 4, 500), draw.normal(-4, 4, 5000)
     ease = draw.uniform(size=SPEAKERS)
     conditions = {
         (("anonymiser", anonymiser), ("utterances", count)): dict(

@@ -103,7 +103,8 @@ class StoredArray(_Rows):
             rows = np.empty(self.shape, self.dtype)[index]
             return rows
         try:
-            if isinstance(index, slice) and index.step in (None, 1):  # half the time of mapped memory
+            # half the time of mapped memory
+            if isinstance(index, slice) and index.step in (None, 1):
                 part = self.part(*index.indices(len(self))[:2])
                 return np.fromfile(self.path, self.dtype, math.prod(part.shape), offset=part.offset).reshape(part.shape)
             return np.array(np.memmap(self.path, self.dtype, "r", self.offset, self.shape)[index])
@@ -220,7 +221,8 @@ def keep_rows(folder: str | Path, shape: tuple[int, ...], dtype: Any, blocks: It
     blocks : iterable of ndarray
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(".spkver-tmp", ".rows.", Path(folder).absolute())  # runs remove this suffix
+    # runs remove this suffix
+    handle, name = tempfile.mkstemp(".spkver-tmp", ".rows.", Path(folder).absolute())
     path = Path(name)
     atexit.register(path.unlink, missing_ok=True)
     with os.fdopen(handle, "wb") as file:

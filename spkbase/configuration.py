@@ -63,7 +63,8 @@ def load_config(
             problems.append(error)
             continue
         values = merged(values, given)
-        lines = {key: line for key, line in lines.items() if key not in _dotted(given)}  # the file is not to blame
+        # the file is not to blame
+        lines = {key: line for key, line in lines.items() if key not in _dotted(given)}
 
     def refuse(error: ConfigError, name: str) -> None:
         if name in lines:

@@ -107,7 +107,8 @@ def disk_errors(path: Path, *temporaries: Path) -> Iterator[None]:
             remedy = "free space or choose another output folder"
         else:
             remedy = "check the folder and its rights"
-        reason = os.strerror(error.errno) if error.errno else str(error)  # h5py puts pages into its texts
+        # h5py puts pages into its texts
+        reason = os.strerror(error.errno) if error.errno else str(error)
         raise DataError(f"cannot be written: {reason}", file=path, remedy=remedy) from error
 
 

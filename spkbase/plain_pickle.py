@@ -165,7 +165,8 @@ def _one_error(path: Any, what: str) -> Iterator[None]:
 
 def _checked(array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype.kind == "U":
-        "".join(array.ravel().tolist()).encode()  # raises here, not later, if a number is not a character
+        # raises here, not later, if a number is not a character
+        "".join(array.ravel().tolist()).encode()
     return array
 
 

@@ -56,7 +56,8 @@ _SLICE = 2  # tasks per worker in a slice; two slices are under way
 _SECONDS_BETWEEN_LOG_LINES = 30.0
 _LOCAL = ("auto", "threads", "loky")
 _REGISTERED = {"ray": ("ray.util.joblib", "ray"), "spark": ("joblibspark", "joblibspark")}
-_ENGINE: ContextVar[tuple[str, Any]] = ContextVar("engine", default=("auto", None))  # with the client of a Dask cluster
+# with the client of a Dask cluster
+_ENGINE: ContextVar[tuple[str, Any]] = ContextVar("engine", default=("auto", None))
 
 # with several threads BLAS adds in another order, and the last bits differ, so all products use one
 _BEFORE: dict[Any, int] = {}  # number of threads that each limited library had
@@ -89,7 +90,8 @@ def use_engine(engine: str, *, timeout: float = WAIT) -> Iterator[None]:
         client = None
         if engine in _REGISTERED:
             module, package = _REGISTERED[engine]
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark runs any python3 on PATH
+            # else Spark runs any python3 on PATH
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             getattr(imported(module, package, f"the engine {engine}"), f"register_{engine}")()
         elif engine not in _LOCAL:
             distributed = imported("distributed", "'dask[distributed]'", "a Dask cluster")
@@ -283,7 +285,8 @@ def one_blas_thread() -> Iterator[None]:
     with _LIMIT_LOCK:
         numbers = {library: library.num_threads for library in get_cached_controller().lib_controllers}
         limited = {library: number for library, number in numbers.items() if number != 1}
-        _set_threads(dict.fromkeys(limited, 1))  # in each thread, since OpenMP has one limit per thread
+        # in each thread, since OpenMP has one limit per thread
+        _set_threads(dict.fromkeys(limited, 1))
         _BEFORE.update(limited)
         _N_BLOCKS += 1
     try:
@@ -407,7 +410,8 @@ def _starting_workers() -> Iterator[None]:
     os.environ.update(SAFE_PATH)
     # the helper processes clear up after workers that were killed, and need not say so
     os.environ["PYTHONWARNINGS"] = f"ignore:resource_tracker,{before.get('PYTHONWARNINGS', '')}"
-    resource_tracker.ensure_running()  # start the helper processes, which unblock Ctrl-C here when they start
+    # start the helper processes, which unblock Ctrl-C here when they start
+    resource_tracker.ensure_running()
     ensure_running()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:

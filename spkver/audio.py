@@ -67,11 +67,14 @@ _IN_WORDS = {
     "File contains data in an unknown format": "its encoding is unknown, or its header is damaged",
 }
 _LOUDEST = 16.0  # times full scale; louder floating-point samples are integers that were not scaled
-_LEAST_RATE = 1000  # Hz; a header with less is damaged, and to resample from it would take all memory
-_HIGHEST, _CLIPPED, _LOUD = 0.999, 0.001, 0.1  # of the peak; the share of samples above that clipping makes; its level
+# Hz; a header with less is damaged, and to resample from it would take all memory
+_LEAST_RATE = 1000
+# of the peak; the share of samples above that clipping makes; its level
+_HIGHEST, _CLIPPED, _LOUD = 0.999, 0.001, 0.1
 _QUIET = 10 ** (-50 / 20)  # highest sample of a recording that is far too quiet
 _SHORT = 0.5  # s
-_SHORTEST, _PART = 0.1, 2048  # s that vectors need; samples from the middle that are mostly not silent
+# s that vectors need; samples from the middle that are mostly not silent
+_SHORTEST, _PART = 0.1, 2048
 _TAG = 1024  # bytes after the last chunk of a WAV file that may be anything, such as an ID3 tag
 
 
@@ -262,7 +265,8 @@ def read_audio(
         frames = _read_shorten(path, sphere).astype(dtype) / np.dtype(dtype).type(32768)
     else:
         with _opened(path, mp3) as file:
-            frames = file.read(file.frames, dtype=dtype, always_2d=True)  # the number, since some codecs cannot seek
+            # the number, since some codecs cannot seek
+            frames = file.read(file.frames, dtype=dtype, always_2d=True)
             if len(frames) < file.frames:
                 raise _cut_off(path, file.frames, len(frames), "samples")
             if "sample_count" in sphere:

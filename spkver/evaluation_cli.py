@@ -105,7 +105,8 @@ COMMANDS = {
 def main(ctx: click.Context, verbose: bool) -> None:
     """Scores in, evidence out: metrics, disclosure and plots of speaker verification scores."""
     ctx.with_resource(echo_log(logging.INFO if verbose else logging.WARNING))
-    if ctx.invoked_subcommand == "f0":  # it measures speech, of which `evaluation` knows nothing: the tracker is ours
+    # it measures speech, of which `evaluation` knows nothing: the tracker is ours
+    if ctx.invoked_subcommand == "f0":
         from spkver.features import pitch_track
 
         ctx.obj = pitch_track

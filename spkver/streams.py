@@ -50,7 +50,8 @@ class Mp3Stream(NamedTuple):
     def is_joined(self) -> bool:
         """Whether version, sampling rate or number of channels change, or there are more frames than promised."""
         kinds = {(header[1] & 0xFE, header[2] & 0x0C, _is_mono(header)) for header in self.headers}
-        is_longer = self.promised is not None and len(self.starts) > self.promised + 1  # encoders differ by one
+        # encoders differ by one
+        is_longer = self.promised is not None and len(self.starts) > self.promised + 1
         return len(kinds) > 1 or is_longer
 
 
@@ -99,7 +100,8 @@ def mp3_stream(content: bytes, start: int = 0) -> Mp3Stream:
 def counting_frame(stream: Mp3Stream) -> bytes:
     """Return a frame, to put before those of an MP3 file, that tells a decoder their number."""
     first = stream.headers[0]
-    header = bytes([first[0], first[1] | 1, first[2] & 0x0D | 0xA0, first[3]])  # without checksum, tenth bit rate
+    # without checksum, tenth bit rate
+    header = bytes([first[0], first[1] | 1, first[2] & 0x0D | 0xA0, first[3]])
     sides = (17, 32) if _is_first_version(header) else (9, 17)  # bytes of side information
     side = sides[not _is_mono(header)]
     frame = header + bytes(side) + struct.pack(">4sII", b"Info", 1, len(stream.starts))

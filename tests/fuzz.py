@@ -312,7 +312,8 @@ def try_inputs(parser: Parser, name: str, first: int, last: int) -> dict[str, in
             sys.stderr.flush()
             os.chdir(home)
             signal.alarm(SECONDS)
-            _seen = [] if number >= len(folders) else None  # what is loaded when it is needed is loaded first
+            # what is loaded when it is needed is loaded first
+            _seen = [] if number >= len(folders) else None
             try:
                 parser.read(Path(home) / next(iter(content)))
                 outcome = "accepted"

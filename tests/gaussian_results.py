@@ -103,7 +103,8 @@ def _condition(
     intervals = {"eer.rocch": {"low": max(0.0, flat["eer.rocch"] - half), "high": min(0.5, flat["eer.rocch"] + half)}}
     population = flat["zebra.population"]
     intervals["zebra.population"] = {"low": 0.8 * population, "high": min(0.721, 1.2 * population)}
-    first = values.reshape(len(names), len(names), n_segments)[:, :, 0].T  # of each speaker against all models
+    # of each speaker against all models
+    first = values.reshape(len(names), len(names), n_segments)[:, :, 0].T
     beaters = (first > first.diagonal()[:, None]).sum(axis=1)
     sizes = np.arange(1, len(names) + 1)
     curve = _linkability(beaters, len(names) - 1, sizes)

@@ -43,7 +43,8 @@ def shorten(samples: NDArray[np.int16], block: int = 256) -> bytes:
     diff0, diff1, quit_, blocksize, zero = 0, 1, 4, 5, 8
     channels = np.atleast_2d(samples.T).astype(int)
     stream = ShortenBits()
-    for field in (5, len(channels), block, 0, 0, 0):  # 16 bits little-endian, no predictor, no means, nothing skipped
+    # 16 bits little-endian, no predictor, no means, nothing skipped
+    for field in (5, len(channels), block, 0, 0, 0):
         stream.long(field)
     size, last = block, [0] * len(channels)
     for start in range(0, channels.shape[1], block):

@@ -128,7 +128,8 @@ def words_of(text):
     lexer = shlex.shlex(text, posix=True, punctuation_chars="|;&<>")
     lexer.whitespace_split = True
     words = list(itertools.takewhile(lambda word: not set(word) <= set("|;&<>"), lexer))
-    first = next((number for number, word in enumerate(words) if word.endswith(",")), None)  # of a list of commands
+    # of a list of commands
+    first = next((number for number, word in enumerate(words) if word.endswith(",")), None)
     return words if first is None else [*words[:first], words[first].rstrip(",")]
 
 

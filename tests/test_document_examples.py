@@ -106,7 +106,8 @@ def test_the_tutorial_gives_sidekits_numbers(shared, tmp_path, monkeypatch):
         found = read_supervectors(f"data/sv_rsr2015_male_{name}.h5").vectors
         np.testing.assert_allclose(found, golden[f"{name}/sv_norm_r3"], atol=1e-6)
     np.testing.assert_allclose(names["scores"].values, golden["svm_scores"].ravel(), atol=1e-4)
-    assert (names["eer"], names["min_dcf"]) == (0, 0)  # nobody is confused with anybody: the same lines on other scores
+    # nobody is confused with anybody: the same lines on other scores
+    assert (names["eer"], names["min_dcf"]) == (0, 0)
     det = np.load(folder / "det.npz")
     names |= {"target": det["tar"], "nontarget": det["non"]}
     exec(next(line for line in tutorial().splitlines() if line.startswith("min_dcf, eer =")), names)

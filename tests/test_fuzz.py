@@ -21,4 +21,5 @@ def test_damaged_files(last):
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
     assert found.keys() == PARSERS.keys()
-    assert min(count for counts in found.values() for count in counts.values()) >= 2  # neither only refusals nor none
+    # neither only refusals nor none
+    assert min(count for counts in found.values() for count in counts.values()) >= 2

@@ -67,7 +67,8 @@ def test_both_packages_tell_the_version():
     assert evaluation.__version__ == spkver.__version__ == __version__
 
 
-MODULES = {"scikit-learn": "sklearn", "PyYAML": "yaml", "Jinja2": "jinja2"}  # of packages with another name
+# of packages with another name
+MODULES = {"scikit-learn": "sklearn", "PyYAML": "yaml", "Jinja2": "jinja2"}
 
 
 def small_installs():
@@ -145,7 +146,8 @@ NEEDS = {
 def test_every_extra_is_for_a_need_that_is_tested_or_holds_others():
     assert set(extras()) == {*NEEDS, "all", "docs", "dev"}
     (held,) = extras()["all"]
-    wheels = set(NEEDS) - {"world", "training"}  # a compiler and gigabytes of torch are no part of it
+    # a compiler and gigabytes of torch are no part of it
+    wheels = set(NEEDS) - {"world", "training"}
     assert set(held.removeprefix("spkver[").removesuffix("]").split(",")) == wheels
 
 

@@ -66,7 +66,8 @@ def zebra(
     keys = {}
     for system in systems:
         read = reader.read(system.scores, system.key)
-        reader.split(read, system.scores, system.key)  # with its errors, which name the place in the files
+        # with its errors, which name the place in the files
+        reader.split(read, system.scores, system.key)
         scores[system.name], keys[system.name] = read
     shared.warn_of_same_scores(systems, scores)
     profiles = zebra_profiles(

@@ -23,7 +23,8 @@ Matrix = NDArray[Any]
 """Of float64."""
 MapKind = Literal["centred", "orthogonal", "ridge"]
 
-_MOST = 1500  # vectors a side that are assigned to each other: the time grows with their third power
+# vectors a side that are assigned to each other: the time grows with their third power
+_MOST = 1500
 _ROUNDS = 50  # at most, of all directions and of fewer
 _FEW_ROUNDS = 5
 _FIRST = 4  # directions that an assignment without any map begins with

@@ -280,7 +280,8 @@ def _read_file(path: Path, allow_pickle: bool, map_above: int, *, is_part: bool 
 
 def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> _Columns:
     """Read a file by what its first bytes say, or its extension where these say nothing."""
-    if head.startswith(b"MATLAB"):  # 7.3, which is HDF5, too: arrays are transposed, and texts are references
+    # 7.3, which is HDF5, too: arrays are transposed, and texts are references
+    if head.startswith(b"MATLAB"):
         remedy = "in Python: numpy.savez(path, vectors=vectors, ids=ids) of what scipy.io.loadmat or h5py reads"
         raise DataError("is a file of MATLAB, which is not read", file=path, remedy=remedy)
     if any(head[offset:].startswith(b"\x89HDF\r\n\x1a\n") for offset in (0, 512, 1024, 2048)):
@@ -610,7 +611,8 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
 def _columns_of_tree(file: Any, path: Path) -> _Columns:
     """Read a dataset for each utterance; groups are speakers. Ids are whole paths where they must be."""
     links: list[bytes] = []
-    file.id.links.visit(links.append)  # unlike `visititems`, which leaves out second names of a dataset
+    # unlike `visititems`, which leaves out second names of a dataset
+    file.id.links.visit(links.append)
     names = [link.decode() for link in links]
     arrays = {name: read_dataset(file[name]) for name in names if hasattr(file[name], "shape")}
     leaves = {name.rpartition("/")[2].lower() for name in arrays}

@@ -283,7 +283,8 @@ def warn_of_copies(embeddings: Embeddings, known: Embeddings | None = None, *, w
         What they are and do, for the warning, such as "tested utterances are in training".
     """
     rows, originals = _copies(embeddings, known)
-    if len(rows) and (embeddings.vectors != embeddings.vectors[0]).any():  # else `Embeddings.norms` warns
+    # else `Embeddings.norms` warns
+    if len(rows) and (embeddings.vectors != embeddings.vectors[0]).any():
         text = "%d of %d %s (give each recording once): %s"
         logger.warning(text, len(rows), len(embeddings), what, _pairs(embeddings, rows, known or embeddings, originals))
 

@@ -92,7 +92,8 @@ _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")  # with the line end what by
 _OF_WINDOWS = re.compile(r"[-+]?(1\.#(inf|ind|[qs]nan)\d*|nan\((ind|snan)\))", re.IGNORECASE)
 _REMARK = re.compile(rb"(?P<before>\s*)(?P<line>#[ \t][^\n]*)\n\s*(?P<next>[^\n]+)")
 _FORMULA = re.compile(r"'+[-=+@\t\r]")  # as `write_table` writes it, behind an apostrophe
-_LARGE = 1 << 20  # bytes: from here on pandas pays, which takes 0.2 s to import and is six times as quick
+# bytes: from here on pandas pays, which takes 0.2 s to import and is six times as quick
+_LARGE = 1 << 20
 
 _UNWRITABLE = re.compile("[ \t\n\r\x0b\x0c\0]|^\ufeff|[\ud800-\udfff]")
 
@@ -343,11 +344,13 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> L
             return SCORES["voxsrc" if score_first else "kaldi"]
         label_first = labels[0] and not any(map(_is_truth, columns[2]))
         return KEYS["voxceleb" if label_first else "kaldi"]
-    if content == "key" and labels[3] and not numbers[2]:  # ASVspoof: the third is the kind of speech
+    # ASVspoof: the third is the kind of speech
+    if content == "key" and labels[3] and not numbers[2]:
         return ("model", "segment", "-", "label")
     wespeaker = labels[3] and numbers[2]
     speechbrain = labels[2] and numbers[3]
-    if wespeaker and speechbrain:  # both columns hold numbers: a score has a point, a label has none
+    # both columns hold numbers: a score has a point, a label has none
+    if wespeaker and speechbrain:
         wespeaker = any(map(_DOTTED.match, columns[2]))
         speechbrain = any(map(_DOTTED.match, columns[3]))
         if wespeaker == speechbrain:
@@ -649,7 +652,8 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
     if columns.delimiter is None:
         raw = raw.translate(_BLANKS)
         options = {"sep": r"\s+", "quoting": csv.QUOTE_NONE}
-    for kind in ("category", str):  # pandas makes numbers of categories of digits, which are ids here
+    # pandas makes numbers of categories of digits, which are ids here
+    for kind in ("category", str):
         dtypes: Any = dict.fromkeys(range(columns.count), str) | dict.fromkeys(ids, kind)
         source = io.BytesIO(raw.lstrip())
         frame = pd.read_csv(source, header=None, skiprows=columns.header, dtype=dtypes, na_filter=False, **options)
@@ -684,7 +688,8 @@ def _list_of(cells: Sequence[Any], file: ListFile, columns: Columns) -> Trials:
         ids = column("model" if "model" in columns.places else "claimed"), column("segment")
     else:
         rows = range(1, len(cells[0]) + 1)
-        ids = [f"line-{row}" for row in rows], ["unknown"] * len(rows)  # so that intervals over speakers are refused
+        # so that intervals over speakers are refused
+        ids = [f"line-{row}" for row in rows], ["unknown"] * len(rows)
     if content == "scores":
         return Scores.from_ids(*ids, _numbers(column("score")), **file.choice.failures)
     if content == "trials" and (columns.header or "label" not in columns.places):

@@ -392,7 +392,8 @@ def linkability_curve(
     # rows of each kind that each speaker has
     counts = coo_array((np.ones(len(ranks)), (speakers, kinds)), shape=(len(names), kinds.max() + 1)).tocsr()
     shares = np.bincount(kinds) / len(ranks)
-    weights = np.asarray((counts.T @ _draws(len(names), resampling).T).T)  # rows of each kind in each resample
+    # rows of each kind in each resample
+    weights = np.asarray((counts.T @ _draws(len(names), resampling).T).T)
     weights /= weights.sum(axis=1, keepdims=True)
     # speakers of one row each are as many as there are rows of a kind; others are taken one by one
     single = len(ranks) == len(names)
@@ -681,7 +682,8 @@ def _ends(
     scaled = to_scale(both, _LOGIT)
     factor = np.sqrt(n_units / (n_units - 1)) * stdtrit(np.maximum(freedom, 1.0), (1 + level) / 2)
     reach = factor * scaled[:-1].std(axis=0, ddof=1)
-    low, high = clopper_pearson(values * n_units, (1 - values) * n_units, level=level)  # of a share out of the speakers
+    # of a share out of the speakers
+    low, high = clopper_pearson(values * n_units, (1 - values) * n_units, level=level)
     spread = ~is_constant(resampled) & (reach > 0)
     low[spread] = np.maximum(low, from_scale(scaled[-1] - reach, _LOGIT))[spread]
     high[spread] = np.minimum(high, from_scale(scaled[-1] + reach, _LOGIT))[spread]

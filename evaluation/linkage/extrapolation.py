@@ -348,7 +348,8 @@ def backtest(
     beaters = rng.hypergeometric(ranks.beaters, ranks.impostors - ranks.beaters, n_left)
     same = rng.hypergeometric(ranks.ties, ranks.impostors - ranks.beaters - ranks.ties, n_left - beaters)
     scores = None
-    if impostor_scores is not None:  # each is kept with the same probability; of all trials as many as of the poorest
+    # each is kept with the same probability; of all trials as many as of the poorest
+    if impostor_scores is not None:
         largest = -np.sort(-np.asarray(impostor_scores, np.float64), axis=1)
         kept = rng.random(largest.shape) < 1 / hidden
         count = int(kept.sum(axis=1).min())
@@ -649,7 +650,8 @@ def _extrapolated(
     cells, likelihood = rank_cells(ranks, ties=ties)
     n_speakers = len(cells)
     speakers = np.unique(ranks.speakers, return_inverse=True)[1]
-    drawn = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])  # the first one is the sample itself
+    # the first one is the sample itself
+    drawn = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])
     # the measured curve of each trial, at sizes up to the whole gallery, evenly spaced on a log scale
     inside = np.unique(np.geomspace(2, max(ranks.largest_size, 2), _N_INSIDE).round())
     rows = linkability_by_row(ranks, inside.astype(np.int64), ties=ties)

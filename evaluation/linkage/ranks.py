@@ -570,7 +570,8 @@ def _by_speaker(
     """Average the scores of each speaker's first rows; also name the speakers, and those of them that have fewer."""
     if utterances != "all" and utterances < 1:
         raise DataError(f"expected at least 1 utterance, got {utterances}")
-    names, speaker_of, counts = np.unique(owners, return_inverse=True, return_counts=True)  # rows are sorted by owner
+    # rows are sorted by owner
+    names, speaker_of, counts = np.unique(owners, return_inverse=True, return_counts=True)
     n_used = counts
     short = []
     if utterances != "all":

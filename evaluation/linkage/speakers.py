@@ -23,7 +23,8 @@ CLEARLY = 0.01
 """Level of the test by which a speaker is found."""
 
 _SLACK = 1e-9
-_DRAWN = 2000  # rates of single speakers, from which the lowest tenth by chance is known within about a point
+# rates of single speakers, from which the lowest tenth by chance is known within about a point
+_DRAWN = 2000
 
 
 class FoundSpeakers(NamedTuple):

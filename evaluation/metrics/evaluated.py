@@ -177,7 +177,8 @@ class Evaluation(MetricAttributes, Tabular):
         unknown = [name for name in columns if name not in names]
         if unknown:
             raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(names)}")
-        lines = dict(zip(names, self._lines()[-len(names) :], strict=True))  # those above are counts
+        # those above are counts
+        lines = dict(zip(names, self._lines()[-len(names) :], strict=True))
         if caption is None:
             text = f"Metrics of {self.n_target:,} target and {self.n_nontarget:,} nontarget trials."
             if self.notes.get("intervals"):

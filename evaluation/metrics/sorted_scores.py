@@ -258,7 +258,8 @@ def sort_scores(
         try:
             target, nontarget = split_scores(target, nontarget, missing=missing)  # type: ignore[arg-type]
         except TrialError as error:
-            instead = "ev.sort_scores(scores, key, missing='drop') in the place of both"  # which all metrics take
+            # which all metrics take
+            instead = "ev.sort_scores(scores, key, missing='drop') in the place of both"
             raise error.changed(error.text, remedy=str(error.remedy).replace("missing='drop'", instead)) from None
     if isinstance(target, SortedScores) or nontarget is None:
         raise DataError("expected scores of target and of nontarget trials", remedy="give both, or Scores and a Key")

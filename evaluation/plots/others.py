@@ -163,7 +163,8 @@ def plot_similarity(
             raise DataError(f"matrix {name!r}: expected similarities from 0 to 1")
     blank = np.isnan(next(iter(cells.values())))
     np.fill_diagonal(blank, False)
-    seen: dict[tuple[bool, ...], int] = {}  # those who have trials with the same others stand together
+    # those who have trials with the same others stand together
+    seen: dict[tuple[bool, ...], int] = {}
     groups = [seen.setdefault(tuple(row), len(seen)) for row in blank.tolist()]
     order = sorted(range(len(groups)), key=groups.__getitem__)
     names = []

@@ -216,7 +216,8 @@ def plot_det(
             pieces = 0
             if not hull_only:
                 corners = metrics.roc(scores)
-                n_points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))  # the short pieces of many bend little
+                # the short pieces of many bend little
+                n_points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))
                 pieces += _draw_pieces(axes, *metrics.det_curve(*corners, box=box, points=n_points), n_points, look)
                 slight = look | {"linestyle": "-", "linewidth": 0.8, "alpha": 0.75}
             hull = metrics.det_curve(hulls[number].p_miss, hulls[number].p_fa, box=box)
@@ -680,7 +681,8 @@ def _plot_pairs(
             label = f"Minimum of {label[0].lower()}{label[1:]}"
         if with_eer:
             entries.append((plain(GREY) | level, "horizontal: EER, the highest point of the dotted curve"))
-        top = min(1.08 * highest, 2 * float(default.max()))  # badly calibrated scores leave the picture
+        # badly calibrated scores leave the picture
+        top = min(1.08 * highest, 2 * float(default.max()))
         x = (_ODDS, grid[0], grid[-1])
         title = label.removesuffix(" (bit)")
         return style.finish(axes, canvas, title, x, (label, 0.0, top), entries)

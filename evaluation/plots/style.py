@@ -259,7 +259,8 @@ def finish(
     asked = canvas.get("title")
     if asked is not None:
         title = asked
-    labelled = any(not text.get_rotation() for text in axes.texts)  # above the axes, by `write_in_margin`
+    # above the axes, by `write_in_margin`
+    labelled = any(not text.get_rotation() for text in axes.texts)
     pad = 18 if labelled else 8
     axes.set_title(title, pad=pad)
     parent: Any = axes.get_figure()

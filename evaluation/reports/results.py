@@ -56,7 +56,8 @@ from spkbase.showing import Tabular, html_table, one_line
 FORMAT = 1
 """Version of the format; files with other versions are refused."""
 
-_NAMING = ("speaker", "speakers", "text", "reason", "examples", "notes")  # keys whose texts may name speakers
+# keys whose texts may name speakers
+_NAMING = ("speaker", "speakers", "text", "reason", "examples", "notes")
 _COLUMNS: dict[str, Callable[[Condition], Any]] = {
     **{name: attrgetter(name) for name in NAMES},
     "eer": attrgetter("eer.value"),
@@ -384,7 +385,8 @@ def typed_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
     with one_error(file):
         read = Results.from_dict({**raw, "summary": None, "utility": None})
         _check_identities(read.conditions, file)
-        RunSettings.from_dict(read.config)  # an error is raised here, not where the settings are used
+        # an error is raised here, not where the settings are used
+        RunSettings.from_dict(read.config)
         outcomes = summarise(read.conditions, _stated_minima(raw.get("summary") or ()))
         utility: list[UtilityFigure] = []
         for measure, block in (raw.get("utility") or {}).items():

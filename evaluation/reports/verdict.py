@@ -16,7 +16,8 @@ from evaluation.uncertainty import Interval, minimum_of, over_lists
 
 _CLOSED = "knows that the speaker is one of the enrolled (closed set)"
 _CENTRED = "subtracts from the scores of each model their mean (whole-list)"
-_HARDLY_ANY = 0.05  # fewer errors than one are hardly any, unless a list is so short that one is many
+# fewer errors than one are hardly any, unless a list is so short that one is many
+_HARDLY_ANY = 0.05
 
 WORDS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
 _MODERATE = WORDS.index("Moderate")

@@ -130,7 +130,8 @@ def vectors_of(values: Any, name: str = "vectors") -> Any:
     DataError
         If they are no rows of real numbers, or a column holds ids, speakers or row numbers.
     """
-    if isinstance(values, StoredArray | ComputedRows):  # rows that are not in memory stay where they are
+    # rows that are not in memory stay where they are
+    if isinstance(values, StoredArray | ComputedRows):
         return values
     rows = floats_of(values, name)
     if rows.ndim != 2:

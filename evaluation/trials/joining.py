@@ -115,7 +115,8 @@ def find_rows(trials: Trials, within: Trials) -> np.ndarray:
     segments = recode(trials.segment_ids, within.segment_ids)[trials.segments]
     if np.array_equal(models, within.models) and np.array_equal(segments, within.segments):
         return np.arange(len(trials))
-    import pandas  # here: lists in one order, the usual case of a short command, do without its 0.2 s
+    # here: lists in one order, the usual case of a short command, do without its 0.2 s
+    import pandas
 
     n_segments = len(within.segment_ids)
     wanted = np.where((models < 0) | (segments < 0), -1, models.astype(np.int64) * n_segments + segments)

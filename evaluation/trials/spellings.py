@@ -66,7 +66,8 @@ def match_ids(scores: Self, key: Trials) -> Self:
     tables = {}
     for side in ("model_ids", "segment_ids"):
         spellings: dict[str, str] = {}
-        for ids in (getattr(scores, side).tolist(), getattr(key, side).tolist()):  # the key's spelling is kept
+        # the key's spelling is kept
+        for ids in (getattr(scores, side).tolist(), getattr(key, side).tolist()):
             own = {loosened(identity): identity for identity in ids}
             for identity in ids:
                 other = own[loosened(identity)]

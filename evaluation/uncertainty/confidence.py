@@ -323,7 +323,8 @@ def evaluate(
         raise DataError("expected scores by class, or scores of all trials and labels", remedy=remedy)
     elif isinstance(target, Scores) or isinstance(labels, Key):
         given: Any = target, labels
-        values, key = join_scores(*given, missing=missing)  # which refuses anything but Scores and a Key
+        # which refuses anything but Scores and a Key
+        values, key = join_scores(*given, missing=missing)
         scores = measures.sort_scores(values[key.is_target], values[~key.is_target])
         search = closed_search_note(values, key, scores)
     else:

@@ -380,7 +380,8 @@ def interval(
     least = rate_where(0, n_units, n_trials, 1 - level)
     if errors >= PLENTY and usual.has_interval:
         return replace(usual, high=max(usual.high, least))
-    worth = max(1, round(n_trials / widening**2))  # what draws have in common makes trials worth less
+    # what draws have in common makes trials worth less
+    worth = max(1, round(n_trials / widening**2))
     low, high = few = rate_interval(value, n_units=n_units, n_trials=worth, level=level)
     if usual.has_interval:
         low, high = mixed(few, (usual.low, usual.high), errors)

@@ -288,7 +288,8 @@ def _permuted(samples: Sequence[Sample], statistic: Statistic, permutations: int
     models = first.first[others[0]]
     segments = first.second[others[0]]
     pairs = coo_array((np.ones(len(models)), (models, segments)), shape=(first.n_units + 1,) * 2)
-    parts = connected_components(pairs, directed=False)[1]  # such as the sexes, where trials are within them
+    # such as the sexes, where trials are within them
+    parts = connected_components(pairs, directed=False)[1]
     rng = np.random.default_rng(seed)
     permuted = []
     for _ in range(permutations):

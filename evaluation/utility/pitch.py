@@ -286,7 +286,8 @@ def _compare(pair: tuple[Path, Path], track: Tracker, convention: Convention) ->
     for path in pair:
         try:
             with errors_of(path), soundfile.SoundFile(str(path)) as file:
-                samples = file.read(file.frames, dtype="float64")  # the number, since some codecs cannot seek
+                # the number, since some codecs cannot seek
+                samples = file.read(file.frames, dtype="float64")
                 tracks.append(track(samples, file.samplerate))
         except (soundfile.LibsndfileError, OSError) as error:
             text = f"not readable as audio: {error}"

@@ -363,7 +363,8 @@ def predict_labels(vectors: NDArray[Any], labels: Sequence[str], tested: NDArray
     deviation[deviation <= _LEAST * deviation.max()] = np.inf
     machine = LogisticRegression(C=PENALTY, class_weight="balanced", max_iter=_ROUNDS)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # separable classes have no largest likelihood
+        # separable classes have no largest likelihood
+        warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit((vectors - mean) / deviation, np.asarray(labels, np.str_))
     return [str(label) for label in machine.predict((np.asarray(tested, np.float64) - mean) / deviation)]
 

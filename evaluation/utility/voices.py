@@ -52,7 +52,8 @@ RIDGE = 1e-3
 """Keeps the map finite where scores separate the classes without error; see `evaluation.calibration.train_affine`."""
 
 _FOLDS = 5
-_ALIKE = 1e-9  # similarities, from 0 to 1, that differ less are the same: means of equal scores are rounded
+# similarities, from 0 to 1, that differ less are the same: means of equal scores are rounded
+_ALIKE = 1e-9
 
 
 def similarity_matrix(llr: ArrayLike, first: ArrayLike, second: ArrayLike, n_speakers: int) -> NDArray[np.float64]:
@@ -413,7 +414,8 @@ def _implausible(matrices: Mapping[str, SimilarityMatrix], values: Mapping[str, 
         notes.append("original voices are all alike: D(M_oo) is 0, and neither DeID nor G_VD is defined")
     elif values.get("aa") == 0:
         notes.append("anonymised voices are all alike: D(M_aa) is 0, so that G_VD is -inf")
-    own = {name: logit(np.diagonal(matrix.values)) for name, matrix in matrices.items()}  # never counted both ways
+    # never counted both ways
+    own = {name: logit(np.diagonal(matrix.values)) for name, matrix in matrices.items()}
     for first, second in combinations(own, 2):
         if np.isfinite(own[first]).all() and np.allclose(own[first], own[second], rtol=0.0, atol=1e-6):
             notes.append(f"M_{first} and M_{second} are the same: was a file given twice?")

@@ -30,7 +30,8 @@ def evaluate(experiment: voiceprivacy.Experiment) -> str:
     scores = voiceprivacy.score(experiment, sets, plan, speech, models)  # exp/
     table = voiceprivacy.assess(experiment, scores)  # numbers/, evidence.json
     utility = voiceprivacy.utility(experiment, sets)
-    return voiceprivacy.report(experiment, sets, scores, table, utility)  # results.json, report.html
+    # results.json, report.html
+    return voiceprivacy.report(experiment, sets, scores, table, utility)
 
 
 main = voiceprivacy.evaluation_command(evaluate, __file__, about=__doc__)

@@ -40,7 +40,8 @@ Voice = Callable[[str, float], tuple[NDArray[Any], int]]
 RECOGNISER = "auto"
 RECOGNISER_RATE = 16000  # Hz
 NOTHING = "hm"  # is said where no word was recognised
-UNSPOKEN = re.compile(r"[^\w\s'.,;:?!-]+")  # characters that are neither words nor pauses; some are commands to a voice
+# characters that are neither words nor pauses; some are commands to a voice
+UNSPOKEN = re.compile(r"[^\w\s'.,;:?!-]+")
 
 
 def speak_words(
@@ -86,7 +87,8 @@ def say_by_piper(text: str, pace: float) -> tuple[NDArray[Any], int]:
 
 def say_by_espeak(text: str, pace: float) -> tuple[NDArray[Any], int]:
     """Speak by eSpeak's American voice, at 80 to 450 words per minute; return samples and their rate."""
-    voice = accent_text("en-US") + "\nflutter 0\nroughness 0\nbreath 0\n"  # else speech depends on what was said before
+    # else speech depends on what was said before
+    voice = accent_text("en-US") + "\nflutter 0\nroughness 0\nbreath 0\n"
     words_per_minute = round(np.clip(175 * pace, 80, 450))
     samples, rate = synthesise(text, voice, words_per_minute=words_per_minute)
     return samples / 32768, rate

@@ -244,7 +244,8 @@ def _move_envelope(samples: NDArray[Any], rate: int, source: Callable[[NDArray[A
     magnitude, order = np.abs(spectrum), round(rate * _QUEFRENCY)
     floor = max(float(magnitude.max()), 1e-30) * 1e-6
     cepstrum = np.fft.irfft(np.log(np.maximum(magnitude, floor)), length, axis=0)
-    cepstrum[order + 1 : length - order] = 0  # the envelope is smooth: its high quefrencies are left out
+    # the envelope is smooth: its high quefrencies are left out
+    cepstrum[order + 1 : length - order] = 0
     envelope = np.fft.rfft(cepstrum, axis=0).real
     bins = np.arange(len(spectrum))
     warped = _read_between(envelope.T, source(np.pi * bins / bins[-1]) / np.pi * bins[-1]).T
@@ -382,7 +383,8 @@ INVERSES = {
         undo=_each(lambda samples, rate, value: change_speed(samples, rate, 1 / value)),
         bounds=lambda bounds: bounds,
     ),
-    "world": Inverse(  # by the envelope of short frames, since the vocoder is slow; F0 is not inverted
+    # by the envelope of short frames, since the vocoder is slow; F0 is not inverted
+    "world": Inverse(
         *("world", "formants"),
         draw=log_uniform,
         apply=_each(scale_envelope),

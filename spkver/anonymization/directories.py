@@ -210,7 +210,8 @@ def make_twin(
     before, made_by = _read_record(target), header["made_by"]
     record = {**header, "utterances": len(tasks), "files": before["files"], "lists": before["lists"]}
     due = [task for task in tasks if force or not _is_current(task, made_by, before["files"].get(task.utterance, {}))]
-    check_headers({task.utterance: task.source for task in due}, jobs=jobs)  # before the folder is made
+    # before the folder is made
+    check_headers({task.utterance: task.source for task in due}, jobs=jobs)
     with sole_use(target):
         remove_temporaries(target)  # unfinished files of a killed run
         if due:
@@ -320,7 +321,8 @@ def _check_target(source: DataDir, target: Path) -> None:
         raise DataError("is the source itself", file=target, remedy="give a suffix or another folder")
     if target.exists() and not target.is_dir():
         raise DataError("is a file", file=target, remedy="choose another suffix")
-    theirs = target.is_dir() and not all(map(is_temporary, target.iterdir()))  # a killed run may leave only these
+    # a killed run may leave only these
+    theirs = target.is_dir() and not all(map(is_temporary, target.iterdir()))
     if theirs and not (target / RECORD).is_file():
         text = f"the folder holds other files (no {RECORD}) and is left unchanged"
         raise DataError(text, file=target, remedy="remove the folder, or choose another suffix")

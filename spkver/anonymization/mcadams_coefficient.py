@@ -15,7 +15,8 @@ from spkver.anonymization.polynomials import Factors, product, quadratic_factors
 
 ORDER = 20
 _WINDOW, _SHIFT = 0.020, 0.010  # s
-_EPS = np.finfo(np.float32).eps  # added to samples and to windowed frames, so that silence can be predicted
+# added to samples and to windowed frames, so that silence can be predicted
+_EPS = np.finfo(np.float32).eps
 _FULL_SCALE = 32766
 # Factor on the radius of a pole that the inverse would rotate beyond pi. Of 0, .3, .5, .6 and .8 it gave the spectra
 # nearest to the original ones on both backgrounds of the README, over alpha of .5 to .9.

@@ -26,7 +26,8 @@ _PRODUCT_ERROR = 1e-9
 _START_RADIUS = 0.95
 # Finished polynomials are iterated on in vain until they are so many that moving the others pays.
 _WORTH_MOVING = 0.8
-_GRID = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 24))  # denser towards -1 and 1, where real roots gather
+# denser towards -1 and 1, where real roots gather
+_GRID = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 24))
 
 
 def quadratic_factors(polynomials: NDArray[np.float64]) -> Factors:
@@ -95,7 +96,8 @@ def _iterate(polynomials: NDArray[np.float64]) -> Factors:
     places = np.arange(polynomials.shape[1])
     waiting = np.ones(len(places), bool)
     for _ in range(_ITERATIONS):
-        with np.errstate(all="ignore"):  # equal factors divide by zero; the step is then a short one
+        # equal factors divide by zero; the step is then a short one
+        with np.errstate(all="ignore"):
             size = _improve(polynomials, p, q)
         done = np.flatnonzero(waiting & (size < _CORRECTION))
         found_p[:, places[done]], found_q[:, places[done]] = p.take(done, axis=1), q.take(done, axis=1)

@@ -68,7 +68,8 @@ NORM_SPEAKERS = 30
 _WCCN = f"wccn: {SHRINK}"
 _WHITEN = f"whiten: {{shrink: {SHRINK}}}"
 _RANKS = (50, 100, 150)
-_RIDGE = 0.01  # of the calibration for Cllr: without it, there is no finite one for folds without errors
+# of the calibration for Cllr: without it, there is no finite one for folds without errors
+_RIDGE = 0.01
 _COHORT = 20  # speakers that an adaptive cohort needs
 _METHOD = 3  # version of the choice
 
@@ -255,7 +256,8 @@ def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: i
         raise DataError(f"no chain can be trained: {judged[0]['why']}", remedy="name others in its setting 'chains'")
     resolution = 1 / sum(int(fold.key.is_target.sum()) for fold in folds)
     tested = [set(fold.enrolled.speakers) for fold in folds]
-    n_independent = len(folds) * len(set.union(*tested)) / sum(map(len, tested))  # K where no two share a speaker
+    # K where no two share a speaker
+    n_independent = len(folds) * len(set.union(*tested)) / sum(map(len, tested))
     chosen = simplest_of_best(errors, n_independent=n_independent, resolution=resolution)
     best = int(np.argmin(np.where(np.isnan(errors).any(axis=1), np.inf, errors.mean(axis=1))))
     for row, error in zip(judged, errors, strict=True):
@@ -477,7 +479,8 @@ def _deal_folds(choice: BackendChoice, training: Sequence[DataDir], seed: int) -
     for dealt in range(choice.folds):
         if dealt > 0 and not 0 < len(folds) < choice.folds:
             continue
-        known = {fold.speakers for fold in folds}  # the same speakers again would count their errors twice
+        # the same speakers again would count their errors twice
+        known = {fold.speakers for fold in folds}
         for fold in background_folds(training, seed=seed + dealt, folds=choice.folds, enrolled=choice.enrolled):
             if fold.speakers not in known:
                 folds.append(replace(fold, number=len(folds) + 1))

@@ -35,7 +35,8 @@ _RIDGE = 0.1
 _LEARNT = 300  # recordings, all pairs of which are learnt from
 _VERSIONS = 2  # of the enrolment
 _ENROLLED = 32  # recordings of a model, versions counted, evenly spaced
-_LEAST_WEIGHT = 1e-3  # of each property, so that scores tell something even where nothing can be learnt
+# of each property, so that scores tell something even where nothing can be learnt
+_LEAST_WEIGHT = 1e-3
 _METHOD = 2  # version of the scores
 
 

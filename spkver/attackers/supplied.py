@@ -298,7 +298,8 @@ class OwnCommand(OwnCode):
         learnt = Path(holder.name) / "training"
         make_folder(Path(holder.name) / "work")
         speech = lists.merge_versions(training.versions)
-        ids = {name: name.replace(" ", "-", 1) for name in speech.recordings}  # ids of merged versions have a blank
+        # ids of merged versions have a blank
+        ids = {name: name.replace(" ", "-", 1) for name in speech.recordings}
         _write_table(learnt / "wav.scp", {ids[name]: path.resolve() for name, path in speech.recordings.items()})
         _write_table(learnt / "utt2spk", {ids[name]: speaker for name, speaker in speech.speakers.items()})
         return Learnt(holder)

@@ -56,7 +56,8 @@ Spec = str | Sequence[str | Mapping[str, Any]] | Chain
 
 _PAIRS = 1 << 22  # scores with a cohort that are held at once
 
-_ENROLLED, _TESTED = 300, 3  # speakers of a fold, and tests of a speaker, that calibration takes at most
+# speakers of a fold, and tests of a speaker, that calibration takes at most
+_ENROLLED, _TESTED = 300, 3
 
 _KIND, _VERSION = "spkver backend", 1
 _AGAIN = "write it again with spkver backend train"
@@ -79,7 +80,8 @@ class ChosenStep:
     values: Mapping[str, Any]
 
     def __reduce__(self) -> Any:
-        return _chosen, ({self.name: dict(self.values)},)  # rows hold functions that cannot be pickled
+        # rows hold functions that cannot be pickled
+        return _chosen, ({self.name: dict(self.values)},)
 
     @property
     def name(self) -> str:
@@ -348,7 +350,8 @@ class Backend:
             mapped = self.transform(enrol.vectors[rows], names=enrol.ids[rows])
             sessions = Sessions(mapped, np.repeat(np.arange(len(counts)), counts))
         with errors_of(test.source):
-            alone = self.adapts_to_list == "models"  # then no bit of a score may depend on what else is tested
+            # then no bit of a score may depend on what else is tested
+            alone = self.adapts_to_list == "models"
             parts = np.split(test_rows, len(test_rows)) if alone else [test_rows]
             tests = np.concatenate([self.transform(test.vectors[rows], names=test.ids[rows]) for rows in parts])
         listed = Trials(model_ids, segment_ids, models.astype(np.int32), segments.astype(np.int32))
@@ -366,7 +369,8 @@ class Backend:
         norm = step_of(self.chain, "norm")
         if self.cohort is not None and norm is not None:
             size, cohort = max(1, _PAIRS // len(self.cohort)), Sessions(self.cohort, np.arange(len(self.cohort)))
-            moments: tuple[list[Any], list[Any]] = ([], [])  # means and deviations with the cohort, of either side
+            # means and deviations with the cohort, of either side
+            moments: tuple[list[Any], list[Any]] = ([], [])
             for start, stop in chunk_bounds(len(trials.model_ids), size):
                 rows = np.flatnonzero((sessions.models >= start) & (sessions.models < stop))
                 some = Sessions(sessions.vectors[rows], sessions.models[rows] - start)

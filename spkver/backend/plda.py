@@ -40,7 +40,8 @@ from spkver.sidekit import FactorAnalyser
 
 _SINGULAR = 1e-8  # least eigenvalue of a correlation matrix that counts as determined
 _CONSTANT = 1e-12  # part of the variance, within or between speakers, below which there is none
-_SMALL = 1e-10  # standard deviation, as a part of the largest of all dimensions, that counts as none
+# standard deviation, as a part of the largest of all dimensions, that counts as none
+_SMALL = 1e-10
 _LARGEST = 1e100  # beyond, squares of squares leave the range of float64
 
 SESSIONS_AS = ("all", "mean")
@@ -503,7 +504,8 @@ def maximisation(
         residual = np.diag(np.diag(residual))
     rank = len(speakers)
     sessions = second[rank:, rank:] / total
-    if config.minimum_divergence == "sidekit":  # the upper factor depends on the basis, which is that of F itself
+    # the upper factor depends on the basis, which is that of F itself
+    if config.minimum_divergence == "sidekit":
         upper = np.linalg.cholesky(rotation @ speakers @ rotation.T).T
         loadings[:, :rank] = loadings[:, :rank] @ rotation.T @ upper
         loadings[:, rank:] = loadings[:, rank:] @ np.linalg.cholesky(sessions).T

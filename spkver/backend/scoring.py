@@ -33,7 +33,8 @@ from spkver.backend.svm import SvmModels
 from spkver.features import Frames, row_index
 from spkver.vectors import JointFactors, Supervectors, session_vectors, speaker_vectors
 
-Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows of the models, and of the segments, of some trials
+# rows of the models, and of the segments, of some trials
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 _SIDE = 256  # models, and segments, of one matrix product
 _FEW = 16  # trials: smaller blocks are scored pair by pair

@@ -24,7 +24,8 @@ from spkver.backend import plda
 from spkver.backend.plda import Sessions
 from spkver.backend.scoring import check_codes, pair_products
 
-_ROWS = 48  # rows multiplied together where none may depend on the others: a multiple of the tiles of BLAS kernels
+# rows multiplied together where none may depend on the others: a multiple of the tiles of BLAS kernels
+_ROWS = 48
 _SAME = 1e-12  # of the longest enrolled vector: what is left of a vector without a mean is rounding
 
 
@@ -102,17 +103,21 @@ def adapted_cosine_scores(
     if len(sessions.counts) < 2:
         text = "adapted scores subtract the mean of the other models, and there is one model"
         raise DataError(text, remedy="use cosine, or give trials of more models")
-    from scipy.linalg import solve_triangular  # before the limit, which holds for libraries that are loaded
+    # before the limit, which holds for libraries that are loaded
+    from scipy.linalg import solve_triangular
 
     scores = np.empty(len(models))
     with one_blas_thread():
-        origin = sessions.means.mean(axis=0)  # less is lost by rounding near it; no score depends on it
+        # less is lost by rounding near it; no score depends on it
+        origin = sessions.means.mean(axis=0)
         enrolled, tested = sessions.vectors - origin, tests - origin
         share = 1.0  # of e0 in t0
-        if whole_list:  # t - t0 = (T + 1) / T (t - (s + e0) / (T + 1)), s the sum of all tested vectors: t drops out
+        # t - t0 = (T + 1) / T (t - (s + e0) / (T + 1)), s the sum of all tested vectors: t drops out
+        if whole_list:
             share = 1 / (len(tests) + 1)
             tested -= share * tested.sum(axis=0)
-        beyond = np.zeros(len(tests))  # squared length outside the space of the enrolled, where W is the identity
+        # squared length outside the space of the enrolled, where W is the identity
+        beyond = np.zeros(len(tests))
         if len(enrolled) < sessions.dimension:
             basis, coordinates = np.linalg.qr(enrolled.T)
             inside = _by_rows(lambda rows: rows @ basis, tested, whole_list)

@@ -217,7 +217,8 @@ def _train_block(
     selected, n_vectors = block
     positives = np.asarray(selected) if projection is None else projection.of_rows(selected)
     background = np.asarray(negatives[0]) if negatives[1] is None else negatives[1].of_rows(negatives[0])
-    cross = inner_products(positives, background)  # the kernels of all models against the background are one product
+    # the kernels of all models against the background are one product
+    cross = inner_products(positives, background)
     coefficients, biases = np.zeros((len(n_vectors), len(gram))), np.empty(len(n_vectors))
     weights = np.zeros((len(n_vectors), positives.shape[1]))
     for model, end in enumerate(np.cumsum(n_vectors)):

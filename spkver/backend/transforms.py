@@ -37,7 +37,8 @@ _ROWS = 1 << 13
 _SINGULAR = 1e-12  # of the largest eigenvalue: below it an eigenvalue is rounding
 _SPANNED = 1e-9  # of the largest eigenvalue: principal directions with less are rounding
 _WELL_CONDITIONED = 1e6
-_FEW = 3  # vectors a dimension, below which the inverse of a covariance is far off (docs/backends.md)
+# vectors a dimension, below which the inverse of a covariance is far off (docs/backends.md)
+_FEW = 3
 
 WHITENINGS = ("full", "symmetric", "cholesky", "diagonal")
 

@@ -465,7 +465,8 @@ def simulate_voiceprivacy(output: str | Path, sizes: Sizes | None = None, *, job
     """
     output, sizes = Path(output).resolve(), sizes or Sizes()
     n_enrol, n_trial = sizes.enrolment_utterances, sizes.trial_utterances
-    parts = []  # directory, sex, numbers of its speakers, sessions of each, which are numbered over the directories
+    # directory, sex, numbers of its speakers, sessions of each, which are numbered over the directories
+    parts = []
     for sex, enrolled in (("f", sizes.enrolled_f), ("m", sizes.enrolled_m)):
         tried = range(1, enrolled + sizes.strangers + 1)
         trained = range(_FIRST_TRAINING, _FIRST_TRAINING + sizes.training)
@@ -511,7 +512,8 @@ def utterance_text(number: int, session: int, n_sentences: int) -> str:
     >>> utterance_text(1, 1, 1)
     'A large size in stockings is hard to sell.'
     """
-    first = 7 * number + 2 * session  # from 0 to 29 it visits all sentences, so text tells nothing about the speaker
+    # from 0 to 29 it visits all sentences, so text tells nothing about the speaker
+    first = 7 * number + 2 * session
     places = [(first + 11 * position) % len(voices.SENTENCES) for position in range(n_sentences)]
     return " ".join(voices.SENTENCES[place] for place in places)
 

@@ -115,7 +115,8 @@ def _rows(part: Part, scale: float, seed: int) -> list[Recording]:
     n_recordings = max(2 * n_speakers, round(part.recordings * scale))
     rows = []
     for place in range(n_speakers):
-        number, side = part.first + place, 100 * (kind == "trials")  # sessions differ between enrolment and trials
+        # sessions differ between enrolment and trials
+        number, side = part.first + place, 100 * (kind == "trials")
         takes = range(place, n_recordings, n_speakers)
         random = voices.generator(seed, "session", part.sex, number, 1000 + side)
         share = random.beta(*((2.4, 1.0) if is_training else (0.9, 4.8)), len(takes))

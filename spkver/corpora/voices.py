@@ -528,7 +528,8 @@ class _Engine:
         self.rate = self.library.espeak_Initialize(_SYNCHRONOUS, 0, os.fsencode(data), _DONT_EXIT)
         if self.rate <= 0:
             raise DataError("the speech engine does not accept its data folder", file=data, remedy=_AGAIN)
-        self._callback = _Callback(self._collect)  # kept, because the library does not hold a reference
+        # kept, because the library does not hold a reference
+        self._callback = _Callback(self._collect)
         self.library.espeak_SetSynthCallback(self._callback)
 
     def _collect(self, samples: ctypes._Pointer[ctypes.c_short], count: int, events: int | None) -> int:
@@ -562,7 +563,8 @@ def _room(random: np.random.Generator, variability: Variability) -> np.ndarray:
     """Direct sound, a few early reflections, and noise that decays exponentially."""
     reverberation = random.uniform(*variability.reverberation)
     ratio = random.uniform(*variability.direct_to_reverberant)
-    time = np.arange(int(0.6 * reverberation * SAMPLE_RATE)) / SAMPLE_RATE  # down by 36 dB at the end
+    # down by 36 dB at the end
+    time = np.arange(int(0.6 * reverberation * SAMPLE_RATE)) / SAMPLE_RATE
     decay = np.exp(-3 * np.log(10) * time / reverberation)
     response = random.standard_normal(len(time)) * decay
     response[: int(0.004 * SAMPLE_RATE)] = 0
@@ -584,7 +586,8 @@ def _noise(kind: str, n_samples: int, random: np.random.Generator) -> np.ndarray
     coloured = lfilter(np.array([1, -0.5], np.float32), np.array([1, -pole], np.float32), white)
     if kind == "pink":
         return coloured
-    n_knots = n_samples * 5 // SAMPLE_RATE + 2  # the loudness of a few voices changes some five times a second
+    # the loudness of a few voices changes some five times a second
+    n_knots = n_samples * 5 // SAMPLE_RATE + 2
     levels = 10 ** (5 * random.standard_normal(n_knots) / 20)
     loudness = np.interp(np.arange(n_samples) * 5 / SAMPLE_RATE, np.arange(n_knots), levels)
     return coloured * loudness.astype(np.float32)

@@ -23,7 +23,8 @@ from spkbase.errors import DataError, Problems
 from spkbase.files import write_text
 from spkver.idmap import IdMap
 
-_WORDS = "f m female male feminine masculine female_feminine male_masculine"  # the last two are of Common Voice
+# the last two are of Common Voice
+_WORDS = "f m female male feminine masculine female_feminine male_masculine"
 SEXES = {word: word[0] for word in _WORDS.split()}
 _LONGEST_ID = 200  # bytes; file names hold 255, and an id gets an extension and a temporary prefix
 _UNFIT = re.compile(r"[\s\x00-\x1f\x7f/\\]")

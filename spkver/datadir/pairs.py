@@ -25,7 +25,8 @@ ENOUGH = 16
 _CLEAR = {"cepstra": 5.0, "levels": 4.0, "voices": 4.0}
 _BESIDE = {"cepstra": 4.0, "levels": 3.5, "voices": 3.0}
 _GAP = 1.5  # by which z is above that of every other speaker
-_NATS = 8.0  # of shared words; one word has at most the logarithm of the number of originals, 5.7 of 300
+# of shared words; one word has at most the logarithm of the number of originals, 5.7 of 300
+_NATS = 8.0
 _WORDS = 2.0
 _MAD = 1.4826  # standard deviations of normal numbers in a median absolute deviation
 _HUB = 2.0

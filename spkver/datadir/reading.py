@@ -514,7 +514,8 @@ def _find_audio(folder: Path, entries: Mapping[str, str], problems: Problems) ->
         tried = [base / path for base in bases]
         if path.is_absolute():
             tried = [path]
-        if path.parent.name == "wav":  # the directory's own file, moved or not: before files elsewhere
+        # the directory's own file, moved or not: before files elsewhere
+        if path.parent.name == "wav":
             tried.insert(int(path.is_absolute()), folder / "wav" / path.name)
         there = next((candidate for candidate in tried if is_file(candidate)), None)
         if there is None:

@@ -53,7 +53,8 @@ def kaldi_filterbanks(samples: NDArray, *, rate: int = 16000, n_mels: int = 80, 
     for first in range(0, len(views), _FRAMES):
         frames = views[first : first + _FRAMES]
         frames = frames - frames.mean(axis=1, keepdims=True)
-        emphasised = frames * dtype.type(1 - _PRE_EMPHASIS)  # right for the first, its own predecessor
+        # right for the first, its own predecessor
+        emphasised = frames * dtype.type(1 - _PRE_EMPHASIS)
         np.subtract(frames[:, 1:], dtype.type(_PRE_EMPHASIS) * frames[:, :-1], out=emphasised[:, 1:])
         emphasised *= weights
         pieces.append(np.log(np.maximum(_power(emphasised, _fft_length(window)) @ filters, dtype.type(_FLOOR))))

@@ -201,7 +201,8 @@ def fetch_weights(source: Source) -> Path:
             text = f"the weights of {source.network} in {wanted} are not the expected ones: SHA-256 {got}"
             raise DataError(text, remedy="do not use them; look for a newer spkver")
     make_folder(target.parent)
-    for name in expected:  # the weights are the last, so that they are found only with all that they need
+    # the weights are the last, so that they are found only with all that they need
+    for name in expected:
         write_bytes(target.with_name(name), files[name])
     return target
 

@@ -84,7 +84,8 @@ def features_of_signals(
         for signal, generator in zip(signals, generators, strict=True)
     ]
     computed = []
-    with one_blas_thread():  # also for who calls this outside a worker: with two threads products have other bits
+    # also for who calls this outside a worker: with two threads products have other bits
+    with one_blas_thread():
         for signal, noise in zip(signals, noises, strict=True):
             scaled = signal * signal.dtype.type(config.sample_scale)
             if config.dither:

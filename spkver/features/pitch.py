@@ -57,7 +57,8 @@ _QUIET = 1e-4  # of the energy of loud frames (-40 dB): where there is less, not
 _LOUD = 0.95  # quantile of the frames' energies
 _CANDIDATES = 6
 _UNVOICED = 0.5  # strength of no voice
-_OCTAVE, _JUMP, _SWITCH = 0.03, 0.35, 0.14  # a lower octave, an octave between frames, voice on or off
+# a lower octave, an octave between frames, voice on or off
+_OCTAVE, _JUMP, _SWITCH = 0.03, 0.35, 0.14
 _FRAMES = 4096  # at a time, so that memory does not grow with the recording
 _FFT = 512
 
@@ -354,7 +355,8 @@ def pitch_track(samples: NDArray, rate: int) -> NDArray[np.float64]:
         got = f"{len(samples)} samples" if samples.ndim == 1 else f"{samples.shape[1]} channels"
         raise DataError(f"expected one channel of finite samples, got {got}")
     shift = round(FRAME_SHIFT * rate)
-    if len(samples) < 2 * rate / LOWEST or not samples.any():  # too short for a period to come back, or silence
+    # too short for a period to come back, or silence
+    if len(samples) < 2 * rate / LOWEST or not samples.any():
         return np.zeros(1 + len(samples) // shift)
     # four periods of the lowest pitch at least
     frame = 1 << int(np.ceil(np.log2(4 * rate / LOWEST)))

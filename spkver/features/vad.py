@@ -40,7 +40,8 @@ _SYNTHESIS = 1.15  # what overlapping windows add up to
 _SHORTEST = 512  # samples; a shorter signal is returned as it is
 
 _LOWEST_LEVEL = -75.0  # dB; below this a frame is never speech
-_NOISE = 0.1  # standard deviation of the noise that hides what the enhancer leaves of silence, 16-bit steps / 4
+# standard deviation of the noise that hides what the enhancer leaves of silence, 16-bit steps / 4
+_NOISE = 0.1
 
 
 def enhance(signals: Sequence[NDArray]) -> list[NDArray]:

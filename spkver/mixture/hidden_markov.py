@@ -416,7 +416,8 @@ def train_word_models(
     mean = whole.first[0] / whole.n_frames
     moment = whole.second[0] / whole.n_frames
     variance = moment - mean**2
-    share = 100 * share_of_type(values.dtype)  # thousands of squares are added in the type of the frames
+    # thousands of squares are added in the type of the frames
+    share = 100 * share_of_type(values.dtype)
     constant = np.flatnonzero(is_negligible(np.maximum(variance, 0.0), moment, share=share))
     if len(constant):
         text = f"dimensions {few(constant.tolist())} of the frames do not vary, or too little beside their mean"
@@ -698,7 +699,8 @@ def _expectation(items: list[Any], models: WordModels, work: Work) -> tuple[Accu
         sums[_components(models, words, len(sums))] += of_block
         stays[[models.words.index(word) for word in words]] += kept.reshape(len(words), -1)
         likelihood += likelihood_of_block
-    if SILENCE in models.words:  # its states share one mixture, else they would learn the words around it
+    # its states share one mixture, else they would learn the words around it
+    if SILENCE in models.words:
         places = _components(models, [SILENCE], len(sums))
         of_silence = sums[places].reshape(models.stay.shape[1], -1, sums.shape[1])
         sums[places] = np.tile(of_silence.mean(axis=0), (len(of_silence), 1))

@@ -38,7 +38,8 @@ logger = logging.getLogger(__name__)
 ALIVE = 1.0  # a component that carries less than one frame is dead
 
 _SCHEDULE = (1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8)
-_TIE = 1e-5  # variances within this share of the largest one tie: float32 sums of equal ones differ by 1e-6 and more
+# variances within this share of the largest one tie: float32 sums of equal ones differ by 1e-6 and more
+_TIE = 1e-5
 
 
 @one_blas_thread()

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from spkbase.packages import imported
 
 RATE = 16000
-CMN = "batch"  # cepstral means are those of the recording, so that no recording depends on the one before
+# cepstral means are those of the recording, so that no recording depends on the one before
+CMN = "batch"
 LIBRARIES = ("numpy", "pocketsphinx", "soundfile", "soxr")
 
 _VARIANT = re.compile(r"\(\d+\)$")

@@ -114,7 +114,8 @@ def _loop_at(words: Sequence[str], start: int) -> tuple[int, int]:
         n_words = end - start
         if n_words >= max(_LEAST_WORDS, _LEAST_TIMES * length):
             rest = words[end:]
-            if len(rest) < length and rest == phrase[: len(rest)]:  # the last repetition is unfinished
+            # the last repetition is unfinished
+            if len(rest) < length and rest == phrase[: len(rest)]:
                 end = len(words)
             return length, end
     return 1, start + 1

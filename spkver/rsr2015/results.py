@@ -74,7 +74,8 @@ def report(
     run.finish()
     plots = measured.value["plots"]
     if any(file_digest(run.path(name)) != digest for name, digest in plots.items()):
-        measured = _measured(again, config, lists, systems, ubm)  # plots are missing or were changed
+        # plots are missing or were changed
+        measured = _measured(again, config, lists, systems, ubm)
     entries = measured.value["systems"]
     outcome = {
         "recipe": recipe,

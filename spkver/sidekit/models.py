@@ -31,7 +31,8 @@ from spkver.sidekit.tables import open_hdf5, read_array
 _WEIGHT_TOLERANCE = 1e-3
 
 
-_NAMES = {"mean": "mean", "loadings": "f", "channel": "g", "diagonal": "h", "residual": "sigma"}  # in the order of kind
+# in the order of kind
+_NAMES = {"mean": "mean", "loadings": "f", "channel": "g", "diagonal": "h", "residual": "sigma"}
 
 
 class MixtureFile(NamedTuple):
@@ -330,7 +331,8 @@ def _check_values(mixture: MixtureFile) -> None:
         if values.ndim == 3:
             for component, matrix in enumerate(values):
                 scale = np.sqrt(np.abs(np.diag(matrix)))
-                is_symmetric = (np.abs(matrix - matrix.T) <= 1e-6 * np.outer(scale, scale)).all()  # no NaN either
+                # no NaN either
+                is_symmetric = (np.abs(matrix - matrix.T) <= 1e-6 * np.outer(scale, scale)).all()
                 if not (np.isfinite(matrix).all() and is_symmetric and np.linalg.eigvalsh(matrix).min() > 0):
                     text = f"{name} of component {component} should be finite, symmetric and positive definite"
                     raise DataError(text, remedy="train it again")

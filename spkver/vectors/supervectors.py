@@ -343,7 +343,8 @@ def _adapt_block(
     """Return the supervectors of a block, in the dtype of the statistics."""
     zeroth, first = np.asarray(statistics.zeroth), np.asarray(statistics.first)
     vectors = np.empty_like(first)
-    for row, (counts, sums) in enumerate(zip(zeroth, first, strict=True)):  # a row at a time stays in the cache
+    # a row at a time stays in the cache
+    for row, (counts, sums) in enumerate(zip(zeroth, first, strict=True)):
         sums = sums.reshape(means.shape).astype(np.float64)
         adapted = map_means(counts.astype(np.float64), sums, means, relevance, epsilon=epsilon)
         if scale is not None:

@@ -38,7 +38,8 @@ from spkver.vectors import posteriors
 logger = logging.getLogger(__name__)
 
 MinimumDivergence = Literal["right", "sidekit", "none"]
-RELEVANCE = 16.0  # a matrix that is drawn has the scatter of means that MAP adaptation of this relevance assumes
+# a matrix that is drawn has the scatter of means that MAP adaptation of this relevance assumes
+RELEVANCE = 16.0
 _GROUP = 8  # components in one task of the M-step
 _EMPTY = 1e-90  # a component that carries less of all frames says nothing about its rows
 

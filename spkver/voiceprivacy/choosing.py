@@ -76,7 +76,8 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen
         wrong.
     """
     chosen: list[Chosen] = []
-    folders: dict[str, tuple[Spec, str]] = {}  # whose models are in it, and a digest of the settings
+    # whose models are in it, and a digest of the settings
+    folders: dict[str, tuple[Spec, str]] = {}
     for spec in attacker_specs(config).values():
         shared = config.attacker_settings.get(ALL, {})
         fitting = fitting_features(config, spec, rates)

@@ -52,7 +52,8 @@ from spkver.voiceprivacy.settings import EvaluationConfig
 
 Json = dict[str, Any]
 
-_MOST_RESAMPLES = 300  # for the interval of a closed set's EER: its standard error is then known within some 4 %
+# for the interval of a closed set's EER: its standard error is then known within some 4 %
+_MOST_RESAMPLES = 300
 _CLEARLY = 0.02  # smaller gains may be chance, and change no word
 _TOPS = (2, 5, 10)  # ranks up to which a target speaker counts as found
 _ALL_SIZES = 500  # with more enrolled speakers the curve has fewer points

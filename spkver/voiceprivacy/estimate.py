@@ -25,17 +25,21 @@ _RATES = {
     **{"campplus": 48, "campplus-tuned": 48, "ge2e": 16},
     # of runs with them alone, on a machine that did other work too: less exact
     **{"ivector": 30, "prosody": 20, "content": 1, "properties": 4, "session": 15},
-    **{"inverted": 42, "reversed": 28, "adapted": 2, "self-trained": 6},  # a reversal needs no estimate of the number
+    # a reversal needs no estimate of the number
+    **{"inverted": 42, "reversed": 28, "adapted": 2, "self-trained": 6},
 }
 """Seconds of one core for an hour of speech, training sets and their draws included: anonymisers, attackers, and what
 inversion and adaptation add. Measured on one machine."""
 
-_ESTIMATOR, _CHAINS, _START = 20, 0.007, 20  # s for a training set, for a vector that chains are chosen on, fixed
-_TRIED = {"": 1.0, "enrolled-plda": 0.0, "self-trained": 0.0}  # of the usual chains; where scores adapt, 0.4
+# s for a training set, for a vector that chains are chosen on, fixed
+_ESTIMATOR, _CHAINS, _START = 20, 0.007, 20
+# of the usual chains; where scores adapt, 0.4
+_TRIED = {"": 1.0, "enrolled-plda": 0.0, "self-trained": 0.0}
 _TUNING = {"campplus-tuned": 240}  # s for a training set
 _TUNING_MEMORY = 2e9  # bytes
 _HEARING = 0.6  # s of Whisper for a recording below 30 s
-_MAIN, _WORKER, _RECORDING = (0.4e9, 1.2e9), (0.15e9, 0.35e9), 3e3  # bytes, without and with networks; in lists
+# bytes, without and with networks; in lists
+_MAIN, _WORKER, _RECORDING = (0.4e9, 1.2e9), (0.15e9, 0.35e9), 3e3
 _FRAMES = 100  # in a second
 
 

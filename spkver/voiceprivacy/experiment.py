@@ -167,7 +167,8 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         if fail_under is not None and until != "report":
             raise click.UsageError("--fail-under needs the report: give no --until")
         if config_file is not None and not config_file.exists() and (folder / config_file).is_file():
-            config_file = folder / config_file  # relative to the recipe's folder, such as config/vpc2024.yaml
+            # relative to the recipe's folder, such as config/vpc2024.yaml
+            config_file = folder / config_file
         defaults = {}
         if data == SIMULATED:
             defaults = read_yaml(folder / "config" / "simulated.yaml")

@@ -67,7 +67,8 @@ def warped_similarity(sequences: NDArray[np.floating], others: NDArray[np.floati
     similarity = np.empty((len(sequences), len(others)))
     for row, sequence in enumerate(sequences):
         products = np.einsum("td,mud->tmu", sequence, others, optimize=True)
-        best = np.full((len(others), 2 + others.shape[1]), -np.inf, others.dtype)  # two columns precede each
+        # two columns precede each
+        best = np.full((len(others), 2 + others.shape[1]), -np.inf, others.dtype)
         best[:, 2] = products[0, :, 0]
         for product in products[1:]:
             best[:, 2:] = product + np.maximum(np.maximum(best[:, 2:], best[:, 1:-1]), best[:, :-2])

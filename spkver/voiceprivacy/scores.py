@@ -172,7 +172,8 @@ class _Scoring:
         for fold in self.plan.of_folds:
             if fold.fold_kind == row.fold_kind and self.failures.error(fold) is not None:
                 lost.add(fold.attacker)
-        if lost or len(members) < len(row.members):  # the next run, with the usual origin, tries all members again
+        # the next run, with the usual origin, tries all members again
+        if lost or len(members) < len(row.members):
             names = sorted({member.attacker for member in members} - lost)
             origin = self.run.origin(origin.name, inputs=names, after=[origin])
         self._stage(row, origin, partial(self._fused, row, members))

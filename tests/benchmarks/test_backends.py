@@ -82,7 +82,8 @@ def test_conditions_of_the_challenge(tmp_path, capsys):
             pairs = zip(vectors.ids, vectors.speakers, strict=True)
             (folder / "utt2spk").write_text("".join(f"{utterance} {speaker}\n" for utterance, speaker in pairs))
             lines = [f"x{m} {u} {'target' if s == f'x{m}' else 'nontarget'}\n"
-                     for m in range(8) for u, s in zip(vectors.ids, vectors.speakers, strict=True)]  # fmt: skip
+                     # fmt: skip
+                     for m in range(8) for u, s in zip(vectors.ids, vectors.speakers, strict=True)]
             (folder / "trials").write_text("".join(lines))
     arguments = ["voiceprivacy", str(tmp_path), str(tmp_path / "layout"), "s", "--training", "train"]
     arguments += ["--suffix", "_anon", "--extractor", "net", "--resamples", "10"]

@@ -71,7 +71,8 @@ def test_layout_is_the_one_that_the_figures_were_made_on(shared, tmp_path):
         {str(path.relative_to(root)): path for path in root.rglob("*.*") if path.is_file()}
         for root in (tmp_path / "ours", tmp_path / "theirs")
     )
-    dev = {"key/part1/trn/3sesspwd_dev_m.trn", "key/part1/ndx/3sess-pwd_dev_m.ndx"}  # of the background speakers
+    # of the background speakers
+    dev = {"key/part1/trn/3sesspwd_dev_m.trn", "key/part1/ndx/3sess-pwd_dev_m.ndx"}
     assert ours.keys() == theirs.keys() | dev
     for name in theirs:
         path = ours[name]

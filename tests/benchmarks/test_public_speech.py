@@ -234,7 +234,8 @@ def test_layout_is_the_one_that_the_figures_were_made_on(shared, tmp_path):
             target = tmp_path / root / row["source_path"]
             target.parent.mkdir(parents=True, exist_ok=True)
             samples = samples_of(shared / "corpora" / corpus / row["path"])
-            if row["text"] == "train-clean-100" and len(samples) == 8 * RATE:  # was cut: the corpus has more of it
+            # was cut: the corpus has more of it
+            if row["text"] == "train-clean-100" and len(samples) == 8 * RATE:
                 samples, n_longer = np.concatenate([samples, noise]), n_longer + 1
             soundfile.write(target, samples, RATE)
     assert n_longer == 213
@@ -242,7 +243,8 @@ def test_layout_is_the_one_that_the_figures_were_made_on(shared, tmp_path):
     assert result.exit_code == 0, result.output
     tool = [sys.executable, str(shared / "tools/make_layouts.py"), "voiceprivacy", str(tmp_path / "theirs")]
     subprocess.run(tool, check=True, capture_output=True)
-    names = {"libri_test": "libri10_test", "train-clean-360": "libri251"}  # theirs are the challenge's
+    # theirs are the challenge's
+    names = {"libri_test": "libri10_test", "train-clean-360": "libri251"}
     for folder in list((tmp_path / "theirs").iterdir()):
         for name, instead in names.items():
             if folder.name.startswith(name):

@@ -117,7 +117,8 @@ def test_who_fails_is_left_out_and_all_others_finish(layout, tmp_path):
     names = (*QUICK, *OF_MEN)
     outcome = run(layout, tmp_path / "out", zoo(tmp_path, *names), page=True)
     check_told(tmp_path / "out", outcome, names)
-    assert len((tmp_path / "com-hangs.sh.asked").read_text()) == 1  # who has hung once is not asked again
+    # who has hung once is not asked again
+    assert len((tmp_path / "com-hangs.sh.asked").read_text()) == 1
     assert "ends learns again: its process ended while it scored" in (tmp_path / "out/run.log").read_text()
     for name in ("report.html", f"tables{vp.SUFFIX}.md", f"results{vp.SUFFIX}.csv"):
         assert "gmm-ubm" in (tmp_path / "out" / name).read_text(), name

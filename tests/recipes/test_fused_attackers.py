@@ -172,7 +172,8 @@ def test_a_member_that_failed_on_the_background_is_tried_again_by_the_same_comma
     """And then fused; a command that changes nothing makes nothing again."""
     (tmp_path / "own.py").write_text(f"{ORACLE}\nfrom pathlib import Path\n\n" + (
         "def late(training, seed):\n"
-        f"    if len(training) < 6 and Path({str(tmp_path / 'broken')!r}).exists():\n"  # a fold has fewer speakers
+        # a fold has fewer speakers
+        f"    if len(training) < 6 and Path({str(tmp_path / 'broken')!r}).exists():\n"
         "        raise RuntimeError('not yet')\n"
         "    return knows(training, seed)\n"
     ))  # fmt: skip

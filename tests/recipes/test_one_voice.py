@@ -23,7 +23,8 @@ def said(monkeypatch):
 
     def voice(text, pace):
         said.append((text, pace))
-        return np.sin(np.arange(round(22050 * len(text.split()) / pace)) / 9), 22050  # a second a word
+        # a second a word
+        return np.sin(np.arange(round(22050 * len(text.split()) / pace)) / 9), 22050
 
     def write(samples):
         return "One, [[two]] ♪" if samples.any() else " ... "
@@ -39,7 +40,8 @@ def test_the_text_alone_is_spoken_and_the_duration_is_kept_if_asked(said, rate, 
     samples, rng = np.ones(5 * rate, np.float32), np.random.default_rng(0)
     made = recipe.speak_words(samples, rate, "u", rng, voice=voice, timed=timed)
     assert len(made) == pytest.approx(seconds * rate, abs=2)
-    assert {" ".join(text.split()) for text, _ in texts} == {"One, two"}  # brackets are commands to Piper
+    # brackets are commands to Piper
+    assert {" ".join(text.split()) for text, _ in texts} == {"One, two"}
     if timed:
         assert len(made) == len(samples)
         assert texts[-1][1] == pytest.approx(0.4)

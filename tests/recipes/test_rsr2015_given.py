@@ -132,7 +132,8 @@ def test_statistics_of_sidekit(recipe, tiny, finished, sidekit, tmp_path):
     assert outcome.status == 0, outcome.err
     assert not (output / "features.h5").exists(), "nothing asks for the audio"
     assert (output / "data/stat_test.h5").exists()
-    scores_like(output, finished, "svm-gmm-nap", 2e-3)  # the mixture is stored by its precisions, which round
+    # the mixture is stored by its precisions, which round
+    scores_like(output, finished, "svm-gmm-nap", 2e-3)
     assert made(recipe(tiny, output, **settings).err) == set()
 
 

@@ -43,7 +43,8 @@ def test_stages_resume_and_bits_do_not_depend_on_jobs(recipe, tiny, tmp_path, na
     assert [*systems] == ["text", name.replace("_", "-"), *(["hilam-text"] if name == "hilam" else [])]
     for system in systems.values():
         assert set(system["trial_types"]) == {"TC-TW", "TC-IC", "TC-IW"}
-    assert systems["text"]["trial_types"]["TC-TW"]["eer"]["rocch"] < 0.1  # the sentences sound very different
+    # the sentences sound very different
+    assert systems["text"]["trial_types"]["TC-TW"]["eer"]["rocch"] < 0.1
     two = recipe(tiny, tmp_path / "two", "--jobs", "2", name=name, **SETTINGS[name], trials__nontarget="[TW, IC, IW]")
     assert two.status == 0
     assert datasets(tmp_path / "out") == datasets(tmp_path / "two")

@@ -167,7 +167,8 @@ def test_worst_case_and_ranks_are_those_of_the_written_scores(results, output):
         shares = one["cmc"]
         assert shares[-1] == pytest.approx(1)
         assert shares == sorted(shares)
-        if one["gender"] != "all":  # one gallery: the same as linkability where everybody is enrolled
+        # one gallery: the same as linkability where everybody is enrolled
+        if one["gender"] != "all":
             assert shares[0] == pytest.approx(one["linkability"]["linkability"][-1])
 
 
@@ -255,7 +256,8 @@ def test_a_run_fails_if_privacy_is_not_shown(layout, output, results, tmp_path, 
     assert f"Error: --fail-under: {low:.1f} %, the lower end of the interval of the smallest equal" in outcome.err
     assert ("is enough only if each file belongs to its original" in outcome.err) == (status == 3)
     assert outcome.err.count("Error") == 1
-    assert "<title>Release 2</title>" in (folder / "report.html").read_text("utf-8")  # the page is made first
+    # the page is made first
+    assert "<title>Release 2</title>" in (folder / "report.html").read_text("utf-8")
 
 
 def test_an_unfinished_run_shows_no_privacy(layout, tmp_path):
@@ -283,7 +285,8 @@ def test_privacy_is_not_shown_without_an_interval_a_verdict_or_anonymised_speech
         ({"conditions": original}, 0.3, 3, "no interval"),
         ({"conditions": bare}, 0.3, 3, "no interval"),
         (refused, 0.3, 3, "there is no verdict: the scores of all attackers are useless"),
-        (refused, 0.9, 1, r"%, the upper end .* is below 90 %"),  # whoever speaks, somebody was recognised
+        # whoever speaks, somebody was recognised
+        (refused, 0.9, 1, r"%, the upper end .* is below 90 %"),
         (unknown, 0.3, 3, r"30.0 %, .* is enough only if each file .* not be confirmed: words repeat"),
         (unknown, 0.31, 1, "is below 31 %"),
     ):
@@ -335,7 +338,8 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
     assert [section.title for section in ranked] == [PROTOCOL, ASV, ASV_ANON]
     parts = [path.parent / f"eval_{name}{vp.SUFFIX}/results_{name}.txt" for name in ("orig", "anon")]
     assert [read_rank_file(part) for part in parts] == [ranked[1:2], ranked[2:]]
-    assert path.read_text().endswith("\n".join(part.read_text() for part in parts))  # as the toolkit joins them
+    # as the toolkit joins them
+    assert path.read_text().endswith("\n".join(part.read_text() for part in parts))
     archive = path.with_name(f"result_for_submission{vp.SUFFIX}.zip")
     with zipfile.ZipFile(archive) as zipped:
         held = {name: zipped.read(name) for name in zipped.namelist()}

@@ -191,7 +191,8 @@ def test_ready_vectors_are_scored_by_cosines_with_speaker_means(layout, results,
         for (model, segment), value in zip(found.pairs(), found.values, strict=True):
             mean = sum(vector(f"{model}-{take}", f"tiny_test_enrolls{enrol}") for take in (1, 2)) / 2
             tested = vector(segment, f"{name}{trials}")
-            if scenario == "semi-informed":  # the enrolment is the other extractor's, of the trials the women's alone
+            # the enrolment is the other extractor's, of the trials the women's alone
+            if scenario == "semi-informed":
                 mean, tested = -mean, -tested if sex == "f" else tested
             cosine = mean @ tested / np.linalg.norm(mean) / np.linalg.norm(tested)
             assert value == pytest.approx(cosine, abs=1e-9)

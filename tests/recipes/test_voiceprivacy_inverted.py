@@ -254,7 +254,8 @@ def test_a_reversal_takes_the_largest_score_over_several_inversions(originals, t
     results = evaluated(originals, out, "--suffix", "_mcadams", anonymizer__trial_draws=2, **options)
     folders = "exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f_mcadams{}"
     draws = {name: [(out / folders.format(end) / name).is_dir() for end in ("", "-draw2")] for name in names}
-    assert draws == {names[0]: [True, True], names[1]: [True, False]}  # inversions of one draw are enough
+    # inversions of one draw are enough
+    assert draws == {names[0]: [True, True], names[1]: [True, False]}
     for scenario in (*vp.SCENARIOS, "reversal"):
         ran = {(row["attacker"], row["level"]) for row in rows(results["conditions"], scenario=scenario)}
         assert ran == {(names[1], "inverting")} if scenario == "reversal" else {(names[0], "whole-list")}
@@ -289,4 +290,5 @@ def test_folds_of_speakers_with_one_recording_are_inverted_too(originals, tmp_pa
     assert {fusion["attacker"] for fusion in results["fusions"]} >= {"fusion", "fusion-inverted"}
     assert [fusion["left_out"] for fusion in results["fusions"]] == [{}] * len(results["fusions"])
     chosen = [(choice["training"], choice["attacker"]) for choice in results["choices"]]
-    assert chosen == [(f"tiny_train{end}", "supervector-adapted") for end in ("", "_mcadams")]  # the pieces' set
+    # the pieces' set
+    assert chosen == [(f"tiny_train{end}", "supervector-adapted") for end in ("", "_mcadams")]

@@ -42,7 +42,8 @@ def sets(tmp_path_factory):
             told = dict(zip(names, speakers[3:] + speakers[:3], strict=True))
         else:  # in reverse order
             called = {name: f"{name[0]}x{99 - number}" for number, name in enumerate(sorted(names))}
-        trials = [line.split()[:2] for line in lines_of(path / "trials")]  # a reader compares the two
+        # a reader compares the two
+        trials = [line.split()[:2] for line in lines_of(path / "trials")]
         marks = [f"{model} {called[name]} {'' if told[name] == model else 'non'}target" for model, name in trials]
         write(path / "trials", marks)
         said = [line.partition(" ") for line in lines_of(path / "text")]

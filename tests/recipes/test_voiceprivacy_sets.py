@@ -199,7 +199,8 @@ def test_word_error_rates_come_from_what_another_recogniser_heard(own, tmp_path)
 
 def test_missing_transcripts_are_told_before_anything_long(layout, tmp_path):
     outcome = run_recipe(layout, tmp_path / "out", utility__hypotheses="heard")
-    refused(outcome, "no such transcripts, in 6 files")  # text twice, heard in two sets and their twins
+    # text twice, heard in two sets and their twins
+    refused(outcome, "no such transcripts, in 6 files")
     assert not (tmp_path / "out/work").exists()
 
 

@@ -63,7 +63,8 @@ def _content(path):
         for entry in record["files"].values():
             del entry["source"]["time"], entry["output"]["time"]
         return record
-    if path.name == "attacker.yaml" or path.parent.name == "tracks":  # fingerprints of what has a time
+    # fingerprints of what has a time
+    if path.name == "attacker.yaml" or path.parent.name == "tracks":
         return re.sub(r"fingerprint\W+\w+", "", path.read_text())
     return path.read_bytes()
 
@@ -174,7 +175,8 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
     calls.unlink()
     ended(output, "--until", "extraction")
     read, heard = stamps(output.glob("work/**/*.h5")), calls.read_text()
-    assert len(heard) == 2 * (18 + 14 + 10)  # of training, enrolment and tests, original and anonymised
+    # of training, enrolment and tests, original and anonymised
+    assert len(heard) == 2 * (18 + 14 + 10)
     for step in ("plan_attacks", "fit", "score"):
         place = f"spkver.voiceprivacy.{step}"
         monkeypatch.setattr(place, patch("soundfile.SoundFile", refuse)(resolve_name(place)))
@@ -276,7 +278,8 @@ def test_force_makes_everything_again(originals, output):
     before = outputs(output)
     patterns = ("data/*/wav/*.wav", "work/*/*.h5", "work/*/*/*.h5", "attackers/*/*/attacker.h5", "exp/*/*/*/scores")
     files = [path for pattern in patterns for path in output.glob(pattern)] + [output / CONDITIONS]
-    held = {path: path.open("rb") for path in files}  # open: no new file gets the number of a removed one
+    # open: no new file gets the number of a removed one
+    held = {path: path.open("rb") for path in files}
     outcome = run(originals, output, "--force")
     assert outcome.status == 0, outcome.err
     check_same(output, before)
@@ -306,7 +309,8 @@ def test_a_last_step_that_is_none(originals, tmp_path, step):
     ],
 )
 def test_what_is_truncated_or_gone_is_made_again(originals, finished, output, name, needed):
-    for path in [path for pattern in needed for path in output.glob(pattern)]:  # so that the file is asked for
+    # so that the file is asked for
+    for path in [path for pattern in needed for path in output.glob(pattern)]:
         path.unlink()
     os.truncate(output / name, (output / name).stat().st_size // 2)
     outcome = run(originals, output)

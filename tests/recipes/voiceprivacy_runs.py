@@ -24,13 +24,15 @@ STRANGERS = {"f": ("f005",), "m": ("m004",)}
 TRAINING = ("f101", "f102", "f103", "m101", "m102", "m103")
 RESAMPLES = 20
 SETTINGS = {
-    "attackers": "[gmm-ubm,gmm-svm,gmm-svm-cms,supervector-cosine]",  # what runs by default depends on the machine
+    # what runs by default depends on the machine
+    "attackers": "[gmm-ubm,gmm-svm,gmm-svm-cms,supervector-cosine]",
     "attacker_settings.all.ubm.components": 4,
     "evaluation.resamples": RESAMPLES,
     "anonymizer.training_draws": 1,
     "anonymizer.trial_draws": 1,
     "anonymizer.enrolment_draws": 1,
-    "utility.recogniser": "whisper:none",  # words of twins are not recognised, whatever is installed
+    # words of twins are not recognised, whatever is installed
+    "utility.recogniser": "whisper:none",
 }
 
 EMBED = """

@@ -209,7 +209,8 @@ class Pool(ParallelBackendBase):
             except Exception as error:
                 return error
 
-        outcome = SimpleNamespace(get=partial(copy_context().run, get))  # a task sets the engine of its context
+        # a task sets the engine of its context
+        outcome = SimpleNamespace(get=partial(copy_context().run, get))
         Thread(target=callback, args=(outcome,)).start()
         return outcome
 

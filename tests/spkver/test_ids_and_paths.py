@@ -14,7 +14,8 @@ from spkver.datadir.directory import DataDir, write_datadir
 from spkver.datadir.reading import read_datadir, run_pipes
 
 BAD = ["../../x", ".", "/a/b", "a/../../b", "", "a\0b", "a b", "x" * 300, ".hidden"]
-IN_A_LIST = [one for one in BAD if one and not set(one) & set("\0\n ")]  # what one line of a list can hold
+# what one line of a list can hold
+IN_A_LIST = [one for one in BAD if one and not set(one) & set("\0\n ")]
 RATE = 8000
 
 

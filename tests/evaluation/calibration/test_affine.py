@@ -214,7 +214,8 @@ def test_malformed_cross_validation_is_refused(options, words):
     with pytest.raises(DataError, match=words):
         cross_validate_affine(*trials_of_speakers(), **options)
     scores, is_target, speakers = trials_of_speakers()
-    assert np.isfinite(cross_validate_affine(scores, is_target, speakers, folds=12)).all()  # a speaker each
+    # a speaker each
+    assert np.isfinite(cross_validate_affine(scores, is_target, speakers, folds=12)).all()
     with pytest.raises(DataError, match="two speakers for each"):
         cross_validate_affine(scores, is_target[:-1], speakers)
 

@@ -166,7 +166,8 @@ def test_one_table_and_one_chart_of_results_and_rank_files(files, tmp_path):
     assert mixed in outcome.stdout
     assert mixed in outcome.stderr
     assert mixed not in passes("rank", files[1], files[1], "-l", "one", "-l", "two").output
-    assert "the EERs are of different sets" not in outcome.stderr  # a list across the sexes is one in both
+    # a list across the sexes is one in both
+    assert "the EERs are of different sets" not in outcome.stderr
     tex = papers["tex"].read_text()
     assert r"own \textless{}one\textgreater{} \& \$2\$ & 8.00 & strongest of 2 & 6.00 \\" in tex
     assert r" & {\scriptsize [6.00, 10.00]} & {\scriptsize (rocch)} &" in tex

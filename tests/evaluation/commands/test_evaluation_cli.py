@@ -188,7 +188,8 @@ def test_the_best_is_bold_where_it_is_significantly(tmp_path):
         assert all(line.startswith("good & ") for line in rows)
         assert ("Bold: best" in (tmp_path / "t.tex").read_text()) == bool(bold)
     passes(*given, *(word for name in ("good", "poor", "same") for word in ("-s", tmp_path / name)))
-    assert (tmp_path / "t.tex").read_text().count(r"\textbf") == 2  # the reference, from which all others differ
+    # the reference, from which all others differ
+    assert (tmp_path / "t.tex").read_text().count(r"\textbf") == 2
 
 
 @pytest.mark.parametrize("spelling", ["{}/{}", "{}-{}", "{}_{}.flac"])

@@ -369,7 +369,8 @@ def test_a_key_is_not_taken_for_scores(files):
 @pytest.mark.parametrize("suffix", [".txt", ".h5"])
 def test_a_key_comes_whole_through_a_pipe(files, suffix):
     reading, writing = os.pipe()
-    assert os.write(writing, (files / f"key{suffix}").read_bytes()) > 4000  # within the buffer of a pipe
+    # within the buffer of a pipe
+    assert os.write(writing, (files / f"key{suffix}").read_bytes()) > 4000
     os.close(writing)
     piped = passes("metrics", "-s", files / "scores.txt", "-k", f"/dev/fd/{reading}", "--json", "-").stdout
     assert json.loads(piped) == metrics(files)
@@ -435,7 +436,8 @@ def test_systems_on_other_trials_are_told(files):
     write_key(files / "shuffled.txt", key.subset(rng.permutation(len(key))))
     write_key(files / "half.txt", key.subset(rng.random(len(key)) < 0.7))
     turned = key.is_target.copy()
-    turned[[int(np.flatnonzero(turned)[0]), int(np.flatnonzero(~turned)[0])]] ^= True  # as many of both
+    # as many of both
+    turned[[int(np.flatnonzero(turned)[0]), int(np.flatnonzero(~turned)[0])]] ^= True
     write_key(files / "turned.txt", Key(key.model_ids, key.segment_ids, key.models, key.segments, turned))
     scores, labels = ("-s", files / "scores.txt", "-s", files / "scores.csv"), ("-l", "old", "-l", "new")
     for name in ("half.txt", "turned.txt"):

@@ -128,7 +128,8 @@ def test_options_in_the_texts_of_a_module_are_options_of_its_commands(module):
     assert named <= known
 
 
-@pytest.mark.parametrize("command", sorted(JOINING.keys() - {"fuse"}))  # which is trained on some of the trials
+# which is trained on some of the trials
+@pytest.mark.parametrize("command", sorted(JOINING.keys() - {"fuse"}))
 def test_a_key_that_lacks_some_of_the_scored_pairs_is_told(command, words, tmp_path):
     line = words(command, lines_of(VALUES))
     truth = (tmp_path / "key.txt").read_text().splitlines()

@@ -20,7 +20,8 @@ def test_the_layout_is_the_documented_one(tmp_path):
     with h5py.File(tmp_path / "s.h5") as file:
         assert set(file) == {"modelset", "segset", "score_mask", "scores"}
         assert file["modelset"].dtype == "S3"
-        assert file["modelset"][()].astype("U100").tolist() == ["m1", "m22"]  # as SIDEKIT reads them
+        # as SIDEKIT reads them
+        assert file["modelset"][()].astype("U100").tolist() == ["m1", "m22"]
         assert file["segset"][()].astype("U100").tolist() == ["s/1", "s/2"]
         assert file["score_mask"].dtype == np.int8
         assert file["score_mask"][()].tolist() == [[1, 0], [0, 1]]

@@ -21,7 +21,8 @@ def shares(scores: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, ...]:
 
 def test_an_attacker_that_always_gives_the_same_name_finds_nobody() -> None:
     owners = np.repeat(np.arange(23), 4)
-    same = np.tile(np.random.default_rng(0).normal(size=23), (len(owners), 1))  # one file under all names
+    # one file under all names
+    same = np.tile(np.random.default_rng(0).normal(size=23), (len(owners), 1))
     own_first, _, others_first, _ = shares(same, owners)
     assert own_first.max() == others_first.max() == 1  # "always found" by linkability
     assert not found_speakers(*shares(same, owners)).is_found.any()

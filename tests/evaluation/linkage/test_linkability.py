@@ -284,7 +284,8 @@ def test_disclosure_of_uniform_and_of_perfect_ranks():
     assert (uniform["mean_bits"], uniform["worst_bits"]) == (pytest.approx(0, abs=1e-5), pytest.approx(0, abs=1e-3))
     assert (uniform["alpha"], uniform["beta"]) == pytest.approx((1, 1), rel=1e-3)
     assert (uniform["histogram_mean_bits"], uniform["histogram_worst_bits"]) == pytest.approx((0, 0), abs=1e-12)
-    for beaters in (0, 63):  # the fit ends where the slope of the loss, and here the loss itself, is 1e-9
+    # the fit ends where the slope of the loss, and here the loss itself, is 1e-9
+    for beaters in (0, 63):
         perfect = similarity_rank_disclosure(Ranks([beaters] * 20, 0, 63))
         assert (perfect["mean_bits"], perfect["worst_bits"]) == pytest.approx((6, 6), abs=1e-7)
         assert (perfect["histogram_mean_bits"], perfect["histogram_worst_bits"]) == pytest.approx((6, 6))

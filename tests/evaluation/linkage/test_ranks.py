@@ -83,7 +83,8 @@ def crowded():
 @pytest.mark.parametrize("blocks", [(255, 2048), (250, 333), (200, 64), (13, 100)])
 @pytest.mark.parametrize(("jobs", "sent"), [(1, False), (3, False), (2, True)])
 def test_counts_do_not_depend_on_blocks_or_workers(crowded, blocks, jobs, sent, monkeypatch):
-    monkeypatch.setattr(module, "ships_items", lambda: sent)  # other machines are sent several blocks at once
+    # other machines are sent several blocks at once
+    monkeypatch.setattr(module, "ships_items", lambda: sent)
     gallery, trials, owners = crowded
     beaters, ties, mated = count_beaters(gallery, row_norms(gallery), trials, owners, work=Work(jobs), blocks=blocks)
     exact = gallery.astype(np.float64), trials.astype(np.float64)

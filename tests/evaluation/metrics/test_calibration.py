@@ -70,7 +70,8 @@ def test_gaussian_scores_converge_at_the_rate_of_their_number(distance):
         noise = ndtri((np.arange(n) + 0.5) / n) * shift
         target, nontarget = noise + shift**2 / 2, noise - shift**2 / 2
         errors.append(abs(min_cllr(target, nontarget) - expected))
-        assert abs(cllr(target, nontarget) - expected) < 5 / n * max(shift, 1)  # these are LLRs already
+        # these are LLRs already
+        assert abs(cllr(target, nontarget) - expected) < 5 / n * max(shift, 1)
     assert errors[-1] < 1e-4
     assert errors[2] < errors[1] < errors[0]
     assert np.log10(errors[0] / errors[2]) / 2 > 0.6

@@ -201,7 +201,8 @@ def test_scores_with_an_offset_for_each_test_are_told_by_a_search():
     assert float(note.split()[1]) > 40
     most = key.subset(np.random.default_rng(0).random(len(key)) < 0.98)  # nearly a cross
     assert "identification" in evaluate(scores, most).notes
-    few = key.subset((key.segments % 7 == key.models) | key.is_target)  # no cross: two models a test
+    # no cross: two models a test
+    few = key.subset((key.segments % 7 == key.models) | key.is_target)
     assert "identification" not in evaluate(scores, few).notes
     swapped = Key(key.segment_ids, key.model_ids, key.segments, key.models, key.is_target)
     turned = Scores(scores.segment_ids, scores.model_ids, scores.segments, scores.models, scores.values)

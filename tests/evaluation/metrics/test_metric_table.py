@@ -74,7 +74,8 @@ def test_a_metric_with_points_and_one_made_of_others():
     assert found.odds == {"0.5": 1.0, "0.8": pytest.approx(4.0)}
     lines = str(found).splitlines()
     assert any(line.split() == ["score", "at", "0.25", "2"] for line in lines)
-    assert any(line.split()[0] == "ratio" for line in lines)  # without a title its name stands there
+    # without a title its name stands there
+    assert any(line.split()[0] == "ratio" for line in lines)
 
 
 @pytest.mark.parametrize(

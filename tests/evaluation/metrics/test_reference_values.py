@@ -18,7 +18,8 @@ DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN = json.loads((DATA / "golden.json").read_text())
 PRIORS = GOLDEN["priors"]
 SETS = [name for name, value in GOLDEN.items() if isinstance(value, dict) and "n_target" in value]
-RANKS = ("gauss_d0.2", "gauss_d1", "gauss_d4", "imbalanced_10k_1M", "llr_sigma2")  # kept as counts: their order alone
+# kept as counts: their order alone
+RANKS = ("gauss_d0.2", "gauss_d1", "gauss_d4", "imbalanced_10k_1M", "llr_sigma2")
 WHOLE = [name for name in SETS if name not in RANKS]
 # where all ties, or both orders of the tied trials, make a tool's number other than the tie-safe one
 TIED = ("all_ties", "quantised_0.5", "heavy_ties_int")
@@ -121,7 +122,8 @@ def test_eer_of_speechbrain(name):
 
 @pytest.mark.parametrize("name", known("sklearn_interp_eer"))
 def test_interpolated_eer_of_scikit_learn(name):
-    close(result(name, "default").eer["interpolated"], GOLDEN[name]["sklearn_interp_eer"], 1e-11)  # brentq's tolerance
+    # brentq's tolerance
+    close(result(name, "default").eer["interpolated"], GOLDEN[name]["sklearn_interp_eer"], 1e-11)
 
 
 @pytest.mark.parametrize("name", known("spkanon_eer"))
@@ -217,7 +219,8 @@ def test_three_against_five_by_hand():
     middle = np.log(5 / 3)
     misses, false_alarms = 2 / 3 * np.log2(1 + np.exp(-middle)), 2 / 5 * np.log2(1 + np.exp(middle))
     close(found.min_cllr, (misses + false_alarms) / 2, 1e-14)
-    close(found.zebra.individual, np.log10((1 + 1) / (0 + 1) * 5 / 3), 1e-14)  # Laplace's trials added to the last
+    # Laplace's trials added to the last
+    close(found.zebra.individual, np.log10((1 + 1) / (0 + 1) * 5 / 3), 1e-14)
     assert found.eer["rocch"] == 0.25
 
 

@@ -84,7 +84,8 @@ def test_student_has_the_largest_likelihood(freedom):
 
 @pytest.mark.parametrize("count", [2, 5, 100])
 def test_ranks_have_a_closed_form(count):
-    assert rank_llrs(np.full(count, 1 / count)) == pytest.approx(np.zeros(count), abs=1e-12)  # chance tells nothing
+    # chance tells nothing
+    assert rank_llrs(np.full(count, 1 / count)) == pytest.approx(np.zeros(count), abs=1e-12)
     rng = np.random.default_rng(count)
     shares = rng.dirichlet(np.ones(count))
     posterior, prior = shares / (1 - shares), (1 / count) / (1 - 1 / count)

@@ -359,7 +359,8 @@ def test_the_legend_of_zebra_is_that_of_the_reference():
     expected = ["perfect privacy (0, 0, 0)", *(f"{name} ({zebra(a, b)})" for name, a, b in SYSTEMS)]
     assert labels(plots.plot_zebra(SYSTEMS)) == expected
     assert re.fullmatch(r"original \(0\.\d{3}, \d\.\d{3}, [A-F]\)", expected[1])
-    assert labels(plots.plot_zebra(SYSTEMS, sort=True)) == [expected[0], *expected[:0:-1]]  # the most private first
+    # the most private first
+    assert labels(plots.plot_zebra(SYSTEMS, sort=True)) == [expected[0], *expected[:0:-1]]
     assert labels(plots.plot_zebra(SYSTEMS, scale=(("low", 1.0), ("high", np.inf))))[1].endswith(", high)")
     looks = [line.get_color() for line in plots.plot_zebra(SYSTEMS, numbers={"original": 5}).axes[0].lines]
     assert looks[1] == plots.plot_zebra([("x", *SYSTEMS[0][1:])] * 6).axes[0].lines[6].get_color()

@@ -210,7 +210,8 @@ def test_jaccard_bars_are_as_high_as_the_means() -> None:
 def test_colour_is_the_anonymiser_and_the_marker_the_attacker_in_every_panel(run: Linkage, tmp_path: Path) -> None:
     names = [(attacker, anonymiser) for attacker in ("ECAPA", "ResNet") for anonymiser in ("B3", "B5")]
     panels = {f"L = {number}": dict.fromkeys(names, curve) for number, curve in run.curves.items()}
-    panels["L = 3"] = dict(list(panels["L = 3"].items())[1:])  # one is missing: the others keep their looks
+    # one is missing: the others keep their looks
+    panels["L = 3"] = dict(list(panels["L = 3"].items())[1:])
     figure = plots.plot_linkability_panels(panels, path=tmp_path / "x.png")
     lines = figure.legends[0].get_lines()
     colours, shapes = {}, {}

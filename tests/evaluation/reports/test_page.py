@@ -207,7 +207,8 @@ def test_the_interval_of_the_word_counts_in_scenarios_and_data_sets() -> None:
     place = {"dataset": "one", "gender": "all", "scenario": "ignorant", "strongest": "a", "eer": 0.25}
     stated = place | {"low": 0.15, "high": 0.28, "minimum_over_scenarios": {"perfect": perfect}}
     page = render_page({"format": 1, "conditions": rows, "summary": [stated]}, folder=".")
-    assert page.count('class="perfect" style="left:86.4%"') == 2  # on the first screen and in detail
+    # on the first screen and in detail
+    assert page.count('class="perfect" style="left:86.4%"') == 2
     text = read(page).text
     assert " Weak to moderate protection " in text
     assert "24.0 % equal error rate, the smallest on 2 data sets, interval 15.0\N{EN DASH}28.3 %" in text
@@ -518,7 +519,8 @@ def test_differences_are_of_the_same_trials_and_turn_with_the_order(made: Any, t
     ((other_name, where, gaps, problem),) = paired_rates(systems, folders)
     assert (other_name, where, problem) == ("two", "libri_test, semi-informed", "")
     assert {name.partition(",")[0] for name in gaps} >= {"gmm-ubm", "gmm-svm"}
-    assert ["strongest of" in name for name in gaps] == [True, *[False] * (len(gaps) - 1)]  # the verdict's comes first
+    # the verdict's comes first
+    assert ["strongest of" in name for name in gaps] == [True, *[False] * (len(gaps) - 1)]
     turned = paired_rates(dict(reversed(systems.items())), folders)[0][2]
     for attacker, gap in gaps.items():
         if not attacker.startswith("strongest"):
@@ -567,7 +569,8 @@ def test_averages_tell_the_largest_target_that_is_reached(results: dict[str, Any
     assert "follow the definition of 'speechbrain'" in text
     assert "Minimum targets: 10 %, 20 %, 30 %, 40 %" in text
     row = text[text.index("libri test") :]
-    assert row.index("1.2 %") < row.index("23.5 % reaches 20 %")  # original speech first, and judged by no target
+    # original speech first, and judged by no target
+    assert row.index("1.2 %") < row.index("23.5 % reaches 20 %")
     assert "reaches" not in row[: row.index("23.5 %")]
     assert "averages" in [one.get("id") for one in reader.all_of("section")]
 
@@ -602,7 +605,8 @@ def test_the_chosen_backends_have_their_error_rate_over_folds(results: dict[str,
     choice = {"attacker": "<b>", "training": "set", "vectors": 1200, "speakers": 20, "chosen": "[cosine]"}
     choice |= {"why": "it is simple", "folds": [{"number": 1, "speakers": ["a", "b"], "targets": 7, "trials": 14}]}
     choice |= {"chains": [chain | {"standard_error": 0.01}, {"chain": "[lda: 9, cosine]", "why": "too few"}]}
-    words = {"attacker": "content", "training": "set", "chosen": "cosine of words", "why": "of the words"}  # no folds
+    # no folds
+    words = {"attacker": "content", "training": "set", "chosen": "cosine of words", "why": "of the words"}
     page = render_page(bare(results) | {"choices": [words, choice]}, folder=".")
     section = page[page.index('<section id="choices"') :]
     for text in ("&lt;b&gt;", "set", "[cosine]", "20.00\N{NO-BREAK SPACE}%"):

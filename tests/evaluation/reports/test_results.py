@@ -295,5 +295,6 @@ def test_the_verdict_in_detail_names_draws_levels_and_the_closed_set(levels: dic
     assert "Mean of 3 draws: 18.1, 19.2, 5.7 %." in text
     assert "Whole-list attackers (lists of 35 and 36 recordings): 17.9 %, campplus." in text
     assert "Identifies the speaker of 90 % of the utterances, first of 10 to 13, campplus." in text
-    assert text.count("2.2 %") == 1  # the closed set has the rate of the headline, with one interval
+    # the closed set has the rate of the headline, with one interval
+    assert text.count("2.2 %") == 1
     assert text.count("\N{EN DASH}") == 1

@@ -102,7 +102,8 @@ def test_words_of_mirrored_intervals_mirror_each_other() -> None:
         mirrored, its_level = known[4 - value, 4 - high, 4 - low]
         least, most = claimed(words)
         assert claimed(mirrored) == (4 - most, 4 - least), (words, mirrored)
-        if "of these" not in words + mirrored:  # speakers who were recognised; others may not be strong
+        # speakers who were recognised; others may not be strong
+        if "of these" not in words + mirrored:
             assert its_level == (None if level is None else 4 - level)
         assert ("to say" in words) == ("to say" in mirrored)
 

@@ -137,7 +137,8 @@ def test_nothing_jumps():
     rates = np.geomspace(1e-3, 0.2, 400)
     ends = []
     for rate in rates.tolist():
-        shares = stats.beta.ppf((np.arange(400) + 0.5) / 400, 120 * rate, 120 * (1 - rate))  # worth 120 trials
+        # worth 120 trials
+        shares = stats.beta.ppf((np.arange(400) + 0.5) / 400, 120 * rate, 120 * (1 - rate))
         found = interval(rate, np.maximum(shares, 0.5 / 240), method=KALDI, n_units=30, n_trials=240)
         assert 0 <= found.low <= rate <= found.high
         ends.append((found.low, found.high))

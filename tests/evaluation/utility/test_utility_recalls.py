@@ -68,7 +68,8 @@ def test_conventions_differ_where_a_fold_lacks_a_class():
         for convention in CONVENTIONS
     }
     assert values["default"].interval.value == (1 + 1 / 2) / 2
-    assert values["vpc2024"].interval.value == (1 + 1 / 4) / 2  # hap was predicted for b, who never was
+    # hap was predicted for b, who never was
+    assert values["vpc2024"].interval.value == (1 + 1 / 4) / 2
     assert values["pooled"].interval.value == pytest.approx((2 / 3 + 1) / 2)
     assert values["default"].confusions == {"hap": {"hap": 1, "sad": 0}, "sad": {"hap": 1, "sad": 2}}
     assert values["default"].recalls == {"hap": 1.0, "sad": pytest.approx(2 / 3)}
@@ -79,7 +80,8 @@ def test_the_challenge_rounds_each_fold():
     truth = {f"a{n}": "sad" for n in range(3)}
     heard = {"a0": "sad", "a1": "sad", "a2": "sad"} | {"a2": "hap"}
     found = average_recall(confusions(truth, heard, dict.fromkeys(truth, "a"), convention="vpc2024"), Resampling(0))
-    assert found.interval.value == pytest.approx(0.33333, abs=1e-12)  # (2/3 + 0) / 2 to 3 decimals of percent
+    # (2/3 + 0) / 2 to 3 decimals of percent
+    assert found.interval.value == pytest.approx(0.33333, abs=1e-12)
 
 
 @pytest.mark.parametrize("convention", ["default", "pooled"])

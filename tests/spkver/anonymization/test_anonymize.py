@@ -208,7 +208,8 @@ def test_folders_that_are_not_finished(source, tmp_path):
     with pytest.raises(DataError, match=r"a-2\.flac: utterance 'a-2': ZeroDivisionError: no luck"):
         anonymize_datadir(source, target, AnonymizerConfig("own_anonymizer:breaks_on_a2"), jobs=1)
     assert not (target / "wav.scp").exists()  # it is not taken for a data directory
-    kept = {name: (target / "wav" / f"{name}.wav").stat().st_mtime_ns for name in ("a-1", "b-1")}  # the others are done
+    # the others are done
+    kept = {name: (target / "wav" / f"{name}.wav").stat().st_mtime_ns for name in ("a-1", "b-1")}
     with pytest.raises(DataError, match="'a-2'"):
         anonymize_datadir(source, target, AnonymizerConfig("own_anonymizer:breaks_on_a2"), jobs=1)
     assert {name: (target / "wav" / f"{name}.wav").stat().st_mtime_ns for name in kept} == kept

@@ -41,4 +41,5 @@ def test_on_speaker_level_a_side_has_draws_of_its_own_and_else_none_has():
     sides = ("", "training", "enrolment", "trials")
     assert len({drawn(side, "speaker") for side in sides}) == 4
     assert len({drawn(side, "speaker", "vpc2024") for side in sides}) == 1  # the challenge's own
-    assert len({drawn(side, "utterance") for side in sides}) == 1  # what was made before stays as it is
+    # what was made before stays as it is
+    assert len({drawn(side, "utterance") for side in sides}) == 1

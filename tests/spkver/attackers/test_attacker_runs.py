@@ -297,7 +297,8 @@ def test_a_finished_attacker_is_not_replaced_unasked(sets, trained, tmp_path):
     for _ in range(2):  # the same again
         passes(*train, "--output", attacker)
     other.mkdir()
-    for name in ("attacker.yaml", "attacker.h5"):  # without the run's records nobody knows what it was made of
+    # without the run's records nobody knows what it was made of
+    for name in ("attacker.yaml", "attacker.h5"):
         shutil.copy(attacker / name, other / name)
     for folder, more in ((attacker, ("--seed", 3)), (other, ())):
         before = (folder / "attacker.yaml").read_bytes()

@@ -56,7 +56,8 @@ def make_attack(folder, *, training_texts=True):
     enrolment = directory(folder / "enrolls", enrolled, people, 3)
     trials = directory(folder / "trials", tested, people, 4)
     trials = replace(trials, recordings={f"t{name}": path for name, path in trials.recordings.items()},
-                     speakers={f"t{name}": speaker for name, speaker in trials.speakers.items()})  # fmt: skip
+                     # fmt: skip
+                     speakers={f"t{name}": speaker for name, speaker in trials.speakers.items()})
     text = (folder / "trials" / "text").read_text()
     (folder / "trials" / "text").write_text("".join(f"t{line}\n" for line in text.splitlines()))
     training = directory(folder / "train", background if training_texts else None, others, 4)
@@ -87,7 +88,8 @@ def test_words_and_characters_are_split_from_hostile_text():
 def test_term_vectors_by_hand():
     background = [["a", "b"], ["a"], ["a", "c"]]
     vectors = term_vectors(background, [["a", "b", "b"], [], ["d"]], [["b", "d"]])[0].toarray()
-    first = np.array([1.0, (1 + math.log(2)) * (math.log(4 / 2) + 1), 0])  # a is in all: log(4 / 4) + 1
+    # a is in all: log(4 / 4) + 1
+    first = np.array([1.0, (1 + math.log(2)) * (math.log(4 / 2) + 1), 0])
     np.testing.assert_allclose(vectors[0], first / np.linalg.norm(first), rtol=1e-14)
     np.testing.assert_array_equal(vectors[1:], [[0, 0, 0], [0, 0, 1]])
     assert term_vectors([], [[]])[0].nnz == 0

@@ -70,7 +70,8 @@ def test_mp3_without_a_count_has_all_samples(tmp_path, mode, rate, channels):
         path = put(tmp_path, "b.mp3", start + without_count(content))
         read = read_audio(path, channel=0).samples
         assert len(read) == audio_header(path).n_samples
-        assert len(samples) <= len(read) <= len(samples) + 4 * 1152  # the encoder's delay, and whole frames
+        # the encoder's delay, and whole frames
+        assert len(samples) <= len(read) <= len(samples) + 4 * 1152
         # the loud end is there
         assert np.std(read[-len(read) // 5 :]) > 0.7 * np.std(samples[-len(samples) // 5 :])
 

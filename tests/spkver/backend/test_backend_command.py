@@ -52,7 +52,8 @@ def test_train_score_show(folder):
     assert done.stdout.strip().endswith("8 dimensions, trained on 60 vectors of 12 speakers)")
     scored = score(folder, backend, output)
     assert scored.stdout == f"80 scores -> {output}\n"
-    assert "20 of 80 trials meet a model of the same recording" in scored.stderr  # both sides are one file here
+    # both sides are one file here
+    assert "20 of 80 trials meet a model of the same recording" in scored.stderr
     vectors = read_embeddings(folder / "both.npz")
     trained = train_chain(read_embeddings(folder / "train.npz"), "whiten,length,lda:5,plda:3,snorm")
     expected = trained.score(vectors, vectors, read_trials(folder / "trials"))
@@ -96,7 +97,8 @@ def test_scores_that_are_adapted_to_their_list_say_so(folder):
     run("train", folder / "train.npz", "--chain", "single_test_cosine", "--output", folder / "single.h5")
     assert "adapted to this list, to all its 4 models: scores" in score(folder, folder / "single.h5", output).stderr
     lines = (folder / "trials").read_text().splitlines(keepends=True)
-    (folder / "trials").write_text("".join(lines[:10] + lines[20:30] + lines[50:60] + lines[70:]))  # as of two sexes
+    # as of two sexes
+    (folder / "trials").write_text("".join(lines[:10] + lines[20:30] + lines[50:60] + lines[70:]))
     assert "fall into 2 groups of models and segments that never meet" in score(folder, backend, output).stderr
     (folder / "trials").write_text("".join(lines[:30]))
     score(folder, backend, output)

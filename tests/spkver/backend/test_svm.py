@@ -76,7 +76,8 @@ def many(folder=None):
 @pytest.mark.parametrize("projected", [False, True])
 @pytest.mark.parametrize(("jobs", "sent"), [(1, False), (2, False), (1, True)])
 def test_streamed_machines_are_the_same(tmp_path, projected, jobs, sent, monkeypatch):
-    monkeypatch.setattr(svm, "ships_items", lambda: sent)  # other machines read the background themselves
+    # other machines read the background themselves
+    monkeypatch.setattr(svm, "ships_items", lambda: sent)
     here, there = many(), many(tmp_path)
     projection = fit_nap(here[2], rank=5) if projected else None
     expected = train_svms(named(*here[:2]), here[2], projection=projection)

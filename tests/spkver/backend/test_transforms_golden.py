@@ -74,7 +74,8 @@ def test_spherical_norms(golden, vectors, codes, name, rounds):
     )
     means = [step.offset for step in maps if isinstance(step, transforms.AffineMap)]
     same(means[0], golden[f"{name}_{rounds}_mean"][0])
-    same(np.linalg.norm(means[-1]), np.linalg.norm(golden[f"{name}_{rounds}_mean"][-1]))  # up to a rotation
+    # up to a rotation
+    same(np.linalg.norm(means[-1]), np.linalg.norm(golden[f"{name}_{rounds}_mean"][-1]))
     theirs = golden[f"{name}_{rounds}_cov"]
     for number, covariance in enumerate(theirs):
         current = transforms.apply_maps(maps[: 2 * number], vectors)

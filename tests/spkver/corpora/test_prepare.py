@@ -30,7 +30,8 @@ def write_librispeech(root):
     for number, subset in enumerate(SUBSETS):
         for place in range(8):
             speaker = str(1000 * (number + 1) + place)
-            name = "|CBW|Simon" if place == 3 else f"Reader {place}"  # a name with bars, as the corpus has one
+            # a name with bars, as the corpus has one
+            name = "|CBW|Simon" if place == 3 else f"Reader {place}"
             lines.append(f"{speaker:4} | {'FM'[place % 2]} | {subset:16} | 8.{place} | {name}")
             for chapter in ("128104", "2200"):
                 folder = root / subset / speaker / chapter
@@ -55,7 +56,8 @@ def own_tree(tmp_path):
 
 
 def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree, tmp_path):
-    text = passes("prepare", "librispeech", tree.parent, tmp_path / "data").output  # the folder above is taken too
+    # the folder above is taken too
+    text = passes("prepare", "librispeech", tree.parent, tmp_path / "data").output
     data = tmp_path / "data"
     names = [f"libri_{part}_{what}" for part in ("dev", "test") for what in ("enrolls", "trials_f", "trials_m")]
     assert sorted(path.name for path in data.iterdir()) == sorted([*names, "train-clean-360", "librispeech.json"])
@@ -64,7 +66,8 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree, tmp_pa
     assert training.recordings["3000-2200-0001"] == tree / "train-clean-360/3000/2200/3000-2200-0001.flac"
     for part in ("dev", "test"):
         enrolls = read_datadir(data / f"libri_{part}_enrolls")
-        assert len(enrolls.enrolls) == len(enrolls) == 6 * 2  # three of four speakers a sex, a third of six utterances
+        # three of four speakers a sex, a third of six utterances
+        assert len(enrolls.enrolls) == len(enrolls) == 6 * 2
         for sex in "fm":
             trials = read_datadir(data / f"libri_{part}_trials_{sex}")
             assert set(trials.sexes.values()) == {sex}
@@ -218,7 +221,8 @@ def write_iemocap(root):
                 text += f"[{number}.2901 - {number + 1}.2357]\t{utterance}\t{label}\t[2.5000, 2.5000, 2.5000]\n"
                 text += "C-E2:\tNeutral;\t()\nA-F3:\tval 3; act 2; dom  2;\t()\n\n"
                 audio(root / f"Session{session}/sentences/wav/{dialog}/{utterance}.wav")
-            audio(root / f"Session{session}/sentences/wav/{dialog}/{dialog}_MXX0.wav")  # without a label
+            # without a label
+            audio(root / f"Session{session}/sentences/wav/{dialog}/{dialog}_MXX0.wav")
             path = root / f"Session{session}/dialog/EmoEvaluation/{dialog}.txt"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
@@ -271,7 +275,8 @@ def test_the_challenges_own_parts_are_taken(emotional, tmp_path):
         (tmp_path / "challenge" / name / "utt2spk").write_text(lines)
     parts = make_iemocap_sets(read_iemocap(emotional), tmp_path, lists=tmp_path / "challenge")
     assert {part.name: sorted(part.recordings) for part in parts} == chosen
-    (tmp_path / "challenge/IEMOCAP_test/utt2spk").write_text("Ses02F_impro01_M005 x\n")  # frustrated
+    # frustrated
+    (tmp_path / "challenge/IEMOCAP_test/utt2spk").write_text("Ses02F_impro01_M005 x\n")
     with pytest.raises(DataError, match="1 utterances without one of the four emotions in the corpus"):
         make_iemocap_sets(read_iemocap(emotional), tmp_path, lists=tmp_path / "challenge")
     (tmp_path / "challenge/IEMOCAP_test/utt2spk").unlink()

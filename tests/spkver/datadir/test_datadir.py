@@ -130,7 +130,8 @@ def test_written_sorted_and_read_back(folder, tmp_path):
 def test_a_directory_with_its_own_audio_can_be_moved(folder, tmp_path, how):
     data = read_datadir(folder)
     write_datadir(data)
-    assert (folder / "wav.scp").read_text().splitlines()[0] == "a-1 data/set/wav/a-1.wav"  # the challenge's form
+    # the challenge's form
+    assert (folder / "wav.scp").read_text().splitlines()[0] == "a-1 data/set/wav/a-1.wav"
     if how == "absolute":  # as lists were written before
         (folder / "wav.scp").write_text("".join(f"{name} {path}\n" for name, path in data.recordings.items()))
     target = tmp_path / ("x/data/set" if how == "moved" else "elsewhere/y")

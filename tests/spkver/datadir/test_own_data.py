@@ -215,7 +215,8 @@ def recordings(tmp_path):
         for speaker in people(4, 5).sexes:
             touch(tmp_path / kind, *(f"{speaker}/{number}.wav" for number in range(5)))
     (tmp_path / "speakers.tsv").write_text("speaker\tage\tGender\n" + "".join(
-        f"{speaker}\t30\t{'F' if speaker[0] == 'f' else 'M'}\n" for speaker in people(4, 5).sexes))  # fmt: skip
+        # fmt: skip
+        f"{speaker}\t30\t{'F' if speaker[0] == 'f' else 'M'}\n" for speaker in people(4, 5).sexes))
     return tmp_path
 
 

@@ -56,7 +56,8 @@ def test_a_pointed_column_is_clear_and_mutual_by_hand() -> None:
             if value == max(values) and value >= 1 and value - max(others) >= 0.5 and is_only:
                 expected = column
         assert pointed[row] == expected
-    assert set(pointed_at(scores, np.zeros(5, int), least=-9.0, gap=0.0)) == {-1}  # there is nobody else
+    # there is nobody else
+    assert set(pointed_at(scores, np.zeros(5, int), least=-9.0, gap=0.0)) == {-1}
 
 
 def test_a_sentence_that_all_recordings_share_points_at_nothing() -> None:

@@ -182,6 +182,7 @@ def test_no_file_and_no_onnxruntime_are_one_line(tmp_path, monkeypatch):
 
 def test_a_network_that_fails_on_a_recording_names_it(tmp_path, samples):
     soundfile.write(tmp_path / "a.wav", samples, 16000)
-    path = tiny(tmp_path / "n.onnx", name="x", mels="mels", size=30)  # says nothing of mels, and takes 30
+    # says nothing of mels, and takes 30
+    path = tiny(tmp_path / "n.onnx", name="x", mels="mels", size=30)
     (error,) = open_extractor(f"onnx:{path}")([("a", tmp_path / "a.wav")])
     assert "a: onnxruntime could not run the network on" in str(error)

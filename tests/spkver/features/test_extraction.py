@@ -178,7 +178,8 @@ def test_librosa_is_called_as_a_user_would():
     # librosa centres frames: its frame t starts at 160 t - 200; ours at 160 t, which is the same for windows that lie
     # 1.25 shifts later, so it is told not to centre and given the same padding
     padded = np.pad(signal, 56)
-    with one_blas_thread():  # as ours: with two, some kernels of OpenBLAS give products other last bits
+    # as ours: with two, some kernels of OpenBLAS give products other last bits
+    with one_blas_thread():
         uncentred = librosa.feature.mfcc(
             y=padded, sr=16000, n_mfcc=20, n_fft=512, win_length=400, hop_length=160, n_mels=40, fmin=20, fmax=8000,
             center=False,

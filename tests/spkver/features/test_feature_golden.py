@@ -33,7 +33,8 @@ def test_filterbank(golden):
         rate=16000, n_fft=512, n_filters=40, low_frequency=133.3333, high_frequency=6955.4976
     )
     np.testing.assert_allclose(edges, golden["trfbank_freqs"], atol=1e-9)
-    np.testing.assert_allclose(signed_sums(filters), golden["trfbank_sums"], atol=2e-8)  # theirs are float32
+    # theirs are float32
+    np.testing.assert_allclose(signed_sums(filters), golden["trfbank_sums"], atol=2e-8)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -47,7 +47,8 @@ def test_results_are_kept_in_chunks_and_resumed(tmp_path, monkeypatch):
     assert not (tmp_path / "out" / "lengths" / "00001.json").exists()
     files["u4"].write_bytes(b"x" * 5)
     assert call() == {f"u{number}": number + 1 for number in range(8)}
-    assert log.read_text().split() == ["3.raw", "4.raw", "5.raw"]  # the chunk that failed, and no other
+    # the chunk that failed, and no other
+    assert log.read_text().split() == ["3.raw", "4.raw", "5.raw"]
     call()
     assert log.read_text() == ""
     files["u7"].write_bytes(b"changed and longer")

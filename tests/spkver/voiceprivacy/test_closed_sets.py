@@ -71,7 +71,8 @@ def test_the_mean_over_draws_of_what_centred_scores_give_by_hand() -> None:
     assert_allclose([one["identification"] for one in of_draws if one], shares)
     assert_allclose(found.eer.value, np.mean(rates))
     assert_allclose(found.identification.value, np.mean(shares))
-    assert found.eer.value < eer(first.values[key.is_target], first.values[~key.is_target])  # no channel any more
+    # no channel any more
+    assert found.eer.value < eer(first.values[key.is_target], first.values[~key.is_target])
     assert found.candidates == (3, 4)
     assert_allclose(found.chance, (24 / 4 + 18 / 3) / 42)
     for interval in (found.eer, found.identification):

@@ -62,8 +62,10 @@ def test_a_standing_twin_is_drawn_again_by_what_made_it_alone(tmp_path: Path) ->
     assert not another_anonymizer(twin, config.of("trials"), is_named=True)
     record = {"name": "mcadams", "level": "speaker", "seeding": "vpc2024", "alpha": [0.5, 0.9]}
     (tmp_path / RECORD).write_text(json.dumps({"anonymizer": record, "seed": 0}))
-    assert not another_anonymizer(twin, config.of("trials"), is_named=False)  # by speaker, as is configured
-    assert "another level" in another_anonymizer(twin, config.of("training"), is_named=False)  # by utterance
+    # by speaker, as is configured
+    assert not another_anonymizer(twin, config.of("trials"), is_named=False)
+    # by utterance
+    assert "another level" in another_anonymizer(twin, config.of("training"), is_named=False)
     none = TwinConfig(name="none").of("trials")  # original audio was refused before
     assert "recordings differ" in another_anonymizer(twin, none, is_named=True)
     (tmp_path / RECORD).write_text('{"anonymizer": [')  # a damaged one says nothing

@@ -53,7 +53,8 @@ def counted(own: int, elsewhere: int, own_text: int = 0, other_text: int = 0, co
         (counted(93, 0), {"seen": 0.1}, "not confirmed", "up to 29 % could be exchanged"),
         (counted(0, 0, 60), {"distinct": 0.5}, "not confirmed", "the same words; 60 of 60 say their own text"),
         (counted(0, 0, 45, 15), {"distinct": 0.5}, "exchanged", "15 of the 60 .* at a text .*: about 50 % .32 to 74"),
-        (counted(93, 0, 90, 3), {}, "doubtful", "3 of the 93 recordings that point at a text"),  # of the same people
+        # of the same people
+        (counted(93, 0, 90, 3), {}, "doubtful", "3 of the 93 recordings that point at a text"),
         (counted(0, 0), {"identical": 1.0}, "identical", "recordings of different speakers are the same file"),
         (
             counted(0, 0),
@@ -103,7 +104,8 @@ def test_equal_scores_of_equal_files_are_no_broken_attackers(state: str, level: 
 
 # --- recordings -------------------------------------------------------------------------------------------------------
 
-PHONES = np.random.default_rng(0).uniform([250, 800, 2200], [800, 2200, 3400], size=(24, 3))  # formants in Hz
+# formants in Hz
+PHONES = np.random.default_rng(0).uniform([250, 800, 2200], [800, 2200, 3400], size=(24, 3))
 WORDS = np.random.default_rng(1).integers(len(PHONES), size=(300, 4))
 
 
@@ -188,7 +190,8 @@ def test_files_under_wrong_names_are_found_and_honest_ones_are_not_refused(
     pairing = judged(speech("the same", 0), speech(kind, moved), tmp_path)
     assert pairing.state == state, pairing
     if state == "exchanged":
-        assert pairing.share.low < {1: 0.5, 5: 0.2}[moved] < pairing.share.high  # two recordings a speaker
+        # two recordings a speaker
+        assert pairing.share.low < {1: 0.5, 5: 0.2}[moved] < pairing.share.high
         assert all(" = " in example for example in pairing.examples)
         assert pairing.speaker_elsewhere > 0
 
