@@ -50,7 +50,15 @@ from spkver.backend import (
 from spkver.datadir import DataDir, read_datadir
 from spkver.extractors import open_extractor
 
-WAYS = ("cosine", "single test", "disjoint single", "enrolled PLDA", "whole list", "self-trained", "disjoint")
+WAYS = (
+    "cosine",
+    "single test",
+    "disjoint single",
+    "enrolled PLDA",
+    "whole list",
+    "self-trained",
+    "disjoint",
+)
 
 
 @dataclass(frozen=True)
@@ -92,18 +100,30 @@ def main(study: str, data: str, run: str, splits: str = "20") -> None:
                 report_strangers(vectors, made, name, suffix, int(splits))
                 continue
             for enrolment in (anonymised, path):
-                found = [side_of(vectors, enrolment, made / f"{name}_trials_{sex}{suffix}") for sex in "fm"]
-                report_halves(name, "original" if enrolment is path else "anonymised", found, int(splits))
+                found = [
+                    side_of(vectors, enrolment, made / f"{name}_trials_{sex}{suffix}")
+                    for sex in "fm"
+                ]
+                report_halves(
+                    name, "original" if enrolment is path else "anonymised", found, int(splits)
+                )
 
 
 def report_draws(vectors: Vectors, made: Path, name: str, suffix: str) -> None:
     """Print the EERs by the number of draws of the enrolment."""
     enrolled, tested = (
-        [path.name.removeprefix(f"{name}_{side}") for path in draws_of(made, f"{name}_{side}{suffix}")]
+        [
+            path.name.removeprefix(f"{name}_{side}")
+            for path in draws_of(made, f"{name}_{side}{suffix}")
+        ]
         for side in ("enrolls", "trials_f")
     )
     sides = {
-        place: side_of(vectors, made / f"{name}_enrolls{place[1]}", made / f"{name}_trials_{place[0]}{place[2]}")
+        place: side_of(
+            vectors,
+            made / f"{name}_enrolls{place[1]}",
+            made / f"{name}_trials_{place[0]}{place[2]}",
+        )
         for place in product("fm", enrolled, tested)
     }
     for count in range(1, len(enrolled) + 1):
@@ -118,14 +138,19 @@ def report_draws(vectors: Vectors, made: Path, name: str, suffix: str) -> None:
 def draws_of(made: Path, name: str) -> list[Path]:
     """Return the anonymised versions of a data directory, without what was derived from them."""
     return [
-        path for path in sorted(made.glob(f"{name}*")) if re.fullmatch(r"(-draw\d+)?", path.name.removeprefix(name))
+        path
+        for path in sorted(made.glob(f"{name}*"))
+        if re.fullmatch(r"(-draw\d+)?", path.name.removeprefix(name))
     ]
 
 
 def report_strangers(vectors: Vectors, made: Path, name: str, suffix: str, splits: int) -> None:
     """Print the EERs with impostors who are enrolled and with strangers, where half of the speakers are enrolled."""
     draws = draws_of(made, f"{name}_enrolls{suffix}")
-    sides = [joined_of([side_of(vectors, one, made / f"{name}_trials_{sex}{suffix}") for one in draws]) for sex in "fm"]
+    sides = [
+        joined_of([side_of(vectors, one, made / f"{name}_trials_{sex}{suffix}") for one in draws])
+        for sex in "fm"
+    ]
     found: dict[str, list[dict[str, float]]] = {"enrolled": [], "strangers": []}
     for split in range(splits):
         scored = []
@@ -137,17 +162,25 @@ def report_strangers(vectors: Vectors, made: Path, name: str, suffix: str, split
             scored.append((scores_of(enrolled, None), known))
         for kind, rows in found.items():
             parts = [
-                {way: values[one["is_target"] | (known == (kind == "enrolled"))] for way, values in one.items()}
+                {
+                    way: values[one["is_target"] | (known == (kind == "enrolled"))]
+                    for way, values in one.items()
+                }
                 for one, known in scored
             ]
             rows.append(rates(parts))
     for kind, rows in found.items():
-        print(f"{name:<12} {kind:<9}", *(f"{way} {np.mean([row[way] for row in rows]):.1f}" for way in rows[0]))
+        print(
+            f"{name:<12} {kind:<9}",
+            *(f"{way} {np.mean([row[way] for row in rows]):.1f}" for way in rows[0]),
+        )
 
 
 def joined_of(sides: list[Side]) -> Side:
     """Return one side with all enrolled vectors of several, which test the same."""
-    enrolled, models = (np.concatenate([getattr(side, name) for side in sides]) for name in ("enrolled", "models"))
+    enrolled, models = (
+        np.concatenate([getattr(side, name) for side in sides]) for name in ("enrolled", "models")
+    )
     return Side(enrolled, models, sides[0].tested, sides[0].owners)
 
 
@@ -158,7 +191,10 @@ def side_of(vectors: Vectors, enrolment: Path, tested: Path) -> Side:
     models = set(second.trials.model_ids.tolist())
     names = [name for name in first.enrolls or first.recordings if first.speakers[name] in models]
     found = [vectors(select(first, names)), vectors(second)]
-    rows, who = [np.asarray(one.vectors) for one in found], [one.speakers.astype(str) for one in found]
+    rows, who = (
+        [np.asarray(one.vectors) for one in found],
+        [one.speakers.astype(str) for one in found],
+    )
     return Side(rows[0], who[0], rows[1], who[1])
 
 
@@ -170,13 +206,22 @@ def report_halves(name: str, enrolment: str, sides: list[Side], splits: int) -> 
     for split in range(splits):
         scored = []
         for number, side in enumerate(sides):
-            order = np.random.default_rng([split, number]).permutation(sorted(set(side.models))).tolist()
+            order = (
+                np.random.default_rng([split, number])
+                .permutation(sorted(set(side.models)))
+                .tolist()
+            )
             halves = set(order[: len(order) // 2]), set(order[len(order) // 2 :])
-            scored += [scores_of(side.of(one), side.of(other)) for one, other in (halves, halves[::-1])]
+            scored += [
+                scores_of(side.of(one), side.of(other)) for one, other in (halves, halves[::-1])
+            ]
         found.append(rates(scored))
     means = {way: float(np.mean([row[way] for row in found])) for way in WAYS}
     error = np.std([row["disjoint"] - row["whole list"] for row in found], ddof=1) / np.sqrt(splits)
-    for kind, parts, of_way, note in (("all", 1, whole, ""), ("halves", 2, means, f" (s.e. {error:.2f})")):
+    for kind, parts, of_way, note in (
+        ("all", 1, whole, ""),
+        ("halves", 2, means, f" (s.e. {error:.2f})"),
+    ):
         speakers = "+".join(f"{size / parts:g}" for size in sizes)
         shown = (f"{way} {of_way[way]:.1f}" for way in WAYS if way in of_way)
         print(f"{name:<12} {enrolment:<10} {speakers:>10} {kind:<6}", *shown, note)
@@ -205,7 +250,9 @@ def scores_of(side: Side, others: Side | None) -> dict[str, NDArray[np.float64]]
             vectors = np.concatenate([side.enrolled[own], others.enrolled])
             both, codes = Sessions.named(vectors, np.concatenate([side.models[own], others.models]))
             code = np.full(len(moved), np.searchsorted(codes.astype(str), name))
-            rows.append(adapted_cosine_scores(both, moved, code, np.arange(len(moved)), whole_list=False))
+            rows.append(
+                adapted_cosine_scores(both, moved, code, np.arange(len(moved)), whole_list=False)
+            )
         found[way] = np.concatenate(rows)
     return found
 
@@ -213,7 +260,9 @@ def scores_of(side: Side, others: Side | None) -> dict[str, NDArray[np.float64]]
 def rates(scored: list[dict[str, NDArray[np.float64]]]) -> dict[str, float]:
     """Return the EER of each way that all lists have, in percent."""
     same = np.concatenate([lists["is_target"] for lists in scored])
-    values = {way: np.concatenate([lists[way] for lists in scored]) for way in WAYS if way in scored[0]}
+    values = {
+        way: np.concatenate([lists[way] for lists in scored]) for way in WAYS if way in scored[0]
+    }
     return {way: 100 * float(eer(found[same], found[~same])) for way, found in values.items()}
 
 

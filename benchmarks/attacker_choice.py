@@ -71,7 +71,10 @@ def read_lists(run: Path, scenario: str) -> dict[str, dict[str, pd.DataFrame]]:
         if row["gender"] == "all" or row["scenario"] != scenario:
             continue
         scores = pd.read_csv(
-            run / row["scores"], sep=r"\s+", names=["model", "segment", "score"], dtype={0: str, 1: str}
+            run / row["scores"],
+            sep=r"\s+",
+            names=["model", "segment", "score"],
+            dtype={0: str, 1: str},
         )
         speakers = read_id_list(run / row["segment_speakers"], "utterance speaker")
         matrix = scores.pivot(index="model", columns="segment", values="score")
@@ -79,7 +82,9 @@ def read_lists(run: Path, scenario: str) -> dict[str, dict[str, pd.DataFrame]]:
     return lists
 
 
-def exchange(lists: dict[str, dict[str, pd.DataFrame]], rng: np.random.Generator) -> dict[str, float]:
+def exchange(
+    lists: dict[str, dict[str, pd.DataFrame]], rng: np.random.Generator
+) -> dict[str, float]:
     """Exchange the tested people of each list at random; return the EER [%] of each attacker, lists pooled."""
     targets: dict[str, list[NDArray]] = {}
     others: dict[str, list[NDArray]] = {}
@@ -87,18 +92,24 @@ def exchange(lists: dict[str, dict[str, pd.DataFrame]], rng: np.random.Generator
         models = next(iter(attackers.values())).index
         renamed = dict(zip(models, rng.permutation(models), strict=True))
         for attacker, matrix in attackers.items():
-            is_target = np.array(models)[:, None] == np.array([renamed[name] for name in matrix.columns])
+            is_target = np.array(models)[:, None] == np.array(
+                [renamed[name] for name in matrix.columns]
+            )
             targets.setdefault(attacker, []).append(matrix.to_numpy()[is_target])
             others.setdefault(attacker, []).append(matrix.to_numpy()[~is_target])
     rates = dict[str, float]()
     for attacker in targets:
-        rates[attacker] = 100 * eer(sort_scores(np.concatenate(targets[attacker]), np.concatenate(others[attacker])))
+        rates[attacker] = 100 * eer(
+            sort_scores(np.concatenate(targets[attacker]), np.concatenate(others[attacker]))
+        )
     return rates
 
 
 def main() -> None:
     """Read the command line and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("part", choices=["strongest", "selection"])
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--scenario", default="semi-informed")
@@ -116,7 +127,9 @@ def main() -> None:
         for shown in (without, rates):
             lowest = shown.min(axis="columns")
             spread = np.quantile(lowest, [0.025, 0.975])
-            print(f"lowest of {shown.shape[1]}: {lowest.mean():.1f} % [{spread[0]:.1f}, {spread[1]:.1f}]")
+            print(
+                f"lowest of {shown.shape[1]}: {lowest.mean():.1f} % [{spread[0]:.1f}, {spread[1]:.1f}]"
+            )
 
 
 if __name__ == "__main__":

@@ -29,7 +29,14 @@ from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.formats import read_key
 from evaluation.metrics import SortedScores, cllr, eer, min_cllr
 from evaluation.trials import Key, read_speakers
-from evaluation.uncertainty import Interval, Resampling, Sample, confidence_intervals, paired_differences, sample_from
+from evaluation.uncertainty import (
+    Interval,
+    Resampling,
+    Sample,
+    confidence_intervals,
+    paired_differences,
+    sample_from,
+)
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import format_table
 from spkver.audio import read_audio, write_audio
@@ -58,7 +65,12 @@ TABLES = {
     "calibrated": "Cllr in bits after calibration on the background",
 }
 RIDGE = 0.01  # of the calibration: a background of 11 speakers can be told apart without error
-CELL = {"eer.rocch": (100, ".2f"), "min_cllr": (1, ".3f"), "cllr": (1, ".3f"), "calibrated": (1, ".3f")}
+CELL = {
+    "eer.rocch": (100, ".2f"),
+    "min_cllr": (1, ".3f"),
+    "cllr": (1, ".3f"),
+    "calibrated": (1, ".3f"),
+}
 
 
 @dataclass(frozen=True)
@@ -87,7 +99,9 @@ class Condition:
         """Return the scores of a chain, ready for the bootstrap."""
         scores = train_chain(self.training, chain).score(self.enrol, self.test, self.key.trials())
         of_models, of_segments = self.model_speakers, self.segment_speakers
-        return sample_from(scores, self.key, model_speakers=of_models, segment_speakers=of_segments)[0]
+        return sample_from(
+            scores, self.key, model_speakers=of_models, segment_speakers=of_segments
+        )[0]
 
     def __str__(self) -> str:
         n_target = int(self.key.is_target.sum())
@@ -115,13 +129,19 @@ def merge_embeddings(parts: Sequence[Embeddings]) -> Embeddings:
     if len(set(every)) < len(every):
         every = [f"{name}#{number}" for number, part in enumerate(parts) for name in part.ids]
     speakers = np.concatenate([part.speakers for part in parts])
-    return Embeddings(np.array(every, object), speakers, np.concatenate([part.vectors for part in parts]))
+    return Embeddings(
+        np.array(every, object), speakers, np.concatenate([part.vectors for part in parts])
+    )
 
 
 def first_speakers(embeddings: Embeddings, n_speakers: int) -> Embeddings:
     """Return the vectors of the first so many speakers, in the order of their ids."""
-    chosen = np.isin(embeddings.speakers.astype(str), np.unique(embeddings.speakers.astype(str))[:n_speakers])
-    return Embeddings(embeddings.ids[chosen], embeddings.speakers[chosen], embeddings.vectors[chosen])
+    chosen = np.isin(
+        embeddings.speakers.astype(str), np.unique(embeddings.speakers.astype(str))[:n_speakers]
+    )
+    return Embeddings(
+        embeddings.ids[chosen], embeddings.speakers[chosen], embeddings.vectors[chosen]
+    )
 
 
 def rsr2015_condition(vectors: Embeddings, lists: Path) -> Condition:
@@ -129,9 +149,14 @@ def rsr2015_condition(vectors: Embeddings, lists: Path) -> Condition:
     background = (lists / "ubm_list.txt").read_text(encoding="utf-8").split()
     # those of its data directory have no folder
     if "/" in background[0] and "/" not in vectors.ids[0]:
-        vectors = replace(vectors, ids=np.array([f"{name.partition('_')[0]}/{name}" for name in vectors.ids], object))
+        vectors = replace(
+            vectors,
+            ids=np.array([f"{name.partition('_')[0]}/{name}" for name in vectors.ids], object),
+        )
     rows = {name: row for row, name in enumerate(vectors.ids.tolist())}
-    pairs = [line.split() for line in _only(lists, "*_trn.txt").read_text(encoding="utf-8").splitlines()]
+    pairs = [
+        line.split() for line in _only(lists, "*_trn.txt").read_text(encoding="utf-8").splitlines()
+    ]
     training = [rows[name] for name in background]
     enrolled = [rows[segment] for _, segment in pairs]
     models = np.array([model for model, _ in pairs], object)
@@ -140,7 +165,9 @@ def rsr2015_condition(vectors: Embeddings, lists: Path) -> Condition:
     ids = np.array([f"{model} {segment}" for model, segment in pairs], object)
     return Condition(
         Embeddings(
-            vectors.ids[training], np.array([owners[name] for name in background], object), vectors.vectors[training]
+            vectors.ids[training],
+            np.array([owners[name] for name in background], object),
+            vectors.vectors[training],
         ),
         Embeddings(ids, models, vectors.vectors[enrolled]),
         vectors,
@@ -151,7 +178,13 @@ def rsr2015_condition(vectors: Embeddings, lists: Path) -> Condition:
 
 
 def voiceprivacy_conditions(
-    folder: Path, layout: Path, name: str, training: tuple[str, Sequence[str]], *, suffix: str, extractor: str
+    folder: Path,
+    layout: Path,
+    name: str,
+    training: tuple[str, Sequence[str]],
+    *,
+    suffix: str,
+    extractor: str,
 ) -> dict[str, Condition]:
     """Return the four conditions of a set of the VoicePrivacy Challenge, trials of both sexes pooled.
 
@@ -160,14 +193,18 @@ def voiceprivacy_conditions(
     """
 
     def vectors(*names: str) -> Embeddings:
-        return merge_embeddings([read_embeddings(folder / f"{part}_{extractor}.h5") for part in names])
+        return merge_embeddings(
+            [read_embeddings(folder / f"{part}_{extractor}.h5") for part in names]
+        )
 
     tested = [path.name for path in sorted(layout.glob(f"{name}_trials_[fm]"))]
     if not tested:
         raise DataError(f"expected folders {name}_trials_f and {name}_trials_m", file=layout)
     keys = [read_key(layout / part / "trials") for part in tested]
     segments = {
-        utterance: speaker for part in tested for utterance, speaker in read_speakers(layout / part / "utt2spk").items()
+        utterance: speaker
+        for part in tested
+        for utterance, speaker in read_speakers(layout / part / "utt2spk").items()
     }
     key = Key.from_ids(
         [model for part in keys for model, _ in part.pairs()],
@@ -208,7 +245,11 @@ def halve(source: DataDir, output: Path) -> DataDir:
 def _only(folder: Path, pattern: str) -> Path:
     paths = sorted(folder.glob(pattern))
     if len(paths) != 1:
-        raise DataError(f"expected one file {pattern}, got {len(paths)}", file=folder, remedy="run prepare.py anew")
+        raise DataError(
+            f"expected one file {pattern}, got {len(paths)}",
+            file=folder,
+            remedy="run prepare.py anew",
+        )
     return paths[0]
 
 
@@ -226,7 +267,11 @@ def calibrated_statistic(scores: SortedScores) -> dict[str, float]:
 
 
 def compare_chains(
-    condition: Condition, chains: Sequence[str] = CHAINS, *, resamples: int = 1000, jobs: int | None = 1
+    condition: Condition,
+    chains: Sequence[str] = CHAINS,
+    *,
+    resamples: int = 1000,
+    jobs: int | None = 1,
 ) -> dict[str, Outcome]:
     """Return what each chain gives on a condition, with intervals, and whether it differs from the first.
 
@@ -235,7 +280,10 @@ def compare_chains(
     samples: dict[str, dict[str, Sample]] = {"": {}, "calibrated": {}}
     found = {chain: Outcome({}, {}) for chain in chains}
     for chain in chains:
-        calibrated = [*parse_chain(chain), {"calibrate": {"enrolled": condition.enrolled(), "ridge": RIDGE}}]
+        calibrated = [
+            *parse_chain(chain),
+            {"calibrate": {"enrolled": condition.enrolled(), "ridge": RIDGE}},
+        ]
         try:
             samples[""][chain] = condition.sample(chain)
             samples["calibrated"][chain] = condition.sample(calibrated)
@@ -248,7 +296,9 @@ def compare_chains(
             found[chain].intervals.update({title or name: end for name, end in ends.items()})
         if chains[0] in samples[title] and len(samples[title]) > 1:
             for chain, gaps in paired_differences(samples[title], function, **settings).items():
-                stars = {title or name: bool(gap.low > 0 or gap.high < 0) for name, gap in gaps.items()}
+                stars = {
+                    title or name: bool(gap.low > 0 or gap.high < 0) for name, gap in gaps.items()
+                }
                 found[chain].differs.update(stars)
     return found
 
@@ -262,7 +312,8 @@ def tables_of(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
     parts = []
     for name, title in TABLES.items():
         rows = [
-            {"chain": f"`{chain}`"} | {condition: _cell(name, found[chain]) for condition, found in outcomes.items()}
+            {"chain": f"`{chain}`"}
+            | {condition: _cell(name, found[chain]) for condition, found in outcomes.items()}
             for chain in chains
         ]
         table = format_table(rows, markdown=True).replace("\\", "")  # chains stand in backticks
@@ -280,7 +331,9 @@ def _cell(name: str, outcome: Outcome) -> str:
     if name not in outcome.intervals:
         return "-"
     found, (scale, form) = outcome.intervals[name], CELL[name]
-    value, low, high = (format(scale * number, form) for number in (found.value, found.low, found.high))
+    value, low, high = (
+        format(scale * number, form) for number in (found.value, found.low, found.high)
+    )
     # without errors there is no interval
     ends = "" if np.isnan(found.low) else f" ({low} to {high})"
     return value + ends + "*" * outcome.differs.get(name, False)
@@ -290,24 +343,40 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the tables."""
     options = _options(arguments)
     if options.what == "halve":
-        print(f"{options.output}: {len(halve(read_datadir(options.datadir), options.output))} utterances")
+        print(
+            f"{options.output}: {len(halve(read_datadir(options.datadir), options.output))} utterances"
+        )
         return
     if options.what == "rsr2015":
         vectors = merge_embeddings([read_embeddings(path) for path in options.vectors])
-        conditions = {lists.name: rsr2015_condition(vectors, lists / "task") for lists in options.lists}
+        conditions = {
+            lists.name: rsr2015_condition(vectors, lists / "task") for lists in options.lists
+        }
     else:
-        training = (options.training, options.anonymised_training or [f"{options.training}{options.suffix}"])
+        training = (
+            options.training,
+            options.anonymised_training or [f"{options.training}{options.suffix}"],
+        )
         conditions = voiceprivacy_conditions(
-            options.folder, options.layout, options.set, training, suffix=options.suffix, extractor=options.extractor
+            options.folder,
+            options.layout,
+            options.set,
+            training,
+            suffix=options.suffix,
+            extractor=options.extractor,
         )
     print(describe_machine())
     started, outcomes = time.perf_counter(), {}
     for name, condition in conditions.items():
         if options.background is not None:
-            condition = replace(condition, training=first_speakers(condition.training, options.background))
+            condition = replace(
+                condition, training=first_speakers(condition.training, options.background)
+            )
         print(f"{name}: {condition}")
         chains = tuple(options.chain or CHAINS)
-        outcomes[name] = compare_chains(condition, chains, resamples=options.resamples, jobs=options.jobs)
+        outcomes[name] = compare_chains(
+            condition, chains, resamples=options.resamples, jobs=options.jobs
+        )
     print(f"{time.perf_counter() - started:.0f} s\n\n{tables_of(outcomes)}")
 
 
@@ -315,8 +384,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Chains of a backend on public speech.")
     kinds = parser.add_subparsers(dest="what", required=True)
     rsr2015 = kinds.add_parser("rsr2015", help="the layout of RSR2015")
-    rsr2015.add_argument("--vectors", type=Path, nargs="+", required=True, help="under the recipe's ids")
-    rsr2015.add_argument("--lists", type=Path, nargs="+", required=True, help="outputs of recipes/rsr2015/prepare.py")
+    rsr2015.add_argument(
+        "--vectors", type=Path, nargs="+", required=True, help="under the recipe's ids"
+    )
+    rsr2015.add_argument(
+        "--lists", type=Path, nargs="+", required=True, help="outputs of recipes/rsr2015/prepare.py"
+    )
     challenge = kinds.add_parser("voiceprivacy", help="a set in the challenge's layout")
     challenge.add_argument("folder", type=Path, help="of vectors, NAME_EXTRACTOR.h5")
     challenge.add_argument("layout", type=Path, help="data directories of the originals")
@@ -326,8 +399,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     challenge.add_argument("--suffix", default="_mcadams")
     challenge.add_argument("--extractor", default="campplus")
     for parser_of_tables in (rsr2015, challenge):
-        parser_of_tables.add_argument("--chain", action="append", help="in place of those of this module; repeatable")
-        parser_of_tables.add_argument("--background", type=int, help="train on so many speakers alone, the first by id")
+        parser_of_tables.add_argument(
+            "--chain", action="append", help="in place of those of this module; repeatable"
+        )
+        parser_of_tables.add_argument(
+            "--background", type=int, help="train on so many speakers alone, the first by id"
+        )
         parser_of_tables.add_argument("--resamples", type=int, default=1000)
         parser_of_tables.add_argument("--jobs", type=int, default=1)
     halves = kinds.add_parser("halve", help="each recording as two utterances")

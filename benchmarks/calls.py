@@ -35,7 +35,10 @@ def run(command: str) -> tuple[list[str], set[CodeType]]:
         if not stack and frame.f_code.co_name in _CEPSTRA:
             while (frame := frame.f_back) is not None:
                 if frame.f_code.co_filename.startswith(_OURS):
-                    stack.insert(0, f"{frame.f_code.co_filename.removeprefix(_HOME + '/')}: {frame.f_code.co_name}")
+                    stack.insert(
+                        0,
+                        f"{frame.f_code.co_filename.removeprefix(_HOME + '/')}: {frame.f_code.co_name}",
+                    )
 
     with tempfile.TemporaryDirectory() as folder:
         sys.setprofile(enter)
@@ -49,4 +52,8 @@ def run(command: str) -> tuple[list[str], set[CodeType]]:
 if __name__ == "__main__":
     for name, command in _RUNS.items():
         stack, entered = run(command)
-        print(f"{name}: {len(stack)} calls above the cepstra, {len(entered)} functions entered", *stack, sep="\n  ")
+        print(
+            f"{name}: {len(stack)} calls above the cepstra, {len(entered)} functions entered",
+            *stack,
+            sep="\n  ",
+        )

@@ -41,12 +41,22 @@ STEPS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hours", type=float, nargs="*", default=[2.0, 6.0, 18.0], help="of training speech")
-    parser.add_argument("--corpora", type=Path, help="folder of simulated corpora to use, or to make; else removed")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--hours", type=float, nargs="*", default=[2.0, 6.0, 18.0], help="of training speech"
+    )
+    parser.add_argument(
+        "--corpora", type=Path, help="folder of simulated corpora to use, or to make; else removed"
+    )
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--block", default="challenge", help="name of the block of figures in the page")
-    parser.add_argument("--update", type=Path, metavar="PAGE", help="put the figures into this page")
+    parser.add_argument(
+        "--block", default="challenge", help="name of the block of figures in the page"
+    )
+    parser.add_argument(
+        "--update", type=Path, metavar="PAGE", help="put the figures into this page"
+    )
     options, others = parser.parse_known_args(arguments)
     print(f"{FULL} h, {options.jobs} workers: {whole_estimate(options.jobs)}", flush=True)
     speed = f"{workers_rate(options.jobs) / 1e9:.0f} GFLOP/s of float32 products"
@@ -57,7 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             corpus = (options.corpora or Path(name)) / f"corpus-{hours:g}"
             made = simulate_challenge(corpus, "vpc2024", hours / FULL, jobs=options.jobs)
             output = Path(name, f"run-{hours:g}")
-            command = [sys.executable, str(ROOT / "recipes/voiceprivacy/run.py"), "--data", str(corpus), "--suffix"]
+            command = [
+                sys.executable,
+                str(ROOT / "recipes/voiceprivacy/run.py"),
+                "--data",
+                str(corpus),
+                "--suffix",
+            ]
             command += ["_mcadams", "--output", str(output), "--jobs", str(options.jobs), *others]
             printed, total, _ = run(command)
             told = re.search(r"about .* if all is new", printed)
@@ -80,7 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(summary)
 
 
-def tables(totals: Sequence[Mapping[str, float]], found: Sequence[Mapping[str, float]], jobs: int) -> str:
+def tables(
+    totals: Sequence[Mapping[str, float]], found: Sequence[Mapping[str, float]], jobs: int
+) -> str:
     """Return the totals of each size, and the seconds of each step and attacker with slopes and projections."""
     sizes = [total["hours"] for total in totals]
     columns = {f"s at {hours:g} h": ".1f" for hours in sizes}
@@ -90,13 +108,27 @@ def tables(totals: Sequence[Mapping[str, float]], found: Sequence[Mapping[str, f
         slopes = [slope(sizes, seconds, *ends) for ends in ((0, -1), (-2, -1))]
         projected = seconds[-1] * (FULL / sizes[-1]) ** max(1.0, slopes[1] or 1.0)
         row = {"what": what, **dict(zip(columns, seconds, strict=True))}
-        rows.append(row | ({"slope": slopes[0], "363 h, core h": projected * jobs / 3600} if len(sizes) > 1 else {}))
+        rows.append(
+            row
+            | (
+                {"slope": slopes[0], "363 h, core h": projected * jobs / 3600}
+                if len(sizes) > 1
+                else {}
+            )
+        )
     for column in ("CPU s", "peak MB", "disk MB") if len(sizes) > 1 else ():
         values = [total[column] for total in totals]
         rate = slope(sizes, values, -2, -1) or 1.0
         power = max(1.0, rate) if column == "CPU s" else rate
-        print(f"{column}: slope {rate:.2f}, at 363 h {values[-1] * (FULL / sizes[-1]) ** power:,.0f}", flush=True)
-    shown = {"hours": "g", "all speech h": ".1f", **dict.fromkeys(("wall s", "CPU s", "peak MB", "disk MB"), ",.0f")}
+        print(
+            f"{column}: slope {rate:.2f}, at 363 h {values[-1] * (FULL / sizes[-1]) ** power:,.0f}",
+            flush=True,
+        )
+    shown = {
+        "hours": "g",
+        "all speech h": ".1f",
+        **dict.fromkeys(("wall s", "CPU s", "peak MB", "disk MB"), ",.0f"),
+    }
     shown |= {"disk / audio": ".2f", "second start s": ".1f"}
     more = {"slope": ".2f", "363 h, core h": ".1f"} if len(sizes) > 1 else {}
     steps = format_table(rows, {"what": "", **columns, **more}, markdown=True)
@@ -116,11 +148,21 @@ def whole_estimate(jobs: int) -> Estimate:
         trials = None
         if "trials" in name:
             enrolled = set(original[f"{name.partition('_trials')[0]}_enrolls"].speakers.values())
-            pairs = [(model, one) for model in sorted(enrolled & {*speakers.values()}) for one in speakers]
+            pairs = [
+                (model, one)
+                for model in sorted(enrolled & {*speakers.values()})
+                for one in speakers
+            ]
             models, segments = map(list, zip(*pairs, strict=True))
-            trials = Key.from_ids(models, segments, [speakers[one] == model for model, one in pairs])
-        original[name] = DataDir(Path(name), dict.fromkeys(speakers, Path()), speakers, trials=trials)
-        headers[name] = [(16_000, len(speakers), len(speakers) * (12.6 if name.startswith("train") else 7.2))]
+            trials = Key.from_ids(
+                models, segments, [speakers[one] == model for model, one in pairs]
+            )
+        original[name] = DataDir(
+            Path(name), dict.fromkeys(speakers, Path()), speakers, trials=trials
+        )
+        headers[name] = [
+            (16_000, len(speakers), len(speakers) * (12.6 if name.startswith("train") else 7.2))
+        ]
     train = "train-clean-360"
     datasets = [
         Dataset(one, f"{one}_enrolls", {sex: f"{one}_trials_{sex}" for sex in "fm"}, train)
@@ -147,7 +189,9 @@ def seconds_of(output: Path) -> dict[str, float]:
     timings = load_json(output / "results.json")["timings"]
     seconds = {step: timings.get(step, 0.0) for step in STEPS}
     log = (output / "run.log").read_text(encoding="utf-8")
-    for what, name, spent in re.findall(r"(speech for|model of) (\S+): (\d+\.\d) s$", log, re.MULTILINE):
+    for what, name, spent in re.findall(
+        r"(speech for|model of) (\S+): (\d+\.\d) s$", log, re.MULTILINE
+    ):
         seconds[f"{what} {name}"] = float(spent)  # each line has the sum so far
     for artefact, entry in json.loads((output / "stages.json").read_text())["artefacts"].items():
         if artefact.startswith("exp/"):

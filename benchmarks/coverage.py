@@ -46,7 +46,10 @@ PERCENTILE = Method("percentile")
 def metrics(scores: SortedScores) -> dict[str, float]:
     """Compute what the study looks at."""
     found = {f"eer.{method}": m.eer(scores, method=method) for method in METHODS}
-    found |= {f"min_dcf_unnormalised.{p:g}": m.min_dcf(scores, p_target=p, normalised=False) for p in PRIORS}
+    found |= {
+        f"min_dcf_unnormalised.{p:g}": m.min_dcf(scores, p_target=p, normalised=False)
+        for p in PRIORS
+    }
     found["act_dcf_unnormalised.0.05"] = m.act_dcf(scores, p_target=0.05, normalised=False)
     found["tpr_at_fpr.0.01"] = m.tpr_at_fpr(scores, fpr=0.01).value
     found |= {"cllr": m.cllr(scores), "min_cllr": m.min_cllr(scores)}
@@ -63,7 +66,9 @@ def true_metrics(d: float) -> dict[str, float]:
         found[f"min_dcf_unnormalised.{prior:g}"] = _cost(d, prior, -np.log(prior / (1 - prior)))
     found["act_dcf_unnormalised.0.05"] = _cost(d, 0.05, (-np.log(0.05 / 0.95) - OFFSET) / SCALE)
     found["tpr_at_fpr.0.01"] = float(ndtr(d - ndtri(0.99)))
-    found["cllr"] = _mean(d, lambda llr: softplus(-SCALE * llr - OFFSET) + softplus(-SCALE * llr + OFFSET)) / np.log(4)
+    found["cllr"] = _mean(
+        d, lambda llr: softplus(-SCALE * llr - OFFSET) + softplus(-SCALE * llr + OFFSET)
+    ) / np.log(4)
     found["min_cllr"] = _mean(d, lambda llr: softplus(-llr)) / np.log(2)
     found["calibration_loss"] = found["cllr"] - found["min_cllr"]
     found["zebra.population"] = 2 * _mean(d, _evidence) / np.log(2)
@@ -72,15 +77,23 @@ def true_metrics(d: float) -> dict[str, float]:
 
 
 def simulate(
-    rng: np.random.Generator, n_speakers: int, distances: tuple[float, ...], *, most_nontarget: int = MAX_NONTARGET
+    rng: np.random.Generator,
+    n_speakers: int,
+    distances: tuple[float, ...],
+    *,
+    most_nontarget: int = MAX_NONTARGET,
 ) -> list[Sample]:
     """Draw speakers and score their trials with systems of these distances, whose effects are correlated."""
-    models, segments = np.divmod(np.arange(n_speakers * n_speakers * SEGMENTS), n_speakers * SEGMENTS)
+    models, segments = np.divmod(
+        np.arange(n_speakers * n_speakers * SEGMENTS), n_speakers * SEGMENTS
+    )
     speakers = segments // SEGMENTS
     is_target = models == speakers
     others = np.flatnonzero(~is_target)
     kept = np.concatenate([np.flatnonzero(is_target), rng.permutation(others)[:most_nontarget]])
-    models, segments, speakers, is_target = (column[kept] for column in (models, segments, speakers, is_target))
+    models, segments, speakers, is_target = (
+        column[kept] for column in (models, segments, speakers, is_target)
+    )
     names = np.array([f"s{number:04d}" for number in range(n_speakers)], object)
     trial_speakers = TrialSpeakers(names, models, speakers)
     shared = _effects(rng, n_speakers, models, speakers, segments, is_target)
@@ -126,9 +139,14 @@ def repeat(
             interval(value, draws, method=PERCENTILE, **settings),
             interval(value, of_trials[name], method=PERCENTILE, **settings),
         ]
-        single[name] = np.array([(true < interval.low, true > interval.high) for interval in intervals])
+        single[name] = np.array(
+            [(true < interval.low, true > interval.high) for interval in intervals]
+        )
         difference = interval(
-            values[1][name] - value, resampled[1][name] - draws, method=method_of(name, difference=True), **settings
+            values[1][name] - value,
+            resampled[1][name] - draws,
+            method=method_of(name, difference=True),
+            **settings,
         )
         gap = truth[1][name] - true
         paired[name] = np.array([(gap < difference.low, gap > difference.high)])
@@ -139,16 +157,23 @@ def study(
     n_speakers: int, distance: float, options: argparse.Namespace
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Count misses over repetitions: as `repeat`, but shares of the repetitions."""
-    results = repeated(partial(repeat, n_speakers, distance, options.ratio, options.resamples), options)
+    results = repeated(
+        partial(repeat, n_speakers, distance, options.ratio, options.resamples), options
+    )
     single, paired = (
-        {name: np.mean([result[place][name] for result in results], axis=0) for name in results[0][place]}
+        {
+            name: np.mean([result[place][name] for result in results], axis=0)
+            for name in results[0][place]
+        }
         for place in (0, 1)
     )
     return single, paired
 
 
 def main() -> None:
-    options = study_options(__doc__, repetitions=500, resamples=200, speakers=[20, 50, 100], distance=2.5, ratio=1.2)
+    options = study_options(
+        __doc__, repetitions=500, resamples=200, speakers=[20, 50, 100], distance=2.5, ratio=1.2
+    )
     print(
         f"true values in intervals of 95 %, in percent: {options.repetitions} repetitions from seed "
         f"{options.first_seed}, {options.resamples} "
@@ -191,14 +216,18 @@ def _effects(
     trial = draw(len(models))
     target = zip(TARGET_SHARES, (own[models], segment, trial), strict=True)
     nontarget = zip(
-        NONTARGET_SHARES, (as_model[models], as_segment[speakers], pair[models, speakers], segment, trial), strict=True
+        NONTARGET_SHARES,
+        (as_model[models], as_segment[speakers], pair[models, speakers], segment, trial),
+        strict=True,
     )
     sums = [sum(np.sqrt(share) * effect for share, effect in side) for side in (target, nontarget)]
     return np.where(is_target, *sums)
 
 
 def _cost(d: float, prior: float, threshold: float) -> float:
-    return float(prior * ndtr((threshold - d * d / 2) / d) + (1 - prior) * ndtr(-(threshold + d * d / 2) / d))
+    return float(
+        prior * ndtr((threshold - d * d / 2) / d) + (1 - prior) * ndtr(-(threshold + d * d / 2) / d)
+    )
 
 
 def _mean(d: float, function: object) -> float:

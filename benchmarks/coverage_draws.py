@@ -55,9 +55,13 @@ def true_rate(distance: float, moved: float) -> float:
     return float(ndtr(-distance / np.sqrt(4 + moved**2)))
 
 
-def simulate(rng: np.random.Generator, n_speakers: int, n_draws: int, distance: float, moved: float) -> list[Sample]:
+def simulate(
+    rng: np.random.Generator, n_speakers: int, n_draws: int, distance: float, moved: float
+) -> list[Sample]:
     """Draw speakers and draws, and score the same trials in each draw."""
-    models, segments = np.divmod(np.arange(n_speakers * n_speakers * SEGMENTS), n_speakers * SEGMENTS)
+    models, segments = np.divmod(
+        np.arange(n_speakers * n_speakers * SEGMENTS), n_speakers * SEGMENTS
+    )
     speakers = segments // SEGMENTS
     is_target = models == speakers
     names = np.array([f"s{number:04d}" for number in range(n_speakers)], object)
@@ -77,7 +81,9 @@ def simulate(rng: np.random.Generator, n_speakers: int, n_draws: int, distance: 
         other += (of_tested + effect(NONTARGET_SHARES[3], n_speakers))[speakers]
         other += effect(NONTARGET_SHARES[4], n_speakers * SEGMENTS)[segments]
         noise = np.sqrt(np.where(is_target, TARGET_SHARES[-1], NONTARGET_SHARES[-1]))
-        scores = np.where(is_target, apart + target, other) + noise * rng.standard_normal(len(models))
+        scores = np.where(is_target, apart + target, other) + noise * rng.standard_normal(
+            len(models)
+        )
         samples.append(sample_of(scores, is_target, trial_speakers))
     return samples
 
@@ -95,7 +101,11 @@ def repeat(
     for name in METRICS:
         ours = np.array([of_draw[name] for of_draw in values])
         drawn = np.array([of_draw[name] for of_draw in resampled])
-        settings: dict[str, Any] = {"method": method_of(name), "n_units": first.n_effective, "n_trials": first.n_least}
+        settings: dict[str, Any] = {
+            "method": method_of(name),
+            "n_units": first.n_effective,
+            "n_trials": first.n_least,
+        }
         means = drawn.mean(axis=0)
         of_speakers, _ = draw_variance(ours, drawn, n_units=n_speakers)
         added = np.sqrt(1 + ours.var(ddof=1) / n_draws / of_speakers)
@@ -105,12 +115,16 @@ def repeat(
             interval(float(ours.mean()), means.mean() + added * (means - means.mean()), **settings),
             interval(float(ours[0]), drawn[0], **settings),
         ]
-        found[name] = np.array([(true < ends.low, true > ends.high, ends.high - ends.low) for ends in intervals])
+        found[name] = np.array(
+            [(true < ends.low, true > ends.high, ends.high - ends.low) for ends in intervals]
+        )
     return found
 
 
 def main() -> None:
-    options = study_options(__doc__, repetitions=400, resamples=200, speakers=[10, 23, 50], draws=3, distance=1.6)
+    options = study_options(
+        __doc__, repetitions=400, resamples=200, speakers=[10, 23, 50], draws=3, distance=1.6
+    )
     print(
         f"true values in intervals of 95 %, in percent: {options.repetitions} repetitions, {options.resamples}"
         f" resamples, {options.draws} draws, d = {options.distance:g}; in brackets true values below and above, and the"
@@ -118,12 +132,18 @@ def main() -> None:
     )
     started, rows = time.perf_counter(), []
     for (name, moved), count in product(MOVED.items(), options.speakers):
-        results = repeated(partial(repeat, count, options.draws, options.distance, moved, options.resamples), options)
+        results = repeated(
+            partial(repeat, count, options.draws, options.distance, moved, options.resamples),
+            options,
+        )
         for metric in METRICS:
             row: dict[str, object] = {"draws": name, "speakers": count, "metric": metric}
             row["true"] = f"{100 * true_rate(options.distance, moved):.2f}"
             means = np.mean([result[metric] for result in results], axis=0)
-            row |= {way: covered(one, f"; {100 * one[2]:.1f}") for way, one in zip(WAYS, means, strict=True)}
+            row |= {
+                way: covered(one, f"; {100 * one[2]:.1f}")
+                for way, one in zip(WAYS, means, strict=True)
+            }
             rows.append(row)
     print(format_table(rows, dict.fromkeys(rows[0], ""), markdown=True), end="\n\n")
     print(f"{time.perf_counter() - started:.0f} s with {options.jobs} workers")

@@ -47,19 +47,25 @@ def repeat(n_speakers: int, rate: float, resamples: int, seed: int) -> np.ndarra
     ndarray of float64 of shape (2, 3, 2)
         For each reading the value (twice), the ends of the interval, and those of the usual interval alone.
     """
-    sample = simulate(np.random.default_rng([seed, n_speakers]), n_speakers, (float(-2 * ndtri(rate)),))[0]
+    sample = simulate(
+        np.random.default_rng([seed, n_speakers]), n_speakers, (float(-2 * ndtri(rate)),)
+    )[0]
     values = rates(sample.runs())
     resampled = bootstrap(sample, rates, Resampling(resamples, seed))[0]
     ends = []
     for name, value in values.items():
         settings = {"n_units": sample.n_effective, "n_trials": sample.n_least}
         now = interval(value, resampled[name], method=method_of(name), **settings)
-        usual = interval(value, resampled[name], method=replace(method_of(name), of_errors=False), **settings)
+        usual = interval(
+            value, resampled[name], method=replace(method_of(name), of_errors=False), **settings
+        )
         ends.append([[value, value], [now.low, now.high], [usual.low, usual.high]])
     return np.array(ends)
 
 
-def repeat_draws(size: tuple[int, int], shares: tuple[float, ...], rate: float, resamples: int, seed: int) -> list[Any]:
+def repeat_draws(
+    size: tuple[int, int], shares: tuple[float, ...], rate: float, resamples: int, seed: int
+) -> list[Any]:
     """Run the study of draws once: whether the true rate is below and above, the width, of the usual level and of 16.
 
     The second interval is of the level at which 16 attackers hold at once, whose upper end that of a minimum is.
@@ -67,10 +73,21 @@ def repeat_draws(size: tuple[int, int], shares: tuple[float, ...], rate: float, 
     n_speakers, each = size
     rng = np.random.default_rng([seed, n_speakers])
     shapes = ((1, n_speakers, 1), (1, n_speakers, each), (DRAWS, n_speakers, each))
-    scores = sum(np.sqrt(part) * rng.standard_normal(shape) for part, shape in zip(shares, shapes, strict=True))
+    scores = sum(
+        np.sqrt(part) * rng.standard_normal(shape)
+        for part, shape in zip(shares, shapes, strict=True)
+    )
     failed = (scores < ndtri(rate)).mean(axis=2)
-    resampled = failed @ rng.multinomial(n_speakers, np.full(n_speakers, 1 / n_speakers), resamples).T / n_speakers
-    settings: dict[str, Any] = {"method": method_of("eer.kaldi"), "n_units": n_speakers, "n_trials": n_speakers * each}
+    resampled = (
+        failed
+        @ rng.multinomial(n_speakers, np.full(n_speakers, 1 / n_speakers), resamples).T
+        / n_speakers
+    )
+    settings: dict[str, Any] = {
+        "method": method_of("eer.kaldi"),
+        "n_units": n_speakers,
+        "n_trials": n_speakers * each,
+    }
     found = []
     for level in (0.95, 1 - 0.05 / AT_ONCE):
         ends = interval_over_draws(failed.mean(axis=1), resampled, level=level, **settings)
@@ -91,8 +108,14 @@ def main() -> None:
     for size, shares, rate in product(SIZES, SHARES, DRAW_RATES):
         work = partial(repeat_draws, size, shares, rate, options.resamples)
         usual, wide = np.mean(repeated(work, options), axis=0)
-        row = {"speakers": f"{size[0]} x {size[1]}", "of speaker, recording, draw": " ".join(map(str, shares))}
-        row |= {"true rate": f"{100 * rate:g} %", "covered": covered(usual, f"; {100 * usual[2]:.1f}")}
+        row = {
+            "speakers": f"{size[0]} x {size[1]}",
+            "of speaker, recording, draw": " ".join(map(str, shares)),
+        }
+        row |= {
+            "true rate": f"{100 * rate:g} %",
+            "covered": covered(usual, f"; {100 * usual[2]:.1f}"),
+        }
         rows.append(row | {f"of {AT_ONCE}": covered(wide, f"; {100 * wide[2]:.1f}")})
     print(format_table(rows, markdown=True))
     print(f"\n{time.perf_counter() - started:.0f} s with {options.jobs} workers")
@@ -104,7 +127,9 @@ def _row(found: np.ndarray, rate: float) -> dict[str, object]:
     for place, name in ((1, ""), (2, " before")):
         low, high = found[:, place].T
         known = ~np.isnan(low)
-        row[f"covered{name}"] = covered(np.array([np.mean(rate < low[known]), np.mean(rate > high[known])]))
+        row[f"covered{name}"] = covered(
+            np.array([np.mean(rate < low[known]), np.mean(rate > high[known])])
+        )
         row[f"width{name}"] = f"{100 * np.median(high[known] - low[known]):.1f}"
     return row | {"none before": f"{100 * np.mean(np.isnan(found[:, 2, 0])):.0f}"}
 

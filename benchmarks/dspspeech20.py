@@ -40,7 +40,9 @@ WRONG_SENTENCES = 3  # in each model's trials: the sentences that follow its own
 def main(source: Path, output: Path) -> None:
     """Copy the recordings and write the key files; OUTPUT appears when it is complete."""
     if output.exists():
-        raise DataError("is there already", file=output, remedy="remove it or choose another folder")
+        raise DataError(
+            "is there already", file=output, remedy="remove it or choose another folder"
+        )
     recordings = find_recordings(source)
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as name:
@@ -50,7 +52,9 @@ def main(source: Path, output: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
         for partition, speakers in partitions().items():
-            write_lines(tree / f"key/part1/trn/3sesspwd_{partition}_m.trn", enrolment_lines(speakers))
+            write_lines(
+                tree / f"key/part1/trn/3sesspwd_{partition}_m.trn", enrolment_lines(speakers)
+            )
             write_lines(tree / f"key/part1/ndx/3sess-pwd_{partition}_m.ndx", trial_lines(speakers))
         tree.rename(output)
     click.echo(f"{output}: {len(recordings)} recordings of {N_SPEAKERS} speakers")
@@ -65,7 +69,9 @@ def find_recordings(source: Path) -> dict[str, Path]:
         With all files that are missing.
     """
     folder = source / "speech_data"
-    speakers = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    speakers = (
+        sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    )
     if len(speakers) != N_SPEAKERS:
         raise DataError(
             f"expected {N_SPEAKERS} folders of speakers in speech_data, found {len(speakers)}",
@@ -99,20 +105,28 @@ def segment_id(speaker: str, session: int, sentence: int) -> str:
 def partitions() -> dict[str, list[str]]:
     """Return the speakers that are enrolled and tested, by partition; those of dev are among the background."""
     names = sorted(speaker_names().values())
-    return {"eval": [name for name in names if name >= "m101"], "dev": names[N_TRAINING : len(BACKGROUND)]}
+    return {
+        "eval": [name for name in names if name >= "m101"],
+        "dev": names[N_TRAINING : len(BACKGROUND)],
+    }
 
 
 def enrolment_lines(speakers: list[str]) -> Iterator[str]:
     """Yield lines ``model file,file,file``."""
     for speaker in speakers:
         for sentence in range(1, len(WORDS) + 1):
-            files = [f"male/{segment_id(speaker, session, sentence)}.sph" for session in ENROLMENT_SESSIONS]
+            files = [
+                f"male/{segment_id(speaker, session, sentence)}.sph"
+                for session in ENROLMENT_SESSIONS
+            ]
             yield f"{speaker}_{sentence:03d} {','.join(files)}"
 
 
 def trial_lines(speakers: list[str]) -> Iterator[str]:
     """Yield lines ``model,file,TC,TW,IC,IW``, with Y for the trial's type and N for the others."""
-    sessions = [session for session in range(1, len(TAKES) + 1) if session not in ENROLMENT_SESSIONS]
+    sessions = [
+        session for session in range(1, len(TAKES) + 1) if session not in ENROLMENT_SESSIONS
+    ]
     for target in speakers:
         for sentence in range(len(WORDS)):
             for speaker in speakers:

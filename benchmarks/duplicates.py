@@ -27,7 +27,10 @@ Form = Callable[[Signal, int], tuple[Signal, int]]
 
 def cut(front: float, back: float) -> Form:
     """Cut seconds off in front and behind."""
-    return lambda samples, rate: (samples[round(front * rate) : len(samples) - round(back * rate)], rate)
+    return lambda samples, rate: (
+        samples[round(front * rate) : len(samples) - round(back * rate)],
+        rate,
+    )
 
 
 def resampled(rate: int) -> Form:
@@ -35,14 +38,18 @@ def resampled(rate: int) -> Form:
     return lambda samples, own: (soxr.resample(samples, own, rate), rate)
 
 
-def coded(container: str, subtype: str, rate: int | None = None, quality: float | None = None) -> Form:
+def coded(
+    container: str, subtype: str, rate: int | None = None, quality: float | None = None
+) -> Form:
     """Write and read again in a lossy format; a quality near 1 compresses most."""
 
     def write_and_read(samples: Signal, own: int) -> tuple[Signal, int]:
         buffer = io.BytesIO()
         used = own if rate is None else rate
         samples = samples if used == own else soxr.resample(samples, own, used)
-        soundfile.write(buffer, samples, used, format=container, subtype=subtype, compression_level=quality)
+        soundfile.write(
+            buffer, samples, used, format=container, subtype=subtype, compression_level=quality
+        )
         buffer.seek(0)
         return soundfile.read(buffer)
 
@@ -84,7 +91,12 @@ FORMS: dict[str, Form] = {
 @click.option("--seed", default=0, show_default=True)
 def main(folders: list[Path], n_copies: int, seed: int) -> None:
     """Print the table."""
-    paths = [path for folder in folders for ending in ("wav", "flac") for path in sorted(folder.rglob(f"*.{ending}"))]
+    paths = [
+        path
+        for folder in folders
+        for ending in ("wav", "flac")
+        for path in sorted(folder.rglob(f"*.{ending}"))
+    ]
     recordings = {str(path): path for path in paths}
     prints = fingerprints_of(recordings)
     names, originals = list(prints), list(prints.values())
@@ -100,7 +112,9 @@ def main(folders: list[Path], n_copies: int, seed: int) -> None:
         matched = set(copies(made, originals))
         hits = np.array([(row, index) in matched for row, index in enumerate(signals)])
         is_long = np.array([len(samples) >= 2 * rate for samples, rate in signals.values()])
-        print(f"| {form} | {100 * hits.mean():.0f} % | {100 * hits[is_long].mean():.0f} % of {is_long.sum()} |")
+        print(
+            f"| {form} | {100 * hits.mean():.0f} % | {100 * hits[is_long].mean():.0f} % of {is_long.sum()} |"
+        )
 
 
 def middle(samples: Signal, rate: int) -> tuple[Signal, int]:

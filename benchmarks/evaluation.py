@@ -32,7 +32,9 @@ def gaussian_scores(n_trials: int, share: float = 0.1) -> tuple[np.ndarray, np.n
     return rng.normal(2, 2, n_target), rng.normal(-2, 2, n_trials - n_target)
 
 
-def ratio_to_sort(n_trials: int = 1_000_000, share: float = 0.1, repeats: int = 7) -> tuple[float, float]:
+def ratio_to_sort(
+    n_trials: int = 1_000_000, share: float = 0.1, repeats: int = 7
+) -> tuple[float, float]:
     """Median seconds of a sort of all scores in random order, and of all numbers; the two in turn."""
     target, nontarget = gaussian_scores(n_trials, share)
     scores = np.random.default_rng(1).permutation(np.concatenate([target, nontarget]))
@@ -59,20 +61,30 @@ def text_files(n_models: int = 500, n_segments: int = 2000) -> tuple[float, floa
     is_target = segments % n_models == models
     scores = rng.normal(size=len(models)) + 2 * is_target
     names = [[f"speaker{number:04d}" for number in range(n_models)]]
-    names.append([f"speaker{number % n_models:04d}-utterance{number:05d}" for number in range(n_segments)])
+    names.append(
+        [f"speaker{number % n_models:04d}-utterance{number:05d}" for number in range(n_segments)]
+    )
     with tempfile.TemporaryDirectory() as folder:
         paths = Path(folder, "scores"), Path(folder, "key")
-        thirds = [f"{score:.6f}" for score in scores], ["target" if target else "nontarget" for target in is_target]
+        thirds = (
+            [f"{score:.6f}" for score in scores],
+            ["target" if target else "nontarget" for target in is_target],
+        )
         orders = np.arange(len(models)), rng.permutation(len(models))
         for path, third, order in zip(paths, thirds, orders, strict=True):
-            ids = [f"{names[0][model]} {names[1][segment]}" for model, segment in zip(models, segments, strict=True)]
+            ids = [
+                f"{names[0][model]} {names[1][segment]}"
+                for model, segment in zip(models, segments, strict=True)
+            ]
             path.write_text("".join(f"{ids[row]} {third[row]}\n" for row in order.tolist()))
         command = [str(Path(sys.executable).with_name("spkver-eval")), "metrics", "--json", "-"]
         command += ["-s", str(paths[0]), "-k", str(paths[1])]
         started, before = time.perf_counter(), os.times()
         done = subprocess.run(command, check=True, capture_output=True)
         seconds, after = time.perf_counter() - started, os.times()
-    processor = after.children_user + after.children_system - before.children_user - before.children_system
+    processor = (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
     assert json.loads(done.stdout)["n_target"] == int(is_target.sum())
     return seconds, processor, peak_mb(children=True)
 
@@ -82,10 +94,14 @@ def two_metrics(scores: SortedScores) -> dict[str, float]:
     return {"eer": eer(scores), "min_dcf": min_dcf(scores, p_target=0.01)}
 
 
-def resamples(statistic: Callable[[SortedScores], dict[str, float]], resamples: int = 1000) -> float:
+def resamples(
+    statistic: Callable[[SortedScores], dict[str, float]], resamples: int = 1000
+) -> float:
     """Seconds for joint resamples of the speakers of 50,000 trials (100 speakers, 5 segments each), by one worker."""
     models, segments = (grid.ravel() for grid in np.meshgrid(np.arange(100), np.arange(500)))
-    speakers = TrialSpeakers(np.array([f"{number:03d}" for number in range(100)], object), models, segments // 5)
+    speakers = TrialSpeakers(
+        np.array([f"{number:03d}" for number in range(100)], object), models, segments // 5
+    )
     is_target = models == segments // 5
     scores = np.random.default_rng(0).normal(size=len(models)) * 2 + np.where(is_target, 2, -2)
     sample = sample_of(scores, is_target, speakers)
@@ -110,7 +126,9 @@ def calibration(n_trials: int = 384_000, repeats: int = 6) -> tuple[float, float
 def import_seconds() -> float:
     """Median seconds that `import evaluation.metrics.table` adds to the start of Python."""
     bare, full = (
-        median_seconds(lambda code=code: subprocess.run([sys.executable, "-c", code], check=True), repeats=5)  # type: ignore[misc]
+        median_seconds(
+            lambda code=code: subprocess.run([sys.executable, "-c", code], check=True), repeats=5
+        )  # type: ignore[misc]
         for code in ("pass", "import evaluation.metrics.table")
     )
     return full - bare
@@ -129,10 +147,14 @@ def main() -> None:
     seconds, processor, peak = apart("evaluation", "text_files()")
     times = f"{seconds:.2f} s, {processor:.2f} s of them on the processor"
     print(f"metrics from two text files of 1,000,000 lines: {times}, peak {peak:.0f} MB")
-    print(f"1,000 resamples of 50,000 trials: EER and minDCF {resamples(two_metrics):.1f} s", end=", ")
+    print(
+        f"1,000 resamples of 50,000 trials: EER and minDCF {resamples(two_metrics):.1f} s", end=", "
+    )
     print(f"every number {resamples(Metrics(PRIORS)):.1f} s (one worker)")
     seconds, longest = apart("evaluation", "calibration()")
-    print(f"calibration on 384,000 trials: {seconds:.2f} s of processor time, at most {longest:.2f} s in 6 lists")
+    print(
+        f"calibration on 384,000 trials: {seconds:.2f} s of processor time, at most {longest:.2f} s in 6 lists"
+    )
     print(f"import evaluation.metrics.table: {import_seconds():.2f} s")
 
 

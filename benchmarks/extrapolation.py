@@ -55,7 +55,9 @@ def draw_student(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 def draw_polarised(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """As `draw_normal`."""
-    return rng.normal(np.where(rng.random(N_FIT) < 0.2, 5.0, 1.0), 1), rng.normal(size=(N_FIT, N_FIT - 1))
+    return rng.normal(np.where(rng.random(N_FIT) < 0.2, 5.0, 1.0), 1), rng.normal(
+        size=(N_FIT, N_FIT - 1)
+    )
 
 
 def true_curve(world: str) -> np.ndarray:
@@ -72,10 +74,16 @@ def true_curve(world: str) -> np.ndarray:
     stays = np.log1p(-np.minimum(beaten, 1 - 1e-16))
     # beyond the grid a heavy-tailed mated score is never beaten
     rest = t.sf(grid[-1] - 6, 5) if world == "student" else 0.0
-    return np.array([np.trapezoid(density * np.exp((size - 1) * stays), grid) + rest for size in SIZES])
+    return np.array(
+        [np.trapezoid(density * np.exp((size - 1) * stays), grid) + rest for size in SIZES]
+    )
 
 
-SCORE_WORLDS: dict[str, Draw] = {"normal": draw_normal, "student": draw_student, "polarised": draw_polarised}
+SCORE_WORLDS: dict[str, Draw] = {
+    "normal": draw_normal,
+    "student": draw_student,
+    "polarised": draw_polarised,
+}
 
 
 def repeat_scores(world: str, kept: int, resamples: int, seed: int) -> Extrapolation:
@@ -84,7 +92,9 @@ def repeat_scores(world: str, kept: int, resamples: int, seed: int) -> Extrapola
     mated, impostors = SCORE_WORLDS[world](rng)
     ranks = Ranks((impostors > mated[:, None]).sum(axis=1), 0, N_FIT - 1, mated=mated)
     largest = -np.partition(-impostors, kept, axis=1)[:, : kept + 1]
-    return extrapolate(ranks, SIZES, impostor_scores=largest, resampling=Resampling(resamples, seed=seed))
+    return extrapolate(
+        ranks, SIZES, impostor_scores=largest, resampling=Resampling(resamples, seed=seed)
+    )
 
 
 def draw_sphere(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -93,14 +103,20 @@ def draw_sphere(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.nd
     return speakers, _unit(speakers + 0.35 * rng.normal(size=speakers.shape))
 
 
-def draw_clustered(rng: np.random.Generator, count: int, *, noise: float) -> tuple[np.ndarray, np.ndarray]:
+def draw_clustered(
+    rng: np.random.Generator, count: int, *, noise: float
+) -> tuple[np.ndarray, np.ndarray]:
     """As `draw_sphere`."""
     outer = rng.normal(size=(2, DIMENSIONS))
     inner = outer[:, None] * 0.8 + rng.normal(size=(2, 20, DIMENSIONS)) * 0.6
     centres = inner[rng.integers(2, size=count), rng.integers(20, size=count)]
     heavy = np.sqrt(4 / rng.chisquare(4, (count, 1)))
     speakers = centres + 0.9 * heavy * rng.normal(size=centres.shape)
-    spread = noise * np.exp(0.5 * rng.normal(size=(count, 1))) * np.sqrt(4 / rng.chisquare(4, (count, 1)))
+    spread = (
+        noise
+        * np.exp(0.5 * rng.normal(size=(count, 1)))
+        * np.sqrt(4 / rng.chisquare(4, (count, 1)))
+    )
     trials = speakers + spread * rng.normal(size=speakers.shape)
     lost = rng.random(count) < 0.05
     trials[lost] = centres[lost] + rng.normal(size=(int(lost.sum()), DIMENSIONS))
@@ -124,7 +140,9 @@ def repeat_embeddings(
     np.fill_diagonal(similarity, -np.inf)
     ranks = Ranks((similarity > mated[:, None]).sum(axis=1), 0, len(gallery) - 1, mated=mated)
     largest = -np.partition(-similarity, kept, axis=1)[:, : kept + 1] if kept else None
-    return extrapolate(ranks, sizes, impostor_scores=largest, resampling=Resampling(resamples, seed=seed))
+    return extrapolate(
+        ranks, sizes, impostor_scores=largest, resampling=Resampling(resamples, seed=seed)
+    )
 
 
 def draw_accents(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -156,7 +174,10 @@ def small_table(options: argparse.Namespace) -> list[dict[str, object]]:
         everyone = Ranks((similarity > own).sum(axis=1), 0, N_SMALL_WORLD - 1)
         truth = linkability_at_sizes(everyone, SMALL_SIZES)
         for kept in (0, options.kept):
-            pieces = [slice(start, start + N_SMALL) for start in range(0, options.repetitions * N_SMALL, N_SMALL)]
+            pieces = [
+                slice(start, start + N_SMALL)
+                for start in range(0, options.repetitions * N_SMALL, N_SMALL)
+            ]
             pairs = [(gallery[piece], trials[piece], number) for number, piece in enumerate(pieces)]
             sees = partial(repeat_embeddings, kept, options.resamples, SMALL_SIZES)
             estimates = list(Work(options.jobs).map(sees, pairs, processes=True))
@@ -164,8 +185,16 @@ def small_table(options: argparse.Namespace) -> list[dict[str, object]]:
             low, high = spans[:, 0], spans[:, 1]
             for place, size in enumerate(SMALL_SIZES.tolist()):
                 held = (low[:, place] <= truth[place]) & (truth[place] <= high[:, place])
-                row = {"world": name, "impostor scores": kept, "N": f"{size:,}", "true": f"{truth[place]:.3f}"}
-                row |= {"low": f"{low[:, place].mean():.3f}", "high": f"{high[:, place].mean():.4f}"}
+                row = {
+                    "world": name,
+                    "impostor scores": kept,
+                    "N": f"{size:,}",
+                    "true": f"{truth[place]:.3f}",
+                }
+                row |= {
+                    "low": f"{low[:, place].mean():.3f}",
+                    "high": f"{high[:, place].mean():.4f}",
+                }
                 share = {"held %": held.mean(), "withheld %": 1 - len(low) / len(estimates)}
                 rows.append(row | {column: f"{100 * value:.0f}" for column, value in share.items()})
     return rows
@@ -182,7 +211,9 @@ def measured_curve(gallery: np.ndarray, trials: np.ndarray) -> float:
     return first / len(trials)
 
 
-def summarise(world: str, estimates: list[Extrapolation], truth: np.ndarray) -> list[dict[str, object]]:
+def summarise(
+    world: str, estimates: list[Extrapolation], truth: np.ndarray
+) -> list[dict[str, object]]:
     """One row a method and size: median prediction, typical error, how often the interval held the truth."""
     rows: list[dict[str, object]] = []
     spans = np.array([estimate.span() for estimate in estimates])
@@ -190,7 +221,11 @@ def summarise(world: str, estimates: list[Extrapolation], truth: np.ndarray) -> 
     for place, size in enumerate(estimates[0].sizes):
         true = truth[..., place]
         for method in (*METHODS, "span"):
-            row: dict[str, object] = {"world": world, "N": f"{size:.0e}", "true": f"{np.mean(true):.2e}"}
+            row: dict[str, object] = {
+                "world": world,
+                "N": f"{size:.0e}",
+                "true": f"{np.mean(true):.2e}",
+            }
             row["method"] = method
             if method == "span":
                 low, high = spans[trusted, 0, place], spans[trusted, 1, place]
@@ -199,17 +234,23 @@ def summarise(world: str, estimates: list[Extrapolation], truth: np.ndarray) -> 
             else:
                 parts = [estimate.predictions[method] for estimate in estimates]
                 value, low, high = (
-                    np.array([getattr(part, name)[place] for part in parts]) for name in ("linkability", "low", "high")
+                    np.array([getattr(part, name)[place] for part in parts])
+                    for name in ("linkability", "low", "high")
                 )
                 off = np.abs(np.log2(np.maximum(value, 1e-12) / true))
-                row |= {"median": f"{np.median(value):.2e}", "off by a factor of": f"{2 ** np.median(off):.2f}"}
+                row |= {
+                    "median": f"{np.median(value):.2e}",
+                    "off by a factor of": f"{2 ** np.median(off):.2f}",
+                }
             row["covered %"] = f"{100 * np.mean((low <= true) & (true <= high)):.0f}"
             rows.append(row | {"low": f"{np.median(low):.1e}", "high": f"{np.median(high):.1e}"})
     return rows
 
 
 def main() -> None:
-    options = study_options(__doc__, repetitions=40, worlds=2, kept=20, resamples=200, parts=["large", "small"])
+    options = study_options(
+        __doc__, repetitions=40, worlds=2, kept=20, resamples=200, parts=["large", "small"]
+    )
     started = time.perf_counter()
     tables = {"large": large_table, "small": small_table}
     for part in options.parts:
@@ -234,7 +275,18 @@ def large_table(options: argparse.Namespace) -> list[dict[str, object]]:
             estimates += Work(options.jobs).map(sees, pairs, processes=True)
             truths += [measured_curve(gallery, trials)] * len(pieces)
         rows += summarise(f"embeddings, {name}", estimates, np.array(truths)[:, None])
-    columns = ["world", "N", "true", "method", "median", "off by a factor of", "covered %", "withheld %", "low", "high"]
+    columns = [
+        "world",
+        "N",
+        "true",
+        "method",
+        "median",
+        "off by a factor of",
+        "covered %",
+        "withheld %",
+        "low",
+        "high",
+    ]
     return [{column: row.get(column) for column in columns} for row in rows]
 
 

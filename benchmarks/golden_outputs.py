@@ -31,7 +31,17 @@ import numpy as np
 
 RECIPES = ("svm-gmm", "gmm-ubm", "ivector", "jfa")
 _BOOKS = ("stages.json", "sources.json", "run.log", "times.json", "spkver.json")
-_DATED = ("run", "timings", "versions", "command", "date", "seconds", "made_from", "made_by", "time")
+_DATED = (
+    "run",
+    "timings",
+    "versions",
+    "command",
+    "date",
+    "seconds",
+    "made_from",
+    "made_by",
+    "time",
+)
 _SKIPPED = (".log", ".svg", ".pdf", ".tex", ".lock")  # SVG and PDF hold dates and random ids
 
 # {d} is the demo's folder, {v} its evaluation, {o} where a command writes
@@ -94,7 +104,9 @@ def make(folder: Path, corpus: Path | None, public: Path | None) -> None:
     """Run everything; a command that fails is named, and the others go on."""
     folder.mkdir(parents=True)
     times: dict[str, Any] = {}
-    runs = {f"{name}_simulated": _rsr2015(name, "simulated", "simulated", folder) for name in RECIPES}
+    runs = {
+        f"{name}_simulated": _rsr2015(name, "simulated", "simulated", folder) for name in RECIPES
+    }
     if corpus is not None:
         runs |= {f"{name}_real": _rsr2015(name, "real", str(corpus), folder) for name in RECIPES}
     runs["demo"] = [*_spkver("demo"), "--output", str(folder / "demo")]
@@ -108,11 +120,19 @@ def make(folder: Path, corpus: Path | None, public: Path | None) -> None:
     out.mkdir()
     places = {"d": demo, "v": demo / "voiceprivacy", "o": out}
     for name, text in (("text", "THE CAT SAT ON THE MAT"), ("heard", "the cat sat on a mat")):
-        utterances = (demo / "voiceprivacy/simulated/simulated_test_trials_f/utt2spk").read_text().splitlines()
+        utterances = (
+            (demo / "voiceprivacy/simulated/simulated_test_trials_f/utt2spk")
+            .read_text()
+            .splitlines()
+        )
         (out / name).write_text("".join(f"{line.split()[0]} {text}\n" for line in utterances))
     for number, line in enumerate(COMMANDS.split("\n")[1:-1], 1):
         words = line.format(**places).split()
-        command = _spkver(*words[1:]) if words[0] == "spkver" else [sys.executable, "-c", _EVALUATION, *words]
+        command = (
+            _spkver(*words[1:])
+            if words[0] == "spkver"
+            else [sys.executable, "-c", _EVALUATION, *words]
+        )
         printed = _timed(times, f"{number:02d} {' '.join(line.split()[:2])}", command)
         (out / f"{number:02d}.out").write_text(printed.replace(str(folder), "FOLDER"))
     (folder / "times.json").write_text(json.dumps(times, indent=1) + "\n")
@@ -134,13 +154,19 @@ def _rsr2015(name: str, speech: str, corpus: str, folder: Path) -> list[str]:
 def _timed(times: dict[str, Any], name: str, command: list[str]) -> str:
     """Run a command and note its seconds and peak memory; what it printed comes back."""
     started = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         assert process.stdout is not None
         printed = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - started
-    times[name] = {"seconds": round(seconds, 2), "peak_mb": usage.ru_maxrss // 1024, "status": process.returncode}
+    times[name] = {
+        "seconds": round(seconds, 2),
+        "peak_mb": usage.ru_maxrss // 1024,
+        "status": process.returncode,
+    }
     failed = f"  status {process.returncode}\n{printed[-600:]}" if process.returncode else ""
     print(f"{seconds:7.1f} s  {usage.ru_maxrss // 1024:5d} MB  {name}{failed}", flush=True)
     return printed
@@ -148,7 +174,9 @@ def _timed(times: dict[str, Any], name: str, command: list[str]) -> str:
 
 def compare(old: Path, new: Path) -> Iterator[str]:
     """Yield what differs between two folders, a line each."""
-    names = {path.relative_to(side) for side in (old, new) for path in side.rglob("*") if path.is_file()}
+    names = {
+        path.relative_to(side) for side in (old, new) for path in side.rglob("*") if path.is_file()
+    }
     for name in sorted(names):
         if name.name in _BOOKS or name.suffix in _SKIPPED or "work" in name.parts:
             continue
@@ -174,7 +202,9 @@ def _contents(path: Path) -> dict[str, Any]:
     if path.suffix in (".h5", ".hdf5"):
         found: dict[str, Any] = {}
         with h5py.File(path, "r") as file:
-            file.visititems(lambda name, node: found.update({name: node[()]} if hasattr(node, "dtype") else {}))
+            file.visititems(
+                lambda name, node: found.update({name: node[()]} if hasattr(node, "dtype") else {})
+            )
         return found
     if path.suffix == ".png":
         from matplotlib.image import imread
@@ -202,10 +232,16 @@ def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        is_same = one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes()
+        is_same = (
+            one.tolist() == other.tolist()
+            if one.dtype == object
+            else one.tobytes() == other.tobytes()
+        )
         return one.shape == other.shape and one.dtype == other.dtype and is_same
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-15) or (math.isnan(one) and math.isnan(other))
+        return math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-15) or (
+            math.isnan(one) and math.isnan(other)
+        )
     return bool(one == other) or (isinstance(one, str) and "/" in one)  # paths
 
 

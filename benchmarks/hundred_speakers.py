@@ -41,11 +41,17 @@ def main(source: Path, output: Path) -> None:
             sex = datadir.sexes[speaker]
             directory = "libri151"
             if speaker in tested:
-                directory = "libri100_test_enrolls" if number < ENROLMENT_PIECES else f"libri100_test_trials_{sex}"
+                directory = (
+                    "libri100_test_enrolls"
+                    if number < ENROLMENT_PIECES
+                    else f"libri100_test_trials_{sex}"
+                )
             path = output.resolve() / directory / "wav" / f"{name}-{number}.wav"
             path.parent.mkdir(parents=True, exist_ok=True)
             write_audio(path, piece, rate)
-            directories.setdefault(directory, []).append(Utterance(path.stem, speaker, sex, directory, path))
+            directories.setdefault(directory, []).append(
+                Utterance(path.stem, speaker, sex, directory, path)
+            )
     for directory, utterances in directories.items():
         names = tuple(utterance.name for utterance in utterances)
         write_datadir(

@@ -25,7 +25,9 @@ from spkbase.work import Work, default_jobs
 DIMENSIONS = 192
 
 
-def all_sizes(n_enrolled: int = 22_024, n_trials: int = 4_949, resamples: int = 0, jobs: int = 2) -> list[float]:
+def all_sizes(
+    n_enrolled: int = 22_024, n_trials: int = 4_949, resamples: int = 0, jobs: int = 2
+) -> list[float]:
     """Seconds from vectors in memory to the files of a run, with every size and speaker; and the peak in MB."""
     vectors = _vectors(n_enrolled, seed=0)
     names = np.array([f"s{number:05d}" for number in range(n_enrolled)], object)
@@ -44,20 +46,29 @@ def all_sizes(n_enrolled: int = 22_024, n_trials: int = 4_949, resamples: int = 
     return [done - started, counted - started, peak_mb()]
 
 
-def mapped(n_enrolled: int = 1_000_000, n_trials: int = 10_000, repeats: int = 5, jobs: int = 2) -> list[float]:
+def mapped(
+    n_enrolled: int = 1_000_000, n_trials: int = 10_000, repeats: int = 5, jobs: int = 2
+) -> list[float]:
     """Median rate of products (per second) over mapped files, the share of a square product's, seconds, peak in MB."""
     with tempfile.TemporaryDirectory() as folder:
         code = f"from benchmarks import linkability as b; b.write_mapped({folder!r}, {n_enrolled}, {n_trials})"
         subprocess.run([sys.executable, "-c", code], check=True)
-        enrol, trial = (read_embeddings(Path(folder, side), map_above=0) for side in ("enrol", "trial"))
+        enrol, trial = (
+            read_embeddings(Path(folder, side), map_above=0) for side in ("enrol", "trial")
+        )
         norms, owners = enrol.norms(), np.arange(n_trials)
         pairs = []
         for _ in range(repeats):
             square = matmul_rate(jobs)
             started = time.perf_counter()
             count_beaters(enrol.vectors, norms, trial.vectors, owners, work=Work(jobs))
-            pairs.append((2.0 * n_enrolled * n_trials * DIMENSIONS / (time.perf_counter() - started), square))
-        rate, share = (statistics.median(measured) for measured in zip(*((a, a / b) for a, b in pairs), strict=True))
+            pairs.append(
+                (2.0 * n_enrolled * n_trials * DIMENSIONS / (time.perf_counter() - started), square)
+            )
+        rate, share = (
+            statistics.median(measured)
+            for measured in zip(*((a, a / b) for a, b in pairs), strict=True)
+        )
         started = time.perf_counter()
         ranks_from_embeddings(enrol, trial, work=Work(jobs))
         return [rate, share, time.perf_counter() - started, peak_mb()]
@@ -92,8 +103,12 @@ def main() -> None:
     print(describe_machine())
     jobs = default_jobs()
     for resamples in (0, 1000):
-        runs = [apart("linkability", f"all_sizes(resamples={resamples}, jobs={jobs})") for _ in range(3)]
-        seconds, counted, peak = (statistics.median(measured) for measured in zip(*runs, strict=True))
+        runs = [
+            apart("linkability", f"all_sizes(resamples={resamples}, jobs={jobs})") for _ in range(3)
+        ]
+        seconds, counted, peak = (
+            statistics.median(measured) for measured in zip(*runs, strict=True)
+        )
         print(
             f"22,024 x 4,949 x 192, all sizes and speakers, {resamples} resamples: {seconds:.2f} s "
             f"({counted:.2f} s of them the ranks), peak {peak:.0f} MB (median of 3)"

@@ -46,7 +46,9 @@ WORLDS = {
 }
 
 
-def beaters(world: World, rng: np.random.Generator, n_trials: int, gallery: np.ndarray, offsets: np.ndarray) -> tuple:
+def beaters(
+    world: World, rng: np.random.Generator, n_trials: int, gallery: np.ndarray, offsets: np.ndarray
+) -> tuple:
     """Beaters of the first speakers of a gallery, and of fresh speakers who meet the whole gallery."""
     counts = []
     for fresh in (False, True):
@@ -69,20 +71,30 @@ def repeat(world: World, n_trials: int, n_enrolled: int, seed: int) -> np.ndarra
     offsets = world.wolves * rng.normal(size=n_enrolled)
     seen, fresh = beaters(world, rng, n_trials, gallery, offsets)
     sizes = np.array([2, 20, n_enrolled])
-    curve = linkability_curve(Ranks(seen, 0, n_enrolled - 1), sizes, resampling=Resampling(RESAMPLES, seed=seed))
-    return np.array([curve.low, curve.high, linkability_at_sizes(Ranks(fresh, 0, n_enrolled), sizes)])
+    curve = linkability_curve(
+        Ranks(seen, 0, n_enrolled - 1), sizes, resampling=Resampling(RESAMPLES, seed=seed)
+    )
+    return np.array(
+        [curve.low, curve.high, linkability_at_sizes(Ranks(fresh, 0, n_enrolled), sizes)]
+    )
 
 
 def main() -> None:
     options = study_options(__doc__, repetitions=400)
     started, rows = time.perf_counter(), []
     for (name, world), (n_trials, n_enrolled) in product(WORLDS.items(), SHAPES):
-        low, high, here = np.moveaxis(np.array(repeated(partial(repeat, world, n_trials, n_enrolled), options)), 1, 0)
+        low, high, here = np.moveaxis(
+            np.array(repeated(partial(repeat, world, n_trials, n_enrolled), options)), 1, 0
+        )
         anywhere = here.mean(axis=0)
         row: dict[str, object] = {"world": name, "trial speakers": n_trials, "enrolled": n_enrolled}
         row["true at 2, 20, all"] = _three(anywhere, ".3f")
-        row["held, this gallery %"] = _three(100 * ((low <= here) & (here <= high)).mean(axis=0), ".0f")
-        row["held, new galleries %"] = _three(100 * ((low <= anywhere) & (anywhere <= high)).mean(axis=0), ".0f")
+        row["held, this gallery %"] = _three(
+            100 * ((low <= here) & (here <= high)).mean(axis=0), ".0f"
+        )
+        row["held, new galleries %"] = _three(
+            100 * ((low <= anywhere) & (anywhere <= high)).mean(axis=0), ".0f"
+        )
         row["width"] = _three(np.median(high - low, axis=0), ".3f")
         rows.append(row)
     print(format_table(rows, markdown=True))

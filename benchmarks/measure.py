@@ -49,7 +49,9 @@ def workers_rate(jobs: int, *, size: int = 4096) -> float:
     matrix: np.ndarray = np.random.default_rng(0).standard_normal((size, size)).astype(np.float32)
     rows = np.array_split(matrix, jobs)
     with threadpool_limits(1), ThreadPoolExecutor(jobs) as pool:
-        return 2 * size**3 / median_seconds(lambda: list(pool.map(lambda part: part @ matrix, rows)))
+        return (
+            2 * size**3 / median_seconds(lambda: list(pool.map(lambda part: part @ matrix, rows)))
+        )
 
 
 def describe_machine() -> str:
@@ -58,7 +60,9 @@ def describe_machine() -> str:
     info = Path("/proc/cpuinfo")
     if info.exists():
         names = [
-            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+            line.split(":", 1)[1].strip()
+            for line in info.read_text().splitlines()
+            if line.startswith("model name")
         ]
         model = names[0] if names else model
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
@@ -74,27 +78,42 @@ def replace_block(page: Path, name: str, text: str) -> None:
     before, found, rest = page.read_text(encoding="utf-8").partition(first)
     _, found_last, after = rest.partition(last)
     if not found or not found_last:
-        raise SystemExit(f"{page} has no lines {first.strip()} and {last.strip()} to put the figures between")
+        raise SystemExit(
+            f"{page} has no lines {first.strip()} and {last.strip()} to put the figures between"
+        )
     page.write_text(f"{before}{first}\n{text}\n\n{last}{after}", encoding="utf-8")
 
 
 def peak_mb(*, children: bool = False) -> float:
     """Peak of memory of this process (of the largest child, where asked) in MB."""
-    return resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF).ru_maxrss / 1024
+    return (
+        resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF).ru_maxrss
+        / 1024
+    )
 
 
 def apart(module: str, call: str) -> list[float]:
     """Call a function of a benchmark in a process of its own, whose peak of memory is its own."""
-    code = f"import json; from benchmarks import {module} as module; print(json.dumps(module.{call}))"
-    return json.loads(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
+    code = (
+        f"import json; from benchmarks import {module} as module; print(json.dumps(module.{call}))"
+    )
+    return json.loads(
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
+    )
 
 
 def study_options(description: str | None, **defaults: Any) -> argparse.Namespace:
     """Options of a study, each with its default; a list takes several values. Prints what the figures depend on."""
     parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     for name, default in {**defaults, "first_seed": 0, "jobs": default_jobs()}.items():
-        several = {"nargs": "+", "type": type(default[0])} if isinstance(default, list) else {"type": type(default)}
-        parser.add_argument(f"--{name.replace('_', '-')}", default=default, help=f"default: {default}", **several)
+        several = (
+            {"nargs": "+", "type": type(default[0])}
+            if isinstance(default, list)
+            else {"type": type(default)}
+        )
+        parser.add_argument(
+            f"--{name.replace('_', '-')}", default=default, help=f"default: {default}", **several
+        )
     options = parser.parse_args()
     print(describe_machine(), flush=True)
     return options

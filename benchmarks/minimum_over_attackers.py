@@ -75,15 +75,26 @@ def repeat(n_speakers: int, rates: tuple[float, ...], resamples: int, seed: int)
     samples = simulate(rng, n_speakers, distances, most_nontarget=MOST_NONTARGET)
     values = [rate_of(sample.runs())["eer"] for sample in samples]
     with one_blas_thread():
-        resampled = [found["eer"] for found in bootstrap(samples, rate_of, Resampling(resamples, seed))]
-    settings: dict[str, Any] = {"method": METHOD, "n_units": samples[0].n_effective, "n_trials": samples[0].n_least}
+        resampled = [
+            found["eer"] for found in bootstrap(samples, rate_of, Resampling(resamples, seed))
+        ]
+    settings: dict[str, Any] = {
+        "method": METHOD,
+        "n_units": samples[0].n_effective,
+        "n_trials": samples[0].n_least,
+    }
     usual, wide = (
-        [interval(value, row, **settings, level=level) for value, row in zip(values, resampled, strict=True)]
+        [
+            interval(value, row, **settings, level=level)
+            for value, row in zip(values, resampled, strict=True)
+        ]
         for level in (0.95, 1 - 0.05 / AT_ONCE)
     )
     rows = []
     for count in ATTACKERS:
-        found = minimum_of(replace(one, high=other.high) for one, other in zip(usual[:count], wide, strict=False))
+        found = minimum_of(
+            replace(one, high=other.high) for one, other in zip(usual[:count], wide, strict=False)
+        )
         alone = usual[int(np.argmin(values[:count]))]
         rows.append([[found.value, found.value], [found.low, found.high], [alone.low, alone.high]])
     return np.array(rows)
@@ -92,7 +103,9 @@ def repeat(n_speakers: int, rates: tuple[float, ...], resamples: int, seed: int)
 def of_perfect(n_speakers: int, n_attackers: int, seed: int) -> tuple[float, float, float]:
     """Return the printed minimum of attackers that know nothing, and the mean and 5 % quantile that are told of it."""
     rng = np.random.default_rng([seed, n_speakers])
-    models, segments = np.divmod(np.arange(n_speakers * n_speakers * SEGMENTS), n_speakers * SEGMENTS)
+    models, segments = np.divmod(
+        np.arange(n_speakers * n_speakers * SEGMENTS), n_speakers * SEGMENTS
+    )
     names = np.array([f"s{number:04d}" for number in range(n_speakers)], object)
     speakers = TrialSpeakers(names, models, segments // SEGMENTS)
     common = rng.standard_normal((n_speakers * (1 + SEGMENTS), WIDTH))
@@ -103,7 +116,9 @@ def of_perfect(n_speakers: int, n_attackers: int, seed: int) -> tuple[float, flo
         scores = (vectors[models] * vectors[n_speakers + segments]).sum(axis=1)
         samples[str(number)] = [sample_of(scores, models == speakers.segments, speakers)]
     with one_blas_thread():
-        found = minima_over_attackers(samples, {"all": samples}, resampling=Resampling(2, seed))["all"]
+        found = minima_over_attackers(samples, {"all": samples}, resampling=Resampling(2, seed))[
+            "all"
+        ]
     return found.interval.value, found.perfect, found.perfect_low
 
 
@@ -128,10 +143,17 @@ def attackers_table(options: argparse.Namespace) -> list[dict[str, Any]]:
     """How often intervals of the minimum over attackers on one list hold it."""
     rows: list[dict[str, Any]] = []
     for rate, strength, count in product(options.rates, options.strengths, options.speakers):
-        rates = tuple(np.minimum(rate * RATIOS[strength] ** np.arange(max(ATTACKERS)), 0.499).tolist())
+        rates = tuple(
+            np.minimum(rate * RATIOS[strength] ** np.arange(max(ATTACKERS)), 0.499).tolist()
+        )
         found = np.array(repeated(partial(repeat, count, rates, options.resamples), options))
         for place, number in enumerate(ATTACKERS):
-            cell = {"true": f"{100 * rate:g} %", "strength": strength, "speakers": count, "attackers": number}
+            cell = {
+                "true": f"{100 * rate:g} %",
+                "strength": strength,
+                "speakers": count,
+                "attackers": number,
+            }
             rows.append(cell | row_of(found[:, place], rate))
             print(rows[-1], file=sys.stderr, flush=True)
     return rows
@@ -143,7 +165,10 @@ def perfect_table(options: argparse.Namespace) -> list[dict[str, Any]]:
     for count, number in product((10, 23), (1, 16)):
         printed, told, low = np.array(repeated(partial(of_perfect, count, number), options)).T
         cell = {"speakers": count, "attackers": number, "printed": f"{100 * printed.mean():.1f}"}
-        cell |= {"told": f"{100 * told.mean():.1f}", "below the 5 % quantile": f"{100 * np.mean(printed < low):.1f}"}
+        cell |= {
+            "told": f"{100 * told.mean():.1f}",
+            "below the 5 % quantile": f"{100 * np.mean(printed < low):.1f}",
+        }
         rows.append(cell | {"smallest printed": f"{100 * printed.min():.1f}"})
     return rows
 
@@ -156,13 +181,22 @@ def lists_table(options: argparse.Namespace) -> list[dict[str, Any]]:
     for n_lists in LISTS:
         rng = np.random.default_rng([options.first_seed, n_lists])
         shape = options.repetitions, n_lists, max(ATTACKERS)
-        noise = 0.7 * rng.standard_normal((*shape[:2], 1)) + np.sqrt(1 - 0.49) * rng.standard_normal(shape)
+        noise = 0.7 * rng.standard_normal((*shape[:2], 1)) + np.sqrt(
+            1 - 0.49
+        ) * rng.standard_normal(shape)
         least = true + error * noise.min(axis=2)
         values, highs = expit(least), expit(least + further)
-        intervals = [Interval(*ends) for ends in zip(values.flat, values.flat, highs.flat, strict=True)]
-        moved = [over_lists(one, n_lists, n_units=np.inf, n_trials=np.inf).high for one in intervals]
+        intervals = [
+            Interval(*ends) for ends in zip(values.flat, values.flat, highs.flat, strict=True)
+        ]
+        moved = [
+            over_lists(one, n_lists, n_units=np.inf, n_trials=np.inf).high for one in intervals
+        ]
         row: dict[str, Any] = {"lists": n_lists}
-        for name, given in (("as of one list", highs), ("over lists", np.reshape(moved, highs.shape))):
+        for name, given in (
+            ("as of one list", highs),
+            ("over lists", np.reshape(moved, highs.shape)),
+        ):
             upper = given.min(axis=1)
             row[f"true minimum above (%), {name}"] = f"{100 * np.mean(upper < expit(true)):.1f}"
             row[f"median upper end (%), {name}"] = f"{100 * np.median(upper):.1f}"
@@ -174,7 +208,10 @@ def row_of(found: np.ndarray, rate: float) -> dict[str, str]:
     """Shares in per cent of a row of the table; (repetitions, 3, 2)."""
     row = {"printed": f"{100 * found[:, 0, 0].mean():.1f}"}
     for place, way in enumerate(WAYS, 1):
-        low, high = np.nan_to_num(found[:, place, 0], nan=0.0), np.nan_to_num(found[:, place, 1], nan=1.0)
+        low, high = (
+            np.nan_to_num(found[:, place, 0], nan=0.0),
+            np.nan_to_num(found[:, place, 1], nan=1.0),
+        )
         row[way] = covered(np.array([np.mean(rate < low), np.mean(rate > high)]))
         row[f"width, {way}"] = f"{100 * np.median(high - low):.1f}"
     return row

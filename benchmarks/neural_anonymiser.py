@@ -32,7 +32,15 @@ from evaluation.linkage import (
     ranks_from_scores,
 )
 from evaluation.metrics import SortedScores, eer
-from evaluation.trials import ALL_ENROLLED, INVERTING, ONE_MODEL, WHOLE_LIST, Key, Scores, read_speakers
+from evaluation.trials import (
+    ALL_ENROLLED,
+    INVERTING,
+    ONE_MODEL,
+    WHOLE_LIST,
+    Key,
+    Scores,
+    read_speakers,
+)
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.arrays import Floats
 from spkbase.files import format_table
@@ -86,25 +94,37 @@ class Vectors:
 
     def read(self, extractor: str, name: str) -> Embeddings:
         return read_embeddings(
-            next((self.folder / extractor).glob(f"{name}.*")), speakers=self.folder / "lists" / "utt2spk"
+            next((self.folder / extractor).glob(f"{name}.*")),
+            speakers=self.folder / "lists" / "utt2spk",
         )
 
     def models(self, extractor: str, end: str, key: Key) -> Embeddings:
         """Return the enrolled vectors of the models of a list."""
         found = self.read(extractor, f"enrolls{end}")
-        chosen = np.isin(found.speakers.astype(str), key.model_ids.astype(str)) & np.isin(found.ids, self.enrolled)
-        return Embeddings(found.ids[chosen], found.speakers[chosen], np.asarray(found.vectors)[chosen])
+        chosen = np.isin(found.speakers.astype(str), key.model_ids.astype(str)) & np.isin(
+            found.ids, self.enrolled
+        )
+        return Embeddings(
+            found.ids[chosen], found.speakers[chosen], np.asarray(found.vectors)[chosen]
+        )
 
-    def directory(self, name: str, utterances: list[str], enrolls: tuple[str, ...] | None = None) -> DataDir:
+    def directory(
+        self, name: str, utterances: list[str], enrolls: tuple[str, ...] | None = None
+    ) -> DataDir:
         recordings = {utterance: Path(utterance) for utterance in utterances}  # are never opened
-        return DataDir(Path(name), recordings, {one: self.speakers[one] for one in utterances}, {}, enrolls)
+        return DataDir(
+            Path(name), recordings, {one: self.speakers[one] for one in utterances}, {}, enrolls
+        )
 
 
 def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, str, Scores]]:
     """Yield each attacker with its level and its scores of the trials of one sex."""
     extractor, first, second = SCENARIOS[scenario]
     key = vectors.keys[sex]
-    enrolled, tested = vectors.models(extractor, first, key), vectors.read(extractor, f"trials_{sex}{second}")
+    enrolled, tested = (
+        vectors.models(extractor, first, key),
+        vectors.read(extractor, f"trials_{sex}{second}"),
+    )
     enrolment = vectors.directory(f"enrolls{first}", [*vectors.enrolled], vectors.enrolled)
     tests = vectors.directory(f"trials_{sex}{second}", key.segment_ids.tolist())
     for prefix, level in LEVEL_OF.items():
@@ -115,23 +135,40 @@ def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, 
         if {*chain.split(",")} <= {step.name for step in STEPS}:
             yield chain, level, train_chain(enrolled, chain).score(enrolled, tested, key.trials())
     sides = vectors, extractor, first, sex, tested
-    yield "enrolled_plda of both sexes", ALL_ENROLLED, both_sexes_scores(*sides, enrolled_plda_scores)
+    yield (
+        "enrolled_plda of both sexes",
+        ALL_ENROLLED,
+        both_sexes_scores(*sides, enrolled_plda_scores),
+    )
     self_trained = self_trained_scores if first == second else shifted_self_trained_scores
     yield "self_trained_plda of both sexes", WHOLE_LIST, both_sexes_scores(*sides, self_trained)
     if not first:
         return
     original = vectors.models(extractor, "", key)
-    source, target = (linked_vectors(vectors.read(extractor, f"enrolls{end}")).vectors for end in ("_anon", ""))
+    source, target = (
+        linked_vectors(vectors.read(extractor, f"enrolls{end}")).vectors for end in ("_anon", "")
+    )
     for kind, enrols, own_means, chain in MAPS:
         map_of = fit_alignment(source, target, kind)
-        mapped = [moved(linked_vectors(side), map_of, own_means=own_means) for side in (enrolled, tested)]
-        enrol = mapped[0] if enrols == "mapped" else centred(linked_vectors(original), map_of, own_means=own_means)
+        mapped = [
+            moved(linked_vectors(side), map_of, own_means=own_means) for side in (enrolled, tested)
+        ]
+        enrol = (
+            mapped[0]
+            if enrols == "mapped"
+            else centred(linked_vectors(original), map_of, own_means=own_means)
+        )
         title = f"{kind} map, {enrols} enrolment{', own means' * own_means}, {chain}"
         yield title, INVERTING, train_chain(enrol, chain).score(enrol, mapped[1], key.trials())
 
 
 def both_sexes_scores(
-    vectors: Vectors, extractor: str, end: str, sex: str, tested: Embeddings, score: Callable[..., Floats]
+    vectors: Vectors,
+    extractor: str,
+    end: str,
+    sex: str,
+    tested: Embeddings,
+    score: Callable[..., Floats],
 ) -> Scores:
     """Return the ratios of a PLDA of the enrolled speakers of both sexes; each sex is centred by its models' mean."""
     sides = {one: vectors.models(extractor, end, key) for one, key in vectors.keys.items()}
@@ -139,20 +176,29 @@ def both_sexes_scores(
     for one, side in sides.items():
         models = np.unique(side.speakers, return_inverse=True)[1]
         means[one] = Sessions(np.asarray(side.vectors, np.float64), models).means.mean(axis=0)
-    names, codes = np.unique(np.concatenate([side.speakers for side in sides.values()]), return_inverse=True)
-    sessions = Sessions(np.concatenate([side.vectors - means[one] for one, side in sides.items()]), codes)
+    names, codes = np.unique(
+        np.concatenate([side.speakers for side in sides.values()]), return_inverse=True
+    )
+    sessions = Sessions(
+        np.concatenate([side.vectors - means[one] for one, side in sides.items()]), codes
+    )
     trials = vectors.keys[sex].trials()
     models = np.searchsorted(names, trials.model_ids)[trials.models]
     row_of = {name: row for row, name in enumerate(tested.ids.tolist())}
     segments = np.array([row_of[name] for name in trials.segment_ids.tolist()])[trials.segments]
     values = score(sessions, tested.vectors - means[sex], models, segments)
-    return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
+    return Scores(
+        trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values
+    )
 
 
 def moved(side: Embeddings, fitted: Alignment, *, own_means: bool) -> Embeddings:
     """Return anonymised vectors in the original space, about its origin, less their own mean or that of the pairs."""
     source_mean = np.mean(side.vectors, axis=0) if own_means else fitted.source_mean
-    return replace(side, vectors=Alignment(source_mean, 0 * fitted.target_mean, fitted.matrix).apply(side.vectors))
+    return replace(
+        side,
+        vectors=Alignment(source_mean, 0 * fitted.target_mean, fitted.matrix).apply(side.vectors),
+    )
 
 
 def centred(side: Embeddings, fitted: Alignment, *, own_means: bool) -> Embeddings:
@@ -174,31 +220,46 @@ def attacker_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, An
                 facts = {"scenario": scenario, "attacker": attacker, "level": level}
                 row = rows.setdefault((scenario, attacker), facts)
                 of_models = {model: model for model in key.model_ids.tolist()}
-                sample, _ = sample_from(scores, key, model_speakers=of_models, segment_speakers=vectors.speakers)
+                sample, _ = sample_from(
+                    scores, key, model_speakers=of_models, segment_speakers=vectors.speakers
+                )
                 rate = confidence_intervals(sample, rate_of, resampling)["eer.rocch"]
                 ranks = ranks_from_scores(scores, key)
                 curve = linkability_curve(ranks, [ranks.largest_size], resampling=resampling)
                 row[f"EER, {word}"] = cell(rate.value, rate.low, rate.high)
-                row[f"linked, {word}"] = cell(*(float(ends[0]) for ends in (curve.values, curve.low, curve.high)))
-    return [row for wanted in SCENARIOS for (scenario, _), row in rows.items() if scenario == wanted]
+                row[f"linked, {word}"] = cell(
+                    *(float(ends[0]) for ends in (curve.values, curve.low, curve.high))
+                )
+    return [
+        row for wanted in SCENARIOS for (scenario, _), row in rows.items() if scenario == wanted
+    ]
 
 
 def alignment_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, Any]]:
     """Return the shares of segments that are linked after maps learnt from the enrolment, as `spkver-eval align`."""
     rows = []
     for extractor in dict.fromkeys(extractor for extractor, *_ in SCENARIOS.values()):
-        learnt = tuple(linked_vectors(vectors.read(extractor, f"enrolls{end}")) for end in ("", "_anon"))
+        learnt = tuple(
+            linked_vectors(vectors.read(extractor, f"enrolls{end}")) for end in ("", "_anon")
+        )
         for kind in ALIGNMENTS:
             for means in MEANS:
-                row: dict[str, Any] = {"extractor": extractor.split("_")[0], "map": kind, "means": means}
+                row: dict[str, Any] = {
+                    "extractor": extractor.split("_")[0],
+                    "map": kind,
+                    "means": means,
+                }
                 settings = AlignmentSettings(
                     seed=resampling.seed, own_means=means == MEANS[1], uncentred=means == MEANS[2]
                 )
                 for sex, word in SEXES.items():
                     sides = tuple(
-                        linked_vectors(vectors.read(extractor, f"trials_{sex}{end}")) for end in ("", "_anon")
+                        linked_vectors(vectors.read(extractor, f"trials_{sex}{end}"))
+                        for end in ("", "_anon")
                     )
-                    linked = linked_shares(link_aligned(sides, learnt, kind, settings)[1], [1], resampling)  # type: ignore
+                    linked = linked_shares(
+                        link_aligned(sides, learnt, kind, settings)[1], [1], resampling
+                    )  # type: ignore
                     for name in LINKED[:2]:
                         found = next(one for one in linked if one["linked"] == name)
                         row[f"{name}, {word}"] = cell(found["share"], found["low"], found["high"])
@@ -211,7 +272,9 @@ def cell(value: float, low: float, high: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--bootstrap", type=int, default=1000)
     options = parser.parse_args()
@@ -220,7 +283,9 @@ def main() -> None:
         n_speakers = len({vectors.speakers[name] for name in key.segment_ids.tolist()})
         counts = f"{len(key.model_ids)} models, {len(key.segment_ids)} recordings of {n_speakers} speakers"
         n_target = int(key.is_target.sum())
-        print(f"{SEXES[sex]}: {counts}, {n_target} target and {len(key) - n_target} nontarget trials")
+        print(
+            f"{SEXES[sex]}: {counts}, {n_target} target and {len(key) - n_target} nontarget trials"
+        )
     for rows in (attacker_rows(vectors, resampling), alignment_rows(vectors, resampling)):
         print(f"\n{format_table(rows, markdown=True)}")
 

@@ -51,7 +51,12 @@ PATH = click.Path(path_type=Path)
 
 def recordings_of(corpora: Path, name: str) -> Iterator[tuple[str, str, str, Path]]:
     """Yield id, speaker, text (which may be empty) and file of the recordings of a set."""
-    corpus = {"libri": "libri261", "background": "libri261", "dsp": "dsp34", "ravdess": "ravdess24"}[name]
+    corpus = {
+        "libri": "libri261",
+        "background": "libri261",
+        "dsp": "dsp34",
+        "ravdess": "ravdess24",
+    }[name]
     with (corpora / corpus / "metadata.tsv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     if name == "libri":
@@ -59,7 +64,11 @@ def recordings_of(corpora: Path, name: str) -> Iterator[tuple[str, str, str, Pat
     elif name == "background":
         rows = [row for row in rows if row["path"].startswith("bg/")][:240:4]
     elif name == "dsp":
-        rows = [row for row in rows if row["text"] in DSP and row["rep"] == "rep10" and row["speaker"] > "dsp14"]
+        rows = [
+            row
+            for row in rows
+            if row["text"] in DSP and row["rep"] == "rep10" and row["speaker"] > "dsp14"
+        ]
     else:
         rows = [row for row in rows if "_neutral_" in row["text"]][:60]
     for row in rows:
@@ -73,7 +82,9 @@ def prepare_set(corpora: Path, folder: Path, name: str) -> DataDir:
     target = folder / name / "original"
     texts: dict[str, str] = {}
     if name == "simulated":
-        simulate_voiceprivacy(folder / "voices", Sizes(enrolled_f=8, enrolled_m=7, strangers=0, trial_utterances=6))
+        simulate_voiceprivacy(
+            folder / "voices", Sizes(enrolled_f=8, enrolled_m=7, strangers=0, trial_utterances=6)
+        )
         sides = [read_datadir(folder / "voices" / f"simulated_test_trials_{sex}") for sex in "fm"]
         recordings: dict[str, Path] = {}
         speakers: dict[str, str] = {}
@@ -113,7 +124,9 @@ def anonymise_by_joe(original: DataDir, target: Path) -> None:
         if not recordings[identifier].exists():
             words = texts[identifier] or words_to_one_voice.NOTHING
             pace = rng.uniform(0.9, 1.1)  # else equal words would be equal files
-            write_audio(recordings[identifier], *words_to_one_voice.say_by_piper(words.lower(), pace))
+            write_audio(
+                recordings[identifier], *words_to_one_voice.say_by_piper(words.lower(), pace)
+            )
     write_datadir(replace(original, path=target, recordings=recordings))
 
 
@@ -146,7 +159,9 @@ def draw(work: Path, draws: int) -> None:
     for name, anonymiser in product(SETS, ("mcadams", "joe")):
         sides = [read_datadir(work / name / side) for side in ("original", anonymiser)]
         compared = compared_of(Sets((), {name: sides[0]}, {name: (sides[1],)}), name)
-        evidence = weigh(Run(make_folder(work / "runs" / f"{name}-{anonymiser}"), quiet=True), Config(), compared)
+        evidence = weigh(
+            Run(make_folder(work / "runs" / f"{name}-{anonymiser}"), quiet=True), Config(), compared
+        )
         for kind, share in KINDS:
             if kind == "same words" and compared.texts is None:
                 continue
@@ -164,7 +179,9 @@ def draw(work: Path, draws: int) -> None:
             print(f"| {name} | {anonymiser} | {kind} | {describe(pairings, truths)} |", flush=True)
 
 
-def exchange(compared: Compared, share: float, rng: np.random.Generator, *, same_words: bool) -> tuple[str, ...]:
+def exchange(
+    compared: Compared, share: float, rng: np.random.Generator, *, same_words: bool
+) -> tuple[str, ...]:
     """Return the names of recordings after a share of them got names of others, with the same words or any."""
     names = list(compared.recordings)
     chosen = rng.permutation(len(names))[: round(share * len(names))]
@@ -185,7 +202,9 @@ def exchanged_between_speakers(compared: Compared, names: Sequence[str]) -> floa
     return float(np.mean([speakers[name] != speakers[other] for name, other in pairs]))
 
 
-def of_few(compared: Compared, evidence: Evidence, rng: np.random.Generator, count: int = 12) -> Pairing:
+def of_few(
+    compared: Compared, evidence: Evidence, rng: np.random.Generator, count: int = 12
+) -> Pairing:
     """Return what the check would say of a few recordings with their own names, from what was measured of all."""
     rows = np.sort(rng.permutation(len(compared.recordings))[:count])
     columns = np.array([compared.originals.index(compared.recordings[row]) for row in rows])
@@ -217,7 +236,9 @@ def describe(pairings: Sequence[Pairing], truths: Sequence[float]) -> str:
         if pairing.share.known:
             shares.append(pairing.share.value)
             covered.append(pairing.share.low - 1e-9 <= truth <= pairing.share.high)
-    cells += [f"{100 * np.mean(shares):.0f}", f"{100 * np.mean(covered):.0f}"] if shares else ["-", "-"]
+    cells += (
+        [f"{100 * np.mean(shares):.0f}", f"{100 * np.mean(covered):.0f}"] if shares else ["-", "-"]
+    )
     return " | ".join(cells)
 
 

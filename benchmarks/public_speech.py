@@ -80,14 +80,20 @@ class Utterance:
 
 @click.command(cls=Command, help=__doc__.split("\n\n")[0])
 @click.argument("output", type=click.Path(path_type=Path))
-@click.option("--librispeech", type=click.Path(path_type=Path), help="Root of a clone of Resemblyzer.")
-@click.option("--dspspeech", type=click.Path(path_type=Path), help="Root of a clone of DSPSpeech-20.")
+@click.option(
+    "--librispeech", type=click.Path(path_type=Path), help="Root of a clone of Resemblyzer."
+)
+@click.option(
+    "--dspspeech", type=click.Path(path_type=Path), help="Root of a clone of DSPSpeech-20."
+)
 def main(output: Path, librispeech: Path | None, dspspeech: Path | None) -> None:
     """Find all recordings, then write the data directories; OUTPUT appears when it is complete."""
     if librispeech is None and dspspeech is None:
         raise ConfigError("no corpus", remedy="give --librispeech, --dspspeech or both")
     if output.exists():
-        raise DataError("is there already", file=output, remedy="remove it or choose another folder")
+        raise DataError(
+            "is there already", file=output, remedy="remove it or choose another folder"
+        )
     problems, utterances = Problems(), []
     if librispeech is not None:
         utterances += find_librispeech(librispeech, problems)
@@ -100,13 +106,19 @@ def main(output: Path, librispeech: Path | None, dspspeech: Path | None) -> None
         write_directories(tree, output.resolve(), utterances)
         tree.rename(output)
     for directory in sorted({utterance.directory for utterance in utterances}):
-        speakers = [utterance.speaker for utterance in utterances if utterance.directory == directory]
-        click.echo(f"{output / directory}: {len(speakers)} utterances of {len(set(speakers))} speakers")
+        speakers = [
+            utterance.speaker for utterance in utterances if utterance.directory == directory
+        ]
+        click.echo(
+            f"{output / directory}: {len(speakers)} utterances of {len(set(speakers))} speakers"
+        )
 
 
 def find_librispeech(root: Path, problems: Problems) -> list[Utterance]:
     """Find the utterances of `libri10_test` and its training set in Resemblyzer; note missing files in `problems`."""
-    train, test = (root / "audio_data" / f"librispeech_{part}" for part in ("train-clean-100", "test-other"))
+    train, test = (
+        root / "audio_data" / f"librispeech_{part}" for part in ("train-clean-100", "test-other")
+    )
     remedy = "give the root of Resemblyzer, with all of its audio_data"
     if missing := [folder for folder in (train, test) if not folder.is_dir()]:
         for folder in missing:
@@ -124,7 +136,9 @@ def find_librispeech(root: Path, problems: Problems) -> list[Utterance]:
     for sex in "fm":
         for speaker in TRAIN_CLEAN_100[sex].split():
             for path in recordings(train, speaker, 1):
-                utterances.append(Utterance(path.stem, speaker, sex, "libri251", path, TRAINING_SECONDS))
+                utterances.append(
+                    Utterance(path.stem, speaker, sex, "libri251", path, TRAINING_SECONDS)
+                )
         for speaker in TEST_OTHER[sex].split():
             for number, path in enumerate(recordings(test / speaker, speaker, TEST_UTTERANCES)):
                 use = "enrolls" if number < ENROLMENT_UTTERANCES else f"trials_{sex}"
@@ -135,7 +149,9 @@ def find_librispeech(root: Path, problems: Problems) -> list[Utterance]:
 def find_dspspeech(root: Path, problems: Problems) -> list[Utterance]:
     """Find the utterances of `dsp_test` and `dsp_train` in DSPSpeech-20; note missing files in `problems`."""
     folder = root / "speech_data"
-    speakers = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    speakers = (
+        sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    )
     if len(speakers) != len(SEXES):
         text = f"expected {len(SEXES)} folders of speakers in speech_data, found {len(speakers)}"
         problems.add(text, file=root, remedy="give the root of DSPSpeech-20")
@@ -147,12 +163,16 @@ def find_dspspeech(root: Path, problems: Problems) -> list[Utterance]:
             if number in TRAINING_SPEAKERS:
                 directory = "dsp_train"
             else:
-                directory = "dsp_test_enrolls" if take in ENROLMENT_TAKES else f"dsp_test_trials_{sex}"
+                directory = (
+                    "dsp_test_enrolls" if take in ENROLMENT_TAKES else f"dsp_test_trials_{sex}"
+                )
             for word in WORDS:
                 path = folder / original / f"{original}-{word}-{take}.wav"
                 if not path.is_file():
                     problems.add("no such file", file=path, remedy="get the whole corpus")
-                utterances.append(Utterance(f"{speaker}-rep{take}-w{word}", speaker, sex, directory, path))
+                utterances.append(
+                    Utterance(f"{speaker}-rep{take}-w{word}", speaker, sex, directory, path)
+                )
     return utterances
 
 
@@ -175,7 +195,9 @@ def write_directories(tree: Path, output: Path, utterances: Sequence[Utterance])
                 recordings={utterance.name: wav_path(output, utterance) for utterance in members},
                 speakers={utterance.name: utterance.speaker for utterance in members},
                 sexes={utterance.speaker: utterance.sex for utterance in members},
-                enrolls=tuple(utterance.name for utterance in members) if directory.endswith("_enrolls") else None,
+                enrolls=tuple(utterance.name for utterance in members)
+                if directory.endswith("_enrolls")
+                else None,
                 trials=full_cross(members) if "_trials_" in directory else None,
             )
         )

@@ -67,19 +67,33 @@ STAGES = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, help="simulated corpus to use, or to make; else made and removed")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--corpus", type=Path, help="simulated corpus to use, or to make; else made and removed"
+    )
     parser.add_argument("--part", type=int, choices=(1, 3), default=1)
-    parser.add_argument("--sizes", type=int, nargs="+", help="numbers of sentences up to 30, in part 3 of sessions")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", help="numbers of sentences up to 30, in part 3 of sessions"
+    )
     parser.add_argument("--recipe", choices=("svm_gmm", "ivector"), default="svm_gmm")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--update", type=Path, metavar="PAGE", help="put the figures into this page")
+    parser.add_argument(
+        "--update", type=Path, metavar="PAGE", help="put the figures into this page"
+    )
     options, others = parser.parse_known_args(arguments)
-    others = others or ["--set", "ubm.components=512"] + ["--set", "nap.rank=40"] * (options.recipe == "svm_gmm")
+    others = others or ["--set", "ubm.components=512"] + ["--set", "nap.rank=40"] * (
+        options.recipe == "svm_gmm"
+    )
     others = ["--set", f"part={options.part}"] * (options.part > 1) + others
     with tempfile.TemporaryDirectory(prefix="rsr2015-") as name:
         corpus = options.corpus or Path(name, "corpus")
-        shape = {"n_sentences": N_SENTENCES[options.part], "n_sessions": N_SESSIONS, "part": options.part}
+        shape = {
+            "n_sentences": N_SENTENCES[options.part],
+            "n_sessions": N_SESSIONS,
+            "part": options.part,
+        }
         whole = CorpusSize(n_speakers=N_SPEAKERS, n_background=N_BACKGROUND, **shape)
         simulate_rsr2015(corpus, whole, jobs=options.jobs)
         machine = f"{describe_machine()}; {workers_rate(options.jobs) / 1e9:.0f} GFLOP/s of float32 products"
@@ -87,25 +101,42 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for size in sizes:
             part, output = Path(name, f"corpus-{size}"), Path(name, f"run-{size}")
             link_part(corpus, part, size, options.part)
-            command = [sys.executable, str(ROOT / f"recipes/rsr2015/{options.recipe}.py"), "--corpus", str(part)]
+            command = [
+                sys.executable,
+                str(ROOT / f"recipes/rsr2015/{options.recipe}.py"),
+                "--corpus",
+                str(part),
+            ]
             command += ["--output", str(output), "--jobs", str(options.jobs), *others]
             for path in part.rglob("*.wav"):
                 path.read_bytes()  # the run finds them in the system's cache
             printed, total, clock = run(command)
             log = (output / "run.log").read_text(encoding="utf-8")
-            found.append((stage_seconds(log, total["wall s"]), stage_seconds(log, total["CPU s"], clock)))
+            found.append(
+                (stage_seconds(log, total["wall s"]), stage_seconds(log, total["CPU s"], clock))
+            )
             disk = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
-            totals.append({"sessions" if options.part == 3 else "sentences": size, **total, "disk MB": disk / 1e6})
+            totals.append(
+                {
+                    "sessions" if options.part == 3 else "sentences": size,
+                    **total,
+                    "disk MB": disk / 1e6,
+                }
+            )
             shutil.rmtree(output)
             print("system " + printed.rpartition("\nsystem ")[2].partition("\n\n")[0], flush=True)
     rows: list[dict[str, Any]] = [{"stage": stage} for stage in found[-1][0]]
     for row in rows:
         for name, of_sizes in zip(("wall", "CPU"), zip(*found, strict=True), strict=True):
             seconds = [one.get(row["stage"], 0.0) for one in of_sizes]
-            row |= {f"{name} s at {size}": value for size, value in zip(sizes, seconds, strict=True)}
+            row |= {
+                f"{name} s at {size}": value for size, value in zip(sizes, seconds, strict=True)
+            }
             # shorter ones are their fixed costs
             if len(sizes) > 1 and seconds[0] > 0 and seconds[-1] >= 1:
-                row[f"{name} slope"] = math.log(seconds[-1] / seconds[0]) / math.log(sizes[-1] / sizes[0])
+                row[f"{name} slope"] = math.log(seconds[-1] / seconds[0]) / math.log(
+                    sizes[-1] / sizes[0]
+                )
     columns = {f"{name} s at {size}": ".1f" for name in ("wall", "CPU") for size in sizes}
     columns |= {"wall slope": ".2f", "CPU slope": ".2f"}
     recipe = f"{options.jobs} workers: `recipes/rsr2015/{options.recipe}.py {' '.join(others)}`"
@@ -118,7 +149,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     print(summary)
     if options.update:
-        block = "rsr2015" + "-ivector" * (options.recipe == "ivector") + "-part3" * (options.part == 3)
+        block = (
+            "rsr2015" + "-ivector" * (options.recipe == "ivector") + "-part3" * (options.part == 3)
+        )
         replace_block(options.update, block, summary)
 
 
@@ -179,11 +212,17 @@ def run(command: list[str]) -> tuple[str, dict[str, float], list[tuple[float, fl
         text = printed.read()
     if process.returncode:
         raise SystemExit(f"{text[-4000:]}\nthe recipe ended with status {process.returncode}")
-    totals = {"wall s": time.perf_counter() - started, "CPU s": sum(cpu.values()), "peak MB": peak / 1e6}
+    totals = {
+        "wall s": time.perf_counter() - started,
+        "CPU s": sum(cpu.values()),
+        "peak MB": peak / 1e6,
+    }
     return text, totals, clock
 
 
-def stage_seconds(log: str, total: float, clock: Sequence[tuple[float, float]] = ()) -> dict[str, float]:
+def stage_seconds(
+    log: str, total: float, clock: Sequence[tuple[float, float]] = ()
+) -> dict[str, float]:
     """Return the seconds of each kind of stage from a run's log; those of a stage within another are its own.
 
     They are seconds of wall time, or of processor time with the `clock` of `run`.
@@ -195,7 +234,10 @@ def stage_seconds(log: str, total: float, clock: Sequence[tuple[float, float]] =
         text, now = line.partition(": ")[2], 0.0
         if clock and (text.endswith(": started") or text.endswith(" s")):
             now = float(
-                np.interp(datetime.fromisoformat(line[:23].replace(",", ".")).timestamp(), *np.transpose(clock))
+                np.interp(
+                    datetime.fromisoformat(line[:23].replace(",", ".")).timestamp(),
+                    *np.transpose(clock),
+                )
             )
         if text.endswith(": started"):
             within.append(0.0)

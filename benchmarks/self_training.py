@@ -54,7 +54,9 @@ class TrialList(NamedTuple):
     is_target: NDArray[np.bool_]
 
 
-def trial_lists(enrolment: Embeddings, versions: list[Embeddings], name: str) -> Iterator[TrialList]:
+def trial_lists(
+    enrolment: Embeddings, versions: list[Embeddings], name: str
+) -> Iterator[TrialList]:
     """Yield the lists of a kind; `versions` are anonymised, the first is tested."""
     n_words, n_splits = LISTS[name]
     tested = versions[0]
@@ -72,7 +74,9 @@ def trial_lists(enrolment: Embeddings, versions: list[Embeddings], name: str) ->
         vectors = []
         names = []
         for version in versions if enrolment is tested else [enrolment]:
-            chosen = np.isin(version.ids.astype(str), sorted(first)) & np.isin(version.speakers.astype(str), enrolled)
+            chosen = np.isin(version.ids.astype(str), sorted(first)) & np.isin(
+                version.speakers.astype(str), enrolled
+            )
             vectors.append(np.asarray(version.vectors[chosen], np.float64))
             names.append(version.speakers[chosen].astype(str))
         sessions, models = Sessions.named(np.concatenate(vectors), np.concatenate(names))
@@ -91,17 +95,36 @@ def report(original: Embeddings, versions: list[Embeddings]) -> None:
     """Print the error rates of all lists and settings."""
     for name in LISTS:
         lists = list(trial_lists(versions[0], versions, name))
-        rates = {"enrolled PLDA": pooled_rate([(some, enrolled_plda_scores(*some[:4])) for some in lists])}
+        rates = {
+            "enrolled PLDA": pooled_rate(
+                [(some, enrolled_plda_scores(*some[:4])) for some in lists]
+            )
+        }
         for margin in MARGINS:
             scored = [(some, self_trained_scores(*some[:4], margin=margin)) for some in lists]
             rates[f"margin {margin:g}"] = pooled_rate(scored)
-        print(f"{name:<7} lazy-informed:", *(f"{key} {rate:.2f}," for key, rate in rates.items()), flush=True)
+        print(
+            f"{name:<7} lazy-informed:",
+            *(f"{key} {rate:.2f}," for key, rate in rates.items()),
+            flush=True,
+        )
         lists = list(trial_lists(original, versions, name))
-        rates = {"adapted cosine": pooled_rate([(some, adapted_cosine_scores(*some[:4])) for some in lists])}
+        rates = {
+            "adapted cosine": pooled_rate(
+                [(some, adapted_cosine_scores(*some[:4])) for some in lists]
+            )
+        }
         for count in range(1, len(SHARES) + 1):
-            scored = [(some, shifted_self_trained_scores(*some[:4], shares=SHARES[:count])) for some in lists]
+            scored = [
+                (some, shifted_self_trained_scores(*some[:4], shares=SHARES[:count]))
+                for some in lists
+            ]
             rates[f"{count} rounds"] = pooled_rate(scored)
-        print(f"{name:<7} ignorant:", *(f"{key} {rate:.2f}," for key, rate in rates.items()), flush=True)
+        print(
+            f"{name:<7} ignorant:",
+            *(f"{key} {rate:.2f}," for key, rate in rates.items()),
+            flush=True,
+        )
 
 
 def main(data: str, run: str) -> None:

@@ -48,25 +48,47 @@ def cut(source: DataDir, names: list[str], seconds: float, folder: Path, pieces:
 def main(data: Path, run: Path, work: Path) -> None:
     """Print the table."""
     print(f"| speech | enrolment | {' | '.join(f'{seconds:g} s' for seconds in TESTS)} |")
-    for speech, folder, suffix in (("original", data, ""), ("anonymised", run / "data", "_mcadams")):
-        read = {name: read_datadir(folder / f"{name}{suffix}") for name in ("libri251", "libri10_test_enrolls")}
+    for speech, folder, suffix in (
+        ("original", data, ""),
+        ("anonymised", run / "data", "_mcadams"),
+    ):
+        read = {
+            name: read_datadir(folder / f"{name}{suffix}")
+            for name in ("libri251", "libri10_test_enrolls")
+        }
         tests = [read_datadir(folder / f"libri10_test_trials_{sex}{suffix}") for sex in "fm"]
-        tested = DataDir(work, tests[0].recordings | tests[1].recordings, tests[0].speakers | tests[1].speakers)
-        attacker = train_attacker(read["libri251"], attacker_config("gmm-svm-cms"), work / speech / "attacker")
+        tested = DataDir(
+            work, tests[0].recordings | tests[1].recordings, tests[0].speakers | tests[1].speakers
+        )
+        attacker = train_attacker(
+            read["libri251"], attacker_config("gmm-svm-cms"), work / speech / "attacker"
+        )
         enrolled, of_model = read["libri10_test_enrolls"], dict[str, list[str]]()
-        for model, name in zip(enrolment(enrolled).models, enrolment(enrolled).segments, strict=True):
+        for model, name in zip(
+            enrolment(enrolled).models, enrolment(enrolled).segments, strict=True
+        ):
             of_model.setdefault(model, []).append(name)
         chosen = [name for names in of_model.values() for name in names[:PER_MODEL]]
         for length in ENROLMENTS:
-            models = cut(enrolled, chosen, length / PER_MODEL, work / speech / f"enrolment-{length}", 1)
+            models = cut(
+                enrolled, chosen, length / PER_MODEL, work / speech / f"enrolment-{length}", 1
+            )
             rates = []
             for seconds in TESTS:
-                segments = cut(tested, sorted(tested.speakers), seconds, work / speech / f"tests-{seconds}", PIECES)
+                segments = cut(
+                    tested,
+                    sorted(tested.speakers),
+                    seconds,
+                    work / speech / f"tests-{seconds}",
+                    PIECES,
+                )
                 pairs = [(model, name) for model in of_model for name in sorted(segments.speakers)]
                 is_target = np.array([segments.speakers[name] == model for model, name in pairs])
                 of_models, of_tests = zip(*pairs, strict=True)
                 trials = Key.from_ids(of_models, of_tests, is_target).trials()
-                found = score({"it": attacker}, models, segments, trials, work=work / speech / "work")["it"]
+                found = score(
+                    {"it": attacker}, models, segments, trials, work=work / speech / "work"
+                )["it"]
                 values = align(found, trials)
                 rates.append(100 * eer(sort_scores(values[is_target], values[~is_target])))
             print(f"| {speech} | {length:g} s | {' | '.join(f'{rate:.1f}' for rate in rates)} |")

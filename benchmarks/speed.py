@@ -43,15 +43,24 @@ from spkver.features import (
     read_feature_table,
 )
 from spkver.mixture import GaussianMixture, Statistics, e_step, with_full_covariances
-from spkver.vectors import Supervectors, TotalVariabilityConfig, extract_ivectors, train_total_variability
+from spkver.vectors import (
+    Supervectors,
+    TotalVariabilityConfig,
+    extract_ivectors,
+    train_total_variability,
+)
 
 RATE = 16000
 
 
-def some_mixture(rng: np.random.Generator, n_components: int = 512, dimension: int = 60) -> GaussianMixture:
+def some_mixture(
+    rng: np.random.Generator, n_components: int = 512, dimension: int = 60
+) -> GaussianMixture:
     """A mixture whose Gaussians are as far apart as those of speech: many posteriors are very small."""
     means = rng.standard_normal((n_components, dimension))
-    return GaussianMixture(np.full(n_components, 1 / n_components), means, rng.uniform(0.2, 0.8, means.shape))
+    return GaussianMixture(
+        np.full(n_components, 1 / n_components), means, rng.uniform(0.2, 0.8, means.shape)
+    )
 
 
 def time_e_step(n_frames: int = 400_000) -> None:
@@ -63,7 +72,12 @@ def time_e_step(n_frames: int = 400_000) -> None:
     frames = (mixture.means[drawn] + np.sqrt(mixture.variances[drawn]) * noise).astype(np.float32)
     for name, model, used, terms in (
         ("diagonal", mixture, frames, 2 * dimension),
-        ("full", with_full_covariances(mixture), frames[: n_frames // 16], dimension * (dimension + 3) // 2),
+        (
+            "full",
+            with_full_covariances(mixture),
+            frames[: n_frames // 16],
+            dimension * (dimension + 3) // 2,
+        ),
     ):
         print(
             f"E-step, {name} covariances: {len(used)} frames, {n_components} Gaussians, {dimension} dimensions, float32"
@@ -86,9 +100,13 @@ def time_ivectors(n_segments: int = 2000, ranks: tuple[int, ...] = (100, 400)) -
     shares = np.exp(np.minimum(rng.normal(-8, 8, (n_segments, n_components)), 0))
     counts = shares / shares.sum(axis=1, keepdims=True) * rng.integers(100, 500, (n_segments, 1))
     noise = rng.standard_normal((n_segments, *mixture.means.shape), np.float32)
-    first = counts[:, :, None] * mixture.means + np.sqrt(counts[:, :, None] * mixture.variances) * noise
+    first = (
+        counts[:, :, None] * mixture.means + np.sqrt(counts[:, :, None] * mixture.variances) * noise
+    )
     names = np.array([f"s{row}" for row in range(n_segments)], object)
-    statistics = Statistics(names, names, counts.astype(np.float32), first.reshape(n_segments, -1).astype(np.float32))
+    statistics = Statistics(
+        names, names, counts.astype(np.float32), first.reshape(n_segments, -1).astype(np.float32)
+    )
     for rank in ranks:
         packed = rank * (rank + 1) / 2
         sums, products = 2 * n_segments * (n_components * packed + width * rank), 2 * width * packed
@@ -100,21 +118,33 @@ def time_ivectors(n_segments: int = 2000, ranks: tuple[int, ...] = (100, 400)) -
             + 4 * width * rank**2
         )
         exact = sums + n_segments * (rank**3 / 3 + 2 * rank**2) + products
-        start = train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=rank, rounds=0))
+        start = train_total_variability(
+            mixture, statistics, TotalVariabilityConfig(rank=rank, rounds=0)
+        )
         config = TotalVariabilityConfig(rank=rank, rounds=1)
-        print(f"total variability: {n_segments} segments, 512 x 60, rank {rank}, float64, median of 3")
+        print(
+            f"total variability: {n_segments} segments, 512 x 60, rank {rank}, float64, median of 3"
+        )
         for threads in sorted({1, default_jobs()}):
             extract = partial(extract_ivectors, start, statistics, work=Work(jobs=threads))
-            train = partial(train_total_variability, mixture, statistics, config, start=start.loadings)
+            train = partial(
+                train_total_variability, mixture, statistics, config, start=start.loadings
+            )
             for name, operations, task in (
                 ("a round of EM", em, partial(train, work=Work(jobs=threads))),
                 ("extraction", exact, extract),
-                ("extraction, eigen", 2.0 * n_segments * start.loadings.size, partial(extract, method="eigen")),
+                (
+                    "extraction, eigen",
+                    2.0 * n_segments * start.loadings.size,
+                    partial(extract, method="eigen"),
+                ),
             ):
                 reference = matmul_rate(threads, size=2048, dtype=np.float64)
                 seconds = median_seconds(task, repeats=3, warm_up=0)
                 ratio = operations / seconds / reference
-                print(f"  {threads} thread(s), {name}: {seconds:.2f} s, ratio to the matrix product {ratio:.2f}")
+                print(
+                    f"  {threads} thread(s), {name}: {seconds:.2f} s, ratio to the matrix product {ratio:.2f}"
+                )
 
 
 def time_scoring(n_models: int = 640, n_segments: int = 3840, dimension: int = 7680) -> None:
@@ -124,12 +154,19 @@ def time_scoring(n_models: int = 640, n_segments: int = 3840, dimension: int = 7
                         for kind, size in (("m", n_models), ("s", n_segments)))  # fmt: skip
     weights = rng.standard_normal((n_models, dimension)).astype(np.float32)
     machines = SvmModels(models, weights, rng.standard_normal(n_models))
-    tests = Supervectors(segments, segments, rng.standard_normal((n_segments, dimension)).astype(np.float32))
+    tests = Supervectors(
+        segments, segments, rng.standard_normal((n_segments, dimension)).astype(np.float32)
+    )
     for share in (1, 4, 16):
-        sentences = [np.meshgrid(np.arange(n, n_models, 16), np.arange(n, n_segments, 16)) for n in range(share)]
+        sentences = [
+            np.meshgrid(np.arange(n, n_models, 16), np.arange(n, n_segments, 16))
+            for n in range(share)
+        ]
         count = n_models * n_segments // 256 * share
         scattered = np.divmod(rng.choice(n_models * n_segments, count, replace=False), n_segments)
-        blocks = tuple(np.concatenate([pair[side].ravel() for pair in sentences]) for side in (0, 1))
+        blocks = tuple(
+            np.concatenate([pair[side].ravel() for pair in sentences]) for side in (0, 1)
+        )
         for shape, pairs in (("blocks", blocks), ("scattered", scattered)):
             trials = Trials(models, segments, pairs[0].astype(np.int32), pairs[1].astype(np.int32))
             seconds = median_seconds(partial(score_trials, machines, tests, trials))
@@ -161,7 +198,11 @@ def time_engines(workers: int = 2) -> None:
             pass
 
     def measure(engine: str) -> None:
-        kinds = ((empty_task, 500), (large_result, 60), (partial(needs_all, np.arange(1_250_000.0)), 20))
+        kinds = (
+            (empty_task, 500),
+            (large_result, 60),
+            (partial(needs_all, np.arange(1_250_000.0)), 20),
+        )
         with use_engine(engine):
             empty, result, needed = (median_seconds(partial(drain, *kind)) for kind in kinds)
         print(f"  {engine}: {2 * empty:.2f} ms a task, {1e3 * result / 60:.1f} ms with 2 MB of results, "
@@ -182,7 +223,11 @@ def time_features(corpus: str | None = None) -> None:
         if corpus is None:
             corpus = f"{name}/corpus"
             simulate_rsr2015(corpus, CorpusSize(n_speakers=36, n_sentences=5, n_sessions=7))
-        audio = [path for path in sorted(Path(corpus).rglob("*.*")) if path.suffix in (".sph", ".wav", ".flac")]
+        audio = [
+            path
+            for path in sorted(Path(corpus).rglob("*.*"))
+            if path.suffix in (".sph", ".wav", ".flac")
+        ]
         recordings = {str(path.with_suffix("")): path for path in audio}
         store = Path(name, "features.h5")
         for config in (FeatureConfig(), FeatureConfig(preset="sidekit", vad="energy")):
@@ -190,18 +235,28 @@ def time_features(corpus: str | None = None) -> None:
             print(f"detector {config.vad}: {len(recordings)} recordings, {seconds:.0f} s of audio")
             reading = median_seconds(lambda: [read_audio(path).rate for path in audio], repeats=3)
             for jobs in sorted({1, default_jobs()}):
-                wall = median_seconds(partial(extract_features, recordings, config, store, work=Work(jobs)))
+                wall = median_seconds(
+                    partial(extract_features, recordings, config, store, work=Work(jobs))
+                )
                 print(f"  {jobs} worker(s): {wall:.2f} s, {seconds / wall:.0f} times real time, "
                       f"{wall / reading:.1f} times reading the files by one")  # fmt: skip
-            wall = median_seconds(partial(load_frames, read_feature_table(store), config, folder=Path(name)), repeats=3)
-            print(f"  post-processing into memory: {wall:.2f} s, {seconds / wall:.0f} times real time")
+            wall = median_seconds(
+                partial(load_frames, read_feature_table(store), config, folder=Path(name)),
+                repeats=3,
+            )
+            print(
+                f"  post-processing into memory: {wall:.2f} s, {seconds / wall:.0f} times real time"
+            )
 
 
 @one_blas_thread()
 def time_extractors(weights: str = "") -> None:
     """From samples to the vector, one thread; syllables of a swinging pitch for cues, noise for networks."""
     networks = {}
-    for source, front_end, embed in ((CAMPPLUS, kaldi_filterbanks, embed_frames), (GE2E, mel_spectra, embed_windows)):
+    for source, front_end, embed in (
+        (CAMPPLUS, kaldi_filterbanks, embed_frames),
+        (GE2E, mel_spectra, embed_windows),
+    ):
         if weights != "-":
             started = time.perf_counter()
             network, _ = read_built_in(source, weights)
@@ -214,14 +269,23 @@ def time_extractors(weights: str = "") -> None:
             np.sin(8 * np.pi * times), 0, 1
         )
         noise = rng.standard_normal(len(times))
-        speech, noise = (0.1 * buzz + 1e-3 * noise).astype(np.float32), (0.1 * noise).astype(np.float32)
-        for name, function in (("pitch", rapt_track), ("prosody", prosody_vector), ("session", session_vector)):
+        speech, noise = (
+            (0.1 * buzz + 1e-3 * noise).astype(np.float32),
+            (0.1 * noise).astype(np.float32),
+        )
+        for name, function in (
+            ("pitch", rapt_track),
+            ("prosody", prosody_vector),
+            ("session", session_vector),
+        ):
             took = median_seconds(partial(function, speech, RATE), repeats=7)
             print(f"  {seconds} s by {name}: {seconds / took:.0f} times real time")
         for name, (front_end, embed) in networks.items():
             first = median_seconds(partial(front_end, noise), repeats=7)
             took = median_seconds(partial(embed, noise, RATE), repeats=7)
-            print(f"  {seconds} s by {name}: {seconds / took:.0f} times real time, front end {first / took:.0%}")
+            print(
+                f"  {seconds} s by {name}: {seconds / took:.0f} times real time, front end {first / took:.0%}"
+            )
 
 
 def time_anonymisation(datadir: str) -> None:
@@ -245,7 +309,11 @@ def time_anonymisation(datadir: str) -> None:
     ways: list[tuple[str, Callable[[list[np.ndarray]], None], list[np.ndarray]]] = [
         ("mcadams, one by one", partial(turned, 1), signals),
         ("mcadams, by eight", partial(turned, 8), signals),
-        *((name, partial(by, name), few) for name in ("resampling", "vtln", "world") if name != "world" or has_world),
+        *(
+            (name, partial(by, name), few)
+            for name in ("resampling", "vtln", "world")
+            if name != "world" or has_world
+        ),
     ]
     with threadpool_limits(1):
         for name, work, some in ways:
@@ -256,7 +324,9 @@ def time_anonymisation(datadir: str) -> None:
                 work(some)
                 measured.append(time.process_time() - started)
             seconds = sum(map(len, some)) / RATE
-            print(f"  {name}: {seconds / np.median(measured):.0f} times real time (best {seconds / min(measured):.0f})")
+            print(
+                f"  {name}: {seconds / np.median(measured):.0f} times real time (best {seconds / min(measured):.0f})"
+            )
 
 
 def time_attackers(layout: str) -> None:
@@ -277,11 +347,20 @@ def time_attackers(layout: str) -> None:
                 for turn in ("first", "again"):
                     started, work = time.perf_counter(), Path(place, preset)
                     out = Path(place, f"{preset}-{turn}")
-                    attacker = train_attacker(training, attacker_config(preset), out, work=work, jobs=jobs)
+                    attacker = train_attacker(
+                        training, attacker_config(preset), out, work=work, jobs=jobs
+                    )
                     trained = time.perf_counter()
                     for data in tested:
                         if data.trials is not None:
-                            score({preset: attacker}, enrolled, data, data.trials.trials(), work=work, jobs=jobs)
+                            score(
+                                {preset: attacker},
+                                enrolled,
+                                data,
+                                data.trials.trials(),
+                                work=work,
+                                jobs=jobs,
+                            )
                     times += [trained - started, time.perf_counter() - trained]
                 print(
                     f"  {preset}: training {times[0]:.1f} s ({times[2]:.1f}), scoring {times[1]:.1f} s ({times[3]:.1f})"

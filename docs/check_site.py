@@ -14,7 +14,14 @@ from urllib.parse import unquote, urlsplit
 
 import reference_pages
 
-LOADED = {("link", "href"), ("script", "src"), ("img", "src"), ("source", "src"), ("iframe", "src"), ("object", "data")}
+LOADED = {
+    ("link", "href"),
+    ("script", "src"),
+    ("img", "src"),
+    ("source", "src"),
+    ("iframe", "src"),
+    ("object", "data"),
+}
 
 
 class Page(HTMLParser):
@@ -58,7 +65,11 @@ def problems_of(site: Path) -> list[str]:
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.exists():
                 problems.append(f"{where}: {address} leads nowhere")
-            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
+            elif (
+                parts.fragment
+                and target in pages
+                and unquote(parts.fragment) not in pages[target].anchors
+            ):
                 problems.append(f"{where}: {address}: that page has no such anchor")
     for style in site.rglob("*.css"):
         if re.search(r"url\([\"']?(https?:)?//", style.read_text(encoding="utf-8")):

@@ -33,7 +33,11 @@ extensions = [
 root_doc = "docs/index"
 PAGES = {"docs", "recipes", "CHANGELOG.md", "CONTRIBUTING.md"}
 include_patterns = ["docs/**", "recipes/*/README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
-exclude_patterns = [*sorted(entry.name for entry in ROOT.iterdir() if entry.name not in PAGES), "docs/_*", "**/.*"]
+exclude_patterns = [
+    *sorted(entry.name for entry in ROOT.iterdir() if entry.name not in PAGES),
+    "docs/_*",
+    "**/.*",
+]
 default_role = "code"
 highlight_language = "none"
 

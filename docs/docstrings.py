@@ -23,7 +23,14 @@ def restructured(lines: list[str], *, of_class: bool = False) -> list[str]:
     literal = False
     for line in lines:
         indented = line.startswith(" ")
-        if indented and not literal and text and not text[-1].strip() and last and not last.startswith(NO_PARAGRAPH):
+        if (
+            indented
+            and not literal
+            and text
+            and not text[-1].strip()
+            and last
+            and not last.startswith(NO_PARAGRAPH)
+        ):
             literal = True
             text += [] if last.endswith("::") else ["::", ""]
         elif line.strip() and not indented:
@@ -37,5 +44,7 @@ def restructured(lines: list[str], *, of_class: bool = False) -> list[str]:
 def escaped(line: str) -> str:
     """Return a line whose bars, and stars within file names, are signs unless they stand in literals."""
     parts = re.split(r"(`+[^`]*`+)", line)
-    parts[::2] = [re.sub(r"(?<=[/_])\*|\*(?=\.\w)", r"\\*", part.replace("|", r"\|")) for part in parts[::2]]
+    parts[::2] = [
+        re.sub(r"(?<=[/_])\*|\*(?=\.\w)", r"\\*", part.replace("|", r"\|")) for part in parts[::2]
+    ]
     return CITED.sub(r"[\1]", "".join(parts))

@@ -38,29 +38,86 @@ FIRST = {
             "cllr",
             "min_cllr",
         ),
-        *("act_dcf", "zebra", "d_sys", "tpr_at_fpr", "Scores", "Key", "Evaluation", "Interval", "linkability"),
+        *(
+            "act_dcf",
+            "zebra",
+            "d_sys",
+            "tpr_at_fpr",
+            "Scores",
+            "Key",
+            "Evaluation",
+            "Interval",
+            "linkability",
+        ),
         *("read_embeddings", "cosine_scores", "write_scores", "write_key"),
     ),
     "evaluation.plots": (
-        *("plot_det", "plot_roc", "plot_histogram", "plot_reliability", "plot_ece", "plot_ape", "plot_zebra"),
+        *(
+            "plot_det",
+            "plot_roc",
+            "plot_histogram",
+            "plot_reliability",
+            "plot_ece",
+            "plot_ape",
+            "plot_zebra",
+        ),
         *("plot_linkability", "plot_privacy_utility"),
     ),
-    "evaluation.metrics": ("Evaluation", "eer", "min_dcf", "act_dcf", "cllr", "min_cllr", "zebra", "d_sys"),
-    "evaluation.uncertainty": ("evaluate", "compare", "PairedComparison", "Interval", "Resampling", "sample_from"),
-    "evaluation.formats": ("read_scores", "read_key", "read_trials", "write_scores", "write_key", "write_trials"),
+    "evaluation.metrics": (
+        "Evaluation",
+        "eer",
+        "min_dcf",
+        "act_dcf",
+        "cllr",
+        "min_cllr",
+        "zebra",
+        "d_sys",
+    ),
+    "evaluation.uncertainty": (
+        "evaluate",
+        "compare",
+        "PairedComparison",
+        "Interval",
+        "Resampling",
+        "sample_from",
+    ),
+    "evaluation.formats": (
+        "read_scores",
+        "read_key",
+        "read_trials",
+        "write_scores",
+        "write_key",
+        "write_trials",
+    ),
 }
 """Names that most users want, which open the page of their package; the others follow in the order of the code."""
 LAST = {"evaluation.plots": ("TARGETS", "VOICES", "WINDOWS", "house_style", "escape")}
 """Names for code that makes plots or tables of its own, in a table below the others."""
 TASKS = {
     "Scores to metrics and intervals": (
-        *("evaluation.trials", "evaluation.formats", "evaluation.metrics", "evaluation.calibration"),
+        *(
+            "evaluation.trials",
+            "evaluation.formats",
+            "evaluation.metrics",
+            "evaluation.calibration",
+        ),
         "evaluation.uncertainty",
     ),
-    "Plots, tables and reports": ("evaluation.plots", "evaluation.reports", "evaluation.challenges"),
+    "Plots, tables and reports": (
+        "evaluation.plots",
+        "evaluation.reports",
+        "evaluation.challenges",
+    ),
     "Embeddings, linkability, utility": ("evaluation",),
     "Audio to features and models": (
-        *("spkver.audio", "spkver.datadir", "spkver.corpora", "spkver.features", "spkver.mixture", "spkver.vectors"),
+        *(
+            "spkver.audio",
+            "spkver.datadir",
+            "spkver.corpora",
+            "spkver.features",
+            "spkver.mixture",
+            "spkver.vectors",
+        ),
         *("spkver.sidekit", "spkver.idmap"),
     ),
     "Vectors to scores": ("spkver.extractors", "spkver.backend"),
@@ -113,7 +170,11 @@ def packages() -> dict[str, list[Name]]:
             package = ".".join(init.parent.relative_to(ROOT).parts)
             if names := names_of_package(init, package):
                 first, last = FIRST.get(package, ()), LAST.get(package, ())
-                order = [*first, *(name.name for name in names if name.name not in (*first, *last)), *last]
+                order = [
+                    *first,
+                    *(name.name for name in names if name.name not in (*first, *last)),
+                    *last,
+                ]
                 found[package] = sorted(names, key=lambda name: order.index(name.name))
         for path in sorted((ROOT / top).glob("*.py")):
             if path.stem not in ("__init__", "__main__", "cli"):
@@ -154,11 +215,19 @@ def comment_of(name: Name) -> str:
     source = inspect.getsource(importlib.import_module(name.module))
     body = ast.parse(source).body
     for line, after in pairwise([*body, ast.Pass()]):
-        set_here = (one.id for one in ast.walk(line) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+        set_here = (
+            one.id
+            for one in ast.walk(line)
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        )
         if isinstance(line, ast.Assign | ast.AnnAssign) and name.original in set_here:
             behind = source.splitlines()[line.lineno - 1].partition("  # ")[2].strip()
             below = after.value if isinstance(after, ast.Expr) else None
-            found = below.value if isinstance(below, ast.Constant) and isinstance(below.value, str) else behind
+            found = (
+                below.value
+                if isinstance(below, ast.Constant) and isinstance(below.value, str)
+                else behind
+            )
             return " ".join(found.split()).replace("|", "\\|")
     return ""
 
@@ -166,8 +235,12 @@ def comment_of(name: Name) -> str:
 def constant(thing: object, name: Name) -> str:
     """Return what is said of a constant, and its value, the names of its entries, or what it is an instance of."""
     value = "" if thing is None else repr(thing).replace("typing.", "")
-    names = [getattr(entry, "name", entry) for entry in thing] if isinstance(thing, Collection) else []
-    if isinstance(thing, str) or (len(value) <= LONGEST_VALUE and not re.search(r"[`|]|\\n| at 0x|^$", value)):
+    names = (
+        [getattr(entry, "name", entry) for entry in thing] if isinstance(thing, Collection) else []
+    )
+    if isinstance(thing, str) or (
+        len(value) <= LONGEST_VALUE and not re.search(r"[`|]|\\n| at 0x|^$", value)
+    ):
         shown = f"``{value}``"
     elif names and all(isinstance(entry, str) for entry in names):
         shown = ", ".join(f"``{entry}``" for entry in names if entry)
@@ -195,7 +268,9 @@ def page(package: str, names: list[Name]) -> str:
             entries.append(f".. autofunction:: {target}\n")
             if name.name in PICTURES:
                 picture = PICTURES[name.name]
-                entries.append(f".. image:: /docs/{picture}\n   :width: 60%\n   :alt: Example of {name.name}\n")
+                entries.append(
+                    f".. image:: /docs/{picture}\n   :width: 60%\n   :alt: Example of {name.name}\n"
+                )
         else:
             entries.append(
                 f".. py:data:: {name.name}\n   :type: {type(thing).__name__}\n\n   {constant(thing, name)}\n"
@@ -203,12 +278,23 @@ def page(package: str, names: list[Name]) -> str:
         described = inspect.isclass(thing) or inspect.isroutine(thing)
         sentence = first_line(thing) if described else constant(thing, name)
         # a top-level package leads to what its subpackages explain
-        held = ".".join(name.module.split(".")[:2]) + "." + name.original if package in PACKAGES else target
+        held = (
+            ".".join(name.module.split(".")[:2]) + "." + name.original
+            if package in PACKAGES
+            else target
+        )
         table.append(f"| [`{name.name}`](#{held}) | {sentence} |")
     text = f"# {package}\n\n```{{eval-rst}}\n.. automodule:: {package}\n   :no-members:\n```\n"
     least = len(table) - len(LAST.get(package, ()))
-    for heading, rows in (("", table[:least]), ("\n## For plots and tables of your own\n", table[least:])):
-        text += f"{heading}\n| name | what it is |\n|---|---|\n" + "\n".join(rows) + "\n" if rows else ""
+    for heading, rows in (
+        ("", table[:least]),
+        ("\n## For plots and tables of your own\n", table[least:]),
+    ):
+        text += (
+            f"{heading}\n| name | what it is |\n|---|---|\n" + "\n".join(rows) + "\n"
+            if rows
+            else ""
+        )
     if entries and package not in PACKAGES:
         text += "\n```{eval-rst}\n" + "\n".join(entries) + "```\n"
     return text
@@ -218,7 +304,9 @@ def write(folder: Path) -> None:
     """Write a page for each package and their index; what has not changed keeps its date, and is not built again."""
     folder.mkdir(exist_ok=True)
     found = packages()
-    wanted = {f"{package}.md": page(package, names) for package, names in found.items()} | {"index.md": index(found)}
+    wanted = {f"{package}.md": page(package, names) for package, names in found.items()} | {
+        "index.md": index(found)
+    }
     for path in folder.glob("*.md"):
         if path.name not in wanted:
             path.unlink()
@@ -231,7 +319,9 @@ def write(folder: Path) -> None:
 def index(found: dict[str, list[Name]]) -> str:
     """Return the page that leads to the packages, by what a user wants to do."""
     text = f"# Python API\n\n{OPENING}\n\n| package | what it holds |\n|---|---|\n"
-    text += f"| [`evaluation`](evaluation.md) | {first_line(importlib.import_module('evaluation'))} |\n"
+    text += (
+        f"| [`evaluation`](evaluation.md) | {first_line(importlib.import_module('evaluation'))} |\n"
+    )
     text += "\n```{toctree}\n:hidden:\n\nevaluation\n```\n"
     text += "\nAll names are imported from their packages, as in `from evaluation.metrics import eer`. By task:\n"
     left = [name for name in found if name != "evaluation"]
@@ -239,7 +329,10 @@ def index(found: dict[str, list[Name]]) -> str:
         inside = [name for name in left if name.startswith(beginnings) or name in beginnings]
         left = [name for name in left if name not in inside]
         text += f"\n## {task}\n\n| package | what it holds |\n|---|---|\n"
-        text += "".join(f"| [`{name}`]({name}.md) | {first_line(importlib.import_module(name))} |\n" for name in inside)
+        text += "".join(
+            f"| [`{name}`]({name}.md) | {first_line(importlib.import_module(name))} |\n"
+            for name in inside
+        )
         text += "\n```{toctree}\n:hidden:\n\n" + "\n".join(inside) + "\n```\n"
     assert not left, left
     return text

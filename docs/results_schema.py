@@ -29,7 +29,10 @@ _TYPES: Mapping[Any, Json] = {
     bool: {"type": "boolean"},
     Any: {},
 }
-_NUMBER = {"description": "Null if unknown.", "anyOf": [{"type": ["number", "null"]}, {"enum": ["inf", "-inf"]}]}
+_NUMBER = {
+    "description": "Null if unknown.",
+    "anyOf": [{"type": ["number", "null"]}, {"enum": ["inf", "-inf"]}],
+}
 _ENDS = {
     "low": {**_TYPES[float], "description": "Lower end of its interval."},
     "high": {**_TYPES[float], "description": "Upper end of its interval."},
@@ -129,13 +132,16 @@ def descriptions(cls: type) -> dict[str, str]:
 def _metrics() -> Json:
     """Return the schemas of metrics by key; the numbers of a metric with a dot in its name stand in a group."""
     number = dict(_TYPES[float])
-    properties: Json = {"convention": {"type": "string", "description": "Which definitions the metrics follow."}}
+    properties: Json = {
+        "convention": {"type": "string", "description": "Which definitions the metrics follow."}
+    }
     for metric in METRICS:
         group, _, rest = metric.name.partition(".")
         about = {"description": metric.about or metric.title}
         if rest:
             members = properties.setdefault(
-                group, {"type": "object", "description": f"Metrics of {group.upper()}.", "properties": {}}
+                group,
+                {"type": "object", "description": f"Metrics of {group.upper()}.", "properties": {}},
             )
             members["properties"][rest] = number | about
         elif metric.points is None:
@@ -144,7 +150,11 @@ def _metrics() -> Json:
             measure = {"anyOf": [number, {"type": "object"}]}  # a number, or a record that holds it
             properties[group] = {"type": "object", "additionalProperties": measure, **about}
     impostors = "Equal error rates with impostors who are enrolled and with strangers, if the list has both."
-    properties["impostors"] = {"type": "object", "description": impostors, "additionalProperties": number}
+    properties["impostors"] = {
+        "type": "object",
+        "description": impostors,
+        "additionalProperties": number,
+    }
     return properties
 
 

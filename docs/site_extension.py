@@ -23,7 +23,9 @@ TOP = """<!doctype html>
 def mathml(formula: str, *, alone: bool) -> str:
     """Return a formula as MathML, which browsers draw themselves, with a space between a function and its argument."""
     text = convert(formula, display="block" if alone else "inline")
-    return re.sub(r"<mi>(log|exp|max|min)</mi>", r'<mi>\1</mi><mspace width="0.17em"></mspace>', text)
+    return re.sub(
+        r"<mi>(log|exp|max|min)</mi>", r'<mi>\1</mi><mspace width="0.17em"></mspace>', text
+    )
 
 
 def visit_math(translator: Any, node: nodes.math) -> None:
@@ -38,7 +40,9 @@ def visit_displayed_math(translator: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-def free_of_markup(app: Any, what: str, name: str, thing: object, options: Any, lines: list[str]) -> None:
+def free_of_markup(
+    app: Any, what: str, name: str, thing: object, options: Any, lines: list[str]
+) -> None:
     """Put a docstring into the form that Sphinx reads; Napoleon, which comes after this, sees to the sections."""
     lines[:] = docstrings.restructured(lines, of_class=what == "class")
 
@@ -55,7 +59,9 @@ def name_pages_by_titles(app: Any, document: nodes.document, docname: str) -> No
     for link in document.findall(nodes.reference):
         path, _, anchor = link.get("refuri", "").partition("#")
         if link.astext().endswith(".md") and path and not anchor:
-            target = posixpath.normpath(posixpath.join(posixpath.dirname(docname), path.removesuffix(".html")))
+            target = posixpath.normpath(
+                posixpath.join(posixpath.dirname(docname), path.removesuffix(".html"))
+            )
             title = app.env.titles.get(target)
             if title is not None:
                 link.children = [nodes.Text(title.astext())]

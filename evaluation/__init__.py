@@ -16,7 +16,15 @@ True
 
 from evaluation.calibration import apply_affine, s_norm, train_affine
 from evaluation.embeddings import Embeddings, cosine_scores, read_embeddings
-from evaluation.formats import FORMATS, Format, read_key, read_scores, read_trials, write_key, write_scores
+from evaluation.formats import (
+    FORMATS,
+    Format,
+    read_key,
+    read_scores,
+    read_trials,
+    write_key,
+    write_scores,
+)
 from evaluation.linkage import (
     extrapolate,
     linkability,

@@ -94,7 +94,12 @@ class StoredArray(_Rows):
         """Return a reference to rows `start` to `stop` - 1, clipped as in a slice; nothing is read."""
         rows = range(len(self))[start:stop]
         row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
-        return StoredArray(self.path, self.offset + rows.start * row_bytes, (len(rows), *self.shape[1:]), self.dtype)
+        return StoredArray(
+            self.path,
+            self.offset + rows.start * row_bytes,
+            (len(rows), *self.shape[1:]),
+            self.dtype,
+        )
 
     def __getitem__(self, index: Any) -> NDArray[Any]:
         """Read rows; the index is as for an array in memory."""
@@ -106,10 +111,14 @@ class StoredArray(_Rows):
             # half the time of mapped memory
             if isinstance(index, slice) and index.step in (None, 1):
                 part = self.part(*index.indices(len(self))[:2])
-                return np.fromfile(self.path, self.dtype, math.prod(part.shape), offset=part.offset).reshape(part.shape)
+                return np.fromfile(
+                    self.path, self.dtype, math.prod(part.shape), offset=part.offset
+                ).reshape(part.shape)
             return np.array(np.memmap(self.path, self.dtype, "r", self.offset, self.shape)[index])
         except (OSError, ValueError) as error:  # ValueError: the file is too short
-            remedy = "the file was changed or removed, or this machine cannot access it: start again"
+            remedy = (
+                "the file was changed or removed, or this machine cannot access it: start again"
+            )
             raise DataError(f"not readable: {error}", file=self.path, remedy=remedy) from error
 
 
@@ -200,7 +209,10 @@ class ComputedRows(_Rows):
     """
 
     def __init__(
-        self, shape: tuple[int, ...], compute: Callable[[NDArray[np.int64]], NDArray[Any]], dtype: Any = np.float64
+        self,
+        shape: tuple[int, ...],
+        compute: Callable[[NDArray[np.int64]], NDArray[Any]],
+        dtype: Any = np.float64,
     ) -> None:
         self.shape, self._compute, self.dtype = shape, compute, np.dtype(dtype)
 
@@ -209,7 +221,9 @@ class ComputedRows(_Rows):
         return self._compute(np.arange(len(self))[index])
 
 
-def keep_rows(folder: str | Path, shape: tuple[int, ...], dtype: Any, blocks: Iterable[NDArray[Any]]) -> StoredArray:
+def keep_rows(
+    folder: str | Path, shape: tuple[int, ...], dtype: Any, blocks: Iterable[NDArray[Any]]
+) -> StoredArray:
     """Write blocks of rows to a file that is removed when this process ends, and refer to it.
 
     Parameters

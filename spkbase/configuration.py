@@ -68,7 +68,9 @@ def load_config(
 
     def refuse(error: ConfigError, name: str) -> None:
         if name in lines:
-            problems.append(ConfigError(error.text, file=file, line=lines[name], remedy=error.remedy))
+            problems.append(
+                ConfigError(error.text, file=file, line=lines[name], remedy=error.remedy)
+            )
         else:
             problems.append(ConfigError(error.text, remedy=error.remedy))
 
@@ -120,7 +122,11 @@ def write_yaml(path: str | Path, config: Any) -> None:
 
 
 def check_values(
-    section: str, config: Any, *, least: Mapping[str, Any] | None = None, choices: Mapping[str, Any] | None = None
+    section: str,
+    config: Any,
+    *,
+    least: Mapping[str, Any] | None = None,
+    choices: Mapping[str, Any] | None = None,
 ) -> None:
     """Raise ConfigError for the first field of a configuration that is too small or not one of its choices.
 
@@ -142,7 +148,9 @@ def check_values(
     for name, allowed in (choices or {}).items():
         if getattr(config, name) not in allowed:
             expected = ", ".join(map(str, allowed))
-            raise ConfigError(f"{section}.{name} is {getattr(config, name)!r}: expected one of {expected}")
+            raise ConfigError(
+                f"{section}.{name} is {getattr(config, name)!r}: expected one of {expected}"
+            )
 
 
 def convert(value: Any, hint: Any, name: str) -> Any:
@@ -165,7 +173,9 @@ def convert(value: Any, hint: Any, name: str) -> Any:
         return tuple(convert(item, kind, name) for item, kind in zip(value, arguments, strict=True))
     if origin is typing.Literal:
         if value not in arguments:
-            raise ConfigError(f"{name} must be one of {', '.join(map(str, arguments))}, got {value!r:.80}")
+            raise ConfigError(
+                f"{name} must be one of {', '.join(map(str, arguments))}, got {value!r:.80}"
+            )
         return value
     if origin is dict:
         if not isinstance(value, Mapping):
@@ -183,7 +193,9 @@ def convert(value: Any, hint: Any, name: str) -> Any:
         return str(value)
     if isinstance(value, hint) and not (hint in (int, float) and isinstance(value, bool)):
         return value
-    expected = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(hint, hint)
+    expected = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(
+        hint, hint
+    )
     raise ConfigError(f"{name} must be {expected}, got {value!r}")
 
 
@@ -287,7 +299,9 @@ def _unknown(name: str, kind: Any, prefix: str) -> ConfigError:
     near = near or [prefix + key for key in difflib.get_close_matches(last, here, n=3, cutoff=0.6)]
     if near:
         return ConfigError(f"unknown configuration key {name!r}: did you mean {' or '.join(near)}?")
-    return ConfigError(f"unknown configuration key {name!r}: {prefix.rstrip('.') or 'there'} has {', '.join(here)}")
+    return ConfigError(
+        f"unknown configuration key {name!r}: {prefix.rstrip('.') or 'there'} has {', '.join(here)}"
+    )
 
 
 def _keys(kind: Any, prefix: str) -> list[str]:

@@ -34,7 +34,9 @@ OUTPUTS = {"--output", "--save", "--json", "--latex", "--markdown", "--plot", "d
 HELP = {"help_option_names": ["-h", "--help"]}
 
 _ENGINE = "spkbase.engine"  # key of the option in a context of click
-_ARGUMENT = re.compile(r"\b([a-z][a-z_]*)=(?:(True)\b|[A-Z]\w*\(([^()]*)\)|'([^']*)'|([A-Z]+|-?\d+)\b)")
+_ARGUMENT = re.compile(
+    r"\b([a-z][a-z_]*)=(?:(True)\b|[A-Z]\w*\(([^()]*)\)|'([^']*)'|([A-Z]+|-?\d+)\b)"
+)
 _UNKNOWN = re.compile(r"(?:; |, or |\()[^;()]*\b(?:missing|duplicates|in_order)=\S[^;()]*")
 
 
@@ -89,21 +91,27 @@ class Command(click.Command):
         about, _, lines = cleandoc(help or "").partition("\n\nExample:\n")
         epilog = f"\b\nExample:\n{lines}" if lines else None
         settings = {**HELP, "show_default": True}
-        super().__init__(name, context_settings=settings, help=about or None, epilog=epilog, **options)
+        super().__init__(
+            name, context_settings=settings, help=about or None, epilog=epilog, **options
+        )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; refuse repeated options and overwritten files."""
         values, _, given = self.make_parser(ctx).parse_args(list(args))
         for parameter in given:
             if given.count(parameter) > 1 and _takes_one_value(parameter):
-                raise click.UsageError(f"{parameter.opts[-1]} is given more than once; it takes one value", ctx)
+                raise click.UsageError(
+                    f"{parameter.opts[-1]} is given more than once; it takes one value", ctx
+                )
         taken: dict[Path, str] = {}
         for parameter in sorted(dict.fromkeys(given), key=_is_output):  # inputs first
             name = parameter.opts[-1]
             for text in _files_of(parameter, values.get(parameter.name or "")):
                 before = taken.setdefault(Path(text).resolve(), name)
                 if _is_output(parameter) and before != name:
-                    raise click.UsageError(f"{name} would replace {text}, the file of {before}: name another", ctx)
+                    raise click.UsageError(
+                        f"{name} would replace {text}, the file of {before}: name another", ctx
+                    )
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -171,7 +179,9 @@ class CommandGroup(click.Group):
         begins with the words of another belongs to the group of that name.
     """
 
-    def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, str]], **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, table: Mapping[str, tuple[str, str]], **options: Any
+    ) -> None:
         super().__init__(*arguments, context_settings=HELP, **options)
         self.table = table
 
@@ -185,7 +195,11 @@ class CommandGroup(click.Group):
             return None
         where, about = self.table[cmd_name]
         start = f"{cmd_name} "
-        below = {name.removeprefix(start): row for name, row in self.table.items() if name.startswith(start)}
+        below = {
+            name.removeprefix(start): row
+            for name, row in self.table.items()
+            if name.startswith(start)
+        }
         if below:
             return CommandGroup(cmd_name, table=below, help=about)
         module, _, name = where.partition(":")
@@ -239,9 +253,13 @@ def choice_option(*names: str, of: Iterable[str], help: str, **settings: Any) ->
     return click.option(*names, type=click.Choice(words), help=help, **settings)
 
 
-def number_option(*names: str, default: int | None = 0, least: int = 0, help: str, **settings: Any) -> Decorator:
+def number_option(
+    *names: str, default: int | None = 0, least: int = 0, help: str, **settings: Any
+) -> Decorator:
     """Make an option that takes a whole number."""
-    return click.option(*names, type=click.IntRange(min=least), default=default, help=help, **settings)
+    return click.option(
+        *names, type=click.IntRange(min=least), default=default, help=help, **settings
+    )
 
 
 def together(*options: Decorator) -> Decorator:
@@ -286,7 +304,9 @@ def worker_options(command: Function) -> Function:
     ['jobs', 'engine']
     """
 
-    jobs = click.option("--jobs", type=click.IntRange(min=1), help="Workers on this machine; all cores by default.")
+    jobs = click.option(
+        "--jobs", type=click.IntRange(min=1), help="Workers on this machine; all cores by default."
+    )
     engines = click.option(
         "--engine",
         metavar="auto|threads|loky|ray|spark|tcp://HOST:PORT",
@@ -301,7 +321,11 @@ def worker_options(command: Function) -> Function:
 def _takes_one_value(parameter: click.Parameter) -> bool:
     if not isinstance(parameter, click.Option):
         return False
-    return not (parameter.multiple or parameter.count or (parameter.is_flag and not parameter.secondary_opts))
+    return not (
+        parameter.multiple
+        or parameter.count
+        or (parameter.is_flag and not parameter.secondary_opts)
+    )
 
 
 def _files_of(parameter: click.Parameter, value: Any) -> list[str]:
@@ -309,7 +333,9 @@ def _files_of(parameter: click.Parameter, value: Any) -> list[str]:
     if not isinstance(parameter.type, click.Path):
         return []
     values = value if isinstance(value, (list, tuple)) else [value]
-    return [text for text in values if isinstance(text, str) and text != "-" and not Path(text).is_dir()]
+    return [
+        text for text in values if isinstance(text, str) and text != "-" and not Path(text).is_dir()
+    ]
 
 
 def _handle(handler: Any) -> dict[int, Any]:
@@ -317,7 +343,11 @@ def _handle(handler: Any) -> dict[int, Any]:
     if threading.current_thread() is not threading.main_thread():
         return {}
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    return {number: signal.signal(number, handler) for number, old in before.items() if old != signal.SIG_IGN}
+    return {
+        number: signal.signal(number, handler)
+        for number, old in before.items()
+        if old != signal.SIG_IGN
+    }
 
 
 def _is_output(parameter: click.Parameter) -> bool:

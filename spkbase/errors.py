@@ -62,7 +62,12 @@ class DataError(SpkverError, ValueError):
     subjects: tuple[str, ...] = ()
 
     def __init__(
-        self, text: str, *, file: str | Path | None = None, line: int | None = None, remedy: str | None = None
+        self,
+        text: str,
+        *,
+        file: str | Path | None = None,
+        line: int | None = None,
+        remedy: str | None = None,
     ) -> None:
         self.text = text
         self.file = file
@@ -72,7 +77,9 @@ class DataError(SpkverError, ValueError):
 
     def changed(self: Error, text: str, **changes: Any) -> Error:
         """Return an error of the same class with another text; file, line and remedy are the same unless given."""
-        changed = type(self)(text, **{"file": self.file, "line": self.line, "remedy": self.remedy, **changes})
+        changed = type(self)(
+            text, **{"file": self.file, "line": self.line, "remedy": self.remedy, **changes}
+        )
         changed.subjects = self.subjects
         return changed
 
@@ -102,7 +109,11 @@ class DataError(SpkverError, ValueError):
 
     def __reduce__(self):  # type: ignore[no-untyped-def]  # pickling from a worker must keep keyword-only arguments
         state = {"subjects": self.subjects, "parts": self.parts}
-        return partial(type(self), file=self.file, line=self.line, remedy=self.remedy), (self.text,), state
+        return (
+            partial(type(self), file=self.file, line=self.line, remedy=self.remedy),
+            (self.text,),
+            state,
+        )
 
 
 class ConfigError(DataError):
@@ -110,7 +121,9 @@ class ConfigError(DataError):
 
 
 @contextmanager
-def errors_of(file: str | Path | None, *, remedy: str | None = None, before: str = "") -> Iterator[None]:
+def errors_of(
+    file: str | Path | None, *, remedy: str | None = None, before: str = ""
+) -> Iterator[None]:
     """Add the file and the remedy to errors of the block that lack them, and a prefix to their texts; errors of
     configuration keys stay.
     """
@@ -123,7 +136,9 @@ def errors_of(file: str | Path | None, *, remedy: str | None = None, before: str
             raise
         if error.file is not None:
             file = error.file
-        raise error.changed(before + error.text, file=file or None, remedy=error.remedy or remedy) from error
+        raise error.changed(
+            before + error.text, file=file or None, remedy=error.remedy or remedy
+        ) from error
 
 
 def caught(item: Item, *, function: Callable[[Item], Value]) -> Value | DataError:
@@ -156,7 +171,12 @@ class Problems:
         self.errors: list[DataError] = []
 
     def add(
-        self, text: str, *, file: str | Path | None = None, line: int | None = None, remedy: str | None = None
+        self,
+        text: str,
+        *,
+        file: str | Path | None = None,
+        line: int | None = None,
+        remedy: str | None = None,
     ) -> None:
         """Note a problem; `file` defaults to the file of the list."""
         if file is None:

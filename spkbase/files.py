@@ -40,7 +40,15 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # PyYAML's constructors raise these for `!!bool x`, `!!int ''`, 2001-99-99, numbers of 5000 digits
-_BROKEN_YAML = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError, RecursionError)
+_BROKEN_YAML = (
+    ValueError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    TypeError,
+    OverflowError,
+    RecursionError,
+)
 
 
 @contextmanager
@@ -72,7 +80,9 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     with disk_errors(path, temporary):
         if path.exists() and not (path.is_file() or path.is_dir()):
             remedy = "give the path of a file"
-            raise DataError("is a device or a pipe, which is not written to", file=path, remedy=remedy)
+            raise DataError(
+                "is a device or a pipe, which is not written to", file=path, remedy=remedy
+            )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.open("xb").close()
@@ -100,7 +110,11 @@ def disk_errors(path: Path, *temporaries: Path) -> Iterator[None]:
         yield
     except OSError as error:
         ours = {name.absolute() for name in (path, *temporaries, *path.absolute().parents)}
-        if temporaries and error.filename is not None and Path(error.filename).absolute() not in ours:
+        if (
+            temporaries
+            and error.filename is not None
+            and Path(error.filename).absolute() not in ours
+        ):
             raise
         full = error.errno in _FULL
         if full:
@@ -204,7 +218,9 @@ def read_bytes(path: str | Path) -> bytes:
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+        raise DataError(
+            f"cannot be read: {error.strerror or error}", file=path, remedy="check the path"
+        ) from error
     try:
         if raw.startswith(_GZIP_MAGIC):
             return gzip.decompress(raw)
@@ -220,7 +236,9 @@ def check_data(path: str | Path, raw: bytes | None = None) -> bytes:
         with suppress(OSError, TypeError), Path(path).open("rb") as file:
             raw = file.read(len(_POINTER))
     if raw is not None and raw.startswith(_POINTER):
-        raise DataError("is a pointer of Git LFS, not the data", file=path, remedy="run: git lfs pull")
+        raise DataError(
+            "is a pointer of Git LFS, not the data", file=path, remedy="run: git lfs pull"
+        )
     return raw or b""
 
 
@@ -315,7 +333,9 @@ def read_id_list(
             continue
         if not n_columns <= len(columns) <= 2:
             got = len(line.split())
-            problems.add(f"expected '{form}', got {got} columns: {line.strip()[:60]!r}", line=number)
+            problems.add(
+                f"expected '{form}', got {got} columns: {line.strip()[:60]!r}", line=number
+            )
             continue
         name = columns[0]
         value = "".join(columns[1:]).strip()
@@ -326,11 +346,15 @@ def read_id_list(
             problems.add(f"{name!r} is repeated, first in line {lines[name]}", line=number)
         elif values[name] != value:
             column = form.split()[-1]
-            text = f"{name!r} has the {column} {value!r}, but {values[name]!r} in line {lines[name]}"
+            text = (
+                f"{name!r} has the {column} {value!r}, but {values[name]!r} in line {lines[name]}"
+            )
             problems.add(text, line=number)
     problems.raise_if_any()
     if not values:
-        raise DataError(f"expected lines '{form}', got an empty file", file=path, remedy="write it again")
+        raise DataError(
+            f"expected lines '{form}', got an empty file", file=path, remedy="write it again"
+        )
     return values
 
 
@@ -390,7 +414,11 @@ def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.N
     import yaml
 
     try:
-        aliases: Any = (event for event in yaml.parse(text, yaml.SafeLoader) if isinstance(event, yaml.AliasEvent))
+        aliases: Any = (
+            event
+            for event in yaml.parse(text, yaml.SafeLoader)
+            if isinstance(event, yaml.AliasEvent)
+        )
         alias = next(aliases, None)
         if alias is not None:  # nine nested aliases make a billion values
             problem = f"alias *{alias.anchor}, which is not read here: write its value out"
@@ -401,7 +429,9 @@ def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.N
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1
-        raise ConfigError(f"not YAML: {getattr(error, 'problem', None) or error}", file=file, line=line) from error
+        raise ConfigError(
+            f"not YAML: {getattr(error, 'problem', None) or error}", file=file, line=line
+        ) from error
     except _BROKEN_YAML as error:
         raise ConfigError(f"not YAML: {type(error).__name__}: {error}"[:200], file=file) from error
 
@@ -480,7 +510,9 @@ def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequen
 
 def without_formula(cell: Any) -> Any:
     """Return a cell text that no spreadsheet takes for a formula."""
-    if not isinstance(cell, str) or not cell.lstrip("'").startswith(("=", "+", "-", "@", "\t", "\r")):
+    if not isinstance(cell, str) or not cell.lstrip("'").startswith(
+        ("=", "+", "-", "@", "\t", "\r")
+    ):
         return cell
     try:
         float(cell)
@@ -563,7 +595,11 @@ def escape_markdown(text: str) -> str:
 def _digested(value: Any) -> Any:
     """Turn a single value of a fingerprint into a JSON value: an array into the digest of its bytes."""
     if isinstance(value, np.ndarray) and value.dtype != object:
-        return [value.dtype.str, list(value.shape), hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()]
+        return [
+            value.dtype.str,
+            list(value.shape),
+            hashlib.sha256(np.ascontiguousarray(value).data).hexdigest(),
+        ]
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Path):

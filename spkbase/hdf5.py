@@ -26,7 +26,16 @@ _WITHIN = "write all arrays into one file"
 _checked: set[tuple[str, int, int, int]] = set()
 
 # h5py raises these for damaged files
-_BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
+_BROKEN = (
+    OSError,
+    RuntimeError,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    MemoryError,
+    OverflowError,
+)
 
 
 @contextmanager
@@ -50,7 +59,9 @@ def create_file(path: str | Path) -> Iterator[h5py.File]:
 
 
 @contextmanager
-def new_file(path: str | Path, *, attributes: Mapping[str, Any] | None = None) -> Iterator[h5py.File]:
+def new_file(
+    path: str | Path, *, attributes: Mapping[str, Any] | None = None
+) -> Iterator[h5py.File]:
     """Open a new file like `create_file`; at the end it gets the format version and the attributes."""
     with create_file(path) as file:
         yield file
@@ -59,7 +70,10 @@ def new_file(path: str | Path, *, attributes: Mapping[str, Any] | None = None) -
 
 
 def write_arrays(
-    path: str | Path, arrays: Mapping[str, NDArray[Any] | Iterable[str]], *, attributes: Mapping[str, Any] | None = None
+    path: str | Path,
+    arrays: Mapping[str, NDArray[Any] | Iterable[str]],
+    *,
+    attributes: Mapping[str, Any] | None = None,
 ) -> None:
     """Write named arrays as one HDF5 file, completely or not at all.
 
@@ -91,7 +105,9 @@ def write_column(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
     """Write an array as SIDEKIT does: compressed, with checksums, and growable."""
     chunks = True if values.size else (1,) * values.ndim
     growable = (None,) * values.ndim
-    group.create_dataset(name, data=values, compression="gzip", fletcher32=True, chunks=chunks, maxshape=growable)
+    group.create_dataset(
+        name, data=values, compression="gzip", fletcher32=True, chunks=chunks, maxshape=growable
+    )
 
 
 def write_ids(group: h5py.Group, name: str, ids: Iterable[str]) -> None:
@@ -107,10 +123,14 @@ def write_ids(group: h5py.Group, name: str, ids: Iterable[str]) -> None:
     try:
         raw = [text.encode("utf-8") for text in ids]
     except UnicodeEncodeError as error:
-        raise DataError(f"id {error.object!r} cannot be written as UTF-8", remedy="rename it") from error
+        raise DataError(
+            f"id {error.object!r} cannot be written as UTF-8", remedy="rename it"
+        ) from error
     for text in raw:
         if b"\0" in text:
-            raise DataError(f"id {text!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
+            raise DataError(
+                f"id {text!r} holds a zero byte, which ends a string in HDF5", remedy="rename it"
+            )
     encoding = "ascii" if all(map(bytes.isascii, raw)) else "utf-8"
     kind = h5py.string_dtype(encoding, max(map(len, raw), default=1))
     write_column(group, name, np.array(raw, dtype=kind))
@@ -164,7 +184,9 @@ def open_file(
 def check_own(dataset: h5py.Dataset) -> None:
     """Raise a DataError, without a file, if the values of a dataset may lie in other files."""
     if dataset.external or dataset.is_virtual:
-        raise DataError(f"{dataset.name!r} refers to other files, which are not read", remedy=_WITHIN)
+        raise DataError(
+            f"{dataset.name!r} refers to other files, which are not read", remedy=_WITHIN
+        )
 
 
 def read_arrays(path: str | Path, *names: str) -> dict[str, NDArray[Any]]:
@@ -199,7 +221,9 @@ def read_strings(dataset: h5py.Dataset) -> NDArray[np.object_]:
     try:
         texts: NDArray[np.object_] = dataset.asstr("utf-8")[()]
     except UnicodeDecodeError as error:
-        raise DataError(f"{dataset.name.lstrip('/')} holds an id that is not UTF-8: {error.object!r:.60}") from error
+        raise DataError(
+            f"{dataset.name.lstrip('/')} holds an id that is not UTF-8: {error.object!r:.60}"
+        ) from error
     return texts
 
 
@@ -247,11 +271,19 @@ def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
     """Return a reference to the rows of a dataset; None if it is not contiguous (compressed, chunked or empty)."""
     import h5py
 
-    if not isinstance(dataset, h5py.Dataset) or not dataset.shape or dataset.dtype.kind not in "biuf":
+    if (
+        not isinstance(dataset, h5py.Dataset)
+        or not dataset.shape
+        or dataset.dtype.kind not in "biuf"
+    ):
         return None
     check_own(dataset)
     offset = dataset.id.get_offset()
-    if offset is None or dataset.chunks is not None or offset + dataset.nbytes > Path(path).stat().st_size:
+    if (
+        offset is None
+        or dataset.chunks is not None
+        or offset + dataset.nbytes > Path(path).stat().st_size
+    ):
         return None
     return StoredArray(Path(path), offset, dataset.shape, dataset.dtype)
 

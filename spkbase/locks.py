@@ -60,7 +60,11 @@ def remove_temporaries(folder: str | Path) -> int:
                 else:
                     path.unlink()
                 count += 1
-        folders[:] = [name for name in folders if not name.startswith(".") and not is_in_use(Path(parent) / name)]
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".") and not is_in_use(Path(parent) / name)
+        ]
     return count
 
 

@@ -35,8 +35,19 @@ MAP_ABOVE = 1 << 26
 
 _DTYPE = re.compile(r"([<>=|]?)([fiu][1248]|b1|O8?|[US][1-9][0-9]{0,4})")
 _STORAGES = {
-    **{"HalfStorage": "<f2", "FloatStorage": "<f4", "DoubleStorage": "<f8", "BFloat16Storage": "<u2"},
-    **{"LongStorage": "<i8", "IntStorage": "<i4", "ShortStorage": "<i2", "CharStorage": "i1", "ByteStorage": "u1"},
+    **{
+        "HalfStorage": "<f2",
+        "FloatStorage": "<f4",
+        "DoubleStorage": "<f8",
+        "BFloat16Storage": "<u2",
+    },
+    **{
+        "LongStorage": "<i8",
+        "IntStorage": "<i4",
+        "ShortStorage": "<i2",
+        "CharStorage": "i1",
+        "ByteStorage": "u1",
+    },
     "BoolStorage": "?",
 }
 
@@ -73,7 +84,9 @@ def read_npz(
     return arrays
 
 
-def read_npy(path: str | Path, *, map_above: int = MAP_ABOVE, allow_pickle: bool | None = None) -> Any:
+def read_npy(
+    path: str | Path, *, map_above: int = MAP_ABOVE, allow_pickle: bool | None = None
+) -> Any:
     """Read one array like `read_npz`, or map it if the file has more than `map_above` bytes."""
     with _one_error(path, "npy"), Path(path).open("rb") as stream:
         if Path(path).stat().st_size > map_above:
@@ -152,7 +165,9 @@ def _one_error(path: Any, what: str) -> Iterator[None]:
     except DataError as error:
         raise DataError(error.text, file=error.file or path, remedy=error.remedy) from None
     except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+        raise DataError(
+            f"cannot be read: {error.strerror or error}", file=path, remedy="check the path"
+        ) from error
     except Exception as error:  # a broken file can raise anything
         check_data(path)
         if str(error):
@@ -175,15 +190,25 @@ def _member_start(path: str | Path, info: zipfile.ZipInfo) -> int:
     with Path(path).open("rb") as handle:
         handle.seek(info.header_offset)
         head = handle.read(30)
-    return info.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+    return (
+        info.header_offset
+        + 30
+        + int.from_bytes(head[26:28], "little")
+        + int.from_bytes(head[28:30], "little")
+    )
 
 
 def _load_zip(path: Path, archive: zipfile.ZipFile) -> Any:
     pickles = [name for name in archive.namelist() if name.rpartition("/")[2] == "data.pkl"]
     if len(pickles) != 1:
-        raise DataError("is a zip without the one data.pkl of torch.save", remedy="write it with torch.save")
+        raise DataError(
+            "is a zip without the one data.pkl of torch.save", remedy="write it with torch.save"
+        )
     folder = pickles[0].removesuffix("data.pkl")
-    if f"{folder}byteorder" in archive.namelist() and archive.read(f"{folder}byteorder") != b"little":
+    if (
+        f"{folder}byteorder" in archive.namelist()
+        and archive.read(f"{folder}byteorder") != b"little"
+    ):
         raise DataError("was written on a big-endian machine", remedy="write it as npz")
 
     def fetch(key: str, kind: str, size: int) -> NDArray[Any]:
@@ -192,7 +217,9 @@ def _load_zip(path: Path, archive: zipfile.ZipFile) -> Any:
             raise pickle.UnpicklingError("a tensor whose storage is cut short")
         if info.compress_type != zipfile.ZIP_STORED or info.file_size <= MAP_ABOVE:
             return _numbers(archive.read(info), kind)
-        return _numbers(np.memmap(path, np.uint8, "r", _member_start(path, info), (info.file_size,)), kind)
+        return _numbers(
+            np.memmap(path, np.uint8, "r", _member_start(path, info), (info.file_size,)), kind
+        )
 
     return _TorchUnpickler(io.BytesIO(archive.read(pickles[0])), fetch).load()
 
@@ -325,7 +352,9 @@ class _Ordered(dict[Any, Any]):
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
-    if not isinstance(shape, tuple) or not all(isinstance(size, int) and 0 <= size < 1 << 48 for size in shape):
+    if not isinstance(shape, tuple) or not all(
+        isinstance(size, int) and 0 <= size < 1 << 48 for size in shape
+    ):
         raise pickle.UnpicklingError(f"expected sizes, got {shape!r:.60}")
     return shape
 
@@ -355,7 +384,9 @@ def _tensor(storage: Any, offset: Any, shape: Any, steps: Any, *_: object) -> ND
     if last >= len(values) or count > len(values):
         raise pickle.UnpicklingError("a tensor beyond its storage")
     width = values.itemsize
-    return np.lib.stride_tricks.as_strided(values[offset:], shape, [step * width for step in steps], writeable=False)
+    return np.lib.stride_tricks.as_strided(
+        values[offset:], shape, [step * width for step in steps], writeable=False
+    )
 
 
 def _encode(text: str, encoding: str) -> bytes:
@@ -394,7 +425,9 @@ class _Unpickler(pickle.Unpickler):
         if name == "EmbeddingSet":  # in any module
             return _EmbeddingSet
         if (module, name) not in _ALLOWED:
-            text = f"asks for {module}.{name}, which is no part of plain data: nothing of it was run"
+            text = (
+                f"asks for {module}.{name}, which is no part of plain data: nothing of it was run"
+            )
             remedy = "do not trust this file; if it is yours, write npz: numpy.savez(path, ids=ids, vectors=vectors)"
             raise DataError(text, remedy=remedy)
         return _ALLOWED[module, name]
@@ -449,6 +482,8 @@ def _plain(value: Any, done: dict[int, Any]) -> Any:
     elif isinstance(value, (list, tuple, set, frozenset)):
         made = type(value)([_plain(item, done) for item in value])
     else:
-        raise pickle.UnpicklingError(f"expected plain data, found {type(value).__name__.lstrip('_')}")
+        raise pickle.UnpicklingError(
+            f"expected plain data, found {type(value).__name__.lstrip('_')}"
+        )
     done[id(value)] = made
     return made

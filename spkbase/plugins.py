@@ -85,7 +85,9 @@ def load_plugin(name: str, what: str, *, kind: str = "") -> tuple[Any, Path | No
         ) from error
     plugin = getattr(module, object_name, None)
     if plugin is None or (kind == "function" and not callable(plugin)):
-        raise ConfigError(f"the {what} {name!r}: {where} has no {f'{kind} {object_name!r}'.strip()}")
+        raise ConfigError(
+            f"the {what} {name!r}: {where} has no {f'{kind} {object_name!r}'.strip()}"
+        )
     file = getattr(module, "__file__", None)
     if file is not None:
         file = Path(file)
@@ -151,7 +153,9 @@ def check_places(template: str, places: Sequence[str], needed: Sequence[str]) ->
     except (KeyError, IndexError, ValueError) as error:
         known = ", ".join(f"{{{name}}}" for name in places)
         text = f"the command {template!r} cannot be filled in: {error}"
-        raise ConfigError(text, remedy=f"placeholders are {known}; other braces are doubled: {{{{ }}}}") from error
+        raise ConfigError(
+            text, remedy=f"placeholders are {known}; other braces are doubled: {{{{ }}}}"
+        ) from error
     for name in needed:
         if f"{{{name}}}" not in template:
             raise ConfigError(f"the command {template!r} has no {{{name}}}")
@@ -178,7 +182,11 @@ def usual_seconds(recordings: Iterable[Path]) -> float:
 
 
 def run_command(
-    command: str, *, output: IO[bytes] | None = None, place: Path | None = None, seconds: float | None = None
+    command: str,
+    *,
+    output: IO[bytes] | None = None,
+    place: Path | None = None,
+    seconds: float | None = None,
 ) -> None:
     """Run a shell command; end it and its children at the time limit or when this process is interrupted.
 
@@ -198,7 +206,11 @@ def run_command(
         If its status is not 0, or it exceeds the time limit (`TimeLimitError`); the end of its standard error is shown.
     """
     with tempfile.TemporaryFile() as errors:
-        streams = {"stdin": subprocess.DEVNULL, "stdout": output or subprocess.DEVNULL, "stderr": errors}
+        streams = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": output or subprocess.DEVNULL,
+            "stderr": errors,
+        }
         process = start_process(["sh", "-c", command], cwd=place, **streams)
         try:
             status = process.wait(seconds)
@@ -211,14 +223,18 @@ def run_command(
             message = errors.read().decode("utf-8", "replace").strip()[-_SHOWN:]
             if status < 0:  # a signal, numbered as in the shell
                 status = 128 - status
-            raise DataError(": ".join(filter(None, [f"the command ended with status {status}", message])))
+            raise DataError(
+                ": ".join(filter(None, [f"the command ended with status {status}", message]))
+            )
 
 
 def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     """Start a process in a new process group, which `end_process` ends; `subprocess.Popen` takes the options."""
     if interrupted.is_set():
         raise DataError("interrupted")
-    environment = {name: value for name, value in os.environ.items() if (name, value) not in SAFE_PATH.items()}
+    environment = {
+        name: value for name, value in os.environ.items() if (name, value) not in SAFE_PATH.items()
+    }
     process = subprocess.Popen(command, env=environment, start_new_session=True, **options)
     _RUNNING.add(process)
     if interrupted.is_set():  # `end_commands` may have missed a process that was starting

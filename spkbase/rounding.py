@@ -18,7 +18,9 @@ SINGLE = 1e-6
 """The same of float32 numbers."""
 
 
-def is_negligible(difference: ArrayLike, magnitude: ArrayLike, *, share: ArrayLike = SHARE) -> NDArray[np.bool_]:
+def is_negligible(
+    difference: ArrayLike, magnitude: ArrayLike, *, share: ArrayLike = SHARE
+) -> NDArray[np.bool_]:
     """Return whether differences are only the rounding of numbers of a magnitude; true of NaN, false of infinity.
 
     Parameters

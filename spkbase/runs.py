@@ -98,8 +98,21 @@ class Stage(Generic[Value]):
         Digest of its inputs.
     """
 
-    def __init__(self, run: Run, artefact: str, origin: Stamp, read: Callable[[Path], Value], *, is_made: bool) -> None:
-        self.run, self.name, self.artefact, self.fingerprint = run, origin.name, artefact, origin.fingerprint
+    def __init__(
+        self,
+        run: Run,
+        artefact: str,
+        origin: Stamp,
+        read: Callable[[Path], Value],
+        *,
+        is_made: bool,
+    ) -> None:
+        self.run, self.name, self.artefact, self.fingerprint = (
+            run,
+            origin.name,
+            artefact,
+            origin.fingerprint,
+        )
         self._origin, self._read, self._is_made = origin, read, is_made
 
     def __repr__(self) -> str:
@@ -170,7 +183,11 @@ class Run:
     def path(self, name: str) -> Path:
         """Return the path of an artefact in the output folder; raise a DataError if its name leads out of it."""
         if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
-            raise DataError(f"{name!r} leads out of the output folder", file=self.output, remedy="choose another name")
+            raise DataError(
+                f"{name!r} leads out of the output folder",
+                file=self.output,
+                remedy="choose another name",
+            )
         return self.output / name
 
     def below(self, name: str) -> Run:
@@ -248,7 +265,9 @@ class Run:
                 self.tell("%s: up to date, %s", name, self.path(artefact))
             else:
                 if state == "damaged":
-                    logger.warning("%s has changed since it was written: it is made again", self.path(artefact))
+                    logger.warning(
+                        "%s has changed since it was written: it is made again", self.path(artefact)
+                    )
                 with self.timed(name):
                     begun = {"stage": name, "origin": origin.value}
                     self.note(artefact, begun)
@@ -256,14 +275,24 @@ class Run:
                 files = {}
                 for file in (artefact, *also):
                     size, changed = size_and_time(self.path(file))
-                    files[file] = {"size": size, "time": changed, "sha256": file_digest(self.path(file))}
-                made = {"fingerprint": origin.fingerprint, "files": files, "seconds": round(self.timings[name], 3)}
+                    files[file] = {
+                        "size": size,
+                        "time": changed,
+                        "sha256": file_digest(self.path(file)),
+                    }
+                made = {
+                    "fingerprint": origin.fingerprint,
+                    "files": files,
+                    "seconds": round(self.timings[name], 3),
+                }
                 self.note(artefact, {**begun, **made})
         if name in (self.only, self.until) and name != REPORT:
             raise Ended(name)
         return Stage(self, artefact, origin, read, is_made=is_meant)
 
-    def once(self, name: str, find: Callable[[], Any], *, after: Sequence[Origin], inputs: Any = None) -> Any:
+    def once(
+        self, name: str, find: Callable[[], Any], *, after: Sequence[Origin], inputs: Any = None
+    ) -> Any:
         """Return what `find` finds in files, or found in an earlier run if nothing that it depends on has changed.
 
         Parameters
@@ -280,7 +309,9 @@ class Run:
 
         artefact = f"checks/{re.sub('[^A-Za-z0-9_-]+', '-', name)}.json"
         apart = replace(self, quiet=True, only=None, until=None, timings={})
-        return apart.stage(name, artefact, step="checks", make=make, read=load_json, inputs=inputs, after=after).value
+        return apart.stage(
+            name, artefact, step="checks", make=make, read=load_json, inputs=inputs, after=after
+        ).value
 
     def origin(
         self,
@@ -314,9 +345,14 @@ class Run:
         }
         return Stamp(name, fingerprint(parts), parts)
 
-    def stamp(self, name: str, *, inputs: Any = None, sources: Mapping[str, Path] | None = None) -> Stamp:
+    def stamp(
+        self, name: str, *, inputs: Any = None, sources: Mapping[str, Path] | None = None
+    ) -> Stamp:
         """Return the fingerprint of a step that leaves no artefact, for stages that depend on it."""
-        return Stamp(name, fingerprint(inputs, sources if sources is None else [list(sources), _stats(sources)]))
+        return Stamp(
+            name,
+            fingerprint(inputs, sources if sources is None else [list(sources), _stats(sources)]),
+        )
 
     def state(self, artefact: str, origin: Origin) -> State:
         """Return whether an artefact exists and was made from these inputs."""
@@ -327,7 +363,11 @@ class Run:
         if self.force:
             return set(origins)
         records = read_records(self.output)[0]
-        return {artefact for artefact, origin in origins.items() if self._state(artefact, origin, records) != "done"}
+        return {
+            artefact
+            for artefact, origin in origins.items()
+            if self._state(artefact, origin, records) != "done"
+        }
 
     def _state(self, artefact: str, origin: Origin, records: Mapping[str, Json]) -> State:
         entry = records.get(artefact, {})
@@ -424,7 +464,9 @@ def start_run(
             logger.debug("spkver %s: %s", __version__, " ".join(sys.argv))
             count = remove_temporaries(output) if is_ours else 0
             if count:
-                logger.info("removed %d files that an earlier run was writing when it was killed", count)
+                logger.info(
+                    "removed %d files that an earlier run was writing when it was killed", count
+                )
             write_yaml(output / "config.yaml", config)
             yield Run(output, jobs=jobs, force=force, only=only, until=until)
             logger.info("finished")
@@ -433,7 +475,9 @@ def start_run(
             raise
         except BaseException as error:
             # only for the file: whoever catches it shows it
-            is_defect = isinstance(error, Exception) and not isinstance(error, (SpkverError, OSError, MemoryError))
+            is_defect = isinstance(error, Exception) and not isinstance(
+                error, (SpkverError, OSError, MemoryError)
+            )
             traceback = error if is_defect else None
             reason = str(error) or type(error).__name__
             logger.error("stopped: %s", reason, exc_info=traceback, extra={"file_only": True})
@@ -477,14 +521,19 @@ def state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
 def _stats(files: Mapping[str, Path]) -> list[list[Any]]:
     """Return path, size and modification time of each file."""
     parent = cache(os.path.realpath)
-    return [[f"{parent(path.parent)}{os.sep}{path.name}", *size_and_time(path)] for path in files.values()]
+    return [
+        [f"{parent(path.parent)}{os.sep}{path.name}", *size_and_time(path)]
+        for path in files.values()
+    ]
 
 
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
     """Append the log lines of this project, and warnings of the libraries that it uses, to a file."""
     handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
-    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name.split(".")[0] in OURS)
+    handler.addFilter(
+        lambda record: record.levelno >= logging.WARNING or record.name.split(".")[0] in OURS
+    )
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     levels = {logger: logger.level for logger in map(logging.getLogger, OURS)}
     logging.getLogger().addHandler(handler)

@@ -32,7 +32,10 @@ _ESCAPES = {
     '"': r"\textquotedbl{}",
     "\N{NO-BREAK SPACE}": "~",
     "\N{MINUS SIGN}": r"\textminus{}",
-    **{raised: rf"\textsuperscript{{{digit}}}" for raised, digit in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)},
+    **{
+        raised: rf"\textsuperscript{{{digit}}}"
+        for raised, digit in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)
+    },
 }
 # where a cell of a narrow table goes on below, in small type: units, intervals, p-values
 _BREAK = re.compile(r" (?=\[|\(|minus |at )|, (?=p )")
@@ -106,7 +109,9 @@ def brief(value: Any, longest: int = 60) -> str:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, Mapping):
-        parts = [f"{brief(name, 20)}: {brief(part, 20)}" for name, part in islice(value.items(), _FEW)]
+        parts = [
+            f"{brief(name, 20)}: {brief(part, 20)}" for name, part in islice(value.items(), _FEW)
+        ]
     elif type(value) in (list, tuple):
         parts = [brief(part, 20) for part in value[:_FEW]]
     else:
@@ -125,7 +130,9 @@ def brief(value: Any, longest: int = 60) -> str:
     return _cut(f"({inner}{comma})", longest)
 
 
-def html_table(columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes: Sequence[str] = ()) -> str:
+def html_table(
+    columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes: Sequence[str] = ()
+) -> str:
     """Return an HTML table, formatted by pandas; all texts are escaped, and fractions have four digits.
 
     Parameters
@@ -143,7 +150,9 @@ def html_table(columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes
     for name, column in columns.items():
         values[name] = ["" if value is None else value for value in column]
     frame = pandas.DataFrame(values)
-    table = frame.to_html(index=False, border=0, max_rows=100, na_rep="nan", float_format="{:.4g}".format)
+    table = frame.to_html(
+        index=False, border=0, max_rows=100, na_rep="nan", float_format="{:.4g}".format
+    )
     lines = [f"<p>{escape(text)}</p>" for text in (caption, *notes)]
     return "\n".join([*lines[: bool(caption)], table, *lines[1:]])
 
@@ -175,7 +184,10 @@ class Tabular(ABC):
             has_fractions = any(isinstance(cell, float) for cell in column)
             forms[name] = ".4g" if has_fractions else ""
         cells = islice(zip(*columns.values(), strict=True), _ROWS)
-        lines = [self.headline(), format_table([dict(zip(columns, row, strict=True)) for row in cells], forms)]
+        lines = [
+            self.headline(),
+            format_table([dict(zip(columns, row, strict=True)) for row in cells], forms),
+        ]
         n_rows = max(map(len, columns.values()), default=0)
         if n_rows > _ROWS:
             lines.append(f"... {n_rows:,} rows")
@@ -202,7 +214,11 @@ def escape_tex(text: str) -> str:
 
 
 def latex_table(
-    rows: Sequence[Mapping[str, str]], *, caption: str, label: str, best: Mapping[str, str] | None = None
+    rows: Sequence[Mapping[str, str]],
+    *,
+    caption: str,
+    label: str,
+    best: Mapping[str, str] | None = None,
 ) -> str:
     r"""Return a narrow ``table`` for a paper, of booktabs: intervals are below their numbers, in small type.
 

@@ -11,7 +11,16 @@ from typing import Any
 from spkbase.errors import DataError
 from spkbase.files import size_and_time
 from spkbase.locks import is_in_use
-from spkbase.runs import LOG, SOURCES, STAGES, Json, State, read_record, read_records, state_of_files
+from spkbase.runs import (
+    LOG,
+    SOURCES,
+    STAGES,
+    Json,
+    State,
+    read_record,
+    read_records,
+    state_of_files,
+)
 from spkbase.version import __version__, library_version
 
 
@@ -55,10 +64,14 @@ def read_status(output: str | Path, *, verify: bool = False) -> list[Json]:
     if not statuses and not (output / LOG).is_file():
         raise DataError("no run in this folder: there is no stages.json", file=output)
     place = str(output)
-    return statuses or [{"folder": place, "run": place, "in_use": is_in_use(output), "stages": [], "others": []}]
+    return statuses or [
+        {"folder": place, "run": place, "in_use": is_in_use(output), "stages": [], "others": []}
+    ]
 
 
-def format_status(folders: Sequence[Json], *, every: bool = False, steps: Sequence[str] = ()) -> str:
+def format_status(
+    folders: Sequence[Json], *, every: bool = False, steps: Sequence[str] = ()
+) -> str:
     """Return a line on how many stages are done, then a line a step, or a line a stage if `every` one is asked for.
 
     If a run has begun one of `steps`, which are in their order, those after the last that has begun are due.
@@ -107,7 +120,9 @@ def _head_of_status(stages: Sequence[Json]) -> str:
 def _cells_of_stages(stages: Sequence[Json], *, every: bool, is_busy: bool) -> str:
     """Return the state of the stages of a step, how many are done, their seconds, and why others are not."""
     unfinished = [stage for stage in stages if stage["state"] != "done"]
-    begun = [stage for stage in unfinished if is_busy and stage["state"] == "missing" and stage["why"]]
+    begun = [
+        stage for stage in unfinished if is_busy and stage["state"] == "missing" and stage["why"]
+    ]
     state = "done"
     if begun:
         state = "running"
@@ -128,13 +143,20 @@ def _cells_of_stages(stages: Sequence[Json], *, every: bool, is_busy: bool) -> s
 def _stages_of_folder(folder: Path, verify: bool) -> Json:
     entries, plan = read_records(folder)
     sources = read_record(folder / SOURCES)
-    current: Json = {name: entries.get(artefact, {}).get("fingerprint") for artefact, (name, _) in plan.items()}
+    current: Json = {
+        name: entries.get(artefact, {}).get("fingerprint") for artefact, (name, _) in plan.items()
+    }
     reasons: dict[str, str] = {}  # stages that are not up to date
     stages = []
     for artefact, (name, step) in plan.items():
         entry = entries.get(artefact, {})
-        state: State = state_of_files(folder, entry, verify=verify) if entry.get("fingerprint") else "missing"
-        whys = {"damaged": "it has changed since it was written", "missing": "it was begun" if entry else ""}
+        state: State = (
+            state_of_files(folder, entry, verify=verify) if entry.get("fingerprint") else "missing"
+        )
+        whys = {
+            "damaged": "it has changed since it was written",
+            "missing": "it was begun" if entry else "",
+        }
         why = whys.get(state, "")
         if state == "done":
             why = _outdated(entry["origin"], sources.get(name, []), current, reasons)
@@ -142,7 +164,14 @@ def _stages_of_folder(folder: Path, verify: bool) -> Json:
                 state = "stale"
                 reasons[name] = why.split(": ", 1)[-1]
         seconds = entry.get("seconds") if state == "done" else None
-        status = {"stage": name, "step": step, "artefact": artefact, "state": state, "why": why, "seconds": seconds}
+        status = {
+            "stage": name,
+            "step": step,
+            "artefact": artefact,
+            "state": state,
+            "why": why,
+            "seconds": seconds,
+        }
         stages.append(status)
     others = sorted(name for name in entries if name not in plan and (folder / name).is_file())
     return {"stages": stages, "others": others}

@@ -23,5 +23,7 @@ def library_version(name: str) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of the package, Python and the libraries that the numbers depend on."""
-    installed = {name: library_version(name) for name in _LIBRARIES if library_version(name) != "none"}
+    installed = {
+        name: library_version(name) for name in _LIBRARIES if library_version(name) != "none"
+    }
     return {"spkver": __version__, "python": platform.python_version(), **installed}

@@ -85,7 +85,9 @@ def use_engine(engine: str, *, timeout: float = WAIT) -> Iterator[None]:
     """
     if engine not in (*_LOCAL, *_REGISTERED) and "://" not in engine:
         names = ", ".join((*_LOCAL, *_REGISTERED))
-        raise DataError(f"expected an engine among {names}, or a Dask scheduler's tcp://HOST:PORT, got {engine!r}")
+        raise DataError(
+            f"expected an engine among {names}, or a Dask scheduler's tcp://HOST:PORT, got {engine!r}"
+        )
     with ExitStack() as stack:
         client = None
         if engine in _REGISTERED:
@@ -96,12 +98,16 @@ def use_engine(engine: str, *, timeout: float = WAIT) -> Iterator[None]:
         elif engine not in _LOCAL:
             distributed = imported("distributed", "'dask[distributed]'", "a Dask cluster")
             try:
-                client = distributed.Client(engine, timeout=timeout, set_as_default=False, name="spkver")
+                client = distributed.Client(
+                    engine, timeout=timeout, set_as_default=False, name="spkver"
+                )
                 stack.enter_context(client)
                 client.wait_for_workers(1, timeout=timeout)
             except (OSError, ValueError, TypeError) as error:
                 text = f"no Dask scheduler with a worker answered at {engine} within {timeout:g} s: {error}"
-                raise DataError(text, remedy="docs/cluster.md shows how to start a scheduler and workers") from error
+                raise DataError(
+                    text, remedy="docs/cluster.md shows how to start a scheduler and workers"
+                ) from error
         token = _ENGINE.set(("dask" if client else engine, client))
         stack.callback(_ENGINE.reset, token)
         yield
@@ -152,7 +158,11 @@ class _LogFile(io.StringIO):
 
 
 def progress(
-    items: Iterable[Item], *, description: str, total: int | None = None, sizes: Sequence[int] | None = None
+    items: Iterable[Item],
+    *,
+    description: str,
+    total: int | None = None,
+    sizes: Sequence[int] | None = None,
 ) -> Generator[Item, None, None]:
     """Yield items; show a bar with the time left on a terminal or in a notebook, else log a line every half minute.
 
@@ -179,11 +189,20 @@ def progress(
             file = _LogFile()
             bar = "after"
         form = "{desc}{postfix}: {percentage:.0f} % " + bar + " {elapsed}, {remaining} left"
-        options: Any = {"file": file, "delay": wait, "mininterval": wait, "miniters": 0, "smoothing": 0}
+        options: Any = {
+            "file": file,
+            "delay": wait,
+            "mininterval": wait,
+            "miniters": 0,
+            "smoothing": 0,
+        }
         _BAR = tqdm(desc=description, total=1, leave=False, bar_format=form, **options)
     try:
         for item, size in zip(items, counted, strict=sizes is not None):
-            start, end = (low + (high - low) * min(number / (total or inf), 1) for number in (done, done + size))
+            start, end = (
+                low + (high - low) * min(number / (total or inf), 1)
+                for number in (done, done + size)
+            )
             _PART = start, end
             yield item
             done += size
@@ -283,7 +302,9 @@ def one_blas_thread() -> Iterator[None]:
     """
     global _N_BLOCKS
     with _LIMIT_LOCK:
-        numbers = {library: library.num_threads for library in get_cached_controller().lib_controllers}
+        numbers = {
+            library: library.num_threads for library in get_cached_controller().lib_controllers
+        }
         limited = {library: number for library, number in numbers.items() if number != 1}
         # in each thread, since OpenMP has one limit per thread
         _set_threads(dict.fromkeys(limited, 1))
@@ -299,7 +320,9 @@ def one_blas_thread() -> Iterator[None]:
                 _BEFORE.clear()
 
 
-def _in_slices(start: Callable[[list[Item]], Iterable[Result]], items: Iterable[Item], size: int) -> Iterator[Result]:
+def _in_slices(
+    start: Callable[[list[Item]], Iterable[Result]], items: Iterable[Item], size: int
+) -> Iterator[Result]:
     """Yield the results of slices of tasks, so that few results wait for a slow consumer; while the results of one
     slice are consumed, the workers run the next one."""
     rest = iter(items)
@@ -313,13 +336,19 @@ def _in_slices(start: Callable[[list[Item]], Iterable[Result]], items: Iterable[
     yield from results
 
 
-def _map_on_threads(function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+def _map_on_threads(
+    function: Callable[[Item], Result], items: Iterable[Item], jobs: int
+) -> Iterator[Result]:
     with one_blas_thread(), ThreadPoolExecutor(jobs) as executor, ExitStack() as stack:
         stack.callback(executor.shutdown, cancel_futures=True)
-        yield from _in_slices(partial(executor.map, partial(_task, None, function)), items, _SLICE * jobs)
+        yield from _in_slices(
+            partial(executor.map, partial(_task, None, function)), items, _SLICE * jobs
+        )
 
 
-def _map_on_dask(client: Any, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+def _map_on_dask(
+    client: Any, function: Callable[[Item], Result], items: Iterable[Item]
+) -> Iterator[Result]:
     """Map on a Dask cluster, without joblib, which waits for ever for a task that kills its workers."""
     import cloudpickle  # installed with Dask
     from distributed import KilledWorker
@@ -329,7 +358,9 @@ def _map_on_dask(client: Any, function: Callable[[Item], Result], items: Iterabl
     submit = partial(client.get_executor(pure=False).submit, task)
     size = max(64, _SLICE * sum(client.nthreads().values()))  # more workers may join
     try:
-        for future in _in_slices(lambda part: list(map(submit, part)), map(cloudpickle.dumps, items), size):
+        for future in _in_slices(
+            lambda part: list(map(submit, part)), map(cloudpickle.dumps, items), size
+        ):
             while not future.done():
                 if client.status == "closed":  # what is submitted then never ends
                     raise CancelledError
@@ -350,7 +381,9 @@ def _unless_killed(before: Callable[[Any], object], failure: Any) -> None:
         before(failure)
 
 
-def _map_by_joblib(kind: str, function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+def _map_by_joblib(
+    kind: str, function: Callable[[Item], Result], items: Iterable[Item], jobs: int
+) -> Iterator[Result]:
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -359,14 +392,22 @@ def _map_by_joblib(kind: str, function: Callable[[Item], Result], items: Iterabl
     warnings.filterwarnings("ignore", notes, UserWarning)
     task: Callable[[Item], Any] = partial(_task, str(Path.cwd()), function)
     size = _SLICE * jobs
-    backend = {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1, "idle_worker_timeout": 20.0}
+    backend = {
+        "backend": "loky",
+        "n_jobs": jobs,
+        "inner_max_num_threads": 1,
+        "idle_worker_timeout": 20.0,
+    }
     if kind in _REGISTERED:
         task = partial(_outcome, task)
         backend = {"backend": kind, "n_jobs": -1}
         size = 128
 
     def start(part: list[Item]) -> Iterable[Any]:
-        with parallel_config(**backend) as config, nullcontext() if kind in _REGISTERED else _starting_workers():
+        with (
+            parallel_config(**backend) as config,
+            nullcontext() if kind in _REGISTERED else _starting_workers(),
+        ):
             if config["backend"].supports_return_generator:
                 form = "generator"
             else:

@@ -35,7 +35,14 @@ from numpy.typing import NDArray
 from spkbase.errors import DataError, Problems, caught, few
 from spkbase.files import atomic_path, check_data
 from spkbase.work import Work
-from spkver.streams import Mp3Stream, counting_frame, mp3_stream, ogg_stream, silent_decoder, tag_size
+from spkver.streams import (
+    Mp3Stream,
+    counting_frame,
+    mp3_stream,
+    ogg_stream,
+    silent_decoder,
+    tag_size,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +67,15 @@ _SECOND = {
     "NIST": re.compile(rb"NIST_1A\n +\d+\n"),
 }
 # what the decoder raises about files that it cannot read, beside its own errors
-_FAILURES = (soundfile.SoundFileError, OSError, ValueError, TypeError, ArithmeticError, AssertionError, MemoryError)
+_FAILURES = (
+    soundfile.SoundFileError,
+    OSError,
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    AssertionError,
+    MemoryError,
+)
 _IN_WORDS = {
     "Internal error : SF_INFO struct incomplete": "its header states no sampling rate, channels, samples or encoding",
     "File contains data in an unimplemented format": "its encoding is unknown, or its header is damaged",
@@ -126,7 +141,9 @@ def audio_header(path: str | Path) -> AudioHeader:
     if "shorten" in sphere.get("sample_coding", ""):
         return AudioHeader(*_shorten_shape(path, sphere))
     with _opened(path, mp3) as file:
-        promised = _number(path, sphere, "sample_count") if "sample_count" in sphere else file.frames
+        promised = (
+            _number(path, sphere, "sample_count") if "sample_count" in sphere else file.frames
+        )
         return _checked_header(path, file, min(file.frames, promised))
 
 
@@ -183,7 +200,9 @@ def usable_recordings(
     jobs : int, optional
         Worker threads; all cores by default.
     """
-    checked = Work(jobs).map(partial(caught, function=_usable), recordings.values(), description="checking recordings")
+    checked = Work(jobs).map(
+        partial(caught, function=_usable), recordings.values(), description="checking recordings"
+    )
     return problems.sift(zip(recordings, checked, strict=True))
 
 
@@ -209,7 +228,9 @@ def doubtful_recordings(recordings: Mapping[str, Path], *, jobs: int | None = No
         With all recordings that cannot be read.
     """
     problems, found = Problems(), dict[str, list[str]]()
-    doubts = Work(jobs).map(partial(caught, function=_doubt), recordings.values(), description="checking levels")
+    doubts = Work(jobs).map(
+        partial(caught, function=_doubt), recordings.values(), description="checking levels"
+    )
     for name, doubt in problems.sift(zip(recordings, doubts, strict=True)).items():
         if doubt:
             found.setdefault(doubt, []).append(name)
@@ -286,18 +307,30 @@ def read_audio(
         text = f"{len(bad)} of {len(samples)} samples are NaN or infinite, the first at {bad[0]}"
         raise DataError(text, file=path, remedy="write the file again from its source")
     if (peak := np.abs(samples).max()) > _LOUDEST:
-        text = f"samples of up to {peak:.3g} times full scale, which is 1 for floating-point samples"
-        raise DataError(text, file=path, remedy="divide them by 32768 if they are those of 16 bits, and write it again")
+        text = (
+            f"samples of up to {peak:.3g} times full scale, which is 1 for floating-point samples"
+        )
+        raise DataError(
+            text,
+            file=path,
+            remedy="divide them by 32768 if they are those of 16 bits, and write it again",
+        )
     if rate is None or rate == found_rate:
         return Audio(samples, found_rate)
     if not resample:
         remedy = f"ask for resampling with resample=True, or for a rate of {found_rate} Hz"
-        raise DataError(f"sampling rate is {found_rate} Hz, expected {rate} Hz", file=path, remedy=remedy)
+        raise DataError(
+            f"sampling rate is {found_rate} Hz, expected {rate} Hz", file=path, remedy=remedy
+        )
     import soxr
 
     resampled = soxr.resample(samples, found_rate, rate, quality="HQ")
     if not len(resampled):
-        raise DataError(f"too short to be resampled: {len(samples)} samples", file=path, remedy="leave the file out")
+        raise DataError(
+            f"too short to be resampled: {len(samples)} samples",
+            file=path,
+            remedy="leave the file out",
+        )
     return Audio(resampled, rate)
 
 
@@ -338,7 +371,9 @@ def write_audio(path: str | Path, samples: NDArray[Any], rate: int) -> None:
         what = "no samples" if samples.size == 0 else "NaN or infinite samples"
         raise DataError(f"{what} to write", file=path, remedy="check the step that made them")
     if clipped := np.count_nonzero(np.abs(samples) > 1):
-        logger.warning("%s: %d of %d samples beyond full scale were clipped", path, clipped, samples.size)
+        logger.warning(
+            "%s: %d of %d samples beyond full scale were clipped", path, clipped, samples.size
+        )
     steps = np.clip(np.rint(samples.astype(np.float64) * 32768), -32768, 32767).astype(np.int16)
     # encoded in memory, so that a full disk is an OSError of one write and not a warning inside libsndfile
     buffer = io.BytesIO()
@@ -350,7 +385,10 @@ def write_audio(path: str | Path, samples: NDArray[Any], rate: int) -> None:
 def _sound_header(path: Path, shortest: float) -> AudioHeader:
     header = audio_header(path)
     if header.channels > 1:
-        text, remedy = f"{header.channels} channels, expected one", "mix them or keep one: ffmpeg -i IN -ac 1 OUT"
+        text, remedy = (
+            f"{header.channels} channels, expected one",
+            "mix them or keep one: ffmpeg -i IN -ac 1 OUT",
+        )
         raise DataError(text, file=path, remedy=remedy)
     if header.seconds < shortest:
         text = f"{header.seconds:.3f} s are too short: at least {shortest:g} s are needed"
@@ -359,12 +397,13 @@ def _sound_header(path: Path, shortest: float) -> AudioHeader:
 
 
 def _usable(path: Path) -> Path:
-    remedy = (
-        "replace it, or leave it out on both sides: spkver datadir --drop-unusable, then spkver split --missing drop"
-    )
+    remedy = "replace it, or leave it out on both sides: "
+    remedy += "spkver datadir --drop-unusable, then spkver split --missing drop"
     header = audio_header(path)
     if header.seconds < _SHORTEST:
-        raise DataError(f"shorter than {_SHORTEST:g} s: {header.seconds:.3f} s", file=path, remedy=remedy)
+        raise DataError(
+            f"shorter than {_SHORTEST:g} s: {header.seconds:.3f} s", file=path, remedy=remedy
+        )
     with suppress(DataError), open_audio(path) as file:  # else it is read whole
         file.seek(max(0, header.n_samples // 2 - _PART // 2))
         if file.read(_PART).any():
@@ -406,7 +445,9 @@ def _opened(path: Path, mp3: Mp3Stream | None) -> Iterator[soundfile.SoundFile]:
             except DataError:
                 raise
             except _FAILURES as error:  # the header may promise too much
-                raise DataError(f"cut off or damaged: {_reason(error)}", file=path, remedy=_COPY_AGAIN) from error
+                raise DataError(
+                    f"cut off or damaged: {_reason(error)}", file=path, remedy=_COPY_AGAIN
+                ) from error
 
 
 def _decoder(path: Path, mp3: Mp3Stream | None) -> soundfile.SoundFile:
@@ -429,7 +470,11 @@ def _checked_header(path: Path, file: soundfile.SoundFile, n_samples: int) -> Au
 def _unreadable(path: Path, reason: object) -> DataError:
     check_data(path)
     remedy = "convert the file to one of these, or copy it again if it should be one"
-    return DataError(f"not readable as WAV, FLAC, SPHERE, Ogg or MP3: {_reason(reason)}", file=path, remedy=remedy)
+    return DataError(
+        f"not readable as WAV, FLAC, SPHERE, Ogg or MP3: {_reason(reason)}",
+        file=path,
+        remedy=remedy,
+    )
 
 
 def _reason(error: object) -> str:
@@ -441,7 +486,9 @@ def _reason(error: object) -> str:
 def _check_file(path: Path) -> tuple[dict[str, str], Mp3Stream | None]:
     """Check that the file is as long as its header says; return the fields of a SPHERE header and the frames of MP3."""
     if path.suffix.lower() == ".raw":  # libsndfile would believe the name
-        raise DataError("headerless audio cannot be read", file=path, remedy="convert it to WAV, FLAC or SPHERE")
+        raise DataError(
+            "headerless audio cannot be read", file=path, remedy="convert it to WAV, FLAC or SPHERE"
+        )
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -461,9 +508,13 @@ def _check_file(path: Path) -> tuple[dict[str, str], Mp3Stream | None]:
             elif magic[:4] != b"fLaC":  # libsndfile would try its many other formats on it
                 raise _unreadable(path, f"it begins with {magic[:4]!r}")
     except FileNotFoundError as error:
-        raise DataError("no such file", file=path, remedy="check the list and the folder it points to") from error
+        raise DataError(
+            "no such file", file=path, remedy="check the list and the folder it points to"
+        ) from error
     except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check its rights") from error
+        raise DataError(
+            f"cannot be read: {error.strerror or error}", file=path, remedy="check its rights"
+        ) from error
     return {}, None
 
 
@@ -559,7 +610,9 @@ def _check_end(path: Path, handle: BinaryIO, end: int, size: int) -> None:
             raise _joined(path)
         if any(rest):
             text = f"the header counts samples up to byte {end}, and {size - end} bytes follow that are no chunk"
-            raise DataError(text, file=path, remedy="write the file again from its source, with its real length")
+            raise DataError(
+                text, file=path, remedy="write the file again from its source, with its real length"
+            )
 
 
 def _read_sphere_header(path: Path, handle: BinaryIO, size: int) -> dict[str, str]:
@@ -584,11 +637,24 @@ def _read_sphere_header(path: Path, handle: BinaryIO, size: int) -> dict[str, st
         raise DataError("SPHERE header without its length in line 2", file=path, remedy=_COPY_AGAIN)
     header_size = int(second_line)
     handle.seek(0)
-    lines = handle.read(min(header_size, _MAX_SPHERE_HEADER)).split(b"end_head")[0].decode("latin-1").splitlines()
+    lines = (
+        handle.read(min(header_size, _MAX_SPHERE_HEADER))
+        .split(b"end_head")[0]
+        .decode("latin-1")
+        .splitlines()
+    )
     if header_size > size:
         raise _cut_off(path, header_size, size, "bytes of header")
-    fields = {words[0]: words[2] for words in (line.split(maxsplit=2) for line in lines[2:]) if len(words) == 3}
-    if "shorten" not in fields.get("sample_coding", "") and "sample_count" in fields and "sample_n_bytes" in fields:
+    fields = {
+        words[0]: words[2]
+        for words in (line.split(maxsplit=2) for line in lines[2:])
+        if len(words) == 3
+    }
+    if (
+        "shorten" not in fields.get("sample_coding", "")
+        and "sample_count" in fields
+        and "sample_n_bytes" in fields
+    ):
         promised = _number(path, fields, "sample_count") * _number(path, fields, "sample_n_bytes")
         promised *= _number(path, fields, "channel_count") if "channel_count" in fields else 1
         if promised > size - header_size:
@@ -602,15 +668,22 @@ def _shorten_shape(path: Path, fields: dict[str, str]) -> tuple[int, int, int]:
     try:
         import av  # noqa: F401
     except ImportError as error:
-        text, remedy = "SPHERE file compressed with shorten: PyAV is needed to read it", "pip install av"
-        raise DataError(text, file=path, remedy=f"{remedy}, or unpack the files with sph2pipe") from error
+        text, remedy = (
+            "SPHERE file compressed with shorten: PyAV is needed to read it",
+            "pip install av",
+        )
+        raise DataError(
+            text, file=path, remedy=f"{remedy}, or unpack the files with sph2pipe"
+        ) from error
     coding = fields.get("sample_coding", "")
     if not coding.startswith("pcm,"):
         text = f"cannot be decoded: sample_coding is {coding!r}, expected pcm,embedded-shorten"
         raise DataError(text, file=path, remedy="decode it with sph2pipe")
     rate, channels, n_samples = (_number(path, fields, name) for name in _SHAPE)
     if rate < 1 or channels < 1:
-        raise DataError(f"SPHERE header: {channels} channels at {rate} Hz", file=path, remedy=_COPY_AGAIN)
+        raise DataError(
+            f"SPHERE header: {channels} channels at {rate} Hz", file=path, remedy=_COPY_AGAIN
+        )
     if n_samples < 1:
         raise _no_samples(path)
     return rate, channels, n_samples
@@ -641,7 +714,9 @@ def _read_shorten(path: Path, fields: dict[str, str]) -> NDArray[np.int16]:
         raise DataError(reason, file=path, remedy=_COPY_AGAIN) from error
     if frames.shape[1] != channels or frames.dtype != np.int16:
         form = f"{frames.shape[1]} channels of {frames.dtype}"
-        raise DataError(f"expected {channels} channels of int16, found {form}", file=path, remedy=_COPY_AGAIN)
+        raise DataError(
+            f"expected {channels} channels of int16, found {form}", file=path, remedy=_COPY_AGAIN
+        )
     if len(frames) < n_samples:
         raise _cut_off(path, n_samples, len(frames), "samples")
     return frames[:n_samples]
@@ -661,5 +736,7 @@ def _no_samples(path: Path) -> DataError:
 def _number(path: Path, fields: dict[str, str], name: str) -> int:
     text = fields.get(name, "nothing")
     if not text.isdecimal():
-        raise DataError(f"SPHERE header: {name} should be a number, not {text!r}", file=path, remedy=_COPY_AGAIN)
+        raise DataError(
+            f"SPHERE header: {name} should be a number, not {text!r}", file=path, remedy=_COPY_AGAIN
+        )
     return int(text)

@@ -63,7 +63,10 @@ COMMANDS = {
         "spkver.commands.speech:datadir",
         "Make a data directory of a folder of recordings.",
     ),
-    "prepare": ("", "Make the data directories of the VoicePrivacy Challenges from unpacked corpora."),
+    "prepare": (
+        "",
+        "Make the data directories of the VoicePrivacy Challenges from unpacked corpora.",
+    ),
     "prepare librispeech": (
         "spkver.commands.speech:librispeech",
         "Sets of LibriSpeech.",

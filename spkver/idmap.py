@@ -50,12 +50,20 @@ class IdMap:
         n_rows = len(self.models)
         for name in ("start", "stop"):
             frames = getattr(self, name)
-            frames = np.full(n_rows, _NONE, np.int64) if frames is None else np.asarray(frames, np.int64)
+            frames = (
+                np.full(n_rows, _NONE, np.int64) if frames is None else np.asarray(frames, np.int64)
+            )
             object.__setattr__(self, name, frames)
         lengths = [len(getattr(self, name)) for name in ("models", "segments", "start", "stop")]
         if len(set(lengths)) > 1:
-            raise DataError("lists of different lengths: {} models, {} segments, {} starts, {} stops".format(*lengths))
-        bad = np.flatnonzero((self.start < _NONE) | ((self.stop != _NONE) & (self.stop <= np.maximum(self.start, 0))))
+            raise DataError(
+                "lists of different lengths: {} models, {} segments, {} starts, {} stops".format(
+                    *lengths
+                )
+            )
+        bad = np.flatnonzero(
+            (self.start < _NONE) | ((self.stop != _NONE) & (self.stop <= np.maximum(self.start, 0)))
+        )
         if len(bad):
             row = bad[0]
             raise DataError(

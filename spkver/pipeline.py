@@ -45,8 +45,12 @@ def vector_rows(file: Path, known: Embeddings, idmap: IdMap) -> NDArray[np.int64
         With the first segments that have none.
     """
     rows = {name: row for row, name in enumerate(known.ids.tolist())}
-    segments = [name if name in rows else name.rpartition("/")[2] for name in idmap.segments.tolist()]
-    absent = [name for name, key in zip(idmap.segments.tolist(), segments, strict=True) if key not in rows]
+    segments = [
+        name if name in rows else name.rpartition("/")[2] for name in idmap.segments.tolist()
+    ]
+    absent = [
+        name for name, key in zip(idmap.segments.tolist(), segments, strict=True) if key not in rows
+    ]
     if absent:
         text = f"{len(absent)} of {len(idmap)} recordings have no vector: {few(absent)}"
         remedy = "extract those of all recordings of the lists: spkver embed takes task/data of a recipe's output"
@@ -68,7 +72,11 @@ def machine_files(given: Path, models: Sequence[str]) -> dict[str, Path]:
     problems = Problems(given)
     for model, path in files.items():
         if not path.is_file():
-            problems.add(f"no machine of model {model!r}", file=path, remedy="copy SIDEKIT's svm folder, or train them")
+            problems.add(
+                f"no machine of model {model!r}",
+                file=path,
+                remedy="copy SIDEKIT's svm folder, or train them",
+            )
     problems.raise_if_any()
     return files
 
@@ -89,7 +97,11 @@ def copy_machines(path: Path, files: Mapping[str, Path], models: Sequence[str]) 
         widths = {len(weights): model for model, (weights, _) in zip(models, pairs, strict=True)}
         if len(widths) > 1:
             text = f"machines of different dimensions: {', '.join(f'{n} of {model}' for n, model in widths.items())}"
-            raise DataError(text, file=files[models[0]].parent, remedy="train all of them on the same supervectors")
+            raise DataError(
+                text,
+                file=files[models[0]].parent,
+                remedy="train all of them on the same supervectors",
+            )
         weights, biases = (np.array(column) for column in zip(*pairs, strict=True))
     backends.write_svms(path, backends.SvmModels(np.array(models, object), weights, biases))
 
@@ -116,7 +128,9 @@ def score_without_prompts(trials: Trials, score: Callable[[Trials], Scores]) -> 
     models = codes[trials.models]
     pairs = models.astype(np.int64) * len(trials.segment_ids) + trials.segments
     _, first, rows = np.unique(pairs, return_index=True, return_inverse=True)
-    values = score(Trials(table, trials.segment_ids, models[first], trials.segments[first])).values[rows]
+    values = score(Trials(table, trials.segment_ids, models[first], trials.segments[first])).values[
+        rows
+    ]
     return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values)
 
 
@@ -131,7 +145,9 @@ def gmm_scores(
     """Score the trials by log-likelihood ratios (`scores/<system>.h5` and `.txt`)."""
 
     def compute() -> Scores:
-        score = partial(backends.score_gmm_ubm, ubm.value, models.value, frames.value, work=run.work)
+        score = partial(
+            backends.score_gmm_ubm, ubm.value, models.value, frames.value, work=run.work
+        )
         return score_without_prompts(trials, score)
 
     return scores_of(run, system, trials, compute, after=[ubm, models, *frames.origins])
@@ -149,7 +165,13 @@ def scores_of(
 
     def read(path: Path) -> Scores:
         scores = read_scores(path)
-        return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, align(scores, trials))
+        return Scores(
+            trials.model_ids,
+            trials.segment_ids,
+            trials.models,
+            trials.segments,
+            align(scores, trials),
+        )
 
     return run.stage(
         f"scores of {system}",
@@ -178,7 +200,9 @@ class FramesStage:
         Origins of stages that read the frames.
     """
 
-    def __init__(self, run: Run, table: Stage[frontend.FeatureTable], config: frontend.FeatureConfig) -> None:
+    def __init__(
+        self, run: Run, table: Stage[frontend.FeatureTable], config: frontend.FeatureConfig
+    ) -> None:
         self.run, self.table, self.config = run, table, config
         stamp = run.stamp("frames", inputs=[config.post_processing(), table.fingerprint])
         self.fingerprint = stamp.fingerprint
@@ -188,14 +212,18 @@ class FramesStage:
     def value(self) -> frontend.Frames:
         """The frames."""
         with self.run.timed("post-processing"):
-            return frontend.load_frames(self.table.value, self.config, folder=self.run.output, work=self.run.work)
+            return frontend.load_frames(
+                self.table.value, self.config, folder=self.run.output, work=self.run.work
+            )
 
     def release(self) -> None:
         """Release the frames; they are computed again on demand."""
         self.__dict__.pop("value", None)
 
 
-def features(run: Run, recordings: Mapping[str, Path], config: frontend.FeatureConfig, *, seed: int) -> FramesStage:
+def features(
+    run: Run, recordings: Mapping[str, Path], config: frontend.FeatureConfig, *, seed: int
+) -> FramesStage:
     """Extract features of all recordings, or import SIDEKIT's (`features.h5`); return their post-processed frames."""
     table = run.stage(
         "features",
@@ -209,9 +237,13 @@ def features(run: Run, recordings: Mapping[str, Path], config: frontend.FeatureC
     return FramesStage(run, table, config)
 
 
-def feature_sources(recordings: Mapping[str, Path], config: frontend.FeatureConfig) -> dict[str, Path]:
+def feature_sources(
+    recordings: Mapping[str, Path], config: frontend.FeatureConfig
+) -> dict[str, Path]:
     """Return the files that features are made from: recordings or SIDEKIT's features, and labels of speech."""
-    sources = dict(recordings if config.files is None else frontend.sidekit_files(config.files, recordings))
+    sources = dict(
+        recordings if config.files is None else frontend.sidekit_files(config.files, recordings)
+    )
     if config.vad == "labels":
         sources |= {f"labels of {name}": frontend.label_file(config, name) for name in recordings}
     return sources
@@ -236,7 +268,9 @@ def universal_model(
         if config.file is not None:
             return mixture.write_ubm(path, mixture.read_ubm(config.file))
         assert frames is not None
-        return mixture.write_ubm(path, mixture.train_ubm(frames.value.stack(recordings), config, work=run.work))
+        return mixture.write_ubm(
+            path, mixture.train_ubm(frames.value.stack(recordings), config, work=run.work)
+        )
 
     if config.file is not None:
         origin = {"sources": {"ubm.file": Path(config.file)}}
@@ -263,7 +297,12 @@ def statistics(
         if file is None:
             assert frames is not None
             mixture.accumulate_statistics(
-                ubm.value, frames.value, idmap.models, idmap.segments, work=run.work, destination=path
+                ubm.value,
+                frames.value,
+                idmap.models,
+                idmap.segments,
+                work=run.work,
+                destination=path,
             )
         else:
             widths = ubm.value.n_components, ubm.value.means.size
@@ -302,7 +341,9 @@ def supervectors(
         f"supervectors of {name}",
         f"data/sv_{name}.h5",
         step="supervectors",
-        make=lambda path: adapt(ubm.value, accumulated.value, config, work=run.work, destination=path),
+        make=lambda path: adapt(
+            ubm.value, accumulated.value, config, work=run.work, destination=path
+        ),
         read=vector.open_supervectors,
         inputs=[config, multisession],
         after=[accumulated],
@@ -328,7 +369,9 @@ def nuisance_projection(
     """Estimate the directions of nuisance on the supervectors of a list (`data/nap.h5`)."""
 
     def make(path: Path) -> None:
-        projection = backends.fit_nap(of_list.value, rank=config.rank, scatter=config.scatter, work=run.work)
+        projection = backends.fit_nap(
+            of_list.value, rank=config.rank, scatter=config.scatter, work=run.work
+        )
         write_arrays(path, {"directions": projection.directions})
 
     def read(path: Path) -> backends.Projection:
@@ -379,10 +422,19 @@ def svm_system(
         if files:
             copy_machines(path, files, models)
         else:
-            backends.train_svms(enroll.value, back.value, config, projection=removed(), work=run.work, destination=path)
+            backends.train_svms(
+                enroll.value,
+                back.value,
+                config,
+                projection=removed(),
+                work=run.work,
+                destination=path,
+            )
 
     def compute() -> Scores:
-        score = partial(backends.score_trials, trained.value, test.value, projection=removed(), work=run.work)
+        score = partial(
+            backends.score_trials, trained.value, test.value, projection=removed(), work=run.work
+        )
         return score_without_prompts(trials, score)
 
     if files:
@@ -391,7 +443,12 @@ def svm_system(
         libraries = ("numpy", "scikit-learn")
         origin = {"inputs": config, "after": [enroll, back, *after], "libraries": libraries}
     trained = run.stage(
-        f"models of {system}", f"svm/{system}.h5", step="models", make=make, read=backends.open_svms, **origin
+        f"models of {system}",
+        f"svm/{system}.h5",
+        step="models",
+        make=make,
+        read=backends.open_svms,
+        **origin,
     )
     return scores_of(run, system, trials, compute, after=[trained, test, *after])
 
@@ -403,10 +460,14 @@ class IVectorTraining:
     seed: int = 0
     features: frontend.FeatureConfig = field(default_factory=frontend.FeatureConfig)
     ubm: mixture.UbmConfig = field(default_factory=mixture.UbmConfig)
-    total_variability: vector.TotalVariabilityConfig = field(default_factory=vector.TotalVariabilityConfig)
+    total_variability: vector.TotalVariabilityConfig = field(
+        default_factory=vector.TotalVariabilityConfig
+    )
 
 
-def ivector_extractor(run: Run, recordings: Mapping[str, Path], config: IVectorTraining, *, work: Run) -> None:
+def ivector_extractor(
+    run: Run, recordings: Mapping[str, Path], config: IVectorTraining, *, work: Run
+) -> None:
     """Train a mixture and a matrix of total variability on recordings (`gmm/ubm.h5`, `data/tv.h5`).
 
     With the `config.yaml` of the run they are what the extractor ``ivector:FOLDER`` reads. No speakers are needed.
@@ -426,11 +487,15 @@ def ivector_extractor(run: Run, recordings: Mapping[str, Path], config: IVectorT
     """
     names: Any = tuple(sorted(recordings))
     problems = Problems()
-    seconds = frontend.check_recordings(recordings, config.features, work=run.work, problems=problems)
+    seconds = frontend.check_recordings(
+        recordings, config.features, work=run.work, problems=problems
+    )
     if not problems.errors:  # the duration is that of all recordings
         with problems.noted():
             most_frames = seconds / config.features.shift
-            mixture.check_ubm(config.ubm, dimension=config.features.dimension, most_frames=most_frames)
+            mixture.check_ubm(
+                config.ubm, dimension=config.features.dimension, most_frames=most_frames
+            )
     with problems.noted():
         width = config.ubm.components * config.features.dimension
         vector.check_rank(config.total_variability.rank, n_segments=len(names), width=width)
@@ -452,13 +517,20 @@ def total_variability(
 
     def make(path: Path) -> None:
         vector.write_total_variability(
-            path, vector.train_total_variability(ubm.value, accumulated.value, config, work=run.work)
+            path,
+            vector.train_total_variability(ubm.value, accumulated.value, config, work=run.work),
         )
 
     after = [ubm, accumulated]
     read = vector.read_total_variability
     return run.stage(
-        "total variability", "data/tv.h5", make=make, read=read, inputs=config, after=after, libraries=_LAPACK
+        "total variability",
+        "data/tv.h5",
+        make=make,
+        read=read,
+        inputs=config,
+        after=after,
+        libraries=_LAPACK,
     )
 
 
@@ -473,11 +545,19 @@ def ivectors(
     """Extract the i-vectors of the segments of a list (`data/iv_<name>.h5`)."""
 
     def make(path: Path) -> None:
-        vector.extract_ivectors(matrix.value, accumulated.value, method=method, work=run.work, destination=path)
+        vector.extract_ivectors(
+            matrix.value, accumulated.value, method=method, work=run.work, destination=path
+        )
 
     after, stage = [matrix, accumulated], (f"vectors of {name}", f"data/iv_{name}.h5")
     return run.stage(
-        *stage, step="vectors", make=make, read=vector.open_ivectors, inputs=method, after=after, libraries=_LAPACK
+        *stage,
+        step="vectors",
+        make=make,
+        read=vector.open_ivectors,
+        inputs=method,
+        after=after,
+        libraries=_LAPACK,
     )
 
 
@@ -493,7 +573,9 @@ def given_vectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[vector
         write_arrays(path, {"ids": idmap.segments, "speakers": idmap.models, "vectors": vectors})
 
     sources, stage = {f"vectors of {name}": file}, (f"vectors of {name}", f"data/iv_{name}.h5")
-    return run.stage(*stage, step="vectors", make=make, read=vector.open_ivectors, inputs=idmap, sources=sources)
+    return run.stage(
+        *stage, step="vectors", make=make, read=vector.open_ivectors, inputs=idmap, sources=sources
+    )
 
 
 def backend(
@@ -542,7 +624,10 @@ def vector_scores(
 
 
 def joint_factors(
-    run: Run, ubm: Stage[mixture.TrainedUbm], accumulated: Stage[mixture.Statistics], config: vector.JointFactorConfig
+    run: Run,
+    ubm: Stage[mixture.TrainedUbm],
+    accumulated: Stage[mixture.Statistics],
+    config: vector.JointFactorConfig,
 ) -> Stage[vector.JointFactors]:
     """Train joint factors on the statistics of a list, whose models are the speakers (`data/jfa.h5`)."""
 
@@ -553,7 +638,13 @@ def joint_factors(
 
     after, read = [ubm, accumulated], vector.read_joint_factors
     return run.stage(
-        "joint factors", "data/jfa.h5", make=make, read=read, inputs=config, after=after, libraries=_LAPACK
+        "joint factors",
+        "data/jfa.h5",
+        make=make,
+        read=read,
+        inputs=config,
+        after=after,
+        libraries=_LAPACK,
     )
 
 
@@ -578,22 +669,31 @@ def joint_factor_scores(
     enroll, test = statistics["enroll"], statistics["test"]
 
     def compute() -> Scores:
-        score = partial(backends.score_joint_factors, factors.value, enroll.value, test.value, work=run.work)
+        score = partial(
+            backends.score_joint_factors, factors.value, enroll.value, test.value, work=run.work
+        )
         return score_without_prompts(trials, score)
 
     return scores_of(run, system, trials, compute, after=[factors, enroll, test])
 
 
 def word_models(
-    run: Run, frames: FramesStage, texts: Mapping[str, mixture.Text], config: mixture.HiddenMarkovConfig
+    run: Run,
+    frames: FramesStage,
+    texts: Mapping[str, mixture.Text],
+    config: mixture.HiddenMarkovConfig,
 ) -> Stage[mixture.WordModels]:
     """Train a hidden Markov model of each word on recordings whose texts are known (`gmm/words.h5`)."""
 
     def make(path: Path) -> None:
-        mixture.write_word_models(path, mixture.train_word_models(frames.value, texts, config, work=run.work))
+        mixture.write_word_models(
+            path, mixture.train_word_models(frames.value, texts, config, work=run.work)
+        )
 
     stage, read = ("models of words", "gmm/words.h5"), mixture.read_word_models
-    return run.stage(*stage, step="models", make=make, read=read, inputs=[config, texts], after=frames.origins)
+    return run.stage(
+        *stage, step="models", make=make, read=read, inputs=[config, texts], after=frames.origins
+    )
 
 
 def aligned_words(
@@ -641,16 +741,28 @@ def word_states(
         priors = {"background": means}
         if speakers is None:
             rows = of_list.rows
-            rows = IdMap(np.full(len(rows), "background", object), rows.segments, rows.start, rows.stop)
+            rows = IdMap(
+                np.full(len(rows), "background", object), rows.segments, rows.start, rows.stop
+            )
             of_list = mixture.AlignedWords(rows, of_list.words, of_list.owners)
         else:
             priors = _speaker_means(speakers.value, speaker_of or {}, means.shape)
         inputs = ubm.value, words.value, frames.value, of_list, priors
-        vector.write_supervectors(path, backends.adapt_words(*inputs, relevance=relevance, work=run.work))
+        vector.write_supervectors(
+            path, backends.adapt_words(*inputs, relevance=relevance, work=run.work)
+        )
 
-    after: list[Origin] = [ubm, words, aligned, *([] if speakers is None else [speakers]), *frames.origins]
+    after: list[Origin] = [
+        ubm,
+        words,
+        aligned,
+        *([] if speakers is None else [speakers]),
+        *frames.origins,
+    ]
     stage, inputs = (f"states of {name}", f"data/sv_{name}.h5"), [relevance, speaker_of]
-    return run.stage(*stage, step="states", make=make, read=vector.open_supervectors, inputs=inputs, after=after)
+    return run.stage(
+        *stage, step="states", make=make, read=vector.open_supervectors, inputs=inputs, after=after
+    )
 
 
 def statistics_without_text(
@@ -668,19 +780,34 @@ def statistics_without_text(
         rows, (n_components, dimension) = aligned.value.rows, ubm.value.means.shape
         zeroth = np.zeros((len(rows), n_components), np.float32)
         first = np.zeros((len(rows), n_components * dimension), np.float32)
-        for word, means in zip(states.value.segments, np.asarray(states.value.vectors, np.float64), strict=True):
+        for word, means in zip(
+            states.value.segments, np.asarray(states.value.vectors, np.float64), strict=True
+        ):
             rows_of_word = np.flatnonzero(aligned.value.words == word)
             for start, stop in chunk_bounds(len(rows_of_word), _ROWS):
                 numbers = rows_of_word[start:stop]
-                inputs = words.value.of((word,)), frames.value, rows[numbers], [(word,)] * len(numbers), ubm.value
+                inputs = (
+                    words.value.of((word,)),
+                    frames.value,
+                    rows[numbers],
+                    [(word,)] * len(numbers),
+                    ubm.value,
+                )
                 found = mixture.aligned_statistics(*inputs, work=run.work)
-                found = mixture.without_text(found, means.reshape(-1, n_components, dimension), ubm.value)
+                found = mixture.without_text(
+                    found, means.reshape(-1, n_components, dimension), ubm.value
+                )
                 zeroth[numbers], first[numbers] = found.zeroth, found.first
         names = np.array([f"{segment} {row}" for row, segment in enumerate(rows.segments)], object)
         mixture.write_statistics(path, mixture.Statistics(rows.models, names, zeroth, first))
 
-    stage, after = (f"statistics of {name}", f"data/stat_{name}.h5"), [ubm, words, states, aligned, *frames.origins]
-    return run.stage(*stage, step="statistics", make=make, read=mixture.open_statistics, after=after)
+    stage, after = (
+        (f"statistics of {name}", f"data/stat_{name}.h5"),
+        [ubm, words, states, aligned, *frames.origins],
+    )
+    return run.stage(
+        *stage, step="statistics", make=make, read=mixture.open_statistics, after=after
+    )
 
 
 def word_scores(
@@ -694,10 +821,19 @@ def word_scores(
     """Score the trials by the vectors of their words (`scores/<system>.h5` and `.txt`)."""
 
     def compute() -> Scores:
-        enroll, test = ((aligned[name].value, np.asarray(vectors[name].value.vectors)) for name in ("enroll", "test"))
+        enroll, test = (
+            (aligned[name].value, np.asarray(vectors[name].value.vectors))
+            for name in ("enroll", "test")
+        )
         return backends.score_words(trained.value, enroll, test, prompted)
 
-    after: list[Origin] = [trained, aligned["enroll"], vectors["enroll"], aligned["test"], vectors["test"]]
+    after: list[Origin] = [
+        trained,
+        aligned["enroll"],
+        vectors["enroll"],
+        aligned["test"],
+        vectors["test"],
+    ]
     return scores_of(run, system, prompted.trials, compute, after=after)
 
 
@@ -716,7 +852,9 @@ def sentence_scores(
         inputs = ubm.value, sentences.value, frames.value, tested.value, prompted
         return backends.score_sentences(*inputs, work=run.work)
 
-    return scores_of(run, system, prompted.trials, compute, after=[ubm, sentences, tested, *frames.origins])
+    return scores_of(
+        run, system, prompted.trials, compute, after=[ubm, sentences, tested, *frames.origins]
+    )
 
 
 def own_text_scores(
@@ -750,12 +888,17 @@ def _speaker_means(
 
 
 def text_scores(
-    run: Run, words: Stage[mixture.WordModels], frames: FramesStage, prompted: backends.PromptedTrials
+    run: Run,
+    words: Stage[mixture.WordModels],
+    frames: FramesStage,
+    prompted: backends.PromptedTrials,
 ) -> Stage[Scores]:
     """Score the trials by the posterior of their prompts among all sequences of words (`scores/text.h5` and `.txt`)."""
 
     def compute() -> Scores:
-        values = mixture.text_posteriors(words.value, frames.value, prompted.rows, prompted.texts, work=run.work)
+        values = mixture.text_posteriors(
+            words.value, frames.value, prompted.rows, prompted.texts, work=run.work
+        )
         return prompted.scores(values[prompted.tested])
 
     rows = run.stamp("prompts", inputs=[prompted.rows, prompted.tested])

@@ -22,7 +22,9 @@ _KILOBITS_1 = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
 _KILOBITS_2 = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 _RATES = (44100, 48000, 32000)
 # the number of frames in the frame that counts the others; Xing and Info have it if the lowest bit is set
-_COUNTED = re.compile(rb"(?:Xing|Info)(?:...[\x01\x03\x05\x07\x09\x0b\x0d\x0f](.{4}))?|VBRI.{10}(.{4})", re.DOTALL)
+_COUNTED = re.compile(
+    rb"(?:Xing|Info)(?:...[\x01\x03\x05\x07\x09\x0b\x0d\x0f](.{4}))?|VBRI.{10}(.{4})", re.DOTALL
+)
 _TAG = 60  # bytes of a frame that hold the name and the number
 
 _LOCK = threading.Lock()

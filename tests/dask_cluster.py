@@ -49,7 +49,16 @@ class DaskCluster:
         self.environment["PYTHONPATH"] = str(_ROOT)  # the code under test, whatever is installed
         self.workers: list[subprocess.Popen] = []
         told = folder / "scheduler.json"
-        own = ("--host", "127.0.0.1", "--port", "0", "--dashboard-address", ":0", "--scheduler-file", str(told))
+        own = (
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--dashboard-address",
+            ":0",
+            "--scheduler-file",
+            str(told),
+        )
         self.scheduler = self._start("scheduler", *own)
         wait_until(lambda: self._address(told), "the scheduler")
         self.address = self._address(told)
@@ -59,8 +68,21 @@ class DaskCluster:
 
     def start_worker(self) -> subprocess.Popen:
         """Start a worker more; `wait_for` waits until it is there."""
-        own = ("--nthreads", "1", "--memory-limit", "0", "--host", "127.0.0.1", "--death-timeout", "20")
-        self.workers.append(self._start("worker", self.address, *_PLAIN, *own, "--local-directory", str(self.folder)))
+        own = (
+            "--nthreads",
+            "1",
+            "--memory-limit",
+            "0",
+            "--host",
+            "127.0.0.1",
+            "--death-timeout",
+            "20",
+        )
+        self.workers.append(
+            self._start(
+                "worker", self.address, *_PLAIN, *own, "--local-directory", str(self.folder)
+            )
+        )
         return self.workers[-1]
 
     def wait_for(self, n_workers: int) -> None:
@@ -88,7 +110,12 @@ class DaskCluster:
         with (self.folder / f"{kind}.log").open("ab") as log:
             command = [sys.executable, "-c", _TIED, f"distributed.cli.dask_{kind}", *arguments]
             return subprocess.Popen(
-                command, cwd=self.folder, env=self.environment, stdin=subprocess.PIPE, stdout=log, stderr=log
+                command,
+                cwd=self.folder,
+                env=self.environment,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
             )
 
     @staticmethod

@@ -99,7 +99,10 @@ def collected(read: Callable[[Path, Problems], object]) -> Callable[[Path], obje
 
 _NAMES, _NUMBERS = np.array(["a", "b", "é/2"], object), np.random.default_rng(0).normal(size=(3, 3))
 _IDS = ["a", "a", "b", "b"], ["s1", "s2", "s1", "é-2"]
-_SCORES, _KEY = Scores.from_ids(*_IDS, [1.5, -2, 0, np.inf]), Key.from_ids(*_IDS, [True, False, False, True])
+_SCORES, _KEY = (
+    Scores.from_ids(*_IDS, [1.5, -2, 0, np.inf]),
+    Key.from_ids(*_IDS, [True, False, False, True]),
+)
 _EMBEDDINGS = Embeddings(_NAMES, np.array(["x", "x", "y"], object), _NUMBERS.astype(np.float32))
 _LISTS = any_of(formats.read_scores, formats.read_key, formats.read_trials)
 _TEXTS = (
@@ -122,23 +125,39 @@ _ARKS = (
     b"u1 [ 1.5 2 -3 ]\nu2 [ 1 2 3 ]\n",
 )
 _HEAD = json.dumps(
-    {f"u{row}": {"dtype": "F32", "shape": [1, 4], "data_offsets": [16 * row, 16 * row + 16]} for row in (0, 1)}
+    {
+        f"u{row}": {"dtype": "F32", "shape": [1, 4], "data_offsets": [16 * row, 16 * row + 16]}
+        for row in (0, 1)
+    }
 ).encode()
 _SAMPLES = np.random.default_rng(0).normal(0, 3000, 600).astype(np.int16)
-_PICKLED = {"a": [np.arange(3.0), np.ones(3)], "b": [("u1", np.zeros(3, np.float32))], "c": ({"x": [1, 2.5, None]},)}
+_PICKLED = {
+    "a": [np.arange(3.0), np.ones(3)],
+    "b": [("u1", np.zeros(3, np.float32))],
+    "c": ({"x": [1, 2.5, None]},),
+}
 
 
 def _folder_of_arrays(folder: Path) -> list[Folder]:
     np.save(folder / "vectors.npy", _NUMBERS)
     np.save(folder / "ids.npy", _NAMES.astype(str))
-    return [{".": b"", **{name: (folder / name).read_bytes() for name in ("vectors.npy", "ids.npy")}}]
+    return [
+        {".": b"", **{name: (folder / name).read_bytes() for name in ("vectors.npy", "ids.npy")}}
+    ]
 
 
 def _audio(_: Path) -> list[Folder]:
     found = []
-    for container, kind in (("WAV", "PCM_16"), ("WAV", "ULAW"), ("FLAC", "PCM_16"), ("NIST", "PCM_16")):
+    for container, kind in (
+        ("WAV", "PCM_16"),
+        ("WAV", "ULAW"),
+        ("FLAC", "PCM_16"),
+        ("NIST", "PCM_16"),
+    ):
         content = io.BytesIO()
-        soundfile.write(content, np.stack([_SAMPLES, _SAMPLES], axis=1), 8000, format=container, subtype=kind)
+        soundfile.write(
+            content, np.stack([_SAMPLES, _SAMPLES], axis=1), 8000, format=container, subtype=kind
+        )
         found.append({"x.audio": content.getvalue()})
     return found
 
@@ -232,14 +251,22 @@ def damage(chance: random.Random, data: bytes) -> bytes:
             raw[place - 1] ^= 1 << chance.randrange(8)
             data = bytes(raw)
         elif kind == 1:
-            number = chance.choice((0, 1, 255, 1 << 31, (1 << 32) - 1, len(data), chance.randrange(1 << 32)))
-            data = data[:place] + struct.pack("<I", number)[:length] + data[place + min(length, 4) :]
+            number = chance.choice(
+                (0, 1, 255, 1 << 31, (1 << 32) - 1, len(data), chance.randrange(1 << 32))
+            )
+            data = (
+                data[:place] + struct.pack("<I", number)[:length] + data[place + min(length, 4) :]
+            )
         elif kind == 2:
             data = data[:place]
         elif kind == 3:
             data = data[:place] + data[place + length :]
         elif kind == 4:
-            data = data[:place] + data[place : place + length] * chance.choice((2, 3, 50)) + data[place + length :]
+            data = (
+                data[:place]
+                + data[place : place + length] * chance.choice((2, 3, 50))
+                + data[place + length :]
+            )
         elif kind == 5 and words:
             word = chance.choice(words)
             data = data[: word.start()] + chance.choice(_ODD) + data[word.end() :]
@@ -268,8 +295,25 @@ def input_of(name: str, number: int, folders: list[Folder]) -> Folder:
 # --- the watch -------------------------------------------------------------------------------------------------------
 
 _FORBIDDEN = {
-    *("os.system", "os.exec", "os.posix_spawn", "os.fork", "os.spawn", "subprocess.Popen", "pickle.find_class"),
-    *("socket.connect", "os.kill", "os.symlink", "os.link", "os.remove", "os.rename", "os.mkdir", "os.rmdir"),
+    *(
+        "os.system",
+        "os.exec",
+        "os.posix_spawn",
+        "os.fork",
+        "os.spawn",
+        "subprocess.Popen",
+        "pickle.find_class",
+    ),
+    *(
+        "socket.connect",
+        "os.kill",
+        "os.symlink",
+        "os.link",
+        "os.remove",
+        "os.rename",
+        "os.mkdir",
+        "os.rmdir",
+    ),
 }
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _seen: list[str] | None = None

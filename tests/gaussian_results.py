@@ -68,14 +68,21 @@ def make_results(
             "datasets": list(datasets),
         },
         "versions": {"spkver": "0.3.0", "numpy": "2.1.0", "python": "3.11.2"},
-        "lists": {f"{dataset}_trials_f/trials": f"{crc32(dataset.encode()):08x}" * 8 for dataset in datasets},
+        "lists": {
+            f"{dataset}_trials_f/trials": f"{crc32(dataset.encode()):08x}" * 8
+            for dataset in datasets
+        },
         "timings": {"anonymise": 12.3, "train asv_orig gmm-ubm": 201.75, "evaluate": 3.2},
         "seeds": {"run": 0, "bootstrap": 0},
     }
 
 
 def _condition(
-    folder: Path, place: tuple[str, str, str, str], speakers: dict[str, str], n_segments: int, seed: int
+    folder: Path,
+    place: tuple[str, str, str, str],
+    speakers: dict[str, str],
+    n_segments: int,
+    seed: int,
 ) -> dict[str, Any]:
     dataset, gender, scenario, attacker = place
     rng = np.random.default_rng([seed, crc32("/".join(place).encode())])
@@ -100,7 +107,12 @@ def _condition(
     found = evaluate(values[is_target], values[~is_target])
     flat = found.values()
     half = 1.96 * np.sqrt(max(flat["eer.rocch"], 0.01) / len(names)) / 2
-    intervals = {"eer.rocch": {"low": max(0.0, flat["eer.rocch"] - half), "high": min(0.5, flat["eer.rocch"] + half)}}
+    intervals = {
+        "eer.rocch": {
+            "low": max(0.0, flat["eer.rocch"] - half),
+            "high": min(0.5, flat["eer.rocch"] + half),
+        }
+    }
     population = flat["zebra.population"]
     intervals["zebra.population"] = {"low": 0.8 * population, "high": min(0.721, 1.2 * population)}
     # of each speaker against all models
@@ -144,7 +156,9 @@ def _condition(
                 "eer": eers[number],
                 "n_nontarget": (len(names) - 1) * n_segments,
                 "first": float(is_first[number][owners[: len(is_first[number])] == name].mean()),
-                "others_first": float(is_first[number][owners[: len(is_first[number])] != name].mean()),
+                "others_first": float(
+                    is_first[number][owners[: len(is_first[number])] != name].mean()
+                ),
             }
             for number, name in enumerate(names)
         ],

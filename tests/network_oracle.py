@@ -16,7 +16,9 @@ def random_campplus(seed: int, *, size: int = 5) -> dict[str, np.ndarray]:
     state: dict[str, np.ndarray] = {}
 
     def weight(name: str, *shape: int) -> None:
-        state[name] = (rng.standard_normal(shape) * np.sqrt(1.5 / np.prod(shape[1:]))).astype(np.float32)
+        state[name] = (rng.standard_normal(shape) * np.sqrt(1.5 / np.prod(shape[1:]))).astype(
+            np.float32
+        )
 
     def norm(name: str, channels: int, *, affine: bool = True) -> None:
         state[f"{name}.running_mean"] = rng.normal(0, 0.3, channels).astype(np.float32)
@@ -50,7 +52,9 @@ def random_campplus(seed: int, *, size: int = 5) -> dict[str, np.ndarray]:
             weight(f"{layer}.cam_layer.linear_local.weight", 32, 128, 3)
             for part, shape in (("linear1", (64, 128, 1)), ("linear2", (32, 64, 1))):
                 weight(f"{layer}.cam_layer.{part}.weight", *shape)
-                state[f"{layer}.cam_layer.{part}.bias"] = rng.normal(0, 0.3, shape[0]).astype(np.float32)
+                state[f"{layer}.cam_layer.{part}.bias"] = rng.normal(0, 0.3, shape[0]).astype(
+                    np.float32
+                )
             channels += 32
         norm(f"xvector.transit{number}.nonlinear.batchnorm", channels)
         weight(f"xvector.transit{number}.linear.weight", channels // 2, channels, 1)
@@ -66,7 +70,9 @@ def campplus(frames: np.ndarray, state: dict[str, np.ndarray]) -> np.ndarray:
 
     def norm(x: np.ndarray, name: str) -> np.ndarray:
         shape = (-1,) + (1,) * (x.ndim - 1)
-        mean, variance = (state[f"{name}.running_{part}"].astype(float).reshape(shape) for part in ("mean", "var"))
+        mean, variance = (
+            state[f"{name}.running_{part}"].astype(float).reshape(shape) for part in ("mean", "var")
+        )
         x = (x - mean) / np.sqrt(variance + 1e-5)
         if f"{name}.weight" in state:
             x = x * state[f"{name}.weight"].reshape(shape) + state[f"{name}.bias"].reshape(shape)
@@ -82,7 +88,8 @@ def campplus(frames: np.ndarray, state: dict[str, np.ndarray]) -> np.ndarray:
         taps = [(row, column) for row in range(side) for column in range(side)]
         shifted = [padded[:, row : row + bands, column : column + length] for row, column in taps]
         products = [
-            np.tensordot(kernel[:, :, tap[0], tap[1]], each, 1) for tap, each in zip(taps, shifted, strict=True)
+            np.tensordot(kernel[:, :, tap[0], tap[1]], each, 1)
+            for tap, each in zip(taps, shifted, strict=True)
         ]
         return sum(products)[:, ::stride]
 
@@ -91,7 +98,10 @@ def campplus(frames: np.ndarray, state: dict[str, np.ndarray]) -> np.ndarray:
         taps = kernel.shape[2]
         padded = np.pad(x, ((0, 0), (taps // 2 * dilation,) * 2))
         length = x.shape[1]
-        result = sum(kernel[:, :, tap] @ padded[:, tap * dilation : tap * dilation + length] for tap in range(taps))
+        result = sum(
+            kernel[:, :, tap] @ padded[:, tap * dilation : tap * dilation + length]
+            for tap in range(taps)
+        )
         if f"{name}.bias" in state:
             result = result + state[f"{name}.bias"][:, None]
         return result[:, ::stride]
@@ -103,7 +113,9 @@ def campplus(frames: np.ndarray, state: dict[str, np.ndarray]) -> np.ndarray:
             block, stride = f"head.layer{layer}.{number}", 1 if number else 2
             y = relu(norm(conv2d(x, f"{block}.conv1", stride), f"{block}.bn1"))
             y = norm(conv2d(y, f"{block}.conv2"), f"{block}.bn2")
-            short = x if number else norm(conv2d(x, f"{block}.shortcut.0", 2), f"{block}.shortcut.1")
+            short = (
+                x if number else norm(conv2d(x, f"{block}.shortcut.0", 2), f"{block}.shortcut.1")
+            )
             x = relu(y + short)
     x = relu(norm(conv2d(x, "head.conv2", 2), "head.bn2"))
     x = x.reshape(320, -1)
@@ -117,7 +129,9 @@ def campplus(frames: np.ndarray, state: dict[str, np.ndarray]) -> np.ndarray:
             for first in range(0, y.shape[1], 100):
                 context = (y.mean(axis=1) + y[:, first : first + 100].mean(axis=1))[:, None]
                 hidden = relu(conv1d(context, f"{layer}.cam_layer.linear1"))
-                local[:, first : first + 100] /= 1 + np.exp(-conv1d(hidden, f"{layer}.cam_layer.linear2"))
+                local[:, first : first + 100] /= 1 + np.exp(
+                    -conv1d(hidden, f"{layer}.cam_layer.linear2")
+                )
             x = np.concatenate([x, local])
         name = f"xvector.transit{number}"
         x = conv1d(relu(norm(x, f"{name}.nonlinear.batchnorm")), f"{name}.linear")
@@ -157,5 +171,7 @@ def ge2e_window(frames: np.ndarray, state: dict[str, np.ndarray]) -> np.ndarray:
             state_h = logistic(opened) * np.tanh(cell)
             out.append(state_h)
         sequence = np.array(out)
-    vector = np.maximum(state["linear.weight"].astype(float) @ sequence[-1] + state["linear.bias"], 0)
+    vector = np.maximum(
+        state["linear.weight"].astype(float) @ sequence[-1] + state["linear.bias"], 0
+    )
     return vector / np.linalg.norm(vector)

@@ -19,13 +19,42 @@ NUMERICAL = (
     *("test_linkability", "test_ranks", "test_disclosure_sets", "test_singling_out"),
     *("test_normalisation", "test_embeddings"),
     *("test_plda", "test_plda_scores", "test_plda_golden", "test_kaldi_backend"),
-    *("test_extraction", "test_vad", "test_feature_golden", "test_ubm", "test_statistics", "test_supervectors"),
-    *("test_supervector_golden", "test_nap", "test_svm", "test_scoring", "test_mcadams", "test_prediction"),
-    *("test_classic", "test_one_blas_thread", "test_transforms", "test_transforms_golden", "test_chain"),
+    *(
+        "test_extraction",
+        "test_vad",
+        "test_feature_golden",
+        "test_ubm",
+        "test_statistics",
+        "test_supervectors",
+    ),
+    *(
+        "test_supervector_golden",
+        "test_nap",
+        "test_svm",
+        "test_scoring",
+        "test_mcadams",
+        "test_prediction",
+    ),
+    *(
+        "test_classic",
+        "test_one_blas_thread",
+        "test_transforms",
+        "test_transforms_golden",
+        "test_chain",
+    ),
     *("test_chain_golden", "test_filterbanks", "test_adapted"),
 )
 # what NumPy calls instructions beyond those of Haswell, and beyond those of Prescott; the names changed with NumPy 2.4
-AVX512 = ("X86_V4", "AVX512_ICL", "AVX512_SPR", "AVX512F", "AVX512CD", "AVX512_SKX", "AVX512_CLX", "AVX512_CNL")
+AVX512 = (
+    "X86_V4",
+    "AVX512_ICL",
+    "AVX512_SPR",
+    "AVX512F",
+    "AVX512CD",
+    "AVX512_SKX",
+    "AVX512_CLX",
+    "AVX512_CNL",
+)
 AVX2 = ("X86_V3", "AVX2", "FMA3", "F16C", "AVX")
 KERNEL = """
 import numpy, scipy.linalg, threadpoolctl
@@ -35,7 +64,9 @@ print(*{pool["architecture"] for pool in threadpoolctl.threadpool_info() if pool
 
 def kernels(environment: dict[str, str]) -> set[str]:
     """Kernels of OpenBLAS that NumPy and SciPy load under an environment; none if they have another library."""
-    done = subprocess.run([sys.executable, "-c", KERNEL], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", KERNEL], env=environment, capture_output=True, text=True, check=True
+    )
     return set(done.stdout.split())
 
 
@@ -80,7 +111,9 @@ def main() -> None:
         return
     told = f"OpenBLAS with {', '.join(sorted(now))} in place of {', '.join(sorted(own))}, NumPy without "
     print(told + (", ".join(left_out) or "nothing less"), flush=True)  # noqa: T201
-    os.execve(sys.executable, [sys.executable, "-m", "pytest", *files(), *sys.argv[1:]], environment)
+    os.execve(
+        sys.executable, [sys.executable, "-m", "pytest", *files(), *sys.argv[1:]], environment
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ class ShortenBits:
         self.bits: list[int] = []
 
     def unsigned(self, value: int, n_low: int) -> None:
-        self.bits += [0] * (value >> n_low) + [1] + [value >> bit & 1 for bit in reversed(range(n_low))]
+        self.bits += (
+            [0] * (value >> n_low) + [1] + [value >> bit & 1 for bit in reversed(range(n_low))]
+        )
 
     def signed(self, value: int, n_low: int) -> None:
         self.unsigned(value << 1 if value >= 0 else ~value << 1 | 1, n_low + 1)
@@ -29,7 +31,13 @@ class ShortenBits:
 
 def sphere(samples: bytes, **fields: object) -> bytes:
     """Write a SPHERE file by hand, from the description of the format."""
-    values = {"channel_count": 1, "sample_rate": 16000, "sample_n_bytes": 2, "sample_coding": "pcm", **fields}
+    values = {
+        "channel_count": 1,
+        "sample_rate": 16000,
+        "sample_n_bytes": 2,
+        "sample_coding": "pcm",
+        **fields,
+    }
     lines = [
         f"{name} -i {value}" if isinstance(value, int) else f"{name} -s{len(str(value))} {value}"
         for name, value in values.items()
@@ -72,5 +80,9 @@ def shorten(samples: NDArray[np.int16], block: int = 256) -> bytes:
 
 def shorten_sphere(samples: NDArray[np.int16], **fields: object) -> bytes:
     channels = 1 if samples.ndim == 1 else samples.shape[1]
-    header = {"sample_count": len(samples), "channel_count": channels, "sample_coding": "pcm,embedded-shorten-v2.00"}
+    header = {
+        "sample_count": len(samples),
+        "channel_count": channels,
+        "sample_coding": "pcm,embedded-shorten-v2.00",
+    }
     return sphere(shorten(samples), **{**header, **fields})

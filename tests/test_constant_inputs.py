@@ -59,7 +59,9 @@ def test_infinite_and_undefined_numbers():
 
 PEOPLE = ["ann", "bob", "cat", "dan", "eve"]
 TRIALS = [(model, f"{owner}-{take}") for model in PEOPLE for owner in PEOPLE for take in range(3)]
-KEY = ev.Key.from_ids(*zip(*TRIALS, strict=True), [model == segment[:3] for model, segment in TRIALS])
+KEY = ev.Key.from_ids(
+    *zip(*TRIALS, strict=True), [model == segment[:3] for model, segment in TRIALS]
+)
 SPEAKERS = {segment: segment[:3] for _, segment in TRIALS} | {name: name for name in PEOPLE}
 
 
@@ -76,7 +78,9 @@ def matrix_of(values, key=KEY):
 def test_equal_scores_have_neither_deid_nor_gain(value, noisy):
     equal = nearly(value, len(TRIALS)) if noisy else np.full(len(TRIALS), value)
     rng = np.random.default_rng(0)
-    (oo, notes), (oa, none), (aa, _) = (matrix_of(values) for values in (equal, *rng.normal(size=(2, len(TRIALS)))))
+    (oo, notes), (oa, none), (aa, _) = (
+        matrix_of(values) for values in (equal, *rng.normal(size=(2, len(TRIALS))))
+    )
     assert notes == ["all scores are equal: a broken system, not privacy"]
     assert none == []
     result = compare_voices({"oo": oo, "oa": oa, "aa": aa}, resampling=Resampling(20))
@@ -138,13 +142,17 @@ def test_systems_that_differ_by_rounding_do_not_differ():
         name: uncertainty.sample_from(scores_of(given), KEY, segment_speakers=SPEAKERS)[0]
         for name, given in {"one": values, "same": values * (1 + 1e-15)}.items()
     }
-    statistic = Metrics(metrics=tuple(row for row in METRICS if row.name in ("eer", "cllr", "min_cllr")))
+    statistic = Metrics(
+        metrics=tuple(row for row in METRICS if row.name in ("eer", "cllr", "min_cllr"))
+    )
     gaps = uncertainty.paired_differences(samples, statistic, Resampling(50))["same"]
     assert {gap.value for gap in gaps.values()} == {0.0}
     assert all(np.isnan(gap.low) and np.isnan(gap.p_value) for gap in gaps.values())
 
 
-@pytest.mark.parametrize(("value", "count"), [(0.1, 60), (100.1, 1000), (1e8 + 1 / 3, 1000), (0.1, 30_000)])
+@pytest.mark.parametrize(
+    ("value", "count"), [(0.1, 60), (100.1, 1000), (1e8 + 1 / 3, 1000), (0.1, 30_000)]
+)
 @pytest.mark.parametrize("convention", ["default", "vpc2022"])
 def test_a_pitch_that_never_moves_has_no_correlation(value, convention, count):
     track = 200 + 10 * np.sin(np.arange(count))
@@ -159,7 +167,9 @@ def test_constant_dimensions_do_not_predict_a_class(value):
     useful = rng.normal(size=(40, 2)) + 3 * (np.arange(40) % 2)[:, None]
     tested = rng.normal(size=(10, 2)) + 1.5
     without = predict_labels(useful, labels, tested)
-    beside = predict_labels(np.c_[useful, np.full(40, value)], labels, np.c_[tested, np.full(10, value + 1)])
+    beside = predict_labels(
+        np.c_[useful, np.full(40, value)], labels, np.c_[tested, np.full(10, value + 1)]
+    )
     assert beside == without
 
 
@@ -183,7 +193,9 @@ MAPS = {
     "sphnorm": maps.fit_sphnorm,
     "lda": maps.fit_lda,
     "wccn": maps.fit_wccn,
-    "nap": lambda vectors, codes: fit_nap(vectors, speakers=codes.tolist(), rank=2, scatter="within"),
+    "nap": lambda vectors, codes: fit_nap(
+        vectors, speakers=codes.tolist(), rank=2, scatter="within"
+    ),
     "coral": lambda vectors, codes: maps.fit_coral(vectors, vectors),
     "two_covariance": fit_two_covariance,
     "plda": fit_plda,
@@ -240,7 +252,11 @@ def test_frames_of_one_energy_are_all_speech(value, count, dtype):
 def test_means_that_cancel_have_no_direction():
     turns = 2 * np.pi * np.arange(3) / 3
     vectors = np.stack([np.cos(turns), np.sin(turns)], axis=1)
-    both = ev.Embeddings([f"a{n}" for n in range(3)] + ["b0", "b1"], ["a"] * 3 + ["b"] * 2, [*vectors, [1, 0], [0, 1]])
+    both = ev.Embeddings(
+        [f"a{n}" for n in range(3)] + ["b0", "b1"],
+        ["a"] * 3 + ["b"] * 2,
+        [*vectors, [1, 0], [0, 1]],
+    )
     trials = ev.Trials.from_ids(["a", "b"], ["b0", "b1"])
     with pytest.raises(DataError, match="1 speaker mean is zero"):
         ev.cosine_scores(both, both, trials)

@@ -33,7 +33,9 @@ DOCUMENTS = [
 ]
 INDEX = ROOT / "docs/index.md"
 TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.M | re.S)
-FENCED = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.M | re.S)
+FENCED = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.M | re.S
+)
 OURS = ("spkbase", "evaluation", "spkver")
 SCRIPTS = {
     "recipes/rsr2015/svm_gmm.py": ("rsr2015", "svm-gmm"),
@@ -55,12 +57,17 @@ CONFIGS = {"rsr2015": RecipeConfig, "voiceprivacy": VoicePrivacyConfig}
 def headings(path):
     """The anchors of a page, as Markdown makes them of its headings; code blocks have none."""
     text = re.sub(r"^(```+|~~~+).*?^\1", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
-    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^#+ (.*)$", text, re.M)}
+    return {
+        re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-")
+        for line in re.findall(r"^#+ (.*)$", text, re.M)
+    }
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path):
-    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", path.read_text(encoding="utf-8")):
+    for target, anchor in re.findall(
+        r"\]\(([^)#]*)(?:#([^)]+))?\)", path.read_text(encoding="utf-8")
+    ):
         if not target.startswith(("http:", "https:")):
             page = path.parent / target if target else path
             assert page.exists(), f"{path}: {target}"
@@ -68,7 +75,11 @@ def test_links_lead_somewhere(path):
 
 
 def test_every_page_stands_in_the_navigation():
-    listed = re.findall(r"^(?:.*<)?([\w./]+)>?$", "\n".join(TOCTREE.findall(INDEX.read_text(encoding="utf-8"))), re.M)
+    listed = re.findall(
+        r"^(?:.*<)?([\w./]+)>?$",
+        "\n".join(TOCTREE.findall(INDEX.read_text(encoding="utf-8"))),
+        re.M,
+    )
     pages = {(INDEX.parent / name).resolve() for name in listed}
     wanted = {
         *ROOT.glob("docs/*.md"),
@@ -83,7 +94,9 @@ def test_every_page_stands_in_the_navigation():
 def test_the_readme_is_short_and_begins_with_what_comes_out():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     beginning = "\n".join(text.splitlines()[:25])
-    assert all(word in beginning for word in ("verdict", "interval", "make demo", "docs/report.png"))
+    assert all(
+        word in beginning for word in ("verdict", "interval", "make demo", "docs/report.png")
+    )
     prose = re.sub(r"^(```.*?^```|\|.*?$|!\[.*?$)|\]\([^)]*\)", " ", text, flags=re.M | re.S)
     assert len(re.findall(r"\w[\w.%'-]*", prose)) <= 350
     assert all(path.stat().st_size < 160_000 for path in ROOT.glob("docs/*.png"))
@@ -118,7 +131,9 @@ def commands_in(path):
         for line in re.sub(r"\\\n\s*", " ", code).splitlines():
             if found := CALL.match(line.strip().removeprefix("$ ")):
                 yield found
-    for inline in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", FENCED.sub("", path.read_text(encoding="utf-8"))):
+    for inline in re.findall(
+        r"(?<!`)`([^`\n]+)`(?!`)", FENCED.sub("", path.read_text(encoding="utf-8"))
+    ):
         if found := CALL.match(inline):
             yield found
 
@@ -147,8 +162,16 @@ def test_commands_and_options_in_documents_exist(path):
             assert inner is not None, f"{path}: {found[0]}: no command {words[0]}"
             command = inner
             del words[0]
-        known = {name for option in command.params if not getattr(option, "hidden", False) for name in option.opts}
-        known |= {name for option in command.params for name in option.secondary_opts} | {"-h", "--help"}
+        known = {
+            name
+            for option in command.params
+            if not getattr(option, "hidden", False)
+            for name in option.opts
+        }
+        known |= {name for option in command.params for name in option.secondary_opts} | {
+            "-h",
+            "--help",
+        }
         for word in words:
             if option := re.match(r"\[?(--?[a-z][\w-]*)", word):
                 assert option[1] in known, f"{path}: {found[0]}: no option {option[1]}"
@@ -163,14 +186,19 @@ def test_scripts_and_settings_in_commands_exist(path):
         assert (ROOT / (module.replace(".", "/") + ".py")).is_file(), f"{path}: {module}"
     recipe = path.parent.name  # of a recipe's README; elsewhere the recipe that was named last
     for line in text.splitlines():
-        recipe = next(iter(re.findall(r"(?:recipes/|spkver )(voiceprivacy|rsr2015)(?:/\w+\.py| )", line)), recipe)
+        recipe = next(
+            iter(re.findall(r"(?:recipes/|spkver )(voiceprivacy|rsr2015)(?:/\w+\.py| )", line)),
+            recipe,
+        )
         for setting in re.findall(r"--set '?([\w.]+=[^\s'`)]+)", line):
             if setting != "KEY=VALUE]..." and "$" not in setting:
                 load_config(CONFIGS.get(recipe, RecipeConfig), settings=[setting])
 
 
 def test_make_targets_exist():
-    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/install.md"))
+    text = "".join(
+        (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/install.md")
+    )
     targets = set(re.findall(r"`?make ([a-z-]+)`?", text)) - {"only"}
     assert {"demo", "check", "test", "test-all", "kernels", "docs", "venv"} <= targets
     for target in targets:
@@ -180,14 +208,30 @@ def test_make_targets_exist():
 def test_keys_of_the_recipe_table_exist():
     keys = asdict(RecipeConfig(systems={"NAME": ["cosine"]}))  # keys that came later too
     rows = re.findall(
-        r"^\| ((?:`[^`]+`(?:, )?)+)(?:, \.\.\.)? \|", (ROOT / "recipes/rsr2015/README.md").read_text(), re.M
+        r"^\| ((?:`[^`]+`(?:, )?)+)(?:, \.\.\.)? \|",
+        (ROOT / "recipes/rsr2015/README.md").read_text(),
+        re.M,
     )
-    names = [name for row in rows for name in re.findall(r"`([^`]+)`", row) if "/" not in name and ".py" not in name]
+    names = [
+        name
+        for row in rows
+        for name in re.findall(r"`([^`]+)`", row)
+        if "/" not in name and ".py" not in name
+    ]
     section = ""
     checked = 0
     for name in names:
         parts = name.split(".")
-        if parts[-1] in ("json", "yaml", "log", "png", "h5", "txt", "svg", "pdf") or name.startswith("."):
+        if parts[-1] in (
+            "json",
+            "yaml",
+            "log",
+            "png",
+            "h5",
+            "txt",
+            "svg",
+            "pdf",
+        ) or name.startswith("."):
             continue
         section = parts[0] if len(parts) > 1 else section
         holder = keys if parts[0] in keys else keys[section]
@@ -205,7 +249,9 @@ def test_versions_agree():
 
 @pytest.fixture(scope="module")
 def reference():
-    spec = importlib.util.spec_from_file_location("reference_pages", ROOT / "docs/reference_pages.py")
+    spec = importlib.util.spec_from_file_location(
+        "reference_pages", ROOT / "docs/reference_pages.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -217,7 +263,8 @@ def test_the_reference_begins_with_what_is_used_most_and_explains_every_name(ref
         text = reference.page(package, names)
         assert not re.findall(r"^\| \[.*\| *\|$", text, re.M), package
         for name, place in (
-            (first, reference.FIRST[package].index(first)) for first in reference.FIRST.get(package, ())
+            (first, reference.FIRST[package].index(first))
+            for first in reference.FIRST.get(package, ())
         ):
             assert names[place].name == name, f"{package}.{name}"
     plots = reference.page("evaluation.plots", packages["evaluation.plots"])
@@ -231,9 +278,17 @@ def test_the_reference_begins_with_what_is_used_most_and_explains_every_name(ref
 def test_the_first_lines_of_the_reference_run(reference, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     draw = np.random.default_rng(0)
-    pairs = [(f"m{model}", f"s{speaker}-{take}") for model in range(8) for speaker in range(8) for take in range(3)]
+    pairs = [
+        (f"m{model}", f"s{speaker}-{take}")
+        for model in range(8)
+        for speaker in range(8)
+        for take in range(3)
+    ]
     for name in ("scores", "other"):
-        lines = [f"{model} {segment} {2 * (model[1] == segment[1]) + draw.normal()}" for model, segment in pairs]
+        lines = [
+            f"{model} {segment} {2 * (model[1] == segment[1]) + draw.normal()}"
+            for model, segment in pairs
+        ]
         Path(f"{name}.txt").write_text("\n".join(lines))
     target = {True: "target", False: "nontarget"}
     Path("key.txt").write_text("\n".join(f"{m} {s} {target[m[1] == s[1]]}" for m, s in pairs))

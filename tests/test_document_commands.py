@@ -40,7 +40,9 @@ def examples():
     for path in DOCUMENTS:
         if path.name == "CHANGELOG.md":
             continue
-        settings = dict(re.findall(r'^ *([A-Z])="(-s .*)"$', path.read_text(encoding="utf-8"), re.M))
+        settings = dict(
+            re.findall(r'^ *([A-Z])="(-s .*)"$', path.read_text(encoding="utf-8"), re.M)
+        )
         code = [code for _, code in blocks(path)]
         code += re.findall(r"`(spkver-eval [^`]* -s [^`]*)`", path.read_text(encoding="utf-8"))
         for line in re.sub(r"\\\n\s*", " ", "\n".join(code)).splitlines():
@@ -48,12 +50,16 @@ def examples():
                 line = line.replace(f"${name}", value)
             call = CALL.match(line.strip().removeprefix("$ "))
             if call and call["name"] == "spkver-eval":
-                found.setdefault(" ".join(map(shlex.quote, words_of(call["rest"].split(" # ")[0]))), path.name)
+                found.setdefault(
+                    " ".join(map(shlex.quote, words_of(call["rest"].split(" # ")[0]))), path.name
+                )
     for name in main.list_commands(click.Context(main)):
         command = main.get_command(click.Context(main), name)
         for line in (command.epilog or "").splitlines():
             if call := CALL.match(line.strip()):
-                found.setdefault(" ".join(map(shlex.quote, words_of(call["rest"]))), f"{name} --help")
+                found.setdefault(
+                    " ".join(map(shlex.quote, words_of(call["rest"]))), f"{name} --help"
+                )
     return found
 
 
@@ -64,11 +70,15 @@ RUN = [line for line in EXAMPLES if not any(re.match(pattern, line) for pattern 
 def vectors(path, draw, centres, takes="123", begin=""):
     """Write vectors of the takes of all speakers, ids as in the lists, in the form that the extension asks for."""
     speakers = [begin + speaker for speaker in SPEAKERS]
-    rows = np.repeat(centres, len(takes), axis=0) + 0.5 * draw.normal(size=(len(takes) * len(speakers), 8))
+    rows = np.repeat(centres, len(takes), axis=0) + 0.5 * draw.normal(
+        size=(len(takes) * len(speakers), 8)
+    )
     ids = [f"{speaker}/{take}" for speaker in speakers for take in takes]
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".pkl":
-        path.write_bytes(pickle.dumps({speaker: rows[3 * n : 3 * n + 3] for n, speaker in enumerate(speakers)}))
+        path.write_bytes(
+            pickle.dumps({speaker: rows[3 * n : 3 * n + 3] for n, speaker in enumerate(speakers)})
+        )
     elif path.suffix == ".scp":
         import kaldiio
 
@@ -77,7 +87,12 @@ def vectors(path, draw, centres, takes="123", begin=""):
                 writer(key, row)
     else:
         write = np.savez if path.suffix == ".npz" else write_hdf5
-        write(path, ids=np.array(ids), vectors=rows, speakers=np.array([one[:-1] + "m" for one in ids]))
+        write(
+            path,
+            ids=np.array(ids),
+            vectors=rows,
+            speakers=np.array([one[:-1] + "m" for one in ids]),
+        )
 
 
 def write_hdf5(path, **columns):
@@ -91,7 +106,9 @@ def write_hdf5(path, **columns):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     folder, draw = tmp_path_factory.mktemp("commands"), np.random.default_rng(0)
-    pairs = [(f"{a}/m", f"{b}/{take}") for a, b, take in itertools.product(SPEAKERS, SPEAKERS, "123")]
+    pairs = [
+        (f"{a}/m", f"{b}/{take}") for a, b, take in itertools.product(SPEAKERS, SPEAKERS, "123")
+    ]
     target = [model[:3] == segment[:3] for model, segment in pairs]
 
     def write(name, lines):
@@ -100,11 +117,21 @@ def place(tmp_path_factory):
         path.write_text("".join(f"{line}\n" for line in lines))
 
     def write_score_file(name):
-        write(name, (f"{m} {s} {2 * same - 1 + draw.normal():.6f}" for (m, s), same in zip(pairs, target, strict=True)))
+        write(
+            name,
+            (
+                f"{m} {s} {2 * same - 1 + draw.normal():.6f}"
+                for (m, s), same in zip(pairs, target, strict=True)
+            ),
+        )
 
     words = " ".join(line for line in EXAMPLES if line in RUN)
     for name in sorted(
-        {*re.findall(r"(?:-s|--train-scores|--original|--original-anonymised|--anonymised) (\S+)", words)}
+        {
+            *re.findall(
+                r"(?:-s|--train-scores|--original|--original-anonymised|--anonymised) (\S+)", words
+            )
+        }
     ):
         if name.endswith(".txt") or "." not in name:
             write_score_file(name)
@@ -113,31 +140,52 @@ def place(tmp_path_factory):
     for name in ("DEVELOPMENT_SCORES", "models.txt", "segments.txt"):
         write_score_file(name)
     write("trials.txt", (f"{m} {s}" for m, s in pairs))
-    for name in {*re.findall(r"(?:-k|--train-key|--trials) (\S+)", words), "DEVELOPMENT_KEY"} - {"trials.txt"}:
+    for name in {*re.findall(r"(?:-k|--train-key|--trials) (\S+)", words), "DEVELOPMENT_KEY"} - {
+        "trials.txt"
+    }:
         labels = (("nontarget", "target")[same] for same in target)
         write(name, (f"{m} {s} {label}" for (m, s), label in zip(pairs, labels, strict=True)))
     segments = {segment: segment[:3] + "/m" for _, segment in pairs}
     for name in {*re.findall(r"--segment-speakers (\S+)", words), "utt2spk"}:
         write(name, map(" ".join, segments.items()))
     for name in {*re.findall(r"--model-speakers (\S+)", words)} - {"utt2spk"}:
-        write(name, (f"{one} {one[:3]}/m" for one in (*segments, *(f"{speaker}/m" for speaker in SPEAKERS))))
+        write(
+            name,
+            (
+                f"{one} {one[:3]}/m"
+                for one in (*segments, *(f"{speaker}/m" for speaker in SPEAKERS))
+            ),
+        )
     for name in {*re.findall(r"--labels (\S+)", words)}:
         write(name, (f"{speaker}/m {'fm'[n % 2]}" for n, speaker in enumerate(SPEAKERS)))
     write("text", (f"{segment} one two three" for segment in segments))
-    write("text_heard", (f"{segment} one {draw.choice(['two', 'too'])} three" for segment in segments))
-    write("utt2emo", (f"{segment} {'sad' if '1' in segment[3:] else 'angry'}" for segment in segments))
+    write(
+        "text_heard", (f"{segment} one {draw.choice(['two', 'too'])} three" for segment in segments)
+    )
+    write(
+        "utt2emo", (f"{segment} {'sad' if '1' in segment[3:] else 'angry'}" for segment in segments)
+    )
     write("predictions.txt", (f"{segment} {draw.choice(['sad', 'angry'])}" for segment in segments))
     centres, turn = draw.normal(size=(12, 8)), np.linalg.qr(draw.normal(size=(8, 8)))[0]
     names = {*re.findall(r"\S+\.(?:h5|npz|pkl|scp)\b", words)} - {"scores.h5"}
     for name in names:
         turned = centres @ turn if re.search(r"anon|^[te]?a\.|mcadams", name) else centres
         vectors(
-            folder / name, draw, turned, "456" if name[0] == "e" else "123", "t" if name in ("to.h5", "ta.h5") else ""
+            folder / name,
+            draw,
+            turned,
+            "456" if name[0] == "e" else "123",
+            "t" if name in ("to.h5", "ta.h5") else "",
         )
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for name in ("exp/a", "exp/b", "exp/c", "exp/d", "linkability"):
-            assert run("linkability", "-s", "scores.txt", "-k", "key.txt", "-o", name, "--seed", 1).exit_code == 0
+            assert (
+                run(
+                    "linkability", "-s", "scores.txt", "-k", "key.txt", "-o", name, "--seed", 1
+                ).exit_code
+                == 0
+            )
     return folder
 
 
@@ -156,7 +204,9 @@ def test_two_folders_of_recordings_become_sets_as_the_page_says(tmp_path, monkey
         path = tmp_path / folder / f"p{number}" / f"{take}.wav"
         path.parent.mkdir(parents=True, exist_ok=True)
         soundfile.write(path, 0.1 * draw.normal(size=16000), 16000)
-    (tmp_path / "speakers.tsv").write_text("".join(f"p{number} {'fm'[number % 2]}\n" for number in range(8)))
+    (tmp_path / "speakers.tsv").write_text(
+        "".join(f"p{number} {'fm'[number % 2]}\n" for number in range(8))
+    )
     block = next(code for _, code in blocks(ROOT / "docs/own_data.md"))
     commands = re.findall(r"^spkver ((?:datadir|split) .*)$", block, re.M)
     assert len(commands) == 3

@@ -16,7 +16,9 @@ from spkver.sidekit import read_feature_file, read_mixture, read_stat_server, re
 from spkver.vectors.supervectors import read_supervectors
 
 ROOT = Path(__file__).resolve().parent.parent
-EXAMPLES = [path for path in sorted(ROOT.glob("docs/*.md")) if "\n>>> " in path.read_text(encoding="utf-8")]
+EXAMPLES = [
+    path for path in sorted(ROOT.glob("docs/*.md")) if "\n>>> " in path.read_text(encoding="utf-8")
+]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -28,7 +30,9 @@ def test_examples_run(path):
 
 def tutorial():
     """SIDEKIT's RSR2015 tutorial in our functions, as the page of its users shows it."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/coming_from.md").read_text(encoding="utf-8"), re.S)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs/coming_from.md").read_text(encoding="utf-8"), re.S
+    )
     return next(code for code in blocks if "distrib_nb" in code)
 
 
@@ -57,12 +61,17 @@ def test_the_tutorial_runs_from_recordings_to_a_figure(tmp_path, monkeypatch):
     np.testing.assert_allclose(read_mixture("gmm/ubm.h5").means, names["ubm"].means)
     for name, idmap in names["idmaps"].items():
         statistics = read_stat_server(f"data/stat_rsr2015_male_{name}.h5")
-        assert (statistics.models.tolist(), statistics.segments.tolist()) == (idmap.models.tolist(), [*idmap.segments])
+        assert (statistics.models.tolist(), statistics.segments.tolist()) == (
+            idmap.models.tolist(),
+            [*idmap.segments],
+        )
         np.testing.assert_array_equal(statistics.stat1, names["stat"][name].first)
         vectors = read_stat_server(f"data/sv_rsr2015_male_{name}.h5")
         np.testing.assert_array_equal(vectors.stat1, names["sv"][name].vectors)
     machines = names["machines"]
-    for model, weights, bias in zip(machines.models, machines.weights, machines.biases, strict=True):
+    for model, weights, bias in zip(
+        machines.models, machines.weights, machines.biases, strict=True
+    ):
         stored = read_svm(f"svm/{model}.svm", allow_pickle=True)
         assert (stored[0] == weights).all()
         assert stored[1] == bias
@@ -86,8 +95,12 @@ def test_the_tutorial_gives_sidekits_numbers(shared, tmp_path, monkeypatch):
     (tmp_path / "task/ubm_list.txt").write_text("\n".join(given.segments))
     monkeypatch.chdir(tmp_path)
     ids = np.concatenate([golden[f"{name}/segset"] for name in ("enroll", "test")]).astype(object)
-    lengths = np.concatenate([np.diff(golden[f"{name}/frames_offsets"]) for name in ("enroll", "test")])
-    values = np.concatenate([golden[f"{name}/frames"] for name in ("enroll", "test")]).astype(np.float64)
+    lengths = np.concatenate(
+        [np.diff(golden[f"{name}/frames_offsets"]) for name in ("enroll", "test")]
+    )
+    values = np.concatenate([golden[f"{name}/frames"] for name in ("enroll", "test")]).astype(
+        np.float64
+    )
     frames = Frames(ids, np.append(0, np.cumsum(lengths)), values)
     known = set(ids)
     for place, made in {
@@ -97,7 +110,9 @@ def test_the_tutorial_gives_sidekits_numbers(shared, tmp_path, monkeypatch):
         "features.Frames.stack": lambda *_: None,
         "mixture.train_ubm": lambda *_: read_ubm(folder / "h5/ubm64.h5"),
         "mixture.accumulate_statistics": lambda ubm, frames, models, segments: (
-            accumulate_statistics(ubm, frames, models, segments) if known.issuperset(segments) else given
+            accumulate_statistics(ubm, frames, models, segments)
+            if known.issuperset(segments)
+            else given
         ),
     }.items():
         monkeypatch.setattr(f"spkver.{place}", made)

@@ -60,7 +60,13 @@ OTHERS = {
     "spkbase": set(),
     "evaluation": {"spkbase"},
     "spkver": {
-        *("spkbase", "evaluation.trials", "evaluation.formats", "evaluation.embeddings", "evaluation.calibration"),
+        *(
+            "spkbase",
+            "evaluation.trials",
+            "evaluation.formats",
+            "evaluation.embeddings",
+            "evaluation.calibration",
+        ),
         "evaluation.metrics",
     },
 }
@@ -73,7 +79,12 @@ def package_of(module):
     return ".".join(module.split(".")[:2])
 
 
-FILES = [path for top in LAYERS for path in sorted((ROOT / top).rglob("*.py")) if "recipes" not in path.parts[-4:-1]]
+FILES = [
+    path
+    for top in LAYERS
+    for path in sorted((ROOT / top).rglob("*.py"))
+    if "recipes" not in path.parts[-4:-1]
+]
 
 
 def of_ours(path):
@@ -84,8 +95,12 @@ def of_ours(path):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names += [f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names]
-    assert not [name for name in names if name.startswith(".")], f"{path}: relative imports are not used here"
-    return [name for name in names if name.split(".")[0] in (*LAYERS, "recipes", "tests", "benchmarks")]
+    assert not [name for name in names if name.startswith(".")], (
+        f"{path}: relative imports are not used here"
+    )
+    return [
+        name for name in names if name.split(".")[0] in (*LAYERS, "recipes", "tests", "benchmarks")
+    ]
 
 
 def name_of(path):
@@ -95,7 +110,9 @@ def name_of(path):
 
 @pytest.mark.parametrize("top", LAYERS)
 def test_every_package_has_a_layer(top):
-    there = {package_of(name_of(path)) for path in FILES if path.relative_to(ROOT).parts[0] == top} - {top}
+    there = {
+        package_of(name_of(path)) for path in FILES if path.relative_to(ROOT).parts[0] == top
+    } - {top}
     named = {f"{top}.{name}" for layer in LAYERS[top] for name in layer}
     assert there == named
 
@@ -105,24 +122,34 @@ def test_imports_go_down_to_public_names():
     for path in FILES:
         own = package_of(name_of(path))
         top = own.split(".")[0]
-        layer = {f"{top}.{name}": number for number, names in enumerate(LAYERS[top]) for name in names}
+        layer = {
+            f"{top}.{name}": number for number, names in enumerate(LAYERS[top]) for name in names
+        }
         by_name = own in ("spkver.cli", "spkver.evaluation_cli")  # the tables of commands
         for name in of_ours(path):
             other, inside = package_of(name), name.split(".")[2:]
             if name.split(".")[0] != top:
                 allowed = OTHERS[top] | ({"evaluation"} if own in WHOLE_EVALUATION else set())
-                assert name.split(".")[0] in allowed or other in allowed, f"{path}: {own} may not import {name}"
+                assert name.split(".")[0] in allowed or other in allowed, (
+                    f"{path}: {own} may not import {name}"
+                )
             elif other not in (own, f"{top}.__version__"):
-                assert own == top or layer[other] < layer[own], f"{path}: {own} imports {name} of a later layer"
+                assert own == top or layer[other] < layer[own], (
+                    f"{path}: {own} imports {name} of a later layer"
+                )
             if other != own and (ROOT / other.replace(".", "/")).is_dir():
-                assert len(inside) <= 1 or by_name, f"{path} imports {name}: import a public name of {other}"
+                assert len(inside) <= 1 or by_name, (
+                    f"{path} imports {name}: import a public name of {other}"
+                )
                 assert not "".join(inside).startswith("_"), f"{path} imports the private {name}"
 
 
 @pytest.mark.parametrize("module", ["evaluation", "spkver.cli", "spkver.voiceprivacy"])
 def test_heavy_libraries_are_loaded_when_they_are_used(module):
     code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == "[]"
 
 
@@ -142,7 +169,9 @@ def test_the_map_in_the_documentation_is_the_tree():
         f"{package}/{path.name}"
         for package in LAYERS
         for path in (ROOT / package).iterdir()
-        if not path.name.startswith("__") and path.name != "recipes" and (path.is_dir() or path.suffix == ".py")
+        if not path.name.startswith("__")
+        and path.name != "recipes"
+        and (path.is_dir() or path.suffix == ".py")
     }
     assert {name for name in named if name.split("/")[0] in LAYERS} == there
 
@@ -151,7 +180,9 @@ def test_the_map_in_the_documentation_is_the_tree():
 FACES = [
     path
     for path in FILES
-    if path.name == "__init__.py" and "__all__ = [" in path.read_text() and path.parent != ROOT / "spkver"
+    if path.name == "__init__.py"
+    and "__all__ = [" in path.read_text()
+    and path.parent != ROOT / "spkver"
 ]
 
 
@@ -166,4 +197,6 @@ def test_faces_export_every_public_name(path):
             imported.add(node.name)
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             exported = set(ast.literal_eval(node.value))
-    assert exported == {name for name in imported if not name.startswith("_") or name == "__version__"}
+    assert exported == {
+        name for name in imported if not name.startswith("_") or name == "__version__"
+    }

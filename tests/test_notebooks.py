@@ -71,7 +71,9 @@ def test_notebooks_run(path, tmp_path):
         pytest.importorskip(module)
     environment = os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}
     command = [sys.executable, "-c", RUN, str(path)]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     for words in SAYS[path.stem]:
         assert words in done.stdout

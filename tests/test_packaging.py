@@ -26,16 +26,22 @@ def test_commands_work_beside_another_evaluation_package(command, tmp_path):
     """The VoicePrivacy toolkits have a top-level package `evaluation` too; the working directory must not matter."""
     (tmp_path / "evaluation").mkdir()
     (tmp_path / "evaluation" / "__init__.py").write_text("raise RuntimeError('not this one')\n")
-    run = subprocess.run([SCRIPTS / command, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [SCRIPTS / command, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert __version__ in run.stdout
-    run = subprocess.run([SCRIPTS / command, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [SCRIPTS / command, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert "Usage:" in run.stdout
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 @pytest.mark.parametrize("module", ["spkver", "spkver.cli", "spkver.evaluation_cli"])
 def test_modules_of_commands_run_them(module):
-    run = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True
+    )
     assert __version__ in run.stdout
 
 
@@ -45,8 +51,13 @@ def test_tab_completion_completes_commands_in_bash_and_is_there_for_zsh():
     lines = re.findall(r'^(eval "\$\((.*) spkver\)") +# a line for (\S+)$', INSTALL, re.MULTILINE)
     assert [file for *_, file in lines] == ["~/.bashrc", "~/.zshrc"]
     code = f"{lines[0][0]}\nCOMP_WORDS=(spkver rsr2015 g) COMP_CWORD=2\n_spkver_completion spkver\necho $COMPREPLY\n"
-    for script, said in ((code, "gmm-ubm\n"), (f"{lines[1][1]} spkver | head -1", "#compdef spkver\n")):
-        run = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=True)
+    for script, said in (
+        (code, "gmm-ubm\n"),
+        (f"{lines[1][1]} spkver | head -1", "#compdef spkver\n"),
+    ):
+        run = subprocess.run(
+            ["bash", "-c", script], env=environment, capture_output=True, text=True, check=True
+        )
         assert (run.stdout, run.stderr) == (said, "")
 
 
@@ -56,7 +67,12 @@ def test_another_evaluation_package_that_is_imported_already_is_named(tmp_path):
     code = "import evaluation, spkver"
     environment = {**os.environ, "PYTHONPATH": "."}
     run = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 1
     assert f"the package 'evaluation' that is imported here is {tmp_path}" in run.stderr
@@ -76,7 +92,9 @@ def small_installs():
     parser = ConfigParser()
     parser.read(ROOT / "setup.cfg")
     every = {line.split()[0] for line in parser["options"]["install_requires"].strip().splitlines()}
-    return every, [set(line.split()) for line in re.findall(r"--no-deps \.\npip install (.*)", INSTALL)]
+    return every, [
+        set(line.split()) for line in re.findall(r"--no-deps \.\npip install (.*)", INSTALL)
+    ]
 
 
 def without(packages, code, folder):
@@ -84,14 +102,19 @@ def without(packages, code, folder):
     names = sorted(MODULES.get(name, name) for name in packages)
     code = f"import sys\nsys.modules |= dict.fromkeys({names!r})\n{code}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True
+    )
 
 
 def test_small_installs_leave_out_librosa_and_what_metrics_do_not_need(tmp_path):
     every, (core, metrics) = small_installs()
     assert core == every - {"librosa"}
     assert metrics < core
-    for name, ends in (("s", ("1.5", "-0.3", "-2", "0.7")), ("k", ("target", "nontarget", "nontarget", "target"))):
+    for name, ends in (
+        ("s", ("1.5", "-0.3", "-2", "0.7")),
+        ("k", ("target", "nontarget", "nontarget", "target")),
+    ):
         rows = zip(("a x", "a y", "b x", "b y"), ends, strict=True)
         (tmp_path / name).write_text("".join(f"{pair} {end}\n" for pair, end in rows))
     code = "from spkver.evaluation_cli import main; main(['metrics', '-s', 's', '-k', 'k'])"
@@ -133,13 +156,31 @@ def extras():
 NEEDS = {
     "sphere": ("av", "from spkver.audio import _shorten_shape; _shorten_shape('a.sph', {})"),
     "demo": ("espeakng_loader", "from spkver.corpora import loader; loader()"),
-    "world": ("pyworld", "from spkver.anonymization.anonymizers import import_world; import_world()"),
+    "world": (
+        "pyworld",
+        "from spkver.anonymization.anonymizers import import_world; import_world()",
+    ),
     "wer": ("jiwer", "import evaluation.utility as u; u.count_errors({'a': 'b'}, {'a': 'b'})"),
-    "asr": ("pocketsphinx", "from spkver.recognition import open_recogniser; open_recogniser('pocketsphinx')"),
-    "whisper": ("faster_whisper", "from spkver.recognition import open_recogniser; open_recogniser('whisper')"),
-    "networks": ("onnxruntime", "from spkver.extractors.networks import read_network; read_network('a.onnx')"),
-    "training": ("torch", "from spkver.training.campplus import campplus_vectors; campplus_vectors({}, None)"),
-    "dask": ("distributed", "from spkbase.work import use_engine; use_engine('tcp://h:1').__enter__()"),
+    "asr": (
+        "pocketsphinx",
+        "from spkver.recognition import open_recogniser; open_recogniser('pocketsphinx')",
+    ),
+    "whisper": (
+        "faster_whisper",
+        "from spkver.recognition import open_recogniser; open_recogniser('whisper')",
+    ),
+    "networks": (
+        "onnxruntime",
+        "from spkver.extractors.networks import read_network; read_network('a.onnx')",
+    ),
+    "training": (
+        "torch",
+        "from spkver.training.campplus import campplus_vectors; campplus_vectors({}, None)",
+    ),
+    "dask": (
+        "distributed",
+        "from spkbase.work import use_engine; use_engine('tcp://h:1').__enter__()",
+    ),
 }
 
 
@@ -163,7 +204,9 @@ try:
 except SpkverError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     # by itself: an extra needs spkver in an index, or a checkout
     packages = [requirement.partition(" >=")[0].replace(" ", "") for requirement in extras()[extra]]
     command = " ".join(f"'{name}'" if "[" in name else name for name in packages)
@@ -176,7 +219,11 @@ def test_wheel_holds_the_packages_and_their_documents(tmp_path):
     # a copy: a build in place would leave its folders in the checkout
     source = tmp_path / "source"
     files = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split("\n")
     for name in filter(None, files):
         if (ROOT / name).is_file() or (ROOT / name).is_symlink():
@@ -184,12 +231,16 @@ def test_wheel_holds_the_packages_and_their_documents(tmp_path):
             shutil.copy(ROOT / name, source / name, follow_symlinks=False)
     # the wheel is built from the source distribution, so that this is seen to be whole
     subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", tmp_path / "dist", source], check=True, capture_output=True
+        [sys.executable, "-m", "build", "--outdir", tmp_path / "dist", source],
+        check=True,
+        capture_output=True,
     )
     (archive,) = (tmp_path / "dist").glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         held = {name.partition("/")[2] for name in packed.getnames()}
-    expected = {name for name in filter(None, files) if name not in (".gitignore", "spkver/recipes")}
+    expected = {
+        name for name in filter(None, files) if name not in (".gitignore", "spkver/recipes")
+    }
     assert expected <= held
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     assert wheel.name.startswith(f"spkver-{__version__}-py3-none-any")
@@ -197,7 +248,13 @@ def test_wheel_holds_the_packages_and_their_documents(tmp_path):
     tops = {name.split("/")[0] for name in names}
     # what the README leads to goes to share/doc, in the same order of folders
     documents = f"spkver-{__version__}.data/data/share/doc/spkver"
-    assert tops == {"spkbase", "spkver", "evaluation", documents.split("/")[0], f"spkver-{__version__}.dist-info"}
+    assert tops == {
+        "spkbase",
+        "spkver",
+        "evaluation",
+        documents.split("/")[0],
+        f"spkver-{__version__}.dist-info",
+    }
     for name in filter(None, files):
         if name.endswith(".md") and not name.startswith("tests/"):
             assert f"{documents}/{name}" in names
@@ -232,7 +289,11 @@ def test_the_container_installs_what_is_there_as_the_documents_say():
     # what setup.cfg installs, with the documents, and nothing that only tests use
     parser = ConfigParser()
     parser.read(ROOT / "setup.cfg")
-    data = {line.partition("/")[0] for text in parser["options.data_files"].values() for line in text.split()}
+    data = {
+        line.partition("/")[0]
+        for text in parser["options.data_files"].values()
+        for line in text.split()
+    }
     assert copied >= {"setup.cfg", "pyproject.toml", "spkbase", "evaluation", "spkver"} | data
     (pip,) = [text for text in steps["RUN"] if "pip" in text]
     assert f"\n{pip}\n" in (ROOT / "docs/install.md").read_text("utf-8")
@@ -246,14 +307,22 @@ def test_the_container_runs(tmp_path):
     if builder is None:
         pytest.skip("no podman, buildah or docker that works")
     build = ["bud", "--layers"] if builder == "buildah" else ["build"]
-    subprocess.run([builder, *build, "-f", "Containerfile", "-t", "spkver-test", "."], cwd=ROOT, check=True)
+    subprocess.run(
+        [builder, *build, "-f", "Containerfile", "-t", "spkver-test", "."], cwd=ROOT, check=True
+    )
     if builder != "buildah":
         done = subprocess.run(
-            [builder, "run", "--rm", "spkver-test", "--version"], capture_output=True, text=True, check=True
+            [builder, "run", "--rm", "spkver-test", "--version"],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert __version__ in done.stdout
 
 
 def works(builder):
     """Whether it is installed, and its engine, if it needs one, runs."""
-    return shutil.which(builder) and not subprocess.run([builder, "info"], capture_output=True, check=False).returncode
+    return (
+        shutil.which(builder)
+        and not subprocess.run([builder, "info"], capture_output=True, check=False).returncode
+    )

@@ -37,7 +37,11 @@ def write_torch(path: Path, content: Any) -> Path:
 
     class Pickler(pickle.Pickler):
         def persistent_id(self, value: Any) -> Any:
-            return ("storage", kind, value.key, "cpu", value.size) if isinstance(value, _Storage) else None
+            return (
+                ("storage", kind, value.key, "cpu", value.size)
+                if isinstance(value, _Storage)
+                else None
+            )
 
         def reducer_override(self, value: Any) -> Any:
             if isinstance(value, np.ndarray):
@@ -47,7 +51,13 @@ def write_torch(path: Path, content: Any) -> Path:
                 storage = _Storage(str(len(storages) - 1), value.size)
                 return rebuild, (storage, 0, value.shape, steps, False, OrderedDict())
             if type(value) is Tensors:
-                return OrderedDict, (), {"_metadata": {"": {"version": 1}}}, None, iter(value.items())
+                return (
+                    OrderedDict,
+                    (),
+                    {"_metadata": {"": {"version": 1}}},
+                    None,
+                    iter(value.items()),
+                )
             return NotImplemented
 
     stream = io.BytesIO()

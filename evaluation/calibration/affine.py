@@ -182,14 +182,22 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
     scores = floats_of(scores, "scores").astype(np.float64, copy=False)
     columns = scores[:, None] if scores.ndim == 1 else scores
     if columns.ndim != 2 or columns.shape[1] != len(affine.weights):
-        raise DataError(f"expected scores of {len(affine.weights)} systems, got shape {scores.shape}")
+        raise DataError(
+            f"expected scores of {len(affine.weights)} systems, got shape {scores.shape}"
+        )
     with np.errstate(invalid="ignore", over="ignore"):
         llr: np.ndarray = columns @ np.array(affine.weights) + affine.offset
     if not np.isfinite(llr[np.isfinite(columns).all(axis=1)]).all():
         largest = np.abs(columns[np.isfinite(columns)]).max()
-        raise DataError(f"scores of up to {largest:.3g} are too large for these weights", remedy="check or scale them")
+        raise DataError(
+            f"scores of up to {largest:.3g} are too large for these weights",
+            remedy="check or scale them",
+        )
     if np.isnan(llr).any() and not np.isnan(scores).any():
-        raise DataError("infinite scores cancel each other or meet a weight of 0", remedy="replace them by finite ones")
+        raise DataError(
+            "infinite scores cancel each other or meet a weight of 0",
+            remedy="replace them by finite ones",
+        )
     return llr
 
 
@@ -247,25 +255,35 @@ def cross_validate_affine(
     _spread(scores, names)  # what no number of folds mends
     is_target = truth_of(is_target)
     if folds < 3:
-        raise DataError(f"expected at least 3 folds, so that trials between two leave one to train on, got {folds}")
+        raise DataError(
+            f"expected at least 3 folds, so that trials between two leave one to train on, got {folds}"
+        )
     if len(is_target) != len(scores) or len(speakers) != len(scores):
         raise DataError(f"expected a truth and two speakers for each of {len(scores)} trials")
-    both = np.concatenate([speakers.names[speakers.models], speakers.names[speakers.segments]]).astype(str)
+    both = np.concatenate(
+        [speakers.names[speakers.models], speakers.names[speakers.segments]]
+    ).astype(str)
     people, codes = np.unique(both, return_inverse=True)
     if len(people) < folds:
-        raise DataError(f"expected at least as many speakers as folds, got {len(people)} and {folds}")
+        raise DataError(
+            f"expected at least as many speakers as folds, got {len(people)} and {folds}"
+        )
     fold = np.empty(len(people), np.int64)
     fold[np.random.default_rng(seed).permutation(len(people))] = np.arange(len(people)) % folds
     models, segments = fold[codes].reshape(2, -1)
     result = np.empty(len(scores))
     inverted = []
     for pair in combinations_with_replacement(range(folds), 2):
-        tested = (np.minimum(models, segments) == pair[0]) & (np.maximum(models, segments) == pair[1])
+        tested = (np.minimum(models, segments) == pair[0]) & (
+            np.maximum(models, segments) == pair[1]
+        )
         if not tested.any():
             continue
         trained = ~(np.isin(models, pair) | np.isin(segments, pair))
         tested_folds = " and ".join(str(number + 1) for number in sorted({*pair}))
-        with errors_of(None, before=f"without the speakers of fold {tested_folds}: ", remedy="use fewer folds"):
+        with errors_of(
+            None, before=f"without the speakers of fold {tested_folds}: ", remedy="use fewer folds"
+        ):
             parts = scores[trained & is_target], scores[trained & ~is_target]
             affine = _trained(*parts, prior=prior, ridge=ridge, names=names)
         result[tested] = apply_affine(affine, scores[tested])
@@ -273,7 +291,11 @@ def cross_validate_affine(
     if tell is not None:
         tell(sum(inverted), len(inverted))
     elif any(inverted):
-        logger.warning("the calibration has a negative slope for %d of %d pairs of folds", sum(inverted), len(inverted))
+        logger.warning(
+            "the calibration has a negative slope for %d of %d pairs of folds",
+            sum(inverted),
+            len(inverted),
+        )
     return result
 
 
@@ -306,11 +328,23 @@ def load_affine(path: str | Path) -> Affine:
     content = load_json(path)
     with suppress(KeyError, TypeError, ValueError):
         weights = tuple(map(float, content["weights"]))
-        affine = Affine(weights, float(content["offset"]), float(content["prior"]), tuple(map(str, content["names"])))
+        affine = Affine(
+            weights,
+            float(content["offset"]),
+            float(content["prior"]),
+            tuple(map(str, content["names"])),
+        )
         known = (content["format"], content["version"]) == (_FORMAT, _VERSION)
-        if known and weights and np.isfinite([*weights, affine.offset]).all() and 0 < affine.prior < 1:
+        if (
+            known
+            and weights
+            and np.isfinite([*weights, affine.offset]).all()
+            and 0 < affine.prior < 1
+        ):
             return affine
-    text = f"expected '{_FORMAT}' of version {_VERSION}: finite weights and offset, a prior and names"
+    text = (
+        f"expected '{_FORMAT}' of version {_VERSION}: finite weights and offset, a prior and names"
+    )
     raise DataError(text, file=path, remedy="write it with the command calibrate or fuse")
 
 
@@ -353,7 +387,9 @@ def cllr_of_trials(llr: ArrayLike, is_target: ArrayLike) -> NDArray[np.float64]:
     llr = np.asarray(llr, np.float64)
     is_target = truth_of(is_target)
     counts = np.where(is_target, is_target.sum(), (~is_target).sum())
-    costs: NDArray[np.float64] = np.logaddexp(0.0, np.where(is_target, -llr, llr)) / np.log(2) / 2 / counts
+    costs: NDArray[np.float64] = (
+        np.logaddexp(0.0, np.where(is_target, -llr, llr)) / np.log(2) / 2 / counts
+    )
     return costs
 
 
@@ -402,13 +438,19 @@ def train_nonnegative(scores: ArrayLike, is_target: ArrayLike, *, ridge: float =
     bounds: list[Any] = [(0.0, None if is_usable else 0.0) for is_usable in usable]
     bounds.append((None, None))
     options: Any = {"maxiter": _MAX_STEPS_OF_CHOSEN_FUSION, "ftol": _TOLERANCE, "gtol": 1e-10}
-    optimum = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    optimum = minimize(
+        loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
     weights = optimum.x[:-1] / scale
     return Affine(tuple(weights.tolist()), float(optimum.x[-1] - weights @ mean), 0.5)
 
 
 def choose_fusion(
-    scores: ArrayLike, is_target: ArrayLike, folds: ArrayLike, speakers: ArrayLike, names: Sequence[str]
+    scores: ArrayLike,
+    is_target: ArrayLike,
+    folds: ArrayLike,
+    speakers: ArrayLike,
+    names: Sequence[str],
 ) -> ChosenFusion:
     """Train a fusion, and choose the ridge and the systems by folds of speakers.
 
@@ -433,7 +475,9 @@ def choose_fusion(
     is_target = truth_of(is_target)
     folds = np.asarray(folds)
     if len(np.unique(folds)) < 2:
-        raise DataError("fusion needs two folds of speakers, so that its weights are tested on others")
+        raise DataError(
+            "fusion needs two folds of speakers, so that its weights are tested on others"
+        )
     codes = np.unique(np.asarray(speakers).astype(str), return_inverse=True)[1]
 
     def cost(columns: list[int], ridge: float) -> NDArray[np.float64]:
@@ -469,18 +513,27 @@ def choose_fusion(
     weights[kept] = trained.weights
     llr = _crossed(scores[:, kept], is_target, folds, ridge)
     affine = Affine(tuple(weights.tolist()), trained.offset, trained.prior, tuple(names))
-    return ChosenFusion(affine, ridge, llr, float(cllr_of_trials(llr, is_target).sum()), alone_best, tried)
+    return ChosenFusion(
+        affine, ridge, llr, float(cllr_of_trials(llr, is_target).sum()), alone_best, tried
+    )
 
 
 @one_blas_thread()
 def _trained(
-    target: ArrayLike, nontarget: ArrayLike, *, prior: float, ridge: float, names: tuple[str, ...] = ()
+    target: ArrayLike,
+    nontarget: ArrayLike,
+    *,
+    prior: float,
+    ridge: float,
+    names: tuple[str, ...] = (),
 ) -> Affine:
     """Train without warnings; see `train_affine`."""
     target = _matrix(target, "target", names)
     nontarget = _matrix(nontarget, "nontarget", names)
     if target.shape[1] != nontarget.shape[1]:
-        raise DataError(f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}")
+        raise DataError(
+            f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}"
+        )
     if not 0 < prior < 1:
         raise DataError(f"expected a target prior between 0 and 1, got {prior}")
     if not 0 <= ridge < np.inf:
@@ -496,7 +549,9 @@ def _trained(
             text = "the scores separate the classes without error: no finite weights are best"
             raise DataError(text, remedy="give more trials, or a ridge above 0")
     weights = solution[:-1] / scale
-    return Affine(tuple(weights.tolist()), float(solution[-1] - weights @ mean), float(prior), tuple(names))
+    return Affine(
+        tuple(weights.tolist()), float(solution[-1] - weights @ mean), float(prior), tuple(names)
+    )
 
 
 def _spread(rows: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -531,17 +586,23 @@ def _matrix(scores: ArrayLike, name: str, names: Sequence[str] = ()) -> np.ndarr
     if columns.ndim != 2 or not columns.shape[1]:
         raise DataError(f"expected {name} scores of shape (N,) or (N, systems), got {scores.shape}")
     if not len(columns):
-        raise DataError(f"expected {name} scores, got none", remedy="training needs trials of both classes")
+        raise DataError(
+            f"expected {name} scores, got none", remedy="training needs trials of both classes"
+        )
     bad = ~np.isfinite(columns)
     n_bad = int(bad.sum())
     if n_bad:
         whose = _named(names, int(bad.any(axis=0).argmax()), columns)
         remedy = "training needs finite scores: replace or drop these trials"
-        raise DataError(f"expected finite {name} scores, got {n_bad} infinite or NaN of {whose}", remedy=remedy)
+        raise DataError(
+            f"expected finite {name} scores, got {n_bad} infinite or NaN of {whose}", remedy=remedy
+        )
     return columns
 
 
-def _problem(rows: np.ndarray, is_target: np.ndarray, prior: float, ridge: float) -> tuple[Any, ...]:
+def _problem(
+    rows: np.ndarray, is_target: np.ndarray, prior: float, ridge: float
+) -> tuple[Any, ...]:
     """Return rows with a 1 behind them, signs, weight of each trial, penalties, and the log odds of the prior."""
     shares = np.where(is_target, prior / is_target.sum(), (1 - prior) / (~is_target).sum())
     penalty = np.append(np.full(rows.shape[1], ridge), 0.0)
@@ -556,7 +617,10 @@ def _minimise(
     solution = np.zeros(rows.shape[1])
 
     def loss(candidate: np.ndarray) -> float:
-        return float(shares @ np.logaddexp(0.0, -signs * (rows @ candidate + log_odds)) + penalty @ candidate**2 / 2)
+        return float(
+            shares @ np.logaddexp(0.0, -signs * (rows @ candidate + log_odds))
+            + penalty @ candidate**2 / 2
+        )
 
     current = loss(solution)
     for _ in range(_MAX_STEPS):
@@ -578,10 +642,14 @@ def _minimise(
     return solution
 
 
-def _crossed(scores: NDArray[Any], is_target: NDArray[Any], folds: NDArray[Any], ridge: float) -> NDArray[np.float64]:
+def _crossed(
+    scores: NDArray[Any], is_target: NDArray[Any], folds: NDArray[Any], ridge: float
+) -> NDArray[np.float64]:
     """LLRs of each fold by what was trained on the others."""
     llr = np.empty(len(scores))
     for fold in np.unique(folds):
         tested = folds == fold
-        llr[tested] = apply_affine(train_nonnegative(scores[~tested], is_target[~tested], ridge=ridge), scores[tested])
+        llr[tested] = apply_affine(
+            train_nonnegative(scores[~tested], is_target[~tested], ridge=ridge), scores[tested]
+        )
     return llr

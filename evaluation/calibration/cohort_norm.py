@@ -118,7 +118,9 @@ def enrolled_blocks(trials: Trials) -> NDArray[np.int64]:
     return blocks.astype(np.int64)
 
 
-def cohort_moments(scores: NDArray[Any], ids: Sequence[str] | NDArray[Any], *, top: int | None = None) -> Moments:
+def cohort_moments(
+    scores: NDArray[Any], ids: Sequence[str] | NDArray[Any], *, top: int | None = None
+) -> Moments:
     """Return mean and standard deviation (divided by N) of the cohort scores of each row of a matrix.
 
     Parameters
@@ -155,11 +157,15 @@ def cohort_moments(scores: NDArray[Any], ids: Sequence[str] | NDArray[Any], *, t
     flat = np.flatnonzero(is_negligible(deviation, mean))
     if len(flat):
         name = str(ids[flat[0]])
-        raise DataError(f"{len(flat)} with equal cohort scores alone, {name!r} among them: nothing to normalise by")
+        raise DataError(
+            f"{len(flat)} with equal cohort scores alone, {name!r} among them: nothing to normalise by"
+        )
     return mean, deviation
 
 
-def normalise(scores: Scores, *, models: Moments | None = None, segments: Moments | None = None) -> Scores:
+def normalise(
+    scores: Scores, *, models: Moments | None = None, segments: Moments | None = None
+) -> Scores:
     """Normalise scores by the moments of their models (z), of their segments (t), or both (s, the mean of the two).
 
     Parameters
@@ -233,7 +239,9 @@ def t_norm(scores: Scores, segment_cohort: Scores, *, top: int | None = None) ->
     return normalise(scores, segments=_list_moments(scores, segment_cohort, "segment", top))
 
 
-def s_norm(scores: Scores, model_cohort: Scores, segment_cohort: Scores, *, top: int | None = None) -> Scores:
+def s_norm(
+    scores: Scores, model_cohort: Scores, segment_cohort: Scores, *, top: int | None = None
+) -> Scores:
     """Normalise by both sides: the mean of z- and t-norm; with `top`, the adaptive s-norm.
 
     Parameters
@@ -246,7 +254,9 @@ def s_norm(scores: Scores, model_cohort: Scores, segment_cohort: Scores, *, top:
     Returns and errors as for `z_norm` and `t_norm`.
     """
     models = _list_moments(scores, model_cohort, "model", top)
-    return normalise(scores, models=models, segments=_list_moments(scores, segment_cohort, "segment", top))
+    return normalise(
+        scores, models=models, segments=_list_moments(scores, segment_cohort, "segment", top)
+    )
 
 
 def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -> Moments:
@@ -262,7 +272,9 @@ def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -
         if names:
             order = "model cohort score" if side == "model" else "cohort segment score"
             text = f"{len(names)} {side}{'s' * (len(names) > 1)} with {reason}: {few(names, repr)}"
-            raise DataError(text, remedy=f"the cohort's file should hold lines '{order}' for each {side}")
+            raise DataError(
+                text, remedy=f"the cohort's file should hold lines '{order}' for each {side}"
+            )
 
     owners = recode(getattr(cohort, f"{side}_ids"), ids)[getattr(cohort, f"{side}s")]
     values = cohort.values[owners >= 0]
@@ -281,5 +293,8 @@ def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(owners, values, len(ids)) / counts
         deviation = np.sqrt(np.bincount(owners, (values - mean[owners]) ** 2, len(ids)) / counts)
-    refuse(is_negligible(deviation, mean, share=share_of_sum(counts))[used], "equal cohort scores alone")
+    refuse(
+        is_negligible(deviation, mean, share=share_of_sum(counts))[used],
+        "equal cohort scores alone",
+    )
     return mean, deviation

@@ -154,15 +154,21 @@ def _split_sections(path: Path) -> list[tuple[str, str | None, int, Lines]]:
             time = None
         elif text:
             if not blocks or time is not None:
-                raise DataError(f"expected '---- ... ----', got {text[:60]!r}", file=path, line=number)
+                raise DataError(
+                    f"expected '---- ... ----', got {text[:60]!r}", file=path, line=number
+                )
             blocks[-1][-1].append((number, text.split()))
     if not blocks:
         remedy = "give a result_for_rank file of VoicePrivacy 2024"
-        raise DataError("expected sections '---- ... results ----', got none", file=path, remedy=remedy)
+        raise DataError(
+            "expected sections '---- ... results ----', got none", file=path, remedy=remedy
+        )
     return blocks
 
 
-def _table(title: str, start: int, lines: Lines, path: Path) -> tuple[list[dict[str, Cell]], list[int]]:
+def _table(
+    title: str, start: int, lines: Lines, path: Path
+) -> tuple[list[dict[str, Cell]], list[int]]:
     """Return the rows of the table below a title, which stands in line `start`, and their numbers."""
     known = COLUMNS.get(title, ())
     if len(lines) < 2:
@@ -173,7 +179,9 @@ def _table(title: str, start: int, lines: Lines, path: Path) -> tuple[list[dict[
         raise DataError(text, file=path, line=line)
     without_index = bool(known) and bool(_NUMBER.match(body[0][1][-1]))
     for _, cells in body:
-        without_index = without_index and len(cells) == len(columns) and not _INDEX.fullmatch(cells[0])
+        without_index = (
+            without_index and len(cells) == len(columns) and not _INDEX.fullmatch(cells[0])
+        )
     if without_index:
         body = [(number, ["0", *cells]) for number, cells in body]
     elif not _INDEX.fullmatch(body[0][1][0]):  # a second line of names
@@ -191,7 +199,9 @@ def _table(title: str, start: int, lines: Lines, path: Path) -> tuple[list[dict[
     return rows, index
 
 
-def _read_numbers(rows: list[dict[str, Cell]], name: str, title: str, body: Lines, path: Path) -> None:
+def _read_numbers(
+    rows: list[dict[str, Cell]], name: str, title: str, body: Lines, path: Path
+) -> None:
     """Turn the cells of a column into numbers: rates, recalls of emotions, and any column of numbers alone."""
     known = COLUMNS.get(title, ())
     cells = [str(row[name]) for row in rows]
@@ -207,4 +217,6 @@ def _read_numbers(rows: list[dict[str, Cell]], name: str, title: str, body: Line
             raise DataError(f"expected a number as {name}, got {cell!r}", file=path, line=number)
         row[name] = float(cell)
         if known and (float(cell) < 0 or float(cell) > most or math.isinf(float(cell))):
-            raise DataError(f"expected a rate in per cent as {name}, got {cell!r}", file=path, line=number)
+            raise DataError(
+                f"expected a rate in per cent as {name}, got {cell!r}", file=path, line=number
+            )

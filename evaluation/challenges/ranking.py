@@ -103,10 +103,14 @@ class OrderingRule:
         if not self.targets or not rising or self.targets[0] < 0 or self.targets[-1] > 1:
             raise DataError(f"expected minimum EERs between 0 and 1 that rise, got {self.targets}")
         if self.assignment not in get_args(Assignment):
-            raise DataError(f"expected the assignment 'reached' or 'highest', got {self.assignment!r}")
+            raise DataError(
+                f"expected the assignment 'reached' or 'highest', got {self.assignment!r}"
+            )
         unknown = [name for name in (*self.utilities, *self.least) if name not in LOWER_IS_BETTER]
         if unknown or not self.utilities:
-            raise DataError(f"expected utilities among {', '.join(LOWER_IS_BETTER)}, got {unknown or 'none'}")
+            raise DataError(
+                f"expected utilities among {', '.join(LOWER_IS_BETTER)}, got {unknown or 'none'}"
+            )
 
 
 RULES: Mapping[str, OrderingRule] = {
@@ -214,7 +218,10 @@ def order_systems(systems: Sequence[ComparedSystem], rule: OrderingRule) -> list
                 doubts[system.name] = doubt
         sign = _sign(utility)
         ordered.sort(key=lambda system: (sign * system.utilities[utility].value, system.name))
-        entries = [_entry(system, ordered, rule, target, utility, doubts.get(system.name, "")) for system in ordered]
+        entries = [
+            _entry(system, ordered, rule, target, utility, doubts.get(system.name, ""))
+            for system in ordered
+        ]
         orders.append(SystemOrder(target, utility, tuple(entries), excluded, doubts))
     return orders
 
@@ -276,7 +283,9 @@ def orders_to_dict(
     systems_by_name = []
     for system in systems:
         utilities = {name: utility.numbers() for name, utility in system.utilities.items()}
-        systems_by_name.append(asdict(system) | {"eer": system.eer.numbers(), "utilities": utilities})
+        systems_by_name.append(
+            asdict(system) | {"eer": system.eer.numbers(), "utilities": utilities}
+        )
     conditions = []
     for order in orders:
         entries = tuple(asdict(entry) | {"value": entry.value.numbers()} for entry in order.entries)

@@ -17,7 +17,12 @@ from evaluation.challenges.ranking import (
     order_systems,
     orders_to_dict,
 )
-from evaluation.challenges.systems import ChallengeFigure, measured_utilities, read_figures, read_system
+from evaluation.challenges.systems import (
+    ChallengeFigure,
+    measured_utilities,
+    read_figures,
+    read_system,
+)
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
@@ -146,7 +151,9 @@ def rank_systems(
     return SystemRanking(tuple(systems), tuple(orders), rule, figures)
 
 
-def _with_distinct_names(systems: Sequence[ComparedSystem], files: Sequence[str | Path]) -> list[ComparedSystem]:
+def _with_distinct_names(
+    systems: Sequence[ComparedSystem], files: Sequence[str | Path]
+) -> list[ComparedSystem]:
     """Add the folder of the file to names that several systems have."""
     counts = Counter(system.name for system in systems)
     renamed = []

@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, PROTOCOL, SER, Section, read_rank_file, records
+from evaluation.challenges.rank_files import (
+    ASR,
+    ASV,
+    ASV_ANON,
+    PROTOCOL,
+    SER,
+    Section,
+    read_rank_file,
+    records,
+)
 from evaluation.challenges.ranking import LOWER_IS_BETTER, ComparedSystem
 from evaluation.challenges.team_scores import read_results, recompute_averages
 from evaluation.metrics import reversal_at
@@ -39,7 +48,11 @@ _SCENARIOS = {
     (ASV_ANON, "anon", "anon"): _SEMI,
 }
 _KINDS = {"original": "original", "anon": "anonymised"}
-_TITLES = {"wer": "Word error rate", "cer": "Character error rate", "uar": "Unweighted average recall"}
+_TITLES = {
+    "wer": "Word error rate",
+    "cer": "Character error rate",
+    "uar": "Unweighted average recall",
+}
 
 
 @one_line
@@ -137,7 +150,9 @@ def figures_of_rank_file(sections: Sequence[Section]) -> tuple[ChallengeFigure, 
                 pair = (str(row["enrollment"]), str(row["trial"]))
                 rate = float(row["EER"]) / 100
                 condition = _SCENARIOS.get((title, *pair), f"{title} {'-'.join(pair)}")
-                eer = ChallengeFigure("EER", *where, str(row["gender"]), condition, Interval(rate), crossing=rate)
+                eer = ChallengeFigure(
+                    "EER", *where, str(row["gender"]), condition, Interval(rate), crossing=rate
+                )
                 figures.append(eer)
                 continue
             speech = str(row["asr" if title == ASR else "ser"])
@@ -148,7 +163,9 @@ def figures_of_rank_file(sections: Sequence[Section]) -> tuple[ChallengeFigure, 
     return tuple(figures)
 
 
-def figures_of_results(results: Results, utilities: Sequence[str] = ("wer", "uar")) -> tuple[ChallengeFigure, ...]:
+def figures_of_results(
+    results: Results, utilities: Sequence[str] = ("wer", "uar")
+) -> tuple[ChallengeFigure, ...]:
     """Return the EER of each condition, of the attacker that is named or else the strongest, and the utilities.
 
     The attacker and the reading that the results name for a challenge; where they name none, the strongest attacker by
@@ -175,12 +192,22 @@ def figures_of_results(results: Results, utilities: Sequence[str] = ("wer", "uar
             speakers = "mixed"
         where = *split_of(outcome.dataset), speakers, outcome.scenario
         crossing = outcome.condition.metric("eer.interpolated").value
-        figures.append(ChallengeFigure("EER", *where, value, crossing, outcome.n_target, counts[outcome.identity]))
+        figures.append(
+            ChallengeFigure(
+                "EER", *where, value, crossing, outcome.n_target, counts[outcome.identity]
+            )
+        )
     for measure in utilities:
-        known = [figure for figure in results.utility if figure.measure == measure and figure.rate.value.known]
+        known = [
+            figure
+            for figure in results.utility
+            if figure.measure == measure and figure.rate.value.known
+        ]
         for figure in known:
             dataset, split = split_of(figure.dataset)
-            figures.append(ChallengeFigure(measure.upper(), dataset, split, "", figure.kind, figure.rate.value))
+            figures.append(
+                ChallengeFigure(measure.upper(), dataset, split, "", figure.kind, figure.rate.value)
+            )
     return tuple(figures)
 
 
@@ -198,7 +225,11 @@ def _is_of_2022(path: Path) -> bool:
 def _load_results(path: Path) -> Results:
     content = load_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("conditions"), list):
-        raise DataError("expected results with 'conditions'", file=path, remedy="give a results.json of the recipe")
+        raise DataError(
+            "expected results with 'conditions'",
+            file=path,
+            remedy="give a results.json of the recipe",
+        )
     return typed_results(content, file=path)
 
 
@@ -284,10 +315,14 @@ def read_system(
         if protocol:
             attacker = f"{protocol['attacker']} ({protocol['reading']})"
     sets = tuple(figure.list_name for figure in lists.values())
-    return ComparedSystem(name or _name(path), eer, utilities, tuple(notes), sets, attacker, _broken(lists))
+    return ComparedSystem(
+        name or _name(path), eer, utilities, tuple(notes), sets, attacker, _broken(lists)
+    )
 
 
-def _select(figures: Sequence[ChallengeFigure], split: str, datasets: Sequence[str]) -> list[ChallengeFigure]:
+def _select(
+    figures: Sequence[ChallengeFigure], split: str, datasets: Sequence[str]
+) -> list[ChallengeFigure]:
     corpora = {split_of(dataset)[0] for dataset in datasets}
     selected = []
     for figure in figures:
@@ -305,7 +340,9 @@ def _semi_informed(figures: Sequence[ChallengeFigure]) -> dict[str, ChallengeFig
     return {figure.list_name.replace(" mixed", " all"): figure for figure in semi}
 
 
-def _too_weak(lists: Mapping[str, ChallengeFigure], figures: Sequence[ChallengeFigure]) -> list[str]:
+def _too_weak(
+    lists: Mapping[str, ChallengeFigure], figures: Sequence[ChallengeFigure]
+) -> list[str]:
     """Name the lists in which the lazy-informed attacker is stronger than the semi-informed one."""
     lazy = {figure.place[:4]: figure.value.value for figure in figures if figure.condition == _LAZY}
     notes = []
@@ -314,7 +351,9 @@ def _too_weak(lists: Mapping[str, ChallengeFigure], figures: Sequence[ChallengeF
         rate = 100 * figure.value.value
         if below < rate:
             text = f"the lazy-informed EER of {where}, {below:g} %, is below the semi-informed {rate:g} %"
-            notes.append(f"{text}: privacy is overestimated, the semi-informed attacker is too weak")
+            notes.append(
+                f"{text}: privacy is overestimated, the semi-informed attacker is too weak"
+            )
     return notes
 
 
@@ -331,7 +370,9 @@ def _from_2022(path: Path, name: str, split: str) -> ComparedSystem:
     rate = averages.get(f"Weighted average EER {split} anon")
     if rate is None:
         text = f"the EERs of anonymised speech of the split {split!r} are not all there"
-        raise DataError(text, file=path, remedy="give a summary of VoicePrivacy 2022 with all of its sets")
+        raise DataError(
+            text, file=path, remedy="give a summary of VoicePrivacy 2022 with all of its sets"
+        )
     utilities = {}
     wer = averages.get(f"Average WER {split} anon")
     if wer is not None:
@@ -341,7 +382,9 @@ def _from_2022(path: Path, name: str, split: str) -> ComparedSystem:
         utilities["f0"] = Interval(correlation)
     note = f"{path.name}: weighted averages of VoicePrivacy 2022, without intervals"
     eer = ChallengeFigure("EER", "", split, "", _SEMI, Interval(rate / 100), rate / 100)
-    return ComparedSystem(name, eer.value, utilities, (note,), broken=_broken({"weighted average": eer}))
+    return ComparedSystem(
+        name, eer.value, utilities, (note,), broken=_broken({"weighted average": eer})
+    )
 
 
 def _broken(lists: Mapping[str, ChallengeFigure]) -> str:
@@ -370,7 +413,9 @@ def _broken(lists: Mapping[str, ChallengeFigure]) -> str:
     return ""
 
 
-def _together(measures: Sequence[Interval], average: str = "mean", weights: Sequence[float] = ()) -> Interval:
+def _together(
+    measures: Sequence[Interval], average: str = "mean", weights: Sequence[float] = ()
+) -> Interval:
     """Join the figures of sets and sexes: their mean, plain or weighted, as of independent ones, or the least."""
     if average == "least":
         return min(measures, key=lambda measure: measure.value)
@@ -433,10 +478,16 @@ def system_rows(systems: Sequence[ComparedSystem], decimals: int = 2) -> list[di
     form = f".{decimals}f"
     rows = []
     for system in systems:
-        row = {"system": system.name, "EER [%]": system.eer.in_percent.text(form), "EER of": system.attacker}
+        row = {
+            "system": system.name,
+            "EER [%]": system.eer.in_percent.text(form),
+            "EER of": system.attacker,
+        }
         for name in _TITLES:
             if name in measured:
-                row[f"{name.upper()} [%]"] = system.utilities.get(name, Interval()).in_percent.text(form)
+                row[f"{name.upper()} [%]"] = system.utilities.get(name, Interval()).in_percent.text(
+                    form
+                )
         rows.append(row)
     return rows
 
@@ -483,7 +534,9 @@ def plot_systems(
     shown = [name for name in utilities if name in _TITLES and name in measured]
     if not shown:
         remedy = "measure WER or UAR, or leave the plot out"
-        raise DataError(f"no system has a utility to plot over: {', '.join(utilities)}", remedy=remedy)
+        raise DataError(
+            f"no system has a utility to plot over: {', '.join(utilities)}", remedy=remedy
+        )
     bands = [target for target in targets if 0 < target < 0.5]
     files = []
     for name in shown:
@@ -496,6 +549,8 @@ def plot_systems(
             if name in system.utilities:
                 points.append(TradeOff(label, system.utilities[name], system.eer))
         better = LOWER_IS_BETTER[name]
-        plot_privacy_utility(points, path=file, measure=_TITLES[name], lower_is_better=better, targets=bands)
+        plot_privacy_utility(
+            points, path=file, measure=_TITLES[name], lower_is_better=better, targets=bands
+        )
         files.append(file)
     return files

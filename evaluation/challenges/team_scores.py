@@ -26,7 +26,14 @@ from evaluation.reports import latex_table
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling, confidence_intervals, sample_from
 from spkbase.errors import DataError, Problems, errors_of
-from spkbase.files import escape_markdown, format_csv, format_table, is_file, read_text_bytes, write_text
+from spkbase.files import (
+    escape_markdown,
+    format_csv,
+    format_table,
+    is_file,
+    read_text_bytes,
+    write_text,
+)
 from spkbase.showing import one_line
 
 logger = logging.getLogger(__name__)
@@ -96,7 +103,9 @@ def read_results(path: str | Path) -> dict[str, dict[str, float]]:
         if not text:
             continue
         values = _values_of_line(text, header)
-        is_repeated = any(where in results.get(measure, {}) and measure != "wer" for measure, where in values)
+        is_repeated = any(
+            where in results.get(measure, {}) and measure != "wer" for measure, where in values
+        )
         if not values or is_repeated:
             remedy = "give a results.txt or a summary of the challenge of 2020 or 2022"
             text = f"expected a line of VoicePrivacy results, got {text[:60]!r}"
@@ -137,7 +146,11 @@ def recompute_averages(
         Share of each corpus (with its subset), for each sex.
     """
     rates: dict[str, dict[tuple[str, str], float]] = {}
-    for measure, title in (("eer", "EER"), ("pitch", "pitch correlation"), ("gain", "gain of voice distinctiveness")):
+    for measure, title in (
+        ("eer", "EER"),
+        ("pitch", "pitch correlation"),
+        ("gain", "gain of voice distinctiveness"),
+    ):
         for name, value in results.get(measure, {}).items():
             enrol, _, trial = name.rpartition("-")
             match = _TRIAL.fullmatch(trial)
@@ -164,13 +177,17 @@ def recompute_averages(
 def _average_word_errors(wer: Mapping[str, float]) -> dict[str, float]:
     averages = {}
     for split, (kind, ending) in product(("dev", "test"), (("orig", "asr"), ("anon", "asr_anon"))):
-        total = wer.get(f"libri_{split}_{ending}", math.nan) + wer.get(f"vctk_{split}_{ending}", math.nan)
+        total = wer.get(f"libri_{split}_{ending}", math.nan) + wer.get(
+            f"vctk_{split}_{ending}", math.nan
+        )
         if not math.isnan(total):
             averages[f"Average WER {split} {kind}"] = total / 2
     return averages
 
 
-def weighted_average(values: Mapping[tuple[str, str], float], weights: Mapping[str, float] = WEIGHTS) -> float | None:
+def weighted_average(
+    values: Mapping[tuple[str, str], float], weights: Mapping[str, float] = WEIGHTS
+) -> float | None:
     """Average over corpora and sexes, or None if not all of them are there.
 
     Parameters
@@ -307,7 +324,16 @@ def _score_list(path: Path, names: re.Match[str], keys: Path) -> ScoreList:
         if is_file(keys / name):
             team = f"{names['team']}/{names['system']}"
             corpus = trial["corpus"] + subset
-            return ScoreList(team, corpus, trial["split"], trial["sex"], part + subset, condition, path, keys / name)
+            return ScoreList(
+                team,
+                corpus,
+                trial["split"],
+                trial["sex"],
+                part + subset,
+                condition,
+                path,
+                keys / name,
+            )
     text = f"no key for it below {keys}: looked for {', '.join(names_of_key)}"
     raise DataError(text, file=path, remedy="check the keys")
 
@@ -390,7 +416,9 @@ def write_challenge(
         raise DataError("expected assessed scores to write, got none")
     systems = sorted({assessment.source.name for assessment in assessed})
     if len({name.replace("/", "-") for name in systems}) < len(systems):
-        raise DataError("two systems would get files of one name", remedy="rename a team or a system")
+        raise DataError(
+            "two systems would get files of one name", remedy="rename a team or a system"
+        )
     # by system, sex, set and condition; original speech before anonymised
     assessed = sorted(assessed, key=lambda listed: listed.source.condition, reverse=True)
     assessed.sort(key=lambda listed: (listed.source.name, listed.source.sex, listed.source.dataset))
@@ -399,13 +427,18 @@ def write_challenge(
     averages = average_rows(assessed)
     write_text(output / "results.csv", format_csv(list(exact[0]), exact))
     write_text(output / "results.md", _page("Results", rows, averages))
-    write_text(output / "results.tex", _latex_tables(rows, has_intervals=len(exact[0]) > len(rows[0])))
+    write_text(
+        output / "results.tex", _latex_tables(rows, has_intervals=len(exact[0]) > len(rows[0]))
+    )
     if averages:
         write_text(output / "averages.csv", format_csv(list(averages[0]), averages))
     for name in systems:
         own_rows = [row for row in rows if row["System"] == name]
         own_averages = [row for row in averages if row["System"] == name]
-        write_text(output / f"{name.replace('/', '-')}.md", _page(escape_markdown(name), own_rows, own_averages))
+        write_text(
+            output / f"{name.replace('/', '-')}.md",
+            _page(escape_markdown(name), own_rows, own_averages),
+        )
     for extension in extensions:
         _plot(assessed, output, extension)
 
@@ -438,7 +471,9 @@ def average_rows(assessed: Sequence[Assessment]) -> list[dict[str, Any]]:
         for title, metric, factor in columns:
             values = {}
             for assessment in part:
-                values[assessment.source.corpus, assessment.source.sex] = factor * assessment.values[metric]
+                values[assessment.source.corpus, assessment.source.sex] = (
+                    factor * assessment.values[metric]
+                )
             row[title] = weighted_average(values)
         if row["ROCCH-EER [%]"] is not None:
             rows.append(row)
@@ -499,10 +534,14 @@ def _rounded_row(assessment: Assessment) -> dict[str, Any]:
 
 
 def _names(source: ScoreList) -> dict[str, Any]:
-    return dict(zip(_NAMES, (source.name, source.sex, source.dataset, source.condition), strict=True))
+    return dict(
+        zip(_NAMES, (source.name, source.sex, source.dataset, source.condition), strict=True)
+    )
 
 
-def _page(title: str, rows: Sequence[Mapping[str, Any]], averages: Sequence[Mapping[str, Any]]) -> str:
+def _page(
+    title: str, rows: Sequence[Mapping[str, Any]], averages: Sequence[Mapping[str, Any]]
+) -> str:
     """A table and its weighted averages, in Markdown."""
     below = "No weighted average: not all sets of a part and condition are there."
     if averages:
@@ -528,10 +567,14 @@ def _plot(assessed: Sequence[Assessment], output: Path, extension: str) -> None:
             lines = [(name_line(assessment.source), assessment.scores) for assessment in part]
             for prefix, sort in (("ZEBRA-", False), ("ZEBRA-sorted-", True)):
                 path = output / f"{prefix}{start}{name.replace('/', '-')}.{extension}"
-                plot_zebra(lines, path=path, title=name.replace("/", ": "), sort=sort, numbers=numbers)
+                plot_zebra(
+                    lines, path=path, title=name.replace("/", ": "), sort=sort, numbers=numbers
+                )
 
 
-def _grouped(assessed: Sequence[Assessment], name: Callable[[ScoreList], Any]) -> dict[Any, list[Assessment]]:
+def _grouped(
+    assessed: Sequence[Assessment], name: Callable[[ScoreList], Any]
+) -> dict[Any, list[Assessment]]:
     groups: dict[Any, list[Assessment]] = {}
     for assessment in assessed:
         groups.setdefault(name(assessment.source), []).append(assessment)

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("results", type=FILE)
-@path_option("-k", "--key", "keys", required=True, help="Folder of the keys: <trial set>/trials, or files so named.")
+@path_option(
+    "-k",
+    "--key",
+    "keys",
+    required=True,
+    help="Folder of the keys: <trial set>/trials, or files so named.",
+)
 @path_option("-o", "--output", required=True, help="Folder to write into.")
 @resampling_options()
 @click.option(
@@ -30,7 +36,9 @@ if TYPE_CHECKING:
     type=click.Choice(["png", "pdf", "svg", "tex", "none"]),
     help="Formats of the plots; repeatable; none: tables only.",
 )
-def challenge(results: Path, keys: Path, output: Path, extensions: tuple[str, ...], resampling: Resampling) -> None:
+def challenge(
+    results: Path, keys: Path, output: Path, extensions: tuple[str, ...], resampling: Resampling
+) -> None:
     """Assess a whole VoicePrivacy challenge.
 
     RESULTS holds TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores. Written are results.csv, results.md and results.tex,
@@ -51,9 +59,15 @@ def challenge(results: Path, keys: Path, output: Path, extensions: tuple[str, ..
 
 @click.command(cls=Command)
 @click.argument("results", type=FILE, nargs=-1, required=True)
-@path_option("-o", "--output", help="HTML file; by default report.html in the folder of the results.")
+@path_option(
+    "-o", "--output", help="HTML file; by default report.html in the folder of the results."
+)
 @click.option("--title", default="", help="Heading of the page.")
-@click.option("--pseudonyms", is_flag=True, help="Call the speakers S01, S02, ...; a comparison names none anyway.")
+@click.option(
+    "--pseudonyms",
+    is_flag=True,
+    help="Call the speakers S01, S02, ...; a comparison names none anyway.",
+)
 def page(results: tuple[Path, ...], output: Path | None, title: str, pseudonyms: bool) -> None:
     """Write the HTML report of RESULTS.json and the score files that it names.
 
@@ -82,15 +96,32 @@ def page(results: tuple[Path, ...], output: Path | None, title: str, pseudonyms:
 @click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @label_option
-@choice_option("--rule", "rule_name", of=["vpc2024", "vpc2022"], help="Ranking rule of this challenge.")
-@click.option("--target", "targets", multiple=True, type=float, help="Minimum EER in percent; repeatable.")
-@click.option("--utility", "utilities", multiple=True, help="Rank by wer, uar, cer or f0; repeatable.")
-@choice_option("--assignment", of=["reached", "highest"], help="Rank at each target reached, or at the highest only.")
+@choice_option(
+    "--rule", "rule_name", of=["vpc2024", "vpc2022"], help="Ranking rule of this challenge."
+)
+@click.option(
+    "--target", "targets", multiple=True, type=float, help="Minimum EER in percent; repeatable."
+)
+@click.option(
+    "--utility", "utilities", multiple=True, help="Rank by wer, uar, cer or f0; repeatable."
+)
+@choice_option(
+    "--assignment",
+    of=["reached", "highest"],
+    help="Rank at each target reached, or at the highest only.",
+)
 @click.option("--split", default="test", help="Split of the sets.")
-@click.option("--dataset", "datasets", multiple=True, help="Sets of EER and WER; repeatable; default all.")
-@choice_option("--average", of=["mean", "least"], help="EER of a system: mean or least over sets and sexes.")
+@click.option(
+    "--dataset", "datasets", multiple=True, help="Sets of EER and WER; repeatable; default all."
+)
+@choice_option(
+    "--average", of=["mean", "least"], help="EER of a system: mean or least over sets and sexes."
+)
 @click.option("--figures", is_flag=True, help="Also show all figures of the files, set by set.")
-@path_option("--plot", help="Draw EER over each utility: .png, .pdf, .svg or .tex; of several, NAME_wer.png ...")
+@path_option(
+    "--plot",
+    help="Draw EER over each utility: .png, .pdf, .svg or .tex; of several, NAME_wer.png ...",
+)
 @path_option("--latex", help="Write the table of systems: LaTeX with booktabs.")
 @path_option("--markdown", help="Write the table of systems as Markdown.")
 @json_option
@@ -140,10 +171,15 @@ def rank(
     if markdown is not None:
         write_text(markdown, format_table(rows, markdown=True) + "\n")
     if latex is not None:
-        write_text(latex, latex_table(rows, caption="Privacy and utility of the systems.", label="tab:systems"))
+        write_text(
+            latex,
+            latex_table(rows, caption="Privacy and utility of the systems.", label="tab:systems"),
+        )
     if plot is not None:
         rule = ranking.rule
-        drawn = challenges.plot_systems(ranking.systems, plot, utilities=rule.utilities, targets=rule.targets)
+        drawn = challenges.plot_systems(
+            ranking.systems, plot, utilities=rule.utilities, targets=rule.targets
+        )
         for path in drawn:
             click.echo(f"drawn: {path}", err=True)
     if show_json(ranking.to_dict(), json_path):
@@ -165,7 +201,10 @@ def _format_orders(ranking: SystemRanking) -> str:
     for system in ranking.systems:
         lines += [f"{system.name}: {note}" for note in system.notes]
     if not ranking.measured_orders:
-        lines += ["", f"no ranks: no system has a measured utility ({', '.join(rule.utilities).upper()})"]
+        lines += [
+            "",
+            f"no ranks: no system has a measured utility ({', '.join(rule.utilities).upper()})",
+        ]
     for order in ranking.measured_orders:
         lines += ["", f"EER of {100 * order.target:g} % or more, by {order.utility.upper()}"]
         for entry in order.entries:

@@ -33,7 +33,9 @@ logger = logging.getLogger(__name__)
 _DISTINCT = 0.9  # share of distinct scores, from which on equal ones are no chance
 _EXCHANGED = 1.0  # interquartile ranges that another order of the training scores brings nearer
 
-_out_option = path_option("-o", "--output", required=True, help="Scores to write; the extension says how.")
+_out_option = path_option(
+    "-o", "--output", required=True, help="Scores to write; the extension says how."
+)
 
 
 def _usual_extensions() -> str:
@@ -115,8 +117,12 @@ def convert(
     " minus each segment's mean over the enrolled.",
 )
 @path_option("--model-cohort", help="Scores 'model cohort score' of each model against the cohort.")
-@path_option("--segment-cohort", help="Scores 'cohort segment score' of the cohort against each segment.")
-@number_option("--cohort-size", "top", default=300, least=2, help="as: cohort scores used on each side.")
+@path_option(
+    "--segment-cohort", help="Scores 'cohort segment score' of the cohort against each segment."
+)
+@number_option(
+    "--cohort-size", "top", default=300, least=2, help="as: cohort scores used on each side."
+)
 @shared.reader_options(key=False)
 def normalise(
     scores: Path,
@@ -196,7 +202,9 @@ _training_options = shared.gathered(
     path_option("--calibration", help="Apply this saved calibration instead of training one."),
     number_option("--seed", help="Seed of the random numbers."),
     shared.speaker_options,
-    click.option("-p", "--prior", type=shared.SHARE, default=0.5, help="Target prior to train for."),
+    click.option(
+        "-p", "--prior", type=shared.SHARE, default=0.5, help="Target prior to train for."
+    ),
     click.option(
         "--ridge",
         type=click.FloatRange(min=0),
@@ -212,10 +220,14 @@ _training_options = shared.gathered(
 @click.command(cls=Command)
 @shared.scores_option
 @path_option("--train-scores", help="Scores to train on.")
-@path_option("-k", "--key", help="Key of the scores: calibrate them by trials of other speakers (folds).")
+@path_option(
+    "-k", "--key", help="Key of the scores: calibrate them by trials of other speakers (folds)."
+)
 @number_option("--folds", default=5, least=3, help="Folds of speakers.")
 @_training_options
-def calibrate(scores: Path, train_scores: Path | None, key: Path | None, folds: int, training: Training) -> None:
+def calibrate(
+    scores: Path, train_scores: Path | None, key: Path | None, folds: int, training: Training
+) -> None:
     """Turn scores into natural log-likelihood ratios by an affine map (logistic regression).
 
     Three ways: train on other scores (--train-scores, --train-key), apply a saved calibration (--calibration), or
@@ -230,13 +242,17 @@ def calibrate(scores: Path, train_scores: Path | None, key: Path | None, folds: 
         key is not None,
     ]
     if sum(ways) != 1 or (train_scores is None) != (training.train_key is None):
-        raise click.UsageError("give --train-scores and --train-key, or --calibration, or -k for cross-validation")
+        raise click.UsageError(
+            "give --train-scores and --train-key, or --calibration, or -k for cross-validation"
+        )
     if key is None:
         train_paths = () if train_scores is None else (train_scores,)
         _train_or_apply((scores,), train_paths, training)
         return
     if training.save is not None:
-        raise click.UsageError("cross-validation trains several calibrations: there is none to --save")
+        raise click.UsageError(
+            "cross-validation trains several calibrations: there is none to --save"
+        )
     _cross_validate((scores,), key, folds, training)
 
 
@@ -244,10 +260,16 @@ def calibrate(scores: Path, train_scores: Path | None, key: Path | None, folds: 
 @path_option("-s", "--scores", multiple=True, required=True, help="Scores of a system; repeatable.")
 @path_option("--train-scores", multiple=True, help="Its scores to train on, in the same order.")
 @number_option(
-    "--cross-validate", "folds", default=None, least=3, help="Fuse the --train-key by folds of its speakers."
+    "--cross-validate",
+    "folds",
+    default=None,
+    least=3,
+    help="Fuse the --train-key by folds of its speakers.",
 )
 @_training_options
-def fuse(scores: tuple[Path, ...], train_scores: tuple[Path, ...], folds: int | None, training: Training) -> None:
+def fuse(
+    scores: tuple[Path, ...], train_scores: tuple[Path, ...], folds: int | None, training: Training
+) -> None:
     """Fuse the scores of several systems into log-likelihood ratios by logistic regression.
 
     Without --train-scores, the fusion is trained on the systems' scores of --train-key; with --cross-validate, each of
@@ -260,17 +282,23 @@ def fuse(scores: tuple[Path, ...], train_scores: tuple[Path, ...], folds: int | 
     if (training.train_key is None) == (training.calibration is None):
         raise click.UsageError("give --train-key, or --calibration")
     if train_scores and len(train_scores) != len(scores):
-        raise click.UsageError(f"expected --train-scores for each of {len(scores)} systems, got {len(train_scores)}")
+        raise click.UsageError(
+            f"expected --train-scores for each of {len(scores)} systems, got {len(train_scores)}"
+        )
     if folds is None:
         _train_or_apply(scores, train_scores, training)
         return
     if training.train_key is None or train_scores or training.save is not None:
-        text = "--cross-validate uses the systems' scores of --train-key, and trains several fusions"
+        text = (
+            "--cross-validate uses the systems' scores of --train-key, and trains several fusions"
+        )
         raise click.UsageError(f"{text}: leave out --calibration, --train-scores and --save")
     _cross_validate(scores, training.train_key, folds, training)
 
 
-def _cross_validate(paths: tuple[Path, ...], key_path: Path, folds: int, training: Training) -> None:
+def _cross_validate(
+    paths: tuple[Path, ...], key_path: Path, folds: int, training: Training
+) -> None:
     """Calibrate one system or fuse several, each trial by the trials of other speakers."""
     shared.warn_of_repeats(paths)
     systems = _read_systems(paths, training.reader)
@@ -291,7 +319,9 @@ def _cross_validate(paths: tuple[Path, ...], key_path: Path, folds: int, trainin
         _write(training.output, trials, llr, training.reader)
 
 
-def _train_or_apply(paths: tuple[Path, ...], train_paths: tuple[Path, ...], training: Training) -> None:
+def _train_or_apply(
+    paths: tuple[Path, ...], train_paths: tuple[Path, ...], training: Training
+) -> None:
     """Calibrate one system or fuse several, by a map that is learnt of a key, or by a saved one."""
     shared.warn_of_repeats(paths)
     shared.warn_of_repeats(train_paths)
@@ -383,7 +413,11 @@ def _speakers_of_folds(key: Key, maps: dict[str, Any]) -> TrialSpeakers:
 
 
 def _warn_of_training(
-    systems: list[Scores], training: list[Scores], key: Key, paths: tuple[Path, ...], train_paths: tuple[Path, ...]
+    systems: list[Scores],
+    training: list[Scores],
+    key: Key,
+    paths: tuple[Path, ...],
+    train_paths: tuple[Path, ...],
 ) -> None:
     """Warn where trials were trained on, and where training scores seem to be of another system."""
     shared_trials = int((find_rows(systems[0], key) >= 0).sum())
@@ -417,10 +451,14 @@ def _nearest(systems: list[Scores], training: list[Scores]) -> list[int]:
     from scipy.optimize import linear_sum_assignment
 
     lists = [*systems, *training]
-    quartiles = [np.quantile(scores.values, [0.25, 0.5, 0.75], method="nearest") for scores in lists]
+    quartiles = [
+        np.quantile(scores.values, [0.25, 0.5, 0.75], method="nearest") for scores in lists
+    ]
     own, others = np.split(np.array(quartiles), 2)
     widths = np.maximum(np.ptp(own, axis=1)[:, None], np.ptp(others, axis=1)[None, :])
-    apart = np.abs(own[:, None] - others[None, :]).max(axis=2) / np.maximum(widths, np.finfo(float).tiny)
+    apart = np.abs(own[:, None] - others[None, :]).max(axis=2) / np.maximum(
+        widths, np.finfo(float).tiny
+    )
     order = linear_sum_assignment(apart)[1]
     gain = apart.trace() - apart[np.arange(len(order)), order].sum()
     if gain > _EXCHANGED:
@@ -434,7 +472,9 @@ def _order_of(names: tuple[str, ...], paths: tuple[Path, ...], calibration: Path
     given = shared.distinct_names(paths)
     if sorted(trained) == sorted(given):
         if trained != given:
-            logger.warning("the systems are taken in the order of %s: %s", calibration, ", ".join(trained))
+            logger.warning(
+                "the systems are taken in the order of %s: %s", calibration, ", ".join(trained)
+            )
         return [given.index(name) for name in trained]
     text = f"the fusion was trained on {', '.join(trained)}, and is given {', '.join(given)}"
     if set(trained) & set(given) or len(trained) != len(given):
@@ -443,9 +483,13 @@ def _order_of(names: tuple[str, ...], paths: tuple[Path, ...], calibration: Path
     return list(range(len(given)))
 
 
-def _stacked(systems: list[Scores], trials: Any, paths: tuple[Path, ...], missing: Missing) -> tuple[np.ndarray, Any]:
+def _stacked(
+    systems: list[Scores], trials: Any, paths: tuple[Path, ...], missing: Missing
+) -> tuple[np.ndarray, Any]:
     """Return the scores of each trial by each system, shape (N, K), and the trials that all of them have scored."""
     for system, path in zip(systems, paths, strict=True):
         with errors_of(path):
             _, trials = scores_of_trials(system, trials, missing=missing)
-    return np.column_stack([scores_of_trials(system, trials, missing=missing)[0] for system in systems]), trials
+    return np.column_stack(
+        [scores_of_trials(system, trials, missing=missing)[0] for system in systems]
+    ), trials

@@ -14,7 +14,13 @@ from evaluation.commands import shared
 from evaluation.commands.tables import show_rows
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings
 from evaluation.formats import read_trials, write_scores
-from evaluation.linkage import ALIGNMENTS, AlignmentSettings, link_aligned, linked_shares, linked_vectors
+from evaluation.linkage import (
+    ALIGNMENTS,
+    AlignmentSettings,
+    link_aligned,
+    linked_shares,
+    linked_vectors,
+)
 from evaluation.trials import read_metadata
 from evaluation.uncertainty import Resampling
 from evaluation.utility import Sides, attribute_leakage, read_labels
@@ -29,14 +35,20 @@ _COMPARED = ("none", "centred", "orthogonal", "wasserstein")
 
 
 @click.command(cls=Command)
-@path_option("--enroll", required=True, multiple=True, help="Embeddings of the enrolled; repeatable.")
+@path_option(
+    "--enroll", required=True, multiple=True, help="Embeddings of the enrolled; repeatable."
+)
 @path_option("--test", required=True, multiple=True, help="Embeddings of the tested; repeatable.")
 @shared.model_speakers_option
 @shared.segment_speakers_option
 @shared.pickle_option
-@path_option("--trials", required=True, help="List of trials, or a key: which model meets which segment.")
+@path_option(
+    "--trials", required=True, help="List of trials, or a key: which model meets which segment."
+)
 @shared.mean_option
-@path_option("-o", "--output", required=True, help="Scores to write; the extension says in which format.")
+@path_option(
+    "-o", "--output", required=True, help="Scores to write; the extension says in which format."
+)
 def cosine(
     enroll: tuple[Path, ...],
     test: tuple[Path, ...],
@@ -72,17 +84,31 @@ def cosine(
 
 
 @click.command(cls=Command)
-@path_option("--original", required=True, multiple=True, help="Embeddings of original speech; repeatable.")
+@path_option(
+    "--original", required=True, multiple=True, help="Embeddings of original speech; repeatable."
+)
 @path_option("--anonymised", required=True, multiple=True, help="Of anonymised speech; repeatable.")
 @shared.model_speakers_option
-@path_option("--segment-speakers", help="Speakers of anonymised utterances; default --model-speakers.")
-@path_option("--train-original", multiple=True, help="Training vectors of other speakers, original.")
+@path_option(
+    "--segment-speakers", help="Speakers of anonymised utterances; default --model-speakers."
+)
+@path_option(
+    "--train-original", multiple=True, help="Training vectors of other speakers, original."
+)
 @path_option("--train-anonymised", multiple=True, help="The same, anonymised; paired by id.")
 @path_option("--train-speakers", help="Speakers of the training vectors: utt2spk.")
-@click.option("--own-pairs", is_flag=True, help="Training may use other utterances of the linked speakers.")
-@number_option("--folds", default=5, least=2, help="Folds of speakers, where no training vectors are given.")
 @click.option(
-    *("--alignment", "alignments"), multiple=True, type=click.Choice(ALIGNMENTS), default=_COMPARED, help="Repeatable."
+    "--own-pairs", is_flag=True, help="Training may use other utterances of the linked speakers."
+)
+@number_option(
+    "--folds", default=5, least=2, help="Folds of speakers, where no training vectors are given."
+)
+@click.option(
+    *("--alignment", "alignments"),
+    multiple=True,
+    type=click.Choice(ALIGNMENTS),
+    default=_COMPARED,
+    help="Repeatable.",
 )
 @click.option(
     "--own-means",
@@ -90,13 +116,25 @@ def cosine(
     help="Subtract each side's mean over all linked vectors, not the mean of the training vectors: the attacker "
     "knows the whole list of unlabelled segments.",
 )
-@click.option("--uncentred", is_flag=True, help="Subtract no mean: maps learn from the vectors as they are.")
-@click.option("--top", multiple=True, type=click.IntRange(min=1), default=(1, 5), help="Among the first k; repeatable.")
+@click.option(
+    "--uncentred", is_flag=True, help="Subtract no mean: maps learn from the vectors as they are."
+)
+@click.option(
+    "--top",
+    multiple=True,
+    type=click.IntRange(min=1),
+    default=(1, 5),
+    help="Among the first k; repeatable.",
+)
 @click.option("--plain", is_flag=True, help="Do not scale vectors to length 1.")
-@click.option("--other-extractor", is_flag=True, help="wasserstein: the sides have different extractors.")
+@click.option(
+    "--other-extractor", is_flag=True, help="wasserstein: the sides have different extractors."
+)
 @shared.pickle_option
 @shared.resampling_options()
-@path_option("-o", "--output", help="Folder for the aligned vectors, ALIGNMENT.h5, for other back-ends.")
+@path_option(
+    "-o", "--output", help="Folder for the aligned vectors, ALIGNMENT.h5, for other back-ends."
+)
 @shared.json_option
 def align(
     original: tuple[Path, ...],
@@ -136,7 +174,9 @@ def align(
     """
     linked = _linked_sides(
         read_embeddings(original, speakers=model_speakers, allow_pickle=allow_pickle),
-        read_embeddings(anonymised, speakers=segment_speakers or model_speakers, allow_pickle=allow_pickle),
+        read_embeddings(
+            anonymised, speakers=segment_speakers or model_speakers, allow_pickle=allow_pickle
+        ),
         (original[0], anonymised[0]),
     )
     training = None
@@ -161,14 +201,19 @@ def align(
     sides = (linked_vectors(linked[0], unit=not plain), linked_vectors(linked[1], unit=not plain))
     learnt = None
     if training is not None:
-        learnt = (linked_vectors(training[0], unit=not plain), linked_vectors(training[1], unit=not plain))
+        learnt = (
+            linked_vectors(training[0], unit=not plain),
+            linked_vectors(training[1], unit=not plain),
+        )
     rows = []
     for kind in kinds:
         vectors, ranks = link_aligned(sides, learnt, kind, settings)
         shares = linked_shares(ranks, sorted(set(top)), resampling)
         rows += [{"alignment": kind, **row} for row in shares]
         if output is not None:
-            embeddings.write_embeddings(make_folder(output) / f"{kind}.h5", replace(linked[1], vectors=vectors))
+            embeddings.write_embeddings(
+                make_folder(output) / f"{kind}.h5", replace(linked[1], vectors=vectors)
+            )
     learnt_from = f"{folds} folds of speakers"
     if training is not None:
         if own_pairs:
@@ -217,13 +262,28 @@ def align(
 @path_option("--original", required=True, help="Vectors of original speech.")
 @path_option("--anonymised", help="Vectors of the same utterances, anonymised.")
 @path_option(
-    *("--labels", "labels_path"), required=True, help="Lines 'speaker label' (spk2gender); with --column a table."
+    *("--labels", "labels_path"),
+    required=True,
+    help="Lines 'speaker label' (spk2gender); with --column a table.",
 )
-@click.option("--column", "columns", multiple=True, help="Column of the table; repeatable, one attribute each.")
-@path_option("--train-original", "training", help="Training vectors of other speakers; default cross-validation.")
-@path_option("--train-anonymised", "training_anonymised", help="The same, anonymised: the informed attacker.")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    help="Column of the table; repeatable, one attribute each.",
+)
+@path_option(
+    "--train-original",
+    "training",
+    help="Training vectors of other speakers; default cross-validation.",
+)
+@path_option(
+    "--train-anonymised", "training_anonymised", help="The same, anonymised: the informed attacker."
+)
 @shared.segment_speakers_option
-@choice_option("--missing", of=["error", "drop"], help="Utterances without a label: stop, or drop and count.")
+@choice_option(
+    "--missing", of=["error", "drop"], help="Utterances without a label: stop, or drop and count."
+)
 @shared.pickle_option
 @shared.resampling_options()
 @shared.json_option
@@ -250,7 +310,9 @@ def attributes(
       spkver-eval attributes --original trials.h5 --anonymised trials_anon.h5 --labels spk2gender
     """
     if training is None and training_anonymised is not None:
-        raise ConfigError("--train-anonymised needs --train-original", remedy="give original vectors too")
+        raise ConfigError(
+            "--train-anonymised needs --train-original", remedy="give original vectors too"
+        )
     if columns:
         tables = {column: read_metadata(labels_path, column) for column in columns}
     else:
@@ -265,16 +327,26 @@ def attributes(
     notes = []
     for name, labels in tables.items():
         with errors_of(labels_path, before=f"attribute {name!r}: "):
-            leakage = attribute_leakage(tested, labels, training=others, missing=missing, resampling=resampling)
+            leakage = attribute_leakage(
+                tested, labels, training=others, missing=missing, resampling=resampling
+            )
         report[name] = leakage.to_dict()
         notes += [f"{name}: {note}" for note in leakage.notes]
         for scenario, recall in leakage.recalls.items():
             interval = recall.interval
             gap = leakage.differences.get(scenario)
             row = {"attribute": name, "scenario": scenario, "UAR [%]": 100 * interval.value}
-            row |= {"from": 100 * interval.low, "to": 100 * interval.high, "chance": 100 * recall.chance}
+            row |= {
+                "from": 100 * interval.low,
+                "to": 100 * interval.high,
+                "chance": 100 * recall.chance,
+            }
             if gap is not None:
-                row |= {"minus original": 100 * gap.value, "low": 100 * gap.low, "high": 100 * gap.high}
+                row |= {
+                    "minus original": 100 * gap.value,
+                    "low": 100 * gap.low,
+                    "high": 100 * gap.high,
+                }
             rows.append(row | {"classes": len(recall.recalls), "speakers": recall.n_speakers})
     if training is not None:
         source = "the training set"
@@ -283,7 +355,9 @@ def attributes(
     show_rows(rows, report, json_path, "\n".join([f"trained on {source}", *notes]))
 
 
-def _read_sides(original: Path, anonymised: Path | None, speakers: Path | None, allow_pickle: bool) -> Sides:
+def _read_sides(
+    original: Path, anonymised: Path | None, speakers: Path | None, allow_pickle: bool
+) -> Sides:
     sides = Sides(read_embeddings(original, speakers=speakers, allow_pickle=allow_pickle))
     if anonymised is not None:
         other = read_embeddings(anonymised, speakers=speakers, allow_pickle=allow_pickle)
@@ -327,8 +401,12 @@ def _check_training(training: _Pair, linked: _Pair, file: Path, *, own_pairs: bo
         raise DataError(text, file=file, remedy=remedy)
     embeddings.check_anonymised(*training)
     if not own_pairs:
-        embeddings.warn_of_copies(linked[0], training[0], what="original utterances are in training too")
-    embeddings.warn_of_copies(linked[1], training[1], what="anonymised utterances are in training too")
+        embeddings.warn_of_copies(
+            linked[0], training[0], what="original utterances are in training too"
+        )
+    embeddings.warn_of_copies(
+        linked[1], training[1], what="anonymised utterances are in training too"
+    )
 
 
 def _check_dimensions(linked: _Pair, kinds: Sequence[str], file: Path) -> None:

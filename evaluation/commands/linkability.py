@@ -14,7 +14,15 @@ from evaluation import linkage, reports
 from evaluation.commands import shared
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings
 from evaluation.uncertainty import Resampling
-from spkbase.console import FILE, Command, choice_option, number_option, path_option, together, worker_options
+from spkbase.console import (
+    FILE,
+    Command,
+    choice_option,
+    number_option,
+    path_option,
+    together,
+    worker_options,
+)
 from spkbase.errors import DataError, errors_of
 from spkbase.files import format_table
 from spkbase.plain_pickle import read_torch
@@ -37,7 +45,9 @@ _RESULTS_OPTIONS = [
 ]
 
 
-def numbers_option(*names: str, least: int, words: tuple[str, ...] = (), help: str, **settings: Any) -> Any:
+def numbers_option(
+    *names: str, least: int, words: tuple[str, ...] = (), help: str, **settings: Any
+) -> Any:
     """Make an option that takes numbers, or some words, at commas or repeated; numbers come first, in their order."""
 
     def parse(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> list[Any]:
@@ -83,8 +93,12 @@ class VectorFiles:
         """Read both sides."""
         if self.enroll is None or self.test is None:
             raise click.UsageError("expected --enroll FILE with --test FILE")
-        enrolled = read_embeddings(self.enroll, speakers=self.model_speakers, allow_pickle=self.allow_pickle)
-        tested = read_embeddings(self.test, speakers=self.segment_speakers, allow_pickle=self.allow_pickle)
+        enrolled = read_embeddings(
+            self.enroll, speakers=self.model_speakers, allow_pickle=self.allow_pickle
+        )
+        tested = read_embeddings(
+            self.test, speakers=self.segment_speakers, allow_pickle=self.allow_pickle
+        )
         return enrolled, tested
 
 
@@ -116,20 +130,30 @@ def vector_options(*, required: bool) -> list[Any]:
     path_option("-k", "--key", help="Their key; none where the scores hold labels."),
     path_option("--ranks", help="Ranks of an earlier run (its --output)."),
     shared.reader_options(in_order=True),
-    choice_option("--bootstrap-by", of=["speaker", "id"], help="What is resampled: speakers, or model ids."),
-    choice_option("--not-enrolled", of=["error", "drop"], help="Test speakers not enrolled: stop, or drop."),
+    choice_option(
+        "--bootstrap-by", of=["speaker", "id"], help="What is resampled: speakers, or model ids."
+    ),
+    choice_option(
+        "--not-enrolled", of=["error", "drop"], help="Test speakers not enrolled: stop, or drop."
+    ),
     numbers_option(
         "--sizes",
         least=2,
         words=("all", "log", "published"),
         help="Gallery sizes: all (default), log, published, or 2,10,100.",
     ),
-    choice_option("--choice", of=["first", "random"], help="Which utterances of a speaker are averaged; --seed draws."),
+    choice_option(
+        "--choice",
+        of=["first", "random"],
+        help="Which utterances of a speaker are averaged; --seed draws.",
+    ),
     numbers_option("--top", least=1, help="Also the target speaker among the first R: 5,10."),
     _ties_option,
     number_option("--runs", help="Random galleries in place of exact values; 0: exact."),
     click.option("--no-plots", is_flag=True, help="Write no plots."),
-    click.option("--keep-impostors", is_flag=True, help="Keep the scores that linkability-extrapolate needs."),
+    click.option(
+        "--keep-impostors", is_flag=True, help="Keep the scores that linkability-extrapolate needs."
+    ),
     shared.resampling_options(),
     worker_options,
     *_RESULTS_OPTIONS,
@@ -168,7 +192,9 @@ def linkability(
     given = [source for source in (scores, vectors.enroll, ranks) if source is not None]
     is_whole = has_vectors == (vectors.test is not None) and (key is None or scores is not None)
     if len(given) != 1 or not is_whole:
-        raise click.UsageError("expected --enroll FILE with --test FILE, or -s SCORES with -k KEY, or --ranks FOLDER")
+        raise click.UsageError(
+            "expected --enroll FILE with --test FILE, or -s SCORES with -k KEY, or --ranks FOLDER"
+        )
     if keep_impostors and output is None:
         raise click.UsageError("--keep-impostors needs a folder: --output FOLDER")
     sizes = sizes or ["all"]
@@ -182,7 +208,13 @@ def linkability(
     elif scores is not None:
         maps = shared.speaker_maps(vectors.model_speakers, vectors.segment_speakers)
         ranked = _rank_scores(
-            scores, key, reader, utterances, maps=maps, bootstrap_by=bootstrap_by, keep_impostors=keep_impostors
+            scores,
+            key,
+            reader,
+            utterances,
+            maps=maps,
+            bootstrap_by=bootstrap_by,
+            keep_impostors=keep_impostors,
         )
     else:
         ranked = linkage.rank_embeddings(
@@ -194,7 +226,9 @@ def linkability(
             work=Work(jobs),
         )
     wanted = tuple(sizes) if isinstance(sizes[0], int) else sizes[0]
-    settings = reports.Settings(**asdict(resampling), sizes=wanted, top=tuple(top), ties=ties, runs=runs)
+    settings = reports.Settings(
+        **asdict(resampling), sizes=wanted, top=tuple(top), ties=ties, runs=runs
+    )
     measured = reports.measure_linkage(ranked.tables, settings)
     report = _write(measured, {}, output, plots=not no_plots)
     if output is not None and (keep_impostors or (ranks is not None and ranked.impostor_scores)):
@@ -206,7 +240,9 @@ def linkability(
 @click.command(cls=Command)
 @click.argument("ranks", type=FILE)
 @together(
-    numbers_option("--populations", least=2, required=True, help="Numbers of speakers, such as 10000,1000000."),
+    numbers_option(
+        "--populations", least=2, required=True, help="Numbers of speakers, such as 10000,1000000."
+    ),
     _utterances_option,
     _ties_option,
     shared.resampling_options(),
@@ -229,7 +265,9 @@ def extrapolate(
       spkver-eval linkability-extrapolate linkability --populations 10000,1000000 --output beyond
     """
     ranked = linkage.read_rank_tables(ranks, utterances)
-    measured = reports.measure_linkage(ranked.tables, reports.Settings(**asdict(resampling), ties=ties))
+    measured = reports.measure_linkage(
+        ranked.tables, reports.Settings(**asdict(resampling), ties=ties)
+    )
     beyond = reports.extrapolate_linkage(
         ranked.tables, measured.settings, populations, impostor_scores=ranked.impostor_scores
     )
@@ -262,7 +300,9 @@ def single_out(
             report[name] = linkage.singling_out(
                 enrolled, tested, utterances=number, averaging=averaging, resampling=resampling
             ).to_dict()
-        except DataError as error:  # too few utterances of this length; shorter ones may have enough
+        except (
+            DataError
+        ) as error:  # too few utterances of this length; shorter ones may have enough
             failure = error
             logger.warning("no singling out for L = %d: %s", number, error.text)
             report[name] = dict.fromkeys(linkage.REPORTED) | {"notes": [error.text]}
@@ -273,7 +313,9 @@ def single_out(
     for name, entry in report.items():
         if entry["value"] is not None:
             ends = f"[{entry['low']:.4f}, {entry['high']:.4f}]"
-            click.echo(f"singling out, L = {name}: {entry['value']:.4f} {ends}, chance {entry['chance']:.4f}")
+            click.echo(
+                f"singling out, L = {name}: {entry['value']:.4f} {ends}, chance {entry['chance']:.4f}"
+            )
 
 
 def _rank_scores(
@@ -289,7 +331,9 @@ def _rank_scores(
     """Rank from scores; a file of PyTorch without a key is a matrix of similarities."""
     if scores.suffix == ".pt" and key is None:
         if len(utterances) > 1:
-            raise click.UsageError("a matrix of similarities is for one number of utterances: give it")
+            raise click.UsageError(
+                "a matrix of similarities is for one number of utterances: give it"
+            )
         number: Any = utterances[0] if utterances else 1
         if number == "all":
             number = linkage.ALL
@@ -309,7 +353,11 @@ def _rank_scores(
 
 
 def _write(
-    measured: reports.Linkage, beyond: dict[int, reports.Beyond], output: Path | None, *, plots: bool
+    measured: reports.Linkage,
+    beyond: dict[int, reports.Beyond],
+    output: Path | None,
+    *,
+    plots: bool,
 ) -> dict[str, Any]:
     """Write all into the folder, if there is one, and return the report."""
     if output is not None:
@@ -324,11 +372,24 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
     """Return a table of a few sizes of each number of utterances; notes that several share come once."""
     rows = []
     for number, curve in measured.curves.items():
-        rows += [{"utterances": linkage.utterances_name(number)} | point for point in _points_of(curve)]
-    forms = {"utterances": "", "size": "", "linkability": ".4f", "low": ".4f", "high": ".4f", "chance": ".4g"}
+        rows += [
+            {"utterances": linkage.utterances_name(number)} | point for point in _points_of(curve)
+        ]
+    forms = {
+        "utterances": "",
+        "size": "",
+        "linkability": ".4f",
+        "low": ".4f",
+        "high": ".4f",
+        "chance": ".4g",
+    }
     noun = "speakers" if all(table.are_speakers for table in measured.ranks.values()) else "models"
     head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} {noun}"
-    lines = [f"{head}; ties {report['tie_rule']}, {report['estimator']}", "", format_table(rows, forms)]
+    lines = [
+        f"{head}; ties {report['tie_rule']}, {report['estimator']}",
+        "",
+        format_table(rows, forms),
+    ]
     shown = set[str]()
     for name, block in report["utterances"].items():
         bits = block["srd_mean_bits"]

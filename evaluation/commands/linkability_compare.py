@@ -45,7 +45,10 @@ _COLUMNS = {
 @number_option("--permutations", default=1000, least=1, help="Permutations for chance.")
 @number_option("--seed", help="Seed of the random numbers.")
 @click.option(
-    *("--original", "originals"), multiple=True, metavar="NAME", help="A level to plot, not to compare; repeatable."
+    *("--original", "originals"),
+    multiple=True,
+    metavar="NAME",
+    help="A level to plot, not to compare; repeatable.",
 )
 @path_option(
     *("-o", "--output"),
@@ -87,7 +90,9 @@ def linkability_compare(
     if unknown:
         text = f"expected --original among the levels {', '.join(sorted(known))}, got {', '.join(unknown)}"
         raise DataError(text)
-    comparisons = linkage.compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed)
+    comparisons = linkage.compare_conditions(
+        conditions, rule=rule, permutations=permutations, seed=seed
+    )
     report = {"measure": "log", "score_ties": ties, **comparisons.to_dict()}
     if originals:
         report["originals"] = sorted(originals)
@@ -135,7 +140,9 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
                 text = f"two runs are {linkage.condition_name(condition)}"
                 problems.add(text, file=path, remedy="give labels, as LABEL=PATH, that differ")
             ranks_of[condition] = ranks
-            same = firsts.setdefault((utterances, ranks.beaters.tobytes(), ranks.mated.tobytes()), condition)
+            same = firsts.setdefault(
+                (utterances, ranks.beaters.tobytes(), ranks.mated.tobytes()), condition
+            )
             if same != condition:
                 pair = linkage.condition_name(same), linkage.condition_name(condition)
                 logger.warning("%s and %s are the same run: their agreement means nothing", *pair)
@@ -173,7 +180,9 @@ def plot_runs(
     plots.plot_linkability_panels(panels, path=_pictures(folder, "linkability"))
     for number, values in cells.items():
         title = f"Linkability of single speakers, L = {number}"
-        plots.plot_speaker_grid(values, path=_pictures(folder, f"distribution_L{number}"), title=title)
+        plots.plot_speaker_grid(
+            values, path=_pictures(folder, f"distribution_L{number}"), title=title
+        )
 
 
 def _pictures(folder: Path, name: str) -> list[Path]:
@@ -230,7 +239,9 @@ def format_comparisons(comparisons: linkage.Comparisons) -> str:
     return "\n\n".join(parts)
 
 
-def members_csv(comparisons: linkage.Comparisons, conditions: dict[linkage.Levels, dict[str, float]]) -> str:
+def members_csv(
+    comparisons: linkage.Comparisons, conditions: dict[linkage.Levels, dict[str, float]]
+) -> str:
     """Return linkability and set of each speaker in each condition, as CSV."""
     names = [linkage.condition_name(condition) for condition in comparisons.sets]
     rows = []
@@ -274,7 +285,15 @@ def _rows_of_comparison(comparison: linkage.Comparison) -> list[dict[str, Any]]:
     for kind in linkage.KINDS:
         agreement: linkage.Agreement = getattr(comparison, kind)
         counts = {"in all": agreement.intersection, "in any": agreement.union}
-        rows.append({"compared": compared, "at": ", ".join(fixed), "speakers": kind, **counts, **_numbers(agreement)})
+        rows.append(
+            {
+                "compared": compared,
+                "at": ", ".join(fixed),
+                "speakers": kind,
+                **counts,
+                **_numbers(agreement),
+            }
+        )
     return rows
 
 

@@ -21,7 +21,12 @@ from spkbase.files import write_text
 @shared.system_options
 @shared.convention_option
 @click.option(
-    "-p", "--prior", "priors", multiple=True, default=measures.PRIORS, help="Target prior of a cost; repeatable."
+    "-p",
+    "--prior",
+    "priors",
+    multiple=True,
+    default=measures.PRIORS,
+    help="Target prior of a cost; repeatable.",
 )
 @shared.scale_option
 @shared.resampling_options(0)
@@ -33,16 +38,36 @@ from spkbase.files import write_text
     "trial: far too narrow where trials share speakers.",
 )
 @click.option("--reference", help="System that others are compared with; default the first.")
-@click.option("--metric", "own_metrics", **shared.OWN, help="A user-supplied metric (docs/own_metric.md); repeatable.")
+@click.option(
+    "--metric",
+    "own_metrics",
+    **shared.OWN,
+    help="A user-supplied metric (docs/own_metric.md); repeatable.",
+)
 @path_option(
-    "--threshold-from", nargs=2, metavar="SCORES KEY", help="Add error rates at thresholds chosen on another list."
+    "--threshold-from",
+    nargs=2,
+    metavar="SCORES KEY",
+    help="Add error rates at thresholds chosen on another list.",
 )
 @click.option("--by", "column", help="Column of --metadata to group by.")
-@path_option("--metadata", help="Table with header; first column ids of models, segments or speakers.")
-@path_option("--latex", help="Write metrics and differences as two narrow tables in LaTeX (booktabs).")
+@path_option(
+    "--metadata", help="Table with header; first column ids of models, segments or speakers."
+)
+@path_option(
+    "--latex", help="Write metrics and differences as two narrow tables in LaTeX (booktabs)."
+)
 @path_option("--markdown", help="Write them as Markdown.")
-@click.option("--columns", help="Metrics in the tables, named as in the JSON: eer.rocch,min_dcf.0.01,zebra.tag.")
-@click.option("--all", "with_all", is_flag=True, help="Show all metrics, not the usual eight; JSON always has them.")
+@click.option(
+    "--columns",
+    help="Metrics in the tables, named as in the JSON: eer.rocch,min_dcf.0.01,zebra.tag.",
+)
+@click.option(
+    "--all",
+    "with_all",
+    is_flag=True,
+    help="Show all metrics, not the usual eight; JSON always has them.",
+)
 @worker_options
 @shared.json_option
 def metrics(
@@ -81,7 +106,9 @@ def metrics(
     """
     if (column is None) != (metadata is None):
         raise click.UsageError("expected --by COLUMN together with --metadata FILE")
-    given = click.get_current_context().get_parameter_source("resamples") is not ParameterSource.DEFAULT
+    given = (
+        click.get_current_context().get_parameter_source("resamples") is not ParameterSource.DEFAULT
+    )
     if not given and any(side is not None for side in maps.values()):
         resampling = replace(resampling, resamples=uncertainty.Resampling.resamples)
     table = _table_of_metrics(scale, own_metrics)
@@ -147,7 +174,9 @@ def metrics(
     click.echo(tables.format_comparison(evaluated, shown), nl=False)
 
 
-def _table_of_metrics(scale: Path | None, own_metrics: tuple[str, ...]) -> tuple[measures.Metric, ...]:
+def _table_of_metrics(
+    scale: Path | None, own_metrics: tuple[str, ...]
+) -> tuple[measures.Metric, ...]:
     """Return the built-in metrics and the user's."""
     table: tuple[measures.Metric, ...] = measures.METRICS
     if scale is not None:

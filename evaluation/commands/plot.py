@@ -17,13 +17,41 @@ _OVER_PRIORS = ("log_odds", "sort", "curves")
 KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "det": ("detection error trade-off curves", plots.plot_det, ("window", "prior", "sort")),
     "roc": ("receiver operating characteristics", plots.plot_roc, ("sort",)),
-    "ece": ("empirical cross-entropy of log-likelihood ratios over the prior", plots.plot_ece, _OVER_PRIORS),
-    "nece": ("the same, divided by the entropy of the prior", partial(plots.plot_ece, normalised=True), _OVER_PRIORS),
-    "ape": ("Bayes error rate of log-likelihood ratios", plots.plot_ape, (*_OVER_PRIORS, "with_eer")),
-    "nber": ("the same, divided by that of the prior alone", partial(plots.plot_ape, normalised=True), _OVER_PRIORS),
-    "zebra": ("what the best attacker does not learn, over the prior", plots.plot_zebra, ("log_odds", "sort")),
-    "histogram": ("distributions of target and nontarget scores", plots.plot_histogram, ("bins", "own_scale")),
-    "reliability": ("how often a trial is a target trial, by its ratio", plots.plot_reliability, ("prior", "sort")),
+    "ece": (
+        "empirical cross-entropy of log-likelihood ratios over the prior",
+        plots.plot_ece,
+        _OVER_PRIORS,
+    ),
+    "nece": (
+        "the same, divided by the entropy of the prior",
+        partial(plots.plot_ece, normalised=True),
+        _OVER_PRIORS,
+    ),
+    "ape": (
+        "Bayes error rate of log-likelihood ratios",
+        plots.plot_ape,
+        (*_OVER_PRIORS, "with_eer"),
+    ),
+    "nber": (
+        "the same, divided by that of the prior alone",
+        partial(plots.plot_ape, normalised=True),
+        _OVER_PRIORS,
+    ),
+    "zebra": (
+        "what the best attacker does not learn, over the prior",
+        plots.plot_zebra,
+        ("log_odds", "sort"),
+    ),
+    "histogram": (
+        "distributions of target and nontarget scores",
+        plots.plot_histogram,
+        ("bins", "own_scale"),
+    ),
+    "reliability": (
+        "how often a trial is a target trial, by its ratio",
+        plots.plot_reliability,
+        ("prior", "sort"),
+    ),
 }
 
 
@@ -37,17 +65,40 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
 )
 @click.argument("kind", type=click.Choice(list(KINDS)), metavar="KIND")
 @system_options
-@path_option("-o", "--output", "path", required=True, multiple=True, help="PNG, PDF, SVG or TEX; repeatable.")
+@path_option(
+    "-o", "--output", "path", required=True, multiple=True, help="PNG, PDF, SVG or TEX; repeatable."
+)
 @click.option("--title", help="Title of the plot; '' for none.")
-@click.option("--width", type=click.FloatRange(min=1), help="Width in inches: 3.4 for one column of a paper.")
+@click.option(
+    "--width", type=click.FloatRange(min=1), help="Width in inches: 3.4 for one column of a paper."
+)
 @click.option("--notes/--no-notes", default=True, help="Explain the lines below the plot.")
-@click.option("--legend", type=click.Choice(plots.CORNERS), help="Corner of the plot for the legend; default below.")
+@click.option(
+    "--legend",
+    type=click.Choice(plots.CORNERS),
+    help="Corner of the plot for the legend; default below.",
+)
 @click.option("--sort", is_flag=True, help="Order the systems by the metric that the legend names.")
-@click.option("--log-odds", nargs=2, type=float, help="ece to zebra: range of prior log-odds.  [-10 10]")
-@click.option("--curves", type=click.Choice(["actual", "minimum"]), help="ece to nber: one curve a system, not both.")
+@click.option(
+    "--log-odds", nargs=2, type=float, help="ece to zebra: range of prior log-odds.  [-10 10]"
+)
+@click.option(
+    "--curves",
+    type=click.Choice(["actual", "minimum"]),
+    help="ece to nber: one curve a system, not both.",
+)
 @click.option("--eer", "with_eer", is_flag=True, help="ape: draw the EER of each system too.")
-@click.option("--window", type=click.Choice(["auto", *plots.WINDOWS]), help="det: part of the plane; auto holds all.")
-@click.option("-p", "--prior", type=SHARE, help="Target prior. det: of the minDCF point, [0.0917]; reliability: [0.5].")
+@click.option(
+    "--window",
+    type=click.Choice(["auto", *plots.WINDOWS]),
+    help="det: part of the plane; auto holds all.",
+)
+@click.option(
+    "-p",
+    "--prior",
+    type=SHARE,
+    help="Target prior. det: of the minDCF point, [0.0917]; reliability: [0.5].",
+)
 @number_option("--bins", default=None, least=1, help="histogram: number of bins.  [60]")
 @click.option("--own-scale", is_flag=True, help="histogram: separate scales for each system.")
 @click.pass_context
@@ -82,8 +133,14 @@ def plot(
         "bins": bins,
         "own_scale": own_scale,
     }
-    chosen = {name: value for name, value in settings.items() if value is not None and value is not False}
-    unfit = [option.opts[-1] for option in context.command.params if option.name in chosen.keys() - set(takes)]
+    chosen = {
+        name: value for name, value in settings.items() if value is not None and value is not False
+    }
+    unfit = [
+        option.opts[-1]
+        for option in context.command.params
+        if option.name in chosen.keys() - set(takes)
+    ]
     if unfit:
         raise click.UsageError(f"plot {kind} takes no {', '.join(sorted(unfit))}")
     drawn = []

@@ -46,20 +46,34 @@ OWN: dict[str, Any] = {"multiple": True, "metavar": "MODULE:NAME|FILE.py:NAME"}
 LISTS = "a table, npz or HDF5"
 SCORES_HELP = f"Scores: lines 'model segment score', {LISTS}."
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
-json_option = path_option("--json", "json_path", help="Write JSON to this file; '-': standard output, no table.")
-label_option = click.option("-l", "--label", "labels", multiple=True, help="Name of each system; default its file.")
-pickle_option = click.option("--allow-pickle", is_flag=True, help="Read pickles too; their code is not run.")
-model_speakers_option = path_option("--model-speakers", help="Speakers of models or enrolled utterances: utt2spk.")
-segment_speakers_option = path_option("--segment-speakers", help="Speakers of the tested utterances: utt2spk.")
+json_option = path_option(
+    "--json", "json_path", help="Write JSON to this file; '-': standard output, no table."
+)
+label_option = click.option(
+    "-l", "--label", "labels", multiple=True, help="Name of each system; default its file."
+)
+pickle_option = click.option(
+    "--allow-pickle", is_flag=True, help="Read pickles too; their code is not run."
+)
+model_speakers_option = path_option(
+    "--model-speakers", help="Speakers of models or enrolled utterances: utt2spk."
+)
+segment_speakers_option = path_option(
+    "--segment-speakers", help="Speakers of the tested utterances: utt2spk."
+)
 mean_option = choice_option(
-    "--mean", of=["plain", "normalised"], help="Average embeddings as they are, or scaled to length 1."
+    "--mean",
+    of=["plain", "normalised"],
+    help="Average embeddings as they are, or scaled to length 1.",
 )
 convention_option = choice_option(
     "--convention",
     of=CONVENTIONS,
     help="Definitions of another tool; the default treats tied scores as one.",
 )
-scale_option = path_option("--scale", help="YAML file of ZEBRA's categories: each tag with its upper |log10 LLR|.")
+scale_option = path_option(
+    "--scale", help="YAML file of ZEBRA's categories: each tag with its upper |log10 LLR|."
+)
 scores_option = path_option("-s", "--scores", required=True, help=SCORES_HELP)
 key_option = path_option(
     *("-k", "--key"),
@@ -67,7 +81,9 @@ key_option = path_option(
 )
 
 speakers_by_option = click.option(
-    "--speakers-by", metavar="SIGN", help="The speaker of an id is what comes before this sign, as / in a path."
+    "--speakers-by",
+    metavar="SIGN",
+    help="The speaker of an id is what comes before this sign, as / in a path.",
 )
 
 
@@ -78,7 +94,9 @@ def gathered(name: str, make: Function, *options: Decorator) -> Decorator:
     def decorate(command: Function) -> Function:
         @wraps(command)
         def with_group(**values: Any) -> Any:
-            group = {parameter: values.pop(parameter) for parameter in parameters if parameter in values}
+            group = {
+                parameter: values.pop(parameter) for parameter in parameters if parameter in values
+            }
             values[name] = make(**group)
             return command(**values)
 
@@ -122,7 +140,10 @@ def speaker_maps(
     model_speakers: Path | None, segment_speakers: Path | None, speakers_by: str | None = None
 ) -> dict[str, Speakers | None]:
     """Read both maps of speakers, as `find_speakers` takes them."""
-    maps: dict[str, Speakers | None] = {"model_speakers": speakers_by or None, "segment_speakers": speakers_by or None}
+    maps: dict[str, Speakers | None] = {
+        "model_speakers": speakers_by or None,
+        "segment_speakers": speakers_by or None,
+    }
     if model_speakers:
         maps["model_speakers"] = read_speakers(model_speakers)
     if segment_speakers:
@@ -130,7 +151,9 @@ def speaker_maps(
     return maps
 
 
-speaker_options = gathered("maps", speaker_maps, model_speakers_option, segment_speakers_option, speakers_by_option)
+speaker_options = gathered(
+    "maps", speaker_maps, model_speakers_option, segment_speakers_option, speakers_by_option
+)
 
 
 @one_line
@@ -190,16 +213,22 @@ class Reader:
             return match_ids(scores, key)
         return scores
 
-    def split(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, np.ndarray]:
+    def split(
+        self, read: tuple[Scores, Key], scores: Path, key: Path | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores of target and of nontarget trials; see `joined`."""
         values, truth = self.joined(read, scores, key)
         return values[truth.is_target], values[~truth.is_target]
 
-    def joined(self, read: tuple[Scores, Key], scores: Path, key: Path | None) -> tuple[np.ndarray, Key]:
+    def joined(
+        self, read: tuple[Scores, Key], scores: Path, key: Path | None
+    ) -> tuple[np.ndarray, Key]:
         """Return the scores in the order of the trials that have one; a warning where they look reversed."""
         key_columns = self.scores if key is None else self.key
         columns = (self.scores, key_columns)
-        values, truth = join(*read, files=(scores, key or scores), missing=self.missing, columns=columns)
+        values, truth = join(
+            *read, files=(scores, key or scores), missing=self.missing, columns=columns
+        )
         warn_of_doubts(scores, reversal(values[truth.is_target], values[~truth.is_target]), read[1])
         return values, truth
 
@@ -215,19 +244,35 @@ def reader_options(*, key: bool = True, in_order: bool = False) -> Decorator:
         It may join them by their order, with ``--in-order``.
     """
     names = "or columns of a table, such as model=test+chan,segment=file"
-    options = [click.option("--scores-columns", help=f"Order as score,model,segment, {names},score=llr.")]
+    options = [
+        click.option("--scores-columns", help=f"Order as score,model,segment, {names},score=llr.")
+    ]
     if key:
-        options.append(click.option("--key-columns", help="The same for the key, with target in place of score."))
+        options.append(
+            click.option(
+                "--key-columns", help="The same for the key, with target in place of score."
+            )
+        )
         text = "loose: /, -, _ and the extension of audio do not count, which toolkits write in different ways."
         options.append(choice_option("--match-ids", of=["exact", "loose"], help=text))
     options += [
-        click.option("--format", "format_names", **OWN, help="A user-supplied format (docs/formats.md); repeatable."),
-        click.option("--distances", is_flag=True, help="The scores are distances: lower is more similar."),
+        click.option(
+            "--format",
+            "format_names",
+            **OWN,
+            help="A user-supplied format (docs/formats.md); repeatable.",
+        ),
+        click.option(
+            "--distances", is_flag=True, help="The scores are distances: lower is more similar."
+        ),
     ]
-    text = (
-        "Trials without a score, scores that are NaN, and scores with ids unknown to the key: stop, drop and count, or"
+    text = "Trials without a score, scores that are NaN, and scores with ids unknown to the key: "
+    text += "stop, drop and count, or"
+    options.append(
+        choice_option(
+            "--missing", of=["error", "drop", "reject"], help=f"{text} count as rejected."
+        )
     )
-    options.append(choice_option("--missing", of=["error", "drop", "reject"], help=f"{text} count as rejected."))
     text = "Pairs that are repeated in a text, as in some lists of VoxCeleb: stop, or count once those that agree."
     options.append(choice_option("--duplicates", of=["error", "first"], help=text))
     text = "Base of log-likelihood ratios: 10 in forensic science; they are read as natural ones."
@@ -268,9 +313,15 @@ def system_options(command: Function) -> Function:
     systems = gathered(
         "systems",
         _systems,
-        path_option("-s", "--scores", required=True, multiple=True, help=f"{SCORES_HELP} Repeatable."),
         path_option(
-            "-k", "--key", "keys", multiple=True, help="Key: one for all, or one each; none where scores hold labels."
+            "-s", "--scores", required=True, multiple=True, help=f"{SCORES_HELP} Repeatable."
+        ),
+        path_option(
+            "-k",
+            "--key",
+            "keys",
+            multiple=True,
+            help="Key: one for all, or one each; none where scores hold labels.",
         ),
         label_option,
     )
@@ -294,7 +345,12 @@ def warn_of_repeats(paths: Sequence[Path], keys: Sequence[Path | None] = ()) -> 
     """Warn where a file was given twice, or a copy of it, for several systems with the same key."""
     keys = keys or [None] * len(paths)
     for (first, key), (second, other) in combinations(zip(paths, keys, strict=True), 2):
-        if key == other and first.is_file() and second.is_file() and cmp(first, second, shallow=False):
+        if (
+            key == other
+            and first.is_file()
+            and second.is_file()
+            and cmp(first, second, shallow=False)
+        ):
             if first == second:
                 again = "is given twice"
             else:
@@ -310,7 +366,9 @@ def warn_of_doubts(scores: Path, turned: Reversal | None, key: Key) -> None:
     own = own_trials(key)
     if own:
         text = "compare a recording with itself (leave them out, unless ids are speakers)"
-        logger.warning("%s: %d target trials, such as %s, %s", scores, len(own), few(own, repr), text)
+        logger.warning(
+            "%s: %d target trials, such as %s, %s", scores, len(own), few(own, repr), text
+        )
 
 
 def warn_of_own(scores: Scores, others: Scores, text: str) -> None:
@@ -405,12 +463,16 @@ def _columns(text: str | None, value: str) -> dict[str, Any]:
     return columns
 
 
-def _systems(scores: tuple[Path, ...], keys: tuple[Path, ...], labels: tuple[str, ...]) -> list[System]:
+def _systems(
+    scores: tuple[Path, ...], keys: tuple[Path, ...], labels: tuple[str, ...]
+) -> list[System]:
     names = labels or distinct_names(scores)
     of_each = one_each(keys, len(scores))
     if not len(scores) == len(of_each) == len(names):
         counts = f"{len(scores)} of scores, {len(keys)} keys and {len(labels)} labels"
-        raise click.UsageError(f"expected a key (or one for all) and a label for each file of scores, got {counts}")
+        raise click.UsageError(
+            f"expected a key (or one for all) and a label for each file of scores, got {counts}"
+        )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise click.UsageError(f"two systems are called {twice!r}: give different labels with -l")

@@ -20,7 +20,9 @@ from spkbase.errors import errors_of
 
 @click.command(cls=Command)
 @path_option("--original", required=True, help="Scores of original against original speech.")
-@path_option("--original-anonymised", help="Scores of original against anonymised speech, for DeID.")
+@path_option(
+    "--original-anonymised", help="Scores of original against anonymised speech, for DeID."
+)
 @path_option("--anonymised", help="Scores of anonymised against anonymised speech, for G_VD.")
 @path_option(
     *("-k", "--key", "keys"),
@@ -35,7 +37,9 @@ from spkbase.errors import errors_of
     help="How scores become log-likelihood ratios. folds: trained on other speakers; pav: isotonic regression on "
     "these trials, as VoicePrivacy 2022 intends; none: they are.",
 )
-@click.option("--symmetric", is_flag=True, help="Count each pair both ways in lists of one kind of speech.")
+@click.option(
+    "--symmetric", is_flag=True, help="Count each pair both ways in lists of one kind of speech."
+)
 @shared.resampling_options(0)
 @path_option("--plot", help="Draw the matrices side by side: PNG, PDF or SVG.")
 @shared.reader_options(in_order=True)
@@ -65,9 +69,13 @@ def similarity(
     files = {"oo": original, "oa": original_anonymised, "aa": anonymised}
     given = {name: path for name, path in files.items() if path is not None}
     if len(given) < 2:
-        raise click.UsageError("expected --original-anonymised FILE or --anonymised FILE, or both, with --original")
+        raise click.UsageError(
+            "expected --original-anonymised FILE or --anonymised FILE, or both, with --original"
+        )
     if len(keys) not in (0, 1, len(given)):
-        raise click.UsageError(f"expected a key, or one for each of {len(given)} files of scores, got {len(keys)}")
+        raise click.UsageError(
+            f"expected a key, or one for each of {len(given)} files of scores, got {len(keys)}"
+        )
     shared.warn_of_repeats(tuple(given.values()))
     matrices = {}
     notes = []
@@ -119,11 +127,15 @@ def draw_similarity(result: utility.VoiceSimilarity, path: Path) -> None:
         result.matrices["oo"].speakers,
         path=path,
         title=title,
-        subtitles={name: f"D = {number.value:.3f}" for name, number in result.distinctiveness.items()},
+        subtitles={
+            name: f"D = {number.value:.3f}" for name, number in result.distinctiveness.items()
+        },
     )
 
 
-def _read_list(path: Path, key: Path | None, reader: shared.Reader, maps: dict[str, Any]) -> tuple[Scores, Key]:
+def _read_list(
+    path: Path, key: Path | None, reader: shared.Reader, maps: dict[str, Any]
+) -> tuple[Scores, Key]:
     """Read scores and their truth; without a key it is that of the maps, where both sides have one."""
     if key is None and all(speakers is not None for speakers in maps.values()):
         scores = read_scores(path, reader.scores)

@@ -54,7 +54,9 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
     in_full = {name.partition(".")[0]: name for name in PAPER if name in known} | in_full
     unknown = [name for name in names if name not in in_full]
     if unknown:
-        raise ConfigError(f"no metric {', '.join(map(repr, unknown))}; there are: {', '.join(known)}")
+        raise ConfigError(
+            f"no metric {', '.join(map(repr, unknown))}; there are: {', '.join(known)}"
+        )
     if not names:
         return [known[name] for name in PAPER if name in known]
     return [known[in_full[name]] for name in names]
@@ -68,7 +70,9 @@ def numbers_of_system(result: Evaluation) -> dict[str, Interval | str]:
         numbers[name] = Interval(value, *result.intervals.get(name, unknown))
     for head, group in result.results.items():
         if isinstance(group, dict):
-            numbers |= {f"{head}.{name}": text for name, text in group.items() if isinstance(text, str)}
+            numbers |= {
+                f"{head}.{name}": text for name, text in group.items() if isinstance(text, str)
+            }
     return numbers
 
 
@@ -86,7 +90,11 @@ def usual_rows(result: Evaluation, priors: Sequence[str]) -> Evaluation:
             kept.append(replace(metric, points=metric.points and tuple(points)))
     usual = replace(result, metrics=tuple(kept))
     hidden = result.values().keys() - usual.values().keys()
-    notes = {name: text for name, text in result.notes.items() if name.removeprefix("intervals.") not in hidden}
+    notes = {
+        name: text
+        for name, text in result.notes.items()
+        if name.removeprefix("intervals.") not in hidden
+    }
     if hidden:
         notes["more"] = f"{len(hidden)} metrics by --all"
     return replace(usual, notes=notes)
@@ -101,7 +109,9 @@ def format_systems(results: Mapping[str, Evaluation], columns: Sequence[Column])
     for row in system_rows(numbers, columns):
         label = row["system"]
         result = results[label]
-        rows.append({"system": label, "trials": f"{result.n_target:,} + {result.n_nontarget:,}"} | row)
+        rows.append(
+            {"system": label, "trials": f"{result.n_target:,} + {result.n_nontarget:,}"} | row
+        )
         notes += [f"{label}: {text}" for name, text in result.notes.items() if name in shown]
     lines = [format_table(rows)]
     if notes:
@@ -148,10 +158,16 @@ def format_comparison(evaluated: EvaluatedSystems, columns: Sequence[Column]) ->
 def format_groups(groups: Groups) -> str:
     """Return the main metrics of each group as a table, and a second one of where each is highest and lowest."""
     titles = _titles_of_groups(groups)
-    forms = {groups.column: "", "target": ",", "nontarget": ","} | dict.fromkeys(titles.values(), ".4f")
+    forms = {groups.column: "", "target": ",", "nontarget": ","} | dict.fromkeys(
+        titles.values(), ".4f"
+    )
     rows = []
     for name, group in groups.groups.items():
-        row: dict[str, Any] = {groups.column: name, "target": group.n_target, "nontarget": group.n_nontarget}
+        row: dict[str, Any] = {
+            groups.column: name,
+            "target": group.n_target,
+            "nontarget": group.n_nontarget,
+        }
         for metric, title in titles.items():
             row[title] = group.metrics.get(metric)
         rows.append(row)
@@ -163,12 +179,19 @@ def format_groups(groups: Groups) -> str:
             forms |= {"gap from": ".4f", "to": ".4f"}
         lines += ["", format_table(extremes, forms)]
     if groups.n_across or groups.n_unknown:
-        lines += ["", f"{groups.n_across:,} trials across groups and {groups.n_unknown:,} of unknown group are in none"]
+        lines += [
+            "",
+            f"{groups.n_across:,} trials across groups and {groups.n_unknown:,} of unknown group are in none",
+        ]
     return "\n".join(lines)
 
 
 def show_rows(
-    rows: Sequence[Mapping[str, Any]], report: Mapping[str, Any], json_path: Path | None, note: str, form: str = ".2f"
+    rows: Sequence[Mapping[str, Any]],
+    report: Mapping[str, Any],
+    json_path: Path | None,
+    note: str,
+    form: str = ".2f",
 ) -> None:
     """Show a result as JSON or as a table with a note below; what is undefined stays blank."""
     if show_json(report, json_path):

@@ -30,7 +30,13 @@ _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters
 
 @click.command(cls=Command)
 @path_option("--ref", "reference", required=True, help="Reference: Kaldi's text, or sclite's trn.")
-@path_option("--hyp", "hypotheses", required=True, multiple=True, help="Recognised words, as text; repeatable.")
+@path_option(
+    "--hyp",
+    "hypotheses",
+    required=True,
+    multiple=True,
+    help="Recognised words, as text; repeatable.",
+)
 @segment_speakers_option
 @label_option
 @click.option(
@@ -40,8 +46,14 @@ _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters
     type=click.Choice(list(_UNITS)),
     help="Words, or characters with or without blanks; repeatable.",
 )
-@choice_option("--normaliser", of=utility.NORMALISERS, help="none, or lower case without punctuation.")
-@choice_option("--missing", of=["error", "empty", "drop"], help="No hypothesis: stop, count as deletions, or drop.")
+@choice_option(
+    "--normaliser", of=utility.NORMALISERS, help="none, or lower case without punctuation."
+)
+@choice_option(
+    "--missing",
+    of=["error", "empty", "drop"],
+    help="No hypothesis: stop, count as deletions, or drop.",
+)
 @resampling_options()
 @json_option
 def wer(
@@ -70,14 +82,24 @@ def wer(
     rows: list[dict[str, Any]] = []
     report: dict[str, dict[str, Any]] = {}
     for unit in units:
-        settings: dict[str, Any] = {"unit": _UNITS[unit], "normaliser": normaliser, "missing": missing}
+        settings: dict[str, Any] = {
+            "unit": _UNITS[unit],
+            "normaliser": normaliser,
+            "missing": missing,
+        }
         counts = [utility.count_errors(truth, text, file=path, **settings) for path, text in texts]
-        rates = [utility.error_rate(errors, speakers, resampling, segment_speakers) for errors in counts]
+        rates = [
+            utility.error_rate(errors, speakers, resampling, segment_speakers) for errors in counts
+        ]
         gaps: list[Interval | None] = [None]
         if len(counts) > 1:
             gaps += utility.error_rate_differences(counts, speakers, resampling)
         for name, rate, gap in zip(names, rates, gaps, strict=True):
-            rows.append(_row(name, unit.upper(), rate.interval, gap) | rate.counts | {"utterances": rate.n_utterances})
+            rows.append(
+                _row(name, unit.upper(), rate.interval, gap)
+                | rate.counts
+                | {"utterances": rate.n_utterances}
+            )
             report.setdefault(name, {})[unit] = rate.to_dict() | _difference(gap)
     for path, text in texts:
         _doubt(path, truth, text, missing)
@@ -90,13 +112,22 @@ def wer(
 
 
 @click.command(cls=Command)
-@path_option("--ref", "reference", required=True, help="Kaldi's utt2emo: lines 'utterance emotion'.")
-@path_option("--predictions", required=True, multiple=True, help="Lines 'utterance emotion'; repeatable for systems.")
+@path_option(
+    "--ref", "reference", required=True, help="Kaldi's utt2emo: lines 'utterance emotion'."
+)
+@path_option(
+    "--predictions",
+    required=True,
+    multiple=True,
+    help="Lines 'utterance emotion'; repeatable for systems.",
+)
 @segment_speakers_option
 @label_option
 @path_option("--spk2fold", help="Fold of each speaker; default one fold a speaker.")
 @choice_option(
-    "--convention", of=["default", "vpc2024", "pooled"], help="Recalls by fold (the challenge's), or in one fold."
+    "--convention",
+    of=["default", "vpc2024", "pooled"],
+    help="Recalls by fold (the challenge's), or in one fold.",
 )
 @choice_option("--missing", of=["error", "drop"], help="No prediction, or no label: stop, or drop.")
 @resampling_options()
@@ -133,7 +164,10 @@ def uar(
         folds = utility.read_labels(spk2fold, "fold")
     settings: dict[str, Any] = {"folds": folds, "convention": convention, "missing": missing}
     recognised = [(path, utility.read_labels(path)) for path in predictions]
-    counted = [utility.confusions(truth, labels, speakers, file=path, **settings) for path, labels in recognised]
+    counted = [
+        utility.confusions(truth, labels, speakers, file=path, **settings)
+        for path, labels in recognised
+    ]
     known = sorted(set(truth.values()))
     for path, recognised_labels in recognised:
         _doubt(path, truth, recognised_labels, missing)
@@ -148,8 +182,14 @@ def uar(
     rows = []
     report = {}
     for name, average, gap in zip(names, averages, gaps, strict=True):
-        recalls = {f"{label} [%]": round(100 * value, 2) for label, value in average.recalls.items()}
-        rows.append(_row(name, "UAR", average.interval, gap) | recalls | {"utterances": average.n_utterances})
+        recalls = {
+            f"{label} [%]": round(100 * value, 2) for label, value in average.recalls.items()
+        }
+        rows.append(
+            _row(name, "UAR", average.interval, gap)
+            | recalls
+            | {"utterances": average.n_utterances}
+        )
         report[name] = {"uar": average.to_dict() | _difference(gap)}
     note = f"convention: {convention}; {len(averages[0].folds)} folds; chance: {100 * averages[0].chance:.2f} %"
     show_rows(rows, report, json_path, note)
@@ -159,7 +199,11 @@ def uar(
 @click.argument("original", type=FILE)
 @click.argument("anonymised", type=FILE)
 @path_option("--segment-speakers", help="Speakers of utterances; default ORIGINAL/utt2spk.")
-@choice_option("--convention", of=["default", "vpc2022"], help="Frames voiced in both, or all (the challenge's).")
+@choice_option(
+    "--convention",
+    of=["default", "vpc2022"],
+    help="Frames voiced in both, or all (the challenge's).",
+)
 @worker_options
 @resampling_options()
 @json_option
@@ -187,10 +231,14 @@ def f0(
     recordings = utility.read_recordings(original)
     copies = utility.read_recordings(anonymised)
     utility.speakers_of(recordings, speakers, map_path)
-    compared = utility.compare_recordings(recordings, copies, track, jobs=jobs, file=anonymised, convention=convention)
+    compared = utility.compare_recordings(
+        recordings, copies, track, jobs=jobs, file=anonymised, convention=convention
+    )
     correlations = {name: round(pitch.correlation, 9) for name, pitch in compared.items()}
     _doubt(anonymised, dict.fromkeys(compared, 1.0), correlations)
-    mean = utility.mean_correlation(compared, speakers, resampling=resampling, convention=convention)
+    mean = utility.mean_correlation(
+        compared, speakers, resampling=resampling, convention=convention
+    )
     row = {
         "system": anonymised.name,
         "rho_F0": mean.interval.value,
@@ -205,7 +253,9 @@ def f0(
     show_rows([row], {anonymised.name: {"f0": mean.to_dict()}}, json_path, note, form=".4f")
 
 
-def _speakers(path: Path | None, truth: Mapping[str, str], resampling: Resampling) -> dict[str, str]:
+def _speakers(
+    path: Path | None, truth: Mapping[str, str], resampling: Resampling
+) -> dict[str, str]:
     """Read who speaks, or take all for one speaker, of whom there is no interval."""
     if path is not None:
         return read_speakers(path)
@@ -214,14 +264,25 @@ def _speakers(path: Path | None, truth: Mapping[str, str], resampling: Resamplin
     return dict.fromkeys(truth, "all")
 
 
-def _doubt(path: Path, truth: Mapping[str, Any], values: Mapping[str, Any], missing: str = "error") -> None:
+def _doubt(
+    path: Path, truth: Mapping[str, Any], values: Mapping[str, Any], missing: str = "error"
+) -> None:
     """Warn of utterances that are left out, and of a file that is the reference once more."""
     shared = truth.keys() & values.keys()
     lone = sorted(truth.keys() ^ values.keys())
     if missing == "drop" and lone:
-        logger.warning("%s: dropped %d utterances that are not in both files: %s", path, len(lone), few(lone, repr))
+        logger.warning(
+            "%s: dropped %d utterances that are not in both files: %s",
+            path,
+            len(lone),
+            few(lone, repr),
+        )
     if all(truth[name] == values[name] for name in shared):
-        logger.warning("%s: equals the reference in all %d utterances: was one file given twice?", path, len(shared))
+        logger.warning(
+            "%s: equals the reference in all %d utterances: was one file given twice?",
+            path,
+            len(shared),
+        )
 
 
 def _case(text: str) -> str:
@@ -241,7 +302,9 @@ def _names(paths: Sequence[Path], labels: Sequence[str]) -> list[str]:
     if not labels and len(set(names)) < len(names):
         names = [str(path) for path in paths]
     if len(names) != len(paths) or len(set(names)) < len(names):
-        raise click.UsageError(f"expected a different label for each of {len(paths)} files, got {', '.join(names)}")
+        raise click.UsageError(
+            f"expected a different label for each of {len(paths)} files, got {', '.join(names)}"
+        )
     warn_of_repeats(paths)
     return names
 

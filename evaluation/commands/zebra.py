@@ -31,9 +31,18 @@ _READINGS = ("isotonic regression", "Gaussians", "Student's t", "ranks")
     type=click.Choice(["tex", "pdf", "png", "svg"]),
     help="Write the profile as ZEBRA-<label>.<ext> into this folder (or that of the label); repeatable.",
 )
-@click.option("-p", "--plot", "show", is_flag=True, help="Show the profile in a window, where there is a display.")
 @click.option(
-    "--worst-case", "with_worst_case", is_flag=True, help="Add the strongest evidence of any trial, read four ways."
+    "-p",
+    "--plot",
+    "show",
+    is_flag=True,
+    help="Show the profile in a window, where there is a display.",
+)
+@click.option(
+    "--worst-case",
+    "with_worst_case",
+    is_flag=True,
+    help="Add the strongest evidence of any trial, read four ways.",
 )
 @shared.json_option
 @click.pass_context
@@ -71,7 +80,12 @@ def zebra(
         scores[system.name], keys[system.name] = read
     shared.warn_of_same_scores(systems, scores)
     profiles = zebra_profiles(
-        scores, keys, convention=convention, scale=tags, worst_case=with_worst_case, missing=reader.missing
+        scores,
+        keys,
+        convention=convention,
+        scale=tags,
+        worst_case=with_worst_case,
+        missing=reader.missing,
     )
     if not shared.show_json(profiles.to_dict(), json_path):
         _show(profiles, tags)
@@ -95,7 +109,9 @@ def _show(profiles: ZebraProfiles, scale: Scale) -> None:
     results = {name: profile.result for name, profile in profiles.systems.items()}
     name, profile = next(iter(profiles.systems.items()))
     if len(results) > 1:
-        columns = chosen_columns(profile.result, ["zebra.population", "zebra.individual", "zebra.tag"])
+        columns = chosen_columns(
+            profile.result, ["zebra.population", "zebra.individual", "zebra.tag"]
+        )
         click.echo(format_systems(results, columns))
         return
     zebra = profile.zebra
@@ -133,6 +149,9 @@ def _draw_in_window(profiles: ZebraProfiles, scale: Scale, remedy: str) -> None:
     if figure.canvas.required_interactive_framework is None:
         click.echo(f"no display to show the profile: {remedy}", err=True)
         return
-    drawn = [(Path(name).name, profile.target, profile.nontarget) for name, profile in profiles.systems.items()]
+    drawn = [
+        (Path(name).name, profile.target, profile.nontarget)
+        for name, profile in profiles.systems.items()
+    ]
     plots.plot_zebra(drawn, ax=figure.add_subplot(), scale=scale)
     pyplot.show()

@@ -136,7 +136,10 @@ def wasserstein_procrustes(
     n_directions = min(base.shape[1] for base in bases)
     source_axes, target_axes = (base[:, :n_directions] for base in bases)
     signs = np.where(
-        np.sum((source @ source_axes) ** 3, axis=0) * np.sum((target @ target_axes) ** 3, axis=0) < 0, -1.0, 1.0
+        np.sum((source @ source_axes) ** 3, axis=0) * np.sum((target @ target_axes) ** 3, axis=0)
+        < 0,
+        -1.0,
+        1.0,
     )
     best = np.eye(source.shape[1])
     least = np.inf
@@ -145,7 +148,9 @@ def wasserstein_procrustes(
             flipped = signs * np.where(generator.random(n_directions) < 0.25, -1.0, 1.0)
         else:
             flipped = signs
-        rotation, cost = _alternate(source @ source_axes, target @ target_axes, np.diag(flipped), _FIRST)
+        rotation, cost = _alternate(
+            source @ source_axes, target @ target_axes, np.diag(flipped), _FIRST
+        )
         if cost < least:
             best = source_axes @ rotation @ target_axes.T
             least = cost
@@ -247,7 +252,9 @@ def fit_alignment_without_pairs(
     """
     centred, means = _centred_sides(source, target, same=True, subtract=not uncentred)
     start = np.eye(len(means[0])) if one_extractor else None
-    return Alignment(*means, wasserstein_procrustes(*centred, start=start, seed=seed, restarts=restarts))
+    return Alignment(
+        *means, wasserstein_procrustes(*centred, start=start, seed=seed, restarts=restarts)
+    )
 
 
 @one_blas_thread()
@@ -289,7 +296,9 @@ def owner_ranks(
     return ranks
 
 
-def _alternate(source: Matrix, target: Matrix, rotation: Matrix, n_directions: int) -> tuple[Matrix, float]:
+def _alternate(
+    source: Matrix, target: Matrix, rotation: Matrix, n_directions: int
+) -> tuple[Matrix, float]:
     """Improve map and assignment in turn, in more and more directions; return the map and its squared distance."""
     from scipy.optimize import linear_sum_assignment
 
@@ -300,7 +309,9 @@ def _alternate(source: Matrix, target: Matrix, rotation: Matrix, n_directions: i
         for _ in range(rounds):
             mapped = (source @ rotation)[:, :n_directions]
             goal = target[:, :n_directions]
-            squares = np.sum(mapped**2, axis=1)[:, None] + np.sum(goal**2, axis=1) - 2 * mapped @ goal.T
+            squares = (
+                np.sum(mapped**2, axis=1)[:, None] + np.sum(goal**2, axis=1) - 2 * mapped @ goal.T
+            )
             rows, columns = linear_sum_assignment(squares)
             now = float(squares[rows, columns].mean())
             rotation = procrustes(source[rows], target[columns])
@@ -316,16 +327,26 @@ def _centred_sides(
     source: NDArray[np.floating], target: NDArray[np.floating], *, same: bool, subtract: bool
 ) -> tuple[tuple[Matrix, Matrix], tuple[Matrix, Matrix]]:
     """Return both sides minus what is subtracted, and that, after checks; with `same` dimensions must be equal."""
-    sides = [vectors_of(side, "training vectors").astype(np.float64, copy=False) for side in (source, target)]
+    sides = [
+        vectors_of(side, "training vectors").astype(np.float64, copy=False)
+        for side in (source, target)
+    ]
     for side in sides:
         if len(side) < 2:
-            raise DataError(f"expected at least two vectors on each side to train on, got {len(side)}")
+            raise DataError(
+                f"expected at least two vectors on each side to train on, got {len(side)}"
+            )
         if not np.isfinite(side).all():
-            raise DataError("training vectors are not finite (NaN or infinite)", remedy="extract them again")
+            raise DataError(
+                "training vectors are not finite (NaN or infinite)", remedy="extract them again"
+            )
     dimensions = [side.shape[1] for side in sides]
     if same and dimensions[0] != dimensions[1]:
         text = f"expected as many dimensions on both sides, got {dimensions[0]} and {dimensions[1]}"
-        raise DataError(text, remedy="use one extractor for both, or an orthogonal or ridge map trained on pairs")
+        raise DataError(
+            text,
+            remedy="use one extractor for both, or an orthogonal or ridge map trained on pairs",
+        )
     means = subtract * sides[0].mean(axis=0), subtract * sides[1].mean(axis=0)
     return (sides[0] - means[0], sides[1] - means[1]), means
 

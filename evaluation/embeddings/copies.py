@@ -93,7 +93,9 @@ def _project(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     """Project unit vectors on random directions; equal ones are set apart a little, which the tree needs."""
     generator = np.random.default_rng(0)
     directions = generator.standard_normal((vectors.shape[1], _DIRECTIONS)) / _DIRECTIONS**0.5
-    blocks = [_unit(vectors[start:stop]) @ directions for start, stop in chunk_bounds(len(vectors), _ROWS)]
+    blocks = [
+        _unit(vectors[start:stop]) @ directions for start, stop in chunk_bounds(len(vectors), _ROWS)
+    ]
     places = np.concatenate(blocks)
     noise = generator.standard_normal(places.shape)
     return np.where(np.isfinite(places), places + _JITTER * noise, noise)

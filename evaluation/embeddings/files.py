@@ -69,12 +69,56 @@ from spkbase.files import atomic_path, check_data, read_id_list, read_text_bytes
 from spkbase.hdf5 import create_file, open_file, read_dataset, stored_dataset
 from spkbase.plain_pickle import MAP_ABOVE, OLDER_TORCH, read_npy, read_npz, read_pickle, read_torch
 
-VECTORS = ("vectors", "embeddings", "embedding", "xvectors", "xvector", "vector", "embs", "emb", "data", "x", "stat1")
-IDS = (
-    *("ids", "id", "utterances", "utterance", "utts", "utt", "utt_ids", "utt_id", "utterance_id", "segments"),
-    *("segment", "segment_ids", "segment_id", "keys", "key", "names", "name", "filename", "file", "segset"),
+VECTORS = (
+    "vectors",
+    "embeddings",
+    "embedding",
+    "xvectors",
+    "xvector",
+    "vector",
+    "embs",
+    "emb",
+    "data",
+    "x",
+    "stat1",
 )
-SPEAKERS = ("speakers", "speaker", "spks", "spk", "speaker_ids", "speaker_id", "spk_ids", "spk_id", "modelset")
+IDS = (
+    *(
+        "ids",
+        "id",
+        "utterances",
+        "utterance",
+        "utts",
+        "utt",
+        "utt_ids",
+        "utt_id",
+        "utterance_id",
+        "segments",
+    ),
+    *(
+        "segment",
+        "segment_ids",
+        "segment_id",
+        "keys",
+        "key",
+        "names",
+        "name",
+        "filename",
+        "file",
+        "segset",
+    ),
+)
+SPEAKERS = (
+    "speakers",
+    "speaker",
+    "spks",
+    "spk",
+    "speaker_ids",
+    "speaker_id",
+    "spk_ids",
+    "spk_id",
+    "modelset",
+)
 """Names of columns, in lower case; where a file has several of a kind, the first of these counts.
 
 The last of each are those of SIDEKIT's StatServer.
@@ -150,7 +194,12 @@ def read_embeddings(
     notes = tuple(filter(None, [note]))
     with errors_of(source):
         return Embeddings(
-            np.asarray(ids, object), np.asarray(owners, object), columns.vectors, notes, source, has_speakers
+            np.asarray(ids, object),
+            np.asarray(owners, object),
+            columns.vectors,
+            notes,
+            source,
+            has_speakers,
         )
 
 
@@ -174,7 +223,11 @@ def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:
             for name, column in columns.items():
                 root.create_dataset(name, data=np.array([text.encode() for text in column]))
     else:
-        raise DataError(f"no format of embeddings is known for {path.suffix!r}", file=path, remedy="use .npz or .h5")
+        raise DataError(
+            f"no format of embeddings is known for {path.suffix!r}",
+            file=path,
+            remedy="use .npz or .h5",
+        )
 
 
 def holds_embeddings(folder: str | Path) -> bool:
@@ -239,7 +292,9 @@ def _mapped_speakers(ids: list[str], path: Path, source: str) -> tuple[list[str]
     if len(absent) == len(ids) and set(ids) <= set(table.values()):
         return ids, f"{source} holds a vector for each speaker: its ids are speakers of {path.name}"
     if absent:
-        text = f"{len(absent)} of {len(ids)} utterances of {source} without a speaker: {few(absent)}"
+        text = (
+            f"{len(absent)} of {len(ids)} utterances of {source} without a speaker: {few(absent)}"
+        )
         raise DataError(text, file=path, remedy="the map must name the speaker of each")
     return [table[utterance] for utterance in ids], ""
 
@@ -255,21 +310,31 @@ def _read(path: Path, allow_pickle: bool, map_above: int) -> _Columns:
         names = _needed([file.stem for file in path.glob("*.npy")])
         arrays = {}
         for name in names:
-            arrays[name] = read_npy(path / f"{name}.npy", map_above=map_above, allow_pickle=allow_pickle)
+            arrays[name] = read_npy(
+                path / f"{name}.npy", map_above=map_above, allow_pickle=allow_pickle
+            )
         return _with_ids(_columns_of(arrays, path), path)
     files = _files_of(path)
-    return _joined([_read_file(file, allow_pickle, map_above, is_part=True) for file in files], files)
+    return _joined(
+        [_read_file(file, allow_pickle, map_above, is_part=True) for file in files], files
+    )
 
 
-def _read_file(path: Path, allow_pickle: bool, map_above: int, *, is_part: bool = False) -> _Columns:
+def _read_file(
+    path: Path, allow_pickle: bool, map_above: int, *, is_part: bool = False
+) -> _Columns:
     """Read one file; a vector alone in a file of a folder has the name of the file."""
     try:
         with path.open("rb") as handle:
             head = check_data(path, handle.read(_HEAD))
     except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+        raise DataError(
+            f"cannot be read: {error.strerror or error}", file=path, remedy="check the path"
+        ) from error
     if not head:
-        raise DataError("expected embeddings, got an empty file", file=path, remedy="write it again")
+        raise DataError(
+            "expected embeddings, got an empty file", file=path, remedy="write it again"
+        )
     columns = _by_content(path, head, allow_pickle, map_above)
     if columns.ids is None and path.name == CACHE and _is_cache(path.parent):
         return _read_cache(path.parent, columns.vectors)
@@ -289,22 +354,32 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
     if head.startswith(b"PK\x03\x04"):
         return _read_zip(path, allow_pickle)
     if head.startswith(b"\x93NUMPY"):
-        return _columns_of_data(read_npy(path, map_above=map_above, allow_pickle=allow_pickle), path)
+        return _columns_of_data(
+            read_npy(path, map_above=map_above, allow_pickle=allow_pickle), path
+        )
     if head.startswith(OLDER_TORCH):
         return _columns_of_data(read_torch(path), path)
     if head[8:10] == b'{"' and head[4:8] == bytes(4):
         return _read_safetensors(path)
-    is_pickle = path.suffix in (".pkl", ".pickle", ".pk") or (head[0] == 0x80 and head[1:2] in b"\2\3\4\5")
-    is_list = path.suffix == ".scp" or (path.suffix != ".ark" and not is_pickle and _SCP_LINE.match(head))
+    is_pickle = path.suffix in (".pkl", ".pickle", ".pk") or (
+        head[0] == 0x80 and head[1:2] in b"\2\3\4\5"
+    )
+    is_list = path.suffix == ".scp" or (
+        path.suffix != ".ark" and not is_pickle and _SCP_LINE.match(head)
+    )
     if is_list or path.suffix == ".ark" or _ARCHIVE.match(head):
         ids, vectors = read_scp(path) if is_list else read_ark(path)
         return _Columns(ids, None, _stacked(ids, vectors, path))
     if is_pickle:
         if not allow_pickle:
             remedy = "allow_pickle=True reads it without running it; or write npz"
-            raise DataError("is a pickle, a format that can carry programs", file=path, remedy=remedy)
+            raise DataError(
+                "is a pickle, a format that can carry programs", file=path, remedy=remedy
+            )
         return _columns_of_data(read_pickle(path), path)
-    if b"\0" not in head and any(mark in head.split(b"\n")[0].strip() for mark in (b",", b"\t", b";", b" ")):
+    if b"\0" not in head and any(
+        mark in head.split(b"\n")[0].strip() for mark in (b",", b"\t", b";", b" ")
+    ):
         return _read_table(path)
     known = "npz, npy, HDF5, Kaldi's .scp and .ark, .pt, safetensors, CSV or text, or a pickle (allow_pickle=True)"
     raise DataError("is no known file of embeddings", file=path, remedy=f"expected {known}")
@@ -318,11 +393,18 @@ def _with_ids(columns: _Columns, path: Path) -> _Columns:
     if columns.ids is not None:
         return columns
     count = len(columns.vectors)
-    names = [f"{path.stem}_ids.npy", "ids.npy", *(f"{path.stem}{suffix}" for suffix in _LISTS), "ids.txt"]
+    names = [
+        f"{path.stem}_ids.npy",
+        "ids.npy",
+        *(f"{path.stem}{suffix}" for suffix in _LISTS),
+        "ids.txt",
+    ]
     lists = [path.parent / name for name in names if (path.parent / name).is_file()]
     if path.is_dir() or not lists:
         remedy = f"write a list of the {count} ids beside it: {path.stem}.ids, a line each"
-        raise DataError("expected ids, speakers and vectors; ids not there", file=path, remedy=remedy)
+        raise DataError(
+            "expected ids, speakers and vectors; ids not there", file=path, remedy=remedy
+        )
     beside = lists[0]
     if beside.suffix == ".npy":
         ids = _texts(read_npy(beside), "ids", beside)
@@ -348,13 +430,17 @@ def _joined(parts: Sequence[_Columns], paths: Sequence[Path]) -> _Columns:
             bare.append(path)
     if bare and len(bare) < len(parts):
         text = "has no speakers, while others of the files have"
-        raise DataError(text, file=bare[0], remedy="give a map of all utterances to speakers, as utt2spk")
+        raise DataError(
+            text, file=bare[0], remedy="give a map of all utterances to speakers, as utt2spk"
+        )
     ids: list[str] = []
     speakers: list[str] = []
     for part in parts:
         ids += part.ids or ()
         speakers += part.speakers or ()
-    return _Columns(ids, None if bare else speakers, np.concatenate([part.vectors for part in parts]))
+    return _Columns(
+        ids, None if bare else speakers, np.concatenate([part.vectors for part in parts])
+    )
 
 
 def _name_among(names: Iterable[str], kind: Sequence[str]) -> str | None:
@@ -373,7 +459,9 @@ def _needed(names: Iterable[str]) -> set[str]:
 
 def _single(named: Mapping[str, Any], kind: Sequence[str], path: Path) -> str | None:
     """Return the name of the column of a kind, or None; several of which either could be meant are refused."""
-    names = sorted((name for name in named if name.lower() in kind), key=lambda name: kind.index(name.lower()))
+    names = sorted(
+        (name for name in named if name.lower() in kind), key=lambda name: kind.index(name.lower())
+    )
     for other in names[1:]:
         if _differ(named[names[0]], named[other]):
             _check_single([names[0], other], path)
@@ -392,7 +480,9 @@ def _differ(first: Any, second: Any) -> bool:
         return True
     names = set(first)  # such as files beside ids
     others = set(second)
-    is_renamed = names.isdisjoint(others) and len(set(zip(first, second, strict=True))) == len(names) == len(others)
+    is_renamed = names.isdisjoint(others) and len(set(zip(first, second, strict=True))) == len(
+        names
+    ) == len(others)
     return not is_renamed
 
 
@@ -411,7 +501,11 @@ def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
     if key is None:
         got = few(list(named)) or "nothing"
         remedy = f"name them: {', '.join(VECTORS[:3])} ..."
-        raise DataError(f"expected ids, speakers and vectors; vectors not there, but {got}", file=path, remedy=remedy)
+        raise DataError(
+            f"expected ids, speakers and vectors; vectors not there, but {got}",
+            file=path,
+            remedy=remedy,
+        )
     own = None
     if ids is not None:
         own = _texts(named[ids], ids, path)
@@ -424,27 +518,40 @@ def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
 def _matrix(vectors: Any, path: Path) -> NDArray[Any]:
     matrix: NDArray[Any] = np.asanyarray(vectors)
     if matrix.ndim != 2 or matrix.dtype.kind != "f":
-        raise DataError(f"expected vectors (n, D) of floats, got {matrix.dtype} of shape {matrix.shape}", file=path)
+        raise DataError(
+            f"expected vectors (n, D) of floats, got {matrix.dtype} of shape {matrix.shape}",
+            file=path,
+        )
     return matrix
 
 
 def _texts(column: Any, name: str, path: Path) -> list[str]:
     """Return a column of text as strings."""
     column = np.asarray(column)
-    is_text = all(isinstance(value, (str, bytes)) for value in column.flat) or column.dtype.kind in "iu"
+    is_text = (
+        all(isinstance(value, (str, bytes)) for value in column.flat) or column.dtype.kind in "iu"
+    )
     if column.ndim != 1 or not is_text:
         got = f"{column.dtype} of shape {column.shape}"
-        raise DataError(f"expected {name} of text or whole numbers, got {got}", file=path, remedy="write them as text")
+        raise DataError(
+            f"expected {name} of text or whole numbers, got {got}",
+            file=path,
+            remedy="write them as text",
+        )
     try:
         texts = []
         for value in column.tolist():
             texts.append(value.decode("utf-8") if isinstance(value, bytes) else str(value))
         return texts
     except UnicodeDecodeError as error:
-        raise DataError(f"{name} holds an id that is not UTF-8: {error.object!r:.60}", file=path) from error
+        raise DataError(
+            f"{name} holds an id that is not UTF-8: {error.object!r:.60}", file=path
+        ) from error
 
 
-def _stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path) -> NDArray[np.floating]:
+def _stacked(
+    ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path
+) -> NDArray[np.floating]:
     """Stack vectors; an error names two of unequal lengths."""
     if not vectors:
         raise DataError("expected embeddings, got none", file=path, remedy="write it again")
@@ -497,7 +604,9 @@ def _columns_of_data(content: Any, path: Path) -> _Columns:
 
 
 def _holds_floats(value: Any) -> bool:
-    return _is_vector(value) and (isinstance(value, np.ndarray) or all(isinstance(number, float) for number in value))
+    return _is_vector(value) and (
+        isinstance(value, np.ndarray) or all(isinstance(number, float) for number in value)
+    )
 
 
 def _rows_of_data(content: Any) -> list[tuple[Any, Any, Any]]:
@@ -646,13 +755,25 @@ def _read_safetensors(path: Path) -> _Columns:
             if name == "__metadata__":
                 continue
             start, stop = entry["data_offsets"]
-            values = np.asarray(content[8 + length + start : 8 + length + stop]).view(_SAFE_TYPES[entry["dtype"]])
+            values = np.asarray(content[8 + length + start : 8 + length + stop]).view(
+                _SAFE_TYPES[entry["dtype"]]
+            )
             if entry["dtype"] == "BF16":  # the upper half of a float32
                 values = (values.astype(np.uint32) << 16).view(np.float32)
             arrays[name] = values.reshape(entry["shape"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         text = f"cannot be read as safetensors of floats: {error}"
-        raise DataError(text, file=path, remedy="it may be truncated: copy or write it again") from error
+        raise DataError(
+            text, file=path, remedy="it may be truncated: copy or write it again"
+        ) from error
     if len(arrays) == 1:
         return _columns_of_data(next(iter(arrays.values())), path)
     return _columns_of_data(arrays, path)
@@ -695,17 +816,26 @@ def _read_table(path: Path) -> _Columns:
         except ValueError:
             bad = next(cell for cell in cells if not is_number(cell))
             remedy = "expected lines 'id v1 v2 ...', or a header with a column of ids and columns of values"
-            raise DataError(f"{shown(bad.encode())} is no number", file=path, line=line, remedy=remedy) from None
+            raise DataError(
+                f"{shown(bad.encode())} is no number", file=path, line=line, remedy=remedy
+            ) from None
     if ids and all("." in name and is_number(name) for name in ids):
         text = f"expected an id first in each line, got numbers: {few(ids)}"
-        raise DataError(text, file=path, remedy="lines 'id v1 v2 ...', or a header with a column of ids")
+        raise DataError(
+            text, file=path, remedy="lines 'id v1 v2 ...', or a header with a column of ids"
+        )
     return _Columns(ids, None if at_speaker is None else speakers, _stacked(ids, vectors, path))
 
 
 def _find_columns(header: list[str], path: Path) -> tuple[int, int | None, list[int], bool]:
     """Columns of ids, speakers and values, and whether one column holds all values."""
     if len(set(header)) < len(header):
-        raise DataError("expected distinct names of columns in the header", file=path, line=1, remedy="write it again")
+        raise DataError(
+            "expected distinct names of columns in the header",
+            file=path,
+            line=1,
+            remedy="write it again",
+        )
     id_name = _name_among(header, IDS)
     speaker_name = _name_among(header, SPEAKERS)
     at_id = 0 if id_name is None else header.index(id_name)
@@ -723,7 +853,9 @@ def _find_columns(header: list[str], path: Path) -> tuple[int, int | None, list[
             series.setdefault(match[1], []).append((int(match[2]), column))
     longest = max(series.values(), key=len, default=[])
     if len(longest) > 1:
-        _check_single([f"{name}0" for name, columns in series.items() if len(columns) == len(longest)], path)
+        _check_single(
+            [f"{name}0" for name, columns in series.items() if len(columns) == len(longest)], path
+        )
         others = [column for _, column in sorted(longest)]
     if not others:
         raise DataError("expected columns of values after the ids, got none", file=path, line=1)
@@ -743,7 +875,11 @@ def _is_npy_folder(folder: Path) -> bool:
 def _files_of(folder: Path) -> list[Path]:
     """Return the files of a folder that make up its embeddings, in the order of their names."""
     for suffix in _KALDI:
-        files = sorted(file for file in folder.glob(f"*{suffix}") if file.name.split(".")[0] not in _NOT_VECTORS)
+        files = sorted(
+            file
+            for file in folder.glob(f"*{suffix}")
+            if file.name.split(".")[0] not in _NOT_VECTORS
+        )
         names = {file.stem for file in files}
         stems = {}
         for file in files:
@@ -755,7 +891,9 @@ def _files_of(folder: Path) -> list[Path]:
         several = sorted({stems[file] for file in files})
         if suffix == ".scp" and len(several) > 1:
             text = f"holds scp files of several names: {few(several)}"
-            raise DataError(text, file=folder, remedy=f"give one of them: '{folder / several[0]}.*scp'")
+            raise DataError(
+                text, file=folder, remedy=f"give one of them: '{folder / several[0]}.*scp'"
+            )
         if files:
             return files
     present = {}
@@ -781,7 +919,13 @@ def _read_cache(folder: Path, vectors: NDArray[Any]) -> _Columns:
     numbers = {name: int(word) if word.isdigit() else -1 for name, word in words.items()}
     ids = sorted(numbers, key=numbers.__getitem__)
     rows = np.array([numbers[name] for name in ids])
-    if not ids or vectors.ndim != 2 or rows[0] < 0 or rows[-1] >= len(vectors) or (np.diff(rows) == 0).any():
+    if (
+        not ids
+        or vectors.ndim != 2
+        or rows[0] < 0
+        or rows[-1] >= len(vectors)
+        or (np.diff(rows) == 0).any()
+    ):
         text = f"expected lines 'id row', the rows from 0 to {len(vectors) - 1}, each once"
         raise DataError(text, file=index, remedy=f"it must belong to {CACHE}: make both again")
     if len(ids) < len(vectors):
@@ -809,5 +953,7 @@ def _mapping(path: Path, what: str) -> dict[str, str]:
             return read_id_list(path, what, same_twice=True)
     content = read_pickle(path)
     if not isinstance(content, dict):
-        raise DataError(f"expected a dictionary of '{what}', got {type(content).__name__}", file=path)
+        raise DataError(
+            f"expected a dictionary of '{what}', got {type(content).__name__}", file=path
+        )
     return {str(name): str(value) for name, value in content.items()}

@@ -44,7 +44,15 @@ _ID = re.compile(rb"[ \t\r\n]*([^ \t\r\n\0]+)[ \t\r\n]?")
 _HEAD = 64
 _WHITE = b" \t\r\n"
 _BINARY = b"\0B"
-_KINDS = {b"FV": "<f4", b"FM": "<f4", b"DV": "<f8", b"DM": "<f8", b"CM": "u1", b"CM2": "<u2", b"CM3": "u1"}
+_KINDS = {
+    b"FV": "<f4",
+    b"FM": "<f4",
+    b"DV": "<f8",
+    b"DM": "<f8",
+    b"CM": "u1",
+    b"CM2": "<u2",
+    b"CM3": "u1",
+}
 _TYPES = {kind: np.dtype(name) for kind, name in _KINDS.items()}
 
 
@@ -68,7 +76,9 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
             problems.add(f"expected 'id archive:offset', got {f'{name} {entry}'[:60]!r}", line=line)
         elif entry == "-" or entry.startswith("|") or entry.endswith(("|", "]")):
             text = f"is a command, standard input or a range, which are never read: {entry[:60]!r}"
-            problems.add(text, line=line, remedy="write the vectors to an archive, and an scp of it")
+            problems.add(
+                text, line=line, remedy="write the vectors to an archive, and an scp of it"
+            )
         else:
             wanted = match["path"]
             if wanted not in archives:
@@ -85,7 +95,9 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     return ids, _vectors_at(places, path)
 
 
-def _vectors_at(places: Mapping[Path, Sequence[tuple[int, int, int]]], path: Path) -> list[NDArray[np.floating]]:
+def _vectors_at(
+    places: Mapping[Path, Sequence[tuple[int, int, int]]], path: Path
+) -> list[NDArray[np.floating]]:
     """Return vectors in the order of their rows, by archive, from (offset, row, line of the scp)."""
     vectors: dict[int, NDArray[np.floating]] = {}
     for archive, entries in places.items():
@@ -108,7 +120,9 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
                 ids.append(match[1].decode("utf-8"))
             except UnicodeDecodeError as error:
                 text = "expected an id before each vector"
-                raise DataError(text, file=path, remedy="the file is not an archive of vectors") from error
+                raise DataError(
+                    text, file=path, remedy="the file is not an archive of vectors"
+                ) from error
             vector, at = _decode(raw, match.end(), path, None, ids[-1])
             vectors.append(vector)
             match = _ID.match(raw, at)
@@ -157,13 +171,17 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
     if kind == b"CM":
         corners, at = _take(raw, np.dtype("<u2"), 4 * columns, at)
         codes, at = _take(raw, dtype, rows * columns, at)
-        return _between(codes.reshape(columns, rows), unpacked(corners, 65535.0).reshape(columns, 4)).T, at
+        return _between(
+            codes.reshape(columns, rows), unpacked(corners, 65535.0).reshape(columns, 4)
+        ).T, at
     codes, at = _take(raw, dtype, rows * columns, at)
     levels = 65535.0 if kind == b"CM2" else 255.0
     return unpacked(codes, levels).reshape(rows, columns), at
 
 
-def read_text_matrix(raw: Raw, at: int = 0, dtype: type[np.floating] = np.float32) -> tuple[NDArray[np.floating], int]:
+def read_text_matrix(
+    raw: Raw, at: int = 0, dtype: type[np.floating] = np.float32
+) -> tuple[NDArray[np.floating], int]:
     """Read the vector or matrix between brackets at a place.
 
     Returns
@@ -200,14 +218,22 @@ def _mapped(path: Path) -> Iterator[Raw]:
     try:
         with path.open("rb") as handle:
             if not check_data(path, handle.read(_HEAD)):
-                raise DataError("expected vectors, got an empty file", file=path, remedy="write the archive again")
+                raise DataError(
+                    "expected vectors, got an empty file",
+                    file=path,
+                    remedy="write the archive again",
+                )
             with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as raw:
                 yield raw
     except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+        raise DataError(
+            f"cannot be read: {error.strerror or error}", file=path, remedy="check the path"
+        ) from error
 
 
-def _decode(raw: Raw, at: int, path: Path, line: int | None, owner: str) -> tuple[NDArray[np.floating], int]:
+def _decode(
+    raw: Raw, at: int, path: Path, line: int | None, owner: str
+) -> tuple[NDArray[np.floating], int]:
     """Decode the vector at a place, if one begins there; also return the place after it."""
     try:
         if raw[at : at + 2] == _BINARY:
@@ -220,7 +246,9 @@ def _decode(raw: Raw, at: int, path: Path, line: int | None, owner: str) -> tupl
     if vector.ndim == 2 and len(vector) == 1:
         vector = vector[0]
     if vector.ndim != 1 or not vector.size:
-        text = f"expected a vector of floats for {owner}, got {vector.dtype} of shape {vector.shape}"
+        text = (
+            f"expected a vector of floats for {owner}, got {vector.dtype} of shape {vector.shape}"
+        )
         raise DataError(text, file=path, line=line)
     return vector, end
 
@@ -238,6 +266,10 @@ def _between(codes: NDArray[np.uint8], corners: NDArray[np.float32]) -> NDArray[
     first, low, high, last = (corners[:, [column]] for column in range(4))
     steps = codes.astype(np.float32)
     outer = np.where(
-        codes <= 64, first + (low - first) * steps * (1 / 64), high + (last - high) * (steps - 192) * (1 / 63)
+        codes <= 64,
+        first + (low - first) * steps * (1 / 64),
+        high + (last - high) * (steps - 192) * (1 / 63),
     )
-    return np.where((codes > 64) & (codes <= 192), low + (high - low) * (steps - 64) * (1 / 128), outer)
+    return np.where(
+        (codes > 64) & (codes <= 192), low + (high - low) * (steps - 64) * (1 / 128), outer
+    )

@@ -112,7 +112,10 @@ class Embeddings:
         vectors = np.asanyarray(self.vectors)
         if vectors.ndim != 2 or vectors.dtype.kind != "f" or not vectors.size:
             got = f"{vectors.dtype} of shape {vectors.shape}"
-            raise DataError(f"expected vectors of floats, one row an utterance, got {got}", remedy="check the file")
+            raise DataError(
+                f"expected vectors of floats, one row an utterance, got {got}",
+                remedy="check the file",
+            )
         check_dimensions(self.vectors, vectors)
         ids = checked_ids(np.asarray(self.ids, object), "ids of utterances")
         speakers = np.asarray(self.speakers, object)
@@ -120,7 +123,9 @@ class Embeddings:
             raise DataError("expected speakers to be strings that are not empty")
         for name, column in (("ids", ids), ("speakers", speakers), ("vectors", vectors)):
             if len(column) != len(vectors):
-                raise DataError(f"expected {name} of {len(vectors)} vectors, got shape {column.shape}")
+                raise DataError(
+                    f"expected {name} of {len(vectors)} vectors, got shape {column.shape}"
+                )
             object.__setattr__(self, name, column)
 
     @classmethod
@@ -210,7 +215,11 @@ def row_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def check_norms(
-    norms: NDArray[np.float64], names: NDArray[np.object_], *, what: str = "vector", size: ArrayLike = 0.0
+    norms: NDArray[np.float64],
+    names: NDArray[np.object_],
+    *,
+    what: str = "vector",
+    size: ArrayLike = 0.0,
 ) -> None:
     """Raise an error that names vectors without a direction: NaN, infinite or all zero.
 
@@ -241,7 +250,9 @@ def check_norms(
             raise DataError(message, remedy="extract these embeddings again, or leave them out")
 
 
-def warn_of_enrolled(enrolled: Embeddings, tested: Embeddings, trials: Trials | None = None) -> None:
+def warn_of_enrolled(
+    enrolled: Embeddings, tested: Embeddings, trials: Trials | None = None
+) -> None:
     """Warn where a recording is tested against a model that it is a part of, or is on one side twice.
 
     Parameters
@@ -267,7 +278,9 @@ def warn_of_enrolled(enrolled: Embeddings, tested: Embeddings, trials: Trials | 
         rows = rows[met[met >= 0]]
         originals = originals[met[met >= 0]]
     if len(rows):
-        text = "%d of %s meet a model of the same recording (enrol others, or errors are too few): %s"
+        text = (
+            "%d of %s meet a model of the same recording (enrol others, or errors are too few): %s"
+        )
         logger.warning(text, len(rows), total, _pairs(tested, rows, enrolled, originals))
 
 
@@ -286,7 +299,13 @@ def warn_of_copies(embeddings: Embeddings, known: Embeddings | None = None, *, w
     # else `Embeddings.norms` warns
     if len(rows) and (embeddings.vectors != embeddings.vectors[0]).any():
         text = "%d of %d %s (give each recording once): %s"
-        logger.warning(text, len(rows), len(embeddings), what, _pairs(embeddings, rows, known or embeddings, originals))
+        logger.warning(
+            text,
+            len(rows),
+            len(embeddings),
+            what,
+            _pairs(embeddings, rows, known or embeddings, originals),
+        )
 
 
 def check_anonymised(original: Embeddings, anonymised: Embeddings) -> None:
@@ -302,10 +321,14 @@ def check_anonymised(original: Embeddings, anonymised: Embeddings) -> None:
     total = min(len(original), len(anonymised))
     if 2 * count > total:
         text = f"{count} of {total} utterances have the same vector, original and anonymised"
-        raise DataError(text, file=anonymised.source or None, remedy="give the vectors of the anonymised speech")
+        raise DataError(
+            text, file=anonymised.source or None, remedy="give the vectors of the anonymised speech"
+        )
 
 
-def to_unit(vectors: NDArray[np.floating], norms: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def to_unit(
+    vectors: NDArray[np.floating], norms: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """Return rows scaled to length 1, in float64.
 
     Parameters
@@ -478,7 +501,9 @@ def speaker_vectors(
     else:  # by id first, so that the draw does not see the order of the file
         by_id = np.argsort(embeddings.ids, kind="stable")
         rows = by_id[np.argsort(codes[by_id], kind="stable")]
-        for name, start, count in zip(names.tolist(), starts.tolist(), counts.tolist(), strict=True):
+        for name, start, count in zip(
+            names.tolist(), starts.tolist(), counts.tolist(), strict=True
+        ):
             drawn = stream(averaging.seed, name, words=4, spawned=True).permutation(count)
             rows[start : start + count] = rows[start : start + count][drawn]
     if utterances is not None:
@@ -494,7 +519,11 @@ def speaker_vectors(
     ends = np.append(0, np.cumsum(counts))
     means = np.empty((len(names), embeddings.vectors.shape[1]))
     # whole speakers, of some thousand rows at a time
-    pieces = np.unique(np.append(np.searchsorted(ends[:-1], np.arange(0, len(rows), _ROWS_OF_SPEAKERS)), len(names)))
+    pieces = np.unique(
+        np.append(
+            np.searchsorted(ends[:-1], np.arange(0, len(rows), _ROWS_OF_SPEAKERS)), len(names)
+        )
+    )
     for first, last in pairwise(pieces.tolist()):
         some = rows[ends[first] : ends[last]]
         block = np.asarray(embeddings.vectors[some], np.float64)
@@ -557,7 +586,9 @@ def cosine_scores(
     of_speaker = recode(trials.model_ids[used_models], gallery.names)
     of_utterance = recode(trials.model_ids[used_models], enrol.ids)
     rows = recode(trials.segment_ids[used_segments], trial.ids)
-    remedy = "a model is an enrolled speaker or utterance: give the speakers of the enrolled (utt2spk),"
+    remedy = (
+        "a model is an enrolled speaker or utterance: give the speakers of the enrolled (utt2spk),"
+    )
     problems = Problems()
     unknown_models = np.maximum(of_speaker, of_utterance) < 0
     for side, names, unknown, known, advice in (
@@ -577,8 +608,12 @@ def cosine_scores(
         vectors.append(gallery.vectors[speaker] if speaker >= 0 else enrol.vectors[utterance])
     enrolled = np.stack(vectors).astype(np.float64)
     unit = to_unit(trial.vectors[rows], trial.norms()[rows])
-    values = np.clip(cosines(enrolled, np.linalg.norm(enrolled, axis=1), unit, models, segments), -1.0, 1.0)
-    return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
+    values = np.clip(
+        cosines(enrolled, np.linalg.norm(enrolled, axis=1), unit, models, segments), -1.0, 1.0
+    )
+    return Scores(
+        trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values
+    )
 
 
 def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> NDArray[np.int64]:
@@ -625,7 +660,9 @@ def _check_names(first: Embeddings, second: Embeddings) -> None:
         logger.warning("both sides have neither ids nor speakers: their rows are matched by number")
 
 
-def _copies(embeddings: Embeddings, known: Embeddings | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _copies(
+    embeddings: Embeddings, known: Embeddings | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows that are recordings of a known set, or of other rows, and their rows there."""
     tolerance = rounding(embeddings.vectors, embeddings.speakers)
     if known is None:
@@ -636,9 +673,13 @@ def _copies(embeddings: Embeddings, known: Embeddings | None) -> tuple[NDArray[n
     return find_copies(embeddings.vectors, known.vectors, tolerance)
 
 
-def _pairs(side: Embeddings, rows: NDArray[np.int64], other: Embeddings, others: NDArray[np.int64]) -> str:
+def _pairs(
+    side: Embeddings, rows: NDArray[np.int64], other: Embeddings, others: NDArray[np.int64]
+) -> str:
     """Name the first copies and their originals, with speakers."""
     pairs = []
     for row, original in zip(rows[:_SHOWN], others[:_SHOWN], strict=True):
-        pairs.append(f"{side.ids[row]} of {side.speakers[row]} = {other.ids[original]} of {other.speakers[original]}")
+        pairs.append(
+            f"{side.ids[row]} of {side.speakers[row]} = {other.ids[original]} of {other.speakers[original]}"
+        )
     return ", ".join(pairs)

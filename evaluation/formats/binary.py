@@ -75,7 +75,9 @@ def read_hdf5(file: ListFile) -> Trials:
         rows = models, segments = np.nonzero(mask)
         signs = mask[rows].astype(np.int8)
         if not len(signs) or not np.isin(signs, (-1, 1)).all():
-            raise DataError(f"expected {name} of 1, 0 and -1 with some trials", remedy="write the list again")
+            raise DataError(
+                f"expected {name} of 1, 0 and -1 with some trials", remedy="write the list again"
+            )
         if file.kind == "scores":
             values = _matrix(lists, "scores", tables)[rows]
             return Scores.acquired(*tables, models, segments, values, **file.choice.failures)
@@ -84,7 +86,14 @@ def read_hdf5(file: ListFile) -> Trials:
         if "trial_types" not in lists:
             return Key(*tables, models, segments, signs > 0)
         types = _matrix(lists, "trial_types", tables)[rows] - 1
-        return Key(*tables, models, segments, signs > 0, types, tuple(read_strings(_dataset(lists, "type_names"))))
+        return Key(
+            *tables,
+            models,
+            segments,
+            signs > 0,
+            types,
+            tuple(read_strings(_dataset(lists, "type_names"))),
+        )
 
 
 def write_hdf5(path: str | Path, trials: Trials, *, matlab: bool = False) -> None:
@@ -123,7 +132,9 @@ def write_hdf5(path: str | Path, trials: Trials, *, matlab: bool = False) -> Non
     # built in memory: on a full disk the HDF5 library does not release a file, and prints its errors
     image = BytesIO()
     with h5py.File(image, "w") as file:
-        for names, ids in zip(_ID_NAMES.values(), (trials.model_ids, trials.segment_ids), strict=True):
+        for names, ids in zip(
+            _ID_NAMES.values(), (trials.model_ids, trials.segment_ids), strict=True
+        ):
             write_ids(file, names[matlab], ids)
         for name, values in columns.items():
             matrix = np.zeros((len(trials.model_ids), len(trials.segment_ids)), values.dtype)
@@ -151,14 +162,19 @@ def read_npz(file: ListFile) -> Trials:
         columns: dict[str, Any] = {}
         for table, codes in (("model_ids", "models"), ("segment_ids", "segments")):
             if table in arrays:
-                columns |= {table: _column(arrays, table, "U").astype(object), codes: _column(arrays, codes, "iu")}
+                columns |= {
+                    table: _column(arrays, table, "U").astype(object),
+                    codes: _column(arrays, codes, "iu"),
+                }
             else:
                 columns[table], columns[codes] = factorise(_column(arrays, codes, "U"))
         if not len(columns["models"]):
             raise DataError("expected trials, got an empty list")
         if file.kind == "scores":
             trials = [columns[name] for name in ("model_ids", "segment_ids", "models", "segments")]
-            return Scores.acquired(*trials, _column(arrays, "scores", "fiu"), **file.choice.failures)
+            return Scores.acquired(
+                *trials, _column(arrays, "scores", "fiu"), **file.choice.failures
+            )
         if file.kind == "trials":
             return Trials(**columns)
         return Key(**columns, is_target=truth_of(_column(arrays, "is_target", "biu")))
@@ -166,7 +182,10 @@ def read_npz(file: ListFile) -> Trials:
 
 def write_npz(path: str | Path, trials: Trials) -> None:
     """Write trials, a key or scores; without trial types."""
-    arrays = {"model_ids": trials.model_ids.astype(str), "segment_ids": trials.segment_ids.astype(str)}
+    arrays = {
+        "model_ids": trials.model_ids.astype(str),
+        "segment_ids": trials.segment_ids.astype(str),
+    }
     arrays |= {"models": trials.models, "segments": trials.segments}
     if isinstance(trials, Key):
         arrays["is_target"] = trials.is_target
@@ -183,9 +202,13 @@ def _dataset(file: h5py.File, *names: str) -> h5py.Dataset:
 
     dataset = next((file[name] for name in names if name in file), None)
     if not isinstance(dataset, h5py.Dataset):
-        needed = {"modelset": "the ids of models", "segset": "the ids of segments"}.get(names[0], "a dataset")
+        needed = {"modelset": "the ids of models", "segset": "the ids of segments"}.get(
+            names[0], "a dataset"
+        )
         text = f"expected {needed} ({' or '.join(names)}), got only {', '.join(file) or 'an empty file'}"
-        raise DataError(text, remedy="choose the file that fits: an Ndx, a Key or Scores as SIDEKIT writes them")
+        raise DataError(
+            text, remedy="choose the file that fits: an Ndx, a Key or Scores as SIDEKIT writes them"
+        )
     check_own(dataset)
     return dataset
 

@@ -33,7 +33,17 @@ from evaluation.formats.text import (
     write_table,
     write_text_list,
 )
-from evaluation.trials import Key, Missing, Scores, TrialError, Trials, cut_lines, find_rows, join_scores, match_ids
+from evaluation.trials import (
+    Key,
+    Missing,
+    Scores,
+    TrialError,
+    Trials,
+    cut_lines,
+    find_rows,
+    join_scores,
+    match_ids,
+)
 from spkbase.errors import DataError
 from spkbase.files import inner_suffix, read_text_bytes
 from spkbase.showing import one_line
@@ -85,7 +95,9 @@ class Format:
     title: str = ""
 
 
-MATLAB = Format("matlab", (), None, None, partial(write_hdf5, matlab=True), ("scores",), _MATLAB_TITLE)
+MATLAB = Format(
+    "matlab", (), None, None, partial(write_hdf5, matlab=True), ("scores",), _MATLAB_TITLE
+)
 TEXT = Format("text", _TEXTS, None, read_list, write_text_list)
 
 
@@ -220,14 +232,20 @@ def check_extension(path: str | Path, formats: Sequence[Format] = ()) -> Format:
             return form
         suffixes += filter(None, form.suffixes)
     remedy = f"use one of {', '.join(suffixes)}, or none for text, each with .gz too"
-    raise DataError(f"no format of lists is known for the extension {suffix!r}", file=path, remedy=remedy)
+    raise DataError(
+        f"no format of lists is known for the extension {suffix!r}", file=path, remedy=remedy
+    )
 
 
 def write_as(path: str | Path, kind: Kind, trials: Trials, form: Format) -> None:
     """Write a list in a format, whatever its extension; a DataError if the format cannot hold it."""
     if form.write is None or kind not in form.kinds:
         able = ", ".join(row.name for row in FORMATS if kind in row.kinds)
-        raise DataError(f"no {kind} can be written as {form.name}", file=path, remedy=f"write it as one of {able}")
+        raise DataError(
+            f"no {kind} can be written as {form.name}",
+            file=path,
+            remedy=f"write it as one of {able}",
+        )
     if kind == "trials":
         trials = trials.trials()
     form.write(path, trials)
@@ -267,7 +285,9 @@ def read_split(
     """
     scores_columns = replace(scores_columns, missing=missing)
     values, truth = join(
-        *read_scores_and_key(scores, key, scores_columns=scores_columns, key_columns=key_columns, binary=binary),
+        *read_scores_and_key(
+            scores, key, scores_columns=scores_columns, key_columns=key_columns, binary=binary
+        ),
         files=(scores, key),
         missing=missing,
         columns=(scores_columns, key_columns),
@@ -307,7 +327,9 @@ def read_scores_and_key(
         values = read_scores(scores, scores_columns)
     if not binary and np.array_equal(np.unique(np.abs(values.values)), [0, 1]):
         remedy = "swap scores and key if this is the key; binary=True in Python if the scores are decisions"
-        raise DataError("the scores are 0 and 1 alone, as the labels of a key are", file=scores, remedy=remedy)
+        raise DataError(
+            "the scores are 0 and 1 alone, as the labels of a key are", file=scores, remedy=remedy
+        )
     if not scores_columns.in_order:
         truth = read_key(key, key_columns)
         if Path(scores) != Path(key):
@@ -383,7 +405,9 @@ def _warn_of_other_labels(file: ListFile, key: Key) -> None:
             unlike = np.flatnonzero((rows >= 0) & (own.is_target[rows] != key.is_target))
             if len(unlike):
                 text = "labels of the scores contradict the key, whose labels count"
-                logger.warning("%s: %d of %d %s: %s", file.path, len(unlike), len(key), text, key.named(unlike))
+                logger.warning(
+                    "%s: %d of %d %s: %s", file.path, len(unlike), len(key), text, key.named(unlike)
+                )
 
 
 def _in_order(path: str | Path, key_path: str | Path, key: Key, choice: Choice) -> Scores:
@@ -395,10 +419,15 @@ def _in_order(path: str | Path, key_path: str | Path, key: Key, choice: Choice) 
     for number, line in enumerate(read_text_bytes(path).decode("utf-8", "replace").split("\n"), 1):
         if line.strip():
             if not is_score(line.strip()):
-                raise DataError(f"expected one score, got {line.strip()[:60]!r}", file=path, line=number)
+                raise DataError(
+                    f"expected one score, got {line.strip()[:60]!r}", file=path, line=number
+                )
             values.append(as_score(line.strip()))
     if len(values) != len(key):
-        raise DataError(f"expected a score for each of {len(key)} trials of the key, got {len(values)}", file=path)
+        raise DataError(
+            f"expected a score for each of {len(key)} trials of the key, got {len(values)}",
+            file=path,
+        )
     columns = (key.model_ids, key.segment_ids, key.models, key.segments, np.array(values))
     return _as_ratios(Scores.acquired(*columns, **choice.failures), choice)
 

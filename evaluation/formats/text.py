@@ -67,7 +67,15 @@ from evaluation.trials import (
     truth_of,
 )
 from spkbase.errors import DataError, few
-from spkbase.files import check_data, check_text, inner_suffix, read_bytes, shown, without_formula, write_bytes
+from spkbase.files import (
+    check_data,
+    check_text,
+    inner_suffix,
+    read_bytes,
+    shown,
+    without_formula,
+    write_bytes,
+)
 from spkbase.showing import one_line
 
 Layout = tuple[str, ...]
@@ -83,9 +91,10 @@ SCORES: dict[str, Layout] = {
     "bob5": ("claimed", "model", "real", "segment", "score"),
     "appended": ("label", "model", "segment", "score"),
 }
-KEYS: dict[str, Layout] = {"kaldi": ("model", "segment", "label"), "voxceleb": ("label", "model", "segment")} | {
-    name: SCORES[name] for name in ("wespeaker", "speechbrain", "bob", "bob5", "appended")
-}
+KEYS: dict[str, Layout] = {
+    "kaldi": ("model", "segment", "label"),
+    "voxceleb": ("label", "model", "segment"),
+} | {name: SCORES[name] for name in ("wespeaker", "speechbrain", "bob", "bob5", "appended")}
 _DOTTED = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?$|[-+]?inf(inity)?$", re.IGNORECASE)
 _LINES_TO_DETECT = 1000
 _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")  # with the line end what bytes.split() cuts at
@@ -208,7 +217,9 @@ class ListFile:
 
     def _names_columns(self, line: bytes, following: bytes) -> bool:
         """Return whether a line that begins with # may name the columns of the line below it."""
-        _, (names, cells) = _cut([line.decode("utf-8", "replace"), following.decode("utf-8", "replace")])
+        _, (names, cells) = _cut(
+            [line.decode("utf-8", "replace"), following.decode("utf-8", "replace")]
+        )
         known = [role for role in COLUMN_NAMES if known_columns(role, names)]
         return len(names) == len(cells) and (bool(self.choice.named) or len(known) > 1)
 
@@ -217,7 +228,9 @@ class ListFile:
         try:
             return self.text.decode("utf-8").splitlines()
         except UnicodeDecodeError as error:
-            raise DataError("expected text in UTF-8", file=self.path, remedy="save it as UTF-8") from error
+            raise DataError(
+                "expected text in UTF-8", file=self.path, remedy="save it as UTF-8"
+            ) from error
 
 
 @one_line
@@ -305,7 +318,9 @@ def forced_layout(layout: str | Sequence[str], content: Kind) -> Layout:
     is_valid = set(roles) <= set(ROLES) and len(set(named)) == len(named)
     if not (is_valid and is_complete and (has_ids or without_ids)):
         remedy = f"use one of {', '.join(known)}, or an order of {', '.join(ROLES)} such as {','.join(known['kaldi'])}"
-        raise DataError(f"no order of the columns of {subject}: {' '.join(roles) or '(none)'}", remedy=remedy)
+        raise DataError(
+            f"no order of the columns of {subject}: {' '.join(roles) or '(none)'}", remedy=remedy
+        )
     return roles
 
 
@@ -355,9 +370,8 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> L
         speechbrain = any(map(_DOTTED.match, columns[3]))
         if wespeaker == speechbrain:
             first, second = (",".join(SCORES[name]) for name in ("wespeaker", "speechbrain"))
-            remedy = (
-                f"choose one: {content}_columns=Choice(layout='{first}') or {content}_columns=Choice(layout='{second}')"
-            )
+            option = f"{content}_columns=Choice"
+            remedy = f"choose one: {option}(layout='{first}') or {option}(layout='{second}')"
             raise DataError("two columns could be the score", file=path, line=1, remedy=remedy)
     if wespeaker:
         return SCORES["wespeaker"]
@@ -454,7 +468,10 @@ def read_list(file: ListFile) -> Trials:
         remedy = error.remedy
         if others:
             text += f"; also in line {few(others)}"
-        if isinstance(error, RepeatedTrialError) and len({tuple(lines[row][1]) for row in error.rows}) == 1:
+        if (
+            isinstance(error, RepeatedTrialError)
+            and len({tuple(lines[row][1]) for row in error.rows}) == 1
+        ):
             remedy = f"{remedy}; duplicates='first' reads the first line alone"
         raise error.changed(text, file=path, line=first, remedy=remedy) from None
 
@@ -472,7 +489,9 @@ def _wrong_count(row: Sequence[str], columns: Columns, path: Path, line: int) ->
     return DataError(text, file=path, line=line, remedy=remedy)
 
 
-def _first_lines(lines: Sequence[tuple[int, list[str]]], columns: Columns, path: Path) -> list[tuple[int, list[str]]]:
+def _first_lines(
+    lines: Sequence[tuple[int, list[str]]], columns: Columns, path: Path
+) -> list[tuple[int, list[str]]]:
     """Return the first line of each pair; an error if another one has another score or label."""
     ids = columns.of_roles("model", "claimed", "segment")
     values = columns.of_roles("score", "label", "real")
@@ -522,14 +541,18 @@ def write_text_list(
     if isinstance(trials, Scores | Key):
         roles = forced_layout(layout, "scores" if isinstance(trials, Scores) else "key")
     if "-" in roles:
-        raise DataError(f"cannot write the order {' '.join(roles)}: '-' skips a column when reading only")
+        raise DataError(
+            f"cannot write the order {' '.join(roles)}: '-' skips a column when reading only"
+        )
     models = trials.model_ids[trials.models]
     segments = trials.segment_ids[trials.segments]
     columns = {"model": models, "segment": segments, "claimed": models}
     if isinstance(trials, Scores):
         columns["score"] = trials.values
     elif "score" in roles:
-        raise DataError(f"the order {' '.join(roles)} holds scores, a key has none", remedy="convert the scores")
+        raise DataError(
+            f"the order {' '.join(roles)} holds scores, a key has none", remedy="convert the scores"
+        )
     if {"label", "real"} & set(roles):
         truth = trials if isinstance(trials, Key) else key
         if truth is None:
@@ -560,7 +583,10 @@ def write_text_list(
 
 def write_table(path: str | Path, trials: Trials) -> None:
     """Write trials, a key or scores as a table with a header; an id that looks like a formula gets an apostrophe."""
-    ids: Any = {name: [*map(without_formula, getattr(trials, name))] for name in ("model_ids", "segment_ids")}
+    ids: Any = {
+        name: [*map(without_formula, getattr(trials, name))]
+        for name in ("model_ids", "segment_ids")
+    }
     frame = replace(trials, **ids).to_dataframe()
     if isinstance(trials, Key):
         frame["target"] = np.where(trials.is_target, "target", "nontarget")
@@ -582,14 +608,18 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
         if known and set(known) <= set(names):
             places[role] = [names.index(name) for name in known]
     has_ids = bool({"model", "segment"} & set(places))
-    if "score" in places and not (has_ids or choice.named or _is_number_below(places["score"][0], values)):
+    if "score" in places and not (
+        has_ids or choice.named or _is_number_below(places["score"][0], values)
+    ):
         del places["score"]  # an id such as "value"
     side = "scores" if content == "scores" else "key"
     needed = _needed_roles(places, content, choice)
     lacking = [role for role in needed if role not in places]
     if lacking:
         # words above numbers, or words of which two are known, are a header too
-        above_numbers = values and len(names) == len(values[0]) >= 3 and any(map(is_score, values[0]))
+        above_numbers = (
+            values and len(names) == len(values[0]) >= 3 and any(map(is_score, values[0]))
+        )
         are_words = delimiter is not None and not any(map(is_score, names))
         is_header = are_words and (above_numbers or {"model", "segment"} <= set(places))
         if not (is_header or choice.named):
@@ -606,7 +636,9 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
             text = f"two columns could be the {role}: {' and '.join(several)}"
             remedy = f"name one: {side}_columns=Choice({role}='{several[0]}'); no two may have the same name"
             raise DataError(text, file=path, line=1, remedy=remedy)
-    return Columns(places, len(names), f"{len(names)} columns as in the header", delimiter, header=1)
+    return Columns(
+        places, len(names), f"{len(names)} columns as in the header", delimiter, header=1
+    )
 
 
 def _is_number_below(column: int, rows: Sequence[Sequence[str]]) -> bool:
@@ -656,10 +688,14 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
     for kind in ("category", str):
         dtypes: Any = dict.fromkeys(range(columns.count), str) | dict.fromkeys(ids, kind)
         source = io.BytesIO(raw.lstrip())
-        frame = pd.read_csv(source, header=None, skiprows=columns.header, dtype=dtypes, na_filter=False, **options)
+        frame = pd.read_csv(
+            source, header=None, skiprows=columns.header, dtype=dtypes, na_filter=False, **options
+        )
         if len(frame.columns) != columns.count:
             raise ValueError
-        if kind is str or all(frame[column].cat.categories.dtype.kind not in "iufb" for column in ids):
+        if kind is str or all(
+            frame[column].cat.categories.dtype.kind not in "iufb" for column in ids
+        ):
             break
     cells: list[Any] = []
     for column in frame:
@@ -722,7 +758,9 @@ def _numbers(cells: Sequence[str]) -> np.ndarray:
     if not bad:
         return np.array([*map(as_score, cells)])
     remedy = "write numbers such as 0.5 or 1e-3, up to 1.8e308"
-    raise TrialError(f"expected a number as score, got {shown(cells[bad[0]].encode())}", bad, remedy=remedy)
+    raise TrialError(
+        f"expected a number as score, got {shown(cells[bad[0]].encode())}", bad, remedy=remedy
+    )
 
 
 def _real_speakers(
@@ -739,5 +777,7 @@ def _real_speakers(
     if wrong.size:
         row = wrong[0]
         text = f"'{models[row]} {segments[row]}' is a nontarget trial, but the speaker of the segment is the model"
-        raise DataError(text, remedy="check the speakers: for bob, equal identities are a target trial")
+        raise DataError(
+            text, remedy="check the speakers: for bob, equal identities are a target trial"
+        )
     return real

@@ -73,7 +73,14 @@ from evaluation.linkage.galleries import (
     write_impostor_scores,
 )
 from evaluation.linkage.profiles import PROFILE, ZebraProfile, ZebraProfiles, zebra_profiles
-from evaluation.linkage.quarters import KINDS, RULES, DisclosureSets, TieSets, disclosure_sets, write_lists
+from evaluation.linkage.quarters import (
+    KINDS,
+    RULES,
+    DisclosureSets,
+    TieSets,
+    disclosure_sets,
+    write_lists,
+)
 from evaluation.linkage.ranks import (
     TIE_RULES,
     Ranks,

@@ -121,7 +121,9 @@ def corrected_for_chance(jaccard: float, chance: float) -> float:
 
 
 @one_blas_thread()
-def pair_agreement(first: NDArray[np.bool_], second: NDArray[np.bool_], *, level: float = 0.95) -> Agreement:
+def pair_agreement(
+    first: NDArray[np.bool_], second: NDArray[np.bool_], *, level: float = 0.95
+) -> Agreement:
     """Return how far two sets out of the same speakers agree; chance is exact.
 
     Parameters
@@ -148,11 +150,17 @@ def pair_agreement(first: NDArray[np.bool_], second: NDArray[np.bool_], *, level
         return Agreement(common, together)
 
     def log_choose(n: int, k: NDArray[np.int64] | int) -> NDArray[np.float64]:
-        return np.asarray(gammaln(n + 1) - gammaln(np.asarray(k) + 1) - gammaln(n - np.asarray(k) + 1))
+        return np.asarray(
+            gammaln(n + 1) - gammaln(np.asarray(k) + 1) - gammaln(n - np.asarray(k) + 1)
+        )
 
     # sizes of the intersection of two random sets, and their hypergeometric probabilities
     counts = np.arange(max(0, n_first + n_second - total), min(n_first, n_second) + 1)
-    logs = log_choose(n_first, counts) + log_choose(total - n_first, n_second - counts) - log_choose(total, n_second)
+    logs = (
+        log_choose(n_first, counts)
+        + log_choose(total - n_first, n_second - counts)
+        - log_choose(total, n_second)
+    )
     probability = np.exp(logs - logs.max())
     probability /= probability.sum()
     similarity = counts / (n_first + n_second - counts)
@@ -221,7 +229,9 @@ def mean_agreement(
 
     def in_both(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
         numbers = rows.astype(np.float32)
-        common: NDArray[np.float64] = (numbers @ numbers.T)[first_of_pair, second_of_pair].astype(np.float64).round()
+        common: NDArray[np.float64] = (
+            (numbers @ numbers.T)[first_of_pair, second_of_pair].astype(np.float64).round()
+        )
         return common
 
     rng = np.random.default_rng(seed)
@@ -229,7 +239,9 @@ def mean_agreement(
     drawn = np.array([(common / (total - common)).mean() for common in shuffled])
     common = in_both(members)
     similarity = common / (total - common)
-    mean = _against(drawn, float(similarity.mean()), level, float(common.mean()), float((total - common).mean()))
+    mean = _against(
+        drawn, float(similarity.mean()), level, float(common.mean()), float((total - common).mean())
+    )
     spread = float(similarity.std()) if len(similarity) > 1 else float("nan")
     return replace(mean, spread=spread, n_pairs=len(counted))
 
@@ -313,7 +325,12 @@ class Comparisons:
         """Return everything by name, with the published figures of the same factors."""
         conditions = []
         for condition, sets in self.sets.items():
-            numbers = {"n_easy": len(sets.easy), "n_hard": len(sets.hard), "q1": sets.q1, "q3": sets.q3}
+            numbers = {
+                "n_easy": len(sets.easy),
+                "n_hard": len(sets.hard),
+                "q1": sets.q1,
+                "q3": sets.q3,
+            }
             conditions.append({**dict(condition), **numbers})
         factors = {}
         for factor, kinds in self.factors.items():
@@ -344,8 +361,15 @@ def published() -> dict[str, dict[str, dict[str, float]]]:
         means[factor] = {}
         for kind, values in zip(KINDS, np.array(pairs).T, strict=True):
             mean = float(values.mean())
-            numbers = {"jaccard": mean, "spread": float(values.std()), "n_pairs": len(values), "chance": QUARTER_CHANCE}
-            means[factor][kind] = numbers | {"corrected": corrected_for_chance(mean, QUARTER_CHANCE)}
+            numbers = {
+                "jaccard": mean,
+                "spread": float(values.std()),
+                "n_pairs": len(values),
+                "chance": QUARTER_CHANCE,
+            }
+            means[factor][kind] = numbers | {
+                "corrected": corrected_for_chance(mean, QUARTER_CHANCE)
+            }
     return means
 
 
@@ -383,22 +407,33 @@ def compare_conditions(
         4 speakers.
     """
     if not 0 < level < 1 or permutations < 1:
-        raise DataError(f"expected a level between 0 and 1 and at least 1 permutation, got {level} and {permutations}")
+        raise DataError(
+            f"expected a level between 0 and 1 and at least 1 permutation, got {level} and {permutations}"
+        )
     conditions = list(linkability)
     if len(conditions) < 2:
-        raise DataError(f"expected at least 2 conditions to compare, got {len(conditions)}", remedy="give more runs")
+        raise DataError(
+            f"expected at least 2 conditions to compare, got {len(conditions)}",
+            remedy="give more runs",
+        )
     factors = _factors_of(conditions)
     shared = sorted(set.intersection(*map(set, linkability.values())))
     if len(shared) < 4:
-        raise DataError(f"expected at least 4 speakers that all conditions share, got {len(shared)}")
+        raise DataError(
+            f"expected at least 4 speakers that all conditions share, got {len(shared)}"
+        )
     left_out = []
     remarks = []
     sets = {}
     for number, (condition, values) in enumerate(linkability.items()):
         name = condition_name(condition)
         if len(values) > len(shared):
-            left_out.append(f"{name}: {len(values) - len(shared)} speakers left out that other conditions lack")
-        quarters = disclosure_sets({speaker: values[speaker] for speaker in shared}, rule=rule, seed=seed + number)
+            left_out.append(
+                f"{name}: {len(values) - len(shared)} speakers left out that other conditions lack"
+            )
+        quarters = disclosure_sets(
+            {speaker: values[speaker] for speaker in shared}, rule=rule, seed=seed + number
+        )
         remarks += [f"{name}: {note}" for note in quarters.notes]
         sets[condition] = quarters
     members = {kind: _members(shared, sets.values(), kind) for kind in KINDS}
@@ -418,7 +453,9 @@ def compare_conditions(
     )
 
 
-def _members(speakers: Sequence[str], sets: Iterable[DisclosureSets], kind: str) -> NDArray[np.bool_]:
+def _members(
+    speakers: Sequence[str], sets: Iterable[DisclosureSets], kind: str
+) -> NDArray[np.bool_]:
     """Return who is in each set of a kind, shape (n_sets, n_speakers)."""
     return np.array([np.isin(speakers, list(getattr(quarters, kind))) for quarters in sets])
 
@@ -434,7 +471,9 @@ def _means_by_factor(
     for factor in factors:
         differing = _differing(conditions, factor)
         if differing:
-            means[factor] = {kind: mean_agreement(members[kind], differing, **draws) for kind in KINDS}
+            means[factor] = {
+                kind: mean_agreement(members[kind], differing, **draws) for kind in KINDS
+            }
     return means
 
 
@@ -450,19 +489,30 @@ def _factors_of(conditions: Sequence[Levels]) -> list[str]:
 
 
 def _compare_pairs(
-    conditions: Sequence[Levels], members: Mapping[str, NDArray[np.bool_]], factor: str, level: float
+    conditions: Sequence[Levels],
+    members: Mapping[str, NDArray[np.bool_]],
+    factor: str,
+    level: float,
 ) -> list[Comparison]:
     """Compare all pairs of conditions that differ in one factor alone."""
     comparisons = []
     for first, second in _differing(conditions, factor):
-        easy, hard = (pair_agreement(members[kind][first], members[kind][second], level=level) for kind in KINDS)
+        easy, hard = (
+            pair_agreement(members[kind][first], members[kind][second], level=level)
+            for kind in KINDS
+        )
         compared = (dict(conditions[first])[factor], dict(conditions[second])[factor])
-        comparisons.append(Comparison(factor, _without(conditions[first], factor), compared, easy, hard))
+        comparisons.append(
+            Comparison(factor, _without(conditions[first], factor), compared, easy, hard)
+        )
     return comparisons
 
 
 def _compare_unions(
-    conditions: Sequence[Levels], members: Mapping[str, NDArray[np.bool_]], factors: Sequence[str], level: float
+    conditions: Sequence[Levels],
+    members: Mapping[str, NDArray[np.bool_]],
+    factors: Sequence[str],
+    level: float,
 ) -> list[Comparison]:
     """Compare pairs of unions over numbers of utterances, where there are several."""
     if len({dict(condition).get(UTTERANCES) for condition in conditions}) < 2:
@@ -504,12 +554,23 @@ def _compare_at_once(
     return comparisons
 
 
-def _against(drawn: NDArray[np.float64], jaccard: float, level: float, intersection: float, union: float) -> Agreement:
+def _against(
+    drawn: NDArray[np.float64], jaccard: float, level: float, intersection: float, union: float
+) -> Agreement:
     chance = float(drawn.mean())
     low, high = (float(end) for end in np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]))
     # the sample itself is one of the permutations
     p_value = float((1 + (drawn >= jaccard - 1e-12).sum()) / (1 + len(drawn)))
-    return Agreement(intersection, union, jaccard, chance, low, high, corrected_for_chance(jaccard, chance), p_value)
+    return Agreement(
+        intersection,
+        union,
+        jaccard,
+        chance,
+        low,
+        high,
+        corrected_for_chance(jaccard, chance),
+        p_value,
+    )
 
 
 def _without(condition: Levels, factor: str) -> Levels:
@@ -522,6 +583,8 @@ def _differing(conditions: Sequence[Levels], factor: str) -> list[tuple[int, int
     pairs = []
     for first, second in combinations(range(len(conditions)), 2):
         is_same = conditions[first] == conditions[second]
-        if not is_same and _without(conditions[first], factor) == _without(conditions[second], factor):
+        if not is_same and _without(conditions[first], factor) == _without(
+            conditions[second], factor
+        ):
             pairs.append((first, second))
     return pairs

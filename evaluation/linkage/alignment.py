@@ -44,7 +44,12 @@ from spkbase.errors import ConfigError, DataError, few
 
 Vectors = NDArray[np.float64]
 
-LINKED = ("anonymised to original", "original to anonymised", "segments to speakers", "speakers to speakers")
+LINKED = (
+    "anonymised to original",
+    "original to anonymised",
+    "segments to speakers",
+    "speakers to speakers",
+)
 WITH_PAIRS = ("centred", "orthogonal", "ridge")
 ALIGNMENTS = ("none", *WITH_PAIRS, "wasserstein")
 """What is done before vectors are compared: nothing; the mean alone, an orthogonal or any linear map, trained on pairs;
@@ -100,7 +105,9 @@ def linked_vectors(embeddings: Embeddings, *, unit: bool = True) -> Embeddings:
     return replace(embeddings, vectors=vectors)
 
 
-def paired(original: Embeddings, anonymised: Embeddings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def paired(
+    original: Embeddings, anonymised: Embeddings
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows of both sides that belong together: those of one id.
 
     Raises
@@ -109,15 +116,21 @@ def paired(original: Embeddings, anonymised: Embeddings) -> tuple[NDArray[np.int
         If fewer than two ids are on both sides, or one of them has two speakers.
     """
     row_of = {name: row for row, name in enumerate(original.ids.tolist())}
-    columns = np.array([column for column, name in enumerate(anonymised.ids.tolist()) if name in row_of], np.int64)
+    columns = np.array(
+        [column for column, name in enumerate(anonymised.ids.tolist()) if name in row_of], np.int64
+    )
     rows = np.array([row_of[anonymised.ids[column]] for column in columns], np.int64)
     if len(rows) < 2:
         text = f"{len(rows)} of {len(anonymised)} anonymised utterances have an original of the same id"
         raise DataError(text, remedy="pairs are found by id; alignment='wasserstein' needs none")
-    strange = anonymised.ids[columns][original.speakers[rows] != anonymised.speakers[columns]].tolist()
+    strange = anonymised.ids[columns][
+        original.speakers[rows] != anonymised.speakers[columns]
+    ].tolist()
     if strange:
         text = f"{len(strange)} utterances have one speaker on the original and another on the anonymised side"
-        raise DataError(f"{text}: {few(strange)}", remedy="give the speakers of both sides, as in utt2spk")
+        raise DataError(
+            f"{text}: {few(strange)}", remedy="give the speakers of both sides, as in utt2spk"
+        )
     return rows, columns
 
 
@@ -224,7 +237,9 @@ def link_aligned(
     linked = np.isin(original.speakers.astype(str), anonymised.speakers.astype(str))
     tested = original.vectors[linked] - centres.mean(axis=0)
     owners = original.speakers[linked]
-    parts[LINKED[1]].append((owners, owner_ranks(tested, owners, vectors - centres, anonymised.speakers)))
+    parts[LINKED[1]].append(
+        (owners, owner_ranks(tested, owners, vectors - centres, anonymised.speakers))
+    )
     ranks = {}
     for name, of_kind in parts.items():
         gallery_speakers = anonymised.speakers if name == LINKED[1] else original.speakers
@@ -233,7 +248,9 @@ def link_aligned(
     return vectors, ranks
 
 
-def linked_shares(aligned: Mapping[str, Ranks], top: Sequence[int], resampling: Resampling) -> list[dict[str, Any]]:
+def linked_shares(
+    aligned: Mapping[str, Ranks], top: Sequence[int], resampling: Resampling
+) -> list[dict[str, Any]]:
     """Return, for each kind of link and each k, the share that is linked, with its interval over speakers."""
     rows = []
     for name, ranks in aligned.items():
@@ -241,18 +258,30 @@ def linked_shares(aligned: Mapping[str, Ranks], top: Sequence[int], resampling: 
         for first in top:
             share: dict[str, Any] = {"share": 1.0, "low": None, "high": None}
             if first < size:
-                curve = linkability_curve(ranks, [size], ties="strict", top=first, resampling=resampling)
+                curve = linkability_curve(
+                    ranks, [size], ties="strict", top=first, resampling=resampling
+                )
                 share["share"] = float(curve.values[0])
                 for side, end in (("low", curve.low[0]), ("high", curve.high[0])):
                     if not np.isnan(end):
                         share[side] = float(end)
-            rows.append({"linked": name, "top": first, "n": len(ranks), "chance": min(1.0, first / size), **share})
+            rows.append(
+                {
+                    "linked": name,
+                    "top": first,
+                    "n": len(ranks),
+                    "chance": min(1.0, first / size),
+                    **share,
+                }
+            )
     return rows
 
 
 def _means_of_uncentred(got: str) -> ConfigError:
     remedy = "leave out one of the two, such as by alignment='orthogonal'"
-    return ConfigError(f"expected no mean to subtract with uncentred=True, got {got}", remedy=remedy)
+    return ConfigError(
+        f"expected no mean to subtract with uncentred=True, got {got}", remedy=remedy
+    )
 
 
 def _means(vectors: Vectors, speakers: NDArray[np.object_]) -> tuple[NDArray[np.object_], Vectors]:

@@ -149,7 +149,9 @@ def linkability_by_row(
     return np.hstack([np.empty((len(ranks), 0)), *(block[kinds] for block in blocks)])
 
 
-def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieRule = "shared") -> NDArray[np.float64]:
+def linkability_over_sizes(
+    ranks: Ranks, *, measure: Measure = "log", ties: TieRule = "shared"
+) -> NDArray[np.float64]:
     """Return the mean of each row's linkability over the sizes from 2 to its whole gallery, in closed form.
 
     Parameters
@@ -188,7 +190,9 @@ def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieR
             table = (size / (beaters + 1) - 1) / (size - 1)
         else:
             harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, size + 1)))
-            table = (size / (size - beaters) * (harmonic[size] - harmonic[beaters]) - 1) / (harmonic[size] - 1)
+            table = (size / (size - beaters) * (harmonic[size] - harmonic[beaters]) - 1) / (
+                harmonic[size] - 1
+            )
         sums = np.append(0.0, np.cumsum(table))
         first = low[some]
         last = high[some]
@@ -203,7 +207,13 @@ def chance(sizes: ArrayLike, *, top: int = 1) -> NDArray[np.float64]:
 
 
 def monte_carlo(
-    ranks: Ranks, sizes: ArrayLike, *, runs: int = 5, seed: int = 0, ties: TieRule = "shared", top: int = 1
+    ranks: Ranks,
+    sizes: ArrayLike,
+    *,
+    runs: int = 5,
+    seed: int = 0,
+    ties: TieRule = "shared",
+    top: int = 1,
 ) -> NDArray[np.float64]:
     """Return linkability estimated as it was published: by draws of N - 1 impostors for each row, size and run.
 
@@ -303,7 +313,9 @@ def log_spaced_sizes(largest: int, count: int = 1000) -> NDArray[np.int64]:
     return np.unique(np.round(np.geomspace(2, largest, min(count, largest - 1))).astype(np.int64))
 
 
-def by_speaker(speakers: Sequence[str] | NDArray[np.str_], values: NDArray[np.float64]) -> dict[str, float]:
+def by_speaker(
+    speakers: Sequence[str] | NDArray[np.str_], values: NDArray[np.float64]
+) -> dict[str, float]:
     """Return the mean over the rows of each speaker, in the order of the names.
 
     Parameters
@@ -315,7 +327,9 @@ def by_speaker(speakers: Sequence[str] | NDArray[np.str_], values: NDArray[np.fl
     """
     names, codes = np.unique(np.asarray(speakers, np.str_), return_inverse=True)
     sums = np.bincount(codes, values, len(names))
-    return dict(zip(names.tolist(), (sums / np.bincount(codes, minlength=len(names))).tolist(), strict=True))
+    return dict(
+        zip(names.tolist(), (sums / np.bincount(codes, minlength=len(names))).tolist(), strict=True)
+    )
 
 
 @one_line
@@ -354,13 +368,23 @@ class Curve(Tabular):
 
     def to_columns(self) -> dict[str, NDArray[Any]]:
         """Return a row for each size of the gallery."""
-        columns = {"size": self.sizes, "linkability": self.values, "low": self.low, "high": self.high}
+        columns = {
+            "size": self.sizes,
+            "linkability": self.values,
+            "low": self.low,
+            "high": self.high,
+        }
         return columns | {"chance": self.chance}
 
 
 @one_blas_thread()
 def linkability_curve(
-    ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top: int = 1, resampling: Resampling | None = None
+    ranks: Ranks,
+    sizes: ArrayLike,
+    *,
+    ties: TieRule = "shared",
+    top: int = 1,
+    resampling: Resampling | None = None,
 ) -> Curve:
     """Return linkability for many sizes of the gallery, with intervals by a bootstrap of the speakers.
 
@@ -386,11 +410,20 @@ def linkability_curve(
     by_chance = chance(sizes, top=top)
     none = np.full(len(sizes), np.nan)
     if resampling is None or not resampling.resamples:
-        return Curve(sizes, linkability_at_sizes(ranks, sizes, ties=ties, top=top), none, none, by_chance, top)
+        return Curve(
+            sizes,
+            linkability_at_sizes(ranks, sizes, ties=ties, top=top),
+            none,
+            none,
+            by_chance,
+            top,
+        )
     kinds, blocks = probabilities(ranks, sizes, ties=ties, top=top)
     names, speakers = np.unique(ranks.speakers, return_inverse=True)
     # rows of each kind that each speaker has
-    counts = coo_array((np.ones(len(ranks)), (speakers, kinds)), shape=(len(names), kinds.max() + 1)).tocsr()
+    counts = coo_array(
+        (np.ones(len(ranks)), (speakers, kinds)), shape=(len(names), kinds.max() + 1)
+    ).tocsr()
     shares = np.bincount(kinds) / len(ranks)
     # rows of each kind in each resample
     weights = np.asarray((counts.T @ _draws(len(names), resampling).T).T)
@@ -405,11 +438,18 @@ def linkability_curve(
         alike = np.ones(len(names))
     parts = []
     for block in blocks:
-        for start, stop in chunk_bounds(block.shape[1], max(1, _CELLS // max(resampling.resamples, len(rows)))):
+        for start, stop in chunk_bounds(
+            block.shape[1], max(1, _CELLS // max(resampling.resamples, len(rows)))
+        ):
             some = block[:, start:stop]
             carried = some if single else counts @ some
             freedom = carriers(carried, rows, alike)
-            parts.append((shares @ some, *_ends(shares @ some, weights @ some, freedom, len(names), resampling.level)))
+            parts.append(
+                (
+                    shares @ some,
+                    *_ends(shares @ some, weights @ some, freedom, len(names), resampling.level),
+                )
+            )
     if not parts:
         return Curve(sizes, none, none, none, by_chance, top, resampling.level)
     values, low, high = map(np.concatenate, zip(*parts, strict=True))
@@ -448,7 +488,9 @@ def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> In
     return Interval(mean, float(low[0]), float(high[0]), METHOD)
 
 
-def carriers(linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDArray[np.float64]) -> NDArray[np.float64]:
+def carriers(
+    linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the effective number of speakers of each mean: the degrees of freedom of its interval.
 
     Of amounts x, as many equal ones as would have their sum and their sum of squares: (sum x)^2 / (sum x^2). Of what
@@ -475,7 +517,9 @@ def carriers(linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDAr
     return freedom
 
 
-def linkability_over_draws(draws: Sequence[Ranks], sizes: ArrayLike, *, resampling: Resampling | None = None) -> Curve:
+def linkability_over_draws(
+    draws: Sequence[Ranks], sizes: ArrayLike, *, resampling: Resampling | None = None
+) -> Curve:
     """Return the mean linkability over draws for many gallery sizes, with intervals over speakers and draws.
 
     Parameters
@@ -490,7 +534,12 @@ def linkability_over_draws(draws: Sequence[Ranks], sizes: ArrayLike, *, resampli
     Curve
     """
     curve = linkability_curve(all_draws(draws), sizes, resampling=resampling)
-    if len(draws) < 2 or resampling is None or not resampling.resamples or np.isnan(curve.low).all():
+    if (
+        len(draws) < 2
+        or resampling is None
+        or not resampling.resamples
+        or np.isnan(curve.low).all()
+    ):
         return curve
     speakers, added, n_units = _parts(draws, curve.sizes)
     factor = widening(speakers, added, n_units=n_units, n_draws=len(draws), level=resampling.level)
@@ -498,7 +547,9 @@ def linkability_over_draws(draws: Sequence[Ranks], sizes: ArrayLike, *, resampli
     low = from_scale(centre + factor * (low - centre), _LOGIT)
     high = from_scale(centre + factor * (high - centre), _LOGIT)
     wider = factor > 1
-    return replace(curve, low=np.where(wider, low, curve.low), high=np.where(wider, high, curve.high))
+    return replace(
+        curve, low=np.where(wider, low, curve.low), high=np.where(wider, high, curve.high)
+    )
 
 
 def all_draws(draws: Sequence[Ranks]) -> Ranks:
@@ -511,7 +562,9 @@ def all_draws(draws: Sequence[Ranks]) -> Ranks:
     notes: dict[str, None] = {}
     for ranks in draws:
         notes |= dict.fromkeys(ranks.notes)
-    return Ranks(**columns, notes=tuple(notes), are_speakers=all(ranks.are_speakers for ranks in draws))
+    return Ranks(
+        **columns, notes=tuple(notes), are_speakers=all(ranks.are_speakers for ranks in draws)
+    )
 
 
 def linkability(
@@ -599,17 +652,23 @@ def _checked_sizes(ranks: Ranks, sizes: ArrayLike, top: int) -> NDArray[np.int64
     wanted = np.asarray(sizes)
     largest = ranks.largest_size
     if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
-        raise DataError(f"expected sizes to be integers of shape (S,), got {wanted.dtype} of shape {wanted.shape}")
+        raise DataError(
+            f"expected sizes to be integers of shape (S,), got {wanted.dtype} of shape {wanted.shape}"
+        )
     bad = wanted[(wanted < 1) | (wanted > largest)]
     if len(bad):
         remedy = "larger populations can only be extrapolated"
-        raise DataError(f"expected sizes from 1 to {largest}, the whole gallery, got {bad[0]}", remedy=remedy)
+        raise DataError(
+            f"expected sizes from 1 to {largest}, the whole gallery, got {bad[0]}", remedy=remedy
+        )
     if top < 1:
         raise DataError(f"expected top to be at least 1, got {top}")
     return wanted.astype(np.int64)
 
 
-def _blocks(distinct: NDArray[np.int64], drawn: NDArray[np.int64], top: int) -> Iterator[NDArray[np.float64]]:
+def _blocks(
+    distinct: NDArray[np.int64], drawn: NDArray[np.int64], top: int
+) -> Iterator[NDArray[np.float64]]:
     """Probabilities of kinds, given by their impostors and their least and most beaters, for numbers of drawn ones."""
     impostors, low, high = distinct
     tables = {size: _log_factorials(size) for size in np.unique(impostors).tolist()}
@@ -621,13 +680,22 @@ def _blocks(distinct: NDArray[np.int64], drawn: NDArray[np.int64], top: int) -> 
             for row in np.flatnonzero((impostors == size) & (low < high)).tolist():
                 beaters = np.arange(low[row], high[row] + 1)
                 parts = chunk_bounds(len(beaters), max(1, _CELLS // (stop - start)))
-                shares = (_fewer_than(top, beaters[at:end], size, drawn[start:stop], table) for at, end in parts)
-                block[row] = sum((part.sum(axis=0) for part in shares), np.zeros(stop - start)) / len(beaters)
+                shares = (
+                    _fewer_than(top, beaters[at:end], size, drawn[start:stop], table)
+                    for at, end in parts
+                )
+                block[row] = sum(
+                    (part.sum(axis=0) for part in shares), np.zeros(stop - start)
+                ) / len(beaters)
         yield block
 
 
 def _fewer_than(
-    top: int, beaters: NDArray[np.int64], impostors: int, drawn: NDArray[np.int64], table: NDArray[Any]
+    top: int,
+    beaters: NDArray[np.int64],
+    impostors: int,
+    drawn: NDArray[np.int64],
+    table: NDArray[Any],
 ) -> NDArray[np.float64]:
     """Probability that fewer than `top` of k beaters are among n drawn of m impostors, (len(beaters), len(drawn)).
 
@@ -657,8 +725,12 @@ def _log_factorials(impostors: int) -> NDArray[np.float64]:
 def _draws(n_units: int, resampling: Resampling) -> NDArray[np.float64]:
     """Count how often each unit comes in each resample, shape (resamples, n_units)."""
     blocks = enumerate(chunk_bounds(resampling.resamples, BLOCK))
-    generators = [(block_generator(resampling.seed, block), stop - start) for block, (start, stop) in blocks]
-    return np.vstack([draw_counts(n_units, count, rng, one_by_one=True) for rng, count in generators])
+    generators = [
+        (block_generator(resampling.seed, block), stop - start) for block, (start, stop) in blocks
+    ]
+    return np.vstack(
+        [draw_counts(n_units, count, rng, one_by_one=True) for rng, count in generators]
+    )
 
 
 def _ends(
@@ -690,7 +762,9 @@ def _ends(
     return low, high
 
 
-def _parts(draws: Sequence[Ranks], sizes: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+def _parts(
+    draws: Sequence[Ranks], sizes: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """The variance that speakers account for, and what draws add to it, at each size; and the number of speakers."""
     names = np.unique(draws[0].speakers)
     residuals = []

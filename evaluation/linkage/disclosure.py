@@ -139,14 +139,25 @@ def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
     mean = min(max(mean, 1e-6), 1 - 1e-6)
     total = max(mean * (1 - mean) / max(variance, 1e-12) - 1, 1e-3)
     starts = [np.zeros(2), np.clip(np.log([mean * total, (1 - mean) * total]), -_BOUND, _BOUND)]
-    settings: dict[str, Any] = {"jac": True, "method": "L-BFGS-B", "bounds": [(-_BOUND, _BOUND)] * 2}
-    fits = [minimize(loss, start, options={"ftol": 0.0, "gtol": _SLOPE}, **settings) for start in starts]
+    settings: dict[str, Any] = {
+        "jac": True,
+        "method": "L-BFGS-B",
+        "bounds": [(-_BOUND, _BOUND)] * 2,
+    }
+    fits = [
+        minimize(loss, start, options={"ftol": 0.0, "gtol": _SLOPE}, **settings) for start in starts
+    ]
     alpha, beta = np.exp(min(fits, key=lambda fit: fit.fun).x).tolist()
     return alpha, beta
 
 
 def largest_impostor_scores(
-    gallery: SpeakerVectors, trials: SpeakerVectors, ranks: Ranks, *, count: int = KEPT, jobs: int | None = None
+    gallery: SpeakerVectors,
+    trials: SpeakerVectors,
+    ranks: Ranks,
+    *,
+    count: int = KEPT,
+    jobs: int | None = None,
 ) -> NDArray[np.float64]:
     """Return the largest cosines of each trial with enrolled speakers other than its target speaker.
 
@@ -172,15 +183,22 @@ def largest_impostor_scores(
         If a row's speaker is not on both sides, or there are fewer impostors.
     """
     if not 1 <= count < len(gallery.names):
-        raise DataError(f"expected to keep 1 to {len(gallery.names) - 1} impostor scores, got {count}")
+        raise DataError(
+            f"expected to keep 1 to {len(gallery.names) - 1} impostor scores, got {count}"
+        )
     owners = recode(ranks.speakers, gallery.names)
     rows = recode(ranks.speakers, trials.names)
     absent = ranks.speakers[(owners < 0) | (rows < 0)].tolist()
     if absent:
-        raise DataError(f"expected the vectors that the ranks were computed from, but there is none of {absent[0]!r}")
+        raise DataError(
+            f"expected the vectors that the ranks were computed from, but there is none of {absent[0]!r}"
+        )
     unit = to_unit(trials.vectors[rows], trials.norms[rows]).astype(np.float32)
     bounds = chunk_bounds(len(gallery.names), _GALLERY)
-    parts = ((start, part(gallery.vectors, start, stop), gallery.norms[start:stop]) for start, stop in bounds)
+    parts = (
+        (start, part(gallery.vectors, start, stop), gallery.norms[start:stop])
+        for start, stop in bounds
+    )
     best = np.full((len(rows), count), -np.inf, np.float32)
     search = partial(_largest, unit, owners, count)
     for largest in Work(jobs).map(search, parts, total=len(bounds)):
@@ -195,7 +213,9 @@ def rank_evidence_of(ranks: Ranks) -> Evidence:
     """
     sizes = np.unique(ranks.impostors).tolist()
     parts = [ranks.subset(ranks.impostors == size) for size in sizes]
-    strongest = [rank_evidence(rank_shares(part), len(part)) for part in parts if part.largest_size > 1]
+    strongest = [
+        rank_evidence(rank_shares(part), len(part)) for part in parts if part.largest_size > 1
+    ]
     if not strongest:
         return Evidence(float("nan"), "not given: a rank needs impostors")
     return max(strongest, key=lambda evidence: evidence.llr)
@@ -235,7 +255,9 @@ def _beta_binomial(n_draws: int, alpha: float, beta: float) -> NDArray[np.float6
 
     steps = np.arange(n_draws)
     values = np.arange(n_draws + 1)
-    rises = [np.append(0.0, np.cumsum(np.log(start + steps))) for start in (alpha, beta, alpha + beta)]
+    rises = [
+        np.append(0.0, np.cumsum(np.log(start + steps))) for start in (alpha, beta, alpha + beta)
+    ]
     choices = -np.log(n_draws + 1) - betaln(n_draws - values + 1, values + 1)
     probability: NDArray[np.float64] = np.exp(choices + rises[0] + rises[1][::-1] - rises[2][-1])
     return probability
@@ -249,7 +271,10 @@ def _bits(shares: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _largest(
-    unit: NDArray[np.float32], owners: NDArray[np.int64], count: int, item: tuple[int, Rows, NDArray[np.float64]]
+    unit: NDArray[np.float32],
+    owners: NDArray[np.int64],
+    count: int,
+    item: tuple[int, Rows, NDArray[np.float64]],
 ) -> NDArray[np.float32]:
     """Find the largest within a part of the gallery, that is given with its first row and lengths, in no order."""
     first, rows, norms = item

@@ -169,7 +169,9 @@ class Extrapolation(Tabular):
             unknown = np.full(len(self.sizes), np.nan)
             return unknown, unknown
         spanned = [part for name, part in self.predictions.items() if name in SPANNED]
-        return np.min([part.low for part in spanned], axis=0), np.max([part.high for part in spanned], axis=0)
+        return np.min([part.low for part in spanned], axis=0), np.max(
+            [part.high for part in spanned], axis=0
+        )
 
     def ends(self) -> tuple[Array, Array]:
         """Return the span, or the bounds where no extrapolation is trusted."""
@@ -183,7 +185,9 @@ class Extrapolation(Tabular):
         kept = np.searchsorted(self.sizes, np.asarray(sizes, np.float64))
         parts = {}
         for name, part in self.predictions.items():
-            parts[name] = replace(part, linkability=part.linkability[kept], low=part.low[kept], high=part.high[kept])
+            parts[name] = replace(
+                part, linkability=part.linkability[kept], low=part.low[kept], high=part.high[kept]
+            )
         return replace(self, sizes=self.sizes[kept], predictions=parts)
 
     def to_columns(self) -> dict[str, Any]:
@@ -204,7 +208,9 @@ class Extrapolation(Tabular):
             "sizes": self.sizes.astype(np.int64),
             **asdict(self.resampling),
             "tie_rule": self.ties,
-            "methods": {name: prediction.to_dict() for name, prediction in self.predictions.items()},
+            "methods": {
+                name: prediction.to_dict() for name, prediction in self.predictions.items()
+            },
             "span": {"low": low, "high": high},
             "notes": list(self.notes),
         }
@@ -254,7 +260,9 @@ def extrapolate(
     if hidden < 2:
         note = f"no back-test: {2 * _LEFT} impostors of each trial are needed, there are {ranks.largest_size - 1}"
         return replace(made, notes=(*made.notes, note))
-    tests = backtest(ranks, hidden=hidden, impostor_scores=impostor_scores, ties=ties, resampling=resampling)
+    tests = backtest(
+        ranks, hidden=hidden, impostor_scores=impostor_scores, ties=ties, resampling=resampling
+    )
     made = replace(made, tests=tuple(tests))
     if made.is_trusted:
         return made
@@ -278,7 +286,9 @@ def sizes_beyond(measured_to: int, farthest: float = SIZES[-1], *, per_decade: i
     """
     powers = np.arange(0, round(np.log10(farthest) * per_decade) + 1) / per_decade
     steps = np.append(np.round(10.0**powers), float(farthest))
-    return np.unique(np.append(steps[(steps > measured_to) & (steps <= farthest)], float(measured_to)))
+    return np.unique(
+        np.append(steps[(steps > measured_to) & (steps <= farthest)], float(measured_to))
+    )
 
 
 @one_line
@@ -342,11 +352,15 @@ def backtest(
     """
     most = ranks.largest_size - 1
     if hidden < 2 or most // hidden < LEAST_LEFT:
-        raise DataError(f"expected at least {LEAST_LEFT * max(hidden, 2)} impostors to hide most of them, got {most}")
+        raise DataError(
+            f"expected at least {LEAST_LEFT * max(hidden, 2)} impostors to hide most of them, got {most}"
+        )
     rng = np.random.default_rng(resampling.seed)
     n_left = ranks.impostors // hidden
     beaters = rng.hypergeometric(ranks.beaters, ranks.impostors - ranks.beaters, n_left)
-    same = rng.hypergeometric(ranks.ties, ranks.impostors - ranks.beaters - ranks.ties, n_left - beaters)
+    same = rng.hypergeometric(
+        ranks.ties, ranks.impostors - ranks.beaters - ranks.ties, n_left - beaters
+    )
     scores = None
     # each is kept with the same probability; of all trials as many as of the poorest
     if impostor_scores is not None:
@@ -354,7 +368,9 @@ def backtest(
         kept = rng.random(largest.shape) < 1 / hidden
         count = int(kept.sum(axis=1).min())
         if count > MIN_KEPT:
-            scores = np.take_along_axis(largest, np.argsort(~kept, axis=1, kind="stable")[:, :count], axis=1)
+            scores = np.take_along_axis(
+                largest, np.argsort(~kept, axis=1, kind="stable")[:, :count], axis=1
+            )
     seen = Ranks(beaters, same, n_left, ranks.speakers, ranks.mated)
     size = ranks.largest_size
     predicted = _extrapolated(seen, [size], scores, ties, resampling)
@@ -371,7 +387,9 @@ def backtest(
     return tests
 
 
-def first_probability(margin: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+def first_probability(
+    margin: NDArray[np.float64], sizes: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the probability that trials of some margins are first among `sizes` speakers, (n_margins, n_sizes)."""
     from scipy.special import ndtr
 
@@ -407,7 +425,9 @@ def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> tuple[Array, Array]
     impostors = ranks.impostors
     if len(ranks) < MIN_ROWS or not (impostors > 0).all():
         n_rows = int((impostors > 0).sum())
-        raise DataError(f"expected at least {MIN_ROWS} trials with impostors to extrapolate from, got {n_rows}")
+        raise DataError(
+            f"expected at least {MIN_ROWS} trials with impostors to extrapolate from, got {n_rows}"
+        )
     names, speaker = np.unique(ranks.speakers, return_inverse=True)
     tables = []
     shares = []
@@ -537,7 +557,9 @@ def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
     excess = largest[:, :-1] - largest[:, -1:]
     row_means = excess.mean(axis=1)
     if is_constant(largest, axis=1).any():
-        raise DataError("expected impostor scores that differ, got a trial whose largest ones are all the same")
+        raise DataError(
+            "expected impostor scores that differ, got a trial whose largest ones are all the same"
+        )
     logs = np.log(row_means)
     scatter = float(logs.var())
     noise = float((excess / row_means[:, None]).var(axis=1).mean()) / count
@@ -629,7 +651,13 @@ def curve_bounds(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[
     for column in range(len(sizes)):
         for side, sign in enumerate((1.0, -1.0)):
             solution = linprog(
-                sign * wanted[:, column], rows, limits, np.ones((1, len(grid))), [1.0], bounds=(0, 1), method="highs"
+                sign * wanted[:, column],
+                rows,
+                limits,
+                np.ones((1, len(grid))),
+                [1.0],
+                bounds=(0, 1),
+                method="highs",
             )
             if solution.status == 0:
                 ends[side, column] = sign * float(solution.fun or 0.0)
@@ -639,7 +667,11 @@ def curve_bounds(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[
 
 
 def _extrapolated(
-    ranks: Ranks, sizes: ArrayLike, impostor_scores: ArrayLike | None, ties: TieRule, resampling: Resampling
+    ranks: Ranks,
+    sizes: ArrayLike,
+    impostor_scores: ArrayLike | None,
+    ties: TieRule,
+    resampling: Resampling,
 ) -> Extrapolation:
     """Extrapolate without a back-test; see `extrapolate`."""
     wanted = np.unique(np.asarray(sizes, np.float64))
@@ -656,7 +688,11 @@ def _extrapolated(
     inside = np.unique(np.geomspace(2, max(ranks.largest_size, 2), _N_INSIDE).round())
     rows = linkability_by_row(ranks, inside.astype(np.int64), ties=ties)
     counts = (drawn @ cells).T
-    predictions = {"normal": _by_normals(likelihood, counts, rows.mean(axis=0), inside, wanted, resampling.level)}
+    predictions = {
+        "normal": _by_normals(
+            likelihood, counts, rows.mean(axis=0), inside, wanted, resampling.level
+        )
+    }
     notes = []
     share = float((ranks.span(ties)[1] == 0).mean())
     if share > 0.5:
@@ -664,10 +700,14 @@ def _extrapolated(
             f"{100 * share:.1f} % of the trials are first in the whole gallery: their margins are poorly determined"
         )
     if impostor_scores is None:
-        notes.append("no impostor scores, so no method tail: the span is that of the method normal alone")
+        notes.append(
+            "no impostor scores, so no method tail: the span is that of the method normal alone"
+        )
     else:
         scores = np.asarray(impostor_scores, np.float64)
-        predictions["tail"] = _by_tail(ranks, scores, ties, drawn[:, speakers], wanted, resampling.level)
+        predictions["tail"] = _by_tail(
+            ranks, scores, ties, drawn[:, speakers], wanted, resampling.level
+        )
     share = float(rows[:, -1].mean())
     ends = _few(share, n_speakers, len(rows), resampling.level)
     if ends is not None:
@@ -675,8 +715,12 @@ def _extrapolated(
         least = ends[0] ** np.maximum(power, 1.0)
         most = ends[1] ** np.minimum(power, 1.0)
         for name, part in predictions.items():
-            predictions[name] = replace(part, low=np.minimum(part.low, least), high=np.maximum(part.high, most))
-    predictions["bounds"] = _by_bounds(rows, drawn[1:, speakers], n_speakers, inside, wanted, resampling.level)
+            predictions[name] = replace(
+                part, low=np.minimum(part.low, least), high=np.maximum(part.high, most)
+            )
+    predictions["bounds"] = _by_bounds(
+        rows, drawn[1:, speakers], n_speakers, inside, wanted, resampling.level
+    )
     return Extrapolation(wanted, ranks.largest_size, predictions, resampling, ties, tuple(notes))
 
 
@@ -697,22 +741,30 @@ def _by_normals(
     """Mixtures of one, two and three normals, averaged by how well BIC speaks of them."""
     table = first_probability(MARGINS, np.concatenate([sizes, inside]))
     n_rows = float(counts[:, 0].sum())
-    alone = {number: fit_mixture(likelihood, counts[:, :1], components=number) for number in COMPONENTS}
+    alone = {
+        number: fit_mixture(likelihood, counts[:, :1], components=number) for number in COMPONENTS
+    }
     fits = {}
     for (number, fit), share in zip(alone.items(), _trust(alone, n_rows)[:, 0], strict=True):
         if share >= 0.05:  # numbers of components that do not fit the sample need no resamples
             fits[number] = fit_mixture(likelihood, counts, components=number, start=fit[2])
     trust = _trust(fits, n_rows)
-    curves = np.einsum("kb,kbs->bs", trust, np.array([weights.T @ table for weights, _, _ in fits.values()]))
+    curves = np.einsum(
+        "kb,kbs->bs", trust, np.array([weights.T @ table for weights, _, _ in fits.values()])
+    )
     parts = [f"{number} ({share:.2f})" for number, share in zip(fits, trust[:, 0], strict=True)]
     note = f"mixture of normal margins; numbers of components, with their weights by BIC: {', '.join(parts)}"
     off = float(np.abs(curves[0, len(sizes) :] - measured).max())
-    return Prediction("normal", curves[0, : len(sizes)], *_ends(curves[:, : len(sizes)], level), off, note)
+    return Prediction(
+        "normal", curves[0, : len(sizes)], *_ends(curves[:, : len(sizes)], level), off, note
+    )
 
 
 def _trust(fits: Mapping[int, tuple[Array, Array, Array]], n_rows: float) -> Array:
     """Weight of each fit, given by its number of components, by BIC, shape (n_fits, B)."""
-    evidence = [likely - 0.5 * (3 * number - 1) * np.log(n_rows) for number, (_, likely, _) in fits.items()]
+    evidence = [
+        likely - 0.5 * (3 * number - 1) * np.log(n_rows) for number, (_, likely, _) in fits.items()
+    ]
     trust = np.exp(np.array(evidence) - np.max(evidence, axis=0))
     return np.asarray(trust / trust.sum(axis=0))
 
@@ -723,7 +775,9 @@ def _ends(curves: Array, level: float) -> tuple[Array, Array]:
     return np.minimum(low, curves[0]), np.maximum(high, curves[0])
 
 
-def _by_tail(ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes: Array, level: float) -> Prediction:
+def _by_tail(
+    ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes: Array, level: float
+) -> Prediction:
     """Tails of all kept impostor scores, and of the higher half of them: where they differ, the interval is wider."""
     if largest.ndim != 2 or len(largest) != len(ranks) or largest.shape[1] <= MIN_KEPT:
         raise DataError(
@@ -761,7 +815,9 @@ def _by_tail(ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes:
     return Prediction("tail", estimate, low, high, float("nan"), note)
 
 
-def _by_bounds(rows: Array, weights: Array, n_speakers: int, inside: Array, sizes: Array, level: float) -> Prediction:
+def _by_bounds(
+    rows: Array, weights: Array, n_speakers: int, inside: Array, sizes: Array, level: float
+) -> Prediction:
     """Bounds of all distributions whose curve runs inside a band that holds the true one everywhere at once."""
     from scipy.special import stdtrit
 
@@ -777,7 +833,9 @@ def _by_bounds(rows: Array, weights: Array, n_speakers: int, inside: Array, size
     return Prediction("bounds", none, *curve_bounds(low, high, inside, sizes), float("nan"), note)
 
 
-def _cell_probability(edges: NDArray[np.int64], impostors: int, p: NDArray[np.float64]) -> NDArray[np.float64]:
+def _cell_probability(
+    edges: NDArray[np.int64], impostors: int, p: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Binomial probability of each cell, from the side where it is not a difference of numbers near 1."""
     from scipy.special import bdtr, betainc
 
@@ -806,5 +864,7 @@ def _shape(excess: Array) -> float:
         scale = -shape / theta if theta else 1.0
         return float(np.log(scale)) + shape + 1
 
-    optimum = minimize_scalar(loss, bounds=(-5.0, (1 - 1e-6) / most), method="bounded", options={"xatol": 1e-7})
+    optimum = minimize_scalar(
+        loss, bounds=(-5.0, (1 - 1e-6) / most), method="bounded", options={"xatol": 1e-7}
+    )
     return float(np.log1p(-optimum.x * excess).mean())

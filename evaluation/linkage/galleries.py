@@ -19,7 +19,15 @@ from evaluation.embeddings import Averaging, Embeddings, speaker_vectors, warn_o
 from evaluation.linkage.disclosure import KEPT, largest_impostor_scores
 from evaluation.linkage.ranks import Ranks, rank_scores, rank_speakers, read_ranks
 from evaluation.metrics import reversal
-from evaluation.trials import Key, Missing, Scores, Speakers, doubt_speakers, find_speakers, join_scores
+from evaluation.trials import (
+    Key,
+    Missing,
+    Scores,
+    Speakers,
+    doubt_speakers,
+    find_speakers,
+    join_scores,
+)
 from spkbase.errors import DataError, errors_of
 from spkbase.files import atomic_path
 from spkbase.plain_pickle import read_npz
@@ -105,7 +113,9 @@ def rank_embeddings(
             trials = speaker_vectors(tested, averaging=averaging, utterances=n_averaged)
             ranks = rank_speakers(gallery, trials, not_enrolled=not_enrolled, work=work)
             if keep_impostors and ranks.largest_size > KEPT:
-                impostor_scores[number] = largest_impostor_scores(gallery, trials, ranks, jobs=work.jobs)
+                impostor_scores[number] = largest_impostor_scores(
+                    gallery, trials, ranks, jobs=work.jobs
+                )
         notes = list(ranks.notes)
         if numbers is None and len(tested.ids) > len(trials.names):
             which = "the first" if averaging.choice == "first" else "one"
@@ -183,7 +193,9 @@ def rank_trial_scores(
     return RankTables(tables, impostor_scores)
 
 
-def read_rank_tables(path: str | Path, utterances: Sequence[Utterances] | None = None) -> RankTables:
+def read_rank_tables(
+    path: str | Path, utterances: Sequence[Utterances] | None = None
+) -> RankTables:
     """Return the ranks of an earlier run, and the largest impostor scores where it kept them.
 
     Parameters
@@ -213,7 +225,9 @@ def read_rank_tables(path: str | Path, utterances: Sequence[Utterances] | None =
     impostor_scores = {}
     if impostors.exists():
         arrays = read_npz(impostors)
-        impostor_scores = {number: arrays[str(number)] for number in tables if str(number) in arrays}
+        impostor_scores = {
+            number: arrays[str(number)] for number in tables if str(number) in arrays
+        }
     for number, scores in impostor_scores.items():
         if scores.ndim != 2 or len(scores) != len(tables[number]):
             text = f"expected a row for each of {len(tables[number]):,} trials, got the shape {scores.shape}"
@@ -221,7 +235,9 @@ def read_rank_tables(path: str | Path, utterances: Sequence[Utterances] | None =
     return RankTables(tables, impostor_scores)
 
 
-def write_impostor_scores(folder: str | Path, impostor_scores: Mapping[int, NDArray[np.float64]]) -> None:
+def write_impostor_scores(
+    folder: str | Path, impostor_scores: Mapping[int, NDArray[np.float64]]
+) -> None:
     """Write the largest impostor scores beside the ranks of a run, whole or not at all."""
     arrays: dict[str, Any] = {str(number): scores for number, scores in impostor_scores.items()}
     with atomic_path(Path(folder) / IMPOSTORS) as temporary, temporary.open("wb") as file:

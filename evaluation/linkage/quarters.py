@@ -66,7 +66,9 @@ class DisclosureSets:
     notes: tuple[str, ...] = ()
 
 
-def disclosure_sets(linkability: Mapping[str, float], *, rule: TieSets = "nearest", seed: int = 0) -> DisclosureSets:
+def disclosure_sets(
+    linkability: Mapping[str, float], *, rule: TieSets = "nearest", seed: int = 0
+) -> DisclosureSets:
     """Return the quarter of the speakers that is linked most often, and the quarter that is linked least often.
 
     Parameters
@@ -117,16 +119,22 @@ def disclosure_sets(linkability: Mapping[str, float], *, rule: TieSets = "neares
         is_hard = _quarter(values, order)
     easy = frozenset(compress(names, is_easy))
     hard = frozenset(compress(names, is_hard))
-    return DisclosureSets(easy, hard, q1, q3, len(names), rule, _notes_on_sets(easy, hard, len(names)))
+    return DisclosureSets(
+        easy, hard, q1, q3, len(names), rule, _notes_on_sets(easy, hard, len(names))
+    )
 
 
 def _notes_on_sets(easy: frozenset[str], hard: frozenset[str], n_speakers: int) -> tuple[str, ...]:
     notes = []
     for kind, members in (("easy", easy), ("hard", hard)):
         if abs(len(members) / n_speakers - 0.25) > 0.05 and abs(len(members) - n_speakers / 4) > 1:
-            notes.append(f"{len(members)} of {n_speakers} speakers are {kind} to link, not a quarter: many are equal")
+            notes.append(
+                f"{len(members)} of {n_speakers} speakers are {kind} to link, not a quarter: many are equal"
+            )
     if easy & hard:
-        notes.append(f"{len(easy & hard)} speakers are in both sets: they are equal at both quartiles")
+        notes.append(
+            f"{len(easy & hard)} speakers are in both sets: they are equal at both quartiles"
+        )
     return tuple(notes)
 
 
@@ -148,7 +156,10 @@ def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -
         The files, under ``easy`` and ``hard``.
     """
     paths = {}
-    for kind, members, quartile in (("easy", sets.easy, f"Q3 {sets.q3:.6g}"), ("hard", sets.hard, f"Q1 {sets.q1:.6g}")):
+    for kind, members, quartile in (
+        ("easy", sets.easy, f"Q3 {sets.q3:.6g}"),
+        ("hard", sets.hard, f"Q1 {sets.q1:.6g}"),
+    ):
         head = f"# {kind} to link: {len(members)} of {sets.n_speakers} speakers, {quartile}, ties {sets.rule}"
         paths[kind] = Path(folder) / f"{kind}_speakers{suffix}.txt"
         write_text(paths[kind], "\n".join([head, *sorted(members)]) + "\n")
@@ -158,8 +169,12 @@ def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -
 def _quarter(values: NDArray[np.float64], order: NDArray[np.int64] | None) -> NDArray[np.bool_]:
     """The quarter of lowest values; equal ones together, or in a given order."""
     if order is not None:
-        return np.isin(np.arange(len(values)), np.lexsort((order, values))[: round(len(values) / 4)])
+        return np.isin(
+            np.arange(len(values)), np.lexsort((order, values))[: round(len(values) / 4)]
+        )
     steps, counts = np.unique(values, return_counts=True)
     # the lower of two sizes that are as near
-    chosen: NDArray[np.bool_] = values <= steps[np.argmin(np.abs(np.cumsum(counts) - len(values) / 4))]
+    chosen: NDArray[np.bool_] = (
+        values <= steps[np.argmin(np.abs(np.cumsum(counts) - len(values) / 4))]
+    )
     return chosen

@@ -45,7 +45,16 @@ from evaluation.embeddings import (
     to_unit,
     warn_of_enrolled,
 )
-from evaluation.trials import Key, Missing, Scores, TrialSpeakers, doubt_speakers, find_rows, floats_of, join_scores
+from evaluation.trials import (
+    Key,
+    Missing,
+    Scores,
+    TrialSpeakers,
+    doubt_speakers,
+    find_rows,
+    floats_of,
+    join_scores,
+)
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError, few
 from spkbase.files import atomic_path
@@ -57,7 +66,13 @@ logger = logging.getLogger(__name__)
 
 TieRule = Literal["shared", "strict", "lenient"]
 TIE_RULES: tuple[TieRule, ...] = ("shared", "strict", "lenient")
-_DTYPES = {"speakers": np.str_, "beaters": np.int64, "ties": np.int64, "impostors": np.int64, "mated": np.float64}
+_DTYPES = {
+    "speakers": np.str_,
+    "beaters": np.int64,
+    "ties": np.int64,
+    "impostors": np.int64,
+    "mated": np.float64,
+}
 _BLOCKS_SENT = 32  # in a piece of work that goes to another process, so that it is worth the way
 
 _Trials = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]
@@ -110,12 +125,16 @@ class Ranks(Tabular):
         if not n_rows:
             raise DataError("expected at least one trial of an enrolled speaker, got none")
         if self.speakers is None:
-            object.__setattr__(self, "speakers", [f"s{row:0{len(str(n_rows))}d}" for row in range(n_rows)])
+            object.__setattr__(
+                self, "speakers", [f"s{row:0{len(str(n_rows))}d}" for row in range(n_rows)]
+            )
         for name, dtype in _DTYPES.items():
             column = np.asarray(getattr(self, name))
             if column.shape not in ((), (n_rows,)):
                 raise DataError(f"expected {name} of shape ({n_rows},), got {column.shape}")
-            object.__setattr__(self, name, np.broadcast_to(column.astype(dtype, copy=False), n_rows))
+            object.__setattr__(
+                self, name, np.broadcast_to(column.astype(dtype, copy=False), n_rows)
+            )
         least = min(int(counts.min()) for counts in (self.beaters, self.ties, self.impostors))
         if least < 0 or (self.beaters + self.ties > self.impostors).any():
             raise DataError("expected counts from 0, and no more beaters and ties than impostors")
@@ -131,7 +150,9 @@ class Ranks(Tabular):
 
     def to_columns(self) -> dict[str, NDArray[Any]]:
         """Return a row for each trial."""
-        return {"speaker": self.speakers} | {name: getattr(self, name) for name in list(_DTYPES)[1:]}
+        return {"speaker": self.speakers} | {
+            name: getattr(self, name) for name in list(_DTYPES)[1:]
+        }
 
     def subset(self, rows: NDArray[np.bool_]) -> Ranks:
         """Return some of the rows."""
@@ -309,9 +330,14 @@ def rank_speakers(
     """Return the rank of each trial vector's speaker in a gallery; see `ranks_from_embeddings`, which makes both."""
     if gallery.vectors.shape[1] != trials.vectors.shape[1]:
         got = f"{gallery.vectors.shape[1]} of the enrolled and {trials.vectors.shape[1]} of the trials"
-        raise DataError(f"expected as many dimensions on both sides, got {got}", remedy="use one extractor for both")
+        raise DataError(
+            f"expected as many dimensions on both sides, got {got}",
+            remedy="use one extractor for both",
+        )
     if len(gallery.names) < 2:
-        raise DataError("expected at least 2 enrolled speakers, got 1", remedy="a gallery needs impostors")
+        raise DataError(
+            "expected at least 2 enrolled speakers, got 1", remedy="a gallery needs impostors"
+        )
     rows = {name: row for row, name in enumerate(gallery.names.tolist())}
     owners = np.array([rows.get(name, -1) for name in trials.names.tolist()], np.int64)
     kept = owners >= 0
@@ -320,10 +346,14 @@ def rank_speakers(
     if absent:
         text = f"{len(absent)} of {len(owners)} trial speakers are not enrolled: {few(absent)}"
         if not_enrolled == "error" or len(absent) == len(owners):
-            raise DataError(text, remedy="enrol them, check the ids, or drop them: not_enrolled='drop'")
+            raise DataError(
+                text, remedy="enrol them, check the ids, or drop them: not_enrolled='drop'"
+            )
         logger.warning("dropped: %s", text)
         notes = (*notes, f"dropped: {text}")
-    beaters, ties, mated = count_beaters(gallery.vectors, gallery.norms, trials.vectors[kept], owners[kept], work=work)
+    beaters, ties, mated = count_beaters(
+        gallery.vectors, gallery.norms, trials.vectors[kept], owners[kept], work=work
+    )
     return Ranks(beaters, ties, len(gallery.names) - 1, trials.names[kept], mated, notes)
 
 
@@ -443,11 +473,15 @@ def rank_scores(
         n_trials = len(key)
         key, values = _against_speakers(key, values, speakers)
         if len(key) < n_trials:
-            notes.append(f"{n_trials} trials of models are {len(key)} of speakers: the highest score counts")
+            notes.append(
+                f"{n_trials} trials of models are {len(key)} of speakers: the highest score counts"
+            )
     rows, names = _rows_of_segments(key)
     n_without = len(np.unique(key.segments[rows < 0]))
     if n_without:
-        notes.append(f"{n_without} segments without a target trial left out: their speakers are not enrolled")
+        notes.append(
+            f"{n_without} segments without a target trial left out: their speakers are not enrolled"
+        )
     kept = rows >= 0
     trials = rows[kept], key.models[kept].astype(np.int64), values[kept], key.is_target[kept]
     owner_of = [owner for owner, _ in names]
@@ -533,12 +567,20 @@ def _against_speakers(
     distinct, first, inverse = np.unique(pairs[kept], return_index=True, return_inverse=True)
     highest = np.full(len(distinct), -np.inf)
     np.maximum.at(highest, inverse, values[kept])
-    segments, models = (codes.astype(np.int32) for codes in np.divmod(distinct, len(speakers.names)))
-    return Key(speakers.names, key.segment_ids, models, segments, key.is_target[kept[first]]), highest
+    segments, models = (
+        codes.astype(np.int32) for codes in np.divmod(distinct, len(speakers.names))
+    )
+    return Key(
+        speakers.names, key.segment_ids, models, segments, key.is_target[kept[first]]
+    ), highest
 
 
 def _count(
-    trials: _Trials, owners: Sequence[str], names: Sequence[str], notes: tuple[str, ...], largest: int
+    trials: _Trials,
+    owners: Sequence[str],
+    names: Sequence[str],
+    notes: tuple[str, ...],
+    largest: int,
 ) -> tuple[Ranks, NDArray[np.float64] | None]:
     """Count the impostors of each row that score above or like its target speaker; also give the largest scores."""
     rows, _, values, is_target = trials
@@ -553,7 +595,10 @@ def _count(
     impostors = np.bincount(rows, minlength=len(owners))
     if not impostors.all():
         alone = [name for name, count in zip(names, impostors.tolist(), strict=True) if not count]
-        raise DataError(f"{len(alone)} without any impostor trial: {few(alone)}", remedy="a rank needs impostors")
+        raise DataError(
+            f"{len(alone)} without any impostor trial: {few(alone)}",
+            remedy="a rank needs impostors",
+        )
     ranks = Ranks(beaters, ties, impostors, owners, mated, notes)
     if not largest or impostors.min() < largest:
         return ranks, None
@@ -582,7 +627,9 @@ def _by_speaker(
     kept = (number < n_used[speaker_of])[rows]
     n_models = int(models.max()) + 1
     codes = speaker_of[rows[kept]] * n_models + models[kept]
-    distinct, first, inverse, n_scores = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
+    distinct, first, inverse, n_scores = np.unique(
+        codes, return_index=True, return_inverse=True, return_counts=True
+    )
     speakers, models = np.divmod(distinct, n_models)
     uneven = n_scores != n_used[speakers]
     if uneven.any():
@@ -591,5 +638,7 @@ def _by_speaker(
         raise DataError(text, remedy="means over segments need the same models for all of them")
     means = np.bincount(inverse, values[kept]) / n_scores
     if np.isnan(means).any():
-        raise DataError("infinite scores of both signs cannot be averaged", remedy="use single segments")
+        raise DataError(
+            "infinite scores of both signs cannot be averaged", remedy="use single segments"
+        )
     return (speakers, models, means, is_target[kept][first]), names.tolist(), short

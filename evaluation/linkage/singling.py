@@ -46,7 +46,17 @@ from spkbase.work import chunk_bounds, one_blas_thread
 
 CHANCE = exp(-1)
 MOST_CALIBRATION = 9
-REPORTED = ("value", "low", "high", "chance", "n_predicates", "n_crowd", "n_calibration", "n_crowds", "notes")
+REPORTED = (
+    "value",
+    "low",
+    "high",
+    "chance",
+    "n_predicates",
+    "n_crowd",
+    "n_calibration",
+    "n_crowds",
+    "notes",
+)
 _MOST_ATTACKED = 500  # enrolled speakers, drawn by the seed where there are more
 _PREDICATES = 64
 
@@ -97,7 +107,9 @@ class SinglingOut(Tabular):
         return self.probability.numbers() | {name: getattr(self, name) for name in REPORTED[3:]}
 
 
-def isolations(calibration: NDArray[np.floating], tested: NDArray[np.floating]) -> NDArray[np.bool_]:
+def isolations(
+    calibration: NDArray[np.floating], tested: NDArray[np.floating]
+) -> NDArray[np.bool_]:
     """Return for each predicate whether exactly one tested conversation fulfils it.
 
     Parameters
@@ -164,7 +176,10 @@ def singling_out(
     n_people, n_folds, n_dimensions = conversations.shape
     if gallery.vectors.shape[1] != n_dimensions:
         got = f"{gallery.vectors.shape[1]} and {n_dimensions}"
-        raise DataError(f"expected as many dimensions on both sides, got {got}", remedy="use one extractor for both")
+        raise DataError(
+            f"expected as many dimensions on both sides, got {got}",
+            remedy="use one extractor for both",
+        )
     attacked = np.arange(len(gallery.names))
     if len(attacked) > _MOST_ATTACKED:
         rng = np.random.default_rng(np.random.SeedSequence(resampling.seed))
@@ -173,7 +188,9 @@ def singling_out(
     shares = np.zeros(len(attacked))
     for start, stop in chunk_bounds(len(attacked), _PREDICATES):
         rows = attacked[start:stop]
-        scores = (to_unit(gallery.vectors[rows], gallery.norms[rows]) @ unit.T).reshape(-1, n_people, n_folds)
+        scores = (to_unit(gallery.vectors[rows], gallery.norms[rows]) @ unit.T).reshape(
+            -1, n_people, n_folds
+        )
         for fold in range(n_folds):
             shares[start:stop] += isolations(np.delete(scores, fold, axis=2), scores[:, :, fold])
     shares /= n_folds
@@ -185,7 +202,9 @@ def singling_out(
     return SinglingOut(interval, CHANCE, *counts, tuple(notes), shares, gallery.names[attacked])
 
 
-def _conversations(trial: Embeddings, utterances: int, averaging: Averaging) -> tuple[NDArray[np.float64], int]:
+def _conversations(
+    trial: Embeddings, utterances: int, averaging: Averaging
+) -> tuple[NDArray[np.float64], int]:
     """Vectors of conversations, shape (speakers, M + 1, D), and how many speakers have too few."""
     if utterances < 1:
         raise DataError(f"expected at least 1 utterance, got {utterances}")
@@ -196,7 +215,9 @@ def _conversations(trial: Embeddings, utterances: int, averaging: Averaging) -> 
     starts = np.cumsum(counts) - counts
     available = counts // utterances
     # as many as all speakers have that have two, and no more than ten
-    n_folds = min(MOST_CALIBRATION + 1, int(available[available >= 2].min(initial=MOST_CALIBRATION + 1)))
+    n_folds = min(
+        MOST_CALIBRATION + 1, int(available[available >= 2].min(initial=MOST_CALIBRATION + 1))
+    )
     used = np.flatnonzero(available >= n_folds)
     if len(used) < 2:
         text = f"expected at least 2 speakers with 2 conversations of {utterances} utterances, got {len(used)}"

@@ -68,7 +68,12 @@ def first_places(values: ArrayLike, models: ArrayLike, segments: ArrayLike) -> N
 
 
 def found_speakers(
-    own_first: ArrayLike, n_own: ArrayLike, others_first: ArrayLike, n_others: ArrayLike, *, level: float = CLEARLY
+    own_first: ArrayLike,
+    n_own: ArrayLike,
+    others_first: ArrayLike,
+    n_others: ArrayLike,
+    *,
+    level: float = CLEARLY,
 ) -> FoundSpeakers:
     """Return which speakers are found, and the probabilities of this by chance.
 
@@ -91,7 +96,9 @@ def found_speakers(
     own = np.asarray(n_own)
     everybody = own + np.asarray(n_others)
     first = np.floor(np.asarray(own_first) * own + _SLACK).astype(int)
-    all_first = first + np.ceil(np.asarray(others_first) * np.asarray(n_others) - _SLACK).astype(int)
+    all_first = first + np.ceil(np.asarray(others_first) * np.asarray(n_others) - _SLACK).astype(
+        int
+    )
     p_values = hypergeom.sf(first - 1, everybody, all_first, own)
     by_chance = []
     for sizes in zip(everybody.tolist(), all_first.tolist(), own.tolist(), strict=True):

@@ -5,7 +5,15 @@ Two arrays enter, the scores of target and of nontarget trials; each metric is a
 Without a name of a convention ties are pooled and nothing is added; a reference's own reading has its name.
 """
 
-from evaluation.metrics.calibration import cllr, doubt_ratios, ece, min_cllr, min_ece, pav_llrs, sort_ratios
+from evaluation.metrics.calibration import (
+    cllr,
+    doubt_ratios,
+    ece,
+    min_cllr,
+    min_ece,
+    pav_llrs,
+    sort_ratios,
+)
 from evaluation.metrics.conventions import CONVENTIONS
 from evaluation.metrics.detection import (
     METHODS,
@@ -42,7 +50,13 @@ from evaluation.metrics.disclosure import (
 from evaluation.metrics.evaluated import Evaluation, Metrics
 from evaluation.metrics.metric import FRACTION, Method, Metric, find_metric, is_prior
 from evaluation.metrics.sorted_scores import SortedScores, det_curve, roc, sort_scores
-from evaluation.metrics.table import METRICS, PRIORS, method_of, metrics_at_thresholds_of, metrics_with
+from evaluation.metrics.table import (
+    METRICS,
+    PRIORS,
+    method_of,
+    metrics_at_thresholds_of,
+    metrics_with,
+)
 from evaluation.metrics.worst_case import Evidence, WorstCase, rank_evidence, worst_case
 
 __all__ = [

@@ -23,7 +23,13 @@ import logging
 import numpy as np
 
 from evaluation.metrics.detection import reversal, sort_with_warning
-from evaluation.metrics.sorted_scores import GivenScores, OtherScores, Prior, SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import (
+    GivenScores,
+    OtherScores,
+    Prior,
+    SortedScores,
+    sort_scores,
+)
 from evaluation.trials import Scores, numbers_of, split_scores
 from spkbase.errors import DataError
 
@@ -208,12 +214,16 @@ def pav_llrs(
     blocks = scores.laplace_blocks if laplace else scores.blocks
     llr = blocks.per_score()
     if isinstance(target, SortedScores):
-        return np.repeat(llr, scores.target.astype(int)), np.repeat(llr, scores.nontarget.astype(int))
+        return np.repeat(llr, scores.target.astype(int)), np.repeat(
+            llr, scores.nontarget.astype(int)
+        )
     if isinstance(target, Scores):
         target, nontarget = split_scores(target, nontarget)  # type: ignore[arg-type]
     values = numbers_of(target, "target scores")
     others = numbers_of(nontarget, "nontarget scores")
-    return llr[np.searchsorted(scores.thresholds, values)], llr[np.searchsorted(scores.thresholds, others)]
+    return llr[np.searchsorted(scores.thresholds, values)], llr[
+        np.searchsorted(scores.thresholds, others)
+    ]
 
 
 def softplus(values: np.ndarray) -> np.ndarray:
@@ -232,7 +242,10 @@ def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: 
     priors = np.atleast_1d(np.asarray(prior, np.float64))
     bad = priors[~((priors > 0) & (priors < 1))]
     if len(bad):
-        raise DataError(f"expected target priors between 0 and 1, got {bad[0]:g}", remedy="give them, not their logits")
+        raise DataError(
+            f"expected target priors between 0 and 1, got {bad[0]:g}",
+            remedy="give them, not their logits",
+        )
     result = np.zeros(len(priors))
     for number, target_prior in enumerate(priors):
         log_odds = np.log(target_prior) - np.log1p(-target_prior)

@@ -62,7 +62,9 @@ def _cllr_with_underflow(scores: SortedScores) -> float:
     """Return Cllr in bits, infinite where a posterior underflows."""
     with np.errstate(over="ignore", divide="ignore"):
         costs = [
-            weights[weights > 0] @ np.log2(1 + np.exp(-sign * scores.thresholds[weights > 0])) / weights.sum()
+            weights[weights > 0]
+            @ np.log2(1 + np.exp(-sign * scores.thresholds[weights > 0]))
+            / weights.sum()
             for sign, weights in ((1, scores.target), (-1, scores.nontarget))
         ]
     return float(sum(costs) / 2)
@@ -96,10 +98,14 @@ def _trials(scores: SortedScores, blocks: Blocks) -> tuple[np.ndarray, np.ndarra
     """Return the LLR of each trial, each a little above the one before, and whether it is a target trial."""
     counts = np.stack([scores.target, scores.nontarget], axis=1).ravel()
     if not (counts == np.rint(counts)).all():
-        raise DataError("this convention needs whole numbers as weights", remedy="use the default convention")
+        raise DataError(
+            "this convention needs whole numbers as weights", remedy="use the default convention"
+        )
     counts = counts.astype(np.int64)
     llr = np.repeat(np.repeat(blocks.per_score(), 2), counts)
-    return llr + np.arange(len(llr)) * (_RISE / len(llr)), np.repeat(np.tile([True, False], len(scores)), counts)
+    return llr + np.arange(len(llr)) * (_RISE / len(llr)), np.repeat(
+        np.tile([True, False], len(scores)), counts
+    )
 
 
 def _disclosure(llr: np.ndarray) -> np.ndarray:
@@ -121,8 +127,10 @@ _VOICEPRIVACY = _ZEBRA | {"eer": _eer_of_voiceprivacy, "min_cllr": _min_cllr_unt
 CONVENTIONS = {
     "default": {},
     "zebra-2020": _ZEBRA,
-    "vpc2022": _VOICEPRIVACY | {"threshold_at_eer": partial(_threshold_of_voiceprivacy, reading="kaldi")},
-    "vpc2024": _VOICEPRIVACY | {"threshold_at_eer": partial(_threshold_of_voiceprivacy, reading="speechbrain")},
+    "vpc2022": _VOICEPRIVACY
+    | {"threshold_at_eer": partial(_threshold_of_voiceprivacy, reading="kaldi")},
+    "vpc2024": _VOICEPRIVACY
+    | {"threshold_at_eer": partial(_threshold_of_voiceprivacy, reading="speechbrain")},
     "bosaris": {},
 }
 """What each convention computes in another way than the table of metrics says, by the name of the metric."""

@@ -45,7 +45,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.sorted_scores import GivenScores, OtherScores, Prior, SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import (
+    GivenScores,
+    OtherScores,
+    Prior,
+    SortedScores,
+    sort_scores,
+)
 from evaluation.trials import Scores, numbers_of
 from spkbase.errors import DataError
 from spkbase.rounding import is_constant
@@ -158,7 +164,9 @@ def equal_error(scores: SortedScores, *, method: str = "rocch") -> EqualError:
     else:
         misses = scores.misses[after - 1 : after + 1]
         rejected = scores.rejected[after - 1 : after + 1]
-        rate = crossing_point(misses / scores.n_target, (scores.n_nontarget - rejected) / scores.n_nontarget)
+        rate = crossing_point(
+            misses / scores.n_target, (scores.n_nontarget - rejected) / scores.n_nontarget
+        )
     return EqualError(rate, threshold, rate, rate)
 
 
@@ -197,7 +205,9 @@ class Reversal:
         """The warning, in a sentence."""
         if self.rate == 0.5:
             return "all scores are equal: a broken system, not privacy"
-        where = f"target trials score below nontarget ones (interpolated EER {100 * self.rate:.1f} %)"
+        where = (
+            f"target trials score below nontarget ones (interpolated EER {100 * self.rate:.1f} %)"
+        )
         if self.clear:
             return f"REVERSED? {where}: distances look private; negate them"
         return f"{where}, not significantly; an attacker could invert the scores"
@@ -353,7 +363,9 @@ def act_dcf(
     costs = []
     for asked in np.atleast_1d(p_target).tolist():
         prior = effective_prior(asked, c_miss, c_fa)
-        p_miss, p_fa = scores.error_rates(int(np.searchsorted(scores.thresholds, np.log1p(-prior) - np.log(prior))))
+        p_miss, p_fa = scores.error_rates(
+            int(np.searchsorted(scores.thresholds, np.log1p(-prior) - np.log(prior)))
+        )
         scale = min(prior, 1 - prior) if normalised else 1.0
         costs.append(float((prior * p_miss + (1 - prior) * p_fa) / scale))
     if isinstance(p_target, np.ndarray):
@@ -406,7 +418,9 @@ def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> 
     if not 0 < p_target < 1:
         raise DataError(f"expected a target prior between 0 and 1, got {p_target}")
     if not (0 < c_miss < np.inf and 0 < c_fa < np.inf):
-        raise DataError(f"expected positive costs, got {c_miss} for a miss and {c_fa} for a false alarm")
+        raise DataError(
+            f"expected positive costs, got {c_miss} for a miss and {c_fa} for a false alarm"
+        )
     return float(p_target * c_miss / (p_target * c_miss + (1 - p_target) * c_fa))
 
 
@@ -457,7 +471,10 @@ def hull_min_dcf(
         If the prior is out of range.
     """
     if not 0 < prior < 1:
-        raise DataError(f"expected an effective prior between 0 and 1, got {prior}", remedy="give it, not its logit")
+        raise DataError(
+            f"expected an effective prior between 0 and 1, got {prior}",
+            remedy="give it, not its logit",
+        )
     hull = sort_scores(target, nontarget).hull
     p_miss = hull.p_miss
     p_fa = hull.p_fa
@@ -602,7 +619,9 @@ def cost_threshold(scores: SortedScores, prior: float) -> float:
     prior : float
         Effective target prior between 0 and 1.
     """
-    cost = prior * scores.misses / scores.n_target - (1 - prior) * scores.rejected / scores.n_nontarget
+    cost = (
+        prior * scores.misses / scores.n_target - (1 - prior) * scores.rejected / scores.n_nontarget
+    )
     return float(np.append(scores.thresholds, np.inf)[cost.argmin()])
 
 
@@ -648,7 +667,9 @@ def _speechbrain(scores: SortedScores) -> EqualError:
 def _nearest(scores: SortedScores) -> EqualError:
     """Find the point of least difference that roc_curve keeps; of two equally good ones that of higher threshold."""
     last = len(scores)
-    turns = (scores.target[1:] != scores.target[:-1]) | (scores.nontarget[1:] != scores.nontarget[:-1])
+    turns = (scores.target[1:] != scores.target[:-1]) | (
+        scores.nontarget[1:] != scores.nontarget[:-1]
+    )
     kept = np.concatenate([[True], turns, [True]])
     kept[last - 1] = True
     kept = np.flatnonzero(kept)

@@ -85,7 +85,12 @@ class Zebra:
         return f"{format_value(self.population)}, {format_value(self.individual)}, {self.tag}"
 
 
-def zebra(target: GivenScores, nontarget: OtherScores = None, *, scale: Sequence[tuple[str, float]] = SCALE) -> Zebra:
+def zebra(
+    target: GivenScores,
+    nontarget: OtherScores = None,
+    *,
+    scale: Sequence[tuple[str, float]] = SCALE,
+) -> Zebra:
     """Return population, individual, ceiling and tag.
 
     Parameters
@@ -147,7 +152,9 @@ def disclosure(llr: np.ndarray) -> np.ndarray:
     small = np.abs(llr) < _SERIES_BELOW
     grown = np.where(small, 1.0, grown)
     closed = 0.25 + (np.minimum(llr, 700.0) / grown - 1) / (2 * grown)
-    return np.where(small, np.polynomial.polynomial.polyval(np.where(small, llr, 0.0), _SERIES), closed)
+    return np.where(
+        small, np.polynomial.polynomial.polyval(np.where(small, llr, 0.0), _SERIES), closed
+    )
 
 
 def individual(target: GivenScores, nontarget: OtherScores = None) -> float:
@@ -238,11 +245,17 @@ def read_scale(path: str | Path) -> tuple[tuple[str, float], ...]:
     path = Path(path)
     content: Any = load_yaml(read_yaml_text(path), file=path)[0]
     remedy = "write such as '\"0\": 0', 'A: 1', 'B: .inf', one line each"
-    if not content or not isinstance(content, dict) or {*map(type, content.values())} - {int, float}:
+    if (
+        not content
+        or not isinstance(content, dict)
+        or {*map(type, content.values())} - {int, float}
+    ):
         raise DataError("expected a mapping of tags to numbers", file=path, remedy=remedy)
     ends = [float(end) for end in content.values()]
     if ends[-1] != np.inf or not all(low < high for low, high in pairwise(ends)) or ends[0] < 0:
-        raise DataError(f"expected ends that rise from 0 or more to .inf, got {ends}", file=path, remedy=remedy)
+        raise DataError(
+            f"expected ends that rise from 0 or more to .inf, got {ends}", file=path, remedy=remedy
+        )
     return tuple(zip(map(str, content), ends, strict=True))
 
 

@@ -92,11 +92,20 @@ class Evaluation(MetricAttributes, Tabular):
         group = self.results.get("zebra", {})
         if not {"population", "individual"} <= set(group):
             raise AttributeError("expected all rows of ZEBRA in the table of metrics")
-        return Zebra(**{name: group[name] for name in ("population", "individual", "individual_ceiling", "tag")})
+        return Zebra(
+            **{
+                name: group[name]
+                for name in ("population", "individual", "individual_ceiling", "tag")
+            }
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers by the keys of the JSON report; `spkbase.files.to_json` writes infinities as text."""
-        counts = {"n_target": self.n_target, "n_nontarget": self.n_nontarget, "convention": self.convention}
+        counts = {
+            "n_target": self.n_target,
+            "n_nontarget": self.n_nontarget,
+            "convention": self.convention,
+        }
         intervals = {name: list(ends) for name, ends in self.intervals.items()}
         results: dict[str, Any] = as_plain(self.results, copy)
         return counts | results | {"intervals": intervals, "notes": self.notes}
@@ -161,7 +170,9 @@ class Evaluation(MetricAttributes, Tabular):
                 row.setdefault("interval", None)
         return rows
 
-    def to_latex(self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()) -> str:
+    def to_latex(
+        self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()
+    ) -> str:
         r"""Return a row for each metric as a ``table`` of booktabs, for ``\input`` in LaTeX.
 
         Parameters
@@ -226,7 +237,9 @@ class Metrics:
     def rows(self) -> tuple[Metric, ...]:
         """Return the table at these priors and under this convention."""
         if self.convention not in CONVENTIONS:
-            raise DataError(f"expected a convention among {', '.join(CONVENTIONS)}, got {self.convention!r}")
+            raise DataError(
+                f"expected a convention among {', '.join(CONVENTIONS)}, got {self.convention!r}"
+            )
         strange = [prior for prior in self.priors if not is_prior(str(prior))]
         if strange:
             raise DataError(f"expected target priors between 0 and 1, got {few(strange, repr)}")

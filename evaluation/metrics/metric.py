@@ -18,7 +18,15 @@ from spkbase.errors import DataError
 
 Scale = Literal["identity", "log", "inverse root", "logit", "complement", "percentile", "none"]
 
-RESERVED = ("n_target", "n_nontarget", "convention", "intervals", "notes", "interval_methods", "groups")
+RESERVED = (
+    "n_target",
+    "n_nontarget",
+    "convention",
+    "intervals",
+    "notes",
+    "interval_methods",
+    "groups",
+)
 """Keys of the JSON report that no metric may have."""
 
 _SCALES = {
@@ -211,12 +219,19 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
     for metric in metrics:
         missing = [part for part in metric.of if part not in names]
         if missing:
-            text = f"expected {' and '.join(missing)} above {metric.name!r}, which is computed from it"
+            text = (
+                f"expected {' and '.join(missing)} above {metric.name!r}, which is computed from it"
+            )
             raise DataError(text, remedy="put it into the table before")
         names += [name for name, _ in metric.numbers()]
     groups = {name.partition(".")[0] for name in names if "." in name}
     for number, name in enumerate(names):
-        if not name or name in names[:number] or name in groups or name.partition(".")[0] in RESERVED:
+        if (
+            not name
+            or name in names[:number]
+            or name in groups
+            or name.partition(".")[0] in RESERVED
+        ):
             text = f"expected unique names of metrics that are no keys of the report, got {name!r}"
             raise DataError(text, remedy="give the metric another name")
 

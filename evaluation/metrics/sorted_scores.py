@@ -95,7 +95,13 @@ class SortedScores:
         first = places[starts]
         first[0] = 0
         last = np.append(first[1:], len(self)) - 1
-        return Blocks(target, nontarget, first, last, _llr(target, nontarget, self.n_target / self.n_nontarget))
+        return Blocks(
+            target,
+            nontarget,
+            first,
+            last,
+            _llr(target, nontarget, self.n_target / self.n_nontarget),
+        )
 
     @cached_property
     def laplace_blocks(self) -> Blocks:
@@ -105,7 +111,9 @@ class SortedScores:
         off, hold the real trials alone. Pooling may be done in any order, so that it goes on from the blocks.
         """
         blocks = self.blocks
-        padded = [np.concatenate([[1.0], weights, [1.0]]) for weights in (blocks.target, blocks.nontarget)]
+        padded = [
+            np.concatenate([[1.0], weights, [1.0]]) for weights in (blocks.target, blocks.nontarget)
+        ]
         target, nontarget, starts = _pooled(*padded)
         llr = _llr(target, nontarget, float(blocks.target.sum()) / float(blocks.nontarget.sum()))
         for weights in (target, nontarget):
@@ -127,7 +135,9 @@ class SortedScores:
         """Return the scores with the nontarget trials of each below its target trials, as if they were not equal."""
         both = (self.target > 0) & (self.nontarget > 0)
         repeats = 1 + both
-        target, nontarget = (np.repeat(weights, repeats) for weights in (self.target, self.nontarget))
+        target, nontarget = (
+            np.repeat(weights, repeats) for weights in (self.target, self.nontarget)
+        )
         first = np.cumsum(repeats)[both] - 2
         target[first], nontarget[first + 1] = 0, 0
         return SortedScores(np.repeat(self.thresholds, repeats), target, nontarget)
@@ -162,7 +172,9 @@ class SortedScores:
         """Return miss and false-alarm rate where scores are accepted from place `cut` on, from 0 (all) to R (none)."""
         n_target = self.n_target
         n_nontarget = self.n_nontarget
-        return float(self.misses[cut]) / n_target, float(n_nontarget - self.rejected[cut]) / n_nontarget
+        return float(self.misses[cut]) / n_target, float(
+            n_nontarget - self.rejected[cut]
+        ) / n_nontarget
 
 
 @one_line
@@ -260,9 +272,14 @@ def sort_scores(
         except TrialError as error:
             # which all metrics take
             instead = "ev.sort_scores(scores, key, missing='drop') in the place of both"
-            raise error.changed(error.text, remedy=str(error.remedy).replace("missing='drop'", instead)) from None
+            raise error.changed(
+                error.text, remedy=str(error.remedy).replace("missing='drop'", instead)
+            ) from None
     if isinstance(target, SortedScores) or nontarget is None:
-        raise DataError("expected scores of target and of nontarget trials", remedy="give both, or Scores and a Key")
+        raise DataError(
+            "expected scores of target and of nontarget trials",
+            remedy="give both, or Scores and a Key",
+        )
     check_classes(column_of(target, "target scores"), column_of(nontarget, "nontarget scores"))
     target, target_weights = _sorted(target, target_weights, "target", missing)
     nontarget, nontarget_weights = _sorted(nontarget, nontarget_weights, "nontarget", missing)
@@ -284,7 +301,9 @@ def hull_of(blocks: Blocks) -> Hull:
     blocks : Blocks
         See `SortedScores.blocks`.
     """
-    misses, rejected = (np.append(0.0, np.cumsum(weights)) for weights in (blocks.target, blocks.nontarget))
+    misses, rejected = (
+        np.append(0.0, np.cumsum(weights)) for weights in (blocks.target, blocks.nontarget)
+    )
     false_alarms = rejected[-1] - rejected
     return Hull(misses, false_alarms, misses / misses[-1], false_alarms / rejected[-1])
 
@@ -331,7 +350,11 @@ def roc(target: GivenScores, nontarget: OtherScores = None) -> tuple[np.ndarray,
 
 
 def det_curve(
-    p_miss: np.ndarray, p_fa: np.ndarray, *, box: tuple[float, float, float, float], points: int = 101
+    p_miss: np.ndarray,
+    p_fa: np.ndarray,
+    *,
+    box: tuple[float, float, float, float],
+    points: int = 101,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a curve of straight pieces (`rocch` or `roc`) on probit axes, where they bend, within a box.
 
@@ -364,7 +387,9 @@ def det_curve(
     return x, y
 
 
-def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str, missing: Missing) -> tuple[np.ndarray, np.ndarray]:
+def _sorted(
+    scores: ArrayLike, weights: ArrayLike | None, name: str, missing: Missing
+) -> tuple[np.ndarray, np.ndarray]:
     """Sort the scores of a class, and their weights with them; scores of weight 0 are left out."""
     check_index(**{f"{name} scores": scores, f"{name} weights": weights})
     scores, counted = acquired_scores(scores, f"{name} scores", missing)
@@ -377,7 +402,9 @@ def _sorted(scores: ArrayLike, weights: ArrayLike | None, name: str, missing: Mi
         return np.sort(scores), np.ones(len(scores))
     weights = floats_of(weights, f"{name} weights").astype(np.float64)
     if weights.shape != scores.shape:
-        raise DataError(f"expected {name} weights of shape {scores.shape}, one for each score, got {weights.shape}")
+        raise DataError(
+            f"expected {name} weights of shape {scores.shape}, one for each score, got {weights.shape}"
+        )
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise DataError(f"expected {name} weights that are finite and not negative")
     order = np.argsort(scores)
@@ -413,7 +440,9 @@ def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.n
     return rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].astype(np.int64)
 
 
-def _clip(start: np.ndarray, stop: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _clip(
+    start: np.ndarray, stop: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the share of each piece from which to which it lies in the box; first > last where it does not."""
     step = stop - start
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -24,9 +24,29 @@ import numpy as np
 
 from evaluation.metrics import detection, disclosure
 from evaluation.metrics.calibration import cllr, doubt_ratios, min_cllr
-from evaluation.metrics.detection import METHODS, RateAt, TrueAccept, act_dcf, auc, equal_error, min_dcf, prbep
+from evaluation.metrics.detection import (
+    METHODS,
+    RateAt,
+    TrueAccept,
+    act_dcf,
+    auc,
+    equal_error,
+    min_dcf,
+    prbep,
+)
 from evaluation.metrics.disclosure import SCALE, d_sys, d_sys_pav, individual, population
-from evaluation.metrics.metric import BIT, COST, DCF, FRACTION, LINKABILITY, Method, Metric, Unit, find_metric, is_prior
+from evaluation.metrics.metric import (
+    BIT,
+    COST,
+    DCF,
+    FRACTION,
+    LINKABILITY,
+    Method,
+    Metric,
+    Unit,
+    find_metric,
+    is_prior,
+)
 from evaluation.metrics.sorted_scores import SortedScores, as_count
 
 HULL_FACTOR = 1 / (2 ** (2 / 3) - 1)
@@ -41,10 +61,14 @@ PRIORS = ("0.001", "0.01", "0.05", "0.5")
 def metrics_with(scale: Sequence[tuple[str, float]]) -> tuple[Metric, ...]:
     """Return the table of the built-in metrics with other tags of ZEBRA; see `evaluation.metrics.read_scale`."""
     beside = partial(_ceiling_and_tag, scale)
-    return tuple(replace(row, beside=beside) if row.name == "zebra.individual" else row for row in METRICS)
+    return tuple(
+        replace(row, beside=beside) if row.name == "zebra.individual" else row for row in METRICS
+    )
 
 
-def metrics_at_thresholds_of(development: SortedScores, priors: Sequence[str | float] = PRIORS) -> tuple[Metric, ...]:
+def metrics_at_thresholds_of(
+    development: SortedScores, priors: Sequence[str | float] = PRIORS
+) -> tuple[Metric, ...]:
     """Return rows of misses and false alarms at the thresholds of a development list: of its EER and least costs.
 
     Parameters
@@ -79,7 +103,9 @@ def metrics_at_thresholds_of(development: SortedScores, priors: Sequence[str | f
     return (misses, false_alarms)
 
 
-def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] | None = None) -> Method:
+def method_of(
+    name: str, *, difference: bool = False, metrics: Sequence[Metric] | None = None
+) -> Method:
     """Return how the interval of a number is made.
 
     Parameters
@@ -125,7 +151,9 @@ def _threshold(scores: SortedScores) -> float:
     return equal_error(scores).threshold
 
 
-def _cost(metric: Callable[..., float], normalised: bool, scores: SortedScores, prior: str) -> float:
+def _cost(
+    metric: Callable[..., float], normalised: bool, scores: SortedScores, prior: str
+) -> float:
     return metric(scores, p_target=float(prior), normalised=normalised)
 
 
@@ -141,20 +169,26 @@ def _true_accepts(scores: SortedScores, rate: str) -> TrueAccept:
     return detection.tpr_at_fpr(scores, fpr=float(rate))
 
 
-def _unresolved(accepts: TrueAccept, scores: SortedScores, convention: str, rate: str) -> str | None:
+def _unresolved(
+    accepts: TrueAccept, scores: SortedScores, convention: str, rate: str
+) -> str | None:
     text = f"{as_count(scores.n_nontarget):,} nontarget trials, but at least {round(1 / float(rate)):,} needed"
     if accepts.resolved:
         return None
     return f"not resolved: {text}"
 
 
-def _ceiling_and_tag(scale: Sequence[tuple[str, float]], value: float, scores: SortedScores) -> dict[str, float | str]:
+def _ceiling_and_tag(
+    scale: Sequence[tuple[str, float]], value: float, scores: SortedScores
+) -> dict[str, float | str]:
     ceiling = disclosure.individual_ceiling(scores.n_target, scores.n_nontarget)
     return {"individual_ceiling": ceiling, "tag": disclosure.tag(value, scale=scale)}
 
 
 def _at_the_ceiling(value: float, scores: SortedScores, convention: str, point: str) -> str:
-    return disclosure.ceiling_note(value, disclosure.individual_ceiling(scores.n_target, scores.n_nontarget))
+    return disclosure.ceiling_note(
+        value, disclosure.individual_ceiling(scores.n_target, scores.n_nontarget)
+    )
 
 
 def _why_infinite(value: float, scores: SortedScores, convention: str, point: str) -> str | None:

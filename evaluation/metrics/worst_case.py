@@ -75,7 +75,9 @@ def student_llrs(scores: SortedScores) -> NDArray[np.float64]:
     densities = []
     for name, weights in (("target", scores.target), ("nontarget", scores.nontarget)):
         location, scale, freedom = fit_student(scores.thresholds, weights, name=name)
-        densities.append(_log_student((scores.thresholds - location) / scale, freedom) - np.log(scale))
+        densities.append(
+            _log_student((scores.thresholds - location) / scale, freedom) - np.log(scale)
+        )
     llr: NDArray[np.float64] = densities[0] - densities[1]
     return llr
 
@@ -107,7 +109,9 @@ def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
     if share.ndim != 1 or len(share) < 2:
         raise DataError(f"expected a share for each of at least two ranks, got shape {share.shape}")
     if not ((share >= 0).all() and (share <= 1).all() and abs(share.sum() - 1) < 1e-6):
-        raise DataError("expected shares from 0 to 1 that sum to 1", remedy="give those of `rank_shares`")
+        raise DataError(
+            "expected shares from 0 to 1 that sum to 1", remedy="give those of `rank_shares`"
+        )
     with np.errstate(divide="ignore"):
         llr: NDArray[np.float64] = np.log(share) + np.log(len(share) - 1) - np.log1p(-share)
     return llr
@@ -135,7 +139,9 @@ def smoothed_shares(shares: ArrayLike, n_rows: int) -> NDArray[np.float64]:
 
 
 @one_blas_thread()
-def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> tuple[float, float, float]:
+def fit_student(
+    values: ArrayLike, weights: ArrayLike, *, name: str = "the"
+) -> tuple[float, float, float]:
     """Return location, scale and degrees of freedom of a Student's t, by largest likelihood.
 
     Parameters
@@ -163,7 +169,9 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
     mean, variance = _moments(values, weights, name)
     share = weights / weights.sum()
     if share.max() >= 0.5:
-        text = f"at least half of the {name} trials have the same score: Student's t cannot be fitted"
+        text = (
+            f"at least half of the {name} trials have the same score: Student's t cannot be fitted"
+        )
         raise DataError(text, remedy="use scores with more digits, or another reading")
     x = (values[share > 0] - mean) / np.sqrt(variance)
     share = share[share > 0]
@@ -180,7 +188,11 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
         square = z * z
         tail = (freedom + 1) / 2 * square / (freedom * (freedom + square))
         slope_freedom = np.sum(share * (constant - 0.5 * np.log1p(square / freedom) + tail))
-        slope = [-np.sum(share * pull * z) / scale, 1 - np.sum(share * pull * z * z), -freedom * slope_freedom]
+        slope = [
+            -np.sum(share * pull * z) / scale,
+            1 - np.sum(share * pull * z * z),
+            -freedom * slope_freedom,
+        ]
         return value, np.array(slope)
 
     order = np.argsort(x)
@@ -189,7 +201,12 @@ def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> 
     start = [quartiles[1], np.log(max((quartiles[2] - quartiles[0]) / 1.35, 1e-3)), np.log(5.0)]
     bounds = [(-np.inf, np.inf), (-25.0, 5.0), (0.0, float(np.log(MOST_FREEDOM)))]
     optimum = minimize(
-        loss, np.array(start), jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-9}
+        loss,
+        np.array(start),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"ftol": 1e-15, "gtol": 1e-9},
     )
     location = float(optimum.x[0])
     scale = float(np.exp(optimum.x[1]))
@@ -247,7 +264,9 @@ class WorstCase:
         return {name: evidence.to_dict() for name, evidence in vars(self).items()}
 
 
-def worst_case(target: GivenScores, nontarget: OtherScores = None, *, ranks: Evidence | None = None) -> WorstCase:
+def worst_case(
+    target: GivenScores, nontarget: OtherScores = None, *, ranks: Evidence | None = None
+) -> WorstCase:
     """Return the strongest evidence in any trial, by each reading.
 
     Parameters
@@ -271,7 +290,10 @@ def worst_case(target: GivenScores, nontarget: OtherScores = None, *, ranks: Evi
     scores = sort_scores(target, nontarget)
     unknown = Evidence(np.nan, "no ranks: they need scores against all enrolled speakers")
     return WorstCase(
-        pav_evidence(scores), _largest(gaussian_llrs, scores), _largest(student_llrs, scores), ranks or unknown
+        pav_evidence(scores),
+        _largest(gaussian_llrs, scores),
+        _largest(student_llrs, scores),
+        ranks or unknown,
     )
 
 
@@ -282,7 +304,9 @@ def pav_evidence(scores: SortedScores) -> Evidence:
         if len(turned.blocks) == 1:
             return Evidence(0.0, "one isotonic block: the scores carry no evidence")
         other = np.abs(turned.laplace_blocks.llr).max()
-        return Evidence(0.0, f"target trials score below the others: inverted, the scores give {other:.2f}")
+        return Evidence(
+            0.0, f"target trials score below the others: inverted, the scores give {other:.2f}"
+        )
     blocks = scores.laplace_blocks
     strongest = int(np.abs(blocks.llr).argmax())
     note = ""
@@ -298,32 +322,41 @@ def rank_evidence(shares: ArrayLike, n_rows: int) -> Evidence:
     llr = rank_llrs(smoothed_shares(shares, n_rows))
     strongest = int(np.abs(llr).argmax())
     side = "for" if llr[strongest] > 0 else "against"
-    note = (
-        f"{side} the candidate on rank {strongest + 1} of {len(llr)}; {n_rows:,} trials plus one spread over all ranks"
-    )
+    note = f"{side} the candidate on rank {strongest + 1} of {len(llr)}; "
+    note += f"{n_rows:,} trials plus one spread over all ranks"
     return Evidence(float(np.abs(llr[strongest])), note)
 
 
-def _largest(llrs_of: Callable[[SortedScores], NDArray[np.float64]], scores: SortedScores) -> Evidence:
+def _largest(
+    llrs_of: Callable[[SortedScores], NDArray[np.float64]], scores: SortedScores
+) -> Evidence:
     try:
         llrs = llrs_of(scores)
     except DataError as error:
         return Evidence(np.nan, f"not given: {error.text}")
     strongest = int(np.abs(llrs).argmax())
     # a parabola or a heavy tail may turn back beyond the means
-    wrong = (llrs[strongest] > 0) == (strongest < len(llrs) / 2) and len(llrs) > 1 and strongest in (0, len(llrs) - 1)
+    wrong = (
+        (llrs[strongest] > 0) == (strongest < len(llrs) / 2)
+        and len(llrs) > 1
+        and strongest in (0, len(llrs) - 1)
+    )
     note = ""
     if wrong:
         note = "for the class at the other end: reversed scores, or densities of different widths"
     return Evidence(float(np.abs(llrs[strongest])), note)
 
 
-def _moments(values: NDArray[np.float64], weights: NDArray[np.float64], name: str) -> tuple[float, float]:
+def _moments(
+    values: NDArray[np.float64], weights: NDArray[np.float64], name: str
+) -> tuple[float, float]:
     kept = weights > 0
     values = values[kept]
     weights = weights[kept]
     if not np.isfinite(values).all():
-        raise DataError(f"expected finite {name} scores: an infinite one is infinite evidence under any density")
+        raise DataError(
+            f"expected finite {name} scores: an infinite one is infinite evidence under any density"
+        )
     if len(values) < 2 or is_constant(values):
         raise DataError(f"expected two different {name} scores at least: a density needs a width")
     share = weights / weights.sum()

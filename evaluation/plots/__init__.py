@@ -17,7 +17,14 @@ from evaluation.plots.linkability import (
     plot_linkability_panels,
     plot_speaker_grid,
 )
-from evaluation.plots.others import TARGETS, VOICES, TradeOff, plot_likelihood, plot_privacy_utility, plot_similarity
+from evaluation.plots.others import (
+    TARGETS,
+    VOICES,
+    TradeOff,
+    plot_likelihood,
+    plot_privacy_utility,
+    plot_similarity,
+)
 from evaluation.plots.scores import (
     WINDOWS,
     plot_ape,

@@ -73,7 +73,9 @@ def plot_linkability(
         raise DataError("expected at least one curve, and one for each extrapolation")
     for fit in beyond.values():
         if method not in fit.predictions:
-            raise DataError(f"expected an extrapolation by the method {method!r}, got {', '.join(fit.predictions)}")
+            raise DataError(
+                f"expected an extrapolation by the method {method!r}, got {', '.join(fit.predictions)}"
+            )
     predicted = [fit.predictions[method].linkability for fit in beyond.values() if fit.is_trusted]
     largest = max(float(curve.sizes.max()) for curve in curves.values())
     farthest = max([largest, *(float(fit.sizes.max()) for fit in beyond.values())])
@@ -94,7 +96,11 @@ def plot_linkability(
                 low, high = fit.ends()
                 _draw_band(axes, fit.sizes[past], low[past], high[past], look["color"], _PALE_BAND)
                 if fit.is_trusted:
-                    axes.plot(fit.sizes[past], fit.predictions[method].linkability[past], **look | {"linestyle": _DOTS})
+                    axes.plot(
+                        fit.sizes[past],
+                        fit.predictions[method].linkability[past],
+                        **look | {"linestyle": _DOTS},
+                    )
         entries.append((_CHANCE, "chance"))
         if beyond:
             text = f"dotted: {_EXTRAPOLATED} ({method}; band: span of methods)"
@@ -104,7 +110,9 @@ def plot_linkability(
         if {curve.top for curve in curves.values()} != {1}:
             y = ("Target speaker is among the first r", *y[1:])
         notes = _notes_of_curves(curves)
-        return style.finish(axes, canvas, "Linkability", _sizes(_SIZE, 2, farthest), y, entries, notes)
+        return style.finish(
+            axes, canvas, "Linkability", _sizes(_SIZE, 2, farthest), y, entries, notes
+        )
 
 
 def _notes_of_curves(curves: Mapping[str, Curve]) -> str:
@@ -121,7 +129,9 @@ def _notes_of_curves(curves: Mapping[str, Curve]) -> str:
     return "\n".join(notes)
 
 
-def plot_linkability_panels(panels: Mapping[str, Mapping[tuple[str, str], Curve]], **canvas: Unpack[Canvas]) -> Figure:
+def plot_linkability_panels(
+    panels: Mapping[str, Mapping[tuple[str, str], Curve]], **canvas: Unpack[Canvas]
+) -> Figure:
     """Plot linkability of attackers against anonymisers, a panel for each number of utterances, on the same axes.
 
     Parameters
@@ -164,7 +174,9 @@ def plot_linkability_panels(panels: Mapping[str, Mapping[tuple[str, str], Curve]
     return figure
 
 
-def _frame(figure: Figure, canvas: Canvas, places: Any, title: str, across: str, upright: str) -> None:
+def _frame(
+    figure: Figure, canvas: Canvas, places: Any, title: str, across: str, upright: str
+) -> None:
     """Label a grid of axes as a whole: the title above, and each axis once in the middle."""
     figure.suptitle(canvas.get("title") or title, fontsize=12)
     shown = [axes for axes in places[-1] if axes.axison]
@@ -213,7 +225,14 @@ def plot_extrapolation(
             entries.append((look, "bounds: what the ranks alone do not rule out"))
         for number, (method, prediction) in enumerate(estimates.items()):
             look = line_of(number, linestyle=_DOTS)
-            _draw_band(axes, sizes[past], prediction.low[past], prediction.high[past], look["color"], _PALE_BAND)
+            _draw_band(
+                axes,
+                sizes[past],
+                prediction.low[past],
+                prediction.high[past],
+                look["color"],
+                _PALE_BAND,
+            )
             axes.plot(sizes[past], prediction.linkability[past], **look)
             entries.append((look, named(method, _at(prediction.linkability[-1], sizes[-1]))))
         _draw_measured(axes, curve, black)
@@ -247,11 +266,17 @@ def plot_cmc(systems: Mapping[str, ArrayLike], **canvas: Unpack[Canvas]) -> Figu
             ranks = np.arange(1, len(share) + 1)
             axes.plot(ranks, ranks / len(share), **_CHANCE | {"linewidth": 1.0})
             axes.plot(ranks, share, **line_of(number))
-            shown = [f"rank {rank} {100 * share[rank - 1]:.1f} %" for rank in (1, 10) if rank <= len(share)]
+            shown = [
+                f"rank {rank} {100 * share[rank - 1]:.1f} %"
+                for rank in (1, 10)
+                if rank <= len(share)
+            ]
             entries.append((line_of(number), named(name, ", ".join([*shown, f"N {len(share):,}"]))))
         x = _sizes("Rank r", 1, max(len(share) for share in shares.values()))
         y = ("Identification rate (among the first r)", 0.0, 1.0)
-        return style.finish(axes, canvas, "Cumulative match characteristic", x, y, [*entries, (_CHANCE, "chance")])
+        return style.finish(
+            axes, canvas, "Cumulative match characteristic", x, y, [*entries, (_CHANCE, "chance")]
+        )
 
 
 def _upright(axes: Axes, values: Sequence[Array]) -> tuple[Any, ...]:
@@ -273,11 +298,15 @@ def _draw_chance(axes: Axes, farthest: float, curves: Iterable[Curve]) -> None:
 def _draw_measured(axes: Axes, curve: Curve, look: dict[str, Any]) -> None:
     known = np.isfinite(curve.low) & np.isfinite(curve.high)
     if known.any():
-        _draw_band(axes, curve.sizes[known], curve.low[known], curve.high[known], look["color"], _BAND)
+        _draw_band(
+            axes, curve.sizes[known], curve.low[known], curve.high[known], look["color"], _BAND
+        )
     axes.plot(curve.sizes, curve.values, **look)
 
 
-def _draw_band(axes: Axes, x: ArrayLike, low: ArrayLike, high: ArrayLike, colour: str, opaque: float) -> None:
+def _draw_band(
+    axes: Axes, x: ArrayLike, low: ArrayLike, high: ArrayLike, colour: str, opaque: float
+) -> None:
     axes.fill_between(x, high, low, color=colour, alpha=opaque, linewidth=0)
 
 
@@ -314,7 +343,9 @@ def _at(value: float, size: float) -> str:
 # ---- distribution of linkability over speakers
 
 
-def plot_speaker_grid(cells: Mapping[tuple[str, str], ArrayLike], **canvas: Unpack[Canvas]) -> Figure:
+def plot_speaker_grid(
+    cells: Mapping[tuple[str, str], ArrayLike], **canvas: Unpack[Canvas]
+) -> Figure:
     """Plot the distribution of linkability over speakers, a row for each attacker and a column for each anonymiser.
 
     Of one attacker there are as many rows as needed.
@@ -328,12 +359,17 @@ def plot_speaker_grid(cells: Mapping[tuple[str, str], ArrayLike], **canvas: Unpa
         See `plot_linkability`; no axes and no TeX.
     """
     values = {name: np.asarray(column, np.float64) for name, column in cells.items()}
-    if not values or any(not len(column) or not np.isfinite(column).all() for column in values.values()):
+    if not values or any(
+        not len(column) or not np.isfinite(column).all() for column in values.values()
+    ):
         raise DataError("expected a finite linkability for each speaker to plot")
     rows = list(dict.fromkeys(attacker for attacker, _ in cells))
     columns = list(dict.fromkeys(anonymiser for _, anonymiser in cells))
     edges = np.linspace(0, 1, _BINS + 1)
-    shares = {name: 100 * np.histogram(column.clip(0, 1), edges)[0] / len(column) for name, column in values.items()}
+    shares = {
+        name: 100 * np.histogram(column.clip(0, 1), edges)[0] / len(column)
+        for name, column in values.items()
+    }
     top = 1.08 * max(float(share.max()) for share in shares.values())
     median = plain("#000000", 1.3)
     quartile = plain("#000000", 1.3, (5, 2))
@@ -349,7 +385,12 @@ def plot_speaker_grid(cells: Mapping[tuple[str, str], ArrayLike], **canvas: Unpa
                 axes.set_axis_off()
                 continue
             quartiles = np.quantile(values[name], [0.25, 0.5, 0.75])
-            draw_steps(axes, edges, shares[name], plain(COLOURS[columns.index(name[1]) % len(COLOURS)], 1.6))
+            draw_steps(
+                axes,
+                edges,
+                shares[name],
+                plain(COLOURS[columns.index(name[1]) % len(COLOURS)], 1.6),
+            )
             for value, look in zip(quartiles, (quartile, median, quartile), strict=True):
                 axes.plot([value, value], [0.0, top], **look)
             numbers = "Q1 {:.2f}, median {:.2f}, Q3 {:.2f}".format(*quartiles)
@@ -398,7 +439,12 @@ def plot_exposure(speakers: Sequence[tuple[float, str]], **canvas: Unpack[Canvas
 
 _WIDTH = 0.34
 _EASE = {"easy": (COLOURS[1], "easy to link"), "hard": (COLOURS[0], "hard to link")}
-_FACTORS = {"anonymiser": "Anonymiser", "attacker": "Attacker", "utterances": "Number of utterances", "run": "Run"}
+_FACTORS = {
+    "anonymiser": "Anonymiser",
+    "attacker": "Attacker",
+    "utterances": "Number of utterances",
+    "run": "Run",
+}
 
 
 def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
@@ -417,7 +463,9 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
         If no two conditions differ in one factor alone, or an extension is unknown.
     """
     if not comparisons.factors:
-        raise DataError("expected conditions that differ in one factor alone, got none to draw a bar of")
+        raise DataError(
+            "expected conditions that differ in one factor alone, got none to draw a bar of"
+        )
     black = plain("#000000", 1.2)
     ticks = []
     top = 0.2
@@ -432,17 +480,27 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
                     continue
                 bar_start = middle - _WIDTH / 2
                 bar_end = middle + _WIDTH / 2
-                axes.plot([bar_start, bar_start, bar_end, bar_end], [0, value, value, 0], **plain(colour, 1.2))
-                axes.fill_between([bar_start, bar_end], value, color=colour, alpha=0.45, linewidth=0)
+                axes.plot(
+                    [bar_start, bar_start, bar_end, bar_end],
+                    [0, value, value, 0],
+                    **plain(colour, 1.2),
+                )
+                axes.fill_between(
+                    [bar_start, bar_end], value, color=colour, alpha=0.45, linewidth=0
+                )
                 if np.isfinite(spread):
                     ends = np.array([value - spread, value + spread]).clip(0)
                     axes.plot([middle, middle], ends, **plain("#404040", 1.2), zorder=3)
                 near = [middle - 0.45 * _WIDTH, middle + 0.45 * _WIDTH]
                 axes.plot(near, [agreement.chance] * 2, **black, zorder=3)
-                axes.fill_between(near, agreement.high, agreement.low, color="#000000", alpha=0.25, linewidth=0)
+                axes.fill_between(
+                    near, agreement.high, agreement.low, color="#000000", alpha=0.25, linewidth=0
+                )
                 top = max(top, value + np.nan_to_num(spread), agreement.high)
             pairs = max(agreement.n_pairs for agreement in agreements.values())
-            corrected = ", ".join(f"{kind} {agreement.corrected:.2f}" for kind, agreement in agreements.items())
+            corrected = ", ".join(
+                f"{kind} {agreement.corrected:.2f}" for kind, agreement in agreements.items()
+            )
             pairs_in_words = "1 pair" if pairs == 1 else f"{pairs} pairs"
             text = f"{pairs_in_words}, corrected:\n{corrected}"
             ticks.append((float(number), f"{_FACTORS.get(factor, factor)}\n{text}"))

@@ -90,7 +90,9 @@ def plot_privacy_utility(
             raise DataError(f"{expected}, got {system.utility.value:g} and {system.eer.value:g}")
     if not all(0 < target < _TOP for target in targets) or sorted(set(targets)) != [*targets]:
         raise DataError(f"expected target EERs that rise between 0 and {_TOP:g}, got {[*targets]}")
-    rates = 100 * np.array([[system.utility.value, system.utility.low, system.utility.high] for system in systems])
+    rates = 100 * np.array(
+        [[system.utility.value, system.utility.low, system.utility.high] for system in systems]
+    )
     lowest = float(np.nanmin(rates))
     highest = float(np.nanmax(rates))
     margin = 0.12 * (highest - lowest) or 1.0
@@ -112,7 +114,9 @@ def plot_privacy_utility(
             y = 100 * system.eer.value
             cross = plain(colour, 1.4) | {"alpha": 0.75}
             if system.eer.has_interval:
-                axes.plot([x, x], 100 * np.clip([system.eer.low, system.eer.high], 0.0, _TOP), **cross)
+                axes.plot(
+                    [x, x], 100 * np.clip([system.eer.low, system.eer.high], 0.0, _TOP), **cross
+                )
             if system.utility.has_interval:
                 axes.plot(reach, [y, y], **cross)
             dot = marker(style.MARKERS[number % len(style.MARKERS)], colour)
@@ -121,7 +125,9 @@ def plot_privacy_utility(
         across = (f"{measure} (%), {direction}: best on the right", *ends)
         upright = ("Equal error rate (%), best above", 0.0, 100 * _TOP)
         notes = "Grey edges: minimum target EERs of the challenge" if targets else ""
-        return style.finish(axes, canvas, f"Privacy against {measure.lower()}", across, upright, entries, notes)
+        return style.finish(
+            axes, canvas, f"Privacy against {measure.lower()}", across, upright, entries, notes
+        )
 
 
 def plot_similarity(
@@ -178,9 +184,13 @@ def plot_similarity(
     with style.figure_for(canvas, wide * len(cells) + 0.9, wide + 0.8, style.PICTURES) as figure:
         places = figure.subplots(1, len(cells), squeeze=False)[0]
         for axes, (name, matrix) in zip(places, cells.items(), strict=True):
-            picture = axes.pcolormesh(matrix[np.ix_(order, order)], cmap="cividis", vmin=0.0, vmax=1.0, linewidth=0)
+            picture = axes.pcolormesh(
+                matrix[np.ix_(order, order)], cmap="cividis", vmin=0.0, vmax=1.0, linewidth=0
+            )
             heading, rows, columns = VOICES.get(name, (name, "speaker", "speaker"))
-            axes.set_title("\n".join([heading, *filter(None, [(subtitles or {}).get(name)])]), fontsize=11)
+            axes.set_title(
+                "\n".join([heading, *filter(None, [(subtitles or {}).get(name)])]), fontsize=11
+            )
             axes.set_box_aspect(1)
             axes.invert_yaxis()
             axes.set_ylabel(rows, fontsize=9.5)
@@ -197,7 +207,10 @@ def plot_similarity(
 
 
 def plot_likelihood(
-    series: Mapping[str, ArrayLike], *, doublings: Sequence[tuple[int, int]] = (), **canvas: Unpack[Canvas]
+    series: Mapping[str, ArrayLike],
+    *,
+    doublings: Sequence[tuple[int, int]] = (),
+    **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot the mean log-likelihood of the training frames over the iterations of EM.
 
@@ -230,9 +243,13 @@ def plot_likelihood(
         for first, n_components in doublings:  # the stages of training, marked above the plot
             axes.axvline(first + 1, color=PALE, linewidth=0.9, linestyle=(0, (1, 2)))
             above = ("data", "axes fraction")
-            axes.annotate(str(n_components), (first + 1, 1), (0, 3), xycoords=above, ha="center", **words)
+            axes.annotate(
+                str(n_components), (first + 1, 1), (0, 3), xycoords=above, ha="center", **words
+            )
         if doublings:
-            axes.annotate("Gaussians:", (0, 1), (-6, 3), xycoords="axes fraction", ha="right", **words)
+            axes.annotate(
+                "Gaussians:", (0, 1), (-6, 3), xycoords="axes fraction", ha="right", **words
+            )
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(y=0.08)
         x = ("Iteration of EM", *axes.get_xlim())

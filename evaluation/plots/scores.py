@@ -74,9 +74,14 @@ def _rows_of_systems(systems: Systems, key: Any) -> Any:
         by_name = systems if isinstance(systems, Mapping) else {"scores": systems}
         rows = [(name, scores, key) for name, scores in by_name.items()]
     listed = isinstance(rows, list | tuple)
-    if not (listed and all(isinstance(row, tuple | list) and row and isinstance(row[0], str) for row in rows)):
+    if not (
+        listed
+        and all(isinstance(row, tuple | list) and row and isinstance(row[0], str) for row in rows)
+    ):
         text = f"expected Scores and a Key, or systems in a list, got {type(systems).__name__} and {type(key).__name__}"
-        raise DataError(text, remedy="give each as (name, scores, key) or (name, target, nontarget)")
+        raise DataError(
+            text, remedy="give each as (name, scores, key) or (name, target, nontarget)"
+        )
     if not rows:
         raise DataError("expected a system and a curve to plot", remedy="give scores")
     return rows
@@ -138,7 +143,9 @@ def fitting_window(rates: Sequence[float]) -> Window:
     lowest = min(inside, default=0.1)
     highest = max(inside, default=0.1)
     low = next((level for level in _LEVELS_LOW if level <= lowest / 1.5), _LEVELS_LOW[-1])
-    high = next((level for level in _LEVELS_HIGH if ndtri(level) >= ndtri(highest) + 0.5), _LEVELS_HIGH[-1])
+    high = next(
+        (level for level in _LEVELS_HIGH if ndtri(level) >= ndtri(highest) + 0.5), _LEVELS_HIGH[-1]
+    )
     ticks = tuple(tick for tick in _TICKS if low <= tick / 100 <= high)
     if len(ticks) > 11:  # the axis is wide, and the labels of its middle would touch
         ticks = tuple(tick for tick in ticks if tick not in (0.2, 0.5, 2, 10, 98))
@@ -210,7 +217,9 @@ def plot_det(
         if low < high:
             axes.plot(*[ndtri(np.array([low, high]))] * 2, **plain(PALE, 1.0))
         _rule_of_30(axes, shown, [(hull.misses[-1], hull.false_alarms[0]) for hull in hulls])
-        for number, ((name, scores), (rate, cost, p_miss, p_fa)) in enumerate(zip(known, points, strict=True)):
+        for number, ((name, scores), (rate, cost, p_miss, p_fa)) in enumerate(
+            zip(known, points, strict=True)
+        ):
             look = line_of(number)
             slight = look
             pieces = 0
@@ -218,19 +227,33 @@ def plot_det(
                 corners = metrics.roc(scores)
                 # the short pieces of many bend little
                 n_points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))
-                pieces += _draw_pieces(axes, *metrics.det_curve(*corners, box=box, points=n_points), n_points, look)
+                pieces += _draw_pieces(
+                    axes, *metrics.det_curve(*corners, box=box, points=n_points), n_points, look
+                )
                 slight = look | {"linestyle": "-", "linewidth": 0.8, "alpha": 0.75}
             hull = metrics.det_curve(hulls[number].p_miss, hulls[number].p_fa, box=box)
             pieces += _draw_pieces(axes, *hull, 101, slight)
             label = named(name, f"EER {100 * rate:.2f} %, minDCF({prior:.2g}) {cost:.3f}")
-            visible = shown.p_fa[0] <= p_fa <= shown.p_fa[1] and shown.p_miss[0] <= p_miss <= shown.p_miss[1]
+            visible = (
+                shown.p_fa[0] <= p_fa <= shown.p_fa[1]
+                and shown.p_miss[0] <= p_miss <= shown.p_miss[1]
+            )
             if not pieces:
                 label += "\ncurve outside this window"
             elif not visible:
                 label += "\nminDCF point outside this window"
             if low <= rate <= high:
-                ring = {"markersize": 6.5, "markerfacecolor": "white", "markeredgecolor": look["color"]}
-                axes.plot([ndtri(rate)], [ndtri(rate)], **marker("o", look["color"]) | ring, markeredgewidth=1.6)
+                ring = {
+                    "markersize": 6.5,
+                    "markerfacecolor": "white",
+                    "markeredgecolor": look["color"],
+                }
+                axes.plot(
+                    [ndtri(rate)],
+                    [ndtri(rate)],
+                    **marker("o", look["color"]) | ring,
+                    markeredgewidth=1.6,
+                )
             if visible:
                 dot = marker(style.MARKERS[number % len(style.MARKERS)], look["color"])
                 axes.plot([ndtri(p_fa)], [ndtri(p_miss)], **dot)
@@ -239,7 +262,9 @@ def plot_det(
         if hull_only:
             lines = "Lines: convex hulls of the curves (ROCCH)"
         else:
-            lines = "Thick: the curve itself; thin: its convex hull, from which EER and minDCF are read"
+            lines = (
+                "Thick: the curve itself; thin: its convex hull, from which EER and minDCF are read"
+            )
         notes = [
             f"Points: minDCF (normalised) at effective target prior {prior:.3g}; rings: EER, on the diagonal",
             lines,
@@ -252,7 +277,12 @@ def plot_det(
 
 
 def plot_roc(
-    systems: Systems, key: Any = None, *, lowest_fpr: float | None = None, sort: bool = False, **canvas: Unpack[Canvas]
+    systems: Systems,
+    key: Any = None,
+    *,
+    lowest_fpr: float | None = None,
+    sort: bool = False,
+    **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot receiver operating characteristics: the share of target trials accepted against that of nontarget trials.
 
@@ -270,7 +300,9 @@ def plot_roc(
         If there is no system, an extension is unknown, the rate is out of range, or scores are empty or NaN.
     """
     if lowest_fpr is not None and not 0 <= lowest_fpr < 1:
-        raise DataError(f"expected a lowest false-accept rate from 0 (linear) to below 1, got {lowest_fpr}")
+        raise DataError(
+            f"expected a lowest false-accept rate from 0 (linear) to below 1, got {lowest_fpr}"
+        )
     known = sorted_systems(systems, key, _from_the_highest_eer, sort=sort)
     if lowest_fpr is None:
         most = max(scores.n_nontarget for _, scores in known)
@@ -290,7 +322,9 @@ def plot_roc(
         for number, (name, scores) in enumerate(known):
             p_miss, p_fa = metrics.roc(scores)
             if lowest_fpr:  # straight pieces bend on this axis
-                grid = np.unique(np.concatenate([np.geomspace(lowest_fpr, 1, 800), p_fa[p_fa >= lowest_fpr]]))
+                grid = np.unique(
+                    np.concatenate([np.geomspace(lowest_fpr, 1, 800), p_fa[p_fa >= lowest_fpr]])
+                )
                 p_miss = np.interp(grid, p_fa[::-1], p_miss[::-1])
                 p_fa = grid
             axes.plot(p_fa, 1 - p_miss, **line_of(number))
@@ -298,11 +332,18 @@ def plot_roc(
             entries.append((line_of(number), named(name, numbers)))
         x = ("False-accept rate", lowest_fpr, 1.0, ticks)
         y = ("True-accept rate", 0.0, 1.0)
-        return style.finish(axes, canvas, "Receiver operating characteristic", x, y, entries, square=True)
+        return style.finish(
+            axes, canvas, "Receiver operating characteristic", x, y, entries, square=True
+        )
 
 
 def plot_histogram(
-    systems: Systems, key: Any = None, *, bins: int = 60, own_scale: bool = False, **canvas: Unpack[Canvas]
+    systems: Systems,
+    key: Any = None,
+    *,
+    bins: int = 60,
+    own_scale: bool = False,
+    **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot the densities of target and nontarget scores; infinite scores are counted in the labels, not drawn.
 
@@ -331,7 +372,10 @@ def plot_histogram(
         densities = []
         counts = []
         for side in (scores.target, scores.nontarget):
-            densities.append(np.histogram(scores.thresholds, edges, weights=side)[0] / (side.sum() * np.diff(edges)))
+            densities.append(
+                np.histogram(scores.thresholds, edges, weights=side)[0]
+                / (side.sum() * np.diff(edges))
+            )
             n_infinite = side[~np.isfinite(scores.thresholds)].sum()
             more = f", {n_infinite:,.0f} infinite" if n_infinite else ""
             counts.append((f"{side.sum():,.0f}", more))
@@ -344,7 +388,9 @@ def plot_histogram(
             lines = wrap(name, 24)[:3]
             places = edges
             scale = 1.0
-            lines += [f"{count} {kind}{more}" for kind, (count, more) in zip(looks, counts, strict=True)]
+            lines += [
+                f"{count} {kind}{more}" for kind, (count, more) in zip(looks, counts, strict=True)
+            ]
             if own_scale:
                 places = np.linspace(0, 1, bins + 1)
                 scale = top
@@ -369,7 +415,9 @@ def plot_histogram(
         return style.finish(axes, canvas, "Distribution of scores", x, y, entries)
 
 
-def draw_steps(axes: Axes, edges: np.ndarray, heights: np.ndarray, look: Style, base: float = 0.0) -> None:
+def draw_steps(
+    axes: Axes, edges: np.ndarray, heights: np.ndarray, look: Style, base: float = 0.0
+) -> None:
     """Draw a histogram as steps on a base, with the area below."""
     x = np.repeat(edges, 2)
     y = base + np.concatenate([[0.0], np.repeat(heights, 2), [0.0]])
@@ -378,7 +426,12 @@ def draw_steps(axes: Axes, edges: np.ndarray, heights: np.ndarray, look: Style, 
 
 
 def plot_reliability(
-    systems: Systems, key: Any = None, *, sort: bool = False, prior: float = 0.5, **canvas: Unpack[Canvas]
+    systems: Systems,
+    key: Any = None,
+    *,
+    sort: bool = False,
+    prior: float = 0.5,
+    **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot how often a trial is a target trial against the probability that its score claims.
 
@@ -409,7 +462,9 @@ def plot_reliability(
         axes.plot([0.0, 1.0], [0.0, 1.0], **plain(PALE, 1.0))
         for number, (name, scores) in enumerate(sorted_systems(systems, key, loss, sort=sort)):
             axes.plot(*reliability(scores, prior), **line_of(number))
-            entries.append((line_of(number), named(name, f"calibration loss {loss(scores):.3f} bit")))
+            entries.append(
+                (line_of(number), named(name, f"calibration loss {loss(scores):.3f} bit"))
+            )
             _warn_of_ratios(name, scores, metrics.cllr(scores))
         x = (f"Claimed probability of a target trial (prior {prior:g})", 0.0, 1.0)
         y = ("Share of target trials", 0.0, 1.0)
@@ -546,12 +601,16 @@ def plot_ape(
         Of error rates that are not normalised: draw the EER of each system, the highest that its dotted curve reaches.
     """
     if with_eer and normalised:
-        raise DataError("the EER is an error rate that is not normalised", remedy="leave out one of them")
+        raise DataError(
+            "the EER is an error rate that is not normalised", remedy="leave out one of them"
+        )
     grid, priors, _ = _priors(log_odds)
     common: dict[str, Any] = {"p_target": priors, "normalised": normalised}
     known = []
     for name, scores in sorted_systems(systems, key, metrics.cllr, sort=sort):
-        known.append((name, scores, metrics.act_dcf(scores, **common), metrics.min_dcf(scores, **common)))
+        known.append(
+            (name, scores, metrics.act_dcf(scores, **common), metrics.min_dcf(scores, **common))
+        )
     if normalised:
         default = np.ones(len(grid))
         label = "Normalised Bayes error rate"
@@ -573,7 +632,10 @@ def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]
 
     n_target = [target for target, _ in counts]
     n_nontarget = [nontarget for _, nontarget in counts]
-    for across, (low, high), numbers in ((False, window.p_fa, n_nontarget), (True, window.p_miss, n_target)):
+    for across, (low, high), numbers in (
+        (False, window.p_fa, n_nontarget),
+        (True, window.p_miss, n_target),
+    ):
         shares = []
         for number in dict.fromkeys(number for number in numbers if low < 30 / number < high):
             shares.append(float((ndtri(30 / number) - ndtri(low)) / (ndtri(high) - ndtri(low))))
@@ -617,7 +679,9 @@ def _from_the_highest_eer(scores: metrics.SortedScores) -> float:
 
 
 def _edges(systems: Sequence[metrics.SortedScores], bins: int) -> np.ndarray:
-    finite = np.concatenate([scores.thresholds[np.isfinite(scores.thresholds)] for scores in systems])
+    finite = np.concatenate(
+        [scores.thresholds[np.isfinite(scores.thresholds)] for scores in systems]
+    )
     if not len(finite):
         raise DataError("expected finite scores to plot, got infinite ones alone")
     low = float(finite.min())
@@ -635,7 +699,9 @@ def _priors(log_odds: tuple[float, float]) -> tuple[np.ndarray, np.ndarray, np.n
 
     low, high = log_odds
     if not -30 <= low < high <= 30:
-        raise DataError(f"expected prior log-odds that rise within -30 and 30, got {low:g} to {high:g}")
+        raise DataError(
+            f"expected prior log-odds that rise within -30 and 30, got {low:g} to {high:g}"
+        )
     grid = np.linspace(low, high, 201)
     return grid, expit(grid), (entr(expit(grid)) + entr(expit(-grid))) / np.log(2)
 
@@ -680,7 +746,9 @@ def _plot_pairs(
         if curves == "minimum":
             label = f"Minimum of {label[0].lower()}{label[1:]}"
         if with_eer:
-            entries.append((plain(GREY) | level, "horizontal: EER, the highest point of the dotted curve"))
+            entries.append(
+                (plain(GREY) | level, "horizontal: EER, the highest point of the dotted curve")
+            )
         # badly calibrated scores leave the picture
         top = min(1.08 * highest, 2 * float(default.max()))
         x = (_ODDS, grid[0], grid[-1])

@@ -69,7 +69,11 @@ _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5
 _LEGEND_WIDTH = 72  # characters
 _NARROW_LEGEND = 46
 _SMALLEST = 2 / 3  # of the fonts
-_NO_DATE: dict[str, dict[str, None]] = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
+_NO_DATE: dict[str, dict[str, None]] = {
+    ".png": {},
+    ".pdf": {"CreationDate": None},
+    ".svg": {"Date": None},
+}
 
 
 class Canvas(TypedDict, total=False):
@@ -142,7 +146,9 @@ def house_style() -> Iterator[None]:
 
 
 @contextmanager
-def figure_for(canvas: Canvas, width: float, height: float, forms: Sequence[str] = EXTENSIONS) -> Iterator[Figure]:
+def figure_for(
+    canvas: Canvas, width: float, height: float, forms: Sequence[str] = EXTENSIONS
+) -> Iterator[Figure]:
     """The figure of given axes, or a new one; written into the files when the block ends.
 
     Parameters
@@ -171,13 +177,21 @@ def figure_for(canvas: Canvas, width: float, height: float, forms: Sequence[str]
     for file in paths:
         if file.suffix.lower() not in forms:
             remedy = f"use one of {', '.join(forms)}"
-            raise DataError(f"no format of plots is known for the extension {file.suffix!r}", file=file, remedy=remedy)
+            raise DataError(
+                f"no format of plots is known for the extension {file.suffix!r}",
+                file=file,
+                remedy=remedy,
+            )
     corner = canvas.get("legend") or ""
     if corner not in ("", *CORNERS):
-        raise DataError(f"expected a corner for the legend among {', '.join(CORNERS)}, got {corner!r}")
+        raise DataError(
+            f"expected a corner for the legend among {', '.join(CORNERS)}, got {corner!r}"
+        )
     import matplotlib
 
-    with house_style() if paths and ax is None else matplotlib.rc_context({"text.parse_math": False}):
+    with (
+        house_style() if paths and ax is None else matplotlib.rc_context({"text.parse_math": False})
+    ):
         figure: Any
         if ax is None:
             figure = _picture()(figsize=(width, height), layout="constrained")
@@ -190,7 +204,13 @@ def figure_for(canvas: Canvas, width: float, height: float, forms: Sequence[str]
             figure.set_size_inches(width, height)
             figure.fonts = min(max(scale, _SMALLEST), 1.0)
             figure.letters = round(_LEGEND_WIDTH * scale / figure.fonts)
-            for name in ("font.size", "axes.labelsize", "axes.titlesize", "legend.fontsize", "legend.title_fontsize"):
+            for name in (
+                "font.size",
+                "axes.labelsize",
+                "axes.titlesize",
+                "legend.fontsize",
+                "legend.title_fontsize",
+            ):
                 size = matplotlib.rcParams[name]
                 if isinstance(size, float):  # else a word, which follows font.size
                     matplotlib.rcParams[name] = figure.fonts * size
@@ -199,7 +219,9 @@ def figure_for(canvas: Canvas, width: float, height: float, forms: Sequence[str]
         for file in paths:
             form = file.suffix.lower()
             if form == ".tex":
-                write_text(file, to_tex(ax or figure.axes[0], width, height, CORNERS.get(corner, "")))
+                write_text(
+                    file, to_tex(ax or figure.axes[0], width, height, CORNERS.get(corner, ""))
+                )
                 continue
             options: dict[str, Any] = {"dpi": 150, "metadata": _NO_DATE[form]}
             if not asked:  # else the margins would add to the width
@@ -209,7 +231,9 @@ def figure_for(canvas: Canvas, width: float, height: float, forms: Sequence[str]
 
 
 @contextmanager
-def axes_for(canvas: Canvas, width: float, height: float, forms: Sequence[str] = EXTENSIONS) -> Iterator[Axes]:
+def axes_for(
+    canvas: Canvas, width: float, height: float, forms: Sequence[str] = EXTENSIONS
+) -> Iterator[Axes]:
     """The given axes, or those of a new figure; see `figure_for`."""
     with figure_for(canvas, width, height, forms) as figure:
         yield canvas.get("ax") or figure.add_subplot()
@@ -268,7 +292,9 @@ def finish(
     return figure
 
 
-def legend_below(axes: Axes, canvas: Canvas, entries: Sequence[tuple[Style, str]], notes: str = "") -> None:
+def legend_below(
+    axes: Axes, canvas: Canvas, entries: Sequence[tuple[Style, str]], notes: str = ""
+) -> None:
     """Put a legend into its corner, or below the figure, which grows by it; below the axes where they are given."""
     from matplotlib.lines import Line2D
 
@@ -288,13 +314,23 @@ def legend_below(axes: Axes, canvas: Canvas, entries: Sequence[tuple[Style, str]
         where = figure
         options = {"loc": "outside lower center"}
         n_lines = sum(label.count("\n") + 1 + len(label) // letters for _, label in entries)
-        figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + 0.2 * figure.fonts * (n_lines + 2))
+        figure.set_size_inches(
+            figure.get_figwidth(), figure.get_figheight() + 0.2 * figure.fonts * (n_lines + 2)
+        )
     title = ""
     if canvas.get("notes", True):
         title = _wrapped(notes, widest)
     handles = [Line2D([], [], **style) for style, _ in entries]
     labels = [_wrapped(label, letters) for _, label in entries]
-    where.legend(handles, labels, **options, title=title or None, handlelength=4.5, frameon=False, alignment="left")
+    where.legend(
+        handles,
+        labels,
+        **options,
+        title=title or None,
+        handlelength=4.5,
+        frameon=False,
+        alignment="left",
+    )
 
 
 def write_in_margin(axes: Axes, text: str, share: float, *, across: bool = False) -> None:
@@ -302,7 +338,11 @@ def write_in_margin(axes: Axes, text: str, share: float, *, across: bool = False
     import matplotlib
 
     share = min(max(share, 0.1), 0.9)
-    look = {"color": GREY, "fontsize": matplotlib.rcParams["legend.fontsize"], "textcoords": "offset points"}
+    look = {
+        "color": GREY,
+        "fontsize": matplotlib.rcParams["legend.fontsize"],
+        "textcoords": "offset points",
+    }
     if across:
         look |= {"rotation": 90, "ha": "left", "va": "center"}
         axes.annotate(text, (1.0, share), (3, 0), xycoords="axes fraction", **look)

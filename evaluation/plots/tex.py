@@ -69,11 +69,16 @@ def to_tex(axes: Axes, width: float, height: float, corner: str = "") -> str:
         points = _points(axes, np.column_stack(line.get_data()))
         lines += [rf"\addplot[{_style(line)}, forget plot] coordinates {{", *points, "};"]
     if legend is not None:
-        entries = [("empty legend", part) for part in legend.get_title().get_text().split("\n") if part]
+        entries = [
+            ("empty legend", part) for part in legend.get_title().get_text().split("\n") if part
+        ]
         for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
             first, *others = text.get_text().split("\n")
             entries += [(_style(handle), first), *(("empty legend", other) for other in others)]
-        lines += [rf"\addlegendimage{{{style}}}\addlegendentry{{{escape(text)}}}" for style, text in entries]
+        lines += [
+            rf"\addlegendimage{{{style}}}\addlegendentry{{{escape(text)}}}"
+            for style, text in entries
+        ]
     for text in texts:
         x, y = text.xy
         anchor = "anchor=north, rotate=90" if text.get_rotation() else "anchor=south"
@@ -116,7 +121,9 @@ def _axis(letter: str, axis: Any) -> list[str]:
     options += f" {letter}label={{{escape(axis.get_label_text())}}},"
     if not isinstance(axis.get_major_locator(), FixedLocator):
         return [f"  {options}"]
-    texts = [r" \\ ".join(map(escape, label.get_text().split("\n"))) for label in axis.get_ticklabels()]
+    texts = [
+        r" \\ ".join(map(escape, label.get_text().split("\n"))) for label in axis.get_ticklabels()
+    ]
     ticks = ",".join(f"{tick:.7g}" for tick in scaled(axis.get_ticklocs()))
     labels = ",".join(f"{{{text}}}" for text in texts)
     line = f"  {letter}tick={{{ticks}}}, {letter}ticklabels={{{labels}}},"
@@ -151,7 +158,9 @@ def _style(line: Any) -> str:
         inside = _colour("fill", line.get_markerfacecolor())
         turned = ", rotate=180" if line.get_marker() == "v" else ""
         options = f"solid, line width=0.6pt, {edge}, {inside}{turned}"
-        parts.append(f"mark={_MARKS[line.get_marker()]}, mark size=3.5pt, mark options={{{options}}}")
+        parts.append(
+            f"mark={_MARKS[line.get_marker()]}, mark size=3.5pt, mark options={{{options}}}"
+        )
     else:
         parts.append("mark=none")
     if line.get_alpha():

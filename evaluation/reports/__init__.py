@@ -18,7 +18,12 @@ from evaluation.reports.about import (
     UtilityRate,
     Voices,
 )
-from evaluation.reports.comparison import draw_samples, rate_difference, samples_of, write_comparison
+from evaluation.reports.comparison import (
+    draw_samples,
+    rate_difference,
+    samples_of,
+    write_comparison,
+)
 from evaluation.reports.conditions import (
     ClosedSet,
     Condition,
@@ -49,7 +54,14 @@ from evaluation.reports.outcomes import (
     summarise,
 )
 from evaluation.reports.page import write_page
-from evaluation.reports.results import FORMAT, Results, one_error, parse_results, read_results, typed_results
+from evaluation.reports.results import (
+    FORMAT,
+    Results,
+    one_error,
+    parse_results,
+    read_results,
+    typed_results,
+)
 from evaluation.reports.rows import Row, interval_from, number
 from evaluation.reports.tables import (
     CSV,

@@ -467,7 +467,9 @@ class Pairing(Row):
 
     directory: str
     dataset: str = ""
-    part: str = field(default="trials", metadata={"schema": {"enum": ("enrolment", "trials", "training")}})
+    part: str = field(
+        default="trials", metadata={"schema": {"enum": ("enrolment", "trials", "training")}}
+    )
     gender: str = ""
     compared: int = 0
     own: int = 0

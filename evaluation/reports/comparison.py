@@ -21,7 +21,14 @@ from evaluation.reports.results import Results, one_error
 from evaluation.reports.templates import fill
 from evaluation.reports.verdict import Headline, headlines, judge
 from evaluation.trials import Key, Scores, read_speakers
-from evaluation.uncertainty import Interval, Resampling, Sample, holm, paired_differences, sample_from
+from evaluation.uncertainty import (
+    Interval,
+    Resampling,
+    Sample,
+    holm,
+    paired_differences,
+    sample_from,
+)
 from spkbase.errors import DataError, few
 from spkbase.files import write_text
 
@@ -49,7 +56,9 @@ class PairedRates(NamedTuple):
     problem: str
 
 
-def write_comparison(sources: Sequence[tuple[Results, str | Path]], path: str | Path, *, title: str = "") -> None:
+def write_comparison(
+    sources: Sequence[tuple[Results, str | Path]], path: str | Path, *, title: str = ""
+) -> None:
     """Write one page for several privacy evaluations; see `render_comparison`.
 
     Raises
@@ -71,7 +80,9 @@ def render_comparison(sources: Sequence[tuple[Results, str | Path]], *, title: s
         Heading of the page.
     """
     if len(sources) < 2:
-        raise DataError(f"expected results of at least 2 anonymisers to compare, got {len(sources)}")
+        raise DataError(
+            f"expected results of at least 2 anonymisers to compare, got {len(sources)}"
+        )
     systems: dict[str, Results] = {}
     folders: dict[str, Path] = {}
     names = _numbered([results.name or "no anonymiser" for results, _ in sources])
@@ -80,7 +91,9 @@ def render_comparison(sources: Sequence[tuple[Results, str | Path]], *, title: s
         folders[name] = Path(folder)
     with one_error():
         compared, left_out = in_common(systems)
-        lists = dict.fromkeys(chain.from_iterable(results.main_lists() for results in systems.values()))
+        lists = dict.fromkeys(
+            chain.from_iterable(results.main_lists() for results in systems.values())
+        )
         values: dict[str, Any] = {
             "systems": systems,
             "lists": {name: results.on_main_lists() for name, results in systems.items()},
@@ -161,8 +174,12 @@ def paired_rates(systems: Mapping[str, Results], folders: Mapping[str, Path]) ->
         gaps: dict[str, Interval] = {}
         problem = ""
         try:
-            for attacker, (ours, theirs) in _by_attacker(first, results, (*trials, scenario)).items():
-                gaps[attacker] = rate_difference((ours, folders[base]), (theirs, folders[name]), resampling)
+            for attacker, (ours, theirs) in _by_attacker(
+                first, results, (*trials, scenario)
+            ).items():
+                gaps[attacker] = rate_difference(
+                    (ours, folders[base]), (theirs, folders[name]), resampling
+                )
         except DataError as error:
             gaps = {}
             problem = f"No paired differences: {error}"
@@ -186,7 +203,9 @@ def samples_of(condition: Condition, folder: Path) -> list[Sample]:
     return draw_samples(map(read_scores, files), read_key(key_file), speakers)
 
 
-def draw_samples(draws: Iterable[Scores], key: Key, speakers: Mapping[str, str] | None) -> list[Sample]:
+def draw_samples(
+    draws: Iterable[Scores], key: Key, speakers: Mapping[str, str] | None
+) -> list[Sample]:
     """Return the trials of each draw, ready for resampling.
 
     Parameters
@@ -209,7 +228,9 @@ def draw_samples(draws: Iterable[Scores], key: Key, speakers: Mapping[str, str] 
     return samples
 
 
-def rate_difference(base: tuple[Condition, Path], other: tuple[Condition, Path], resampling: Resampling) -> Interval:
+def rate_difference(
+    base: tuple[Condition, Path], other: tuple[Condition, Path], resampling: Resampling
+) -> Interval:
     """Return the difference in EER of two conditions, the other minus the base, in shared resamples of speakers.
 
     Parameters
@@ -240,10 +261,14 @@ def unlike_in(systems: Mapping[str, Results]) -> list[str]:
     these.
     """
     facts: dict[str, dict[str, str]] = {}
-    for dataset in dict.fromkeys(chain.from_iterable(results.datasets() for results in systems.values())):
+    for dataset in dict.fromkeys(
+        chain.from_iterable(results.datasets() for results in systems.values())
+    ):
         for name, results in systems.items():
             if dataset in results.datasets():
-                facts.setdefault(f"Scenarios of {dataset}", {})[name] = ", ".join(results.scenarios(dataset))
+                facts.setdefault(f"Scenarios of {dataset}", {})[name] = ", ".join(
+                    results.scenarios(dataset)
+                )
                 sizes = _sizes(results, dataset)
                 if sizes:
                     facts.setdefault(f"Trials of {dataset}", {})[name] = sizes
@@ -291,7 +316,10 @@ def _side_by_side(
     """Return for each data set the headlines by common and by all attackers, the most private anonymiser first."""
     tables = []
     for dataset in dict.fromkeys(datasets):
-        rows = [(name, _headline_of(compared[name], dataset), _headline_of(systems[name], dataset)) for name in systems]
+        rows = [
+            (name, _headline_of(compared[name], dataset), _headline_of(systems[name], dataset))
+            for name in systems
+        ]
         rows.sort(key=lambda row: 1.0 if row[1] is None else -row[1].eer.value)
         tables.append((dataset, rows))
     return tables
@@ -317,8 +345,12 @@ def _common_attackers(systems: Mapping[str, Results]) -> dict[Identity, set[str]
         common[identity] = set.intersection(*(by_system.get(name, set()) for name in having))
         if not common[identity] and len(by_system) == len(having):
             each = "; ".join(f"{name} has {few(known)}" for name, known in by_system.items())
-            text = f"expected an attacker that all results have, but on {', '.join(identity)} {each}"
-            raise DataError(text, remedy="evaluate all anonymisers with the same setting 'attackers'")
+            text = (
+                f"expected an attacker that all results have, but on {', '.join(identity)} {each}"
+            )
+            raise DataError(
+                text, remedy="evaluate all anonymisers with the same setting 'attackers'"
+            )
     return common
 
 

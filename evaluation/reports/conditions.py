@@ -302,5 +302,7 @@ def _inside(folder: Path, name: str) -> Path:
     """Return the path of a file in a folder; refuse one that lies elsewhere."""
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise DataError("the results name a file outside their folder, which is not read", file=path)
+        raise DataError(
+            "the results name a file outside their folder, which is not read", file=path
+        )
     return path

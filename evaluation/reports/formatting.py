@@ -162,7 +162,9 @@ def leaves(block: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, str
             yield from leaves(value, f"{start}{name}.")
         elif isinstance(value, str):
             yield f"{start}{name}", value
-        elif isinstance(value, list) and not any(isinstance(entry, (list, Mapping)) for entry in value):
+        elif isinstance(value, list) and not any(
+            isinstance(entry, (list, Mapping)) for entry in value
+        ):
             yield f"{start}{name}", ", ".join(map(str, value)) or "none"
         else:
             yield f"{start}{name}", json.dumps(value, ensure_ascii=False)

@@ -142,7 +142,9 @@ class Linkage(Tabular):
 
     def to_columns(self) -> dict[str, Any]:
         """Return a row for each number of utterances (or ``all``) and size of the gallery."""
-        tables = {utterances_name(number): curve.to_columns() for number, curve in self.curves.items()}
+        tables = {
+            utterances_name(number): curve.to_columns() for number, curve in self.curves.items()
+        }
         columns: dict[str, Any] = {"utterances": []}
         for name, table in tables.items():
             columns["utterances"] += [name] * len(table["size"])
@@ -168,7 +170,9 @@ class Beyond:
     curve: linkage.Extrapolation
 
 
-def measure_linkage(ranks: Mapping[int, linkage.Ranks], settings: Settings | None = None) -> Linkage:
+def measure_linkage(
+    ranks: Mapping[int, linkage.Ranks], settings: Settings | None = None
+) -> Linkage:
     """Compute all figures from ranks.
 
     Parameters
@@ -255,14 +259,18 @@ def extrapolate_linkage(
     if small or not populations:
         got = f"got {small[0] if small else 'none'}"
         remedy = "smaller galleries are measured: give them as sizes"
-        raise DataError(f"expected populations larger than the gallery of {largest:,}, {got}", remedy=remedy)
+        raise DataError(
+            f"expected populations larger than the gallery of {largest:,}, {got}", remedy=remedy
+        )
     wanted = np.array(sorted(set(populations)), np.float64)
     resampling = Resampling(resamples, settings.seed, settings.level)
     beyond = {}
     for number, ranks in measured.items():
         scores = (impostor_scores or {}).get(number)
         sizes = np.union1d(linkage.sizes_beyond(ranks.largest_size, float(wanted[-1])), wanted)
-        curve = linkage.extrapolate(ranks, sizes, impostor_scores=scores, ties=settings.ties, resampling=resampling)
+        curve = linkage.extrapolate(
+            ranks, sizes, impostor_scores=scores, ties=settings.ties, resampling=resampling
+        )
         beyond[number] = Beyond(curve.at(wanted), curve)
     return beyond
 
@@ -291,7 +299,9 @@ def speaker_quarters(
         means = mean_by_speaker(ranks, measured.settings)
         quarters[number] = None
         if len(means) >= _LEAST_SPEAKERS:
-            quarters[number] = linkage.disclosure_sets(means, rule=rule, seed=measured.settings.seed)
+            quarters[number] = linkage.disclosure_sets(
+                means, rule=rule, seed=measured.settings.seed
+            )
     return quarters
 
 
@@ -312,7 +322,9 @@ def speaker_table(measured: Linkage) -> tuple[tuple[str, ...], list[Cells]]:
     points = {}
     for number, ranks in measured.ranks.items():
         label = utterances_name(number)
-        mean_ranks[f"rank_L{label}"] = linkage.by_speaker(ranks.speakers, ranks.places(settings.ties))
+        mean_ranks[f"rank_L{label}"] = linkage.by_speaker(
+            ranks.speakers, ranks.places(settings.ties)
+        )
         means[f"linkability_L{label}"] = mean_by_speaker(ranks, settings)
         if isinstance(settings.sizes, tuple):
             sizes = settings.gallery_sizes(ranks)
@@ -371,7 +383,9 @@ def write_linkage(
         _write_plots(folder, measured, beyond)
     linkage.write_ranks(folder / RANKS, measured.ranks)
     _write_table(folder / "per_speaker.csv", *speaker_table(measured))
-    _write_table(folder / "curve.csv", _CURVE, [*_measured_rows(measured), *_extrapolated_rows(beyond)])
+    _write_table(
+        folder / "curve.csv", _CURVE, [*_measured_rows(measured), *_extrapolated_rows(beyond)]
+    )
     if beyond:
         _write_table(folder / "extrapolation.csv", _METHODS, _method_rows(beyond))
     _write_table(folder / "cmc.csv", ("utterances", "place", "share"), _match_rows(measured))
@@ -400,7 +414,12 @@ def _write_quarters(folder: Path, measured: Linkage) -> dict[str, Any]:
         if sets is None:
             entries[name] = {"notes": ["fewer than 4 speakers: no quarters"]}
             continue
-        entry: dict[str, Any] = {"q1": sets.q1, "q3": sets.q3, "n_easy": len(sets.easy), "n_hard": len(sets.hard)}
+        entry: dict[str, Any] = {
+            "q1": sets.q1,
+            "q3": sets.q3,
+            "n_easy": len(sets.easy),
+            "n_hard": len(sets.hard),
+        }
         entry["tie_rule"] = sets.rule
         for kind, path in linkage.write_lists(folder, sets, suffix=f"_L{name}").items():
             entry[kind] = str(path)
@@ -445,7 +464,9 @@ def _method_rows(beyond: Mapping[int, Beyond]) -> list[Cells]:
             if estimates.is_trusted or method == "bounds":
                 kind = "extrapolated"
             for size, *values in _points(sizes, *columns):
-                rows.append((utterances_name(number), size, method, *values, estimates.measured_to, kind))
+                rows.append(
+                    (utterances_name(number), size, method, *values, estimates.measured_to, kind)
+                )
     return rows
 
 
@@ -468,7 +489,12 @@ def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, d
         error = None
         if settings.runs > 1:
             error = drawn.std(axis=0, ddof=1) / np.sqrt(settings.runs)
-        extra = {"exact": curve.values, "runs": settings.runs, "standard_error": error, "single_runs": drawn}
+        extra = {
+            "exact": curve.values,
+            "runs": settings.runs,
+            "standard_error": error,
+            "single_runs": drawn,
+        }
         curve = replace(curve, values=drawn.mean(axis=0))
     over_sizes = linkage.linkability_over_sizes(ranks, ties=ties)
     low, high = ranks.span(ties)
@@ -476,9 +502,15 @@ def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, d
     most = int(ranks.impostors.max()) + 1
     notes = [*ranks.notes]
     if least < most:
-        notes.append(f"galleries differ between trials, {least} to {most} speakers: sizes end at the smallest")
+        notes.append(
+            f"galleries differ between trials, {least} to {most} speakers: sizes end at the smallest"
+        )
         reason = "galleries differ in size between trials"
-        disclosed: dict[str, Any] = {"srd_mean_bits": None, "srd_worst_bits": None, "srd_note": reason}
+        disclosed: dict[str, Any] = {
+            "srd_mean_bits": None,
+            "srd_worst_bits": None,
+            "srd_note": reason,
+        }
     else:
         disclosed = {}
         for name, value in linkage.similarity_rank_disclosure(ranks, ties=ties).items():
@@ -494,7 +526,10 @@ def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, d
         # how often the target speaker is first in the whole gallery
         "rank1": float(np.where(low == 0, 1 / (high - low + 1), 0.0).mean()),
         "linkability_mean": float(over_sizes.mean()),
-        "top": {str(top): linkage.linkability_at_sizes(ranks, sizes, top=top, ties=ties) for top in settings.top},
+        "top": {
+            str(top): linkage.linkability_at_sizes(ranks, sizes, top=top, ties=ties)
+            for top in settings.top
+        },
     }
     return curve, block | disclosed | {"notes": notes}
 
@@ -512,10 +547,18 @@ def _write_plots(folder: Path, measured: Linkage, beyond: Mapping[int, Beyond]) 
     for number, part in beyond.items():
         if SHOWN in part.curve.predictions:
             drawn[_title(number)] = part.curve
-    plot_linkability(curves, path=paths("linkability"), extrapolations=drawn, method=SHOWN, logarithmic=bool(drawn))
+    plot_linkability(
+        curves,
+        path=paths("linkability"),
+        extrapolations=drawn,
+        method=SHOWN,
+        logarithmic=bool(drawn),
+    )
     for number, part in beyond.items():
         name = f"extrapolation_L{utterances_name(number)}"
-        plot_extrapolation(measured.curves[number], part.curve, path=paths(name), name=_title(number))
+        plot_extrapolation(
+            measured.curves[number], part.curve, path=paths(name), name=_title(number)
+        )
     matches = {}
     for number, match in match_curves(measured).items():
         matches[_title(number)] = match

@@ -252,7 +252,9 @@ def summarise(conditions: Sequence[Condition], minima: Minima | None = None) -> 
 def main_outcomes(outcomes: Sequence[Listed]) -> list[Listed]:
     """Return the outcomes (or conditions) on pooled speakers, or else on each sex, of each data set."""
     pooled = {outcome.dataset for outcome in outcomes if outcome.gender == "all"}
-    return [outcome for outcome in outcomes if outcome.gender == "all" or outcome.dataset not in pooled]
+    return [
+        outcome for outcome in outcomes if outcome.gender == "all" or outcome.dataset not in pooled
+    ]
 
 
 def in_order(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
@@ -288,7 +290,9 @@ def _outcome(part: Sequence[Condition], minima: Minima) -> Outcome:
         rates = condition.closed_set
         if rates is not None:
             closed.append(AttackerRate(condition.attacker, rates.eer))
-            identified.append(Identification(condition.attacker, rates.identification, rates.candidates))
+            identified.append(
+                Identification(condition.attacker, rates.identification, rates.candidates)
+            )
         if condition.centred is not None:
             centred.append(AttackerRate(condition.attacker, condition.centred))
     population = max(part, key=_population)
@@ -359,13 +363,14 @@ def _in_words(best: Condition, linking: Condition) -> str:
         finds = "finds"
         if linking.attacker != best.attacker:
             finds = f"{linking.attacker} finds"
-        text += (
-            f", and {finds} the speaker of an utterance among all enrolled ones in {100 * linked:.0f} % of the cases"
-        )
+        text += f", and {finds} the speaker of an utterance among all enrolled ones"
+        text += f" in {100 * linked:.0f} % of the cases"
     return f"{text}."
 
 
-def _joined(rows: Sequence[Joined], field: str, join: Callable[[Iterable[Interval]], Interval]) -> Joined | None:
+def _joined(
+    rows: Sequence[Joined], field: str, join: Callable[[Iterable[Interval]], Interval]
+) -> Joined | None:
     """Return the row with the smallest or largest known value, which gets the interval of the minimum or maximum."""
     read = attrgetter(field)
     known = [row for row in rows if read(row).known]

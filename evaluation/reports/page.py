@@ -18,7 +18,12 @@ from spkbase.files import write_text
 
 
 def write_page(
-    results: Results, path: str | Path, *, folder: str | Path, title: str = "", pseudonyms: bool = False
+    results: Results,
+    path: str | Path,
+    *,
+    folder: str | Path,
+    title: str = "",
+    pseudonyms: bool = False,
 ) -> None:
     """Write the page of a privacy evaluation; the same input gives the same bytes.
 
@@ -68,7 +73,9 @@ def render_page(
         name = results.name
         verdict = judge(results)
         figures = table_rows(FIGURES, results.outcomes)
-        drawn = draw_page(lists, verdict.headlines, results.utility, folder=Path(folder), level=level, name=name)
+        drawn = draw_page(
+            lists, verdict.headlines, results.utility, folder=Path(folder), level=level, name=name
+        )
         values = {
             "results": results,
             "lists": lists,

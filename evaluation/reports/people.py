@@ -60,14 +60,23 @@ class LowestTenth:
 
 def found_in(speakers: Sequence[EnrolledSpeaker]) -> Found | None:
     """Return how many speakers are found; None if results do not say who ranks first."""
-    known = [speaker for speaker in speakers if not math.isnan(speaker.first + speaker.others_first)]
+    known = [
+        speaker for speaker in speakers if not math.isnan(speaker.first + speaker.others_first)
+    ]
     if not known:
         return None
-    columns = [list(map(attrgetter(name), known)) for name in ("first", "n_target", "others_first", "n_nontarget")]
+    columns = [
+        list(map(attrgetter(name), known))
+        for name in ("first", "n_target", "others_first", "n_nontarget")
+    ]
     first, n_target, others_first, n_nontarget = columns
-    is_found, by_chance = found_speakers(first, np.rint(n_target), others_first, np.rint(n_nontarget))
+    is_found, by_chance = found_speakers(
+        first, np.rint(n_target), others_first, np.rint(n_nontarget)
+    )
     is_always = [speaker.linkability_mean > ALMOST_ALWAYS for speaker in known]
-    return Found(len(known), int(is_found.sum()), int((is_found & is_always).sum()), float(by_chance.sum()))
+    return Found(
+        len(known), int(is_found.sum()), int((is_found & is_always).sum()), float(by_chance.sum())
+    )
 
 
 def lowest_in(speakers: Sequence[EnrolledSpeaker]) -> LowestTenth | None:

@@ -90,7 +90,9 @@ def draw_page(
     genders: dict[str, list[str]] = {}  # of the lists so far
     for position, part in enumerate(lists, 1):
         where = name_list(part.dataset, part.gender)
-        scored = {label_of(outcome): (label_of(outcome), outcome, folder) for outcome in part.outcomes}
+        scored = {
+            label_of(outcome): (label_of(outcome), outcome, folder) for outcome in part.outcomes
+        }
         curves = score_pictures(scored, where, f"curves-{position}")
         curves.append(linkability_picture(part.outcomes, level, where, f"curves-{position}"))
         drawn.curves.append((where, curves))
@@ -103,7 +105,9 @@ def draw_page(
     return drawn
 
 
-def picture(kind: str, plot: Callable[..., object], *given: Any, title: str, name: str, **options: Any) -> Picture:
+def picture(
+    kind: str, plot: Callable[..., object], *given: Any, title: str, name: str, **options: Any
+) -> Picture:
     """Draw a plot for the page; if it cannot be drawn, ``problem`` says why.
 
     Parameters
@@ -166,7 +170,9 @@ def label_of(outcome: Outcome) -> str:
     return f"{short(outcome.scenario)}, {short(outcome.strongest)}"
 
 
-def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str, name: str) -> list[Picture]:
+def score_pictures(
+    outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str, name: str
+) -> list[Picture]:
     """Draw DET and ZEBRA plots, and report outcomes whose scores are missing or have changed since the evaluation.
 
     Parameters
@@ -192,18 +198,28 @@ def score_pictures(outcomes: Mapping[str, tuple[str, Outcome, Path]], where: str
         rate = eer(scores)
         stated = outcome.draws[0] if outcome.draws else outcome.eer.value
         if abs(rate - stated) > 1e-6:
-            rates = f"they give an EER of {100 * rate:.2f} %, the results state {100 * stated:.2f} %"
+            rates = (
+                f"they give an EER of {100 * rate:.2f} %, the results state {100 * stated:.2f} %"
+            )
             text = f"The score files of {label} have changed since the results were made: {rates}. Evaluate again."
             _log.warning("%s", text)
             missing.append(_problem("det", text))
     if not systems:
         return missing
-    det = picture("det", plots.plot_det, systems, title=f"Errors of the attacker: {where}", name=f"{name}-det")
+    det = picture(
+        "det", plots.plot_det, systems, title=f"Errors of the attacker: {where}", name=f"{name}-det"
+    )
     title = f"What the scores disclose: {where}"
-    return [det, picture("zebra", plots.plot_zebra, systems, title=title, name=f"{name}-zebra"), *missing]
+    return [
+        det,
+        picture("zebra", plots.plot_zebra, systems, title=title, name=f"{name}-zebra"),
+        *missing,
+    ]
 
 
-def linkability_picture(outcomes: Sequence[Outcome], level: float, where: str, name: str) -> Picture:
+def linkability_picture(
+    outcomes: Sequence[Outcome], level: float, where: str, name: str
+) -> Picture:
     """Draw linkability over the number of enrolled speakers, with a curve for each scenario."""
     curves = {}
     for outcome in outcomes:
@@ -224,7 +240,9 @@ def speakers_picture(speakers: Sequence[EnrolledSpeaker], where: str, name: str)
             values.append((speaker.linkability_mean, short(speaker.gender)))
     if len(values) < 2:
         return []
-    return [picture("speakers", plots.plot_exposure, values, title=f"Speakers of {where}", name=name)]
+    return [
+        picture("speakers", plots.plot_exposure, values, title=f"Speakers of {where}", name=name)
+    ]
 
 
 def match_pictures(outcomes: Sequence[Outcome], where: str, name: str) -> list[Picture]:
@@ -236,7 +254,15 @@ def match_pictures(outcomes: Sequence[Outcome], where: str, name: str) -> list[P
             curves[label_of(outcome)] = shares
     if not curves:
         return []
-    return [picture("cmc", plots.plot_cmc, curves, title=f"Target speaker among the first: {where}", name=name)]
+    return [
+        picture(
+            "cmc",
+            plots.plot_cmc,
+            curves,
+            title=f"Target speaker among the first: {where}",
+            name=name,
+        )
+    ]
 
 
 def similarity_pictures(voices: Voices, where: str, name: str) -> list[Picture]:
@@ -250,7 +276,9 @@ def similarity_pictures(voices: Voices, where: str, name: str) -> list[Picture]:
     return [picture("similarity", plots.plot_similarity, cells, names, title=title, name=name)]
 
 
-def utility_pictures(utility: Sequence[UtilityFigure], headlines: Sequence[Headline], name: str) -> list[Picture]:
+def utility_pictures(
+    utility: Sequence[UtilityFigure], headlines: Sequence[Headline], name: str
+) -> list[Picture]:
     """Draw each value over all speakers against the EER of its data set or else of the worst data set."""
     drawn: list[Picture] = []
     if not headlines:
@@ -269,7 +297,9 @@ def utility_pictures(utility: Sequence[UtilityFigure], headlines: Sequence[Headl
     return drawn
 
 
-def _trade_off(figure: UtilityFigure, headlines: Sequence[Headline], anonymiser: str) -> plots.TradeOff | None:
+def _trade_off(
+    figure: UtilityFigure, headlines: Sequence[Headline], anonymiser: str
+) -> plots.TradeOff | None:
     """Return a value over all speakers with its EER; None if either is unknown."""
     names = [name for name in figure.names if name != "all"]
     if not figure.rate.value.known or not GENDERS.keys().isdisjoint(names):

@@ -210,7 +210,9 @@ class Results(Row, Tabular):
 
     def summary(self) -> list[Outcome]:
         """Return the outcomes by data set and scenario, as in ``results.json``."""
-        return sorted(self.by_conditions(), key=lambda outcome: (outcome.dataset, rank_of(outcome.scenario)))
+        return sorted(
+            self.by_conditions(), key=lambda outcome: (outcome.dataset, rank_of(outcome.scenario))
+        )
 
     def by_conditions(self) -> list[Outcome]:
         """Return the outcomes in the order of the conditions."""
@@ -287,14 +289,18 @@ class Results(Row, Tabular):
     def worst(self, dataset: str, gender: str) -> Outcome | None:
         """Return the outcome with the least privacy of anonymised speech, or else of original speech."""
         known = [outcome for outcome in self.outcomes_of(dataset, gender) if outcome.eer.known]
-        return min(known, key=lambda outcome: (not outcome.anonymised, outcome.eer.value), default=None)
+        return min(
+            known, key=lambda outcome: (not outcome.anonymised, outcome.eer.value), default=None
+        )
 
     def on_main_lists(self) -> list[OnList]:
         """Return the results on each of the `main_lists`."""
         parts = []
         known = self.voices()
         for dataset, gender in self.main_lists():
-            voices = [entry for entry in known if (entry.dataset, entry.gender) == (dataset, gender)]
+            voices = [
+                entry for entry in known if (entry.dataset, entry.gender) == (dataset, gender)
+            ]
             outcomes = self.outcomes_of(dataset, gender)
             parts.append(OnList(dataset, gender, outcomes, self.worst(dataset, gender), voices))
         return parts
@@ -310,7 +316,9 @@ class Results(Row, Tabular):
         enrolled: set[str] = set()
         for condition in self.conditions:
             enrolled.update(map(attrgetter("speaker"), condition.speakers))
-        names = list(dict.fromkeys([*sorted(enrolled), *self.training_speakers, *self.tested_speakers]))
+        names = list(
+            dict.fromkeys([*sorted(enrolled), *self.training_speakers, *self.tested_speakers])
+        )
         codes = {name: f"S{number:02}" for number, name in enumerate(names, 1)}
         rename = partial(_any_of(names).sub, lambda match: codes[match[0]])
         renamed: Results = _renamed(self, "", rename)
@@ -318,7 +326,9 @@ class Results(Row, Tabular):
 
     def _names(self, kind: str, dataset: str) -> list[str]:
         """Return the sexes, scenarios or attackers of a data set, in the order of the file."""
-        return list(dict.fromkeys(getattr(row, kind) for row in self.conditions if row.dataset == dataset))
+        return list(
+            dict.fromkeys(getattr(row, kind) for row in self.conditions if row.dataset == dataset)
+        )
 
     def _condition(self, identity: tuple[str, ...]) -> Condition:
         """Return the condition of an attacker; an empty one if there is none."""
@@ -352,7 +362,9 @@ def one_error(file: str | Path | None = None) -> Iterator[None]:
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         text = f"expected results of format {FORMAT} as spkver voiceprivacy writes them, got damaged or foreign ones"
         reason = f"{type(error).__name__}: {error}"
-        raise DataError(f"{text}: {reason}", file=file, remedy="make the results anew with this version") from error
+        raise DataError(
+            f"{text}: {reason}", file=file, remedy="make the results anew with this version"
+        ) from error
 
 
 def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> Results:
@@ -374,7 +386,11 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
     """
     if raw.get("format") != FORMAT:
         remedy = "make the results anew with this version"
-        raise DataError(f"expected results of format {FORMAT}, got {raw.get('format')!r}", file=file, remedy=remedy)
+        raise DataError(
+            f"expected results of format {FORMAT}, got {raw.get('format')!r}",
+            file=file,
+            remedy=remedy,
+        )
     if not raw.get("conditions"):
         raise DataError("expected a list 'conditions' with at least one condition", file=file)
     return typed_results(raw, file=file)
@@ -401,7 +417,9 @@ def _check_identities(conditions: Sequence[Condition], file: str | Path | None) 
     for position, condition in enumerate(conditions, 1):
         if not all(isinstance(name, str) and name for name in condition.identity):
             names = ", ".join(NAMES)
-            problems.add(f"condition {position}: expected texts {names}, got {list(condition.identity)}")
+            problems.add(
+                f"condition {position}: expected texts {names}, got {list(condition.identity)}"
+            )
         elif condition.identity in seen:
             problems.add(f"condition {position}: {' '.join(condition.identity)} is repeated")
         seen.add(condition.identity)
@@ -413,11 +431,19 @@ def _stated_minima(summary: Iterable[Mapping[str, Any]]) -> Minima:
     minima: dict[Identity, dict[str, Minimum | None]] = {}
     for row in summary:
         identity = row["dataset"], row["gender"], row["scenario"]
-        stated = {"minimum": row, "without_content": row.get("without_content"), **(row.get("levels") or {})}
-        minima[identity] = {kind: Minimum.from_dict((part or {}).get("minimum")) for kind, part in stated.items()}
+        stated = {
+            "minimum": row,
+            "without_content": row.get("without_content"),
+            **(row.get("levels") or {}),
+        }
+        minima[identity] = {
+            kind: Minimum.from_dict((part or {}).get("minimum")) for kind, part in stated.items()
+        }
         over_scenarios = row.get("minimum_over_scenarios")
         if over_scenarios:
-            minima[row["dataset"], row["gender"], OVER_SCENARIOS] = {"minimum": Minimum.from_dict(over_scenarios)}
+            minima[row["dataset"], row["gender"], OVER_SCENARIOS] = {
+                "minimum": Minimum.from_dict(over_scenarios)
+            }
     return minima
 
 

@@ -89,7 +89,9 @@ def _is_unknown(value: Any) -> bool:
 def _plain(value: Any) -> Any:
     """Return a value of a row as JSON has it."""
     if isinstance(value, Interval):  # the values of `Condition.intervals` are its metrics
-        return {name: part for name, part in value.numbers().items() if name != "value" or value.known}
+        return {
+            name: part for name, part in value.numbers().items() if name != "value" or value.known
+        }
     if isinstance(value, Row | Minimum | WorstCase):
         return value.to_dict()
     if isinstance(value, Mapping):

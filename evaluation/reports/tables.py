@@ -221,23 +221,45 @@ COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("high", attrgetter("rate.in_percent.high"), TERMINAL, ".2f"),
     TableColumn("draws", _draws, TERMINAL, shown=_several_draws),
     *(
-        TableColumn(f"{level} [%]", partial(_level_rate, level), TERMINAL, ".2f", partial(_is_one_of_levels, level))
+        TableColumn(
+            f"{level} [%]",
+            partial(_level_rate, level),
+            TERMINAL,
+            ".2f",
+            partial(_is_one_of_levels, level),
+        )
         for level in LEVELS
     ),
-    *(TableColumn(f"{level.capitalize()} [%]", partial(_level_text, level), GLANCE, ".1f") for level in LEVELS),
+    *(
+        TableColumn(f"{level.capitalize()} [%]", partial(_level_text, level), GLANCE, ".1f")
+        for level in LEVELS
+    ),
     TableColumn("min Cllr", partial(_metric, "min_cllr"), FIGURES, ".3f"),
     TableColumn(
-        "Population [bit]", lambda outcome: outcome.condition.metric("zebra.population"), FIGURES, format_value
+        "Population [bit]",
+        lambda outcome: outcome.condition.metric("zebra.population"),
+        FIGURES,
+        format_value,
     ),
     TableColumn("Individual", partial(_metric, "zebra.individual"), FIGURES, format_value),
     TableColumn("Category", attrgetter("condition.tag"), FIGURES),
-    TableColumn("Linkability, all [%]", attrgetter("condition.found_among_all.in_percent"), FIGURES, ".0f"),
+    TableColumn(
+        "Linkability, all [%]", attrgetter("condition.found_among_all.in_percent"), FIGURES, ".0f"
+    ),
     TableColumn("closed set [%]", _closed_set_rate, TERMINAL, ".2f"),
     TableColumn("identification [%]", _identified_share, TERMINAL, ".0f"),
     TableColumn("Identification [%]", _identified, GLANCE, ".0f"),
     TableColumn("Closed set, EER [%]", _closed_set_text, GLANCE, ".1f"),
-    TableColumn("Enrolled impostors, EER [%]", partial(_impostors, "enrolled"), FIGURES, ".1f", _has_strangers),
-    TableColumn("Strangers, EER [%]", partial(_impostors, "strangers"), FIGURES, ".1f", _has_strangers),
+    TableColumn(
+        "Enrolled impostors, EER [%]",
+        partial(_impostors, "enrolled"),
+        FIGURES,
+        ".1f",
+        _has_strangers,
+    ),
+    TableColumn(
+        "Strangers, EER [%]", partial(_impostors, "strangers"), FIGURES, ".1f", _has_strangers
+    ),
     TableColumn("ZEBRA population [bit]", attrgetter("population"), TERMINAL, ".3f"),
     TableColumn("linkability", attrgetter("linkability_all"), TERMINAL, ".2f"),
     TableColumn("n_target", attrgetter("n_target"), CSV),
@@ -277,9 +299,15 @@ def attacker_rows(results: Results) -> Rows:
     scenarios = dict.fromkeys(chain.from_iterable(map(results.scenarios, datasets)))
     for dataset in datasets:
         for gender, attacker in product(results.genders(dataset), results.attackers(dataset)):
-            row = {"Dataset": dataset, "Speakers": GENDERS.get(gender, gender), "Attacker": attacker}
+            row = {
+                "Dataset": dataset,
+                "Speakers": GENDERS.get(gender, gender),
+                "Attacker": attacker,
+            }
             for scenario in scenarios:
-                row[scenario] = written(results.eer(dataset, gender, scenario, attacker).in_percent, ".1f")
+                row[scenario] = written(
+                    results.eer(dataset, gender, scenario, attacker).in_percent, ".1f"
+                )
             rows.append(row)
     return rows
 
@@ -294,7 +322,9 @@ def format_markdown(results: Results) -> str:
         parts.append(escape_markdown(results.verdict))
     for title, rows in _tables(results).items():
         parts += [f"## {title}", format_table(rows, markdown=True)]
-    parts.append("EER from the ROC convex hull, in percent, with its interval in brackets; 50 is chance.")
+    parts.append(
+        "EER from the ROC convex hull, in percent, with its interval in brackets; 50 is chance."
+    )
     if _has_draws(results):
         parts.append(_LEGEND)
     return "\n\n".join(parts) + "\n"
@@ -310,7 +340,9 @@ def format_latex(results: Results) -> str:
     return "\n".join(parts)
 
 
-def latex_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], texts: Collection[str]) -> str:
+def latex_table(
+    columns: Sequence[str], rows: Sequence[Mapping[str, Any]], texts: Collection[str]
+) -> str:
     """Lay out rows as a ``tabular``, with the columns in `texts` aligned to the left and numbers to the right."""
     lines = [_latex_line(columns)]
     for row in rows:

@@ -98,7 +98,9 @@ class Headline:
     def over(self, n_lists: int) -> Headline:
         """Return the same with an interval that holds for so many lists at once."""
         speakers = min(self.worst.n_enrolled, self.worst.condition.n_trial_speakers)
-        eer = over_lists(self.eer, n_lists, before=self.lists, n_units=speakers, n_trials=self.worst.n_target)
+        eer = over_lists(
+            self.eer, n_lists, before=self.lists, n_units=speakers, n_trials=self.worst.n_target
+        )
         return replace(self, eer=eer, lists=n_lists)
 
     @property
@@ -267,7 +269,10 @@ def objections(results: Results) -> list[str]:
     checks += [*_checks(results, "error"), *_checks(results, "warning")]
     checks += [check for check in _checks(results, "note") if check in NOTED]
     order = [*AGAINST, *checks]
-    return [AGAINST.get(check, f"A check warns: {check}.") for check in sorted(set(checks), key=order.index)]
+    return [
+        AGAINST.get(check, f"A check warns: {check}.")
+        for check in sorted(set(checks), key=order.index)
+    ]
 
 
 def about_recordings(results: Results, headline: Headline | None) -> list[str]:
@@ -470,7 +475,9 @@ def _headline(outcomes: Sequence[Outcome]) -> Headline:
             minima.append(minimum.interval)
     headline = min(candidates, key=lambda candidate: candidate.eer.value)
     if anonymised:
-        headline = replace(headline, eer=_smallest([*minima, *(candidate.eer for candidate in candidates)]))
+        headline = replace(
+            headline, eer=_smallest([*minima, *(candidate.eer for candidate in candidates)])
+        )
     for outcome in outcomes:
         if outcome.gender == headline.worst.gender and not outcome.anonymised:
             headline = replace(headline, original=outcome.rate)
@@ -523,9 +530,13 @@ def _on_sessions(results: Results) -> str:
 
 def _advice_on(headline: Headline) -> str:
     """Say what would narrow the interval of a verdict: more speakers, or files that certainly match."""
-    is_lowered = headline.files.is_known and level_of(headline.judged.low) < level_of(headline.eer.low)
+    is_lowered = headline.files.is_known and level_of(headline.judged.low) < level_of(
+        headline.eer.low
+    )
     if is_lowered or headline.condition:
-        text = "It would be more certain if the evaluation called the anonymiser (anonymizer.name or"
+        text = (
+            "It would be more certain if the evaluation called the anonymiser (anonymizer.name or"
+        )
         return f"{text} anonymizer.command), so that files cannot be exchanged."
     return advice(headline.eer, headline.worst.n_enrolled)
 

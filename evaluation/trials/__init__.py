@@ -20,8 +20,22 @@ from evaluation.trials.columns import (
     vectors_of,
 )
 from evaluation.trials.ids import checked_ids, factorise, recode
-from evaluation.trials.joining import align, find_rows, join_scores, order_free_digest, scores_of_trials, split_scores
-from evaluation.trials.labels import TRUTHS, LabelError, are_labels, check_classes, split_by_labels, truth_of
+from evaluation.trials.joining import (
+    align,
+    find_rows,
+    join_scores,
+    order_free_digest,
+    scores_of_trials,
+    split_scores,
+)
+from evaluation.trials.labels import (
+    TRUTHS,
+    LabelError,
+    are_labels,
+    check_classes,
+    split_by_labels,
+    truth_of,
+)
 from evaluation.trials.lists import Key, RepeatedTrialError, Scores, Trials
 from evaluation.trials.speakers import (
     Speakers,

@@ -29,22 +29,87 @@ DONE = {"drop": "dropped", "reject": "counted as rejected"}
 
 COLUMN_NAMES = {
     "model": (
-        *("model", "model_id", "modelid", "enrol", "enroll", "enrolment", "enrollment", "enrol_id", "enroll_id"),
-        *("enrolment_id", "enrollment_id", "reference", "bio_ref_template_id", "bio_ref_subject_id"),
-        *("enrol_utt", "enroll_utt", "enrol_path", "enroll_path", "enrol_file", "enroll_file", "enrol_wav"),
+        *(
+            "model",
+            "model_id",
+            "modelid",
+            "enrol",
+            "enroll",
+            "enrolment",
+            "enrollment",
+            "enrol_id",
+            "enroll_id",
+        ),
+        *(
+            "enrolment_id",
+            "enrollment_id",
+            "reference",
+            "bio_ref_template_id",
+            "bio_ref_subject_id",
+        ),
+        *(
+            "enrol_utt",
+            "enroll_utt",
+            "enrol_path",
+            "enroll_path",
+            "enrol_file",
+            "enroll_file",
+            "enrol_wav",
+        ),
         *("enroll_wav", "utt1", "file1", "path1", "wav1", "audio1", "id1"),
     ),
     "segment": (
-        *("segment", "segment_id", "segmentid", "test", "test_id", "trial", "trial_id", "utterance", "utt"),
+        *(
+            "segment",
+            "segment_id",
+            "segmentid",
+            "test",
+            "test_id",
+            "trial",
+            "trial_id",
+            "utterance",
+            "utt",
+        ),
         *("probe", "probe_id", "probe_template_id", "probe_key"),
-        *("test_utt", "test_path", "test_file", "test_wav", "utt2", "file2", "path2", "wav2", "audio2", "id2"),
+        *(
+            "test_utt",
+            "test_path",
+            "test_file",
+            "test_wav",
+            "utt2",
+            "file2",
+            "path2",
+            "wav2",
+            "audio2",
+            "id2",
+        ),
     ),
     "score": (
-        *("score", "scores", "llr", "value", "similarity", "cos_sim", "cosine", "cosine_score", "cosine_similarity"),
+        *(
+            "score",
+            "scores",
+            "llr",
+            "value",
+            "similarity",
+            "cos_sim",
+            "cosine",
+            "cosine_score",
+            "cosine_similarity",
+        ),
         *("plda", "plda_score", "sim"),
     ),
     "label": (
-        *("target", "is_target", "label", "targettype", "truth", "labels", "same", "is_same", "same_speaker"),
+        *(
+            "target",
+            "is_target",
+            "label",
+            "targettype",
+            "truth",
+            "labels",
+            "same",
+            "is_same",
+            "same_speaker",
+        ),
         *("ground_truth", "gt", "y_true"),
     ),
     "claimed": ("bio_ref_subject_id",),
@@ -81,7 +146,9 @@ class TrialError(DataError):
         As for `DataError`.
     """
 
-    def __init__(self, text: str, rows: Sequence[int] | np.ndarray = (), *, side: str = "", **where: Any) -> None:
+    def __init__(
+        self, text: str, rows: Sequence[int] | np.ndarray = (), *, side: str = "", **where: Any
+    ) -> None:
         self.rows = [int(row) for row in rows]
         self.side = side
         super().__init__(text, **where)
@@ -180,7 +247,9 @@ def check_dimensions(values: Any, rows: NDArray[np.floating], name: str = "vecto
             continue
         text = f"column {(titles or range(len(whole)))[column]!r} of {name} holds whole numbers beside fractions"
         if (numbers[1:] >= numbers[:-1]).all():
-            raise DataError(f"{text}, which rise as the numbers of rows or groups do", remedy=remedy)
+            raise DataError(
+                f"{text}, which rise as the numbers of rows or groups do", remedy=remedy
+            )
         logger.warning("%s: is it a dimension?", text)
 
 
@@ -202,7 +271,10 @@ def known_columns(role: str, titles: Sequence[str]) -> list[str]:
     ['score', 'LLR']
     """
     names = COLUMN_NAMES[role]
-    known = sorted((title for title in titles if title.lower() in names), key=lambda title: names.index(title.lower()))
+    known = sorted(
+        (title for title in titles if title.lower() in names),
+        key=lambda title: names.index(title.lower()),
+    )
     is_iso = all(title.lower().startswith(("bio_ref_", "probe_")) for title in known)
     if is_iso:
         return known[:1]
@@ -247,7 +319,10 @@ def check_index(part: str = "index", /, **given: Any) -> Any:
     for name, index in indices.items():
         if not index.equals(indices[shared]):
             remedy = f"sort or join them by their {part}, or give arrays if the order is right"
-            raise DataError(f"expected {shared} and {name} with the same {part}, but the two differ", remedy=remedy)
+            raise DataError(
+                f"expected {shared} and {name} with the same {part}, but the two differ",
+                remedy=remedy,
+            )
     index = indices.get(shared)
     if type(index).__name__ == "RangeIndex":
         return None
@@ -288,7 +363,13 @@ def acquired_scores(
     numbers = floats_of(column_of(values, name), name).astype(np.float64)
     failed = np.isnan(numbers)
     if failed.any():
-        logger.warning("%s %d of %d %s that are not a number (NaN)", DONE[missing], failed.sum(), len(failed), name)
+        logger.warning(
+            "%s %d of %d %s that are not a number (NaN)",
+            DONE[missing],
+            failed.sum(),
+            len(failed),
+            name,
+        )
         numbers[failed] = rejected
     return numbers, ~failed | (missing == "reject")
 
@@ -334,7 +415,9 @@ def floats_of(values: Any, name: str) -> NDArray[np.floating]:
         for index, cell in np.ndenumerate(array.astype(object)):
             if kind != "O" or isinstance(cell, bool) or not isinstance(cell, Real):
                 text = f"expected numbers as {name}, got {cell!r:.60}"
-                raise TrialError(text, index[:1], remedy="give numbers: no text, no truth values, no gaps")
+                raise TrialError(
+                    text, index[:1], remedy="give numbers: no text, no truth values, no gaps"
+                )
     return array.astype(np.float64)
 
 
@@ -360,9 +443,13 @@ def array_of(values: Any, name: str) -> np.ndarray:
             values = values.to_numpy()
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise DataError(f"expected {name} of shape (N,), got {type(values).__name__}: {error}") from error
+        raise DataError(
+            f"expected {name} of shape (N,), got {type(values).__name__}: {error}"
+        ) from error
 
 
 def _refuse_mask(values: Any, name: str) -> None:
     if np.ma.is_masked(values):
-        raise DataError(f"expected {name} without a mask", remedy="leave the masked trials out, or score them")
+        raise DataError(
+            f"expected {name} without a mask", remedy="leave the masked trials out, or score them"
+        )

@@ -45,7 +45,9 @@ def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
         if not isinstance(identity, str) or not identity:
             raise DataError(f"expected {name} to be strings that are not empty, got {identity!r}")
         if identity in seen:
-            raise DataError(f"{name}: {identity!r} is repeated", remedy="each id may occur once in the table")
+            raise DataError(
+                f"{name}: {identity!r} is repeated", remedy="each id may occur once in the table"
+            )
         seen.add(identity)
     return ids
 

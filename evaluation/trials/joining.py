@@ -19,7 +19,9 @@ from spkbase.errors import DataError
 logger = logging.getLogger(__name__)
 
 
-def split_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tuple[np.ndarray, np.ndarray]:
+def split_scores(
+    scores: Scores, key: Key, *, missing: Missing = "error"
+) -> tuple[np.ndarray, np.ndarray]:
     """Split scores into those of target and of nontarget trials, joined by id pair.
 
     A key may be a selection of the trials that were scored: scores of other pairs of ids that the key knows are left
@@ -75,7 +77,9 @@ def join_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tupl
     return _resolved(scores, key, rows, n_extra, missing)
 
 
-def scores_of_trials(scores: Scores, trials: Self, *, missing: Missing = "error") -> tuple[np.ndarray, Self]:
+def scores_of_trials(
+    scores: Scores, trials: Self, *, missing: Missing = "error"
+) -> tuple[np.ndarray, Self]:
     """Return the scores in the order of some trials, and the trials that were kept.
 
     Unlike `join_scores` it takes any list of trials, which need not know every id of the scores.
@@ -119,7 +123,9 @@ def find_rows(trials: Trials, within: Trials) -> np.ndarray:
     import pandas
 
     n_segments = len(within.segment_ids)
-    wanted = np.where((models < 0) | (segments < 0), -1, models.astype(np.int64) * n_segments + segments)
+    wanted = np.where(
+        (models < 0) | (segments < 0), -1, models.astype(np.int64) * n_segments + segments
+    )
     pairs = pandas.Index(within.models.astype(np.int64) * n_segments + within.segments)
     rows: np.ndarray = pairs.get_indexer(wanted)
     return rows
@@ -140,10 +146,14 @@ def order_free_digest(key: Key) -> int:
     False
     """
     tables = key.model_ids, key.segment_ids
-    models, segments = (np.fromiter(map(hash, ids), np.int64, len(ids)).view(np.uint64) for ids in tables)
+    models, segments = (
+        np.fromiter(map(hash, ids), np.int64, len(ids)).view(np.uint64) for ids in tables
+    )
     # odd multipliers that spread bits over a word
     mixed = models[key.models] * np.uint64(0x9E3779B97F4A7C15) + key.is_target
-    mixed = (mixed ^ (mixed >> np.uint64(31)) ^ segments[key.segments]) * np.uint64(0xD6E8FEB86659FD93)
+    mixed = (mixed ^ (mixed >> np.uint64(31)) ^ segments[key.segments]) * np.uint64(
+        0xD6E8FEB86659FD93
+    )
     return int((mixed ^ (mixed >> np.uint64(29))).sum(dtype=np.uint64))
 
 
@@ -179,7 +189,9 @@ def _remedy_for(identity: str, known: np.ndarray) -> str:
             return f"the key has {alike!a}, which differs in case or Unicode form: make them equal"
     for alike in ids:
         if loosened(alike) == loosened(identity):
-            spelling = "is another spelling: match_ids(scores, key), or --match-ids loose, joins such ids"
+            spelling = (
+                "is another spelling: match_ids(scores, key), or --match-ids loose, joins such ids"
+            )
             return f"the key has {alike!a}, which {spelling}"
     return "check the ids, or drop unknown ones: missing='drop'"
 
@@ -190,10 +202,14 @@ def _resolved(
     """Do with trials that have no score what `missing` says, and count the scores of other pairs."""
     if n_others and not trials._selected:
         which = "key" if isinstance(trials, Key) else "list"
-        logger.warning(f"{n_others:,} of {len(scores):,} scores are of pairs that the {which} lacks")
+        logger.warning(
+            f"{n_others:,} of {len(scores):,} scores are of pairs that the {which} lacks"
+        )
     if (rows >= 0).all():
         return scores.values[rows], trials
-    error = _without_score(trials, rows, remedy="score every trial, or drop missing ones: missing='drop'")
+    error = _without_score(
+        trials, rows, remedy="score every trial, or drop missing ones: missing='drop'"
+    )
     if missing == "error":
         raise error
     logger.warning("%s %s", DONE[missing], error.text)
@@ -202,7 +218,11 @@ def _resolved(
     return scores.values[rows[rows >= 0]], trials.subset(rows >= 0)
 
 
-def _without_score(trials: Trials, rows: np.ndarray, *, remedy: str = "score every trial") -> TrialError:
+def _without_score(
+    trials: Trials, rows: np.ndarray, *, remedy: str = "score every trial"
+) -> TrialError:
     absent = np.flatnonzero(rows < 0)
-    text = f"{counted(len(absent), 'trial')} of {len(trials)} without a score: {trials.named(absent)}"
+    text = (
+        f"{counted(len(absent), 'trial')} of {len(trials)} without a score: {trials.named(absent)}"
+    )
     return TrialError(text, absent, side="key", remedy=remedy)

@@ -22,9 +22,33 @@ from spkbase.errors import DataError, few
 
 # whole words alone, but for y and n: other single letters mean the one here and the other there
 _PAIRS = (
-    *("target nontarget", "1 0", "1 -1", "true false", "tar imp", "tgt imp", "genuine impostor", "same different"),
-    *("target non-target", "tar non", "tar nontar", "tgt nontgt", "client imposter", "positive negative", "pos neg"),
-    *("mated nonmated", "mated non-mated", "match nonmatch", "match non-match", "match mismatch", "matched mismatched"),
+    *(
+        "target nontarget",
+        "1 0",
+        "1 -1",
+        "true false",
+        "tar imp",
+        "tgt imp",
+        "genuine impostor",
+        "same different",
+    ),
+    *(
+        "target non-target",
+        "tar non",
+        "tar nontar",
+        "tgt nontgt",
+        "client imposter",
+        "positive negative",
+        "pos neg",
+    ),
+    *(
+        "mated nonmated",
+        "mated non-mated",
+        "match nonmatch",
+        "match non-match",
+        "match mismatch",
+        "matched mismatched",
+    ),
     *("same diff", "yes no", "y n"),
 )
 
@@ -130,7 +154,9 @@ def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
     """
     target = _inferred(target)
     nontarget = _inferred(nontarget)
-    if not {target.dtype.kind, nontarget.dtype.kind} <= set("biuf") or not (target.size and nontarget.size):
+    if not {target.dtype.kind, nontarget.dtype.kind} <= set("biuf") or not (
+        target.size and nontarget.size
+    ):
         return
     _refuse_labels("target", target, nontarget)
     _refuse_labels("nontarget", nontarget, target)
@@ -179,7 +205,9 @@ def split_by_labels(
         columns["weights"] = numbers_of(weights, "weights")
     for name, numbers in columns.items():
         if len(numbers) != len(is_target):
-            raise DataError(f"expected a label for each of {len(numbers)} {name}, got {len(is_target)}")
+            raise DataError(
+                f"expected a label for each of {len(numbers)} {name}, got {len(is_target)}"
+            )
     split = {"target": values[is_target & counted], "nontarget": values[~is_target & counted]}
     if weights is not None:
         split["target_weights"] = columns["weights"][is_target & counted]
@@ -195,7 +223,11 @@ def _inferred(column: np.ndarray) -> np.ndarray:
 
 
 def _refuse_labels(name: str, labels: np.ndarray, scores: np.ndarray) -> None:
-    if labels.shape != scores.shape or scores.dtype.kind == "b" or not np.isin(labels[:_FEWEST], (-1, 0, 1)).all():
+    if (
+        labels.shape != scores.shape
+        or scores.dtype.kind == "b"
+        or not np.isin(labels[:_FEWEST], (-1, 0, 1)).all()
+    ):
         return
     values = np.unique(labels)
     low = labels.min()
@@ -206,7 +238,9 @@ def _refuse_labels(name: str, labels: np.ndarray, scores: np.ndarray) -> None:
         fractions = (scores % 1 > 0).any()
     many = len(labels) >= _MANY and len(np.unique(scores)) > 2 and (fractions or len(values) == 2)
     got = f"{len(labels)} labels ({low + 0:g} and {high:g}), one for each score"
-    remedy = f"give scores[labels == 1], scores[labels == {low + 0:g}]; ev.evaluate takes labels=labels"
+    remedy = (
+        f"give scores[labels == 1], scores[labels == {low + 0:g}]; ev.evaluate takes labels=labels"
+    )
     if many or labels.dtype.kind == "b" or (labels.dtype.kind in "iu" and fractions):
         raise DataError(f"expected {name} scores, got {got}", remedy=remedy)
     if fractions and len(labels) >= _FEW and not np.isin(scores, values).any():

@@ -97,9 +97,13 @@ class Trials(Tabular):
             table = checked_ids(getattr(self, ids), ids)
             codes = np.asarray(getattr(self, name))
             if codes.ndim != 1 or (codes.size and codes.dtype.kind not in "iu"):
-                raise DataError(f"expected {name} to be integers of shape (N,), got {codes.dtype} of {codes.shape}")
+                raise DataError(
+                    f"expected {name} to be integers of shape (N,), got {codes.dtype} of {codes.shape}"
+                )
             if codes.size and not (codes.min() >= 0 and codes.max() < len(table)):
-                raise DataError(f"expected {name} from 0 to {len(table) - 1}, got {codes.min()} to {codes.max()}")
+                raise DataError(
+                    f"expected {name} from 0 to {len(table) - 1}, got {codes.min()} to {codes.max()}"
+                )
             object.__setattr__(self, ids, table)
         for name, dtype in self._dtypes.items():
             if name == "types" and getattr(self, name) is None:
@@ -109,17 +113,24 @@ class Trials(Tabular):
                 column = floats_of(column, name)
             column = column.astype(dtype, copy=False).view()
             if column.shape != np.shape(self.models):
-                raise DataError(f"expected {name} of shape {np.shape(self.models)}, got {column.shape}")
+                raise DataError(
+                    f"expected {name} of shape {np.shape(self.models)}, got {column.shape}"
+                )
             column.flags.writeable = False
             object.__setattr__(self, name, column)
         repeat = find_repeat(self.models, self.segments, len(self.segment_ids))
         if repeat is not None:
             remedy = "each pair may occur once; several columns of a table can form an id, as segment=test+chan"
-            raise RepeatedTrialError(f"trial {self.named(repeat[:1])} is repeated", repeat, remedy=remedy)
+            raise RepeatedTrialError(
+                f"trial {self.named(repeat[:1])} is repeated", repeat, remedy=remedy
+            )
 
     def named(self, rows: Sequence[int] | np.ndarray) -> str:
         """Name the first few of some trials by their ids, for an error."""
-        some = [f"'{self.model_ids[self.models[row]]} {self.segment_ids[self.segments[row]]}'" for row in rows[:3]]
+        some = [
+            f"'{self.model_ids[self.models[row]]} {self.segment_ids[self.segments[row]]}'"
+            for row in rows[:3]
+        ]
         text = ", ".join(some)
         if len(rows) > 3:
             text += f" and {len(rows) - 3} more"
@@ -127,7 +138,11 @@ class Trials(Tabular):
 
     @classmethod
     def from_ids(
-        cls: type[Self], models: Sequence[str], segments: Sequence[str], *columns: ArrayLike, **named: Any
+        cls: type[Self],
+        models: Sequence[str],
+        segments: Sequence[str],
+        *columns: ArrayLike,
+        **named: Any,
     ) -> Self:
         """Build a list from the ids of each trial.
 
@@ -143,7 +158,10 @@ class Trials(Tabular):
         DataError
             If the lengths differ, an id is not a string or empty, or a pair is repeated.
         """
-        others = {f"column {number}": column for number, column in enumerate([*columns, *named.values()], 3)}
+        others = {
+            f"column {number}": column
+            for number, column in enumerate([*columns, *named.values()], 3)
+        }
         check_index(models=models, segments=segments, **others)
         model_ids, model_codes = factorise(models)
         segment_ids, segment_codes = factorise(segments)
@@ -209,7 +227,9 @@ class Trials(Tabular):
         return len(self.models)
 
     def __repr__(self) -> str:
-        models, segments = (np.count_nonzero(np.bincount(codes)) for codes in (self.models, self.segments))
+        models, segments = (
+            np.count_nonzero(np.bincount(codes)) for codes in (self.models, self.segments)
+        )
         counts = f"{models} models, {segments} segments, {len(self)} trials"
         return f"{type(self).__name__}({counts})"
 
@@ -220,7 +240,9 @@ class Trials(Tabular):
     def subset(self: Self, rows: np.ndarray) -> Self:
         """Select trials, by a mask or by row numbers; the id tables, and so the codes, stay as they are."""
         columns = {name: getattr(self, name) for name in self._dtypes}
-        selected = replace(self, **{name: column[rows] for name, column in columns.items() if column is not None})
+        selected = replace(
+            self, **{name: column[rows] for name, column in columns.items() if column is not None}
+        )
         object.__setattr__(selected, "_selected", True)
         return selected
 
@@ -265,11 +287,17 @@ class Key(Trials):
         object.__setattr__(self, "type_names", tuple(self.type_names))
         codes = np.empty(0) if self.types is None else self.types
         if ((codes < 0) | (codes >= len(self.type_names))).any():
-            raise DataError(f"expected types from 0 to {len(self.type_names) - 1}, got {codes.max()}")
+            raise DataError(
+                f"expected types from 0 to {len(self.type_names) - 1}, got {codes.max()}"
+            )
 
     @classmethod
     def from_ids(  # type: ignore[override]  # a key cannot be built without its truth
-        cls, models: Sequence[str], segments: Sequence[str], is_target: ArrayLike, types: Sequence[str] | None = None
+        cls,
+        models: Sequence[str],
+        segments: Sequence[str],
+        is_target: ArrayLike,
+        types: Sequence[str] | None = None,
     ) -> Key:
         """Build a key from the ids, the truth and, if known, the type names of each trial; see `Trials.from_ids`."""
         if types is None:
@@ -296,7 +324,9 @@ class Key(Trials):
         """
         unknown = [name for name in names if name not in self.type_names]
         if self.types is None or unknown:
-            raise DataError(f"expected trial types among {', '.join(self.type_names) or '(none)'}, got {unknown}")
+            raise DataError(
+                f"expected trial types among {', '.join(self.type_names) or '(none)'}, got {unknown}"
+            )
         return self.subset(np.isin(self.types, [self.type_names.index(name) for name in names]))
 
 
@@ -342,7 +372,9 @@ class Scores(Trials):
         return cls.acquired(model_ids, segment_ids, model_codes, segment_codes, values, **failures)
 
     @classmethod
-    def acquired(cls, *columns: Any, missing: Missing = "error", rejected: float = -np.inf) -> Scores:
+    def acquired(
+        cls, *columns: Any, missing: Missing = "error", rejected: float = -np.inf
+    ) -> Scores:
         """Build scores of which some may be NaN, where no voice could be acquired.
 
         Parameters
@@ -366,7 +398,9 @@ class Scores(Trials):
         return super().to_columns() | {"score": self.values}
 
 
-def find_repeat(models: np.ndarray, segments: np.ndarray, n_segments: int) -> tuple[int, int] | None:
+def find_repeat(
+    models: np.ndarray, segments: np.ndarray, n_segments: int
+) -> tuple[int, int] | None:
     """Return the row of the first trial that repeats an earlier one, and of the earlier one; None without any."""
     pairs = models.astype(np.int64) * n_segments + segments
     ordered = np.sort(pairs)

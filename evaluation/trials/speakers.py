@@ -108,7 +108,10 @@ def read_speakers(path: str | Path) -> dict[str, str]:
 
 
 def warn_of_alike(
-    names: Iterable[str], kind: str = "names of speakers", each: str = "a speaker", form: Callable[[str], str] = folded
+    names: Iterable[str],
+    kind: str = "names of speakers",
+    each: str = "a speaker",
+    form: Callable[[str], str] = folded,
 ) -> None:
     """Warn of names that differ in spelling alone, such as case or form of Unicode: each of them counts.
 
@@ -188,7 +191,9 @@ def find_speakers(
         used = np.unique(key.segments)
         linked = np.unique(key.segments[key.is_target])
         if len(used) > len(linked):
-            text = "%d of %d segments are in no target trial, so each counts as a separate speaker: "
+            text = (
+                "%d of %d segments are in no target trial, so each counts as a separate speaker: "
+            )
             text += "give the speakers of the segments if some of them share a speaker"
             logger.warning(text, len(used) - len(linked), len(used))
     present = np.unique(groups[np.concatenate([models, segments])])
@@ -285,7 +290,10 @@ def doubt_speakers(
             tested, counts = np.unique(targets, return_counts=True)
             several = key.segment_ids[tested[counts > 1]].tolist()
             if several:
-                return Doubt("model", f"{len(several)} segments are targets of several models: {few(several, repr)}")
+                return Doubt(
+                    "model",
+                    f"{len(several)} segments are targets of several models: {few(several, repr)}",
+                )
         doubt = _doubt_prefixes("model", key.model_ids[unnamed], "models")
         if doubt is not None:
             return doubt
@@ -386,7 +394,9 @@ def group_trials(
     used = np.unique(group[group >= 0])
     rank = np.full(len(names), -1, np.int32)
     rank[used] = np.arange(len(used))
-    return np.where(group >= 0, rank[group], group).astype(np.int32), [names[row] for row in used.tolist()]
+    return np.where(group >= 0, rank[group], group).astype(np.int32), [
+        names[row] for row in used.tolist()
+    ]
 
 
 def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, side: str) -> np.ndarray:
@@ -407,12 +417,21 @@ def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, side: 
     elif callable(speakers):
         named = [speakers(name) for name in listed]
     elif speakers is not None:
-        raise DataError(f"expected speakers as a map, a function of the id or a sign such as '/', got {speakers!r:.60}")
+        raise DataError(
+            f"expected speakers as a map, a function of the id or a sign such as '/', got {speakers!r:.60}"
+        )
     names = np.full(len(ids), "", object)
     names[used] = named
-    absent = [name for name, speaker in zip(listed, named, strict=True) if not (speaker and isinstance(speaker, str))]
+    absent = [
+        name
+        for name, speaker in zip(listed, named, strict=True)
+        if not (speaker and isinstance(speaker, str))
+    ]
     if absent:
-        raise DataError(f"{len(absent)} of {len(used)} {side}s without a speaker: {few(absent, repr)}", remedy=remedy)
+        raise DataError(
+            f"{len(absent)} of {len(used)} {side}s without a speaker: {few(absent, repr)}",
+            remedy=remedy,
+        )
     return names
 
 
@@ -422,17 +441,26 @@ def _doubt_prefixes(side: str, ids: np.ndarray, title: str) -> Doubt | None:
         return None
     largest = max(groups, key=len)
     n_alike = sum(map(len, groups))
-    return Doubt(side, f"{n_alike} of {len(ids)} {title} have ids that begin alike, such as {few(largest, repr)}")
+    return Doubt(
+        side,
+        f"{n_alike} of {len(ids)} {title} have ids that begin alike, such as {few(largest, repr)}",
+    )
 
 
 def _look_up(
-    ids: np.ndarray, codes: np.ndarray, metadata: Mapping[str, str], places: Mapping[str, int], noun: str
+    ids: np.ndarray,
+    codes: np.ndarray,
+    metadata: Mapping[str, str],
+    places: Mapping[str, int],
+    noun: str,
 ) -> np.ndarray | None:
     """Group of each trial by one side, or None if the table knows none of its ids."""
     used = np.unique(codes).tolist()
     absent = [ids[code] for code in used if ids[code] not in metadata]
     if len(absent) == len(used):
-        warn_of_alike([*absent, *metadata], f"ids of {noun}s", "an id of its own, which the table lacks")
+        warn_of_alike(
+            [*absent, *metadata], f"ids of {noun}s", "an id of its own, which the table lacks"
+        )
         return None
     if absent:
         text = f"{len(absent)} of {len(used)} {noun}s are not in the table: {few(absent, repr)}"

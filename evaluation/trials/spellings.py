@@ -75,5 +75,7 @@ def match_ids(scores: Self, key: Trials) -> Self:
                     text = f"{side}: {identity!r} and {other!r} are one if /, -, _ and extensions do not count"
                     raise DataError(text, remedy="join by equal ids, and rename those that differ")
             spellings |= own
-        tables[side] = np.array([spellings[loosened(identity)] for identity in getattr(scores, side)], object)
+        tables[side] = np.array(
+            [spellings[loosened(identity)] for identity in getattr(scores, side)], object
+        )
     return replace(scores, **tables)

@@ -49,7 +49,9 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
         if len(row) == len(header):
             cells.append((line, [row[column].strip() for column in places]))
         else:
-            problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=line)
+            problems.add(
+                f"expected {len(header)} columns as in the header, got {len(row)}", line=line
+            )
     problems.raise_if_any()
     return cells
 
@@ -117,7 +119,9 @@ def cut_lines(path: str | Path, raw: bytes, delimiter: str | None) -> list[tuple
             start = reader.line_num + 1
     except csv.Error as error:
         remedy = "close quotes, and double those within quotes"
-        raise DataError(f"expected a table: {error}", file=path, line=start, remedy=remedy) from error
+        raise DataError(
+            f"expected a table: {error}", file=path, line=start, remedy=remedy
+        ) from error
     return [(line, row) for line, row in rows if any(map(str.strip, row))]
 
 

@@ -36,7 +36,14 @@ from evaluation.uncertainty.intervals import (
     to_scale,
     widening,
 )
-from evaluation.uncertainty.minimum import AT_ONCE, Minimum, maximum_of, minima_over_attackers, minimum_of, over_lists
+from evaluation.uncertainty.minimum import (
+    AT_ONCE,
+    Minimum,
+    maximum_of,
+    minima_over_attackers,
+    minimum_of,
+    over_lists,
+)
 from evaluation.uncertainty.resampling import (
     BLOCK,
     MOST_RESAMPLES,
@@ -47,7 +54,13 @@ from evaluation.uncertainty.resampling import (
     draw_counts,
     sample_of,
 )
-from evaluation.uncertainty.systems import Column, columns_of, difference_rows, paper_tables, system_rows
+from evaluation.uncertainty.systems import (
+    Column,
+    columns_of,
+    difference_rows,
+    paper_tables,
+    system_rows,
+)
 
 __all__ = [
     "AT_ONCE",

@@ -48,7 +48,13 @@ from evaluation.uncertainty.confidence import (
 from evaluation.uncertainty.groups import Groups, evaluate_groups
 from evaluation.uncertainty.intervals import Differences, Interval, Intervals
 from evaluation.uncertainty.resampling import DEFAULT, NO_INTERVALS, Resampling, Sample
-from evaluation.uncertainty.systems import Column, columns_of, difference_rows, paper_tables, system_rows
+from evaluation.uncertainty.systems import (
+    Column,
+    columns_of,
+    difference_rows,
+    paper_tables,
+    system_rows,
+)
 from spkbase.errors import DataError, errors_of, few
 from spkbase.files import format_table
 from spkbase.showing import Tabular, html_table, one_line
@@ -104,7 +110,9 @@ class EvaluatedSystem:
         """Return the report of the system: that of `Evaluation`, the methods of its intervals, and its groups."""
         report = self.result.to_dict()
         if self.intervals:
-            report["interval_methods"] = {name: ends.method for name, ends in self.intervals.items()}
+            report["interval_methods"] = {
+                name: ends.method for name, ends in self.intervals.items()
+            }
         if self.groups is not None:
             report["groups"] = self.groups.to_dict()
         return report
@@ -112,7 +120,10 @@ class EvaluatedSystem:
     def has_trials_of(self, other: EvaluatedSystem) -> bool:
         """Return whether both systems were evaluated on the same trials."""
         counts = (self.scores.n_target, self.scores.n_nontarget)
-        return self.digest == other.digest and counts == (other.scores.n_target, other.scores.n_nontarget)
+        return self.digest == other.digest and counts == (
+            other.scores.n_target,
+            other.scores.n_nontarget,
+        )
 
 
 @one_line
@@ -207,7 +218,9 @@ class PairedComparison(Tabular):
     @property
     def _every(self) -> dict[str, Intervals]:
         first = next(iter(self.systems))
-        return self.systems | {f"{name} minus {first}": gaps for name, gaps in self.differences.items()}
+        return self.systems | {
+            f"{name} minus {first}": gaps for name, gaps in self.differences.items()
+        }
 
     def _tables(self, columns: Sequence[str] = ()) -> list[list[dict[str, str]]]:
         """Return a row for each system, and in a second table one for each difference, as ``spkver-eval metrics``."""
@@ -235,7 +248,9 @@ class PairedComparison(Tabular):
             note += "; p-values are corrected for their number (Holm)"
         return note
 
-    def to_latex(self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()) -> str:
+    def to_latex(
+        self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()
+    ) -> str:
         r"""Return two tables for ``\input`` in LaTeX, with the rules of booktabs, as ``spkver-eval metrics --latex``.
 
         Parameters
@@ -339,9 +354,14 @@ def evaluate_systems(
     if reference not in systems:
         raise DataError(f"the reference {reference!r} is none of the systems: {', '.join(systems)}")
     if bootstrap_by not in get_args(Unit):
-        raise DataError(f"expected bootstrap_by among {', '.join(get_args(Unit))}, got {bootstrap_by!r}")
+        raise DataError(
+            f"expected bootstrap_by among {', '.join(get_args(Unit))}, got {bootstrap_by!r}"
+        )
     if (metadata is None) != (not column):
-        raise DataError("expected metadata together with the name of their column", remedy="metadata=..., column='sex'")
+        raise DataError(
+            "expected metadata together with the name of their column",
+            remedy="metadata=..., column='sex'",
+        )
     maps = {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
     if resampling is None:
         resampling = NO_INTERVALS
@@ -381,7 +401,9 @@ def _compared(
     base = evaluated[reference]
     unlike = [name for name, system in evaluated.items() if not system.has_trials_of(base)]
     if unlike:
-        notes["trials"] = f"{', '.join(unlike)}: other trials than {reference}, so figures are not comparable"
+        notes["trials"] = (
+            f"{', '.join(unlike)}: other trials than {reference}, so figures are not comparable"
+        )
     samples = {}
     for name in {reference: None, **evaluated}:
         sample = evaluated[name].sample
@@ -393,7 +415,9 @@ def _compared(
         except DataError as error:
             notes["differences"] = error.text
     if differences and not base.has_ids:
-        notes["pairs"] = "trials have no ids and are paired by line: all files must list them in the same order"
+        notes["pairs"] = (
+            "trials have no ids and are paired by line: all files must list them in the same order"
+        )
     return differences, notes
 
 
@@ -459,7 +483,9 @@ def compare(
     True
     """
     if not (isinstance(systems, Mapping) and isinstance(key, Key)):
-        raise DataError(f"expected Scores by name and a Key, got {type(systems).__name__} and {type(key).__name__}")
+        raise DataError(
+            f"expected Scores by name and a Key, got {type(systems).__name__} and {type(key).__name__}"
+        )
     if not systems:
         raise DataError("expected at least one system to compare, got none")
     resampling = Resampling(resamples, seed, level)
@@ -475,14 +501,18 @@ def compare(
             evaluated[name] = _evaluate_system(
                 scores, key, statistic, resampling, maps=maps, missing=missing, jobs=jobs
             )
-    samples = {name: system.sample for name, system in evaluated.items() if system.sample is not None}
+    samples = {
+        name: system.sample for name, system in evaluated.items() if system.sample is not None
+    }
     warn_of_repeats({name: sample.scores for name, sample in samples.items()})
     _warn_of_reversals(samples)
     gaps = Differences()
     if len(samples) > 1:
         gaps = paired_differences(samples, statistic, resampling, jobs=jobs)
     shown = {name: _selected(system.intervals, names) for name, system in evaluated.items()}
-    differences = Differences({name: _selected(intervals, names) for name, intervals in gaps.items()})
+    differences = Differences(
+        {name: _selected(intervals, names) for name, intervals in gaps.items()}
+    )
     first = next(iter(systems))
     units = f"{samples[first].n_effective} speakers"
     everything = EvaluatedSystems(evaluated, first, gaps)
@@ -499,7 +529,9 @@ def warn_of_repeats(scores: Mapping[str, NDArray[np.float64]]) -> None:
     """
     for first, second in combinations(scores, 2):
         if np.array_equal(scores[first], scores[second]):
-            logger.warning("%s and %s have the same scores: was one given for two systems?", first, second)
+            logger.warning(
+                "%s and %s have the same scores: was one given for two systems?", first, second
+            )
 
 
 def _warn_of_reversals(samples: Mapping[str, Sample]) -> None:
@@ -548,7 +580,9 @@ def _evaluate_system(
             else:
                 speakers = find_speakers(scored, **maps)
             grouped = group_trials(scored, metadata, speakers=speakers)
-            groups = evaluate_groups(sample, *grouped, statistic, resampling, column=column, jobs=jobs)
+            groups = evaluate_groups(
+                sample, *grouped, statistic, resampling, column=column, jobs=jobs
+            )
     return EvaluatedSystem(result, sample, intervals, groups, key, ordered)
 
 

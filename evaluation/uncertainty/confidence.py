@@ -150,14 +150,20 @@ def confidence_intervals(
     else:
         samples = list(samples)
     if not (samples and all(isinstance(sample, Sample) for sample in samples)):
-        raise DataError("expected samples of trials", remedy="make them by sample_from(scores, key)")
+        raise DataError(
+            "expected samples of trials", remedy="make them by sample_from(scores, key)"
+        )
     first = samples[0]
     rows = getattr(statistic, "rows", measures.METRICS)
     for number, sample in enumerate(samples[1:], 2):
         check_same_trials(first, sample, "draw 1", f"draw {number}")
     values = [statistic(sample.runs()) for sample in samples]
     resampled = bootstrap(samples, statistic, resampling, jobs=jobs)
-    settings: dict[str, Any] = {"n_units": first.n_effective, "n_trials": first.n_least, "level": resampling.level}
+    settings: dict[str, Any] = {
+        "n_units": first.n_effective,
+        "n_trials": first.n_least,
+        "level": resampling.level,
+    }
     intervals = Intervals()
     for name in values[0]:
         metric_of_draws = [draw[name] for draw in values]
@@ -225,10 +231,16 @@ def paired_differences(
             resampled_gaps = []
             for draw in range(n_draws):
                 gaps.append(float(_gap(values[start + draw][metric], values[draw][metric])))
-                resampled_gaps.append(_gap(resampled[start + draw][metric], resampled[draw][metric]))
+                resampled_gaps.append(
+                    _gap(resampled[start + draw][metric], resampled[draw][metric])
+                )
             method = measures.method_of(metric, difference=True, metrics=rows)
-            gap = interval_over_draws(gaps, resampled_gaps, method=method, n_units=n_units, level=resampling.level)
-            differences[name][metric] = replace(gap, p_value=_p_value(gap, n_units, resampling.level))
+            gap = interval_over_draws(
+                gaps, resampled_gaps, method=method, n_units=n_units, level=resampling.level
+            )
+            differences[name][metric] = replace(
+                gap, p_value=_p_value(gap, n_units, resampling.level)
+            )
     return differences
 
 
@@ -312,15 +324,23 @@ def evaluate(
     >>> evaluate([0.5, -1.0, 2.0, 0.0], labels=[1, 0, 1, 0]).eer["rocch"]
     0.0
     """
-    if labels is None and (isinstance(nontarget, Key) or (nontarget is not None and are_labels(nontarget))):
+    if labels is None and (
+        isinstance(nontarget, Key) or (nontarget is not None and are_labels(nontarget))
+    ):
         labels = nontarget
         nontarget = None
     search: dict[str, str] = {}
     if labels is None and weights is None and not isinstance(target, Scores):
         scores = measures.sort_scores(target, nontarget, missing=missing)
-    elif labels is None or nontarget is not None or (weights is not None and isinstance(target, Scores)):
+    elif (
+        labels is None
+        or nontarget is not None
+        or (weights is not None and isinstance(target, Scores))
+    ):
         remedy = "evaluate(target, nontarget), or evaluate(scores, labels=labels, weights=weights)"
-        raise DataError("expected scores by class, or scores of all trials and labels", remedy=remedy)
+        raise DataError(
+            "expected scores by class, or scores of all trials and labels", remedy=remedy
+        )
     elif isinstance(target, Scores) or isinstance(labels, Key):
         given: Any = target, labels
         # which refuses anything but Scores and a Key
@@ -343,13 +363,17 @@ def evaluate(
     if isinstance(labels, Key):
         check_speakers(labels, speakers)
     trials: Any = target, labels
-    sample, _ = sample_from(*trials, model_speakers=speakers, segment_speakers=speakers, missing=missing)
+    sample, _ = sample_from(
+        *trials, model_speakers=speakers, segment_speakers=speakers, missing=missing
+    )
     sample = replace(sample, scores=sample.scores * math.log(llr_base))
     intervals = confidence_intervals(sample, statistic, resampling)
     return with_intervals(result, intervals, resampling.text(f"{sample.n_effective} speakers"))
 
 
-def closed_search_note(values: NDArray[np.float64], key: Key, scores: measures.SortedScores) -> dict[str, str]:
+def closed_search_note(
+    values: NDArray[np.float64], key: Key, scores: measures.SortedScores
+) -> dict[str, str]:
     """Return how often a search among all models finds the target one, where tests and models are crossed.
 
     Scores with an offset for each test tell little at one threshold, and much within a test. Models and tests are
@@ -386,7 +410,9 @@ def closed_search_note(values: NDArray[np.float64], key: Key, scores: measures.S
     return {"identification": f"{rate}; in a search among the models of a test {search}"}
 
 
-def with_intervals(result: measures.Evaluation, intervals: Intervals, note: str) -> measures.Evaluation:
+def with_intervals(
+    result: measures.Evaluation, intervals: Intervals, note: str
+) -> measures.Evaluation:
     """Return a result with intervals and a note on what was resampled; see `Resampling.text`."""
     notes = {f"intervals.{name}": ends.note for name, ends in intervals.items() if ends.note}
     of_each = {name: (ends.low, ends.high) for name, ends in intervals.items()}
@@ -405,15 +431,23 @@ def _p_value(gap: Interval, n_units: int, level: float) -> float:
     from scipy.special import stdtr, stdtrit
 
     reach = (gap.high - gap.low) / 2
-    if not (reach > 0 and np.isclose(gap.value, (gap.low + gap.high) / 2, rtol=1e-9, atol=1e-9 * reach)):
+    if not (
+        reach > 0 and np.isclose(gap.value, (gap.low + gap.high) / 2, rtol=1e-9, atol=1e-9 * reach)
+    ):
         return np.nan
-    return float(2 * stdtr(n_units - 1, -abs(gap.value) / reach * stdtrit(n_units - 1, (1 + level) / 2)))
+    return float(
+        2 * stdtr(n_units - 1, -abs(gap.value) / reach * stdtrit(n_units - 1, (1 + level) / 2))
+    )
 
 
 def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:
     """Note where a least cost depends on a handful of trials: the study of coverage finds its interval too short."""
     head, _, prior = name.partition(".")
-    if head not in ("min_dcf", "min_dcf_unnormalised") or interval.note or not measures.is_prior(prior):
+    if (
+        head not in ("min_dcf", "min_dcf_unnormalised")
+        or interval.note
+        or not measures.is_prior(prior)
+    ):
         return interval
     n_target = int(sample.is_target.sum())
     if min((len(sample) - n_target) * float(prior), n_target * (1 - float(prior))) >= _FEW:

@@ -74,5 +74,7 @@ def share_of_trials(enrolment: ArrayLike, tests: ArrayLike) -> NDArray[np.float6
     >>> share_of_trials(0.2, [0.0, 0.2]).round(3).tolist()
     [0.2, 0.36]
     """
-    share: NDArray[np.float64] = 1 - (1 - np.asarray(enrolment, dtype=float)) * (1 - np.asarray(tests, dtype=float))
+    share: NDArray[np.float64] = 1 - (1 - np.asarray(enrolment, dtype=float)) * (
+        1 - np.asarray(tests, dtype=float)
+    )
     return share

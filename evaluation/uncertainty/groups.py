@@ -120,7 +120,9 @@ class Groups(Tabular):
         groups = {}
         for name, group in self.groups.items():
             ends = {metric: [span.low, span.high] for metric, span in group.intervals.items()}
-            groups[name] = {part: value for part, value in vars(group).items() if value != ""} | {"intervals": ends}
+            groups[name] = {part: value for part, value in vars(group).items() if value != ""} | {
+                "intervals": ends
+            }
         extremes = {}
         for metric, extreme in self.extremes.items():
             parts = dict(vars(extreme))
@@ -169,7 +171,9 @@ def evaluate_groups(
         If shapes disagree, or as `bootstrap`.
     """
     if groups.shape != sample.scores.shape:
-        raise DataError(f"expected a group for each of {len(sample)} trials, got shape {groups.shape}")
+        raise DataError(
+            f"expected a group for each of {len(sample)} trials, got shape {groups.shape}"
+        )
     metrics = getattr(statistic, "rows", METRICS)
     ordered = groups[sample.order]
     every = {name: sample.subset(ordered == code) for code, name in enumerate(names)}
@@ -187,14 +191,22 @@ def evaluate_groups(
         elif resampled and part.n_effective < 2:
             results[name] = Group(*counts, values[name], note="one speaker only: no intervals")
         else:
-            settings: Any = {"n_units": part.n_effective, "n_trials": part.n_least, "level": resampling.level}
+            settings: Any = {
+                "n_units": part.n_effective,
+                "n_trials": part.n_least,
+                "level": resampling.level,
+            }
             intervals = {}
             for metric, resampled_values in resampled.get(name, {}).items():
                 method = method_of(metric, metrics=metrics)
-                intervals[metric] = interval(values[name][metric], resampled_values, method=method, **settings)
+                intervals[metric] = interval(
+                    values[name][metric], resampled_values, method=method, **settings
+                )
             results[name] = Group(*counts, values[name], intervals)
     extremes = _extremes(parts, values, resampled, resampling.level, metrics)
-    return Groups(column, results, extremes, int((groups == -1).sum()), int((groups == -2).sum()), metrics)
+    return Groups(
+        column, results, extremes, int((groups == -1).sum()), int((groups == -2).sum()), metrics
+    )
 
 
 def _extremes(
@@ -246,7 +258,9 @@ def _extreme(
     method = method_of(metric, metrics=metrics)
     # groups differ in size and so in bias, which does not cancel as it does for systems on the same trials
     gap_method = Method("identity", factor=method.factor)
-    lower, upper = simultaneous(ours, draws, method=method, n_units=n_units, n_trials=n_trials, level=level)
+    lower, upper = simultaneous(
+        ours, draws, method=method, n_units=n_units, n_trials=n_trials, level=level
+    )
     first, second = np.array(list(permutations(range(len(names)), 2))).T
     gap_lower, gap_upper = simultaneous(
         ours[first] - ours[second],
@@ -259,5 +273,7 @@ def _extreme(
     ends.append((max(0.0, gap_lower.max()), gap_upper.max(), gap_method))
     intervals = []
     for value, (start, stop, used) in zip(extreme_values, ends, strict=True):
-        intervals.append(Interval(float(value), float(start), float(stop), f"{used.name}, simultaneous"))
+        intervals.append(
+            Interval(float(value), float(start), float(stop), f"{used.name}, simultaneous")
+        )
     return Extremes(*extreme_names, *intervals)

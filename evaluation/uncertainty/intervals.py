@@ -183,7 +183,9 @@ def rate_where(n_errors: int, n_units: int, n_trials: int, share: float) -> floa
     return float(ndtr(brentq(excess, -12.0, 12.0, xtol=1e-6)))
 
 
-def rate_interval(rate: float, *, n_units: int, n_trials: int, level: float = 0.95) -> tuple[float, float]:
+def rate_interval(
+    rate: float, *, n_units: int, n_trials: int, level: float = 0.95
+) -> tuple[float, float]:
     """Return the interval of an error rate when there are few errors.
 
     Parameters
@@ -228,7 +230,9 @@ def rate_interval(rate: float, *, n_units: int, n_trials: int, level: float = 0.
     return float(min(low, rate)), float(max(high, rate))
 
 
-def mixed(few: tuple[float, float], usual: tuple[float, float], errors: float) -> tuple[float, float]:
+def mixed(
+    few: tuple[float, float], usual: tuple[float, float], errors: float
+) -> tuple[float, float]:
     """Return the ends between those of `rate_interval` and the usual ones, by the number of independent errors.
 
     Examples
@@ -303,7 +307,11 @@ class Interval(Tabular):
         >>> Interval(0.1234, 0.1, 0.2).text("%"), Interval(0.5, 0.25, 0.75).text(".4f"), Interval(0.5).text(".1f")
         ('12.34 [10.00, 20.00]', '0.500 [0.250, 0.750]', '0.5')
         """
-        known = {"%": lambda share: f"{100 * share:.2f}", "zebra": format_value, ".4f": "{:.3f}".format}
+        known = {
+            "%": lambda share: f"{100 * share:.2f}",
+            "zebra": format_value,
+            ".4f": "{:.3f}".format,
+        }
         if callable(form):
             write = form
         else:
@@ -325,7 +333,11 @@ class Interval(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the value, the ends and the method by name, for a report."""
-        fields: dict[str, Any] = {"value": self.value, "interval": [self.low, self.high], "method": self.method}
+        fields: dict[str, Any] = {
+            "value": self.value,
+            "interval": [self.low, self.high],
+            "method": self.method,
+        }
         if not math.isnan(self.p_value):
             fields["p_value"] = self.p_value
         if self.note:
@@ -386,14 +398,22 @@ def interval(
     if usual.has_interval:
         low, high = mixed(few, (usual.low, usual.high), errors)
     high = max(high, min(least, method.upper))
-    note = f"few errors, worth {errors:.1f} independent ones: the interval is in part a binomial one"
+    note = (
+        f"few errors, worth {errors:.1f} independent ones: the interval is in part a binomial one"
+    )
     if value == 0:
         note = f"no error: an upper bound only, from {n_units} speakers"
     return Interval(value, max(low, method.lower), min(high, method.upper), method.name, note)
 
 
 def simultaneous(
-    values: np.ndarray, resampled: np.ndarray, *, method: Method, n_units: int, n_trials: int = 0, level: float = 0.95
+    values: np.ndarray,
+    resampled: np.ndarray,
+    *,
+    method: Method,
+    n_units: int,
+    n_trials: int = 0,
+    level: float = 0.95,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return intervals that hold all true values at once in a share `level` of the cases (max-t).
 
@@ -587,7 +607,9 @@ def draw_variance(values: ArrayLike, resampled: ArrayLike, *, n_units: int) -> t
     return speakers, max(0.0, float(of_draws.var(ddof=1)) / count - both)
 
 
-def widening(speakers: ArrayLike, draws: ArrayLike, *, n_units: ArrayLike, n_draws: int, level: float) -> NDArray[Any]:
+def widening(
+    speakers: ArrayLike, draws: ArrayLike, *, n_units: ArrayLike, n_draws: int, level: float
+) -> NDArray[Any]:
     """Return how many times as wide an interval by speakers alone becomes with what draws add.
 
     Parameters
@@ -664,7 +686,9 @@ def interval_over_draws(
     ends = interval(float(of_draws.mean()), means[there], method=method, **settings)  # type: ignore[arg-type]
     if factor < NOTED:
         return ends
-    note = f"the {count} draws differ: the interval is {factor:.1f} times as wide as by speakers alone"
+    note = (
+        f"the {count} draws differ: the interval is {factor:.1f} times as wide as by speakers alone"
+    )
     return replace(ends, note="; ".join(filter(None, [note, ends.note])))
 
 
@@ -681,9 +705,17 @@ def _usual_interval(
     from scipy.special import stdtrit
 
     if method.scale == "none":
-        return Interval(value, np.nan, np.nan, method.name, "the worst case of a sample has no true value to cover")
+        return Interval(
+            value,
+            np.nan,
+            np.nan,
+            method.name,
+            "the worst case of a sample has no true value to cover",
+        )
     if np.isnan(value) or len(resampled) < 2:
-        return Interval(value, np.nan, np.nan, method.name, "the value is undefined, and so is its interval")
+        return Interval(
+            value, np.nan, np.nan, method.name, "the value is undefined, and so is its interval"
+        )
     if is_constant(resampled):
         note = "every resample gives the same value: the spread is unknown"
         return Interval(value, np.nan, np.nan, method.name, note)
@@ -701,7 +733,9 @@ def _usual_interval(
     if is_negligible(spread, centre):  # all but the same, nothing or half an error
         return Interval(value, np.nan, np.nan, method.name, "too few errors: the spread is unknown")
     reach = widening * method.widening * stdtrit(n_units - 1, (1 + level) / 2) * spread
-    low, high = (float(end) for end in from_scale(np.array([centre - reach, centre + reach]), method))
+    low, high = (
+        float(end) for end in from_scale(np.array([centre - reach, centre + reach]), method)
+    )
     return Interval(value, max(low, method.lower), min(high, method.upper), method.name, note)
 
 

@@ -38,16 +38,27 @@ from evaluation.uncertainty.intervals import (
     interval_over_draws,
     rate_interval,
 )
-from evaluation.uncertainty.resampling import DEFAULT, Resampling, Sample, Statistic, bootstrap, check_same_trials
+from evaluation.uncertainty.resampling import (
+    DEFAULT,
+    Resampling,
+    Sample,
+    Statistic,
+    bootstrap,
+    check_same_trials,
+)
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
 AT_ONCE = 16
 """How many attackers of equal strength the upper end of each is made for."""
 
-METHOD = f"smallest ends over attackers, the upper ones corrected for {AT_ONCE} attackers (Bonferroni)"
+METHOD = (
+    f"smallest ends over attackers, the upper ones corrected for {AT_ONCE} attackers (Bonferroni)"
+)
 
-LARGEST = f"largest ends over attackers, the lower ones corrected for {AT_ONCE} attackers (Bonferroni)"
+LARGEST = (
+    f"largest ends over attackers, the lower ones corrected for {AT_ONCE} attackers (Bonferroni)"
+)
 
 
 @one_line
@@ -74,7 +85,11 @@ class Minimum:
     def to_dict(self) -> dict[str, Any]:
         """Return it for a report."""
         ends = self.interval
-        report: dict[str, Any] = {"attacker": self.attacker, **ends.numbers(), "method": ends.method}
+        report: dict[str, Any] = {
+            "attacker": self.attacker,
+            **ends.numbers(),
+            "method": ends.method,
+        }
         if not np.isnan(self.perfect):
             report["perfect"] = {"mean": self.perfect, "low": self.perfect_low}
         if ends.note:
@@ -92,7 +107,12 @@ class Minimum:
             numbers[name] = np.nan if number is None else number
         interval = Interval(**numbers, method=report.get("method", ""), note=report.get("note", ""))
         perfect = report.get("perfect") or {}
-        return cls(report.get("attacker", ""), interval, perfect.get("mean", np.nan), perfect.get("low", np.nan))
+        return cls(
+            report.get("attacker", ""),
+            interval,
+            perfect.get("mean", np.nan),
+            perfect.get("low", np.nan),
+        )
 
 
 def minimum_of(intervals: Iterable[Interval]) -> Interval:
@@ -143,13 +163,20 @@ def maximum_of(intervals: Iterable[Interval]) -> Interval:
     (0.8, 0.6, 0.95)
     """
     least = minimum_of(
-        replace(interval, value=-interval.value, low=-interval.high, high=-interval.low) for interval in intervals
+        replace(interval, value=-interval.value, low=-interval.high, high=-interval.low)
+        for interval in intervals
     )
     return replace(least, value=-least.value, low=-least.high, high=-least.low, method=LARGEST)
 
 
 def over_lists(
-    interval: Interval, n_lists: int, *, before: int = 1, n_units: float, n_trials: float, level: float = 0.95
+    interval: Interval,
+    n_lists: int,
+    *,
+    before: int = 1,
+    n_units: float,
+    n_trials: float,
+    level: float = 0.95,
 ) -> Interval:
     """Return an interval whose upper end holds for `AT_ONCE` attackers on each of several lists at once.
 
@@ -185,7 +212,10 @@ def over_lists(
         n_units = math.inf
     levels = [1 - (1 - level) / (AT_ONCE * count) for count in (before, n_lists)]
     if interval.value * n_trials < PLENTY:
-        settings: dict[str, Any] = {"n_units": int(min(n_units, n_trials)), "n_trials": int(n_trials)}
+        settings: dict[str, Any] = {
+            "n_units": int(min(n_units, n_trials)),
+            "n_trials": int(n_trials),
+        }
         ends = [rate_interval(interval.value, level=each, **settings)[1] for each in levels]
         further = logit(ends[1]) - logit(ends[0])
     else:
@@ -234,7 +264,10 @@ def minima_over_attackers(
     rates = np.array([statistic(sample.runs())["eer"] for sample in every])
     resampled = np.array([columns["eer"] for columns in bootstrap(every, statistic, resampling)])
     permuted = _permuted(every, statistic, permutations, resampling.seed)
-    settings: dict[str, Any] = {"method": measures.method_of(f"eer.{reading}"), "n_units": every[0].n_effective}
+    settings: dict[str, Any] = {
+        "method": measures.method_of(f"eer.{reading}"),
+        "n_units": every[0].n_effective,
+    }
     settings["n_trials"] = every[0].n_least
     wide_level = 1 - (1 - resampling.level) / AT_ONCE
     ends = {}
@@ -276,7 +309,9 @@ def _rate(reading: str, scores: measures.SortedScores) -> dict[str, float]:
     return {"eer": measures.eer(scores, method=reading)}
 
 
-def _permuted(samples: Sequence[Sample], statistic: Statistic, permutations: int, seed: int) -> NDArray[np.float64]:
+def _permuted(
+    samples: Sequence[Sample], statistic: Statistic, permutations: int, seed: int
+) -> NDArray[np.float64]:
     """Rates of each sample under permutations of speakers, (permutations, samples); none of trials without speakers."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -303,6 +338,8 @@ def _permuted(samples: Sequence[Sample], statistic: Statistic, permutations: int
             for sample, rows in zip(samples, others, strict=True):
                 scores = sample.scores[rows]
                 paired = partner[sample.second[rows]] == sample.first[rows]
-                rates.append(statistic(measures.sort_scores(scores[paired], scores[~paired]))["eer"])
+                rates.append(
+                    statistic(measures.sort_scores(scores[paired], scores[~paired]))["eer"]
+                )
             permuted.append(rates)
     return np.array(permuted).reshape(-1, len(samples))

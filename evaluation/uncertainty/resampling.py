@@ -183,7 +183,10 @@ class Sample:
     @cached_property
     def n_effective(self) -> int:
         """Number of units that the rarer class depends on."""
-        used = [np.union1d(self.first[side], self.second[side]) for side in (self.is_target, ~self.is_target)]
+        used = [
+            np.union1d(self.first[side], self.second[side])
+            for side in (self.is_target, ~self.is_target)
+        ]
         return min(int((units < self.n_units).sum()) for units in used)
 
     @cached_property
@@ -221,7 +224,9 @@ class Sample:
         return SortedScores(scores.take(kept), target, counts - target)
 
 
-def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers | None = None) -> Sample:
+def sample_of(
+    scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers | None = None
+) -> Sample:
     """Return trials sorted for a bootstrap.
 
     Parameters
@@ -247,22 +252,37 @@ def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers |
     scores = numbers_of(scores, "scores")
     is_target = truth_of(is_target)
     if is_target.shape != scores.shape:
-        raise DataError(f"expected a label for each of {len(scores)} scores, got shape {is_target.shape}")
+        raise DataError(
+            f"expected a label for each of {len(scores)} scores, got shape {is_target.shape}"
+        )
     n_target = int(is_target.sum())
     if not 0 < n_target < len(scores):
-        raise DataError(f"expected trials of both classes, got {n_target} target trials among {len(scores)}")
+        raise DataError(
+            f"expected trials of both classes, got {n_target} target trials among {len(scores)}"
+        )
     order = np.argsort(scores, kind="stable")
     if speakers is None:
         # target trials first, so that a part of the weights belongs to each class
-        units = np.where(is_target, np.cumsum(is_target) - 1, n_target + np.cumsum(~is_target) - 1)[order]
+        units = np.where(is_target, np.cumsum(is_target) - 1, n_target + np.cumsum(~is_target) - 1)[
+            order
+        ]
         alone = np.full(len(scores), len(scores))
         return Sample(order, scores[order], is_target[order], units, alone, len(scores), n_target)
     if len(speakers) != len(scores):
-        raise DataError(f"expected the speakers of {len(scores)} trials, got those of {len(speakers)}")
+        raise DataError(
+            f"expected the speakers of {len(scores)} trials, got those of {len(speakers)}"
+        )
     first = speakers.models[order].astype(np.intp)
     second = speakers.segments[order].astype(np.intp)
     n_units = len(speakers.names)
-    sample = Sample(order, scores[order], is_target[order], first, np.where(first == second, n_units, second), n_units)
+    sample = Sample(
+        order,
+        scores[order],
+        is_target[order],
+        first,
+        np.where(first == second, n_units, second),
+        n_units,
+    )
     if sample.n_effective < 2:
         remedy = "give the speakers of the segments, or resample by trial"
         text = f"expected at least 2 speakers in the trials of each class, got {sample.n_effective}"
@@ -310,11 +330,19 @@ def bootstrap(
         raise DataError("expected at least 2 resamples, got none")
     kinds = {(sample.n_units, sample.by_trial) for sample in samples}
     if len(kinds) != 1:
-        raise DataError(f"expected samples with the same units, got {sorted(kinds)} (units, whether they are trials)")
+        raise DataError(
+            f"expected samples with the same units, got {sorted(kinds)} (units, whether they are trials)"
+        )
     work = partial(_replicate, samples, statistic, resampling.seed)
-    blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(resampling.resamples, BLOCK))]
+    blocks = [
+        (number, stop - start)
+        for number, (start, stop) in enumerate(chunk_bounds(resampling.resamples, BLOCK))
+    ]
     done = list(Work(jobs).map(work, blocks, processes=True, description="resampling"))
-    return [_columns_of(list(chain.from_iterable(blocks_of_sample))) for blocks_of_sample in zip(*done, strict=True)]
+    return [
+        _columns_of(list(chain.from_iterable(blocks_of_sample)))
+        for blocks_of_sample in zip(*done, strict=True)
+    ]
 
 
 def _columns_of(rows: Sequence[Mapping[str, float] | None]) -> dict[str, np.ndarray]:
@@ -322,7 +350,10 @@ def _columns_of(rows: Sequence[Mapping[str, float] | None]) -> dict[str, np.ndar
     kept = [row for row in rows if row is not None]
     if len(kept) < (1 - _MAX_LOST) * len(rows):
         text = f"{len(rows) - len(kept)} of {len(rows)} resamples hold no trial of one class"
-        raise DataError(text, remedy="too few speakers for a bootstrap: resample trials, or ask for no intervals")
+        raise DataError(
+            text,
+            remedy="too few speakers for a bootstrap: resample trials, or ask for no intervals",
+        )
     blank = dict.fromkeys(kept[0], np.nan)
     columns = {}
     for name in blank:
@@ -364,11 +395,18 @@ def check_same_trials(base: Sample, other: Sample, base_name: str, name: str) ->
     remedy = "score the same trials with each system"
     if len(base) != len(other) or base.n_units != other.n_units or base.by_trial != other.by_trial:
         counts = f"{len(base)} and {len(other)}"
-        raise DataError(f"expected the same trials of {base_name!r} and {name!r}, got {counts}", remedy=remedy)
-    columns = [np.lexsort((sample.second, sample.first, sample.is_target)) for sample in (base, other)]
+        raise DataError(
+            f"expected the same trials of {base_name!r} and {name!r}, got {counts}", remedy=remedy
+        )
+    columns = [
+        np.lexsort((sample.second, sample.first, sample.is_target)) for sample in (base, other)
+    ]
     for field in ("first", "second", "is_target"):
         if (getattr(base, field)[columns[0]] != getattr(other, field)[columns[1]]).any():
-            raise DataError(f"expected the same trials of {base_name!r} and {name!r}, but they differ", remedy=remedy)
+            raise DataError(
+                f"expected the same trials of {base_name!r} and {name!r}, but they differ",
+                remedy=remedy,
+            )
 
 
 def _replicate(

@@ -62,11 +62,16 @@ def system_rows(systems: Systems, columns: Sequence[Column]) -> list[dict[str, s
     """Return a row for each system: its name and its metrics with their intervals."""
     rows = []
     for label, values in systems.items():
-        rows.append({"system": label} | {column.heading: column.cell(values[column.name]) for column in columns})
+        rows.append(
+            {"system": label}
+            | {column.heading: column.cell(values[column.name]) for column in columns}
+        )
     return rows
 
 
-def corrected_p_values(differences: Differences, columns: Sequence[Column]) -> dict[tuple[str, Column], float]:
+def corrected_p_values(
+    differences: Differences, columns: Sequence[Column]
+) -> dict[tuple[str, Column], float]:
     """Return the p-value of each difference of a table, corrected for their number by Holm's method."""
     alone = {}
     for label, gaps in differences.items():
@@ -76,13 +81,17 @@ def corrected_p_values(differences: Differences, columns: Sequence[Column]) -> d
     return dict(zip(alone, holm(list(alone.values())).tolist(), strict=True))
 
 
-def difference_rows(differences: Differences, columns: Sequence[Column], reference: str) -> list[dict[str, str]]:
+def difference_rows(
+    differences: Differences, columns: Sequence[Column], reference: str
+) -> list[dict[str, str]]:
     """Return a row for each system: its metrics minus those of the reference, with intervals and p-values (Holm)."""
     blank = dict.fromkeys([column.heading for column in columns], "")
     rows = {label: {"system": f"{label} minus {reference}"} | blank for label in differences}
     for (label, column), p_value in corrected_p_values(differences, columns).items():
         gap = differences[label][column.name]
-        rows[label][column.heading] = ", ".join(filter(None, [gap.text(column.form), p_text(p_value)]))
+        rows[label][column.heading] = ", ".join(
+            filter(None, [gap.text(column.form), p_text(p_value)])
+        )
     return list(rows.values())
 
 
@@ -138,7 +147,9 @@ def _best_systems(
     p_values = corrected_p_values(differences, columns)
     for column in columns:
         if differences and column.worse:
-            values = {system: getattr(row[column.name], "value", 0.0) for system, row in systems.items()}
+            values = {
+                system: getattr(row[column.name], "value", 0.0) for system, row in systems.items()
+            }
             first = min if column.worse == "high" else max
             system = first(values, key=values.__getitem__)
             others = differences if system == reference else [system]

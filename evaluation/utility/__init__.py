@@ -3,8 +3,19 @@
 Each measure is a sum or a mean over speakers, and has an interval by a bootstrap of speakers.
 """
 
-from evaluation.utility.error_rates import NORMALISERS, count_errors, error_rate, error_rate_differences
-from evaluation.utility.lists import check_same, read_labels, read_recordings, read_transcripts, speakers_of
+from evaluation.utility.error_rates import (
+    NORMALISERS,
+    count_errors,
+    error_rate,
+    error_rate_differences,
+)
+from evaluation.utility.lists import (
+    check_same,
+    read_labels,
+    read_recordings,
+    read_transcripts,
+    speakers_of,
+)
 from evaluation.utility.pitch import TrackComparison, Tracker, compare_recordings, mean_correlation
 from evaluation.utility.recalls import (
     CONVENTIONS,

@@ -126,9 +126,15 @@ class ErrorRate(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it by name, for a report."""
-        fields = {"unit": self.unit, "normaliser": self.normaliser, "n_utterances": self.n_utterances}
+        fields = {
+            "unit": self.unit,
+            "normaliser": self.normaliser,
+            "n_utterances": self.n_utterances,
+        }
         lengths = {"n_reference": sum(self.counts[kind] for kind in _KINDS[:3])}
-        return self.interval.to_dict() | fields | lengths | self.counts | {"speakers": self.speakers}
+        return (
+            self.interval.to_dict() | fields | lengths | self.counts | {"speakers": self.speakers}
+        )
 
 
 def count_errors(
@@ -167,21 +173,38 @@ def count_errors(
     ([[2, 1, 0, 1]], 0.667)
     """
     if unit not in UNITS or normaliser not in NORMALISERS:
-        raise DataError(f"expected one of {UNITS} and of {tuple(NORMALISERS)}, got {unit!r} and {normaliser!r}")
+        raise DataError(
+            f"expected one of {UNITS} and of {tuple(NORMALISERS)}, got {unit!r} and {normaliser!r}"
+        )
     if missing == "error":
-        lists.check_same(reference, hypothesis, file=file, what="utterances", otherwise=lists.OR_DROP)
+        lists.check_same(
+            reference, hypothesis, file=file, what="utterances", otherwise=lists.OR_DROP
+        )
     elif missing == "empty":
-        lists.check_same(hypothesis, reference, file=file, what="utterances of the hypothesis", allow_extra=True)
+        lists.check_same(
+            hypothesis, reference, file=file, what="utterances of the hypothesis", allow_extra=True
+        )
     utterances = sorted(name for name in reference if name in hypothesis or missing == "empty")
     if not utterances:
-        raise DataError("no utterance has both a reference and a hypothesis", file=file, remedy="compare the ids")
+        raise DataError(
+            "no utterance has both a reference and a hypothesis",
+            file=file,
+            remedy="compare the ids",
+        )
     normalise = NORMALISERS[normaliser]
-    pairs = [(normalise(reference[name]), normalise(hypothesis.get(name, ""))) for name in utterances]
+    pairs = [
+        (normalise(reference[name]), normalise(hypothesis.get(name, ""))) for name in utterances
+    ]
     words = " ".join(map(" ".join, pairs)).split()
-    warn_of_alike(words, "words", "a word (--normaliser basic)", partial(unicodedata.normalize, "NFKC"))
+    warn_of_alike(
+        words, "words", "a word (--normaliser basic)", partial(unicodedata.normalize, "NFKC")
+    )
     counts = _align(pairs, unit)
     if not counts[:, :3].sum():
-        raise DataError("the references hold no word, so there is no error rate", remedy="check the reference file")
+        raise DataError(
+            "the references hold no word, so there is no error rate",
+            remedy="check the reference file",
+        )
     return ErrorCounts(utterances, counts, unit, normaliser)
 
 
@@ -213,15 +236,21 @@ def error_rate(
     names, sums = _sums(counts, speakers, file)
     statistic = partial(lists.pooled_ratio, sums)
     total = int(sums[:, 1].sum())
-    interval = lists.interval_by_speaker(statistic, len(names), "error_rate", resampling, n_trials=total)
+    interval = lists.interval_by_speaker(
+        statistic, len(names), "error_rate", resampling, n_trials=total
+    )
     totals = dict(zip(_KINDS, counts.counts.sum(axis=0).tolist(), strict=True))
     by_speaker = dict(zip(names, statistic(np.eye(len(names))).tolist(), strict=True))
-    return ErrorRate(interval, totals, by_speaker, len(counts.utterances), counts.unit, counts.normaliser)
+    return ErrorRate(
+        interval, totals, by_speaker, len(counts.utterances), counts.unit, counts.normaliser
+    )
 
 
 @one_blas_thread()
 def error_rate_differences(
-    systems: Sequence[ErrorCounts], speakers: Mapping[str, str], resampling: Resampling = lists.DEFAULT
+    systems: Sequence[ErrorCounts],
+    speakers: Mapping[str, str],
+    resampling: Resampling = lists.DEFAULT,
 ) -> list[Interval]:
     """Return the rates of systems on the same utterances minus the first one's, in shared resamples.
 
@@ -234,17 +263,25 @@ def error_rate_differences(
     names, sums = _sums(first, speakers)
     differences = []
     for other in systems[1:]:
-        if (other.utterances, other.unit, other.normaliser) != (first.utterances, first.unit, first.normaliser):
+        if (other.utterances, other.unit, other.normaliser) != (
+            first.utterances,
+            first.unit,
+            first.normaliser,
+        ):
             raise DataError("all compared systems must share utterances, unit and normaliser")
         rate = partial(lists.pooled_ratio, _sums(other, speakers)[1])
         minus = partial(lists.pooled_ratio, sums)
-        differences.append(lists.interval_by_speaker(rate, len(names), "difference", resampling, minus=minus))
+        differences.append(
+            lists.interval_by_speaker(rate, len(names), "difference", resampling, minus=minus)
+        )
     return differences
 
 
 def _basic(text: str) -> str:
     # before NFKC, which would make a blank and an accent of some of them
-    text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_APOSTROPHES).lower()
+    text = (
+        unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_APOSTROPHES).lower()
+    )
     letters = []
     for letter in text:
         is_kept = letter == "'" or unicodedata.category(letter)[0] not in "PSC"
@@ -252,7 +289,10 @@ def _basic(text: str) -> str:
     return " ".join(_OUTER_APOSTROPHE.sub(" ", "".join(letters)).split())
 
 
-NORMALISERS: Mapping[str, Callable[[str], str]] = {"none": lambda text: " ".join(text.split()), "basic": _basic}
+NORMALISERS: Mapping[str, Callable[[str], str]] = {
+    "none": lambda text: " ".join(text.split()),
+    "basic": _basic,
+}
 """Functions from a transcript to its words, with single blanks between them, by name."""
 
 

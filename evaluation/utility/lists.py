@@ -64,14 +64,20 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
         With file and line: a repeated utterance, an empty file, not UTF-8; all problems at once. If most lines end with
         an id, but not all, or a trn holds alternatives.
     """
-    lines = [line.strip() for line in read_text(path).split("\n") if line.strip() and not line.startswith(";;")]
+    lines = [
+        line.strip()
+        for line in read_text(path).split("\n")
+        if line.strip() and not line.startswith(";;")
+    ]
     endings = [match for match in map(_TRN.fullmatch, lines) if match]
     words = {match["id"]: match["words"].strip() for match in endings}
     is_trn = len(lines) > 1 or inner_suffix(path) == ".trn"
     if is_trn and 2 * len(words) > len(lines):
         if len(words) < len(lines):
             text = f"{len(words)} of {len(lines)} lines end with an id of their own, as in sclite's trn"
-            raise DataError(text, file=path, remedy="expected all of them, or none: lines 'utterance words'")
+            raise DataError(
+                text, file=path, remedy="expected all of them, or none: lines 'utterance words'"
+            )
         if any(map(_ALTERNATIVES.search, words.values())):
             text = "holds alternatives, { one / other }, which are not read"
             raise DataError(text, file=path, remedy="choose one of each")
@@ -122,7 +128,10 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
     for utterance, name in names.items():
         if name.endswith("|") or name.startswith("|"):
             remedy = "write the audio into files first"
-            problems.add(f"{utterance!r} is a shell command, which is not run here: {name[:60]!r}", remedy=remedy)
+            problems.add(
+                f"{utterance!r} is a shell command, which is not run here: {name[:60]!r}",
+                remedy=remedy,
+            )
             continue
         candidates = [folder / name for folder in (home, Path(), home.parent, home.parent.parent)]
         if Path(name).parent.name == "wav":
@@ -171,7 +180,9 @@ def named(ids: Collection[str]) -> str:
     return few(sorted(ids), repr)
 
 
-def speakers_of(utterances: Collection[str], speakers: Mapping[str, str], file: str | Path | None = None) -> list[str]:
+def speakers_of(
+    utterances: Collection[str], speakers: Mapping[str, str], file: str | Path | None = None
+) -> list[str]:
     """Look up the speaker of each utterance.
 
     Raises
@@ -233,10 +244,14 @@ def interval_by_speaker(
         else:
             note = "one speaker: the spread cannot be seen"
         return Interval(value, method=method.name, note=note)
-    return interval(value, values[1:], method=method, n_units=n_units, n_trials=n_trials, level=resampling.level)
+    return interval(
+        value, values[1:], method=method, n_units=n_units, n_trials=n_trials, level=resampling.level
+    )
 
 
-def sum_by_speaker(values: NDArray[Any], speakers: Sequence[str]) -> tuple[list[str], NDArray[np.float64]]:
+def sum_by_speaker(
+    values: NDArray[Any], speakers: Sequence[str]
+) -> tuple[list[str], NDArray[np.float64]]:
     """Return the sorted speakers, and the sums of values of utterances, (n, ...), of each, (n_speakers, ...)."""
     names, codes = np.unique(np.asarray(speakers, np.str_), return_inverse=True)
     sums = np.zeros((len(names), *values.shape[1:]))

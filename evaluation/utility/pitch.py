@@ -133,7 +133,12 @@ def compare_tracks(
     first = np.asarray(first, np.float64)
     second = np.asarray(second, np.float64)
     for track in (first, second):
-        if track.ndim != 1 or not len(track) or not (track >= 0).all() or not np.isfinite(track).all():
+        if (
+            track.ndim != 1
+            or not len(track)
+            or not (track >= 0).all()
+            or not np.isfinite(track).all()
+        ):
             raise DataError(f"expected a track of frequencies from 0 Hz up, got {track.shape}")
     length = min(len(first), len(second))
     circular = convention == "vpc2022"
@@ -186,12 +191,17 @@ def mean_correlation(
     values = np.array([compared[utterance].correlation for utterance in utterances])
     defined = ~np.isnan(values)
     if not defined.any():
-        raise DataError("no utterance has a defined pitch correlation", remedy="check that there is voiced speech")
+        raise DataError(
+            "no utterance has a defined pitch correlation",
+            remedy="check that there is voiced speech",
+        )
     columns = np.stack([np.where(defined, values, 0.0), defined], axis=1)
     names, sums = lists.sum_by_speaker(columns, lists.speakers_of(utterances, speakers))
     n_units = int((sums[:, 1] > 0).sum())
     statistic = partial(lists.pooled_ratio, sums)
-    interval = lists.interval_by_speaker(statistic, len(names), "correlation", resampling, n_units=n_units)
+    interval = lists.interval_by_speaker(
+        statistic, len(names), "correlation", resampling, n_units=n_units
+    )
     return PitchCorrelation(
         interval,
         float(values[defined].std()),

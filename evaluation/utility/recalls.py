@@ -58,7 +58,14 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings, warn_of_copies
 from evaluation.trials import warn_of_alike
 from evaluation.uncertainty import Interval, Resampling
-from evaluation.utility.lists import DEFAULT, OR_DROP, check_same, interval_by_speaker, named, speakers_of
+from evaluation.utility.lists import (
+    DEFAULT,
+    OR_DROP,
+    check_same,
+    interval_by_speaker,
+    named,
+    speakers_of,
+)
 from spkbase.errors import DataError
 from spkbase.rounding import is_constant
 from spkbase.showing import Tabular, one_line
@@ -139,7 +146,15 @@ class Recalls:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it by name, for a report."""
-        names = ("convention", "chance", "n_speakers", "n_utterances", "folds", "recalls", "confusions")
+        names = (
+            "convention",
+            "chance",
+            "n_speakers",
+            "n_utterances",
+            "folds",
+            "recalls",
+            "confusions",
+        )
         return self.interval.to_dict() | {name: getattr(self, name) for name in names}
 
 
@@ -182,7 +197,9 @@ def confusions(
         check_same(truth, predicted, file=file, what="utterances", otherwise=OR_DROP)
     utterances = sorted(utterance for utterance in truth if utterance in predicted)
     if not utterances:
-        raise DataError("no utterance has both a label and a prediction", file=file, remedy="compare the ids")
+        raise DataError(
+            "no utterance has both a label and a prediction", file=file, remedy="compare the ids"
+        )
     return _counted(utterances, truth, predicted, speakers, folds, convention)
 
 
@@ -207,13 +224,17 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
     total = counted.counts.sum(axis=0)
     size = total.sum(axis=1)
     fewest = int(size[size > 0].min())
-    interval = interval_by_speaker(partial(uar, counted), n_speakers, "uar", resampling, n_trials=fewest)
+    interval = interval_by_speaker(
+        partial(uar, counted), n_speakers, "uar", resampling, n_trials=fewest
+    )
     recalls = {}
     by_class = {}
     for row, name in enumerate(counted.classes):
         if size[row]:
             recalls[name] = float(total[row, row] / size[row])
-            by_class[name] = dict(zip(counted.classes, total[row].astype(int).tolist(), strict=True))
+            by_class[name] = dict(
+                zip(counted.classes, total[row].astype(int).tolist(), strict=True)
+            )
     return Recalls(
         interval,
         dict(zip(counted.fold_names, by_fold, strict=True)),
@@ -227,7 +248,9 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
 
 
 @one_blas_thread()
-def recall_differences(systems: Sequence[Confusions], resampling: Resampling = DEFAULT) -> list[Interval]:
+def recall_differences(
+    systems: Sequence[Confusions], resampling: Resampling = DEFAULT
+) -> list[Interval]:
     """Return the UARs of systems on the same utterances minus the first one's, in shared resamples.
 
     Raises
@@ -238,14 +261,22 @@ def recall_differences(systems: Sequence[Confusions], resampling: Resampling = D
     first = systems[0]
     differences = []
     for other in systems[1:]:
-        if (other.speakers, other.convention, other.fold_names) != (first.speakers, first.convention, first.fold_names):
-            raise DataError("expected the same speakers, folds and convention of systems that are compared")
+        if (other.speakers, other.convention, other.fold_names) != (
+            first.speakers,
+            first.convention,
+            first.fold_names,
+        ):
+            raise DataError(
+                "expected the same speakers, folds and convention of systems that are compared"
+            )
         if _true_counts(other) != _true_counts(first):
             raise DataError("expected the same utterances of systems that are compared")
         n_speakers = len(first.speakers)
         of_other = partial(uar, other)
         of_first = partial(uar, first)
-        differences.append(interval_by_speaker(of_other, n_speakers, "difference", resampling, minus=of_first))
+        differences.append(
+            interval_by_speaker(of_other, n_speakers, "difference", resampling, minus=of_first)
+        )
     return differences
 
 
@@ -332,7 +363,9 @@ class Leakage(Tabular):
             "learnt_from": self.learnt_from,
             "notes": list(self.notes),
             **{scenario: recall.to_dict() for scenario, recall in self.recalls.items()},
-            "differences": {scenario: difference.to_dict() for scenario, difference in self.differences.items()},
+            "differences": {
+                scenario: difference.to_dict() for scenario, difference in self.differences.items()
+            },
         }
 
 
@@ -366,7 +399,9 @@ def predict_labels(vectors: NDArray[Any], labels: Sequence[str], tested: NDArray
         # separable classes have no largest likelihood
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit((vectors - mean) / deviation, np.asarray(labels, np.str_))
-    return [str(label) for label in machine.predict((np.asarray(tested, np.float64) - mean) / deviation)]
+    return [
+        str(label) for label in machine.predict((np.asarray(tested, np.float64) - mean) / deviation)
+    ]
 
 
 def attribute_leakage(
@@ -411,7 +446,9 @@ def attribute_leakage(
         folds = [list(truth)]
         strange = set(truth.values()) - set(examples.values())
         if strange:
-            notes.append(f"no training speakers of class {named(strange)}, which is never predicted")
+            notes.append(
+                f"no training speakers of class {named(strange)}, which is never predicted"
+            )
     warn_of_alike([*truth.values(), *examples.values()], "classes", "a class")
     counted: dict[str, Confusions] = {}
     for scenario, learnt_side, tested_side in _scenarios(tested, training or tested):
@@ -420,13 +457,17 @@ def attribute_leakage(
             inside = {speakers[name] for name in fold}
             names = [name for name in examples if learnt_speakers[name] not in inside]
             classes = [examples[name] for name in names]
-            predictions = predict_labels(_rows(learnt_side, names), classes, _rows(tested_side, fold))
+            predictions = predict_labels(
+                _rows(learnt_side, names), classes, _rows(tested_side, fold)
+            )
             predicted |= dict(zip(fold, predictions, strict=True))
         counted[scenario] = _counted(sorted(truth), truth, predicted, speakers)
     recalls = {scenario: average_recall(table, resampling) for scenario, table in counted.items()}
     if resampling.resamples:
         notes += _doubts(recalls)
-    differences = dict(zip(list(counted)[1:], recall_differences(list(counted.values()), resampling), strict=True))
+    differences = dict(
+        zip(list(counted)[1:], recall_differences(list(counted.values()), resampling), strict=True)
+    )
     learnt_from = "folds" if training is None else "training"
     return Leakage(recalls, differences, learnt_from, tuple(notes))
 
@@ -473,7 +514,9 @@ def _speakers_by_id(embeddings: Embeddings) -> dict[str, str]:
     return dict(zip(embeddings.ids.tolist(), embeddings.speakers.tolist(), strict=True))
 
 
-def _examples(training: Embeddings, labels: Mapping[str, str], tested_speakers: Collection[str]) -> dict[str, str]:
+def _examples(
+    training: Embeddings, labels: Mapping[str, str], tested_speakers: Collection[str]
+) -> dict[str, str]:
     """Return the labels of the training utterances of speakers who are not tested."""
     speakers = _speakers_by_id(training)
     known = _labels_of(training, labels, "drop", [])
@@ -492,7 +535,9 @@ def _doubts(recalls: Mapping[str, Recalls]) -> list[str]:
         if not np.isfinite(high):
             high = 2 * recall.interval.value
         if high < recall.chance:
-            notes.append(f"{scenario}: below chance, so the attribute is recognised by exchanging the predicted labels")
+            notes.append(
+                f"{scenario}: below chance, so the attribute is recognised by exchanging the predicted labels"
+            )
         if recall.interval.note:
             notes.append(f"{scenario}: {recall.interval.note}")
     return notes
@@ -514,14 +559,21 @@ def _counted(
         folds = folds or {name: name for name in names}
     homeless = [name for name in names.tolist() if name not in folds]
     if homeless:
-        raise DataError(f"{len(homeless)} speakers without a fold: {named(homeless)}", remedy="add them to spk2fold")
-    fold_names, fold_codes = np.unique([folds[name] for name in names.tolist()], return_inverse=True)
+        raise DataError(
+            f"{len(homeless)} speakers without a fold: {named(homeless)}",
+            remedy="add them to spk2fold",
+        )
+    fold_names, fold_codes = np.unique(
+        [folds[name] for name in names.tolist()], return_inverse=True
+    )
     true_labels = [truth[utterance] for utterance in utterances]
     predicted_labels = [predicted[utterance] for utterance in utterances]
     classes, columns = np.unique(np.array([true_labels, predicted_labels]), return_inverse=True)
     counts = np.zeros((len(names), len(classes), len(classes)))
     np.add.at(counts, (codes, *columns.reshape(2, -1)), 1)
-    return Confusions(classes.tolist(), names.tolist(), counts, fold_codes, fold_names.tolist(), convention)
+    return Confusions(
+        classes.tolist(), names.tolist(), counts, fold_codes, fold_names.tolist(), convention
+    )
 
 
 def _fold_recalls(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -543,32 +595,46 @@ def _fold_recalls(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[
 
 
 def _labels_of(
-    embeddings: Embeddings, labels: Mapping[str, str], missing: Literal["error", "drop"], notes: list[str]
+    embeddings: Embeddings,
+    labels: Mapping[str, str],
+    missing: Literal["error", "drop"],
+    notes: list[str],
 ) -> dict[str, str]:
     """The attribute of each utterance, by its id or its speaker's."""
     ids = embeddings.ids.tolist()
     keys = embeddings.speakers.tolist()
     if any(name in labels for name in ids):
         keys = ids
-    known = {name: labels[key] for name, key in sorted(zip(ids, keys, strict=True)) if labels.get(key, "")}
+    known = {
+        name: labels[key]
+        for name, key in sorted(zip(ids, keys, strict=True))
+        if labels.get(key, "")
+    }
     unknown = [name for name in ids if name not in known]
     if unknown:
         text = f"{len(unknown)} of {len(ids)} utterances without a label"
         if missing == "error" or not known:
             remedy = "add their labels" + OR_DROP * bool(known)
-            raise DataError(f"{text}: {named(unknown)}", file=embeddings.source or None, remedy=remedy)
+            raise DataError(
+                f"{text}: {named(unknown)}", file=embeddings.source or None, remedy=remedy
+            )
         notes.append(f"{text} were left out")
     return known
 
 
-def _without_rare(truth: Mapping[str, str], speakers: Mapping[str, str], notes: list[str]) -> dict[str, str]:
+def _without_rare(
+    truth: Mapping[str, str], speakers: Mapping[str, str], notes: list[str]
+) -> dict[str, str]:
     """Labels without classes of one speaker, which cannot be in training and in test."""
     owners: dict[str, set[str]] = {}
     for name, label in truth.items():
         owners.setdefault(label, set()).add(speakers[name])
     rare = sorted(label for label, names in owners.items() if len(names) < 2)
     if len(owners) - len(rare) < 2:
-        got = ", ".join(f"{label!r} with {len(names)}" for label, names in sorted(owners.items())[:5]) or "none"
+        got = (
+            ", ".join(f"{label!r} with {len(names)}" for label, names in sorted(owners.items())[:5])
+            or "none"
+        )
         text = f"expected at least two classes with two speakers each, got {got}"
         raise DataError(text, remedy="give labels of more speakers, or another attribute")
     if rare:

@@ -56,7 +56,9 @@ _FOLDS = 5
 _ALIKE = 1e-9
 
 
-def similarity_matrix(llr: ArrayLike, first: ArrayLike, second: ArrayLike, n_speakers: int) -> NDArray[np.float64]:
+def similarity_matrix(
+    llr: ArrayLike, first: ArrayLike, second: ArrayLike, n_speakers: int
+) -> NDArray[np.float64]:
     """Return the similarity of speakers' voices: M(i, j) = sigmoid of the mean LLR of the trials of i and j.
 
     Parameters
@@ -88,8 +90,12 @@ def similarity_matrix(llr: ArrayLike, first: ArrayLike, second: ArrayLike, n_spe
     rows = np.asarray(first)
     columns = np.asarray(second)
     if values.ndim != 1 or rows.shape != values.shape or columns.shape != values.shape:
-        raise DataError(f"expected two speakers for each of {values.size} trials, got {rows.shape} and {columns.shape}")
-    if values.size and not (min(rows.min(), columns.min()) >= 0 and max(rows.max(), columns.max()) < n_speakers):
+        raise DataError(
+            f"expected two speakers for each of {values.size} trials, got {rows.shape} and {columns.shape}"
+        )
+    if values.size and not (
+        min(rows.min(), columns.min()) >= 0 and max(rows.max(), columns.max()) < n_speakers
+    ):
         raise DataError(f"expected speakers from 0 to {n_speakers - 1}")
     if np.isnan(values).any():
         raise DataError(f"expected log-likelihood ratios, got {int(np.isnan(values).sum())} NaN")
@@ -98,7 +104,9 @@ def similarity_matrix(llr: ArrayLike, first: ArrayLike, second: ArrayLike, n_spe
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         means = np.bincount(cells, values, minlength=n_speakers**2) / counts
         if np.isnan(means[counts > 0]).any():
-            raise DataError("infinite ratios of both signs cannot be averaged", remedy="calibrate the scores")
+            raise DataError(
+                "infinite ratios of both signs cannot be averaged", remedy="calibrate the scores"
+            )
         matrix = 1 / (1 + np.exp(-means))
     return np.asarray(matrix.reshape(n_speakers, n_speakers))
 
@@ -130,10 +138,14 @@ def distinctiveness(matrix: ArrayLike, weights: ArrayLike | None = None) -> floa
     """
     cells = np.asarray(matrix, np.float64)
     if cells.ndim != 2 or cells.shape[0] != cells.shape[1] or len(cells) < 2:
-        raise DataError(f"expected a square matrix of two speakers or more, got shape {cells.shape}")
+        raise DataError(
+            f"expected a square matrix of two speakers or more, got shape {cells.shape}"
+        )
     diagonal = np.diagonal(cells)
     if np.isnan(diagonal).any():
-        raise DataError(f"{int(np.isnan(diagonal).sum())} of {len(cells)} speakers have no trial with themselves")
+        raise DataError(
+            f"{int(np.isnan(diagonal).sum())} of {len(cells)} speakers have no trial with themselves"
+        )
     if weights is None:
         weight = np.ones(len(cells))
     else:
@@ -142,7 +154,10 @@ def distinctiveness(matrix: ArrayLike, weights: ArrayLike | None = None) -> floa
     np.fill_diagonal(pairs, 0.0)
     pairs[np.isnan(cells)] = 0.0
     if not pairs.sum() > 0:
-        raise DataError("expected trials between two speakers, got none", remedy="the rest needs nontarget trials")
+        raise DataError(
+            "expected trials between two speakers, got none",
+            remedy="the rest needs nontarget trials",
+        )
     rest = float((pairs * np.nan_to_num(cells)).sum() / pairs.sum())
     own = float((weight * diagonal).sum() / weight.sum())
     if is_negligible(own - rest, 1.0, share=_ALIKE):
@@ -241,7 +256,9 @@ class VoiceSimilarity(Tabular):
         """Return it for a report."""
         return {
             "n_speakers": len(next(iter(self.matrices.values())).speakers),
-            "distinctiveness": {name: number.numbers() for name, number in self.distinctiveness.items()},
+            "distinctiveness": {
+                name: number.numbers() for name, number in self.distinctiveness.items()
+            },
             "deid": self.deid.numbers(),
             "gain_of_voice_distinctiveness": self.gain.numbers(),
             "notes": list(self.notes),
@@ -291,7 +308,9 @@ def matrix_of_voices(
     if not scores:
         raise DataError("expected scores of one draw or more, got none")
     if calibration not in CALIBRATIONS:
-        raise DataError(f"expected a calibration among {', '.join(CALIBRATIONS)}, got {calibration!r}")
+        raise DataError(
+            f"expected a calibration among {', '.join(CALIBRATIONS)}, got {calibration!r}"
+        )
     values = np.stack([align(draw, key) for draw in scores])
     speakers = find_speakers(key, model_speakers=model_speakers, segment_speakers=segment_speakers)
     is_same = speakers.models == speakers.segments
@@ -301,7 +320,9 @@ def matrix_of_voices(
     if itself.any():
         notes.append(f"{int(itself.sum()):,} trials of a recording with itself were left out")
     if other.any():
-        notes.append(f"{int(other.sum()):,} trials within a speaker that are no target trials were left out")
+        notes.append(
+            f"{int(other.sum()):,} trials within a speaker that are no target trials were left out"
+        )
     kept = ~itself & ~other
     values = values[:, kept]
     is_same = is_same[kept]
@@ -317,13 +338,18 @@ def matrix_of_voices(
     used = len(np.unique(np.concatenate([speakers.models, speakers.segments])))
     if calibration == "folds" and used < _FOLDS:
         text = f"expected {_FOLDS} speakers or more to train a calibration on others, got {used}"
-        raise DataError(text, remedy="calibrate the scores elsewhere, or by isotonic regression on the same trials")
+        raise DataError(
+            text,
+            remedy="calibrate the scores elsewhere, or by isotonic regression on the same trials",
+        )
     llrs = []
     for draw in values:
         if is_constant(draw):
             notes.append("all scores are equal: a broken system, not privacy")
         if calibration == "folds":
-            draw = cross_validate_affine(draw, is_same, speakers, folds=_FOLDS, seed=seed, ridge=RIDGE, tell=tell)
+            draw = cross_validate_affine(
+                draw, is_same, speakers, folds=_FOLDS, seed=seed, ridge=RIDGE, tell=tell
+            )
         elif calibration == "pav":
             ranked = sort_scores(draw[is_same], draw[~is_same])
             draw = ranked.laplace_blocks.per_score()[np.searchsorted(ranked.thresholds, draw)]
@@ -343,7 +369,10 @@ def matrix_of_voices(
 
 
 def compare_voices(
-    matrices: Mapping[str, SimilarityMatrix], *, resampling: Resampling | None = None, notes: tuple[str, ...] = ()
+    matrices: Mapping[str, SimilarityMatrix],
+    *,
+    resampling: Resampling | None = None,
+    notes: tuple[str, ...] = (),
 ) -> VoiceSimilarity:
     """Return DeID and G_VD of matrices of the same speakers.
 
@@ -373,7 +402,9 @@ def compare_voices(
     """
     resampling = resampling or Resampling(0)
     if "oo" not in matrices or len(matrices) < 2 or not set(matrices) <= {"oo", "oa", "aa"}:
-        raise DataError(f"expected the matrices oo and oa or aa, got {', '.join(matrices) or 'none'}")
+        raise DataError(
+            f"expected the matrices oo and oa or aa, got {', '.join(matrices) or 'none'}"
+        )
     everyone: set[str] = set()
     with_itself = []
     for matrix in matrices.values():
@@ -381,7 +412,9 @@ def compare_voices(
         with_itself.append(set(compress(matrix.speakers, ~np.isnan(np.diagonal(matrix.values)))))
     shared = sorted(set.intersection(*with_itself))
     if len(shared) < 2:
-        expected = "expected two speakers or more that are in all matrices with trials within themselves"
+        expected = (
+            "expected two speakers or more that are in all matrices with trials within themselves"
+        )
         remedy = "check that the same ids name the same speakers in all files"
         raise DataError(f"{expected}, got {len(shared)}", remedy=remedy)
     all_notes = list(notes)
@@ -392,7 +425,9 @@ def compare_voices(
     chosen = {}
     for name, matrix in matrices.items():
         rows = [matrix.speakers.index(speaker) for speaker in shared]
-        chosen[name] = SimilarityMatrix(tuple(shared), matrix.values[np.ix_(rows, rows)], matrix.n_trials)
+        chosen[name] = SimilarityMatrix(
+            tuple(shared), matrix.values[np.ix_(rows, rows)], matrix.n_trials
+        )
     values = _numbers({name: matrix.values for name, matrix in chosen.items()}, None)
     all_notes += _implausible(chosen, values)
     intervals = _intervals(chosen, values, resampling)
@@ -405,29 +440,41 @@ def compare_voices(
     )
 
 
-def _implausible(matrices: Mapping[str, SimilarityMatrix], values: Mapping[str, float]) -> list[str]:
+def _implausible(
+    matrices: Mapping[str, SimilarityMatrix], values: Mapping[str, float]
+) -> list[str]:
     """Return notes on numbers that look like a broken system, or like a file given twice or for another one."""
     from scipy.special import logit
 
     notes = []
     if not values["oo"] > 0:
-        notes.append("original voices are all alike: D(M_oo) is 0, and neither DeID nor G_VD is defined")
+        notes.append(
+            "original voices are all alike: D(M_oo) is 0, and neither DeID nor G_VD is defined"
+        )
     elif values.get("aa") == 0:
         notes.append("anonymised voices are all alike: D(M_aa) is 0, so that G_VD is -inf")
     # never counted both ways
     own = {name: logit(np.diagonal(matrix.values)) for name, matrix in matrices.items()}
     for first, second in combinations(own, 2):
-        if np.isfinite(own[first]).all() and np.allclose(own[first], own[second], rtol=0.0, atol=1e-6):
+        if np.isfinite(own[first]).all() and np.allclose(
+            own[first], own[second], rtol=0.0, atol=1e-6
+        ):
             notes.append(f"M_{first} and M_{second} are the same: was a file given twice?")
     if values.get("gain", 0.0) > 0:
-        notes.append("anonymised voices are more distinct than original ones: were the files swapped?")
+        notes.append(
+            "anonymised voices are more distinct than original ones: were the files swapped?"
+        )
     if values.get("deid", 0.0) < 0:
-        text = "anonymised voices are more similar to the originals than the originals to themselves"
+        text = (
+            "anonymised voices are more similar to the originals than the originals to themselves"
+        )
         notes.append(f"{text}: were files swapped?")
     return notes
 
 
-def _numbers(cells: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64] | None) -> dict[str, float]:
+def _numbers(
+    cells: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64] | None
+) -> dict[str, float]:
     numbers = {name: distinctiveness(values, weights) for name, values in cells.items()}
     if "oa" in numbers:
         numbers["deid"] = de_identification(numbers["oo"], numbers["oa"])
@@ -454,5 +501,7 @@ def _intervals(
         low, high = ranges.get(name, (0.0, 1.0))
         method = Method("identity", lower=low, upper=high)
         resampled = np.array([row[name] for row in rows])
-        intervals[name] = interval(value, resampled, method=method, n_units=count, level=resampling.level)
+        intervals[name] = interval(
+            value, resampled, method=method, n_units=count, level=resampling.level
+        )
     return intervals

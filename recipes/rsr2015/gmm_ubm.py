@@ -27,7 +27,9 @@ def gmm_ubm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
 
     ready = given.get("statistics", {})
-    statistics = pipeline.statistics(run, "enroll", ubm, frames, maps["enroll"], file=ready.get("enroll"))
+    statistics = pipeline.statistics(
+        run, "enroll", ubm, frames, maps["enroll"], file=ready.get("enroll")
+    )
     models = pipeline.supervectors(run, "models", ubm, statistics, config.map, multisession=True)
     scores = pipeline.gmm_scores(run, "gmm-ubm", ubm, models, frames, lists.key.trials())
     return rsr2015.report("rsr2015/gmm_ubm", run, config, lists, ubm, {"gmm-ubm": scores})

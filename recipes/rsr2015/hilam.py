@@ -30,22 +30,40 @@ def hilam(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     words = pipeline.word_models(run, frames, known.training, config.hidden_markov)
     aligned = {}
     for name in ("enroll", "test"):
-        aligned[name] = pipeline.aligned_words(run, name, words, frames, known.maps[name], known.texts[name])
+        aligned[name] = pipeline.aligned_words(
+            run, name, words, frames, known.maps[name], known.texts[name]
+        )
 
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
     statistics = pipeline.statistics(run, "speakers", ubm, frames, known.maps["speakers"])
-    speakers = pipeline.supervectors(run, "speakers", ubm, statistics, config.map, multisession=True)
+    speakers = pipeline.supervectors(
+        run, "speakers", ubm, statistics, config.map, multisession=True
+    )
     own, relevance = (speakers, lists.speakers()[0]), config.map.relevance
-    sentences = pipeline.word_states(run, "sentences", ubm, words, frames, aligned["enroll"], relevance, *own)
+    sentences = pipeline.word_states(
+        run, "sentences", ubm, words, frames, aligned["enroll"], relevance, *own
+    )
 
     systems = {"text": pipeline.text_scores(run, words, frames, known.prompted)}
     inputs = ubm, sentences, frames, aligned["test"], known.prompted
     systems["hilam"] = pipeline.sentence_scores(run, "hilam", *inputs)
-    systems["hilam-text"] = pipeline.own_text_scores(run, "hilam-text", systems["hilam"], *inputs, *own)
+    systems["hilam-text"] = pipeline.own_text_scores(
+        run, "hilam-text", systems["hilam"], *inputs, *own
+    )
     return rsr2015.report("rsr2015/hilam", run, config, lists, ubm, systems)
 
 
-_STAGES = ["features", "ubm", "models", "words", "states", "statistics", "supervectors", "scores", "report"]
+_STAGES = [
+    "features",
+    "ubm",
+    "models",
+    "words",
+    "states",
+    "statistics",
+    "supervectors",
+    "scores",
+    "report",
+]
 
 main = rsr2015.recipe_command(hilam, __file__, about=__doc__, stages=_STAGES)
 

@@ -27,19 +27,28 @@ def ivector(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
 
     frames, ubm, statistics, vectors = None, None, {}, {}
     if "vectors" in given:  # vectors of networks, say, need neither a mixture nor a matrix
-        vectors = {name: pipeline.given_vectors(run, name, given["vectors"], idmap) for name, idmap in maps.items()}
+        vectors = {
+            name: pipeline.given_vectors(run, name, given["vectors"], idmap)
+            for name, idmap in maps.items()
+        }
     else:
         ready = given.get("statistics", {})
         if not ready:
             frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
         ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
         for name, idmap in maps.items():
-            statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=ready.get(name))
+            statistics[name] = pipeline.statistics(
+                run, name, ubm, frames, idmap, file=ready.get(name)
+            )
         if frames is not None:
             frames.release()  # gigabytes that are not needed below
-        matrix = pipeline.total_variability(run, ubm, statistics["training"], config.total_variability)
+        matrix = pipeline.total_variability(
+            run, ubm, statistics["training"], config.total_variability
+        )
         for name, of_list in statistics.items():
-            vectors[name] = pipeline.ivectors(run, name, matrix, of_list, method=config.ivectors.method)
+            vectors[name] = pipeline.ivectors(
+                run, name, matrix, of_list, method=config.ivectors.method
+            )
 
     systems = {}
     for system, chain in config.chains().items():
@@ -48,7 +57,16 @@ def ivector(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     return rsr2015.report("rsr2015/ivector", run, config, lists, ubm, systems)
 
 
-_STAGES = ["features", "ubm", "statistics", "total variability", "vectors", "backend", "scores", "report"]
+_STAGES = [
+    "features",
+    "ubm",
+    "statistics",
+    "total variability",
+    "vectors",
+    "backend",
+    "scores",
+    "report",
+]
 
 main = rsr2015.recipe_command(ivector, __file__, about=__doc__, stages=_STAGES)
 

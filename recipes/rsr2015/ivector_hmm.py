@@ -31,17 +31,27 @@ def ivector_hmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> st
 
     aligned, statistics = {}, {}
     for name in ("training", "enroll", "test"):
-        aligned[name] = pipeline.aligned_words(run, name, words, frames, known.maps[name], known.texts[name])
-    states = pipeline.word_states(run, "states", ubm, words, frames, aligned["training"], config.map.relevance)
+        aligned[name] = pipeline.aligned_words(
+            run, name, words, frames, known.maps[name], known.texts[name]
+        )
+    states = pipeline.word_states(
+        run, "states", ubm, words, frames, aligned["training"], config.map.relevance
+    )
     for name, of_list in aligned.items():
-        statistics[name] = pipeline.statistics_without_text(run, name, ubm, words, states, frames, of_list)
+        statistics[name] = pipeline.statistics_without_text(
+            run, name, ubm, words, states, frames, of_list
+        )
     matrix = pipeline.total_variability(run, ubm, statistics["training"], config.total_variability)
-    vectors = {name: pipeline.ivectors(run, name, matrix, of_list) for name, of_list in statistics.items()}
+    vectors = {
+        name: pipeline.ivectors(run, name, matrix, of_list) for name, of_list in statistics.items()
+    }
 
     systems = {"text": pipeline.text_scores(run, words, frames, known.prompted)}
     for system, chain in config.chains().items():
         backend = pipeline.backend(run, system, vectors["training"], chain, seed=config.seed)
-        systems[system] = pipeline.word_scores(run, system, backend, vectors, aligned, known.prompted)
+        systems[system] = pipeline.word_scores(
+            run, system, backend, vectors, aligned, known.prompted
+        )
     return rsr2015.report("rsr2015/ivector_hmm", run, config, lists, ubm, systems)
 
 

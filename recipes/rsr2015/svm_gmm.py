@@ -24,12 +24,16 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     trials = lists.key.trials()
     nap_list = rsr2015.NAP_LISTS[config.nap.list]
     maps = rsr2015.named_lists(lists, "enroll", "back", "test", nap_list)
-    given = rsr2015.given_files(config, maps, takes=["statistics", "supervectors", "machines", "machines_nap"])
+    given = rsr2015.given_files(
+        config, maps, takes=["statistics", "supervectors", "machines", "machines_nap"]
+    )
 
     frames, ubm, vectors, ready = None, None, {}, given.get("statistics", {})
     if "supervectors" in given:  # SIDEKIT, or another run, has done the earlier stages
         for name, idmap in maps.items():
-            vectors[name] = pipeline.given_supervectors(run, name, given["supervectors"][name], idmap)
+            vectors[name] = pipeline.given_supervectors(
+                run, name, given["supervectors"][name], idmap
+            )
     else:
         if not ready:
             frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
@@ -45,7 +49,9 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     if config.nap.rank:
         projection = pipeline.nuisance_projection(run, vectors[nap_list], config.nap)
         options = {"projection": projection, "machines": given.get("machines_nap")}
-        systems["svm-gmm-nap"] = pipeline.svm_system(run, "svm-gmm-nap", vectors, trials, config.svm, **options)
+        systems["svm-gmm-nap"] = pipeline.svm_system(
+            run, "svm-gmm-nap", vectors, trials, config.svm, **options
+        )
     return rsr2015.report("rsr2015/svm_gmm", run, config, lists, ubm, systems)
 
 

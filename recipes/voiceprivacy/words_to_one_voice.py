@@ -31,7 +31,14 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from spkver.corpora.voices import GENDERS, accent_text, make_session, make_voice, synthesise, voice_file
+from spkver.corpora.voices import (
+    GENDERS,
+    accent_text,
+    make_session,
+    make_voice,
+    synthesise,
+    voice_file,
+)
 from spkver.recognition import Recogniser, open_recogniser
 
 Voice = Callable[[str, float], tuple[NDArray[Any], int]]
@@ -45,7 +52,13 @@ UNSPOKEN = re.compile(r"[^\w\s'.,;:?!-]+")
 
 
 def speak_words(
-    samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator, *, voice: Voice, timed: bool
+    samples: NDArray[Any],
+    rate: int,
+    utterance: str,
+    rng: np.random.Generator,
+    *,
+    voice: Voice,
+    timed: bool,
 ) -> NDArray[Any]:
     """Say the words of a recording, and use nothing else of it; `timed` also keeps its duration.
 
@@ -62,7 +75,9 @@ def speak_words(
     return np.pad(speech, (0, len(samples) - len(speech)))
 
 
-def espeak_drawn(samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator) -> NDArray[Any]:
+def espeak_drawn(
+    samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator
+) -> NDArray[Any]:
     """Say the words of a recording in a voice that is drawn for it."""
     gender = GENDERS[rng.integers(len(GENDERS))]
     voice = partial(say_by_simulated_speaker, gender=gender, seed=int(rng.integers(2**31)))
@@ -94,12 +109,16 @@ def say_by_espeak(text: str, pace: float) -> tuple[NDArray[Any], int]:
     return samples / 32768, rate
 
 
-def say_by_simulated_speaker(text: str, pace: float, *, gender: str, seed: int) -> tuple[NDArray[Any], int]:
+def say_by_simulated_speaker(
+    text: str, pace: float, *, gender: str, seed: int
+) -> tuple[NDArray[Any], int]:
     """Speak by a simulated speaker, see `spkver.corpora.voices`; return samples and their rate."""
     speaker = make_voice(gender, 0, seed)
     session = make_session(gender, 0, 0, seed)
     words_per_minute = round(speaker.words_per_minute * pace)
-    samples, rate = synthesise(text, voice_file(speaker, session), words_per_minute=words_per_minute)
+    samples, rate = synthesise(
+        text, voice_file(speaker, session), words_per_minute=words_per_minute
+    )
     return samples / 32768, rate
 
 

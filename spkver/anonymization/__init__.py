@@ -4,7 +4,14 @@
 `AnonymizerConfig` names the anonymiser and its parameters.
 """
 
-from spkver.anonymization.anonymizers import BUILT_IN, INVERSES, LEVELS, AnonymizerConfig, Inverse, make_anonymizer
+from spkver.anonymization.anonymizers import (
+    BUILT_IN,
+    INVERSES,
+    LEVELS,
+    AnonymizerConfig,
+    Inverse,
+    make_anonymizer,
+)
 from spkver.anonymization.directories import (
     RECORD,
     anonymised_twin,

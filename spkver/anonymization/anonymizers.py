@@ -38,11 +38,29 @@ from spkbase.showing import one_line
 from spkver.anonymization.mcadams_coefficient import turn_poles
 from spkver.audio import read_audio, write_audio
 
-BUILT_IN = {"mcadams": "alpha", "resampling": "speed", "vtln": "warp", "world": "pitch, formants", "none": ""}
+BUILT_IN = {
+    "mcadams": "alpha",
+    "resampling": "speed",
+    "vtln": "warp",
+    "world": "pitch, formants",
+    "none": "",
+}
 # Values outside are typing errors: they overflow, or turn a second into hours.
-_LIMITS = {"alpha": (0.01, 10), "speed": (0.1, 10), "warp": (0, 0.99), "pitch": (0.05, 20), "formants": (0.1, 10)}
+_LIMITS = {
+    "alpha": (0.01, 10),
+    "speed": (0.1, 10),
+    "warp": (0, 0.99),
+    "pitch": (0.05, 20),
+    "formants": (0.1, 10),
+}
 # Ranges in which speech stays speech, wider than any published range.
-USUAL = {"alpha": (0.2, 2), "speed": (0.5, 2), "warp": (0, 0.5), "pitch": (0.3, 3), "formants": (0.5, 2)}
+USUAL = {
+    "alpha": (0.2, 2),
+    "speed": (0.5, 2),
+    "warp": (0, 0.5),
+    "pitch": (0.3, 3),
+    "formants": (0.5, 2),
+}
 LEVELS = ("utterance", "speaker")
 SEEDINGS = ("utterance", "vpc2024")
 
@@ -95,7 +113,11 @@ class AnonymizerConfig:
     command: str = ""
 
     def __post_init__(self) -> None:
-        if self.name not in BUILT_IN and self.name != "command" and not all(self.name.partition(":")):
+        if (
+            self.name not in BUILT_IN
+            and self.name != "command"
+            and not all(self.name.partition(":"))
+        ):
             known = ", ".join([*BUILT_IN, "command", "MODULE:FUNCTION"])
             raise ConfigError(f"anonymizer.name is {self.name!r}: expected one of {known}")
         for key, allowed in (("level", LEVELS), ("seeding", SEEDINGS)):
@@ -107,9 +129,13 @@ class AnonymizerConfig:
             if not (0 < low <= high and math.isfinite(high)):
                 raise ConfigError(f"anonymizer.{key} is {low} to {high}: expected 0 < low <= high")
             if low < lowest or high > highest:
-                raise ConfigError(f"anonymizer.{key} is {low} to {high}: expected {lowest} to {highest}")
+                raise ConfigError(
+                    f"anonymizer.{key} is {low} to {high}: expected {lowest} to {highest}"
+                )
         if (self.name == "command") != bool(self.command):
-            raise ConfigError("anonymizer.command is needed by the anonymizer 'command', and by no other")
+            raise ConfigError(
+                "anonymizer.command is needed by the anonymizer 'command', and by no other"
+            )
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters that the anonymiser is called with."""
@@ -119,11 +145,17 @@ class AnonymizerConfig:
 
     def record(self) -> Mapping[str, Any]:
         """Return what the output depends on: everything but the parameters of other anonymisers."""
-        used = {"name", "level", "seeding", *self.parameters()} | ({"command"} if self.name == "command" else set())
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name in used}
+        used = {"name", "level", "seeding", *self.parameters()} | (
+            {"command"} if self.name == "command" else set()
+        )
+        return {
+            field.name: getattr(self, field.name) for field in fields(self) if field.name in used
+        }
 
 
-def stream_name(utterance: str, speaker: str, position: int, *, level: str, seeding: str, side: str = "") -> str:
+def stream_name(
+    utterance: str, speaker: str, position: int, *, level: str, seeding: str, side: str = ""
+) -> str:
     """Return the name of the stream of random numbers that an utterance is anonymised with.
 
     Parameters
@@ -166,7 +198,9 @@ def named_stream(name: str, seed: int) -> np.random.Generator:
     return generator
 
 
-def none(samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator) -> NDArray[Any]:
+def none(
+    samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator
+) -> NDArray[Any]:
     """Return the speech unchanged, for comparison."""
     return samples
 
@@ -214,7 +248,9 @@ def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]
     anonymity, SenSys 2018.
     """
     return _move_envelope(
-        samples, rate, lambda omega: omega + 2 * np.arctan2(size * np.sin(omega), 1 - size * np.cos(omega))
+        samples,
+        rate,
+        lambda omega: omega + 2 * np.arctan2(size * np.sin(omega), 1 - size * np.cos(omega)),
     )
 
 
@@ -232,7 +268,9 @@ def scale_envelope(samples: NDArray[Any], rate: int, factor: float) -> NDArray[A
     return _move_envelope(samples, rate, lambda omega: np.minimum(omega / factor, np.pi))
 
 
-def _move_envelope(samples: NDArray[Any], rate: int, source: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+def _move_envelope(
+    samples: NDArray[Any], rate: int, source: Callable[[NDArray[Any]], NDArray[Any]]
+) -> NDArray[Any]:
     """Return a signal whose envelope at omega is the original envelope at source(omega)."""
     from scipy.signal import ShortTimeFFT
     from scipy.signal.windows import hann
@@ -305,7 +343,9 @@ def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Ano
         If a package is missing.
     """
     if config.name == "command":
-        check_places(config.command, ("input", "output", "utterance", "rate", "seed"), ("input", "output"))
+        check_places(
+            config.command, ("input", "output", "utterance", "rate", "seed"), ("input", "output")
+        )
         return partial(_by_command, template=config.command, folder=folder)
     if config.name in _CHANGES:
         return partial(_by_one_number, config=config)
@@ -348,7 +388,9 @@ class Inverse:
 def _each(change: Callable[[NDArray[Any], int, float], NDArray[Any]]) -> Change:
     """Extend a function of one signal to several signals; errors of too short ones are returned."""
 
-    def change_all(signals: Sequence[NDArray[np.float32]], rates: Sequence[int], values: Sequence[float]) -> Outputs:
+    def change_all(
+        signals: Sequence[NDArray[np.float32]], rates: Sequence[int], values: Sequence[float]
+    ) -> Outputs:
         outputs: Outputs = []
         for samples, rate, value in zip(signals, rates, values, strict=True):
             try:
@@ -420,14 +462,27 @@ _CHANGES = {"mcadams": _mcadams, "vtln": warp_envelope, "resampling": change_spe
 
 
 def _by_one_number(
-    samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator, *, config: AnonymizerConfig
+    samples: NDArray[Any],
+    rate: int,
+    utterance: str,
+    rng: np.random.Generator,
+    *,
+    config: AnonymizerConfig,
 ) -> NDArray[Any]:
     inverse = INVERSES[config.name]
-    return _CHANGES[config.name](samples, rate, inverse.draw(getattr(config, inverse.parameter), rng))
+    return _CHANGES[config.name](
+        samples, rate, inverse.draw(getattr(config, inverse.parameter), rng)
+    )
 
 
 def _by_command(
-    samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator, *, template: str, folder: Path | None
+    samples: NDArray[Any],
+    rate: int,
+    utterance: str,
+    rng: np.random.Generator,
+    *,
+    template: str,
+    folder: Path | None,
 ) -> NDArray[Any]:
     """Anonymise by a shell command that turns one WAV file (16 bits, one channel) into another.
 

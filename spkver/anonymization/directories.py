@@ -133,19 +133,40 @@ def anonymize_datadir(
             logger.warning(text, name, low, high, *USUAL[name])
     name_stream = partial(stream_name, level=config.level, seeding=config.seeding, side=side)
     order = {utterance: number for number, utterance in enumerate(source.recordings)}
-    streams = {name: name_stream(name, source.speakers[name], number) for name, number in order.items()}
-    header = {"anonymizer": to_dict(config), "seed": seed, "version": __version__, "made_by": _made_by(config, seed)}
+    streams = {
+        name: name_stream(name, source.speakers[name], number) for name, number in order.items()
+    }
+    header = {
+        "anonymizer": to_dict(config),
+        "seed": seed,
+        "version": __version__,
+        "made_by": _made_by(config, seed),
+    }
     change = partial(_anonymize, config=config, seed=seed)
     return make_twin(source, Path(target), streams, header, change, jobs=jobs, force=force)
 
 
-def anonymised_twin(run: Run, name: str, source: DataDir, config: AnonymizerConfig, *, seed: int, side: str) -> DataDir:
+def anonymised_twin(
+    run: Run, name: str, source: DataDir, config: AnonymizerConfig, *, seed: int, side: str
+) -> DataDir:
     """Anonymise a data directory into a folder of a run, by `anonymize_datadir`, unless it is up to date."""
-    make = partial(anonymize_datadir, source, config=config, seed=seed, side=side, jobs=run.jobs, force=run.force)
-    return twin_stage(run, name, source, make, inputs=[_made_by(config, seed), to_dict(config), side])
+    make = partial(
+        anonymize_datadir,
+        source,
+        config=config,
+        seed=seed,
+        side=side,
+        jobs=run.jobs,
+        force=run.force,
+    )
+    return twin_stage(
+        run, name, source, make, inputs=[_made_by(config, seed), to_dict(config), side]
+    )
 
 
-def twin_stage(run: Run, name: str, source: DataDir, make: Callable[[Path], object], *, inputs: Any) -> DataDir:
+def twin_stage(
+    run: Run, name: str, source: DataDir, make: Callable[[Path], object], *, inputs: Any
+) -> DataDir:
     """Make an anonymised data directory in a folder of a run, unless it is up to date.
 
     Parameters
@@ -169,8 +190,16 @@ def twin_stage(run: Run, name: str, source: DataDir, make: Callable[[Path], obje
         make=lambda path: make(path.parent),
         read=lambda _: twin,
         also=[f"{name}/{RECORD}", *recordings],
-        inputs=[inputs, sorted(source.speakers.items()), sorted(source.sexes.items()), source.enrolls],
-        after=[run.stamp("recordings", sources=source.recordings), run.stamp("lists", sources=lists)],
+        inputs=[
+            inputs,
+            sorted(source.speakers.items()),
+            sorted(source.sexes.items()),
+            source.enrolls,
+        ],
+        after=[
+            run.stamp("recordings", sources=source.recordings),
+            run.stamp("lists", sources=lists),
+        ],
     ).value
 
 
@@ -203,13 +232,29 @@ def make_twin(
     """
     _check_target(source, target)
     check_ids(source.recordings, source.path)
-    tasks = [Task(name, path, wav_file(target, name), streams[name]) for name, path in source.recordings.items()]
-    if own := [one.utterance for one in tasks if one.target.exists() and one.target.resolve() == one.source.resolve()]:
+    tasks = [
+        Task(name, path, wav_file(target, name), streams[name])
+        for name, path in source.recordings.items()
+    ]
+    if own := [
+        one.utterance
+        for one in tasks
+        if one.target.exists() and one.target.resolve() == one.source.resolve()
+    ]:
         text = f"{len(own)} recordings of {source.path} would be replaced: {few(own)}"
         raise DataError(text, file=target, remedy="choose another suffix or folder")
     before, made_by = _read_record(target), header["made_by"]
-    record = {**header, "utterances": len(tasks), "files": before["files"], "lists": before["lists"]}
-    due = [task for task in tasks if force or not _is_current(task, made_by, before["files"].get(task.utterance, {}))]
+    record = {
+        **header,
+        "utterances": len(tasks),
+        "files": before["files"],
+        "lists": before["lists"],
+    }
+    due = [
+        task
+        for task in tasks
+        if force or not _is_current(task, made_by, before["files"].get(task.utterance, {}))
+    ]
     # before the folder is made
     check_headers({task.utterance: task.source for task in due}, jobs=jobs)
     with sole_use(target):
@@ -220,19 +265,33 @@ def make_twin(
             logger.debug("%s: %s, %d of %d utterances", source.name, doing, len(due), len(tasks))
             _write_record(target, record)  # marks the folder as ours
             files.make_folder(target / "wav")
-            problems, batches, write = Problems(), chunks(due, _BATCH), partial(_write_outputs, change=change)
+            problems, batches, write = (
+                Problems(),
+                chunks(due, _BATCH),
+                partial(_write_outputs, change=change),
+            )
             sizes = [*map(len, batches)]
-            for made in Work(jobs).map(write, batches, processes=True, description=doing, sizes=sizes):
-                done = {name: {"made_by": made_by, **entry} for name, entry in problems.sift(made.items()).items()}
+            for made in Work(jobs).map(
+                write, batches, processes=True, description=doing, sizes=sizes
+            ):
+                done = {
+                    name: {"made_by": made_by, **entry}
+                    for name, entry in problems.sift(made.items()).items()
+                }
                 append_line(target / JOURNAL, done)  # kept if the process dies
                 record["files"] |= done
             problems.raise_if_any()
         else:
-            logger.debug("%s: all %d utterances are up to date in %s", source.name, len(tasks), target)
+            logger.debug(
+                "%s: all %d utterances are up to date in %s", source.name, len(tasks), target
+            )
         for utterance in record["files"].keys() - source.recordings.keys():
             wav_file(target, utterance).unlink(missing_ok=True)
             del record["files"][utterance]
-        kinds = [len({one[side]["sha256"] for one in record["files"].values()}) for side in ("source", "output")]
+        kinds = [
+            len({one[side]["sha256"] for one in record["files"].values()})
+            for side in ("source", "output")
+        ]
         if kinds[1] < kinds[0]:
             text = "%s: %d different recordings became %d: does the anonymiser write the same speech for several?"
             logger.warning(text, target, *kinds)
@@ -292,7 +351,11 @@ def undo_datadir(
         raise DataError(text, file=source.path)
     streams = {utterance: f"undone {float(values[utterance])!r}" for utterance in source.recordings}
     made_by = files.fingerprint(__version__, "undone", anonymizer)
-    header = {"anonymizer": {"name": f"the inverse of {anonymizer}"}, "version": __version__, "made_by": made_by}
+    header = {
+        "anonymizer": {"name": f"the inverse of {anonymizer}"},
+        "version": __version__,
+        "made_by": made_by,
+    }
     undo = partial(_undo, anonymizer=anonymizer)
     return make_twin(source, Path(target), streams, header, undo, jobs=jobs, force=force)
 
@@ -304,7 +367,9 @@ def _made_by(config: AnonymizerConfig, seed: int) -> str:
         file = load_plugin(config.name, "anonymiser", kind="function")[1]
         if file is not None:
             module, behind = files.file_digest(file), files_behind(config.name, file)
-    return files.fingerprint(__version__, config.record(), seed, module, *([behind] if behind else []))
+    return files.fingerprint(
+        __version__, config.record(), seed, module, *([behind] if behind else [])
+    )
 
 
 def _twin(source: DataDir, target: Path) -> DataDir:
@@ -316,9 +381,15 @@ def _twin(source: DataDir, target: Path) -> DataDir:
 def _check_target(source: DataDir, target: Path) -> None:
     """Raise a DataError unless the folder is new or was made here; it must not be the source."""
     if unfit := unfit_id(target.resolve().name):
-        raise DataError(f"the name of the anonymised folder {unfit}", file=target, remedy="choose another suffix")
+        raise DataError(
+            f"the name of the anonymised folder {unfit}",
+            file=target,
+            remedy="choose another suffix",
+        )
     if target.resolve() == source.path.resolve():
-        raise DataError("is the source itself", file=target, remedy="give a suffix or another folder")
+        raise DataError(
+            "is the source itself", file=target, remedy="give a suffix or another folder"
+        )
     if target.exists() and not target.is_dir():
         raise DataError("is a file", file=target, remedy="choose another suffix")
     # a killed run may leave only these
@@ -368,7 +439,9 @@ def _is_as_stamped(path: Path, stamp: Record) -> bool:
     return changed == stamp["time"] or files.file_digest(path) == stamp["sha256"]
 
 
-def _write_outputs(tasks: Sequence[Task], change: Callable[[Signals], Outputs]) -> dict[str, Record | DataError]:
+def _write_outputs(
+    tasks: Sequence[Task], change: Callable[[Signals], Outputs]
+) -> dict[str, Record | DataError]:
     """Read the sources of some tasks, change their samples, and write the output as WAV of 16 bits.
 
     Return, for each utterance, its stream and the stamps of its source and output, or an error.
@@ -388,7 +461,11 @@ def _write_outputs(tasks: Sequence[Task], change: Callable[[Signals], Outputs]) 
                 raise DataError(text, file=task.source, remedy=output.remedy)
             write_audio(task.target, output, rate)
             source = stamps[task.utterance]
-            results[task.utterance] = {"stream": task.stream, "source": source, "output": _stamp(task.target)}
+            results[task.utterance] = {
+                "stream": task.stream,
+                "source": source,
+                "output": _stamp(task.target),
+            }
         except DataError as error:
             results[task.utterance] = error
     return results
@@ -406,7 +483,9 @@ def _anonymize(signals: Signals, config: AnonymizerConfig, seed: int) -> Outputs
             results.append(_checked(function(samples, rate, task.utterance, rng)))
         except DataError as error:
             results.append(error)
-        except Exception as error:  # whatever a user-supplied function raises, the others are done first
+        except (
+            Exception
+        ) as error:  # whatever a user-supplied function raises, the others are done first
             results.append(DataError(f"{type(error).__name__}: {error}"))
     return results
 
@@ -451,4 +530,6 @@ def _other_lists(source: DataDir) -> list[Path]:
 
 def _undo(signals: Signals, anonymizer: str) -> Outputs:
     values = [float(task.stream.removeprefix("undone ")) for task, _, _ in signals]
-    return INVERSES[anonymizer].undo([samples for _, samples, _ in signals], [rate for *_, rate in signals], values)
+    return INVERSES[anonymizer].undo(
+        [samples for _, samples, _ in signals], [rate for *_, rate in signals], values
+    )

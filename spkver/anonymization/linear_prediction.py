@@ -56,7 +56,9 @@ def burg(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
     return coefficients
 
 
-def pole_zero(zeros: NDArray[np.float64], poles: NDArray[np.float64], frames: NDArray[np.float64]) -> None:
+def pole_zero(
+    zeros: NDArray[np.float64], poles: NDArray[np.float64], frames: NDArray[np.float64]
+) -> None:
     """Filter each frame by B(z) / A(z), in place, from a zero initial state.
 
     Parameters
@@ -84,12 +86,16 @@ def pole_zero(zeros: NDArray[np.float64], poles: NDArray[np.float64], frames: ND
 def _pieces(n_frames: int, size: int) -> list[slice]:
     """Return slices of at most `size` + 1 frames, none of a single frame."""
     if n_frames < 2:
-        raise ValueError("one frame alone: repeat it, so that its sums are taken as those of others are")
+        raise ValueError(
+            "one frame alone: repeat it, so that its sums are taken as those of others are"
+        )
     starts = list(range(0, n_frames - 1, size))
     return [slice(start, stop) for start, stop in zip(starts, [*starts[1:], n_frames], strict=True)]
 
 
-def _by_correlations(frames: NDArray[np.float64], coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+def _by_correlations(
+    frames: NDArray[np.float64], coefficients: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Write the coefficients, (order + 1, F), into zeros; return the share of energy that is not predicted, (F,).
 
     With u the m + 1 samples up to time t, the newest first, R the sum over t of u u' and of u u' turned in both
@@ -137,5 +143,8 @@ def _by_lattice(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
         power = np.einsum("tf,tf->f", forward, forward) + np.einsum("tf,tf->f", backward, backward)
         reflection = -2 * np.einsum("tf,tf->f", forward, backward) / np.maximum(power, _TINY)
         coefficients[1 : stage + 1] += reflection * coefficients[stage - 1 :: -1]
-        forward, backward = (forward + reflection * backward)[1:], (backward + reflection * forward)[:-1]
+        forward, backward = (
+            (forward + reflection * backward)[1:],
+            (backward + reflection * forward)[:-1],
+        )
     return coefficients

@@ -25,7 +25,11 @@ _FRAMES = 1024  # at once: many for each array operation, few enough for the cac
 
 
 def turn_poles(
-    signals: Sequence[NDArray[np.float32]], rates: Sequence[int], coefficients: Sequence[float], *, back: bool = False
+    signals: Sequence[NDArray[np.float32]],
+    rates: Sequence[int],
+    coefficients: Sequence[float],
+    *,
+    back: bool = False,
 ) -> list[NDArray[np.float64] | DataError]:
     """Anonymise each signal by its own McAdams coefficient: baseline B2 of VoicePrivacy 2020 to 2026.
 
@@ -66,11 +70,15 @@ def turn_poles(
     """
     outputs: list[NDArray[np.float64] | DataError] = []
     framed: dict[int, _Framed] = {}
-    for number, (samples, rate, coefficient) in enumerate(zip(signals, rates, coefficients, strict=True)):
+    for number, (samples, rate, coefficient) in enumerate(
+        zip(signals, rates, coefficients, strict=True)
+    ):
         length = int(rate * _WINDOW)
         if length <= ORDER or len(samples) < length:
             text = f"{len(samples)} samples at {rate} Hz are too few for linear prediction of order {ORDER} in frames"
-            outputs.append(DataError(f"{text} of {_WINDOW * 1000:.0f} ms", remedy="leave the utterance out"))
+            outputs.append(
+                DataError(f"{text} of {_WINDOW * 1000:.0f} ms", remedy="leave the utterance out")
+            )
             continue
         outputs.append(np.zeros(len(samples)))
         if samples.any():
@@ -94,7 +102,9 @@ class _Framed:
         self.length, self.shift = int(rate * _WINDOW), int(rate * _SHIFT)
         hann = np.hanning(self.length)
         self.window = np.sqrt(hann / (hann.sum() / self.shift))[:, None]
-        self.frames = sliding_window_view(samples.astype(np.float32) + _EPS, self.length)[:: self.shift]
+        self.frames = sliding_window_view(samples.astype(np.float32) + _EPS, self.length)[
+            :: self.shift
+        ]
         self.exponent = exponent
         self.apart = -(-self.length // self.shift)  # frames so far apart do not overlap
         self.output = np.zeros(max(len(samples), (len(self.frames) + self.apart) * self.shift))
@@ -127,7 +137,9 @@ def _blocks(signals: Iterable[_Framed]) -> Iterator[list[_Piece]]:
         yield block
 
 
-def _turn_block(block: Sequence[_Piece], room: NDArray[np.float64], back: bool) -> NDArray[np.float64]:
+def _turn_block(
+    block: Sequence[_Piece], room: NDArray[np.float64], back: bool
+) -> NDArray[np.float64]:
     """Change the frames of a block, in `room` if it is large enough; return the room for the next block.
 
     Fresh memory for each block would cost a fifth of the time.
@@ -141,18 +153,28 @@ def _turn_block(block: Sequence[_Piece], room: NDArray[np.float64], back: bool) 
     frames = room[: length * n_frames].reshape(length, n_frames)
     frames[:, places[-1] :] = 0
     for (signal, start, stop), column in zip(block, places, strict=False):
-        np.multiply(signal.frames[start:stop].T, signal.window, out=frames[:, column : column + stop - start])
-    exponents = np.pad(np.repeat([signal.exponent for signal, _, _ in block], counts), (0, int(alone)))
+        np.multiply(
+            signal.frames[start:stop].T,
+            signal.window,
+            out=frames[:, column : column + stop - start],
+        )
+    exponents = np.pad(
+        np.repeat([signal.exponent for signal, _, _ in block], counts), (0, int(alone))
+    )
     frames += _EPS
     polynomials = burg(frames, ORDER)
     frames -= _EPS  # the constant is for the prediction only
-    pole_zero(polynomials, product(*_raised(*quadratic_factors(polynomials), exponents, back)), frames)
+    pole_zero(
+        polynomials, product(*_raised(*quadratic_factors(polynomials), exponents, back)), frames
+    )
     for (signal, start, stop), column in zip(block, places, strict=False):
         signal.add(frames[:, column : column + stop - start], start)
     return room
 
 
-def _raised(p: NDArray[np.float64], q: NDArray[np.float64], exponents: NDArray[np.float64], back: bool) -> Factors:
+def _raised(
+    p: NDArray[np.float64], q: NDArray[np.float64], exponents: NDArray[np.float64], back: bool
+) -> Factors:
     """Factors, (m, F) each, with the angles of complex poles raised to powers, (F,); see `turn_poles`."""
     complex_pair = q > p * p / 4
     angle = np.arctan2(np.sqrt(np.maximum(q - p * p / 4, 0)), -p / 2) ** exponents

@@ -91,7 +91,9 @@ def _iterate(polynomials: NDArray[np.float64]) -> Factors:
 
     Each polynomial stops at its own time, so that its factors do not depend on the polynomials beside it.
     """
-    found_p, found_q = (np.full((len(polynomials) // 2, polynomials.shape[1]), np.nan) for _ in "pq")
+    found_p, found_q = (
+        np.full((len(polynomials) // 2, polynomials.shape[1]), np.nan) for _ in "pq"
+    )
     p, q = _start(polynomials)
     places = np.arange(polynomials.shape[1])
     waiting = np.ones(len(places), bool)
@@ -100,7 +102,10 @@ def _iterate(polynomials: NDArray[np.float64]) -> Factors:
         with np.errstate(all="ignore"):
             size = _improve(polynomials, p, q)
         done = np.flatnonzero(waiting & (size < _CORRECTION))
-        found_p[:, places[done]], found_q[:, places[done]] = p.take(done, axis=1), q.take(done, axis=1)
+        found_p[:, places[done]], found_q[:, places[done]] = (
+            p.take(done, axis=1),
+            q.take(done, axis=1),
+        )
         waiting[done] = False
         left = np.flatnonzero(waiting)
         if not len(left):
@@ -145,7 +150,9 @@ def _crossing(
     return np.asarray(_GRID[before] - low * (_GRID[before + 1] - _GRID[before]) / (high - low))
 
 
-def _improve(polynomials: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
+def _improve(
+    polynomials: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Improve all factors in place, and return the size of the largest correction of each polynomial, (F,)."""
     # remainder v z + u: the last steps of the synthetic division
     v, before = polynomials[1] - p, np.ones(p.shape)

@@ -39,7 +39,9 @@ _BLOCK = 256
 Affinity = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
-def cosine_affinities(vectors: NDArray[np.float64], pool: NDArray[np.float64]) -> NDArray[np.float64]:
+def cosine_affinities(
+    vectors: NDArray[np.float64], pool: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the cosine of each vector with each of a pool: a_ij = x_i p_j / (|x_i| |p_j|).
 
     Parameters
@@ -60,7 +62,9 @@ def cosine_affinities(vectors: NDArray[np.float64], pool: NDArray[np.float64]) -
     return units @ (pool / np.linalg.norm(pool, axis=1, keepdims=True)).T
 
 
-def farthest_voices(affinities: NDArray[np.float64], allowed: NDArray[np.bool_], count: int) -> NDArray[np.int64]:
+def farthest_voices(
+    affinities: NDArray[np.float64], allowed: NDArray[np.bool_], count: int
+) -> NDArray[np.int64]:
     """Return the rows of a pool with the lowest affinities, in ascending order; of equal ones the first rows.
 
     Parameters
@@ -89,12 +93,18 @@ def farthest_voices(affinities: NDArray[np.float64], allowed: NDArray[np.bool_],
     rows = np.flatnonzero(allowed)
     if len(rows) < count:
         text = f"the pool has {len(rows)} voices to choose from, and {count} farthest are requested"
-        raise DataError(text, remedy=f"give a larger pool, or farthest={max(len(rows) // 2, 1)} and a mean of fewer")
+        raise DataError(
+            text,
+            remedy=f"give a larger pool, or farthest={max(len(rows) // 2, 1)} and a mean of fewer",
+        )
     return rows[np.argsort(affinities[rows], kind="stable")[:count]]
 
 
 def drawn_mean(
-    pool: NDArray[np.float64], candidates: NDArray[np.int64], count: int, generator: np.random.Generator
+    pool: NDArray[np.float64],
+    candidates: NDArray[np.int64],
+    count: int,
+    generator: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Return the mean of some voices of a pool, drawn from candidates without replacement.
 
@@ -150,12 +160,18 @@ class PseudoSpeakerRules:
     def __post_init__(self) -> None:
         for name, known in (("distance", DISTANCES), ("sex", SEXES), ("level", LEVELS)):
             if getattr(self, name) not in known:
-                raise ConfigError(f"{name} is {getattr(self, name)!r}: expected {' or '.join(known)}")
+                raise ConfigError(
+                    f"{name} is {getattr(self, name)!r}: expected {' or '.join(known)}"
+                )
         if not 1 <= self.mean_of <= self.farthest:
             text = f"the mean of {self.mean_of} drawn from the {self.farthest} farthest"
-            raise ConfigError(text, remedy="draw at least 1, and at most as many as there are farthest voices")
+            raise ConfigError(
+                text, remedy="draw at least 1, and at most as many as there are farthest voices"
+            )
         if self.seed < 0 or self.draws < 1:
-            raise ConfigError(f"seed {self.seed} and {self.draws} draws: expected 0 or more, and at least 1")
+            raise ConfigError(
+                f"seed {self.seed} and {self.draws} draws: expected 0 or more, and at least 1"
+            )
 
 
 def anonymize_embeddings(
@@ -212,16 +228,24 @@ def anonymize_embeddings(
             for row in range(start, stop):
                 sex = (sexes or {}).get(speaker_of[names[row]])
                 for draw in range(rules.draws):
-                    generator = stream(rules.seed, "pseudo-speaker", rules.level, names[row], f"draw {draw}")
+                    generator = stream(
+                        rules.seed, "pseudo-speaker", rules.level, names[row], f"draw {draw}"
+                    )
                     allowed = _allowed(females, sex, rules.sex, generator)
                     candidates = farthest_voices(affinities[row - start], allowed, rules.farthest)
                     made[draw, row] = drawn_mean(voices, candidates, rules.mean_of, generator)
-    drawn = f"mean of {rules.mean_of} drawn from the {rules.farthest} farthest of {len(voices)} voices"
-    sexes_of = {"any": "of any sex", "random": "of a sex drawn"}.get(rules.sex, f"of the {rules.sex} sex")
+    drawn = (
+        f"mean of {rules.mean_of} drawn from the {rules.farthest} farthest of {len(voices)} voices"
+    )
+    sexes_of = {"any": "of any sex", "random": "of a sex drawn"}.get(
+        rules.sex, f"of the {rules.sex} sex"
+    )
     note = f"pseudo-speakers: {drawn} {sexes_of} ({rules.distance}), per {rules.level}, seed {rules.seed}"
     endings = ["", *(f"-draw{number}" for number in range(2, rules.draws + 1))]
     return Embeddings(
-        np.array([f"{utterance}{ending}" for ending in endings for utterance in source.ids], object),
+        np.array(
+            [f"{utterance}{ending}" for ending in endings for utterance in source.ids], object
+        ),
         np.tile(source.speakers, rules.draws),
         np.concatenate(made[:, codes]),
         (*source.notes, note),
@@ -238,7 +262,9 @@ def _check(
     """Raise all problems of source, pool and sexes."""
     problems = Problems()
     if backend is not None and rules.distance == "cosine":
-        raise ConfigError("a backend is given, and the distance is the cosine", remedy="choose distance='plda'")
+        raise ConfigError(
+            "a backend is given, and the distance is the cosine", remedy="choose distance='plda'"
+        )
     for vectors in (source, pool):
         try:
             vectors.norms()
@@ -250,7 +276,11 @@ def _check(
     shared = sorted(set(source.speakers) & set(pool.speakers))
     if shared:
         text = f"{len(shared)} speakers of the source are in the pool: {few(shared)}"
-        problems.add(text, file=pool.source or None, remedy="leave them out: voices must be those of other speakers")
+        problems.add(
+            text,
+            file=pool.source or None,
+            remedy="leave them out: voices must be those of other speakers",
+        )
     if rules.sex != "any":
         unknown = sorted({*source.speakers, *pool.speakers} - (sexes or {}).keys())
         if unknown:
@@ -258,12 +288,18 @@ def _check(
             problems.add(text, remedy="give their sexes, f or m, or choose sex='any'")
         wrong = sorted({speaker for speaker, sex in (sexes or {}).items() if sex not in ("f", "m")})
         if wrong:
-            problems.add(f"expected f or m, got {(sexes or {})[wrong[0]]!r} for {wrong[0]!r}", remedy="write f or m")
+            problems.add(
+                f"expected f or m, got {(sexes or {})[wrong[0]]!r} for {wrong[0]!r}",
+                remedy="write f or m",
+            )
     problems.raise_if_any()
 
 
 def _affinity(
-    voices: NDArray[np.float64], pool: Embeddings, rules: PseudoSpeakerRules, backend: Backend | None
+    voices: NDArray[np.float64],
+    pool: Embeddings,
+    rules: PseudoSpeakerRules,
+    backend: Backend | None,
 ) -> Affinity:
     """Return the function of some vectors that gives the affinity of each to each voice, shape (n, P)."""
     if rules.distance == "cosine":
@@ -303,10 +339,14 @@ def _allowed(
     return females == wanted
 
 
-def _means(embeddings: Embeddings, groups: NDArray[np.object_]) -> tuple[list[str], NDArray[np.float64]]:
+def _means(
+    embeddings: Embeddings, groups: NDArray[np.object_]
+) -> tuple[list[str], NDArray[np.float64]]:
     """Return the sorted names of groups and the mean of the vectors of each, summed in the order of the ids."""
     rows: dict[str, list[int]] = {name: [] for name in sorted(set(groups.tolist()))}
     for row in np.argsort(embeddings.ids.astype(str), kind="stable"):
         rows[groups[row]].append(row)
     vectors = np.asarray(embeddings.vectors)
-    return list(rows), np.array([np.asarray(vectors[of], np.float64).mean(axis=0) for of in rows.values()])
+    return list(rows), np.array(
+        [np.asarray(vectors[of], np.float64).mean(axis=0) for of in rows.values()]
+    )

@@ -18,7 +18,14 @@ from spkver.attackers.classic import (
     train_attacker,
 )
 from spkver.attackers.folds import Fold
-from spkver.attackers.fusion import LEAST_SPEAKERS, METHOD, Fusion, fold_attacks, fuse, learn_weights
+from spkver.attackers.fusion import (
+    LEAST_SPEAKERS,
+    METHOD,
+    Fusion,
+    fold_attacks,
+    fuse,
+    learn_weights,
+)
 from spkver.attackers.inversion import (
     INVERTED_DRAWS,
     NUMBERS,

@@ -164,9 +164,15 @@ def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[
     lda = _discriminants(dimension, n_speakers)
     plda = f"plda: {{prior: {PRIOR}}}"
     chains += [f"[centre, length, {step}]" for step in lda]
-    chains += [f"[centre, {steps}, {plda}]" for steps in ("length", f"{_WHITEN}, length", f"length, {lda[-1]}")]
+    chains += [
+        f"[centre, {steps}, {plda}]"
+        for steps in ("length", f"{_WHITEN}, length", f"length, {lda[-1]}")
+    ]
     if adaptive:
-        chains += [f"[centre, length, {_WCCN}, {adaptive}]", f"[centre, length, {plda}, {adaptive}]"]
+        chains += [
+            f"[centre, length, {_WCCN}, {adaptive}]",
+            f"[centre, length, {plda}, {adaptive}]",
+        ]
     return chains
 
 
@@ -221,7 +227,9 @@ def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json
         return {"chain": shown, "why": error.text}
 
 
-def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: int, jobs: int | None) -> Json:
+def choose_chain(
+    chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: int, jobs: int | None
+) -> Json:
     """Choose a chain by cross-validation on background speakers, see `simplest_of_best`.
 
     Parameters
@@ -253,7 +261,10 @@ def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: i
     judged = list(Work(jobs).map(judge, chains, processes=True, description="chains"))
     errors = np.array([row.get("eer", [np.nan] * len(folds)) for row in judged])
     if np.isnan(errors).any(axis=1).all():
-        raise DataError(f"no chain can be trained: {judged[0]['why']}", remedy="name others in its setting 'chains'")
+        raise DataError(
+            f"no chain can be trained: {judged[0]['why']}",
+            remedy="name others in its setting 'chains'",
+        )
     resolution = 1 / sum(int(fold.key.is_target.sum()) for fold in folds)
     tested = [set(fold.enrolled.speakers) for fold in folds]
     # K where no two share a speaker
@@ -310,7 +321,9 @@ class BackendChoice:
             if value is not None and value < least:
                 raise ConfigError(f"{key} is {value}: expected a whole number of at least {least}")
         if self.adapted and self.adapted not in _LEVELS:
-            raise ConfigError(f"adapted is {self.adapted!r}: expected {', '.join(_LEVELS)}, or nothing")
+            raise ConfigError(
+                f"adapted is {self.adapted!r}: expected {', '.join(_LEVELS)}, or nothing"
+            )
         check_chains(self.chains)
 
     @property
@@ -346,10 +359,14 @@ def check_chains(chains: Sequence[str]) -> None:
         adapting = [step.name for step in parse_chain(chain) if "adapt" in step.needs]
         if adapting:
             text = f"chain {chain!r}: {adapting[0]} adapts to vectors of another domain, and there are none"
-            raise ConfigError(text, remedy="leave it out: an attacker learns from its training set alone")
+            raise ConfigError(
+                text, remedy="leave it out: an attacker learns from its training set alone"
+            )
 
 
-def fitting_chain(name: str, chains: Sequence[str], sessions: Embeddings, n_utterances: int) -> Chain:
+def fitting_chain(
+    name: str, chains: Sequence[str], sessions: Embeddings, n_utterances: int
+) -> Chain:
     """Return the first chain for which a training set of supervectors is large enough, or else the last chain.
 
     LDA needs `LDA_SPEAKERS` speakers with `LDA_UTTERANCES` utterances each, snorm needs `NORM_SPEAKERS` speakers. Ranks
@@ -359,7 +376,11 @@ def fitting_chain(name: str, chains: Sequence[str], sessions: Embeddings, n_utte
     n_sessions, dimension = sessions.vectors.shape
     n_speakers = len(set(sessions.speakers))
     too_few = set()
-    if n_speakers < LDA_SPEAKERS or n_utterances < LDA_UTTERANCES * n_speakers or n_sessions == n_speakers:
+    if (
+        n_speakers < LDA_SPEAKERS
+        or n_utterances < LDA_UTTERANCES * n_speakers
+        or n_sessions == n_speakers
+    ):
         too_few.add("lda")
     if n_speakers < NORM_SPEAKERS:
         too_few.add("snorm")
@@ -370,7 +391,11 @@ def fitting_chain(name: str, chains: Sequence[str], sessions: Embeddings, n_utte
     if chain != parsed[0]:
         text = "%s: %d utterances of %d training speakers are too few for %s"
         logger.debug(text, name, n_utterances, n_speakers, chains[0])
-    most = {"nap": n_sessions - n_speakers, "pca": min(n_sessions - 1, dimension), "lda": n_speakers - 1}
+    most = {
+        "nap": n_sessions - n_speakers,
+        "pca": min(n_sessions - 1, dimension),
+        "lda": n_speakers - 1,
+    }
     fitted = []
     for step in chain:
         rank = step.values.get("rank")
@@ -378,14 +403,21 @@ def fitting_chain(name: str, chains: Sequence[str], sessions: Embeddings, n_utte
         if rank is None or limit is None or rank <= limit:
             fitted.append(step)
             continue
-        logger.warning("%s: the training sessions allow %s of rank %d, not %d", name, step.name, limit, rank)
+        logger.warning(
+            "%s: the training sessions allow %s of rank %d, not %d", name, step.name, limit, rank
+        )
         if limit:
             fitted.append(replace(step, values={**step.values, "rank": limit}))
     return tuple(fitted)
 
 
 def fit_first_chain(
-    name: str, chains: Sequence[str], sessions: Embeddings, training: Sequence[DataDir], *, seed: int
+    name: str,
+    chains: Sequence[str],
+    sessions: Embeddings,
+    training: Sequence[DataDir],
+    *,
+    seed: int,
 ) -> tuple[Backend, Json]:
     """Train the first chain for which a training set is large enough, see `fitting_chain`.
 
@@ -421,7 +453,12 @@ def fit_first_chain(
 
 
 def choose_backend(
-    choice: BackendChoice, vectors: Embeddings, training: Sequence[DataDir], *, seed: int, jobs: int | None
+    choice: BackendChoice,
+    vectors: Embeddings,
+    training: Sequence[DataDir],
+    *,
+    seed: int,
+    jobs: int | None,
 ) -> tuple[Backend, Json]:
     """Choose a chain on folds of a training set, and train it on the whole set.
 
@@ -454,7 +491,9 @@ def choose_backend(
     folds = []
     for fold in rounds:
         others = ~np.isin(vectors.speakers.astype(str), fold.speakers)
-        learnt_from = Embeddings(vectors.ids[others], vectors.speakers[others], np.asarray(vectors.vectors)[others])
+        learnt_from = Embeddings(
+            vectors.ids[others], vectors.speakers[others], np.asarray(vectors.vectors)[others]
+        )
         folds.append(FoldVectors(learnt_from, side(fold.enrolment), side(fold.tested), fold.key))
     counts = np.unique(vectors.speakers.astype(str), return_counts=True)[1]
     least = min([len(set(fold.training.speakers)) for fold in folds], default=len(counts))
@@ -469,7 +508,12 @@ def choose_backend(
     for fold in rounds:
         trials = {"targets": int(fold.key.is_target.sum()), "trials": len(fold.key)}
         tried.append({"number": fold.number, "speakers": list(fold.speakers), **trials})
-    facts = {"vectors": len(vectors), "speakers": len(counts), "versions": len(training), "folds": tried}
+    facts = {
+        "vectors": len(vectors),
+        "speakers": len(counts),
+        "versions": len(training),
+        "folds": tried,
+    }
     return train_chain(vectors, chosen["chosen"], seed=seed), {**facts, **chosen}
 
 
@@ -481,7 +525,9 @@ def _deal_folds(choice: BackendChoice, training: Sequence[DataDir], seed: int) -
             continue
         # the same speakers again would count their errors twice
         known = {fold.speakers for fold in folds}
-        for fold in background_folds(training, seed=seed + dealt, folds=choice.folds, enrolled=choice.enrolled):
+        for fold in background_folds(
+            training, seed=seed + dealt, folds=choice.folds, enrolled=choice.enrolled
+        ):
             if fold.speakers not in known:
                 folds.append(replace(fold, number=len(folds) + 1))
     return folds

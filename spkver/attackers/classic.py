@@ -50,7 +50,12 @@ from spkver.attackers.chain_choice import check_chains, fit_first_chain, level_o
 from spkver.attackers.protocol import Attack, Attacker, Learnt, TrainingSet, naming
 from spkver.attackers.sources import SMALL_MIXTURE, MixtureSource
 from spkver.attackers.stages import SpeechFiles, TrainedMixture, learn_models
-from spkver.attackers.vector_attacker import Compared, Comparing, compared_recordings, largest_scores
+from spkver.attackers.vector_attacker import (
+    Compared,
+    Comparing,
+    compared_recordings,
+    largest_scores,
+)
 from spkver.backend import Backend, read_backend, score_gmm_ubm, speaker_digests, write_backend
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig, OtherFeaturesError, check_recordings
@@ -65,7 +70,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "gmm-ubm": _SHARED,
     "gmm-svm": _SVM,
     # an anonymiser changes the mean of the cepstra most: without it, original and anonymised speech are comparable
-    "gmm-svm-cms": {**_SVM, "features": {"preset": "wideband", "log_energy": True, "normalisation": "cms"}},
+    "gmm-svm-cms": {
+        **_SVM,
+        "features": {"preset": "wideband", "log_energy": True, "normalisation": "cms"},
+    },
     "supervector-cosine": {
         **_SHARED,
         "chains": [
@@ -102,7 +110,9 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         check_values("training", self, least={"utterances": 2})
         if self.session_seconds is not None and not self.session_seconds > 0:
-            raise ConfigError(f"training.session_seconds is {self.session_seconds}: expected a number above 0")
+            raise ConfigError(
+                f"training.session_seconds is {self.session_seconds}: expected a number above 0"
+            )
 
 
 @dataclass(frozen=True)
@@ -129,7 +139,12 @@ class AttackerConfig:
     map: MapConfig = field(default_factory=MapConfig)
 
     def __post_init__(self) -> None:
-        if not self.name or self.name in (".", "..") or set(self.name) & set("/\\\0") or self.name != self.name.strip():
+        if (
+            not self.name
+            or self.name in (".", "..")
+            or set(self.name) & set("/\\\0")
+            or self.name != self.name.strip()
+        ):
             raise ConfigError(f"name is {self.name!r}: expected the name of a folder")
         check_chains(self.chains)
 
@@ -192,7 +207,9 @@ class GmmUbmAttacker(Comparing):
         """Return what its scores depend on."""
         return {"gmm-ubm": self.source.key, "utterances": self.utterances}
 
-    def fit(self, training: TrainingSet, vectors: TrainedMixture, *, seed: int, jobs: int | None) -> Learnt:
+    def fit(
+        self, training: TrainingSet, vectors: TrainedMixture, *, seed: int, jobs: int | None
+    ) -> Learnt:
         """Return the universal background model, which is trained with its source."""
         return Learnt(vectors.ubm)
 
@@ -205,10 +222,16 @@ class GmmUbmAttacker(Comparing):
         trials = attack.trials
         adapted = self._adapted(compared_recordings(attack), vectors)
         ids = vectors.ids(attack.tested)
-        contents, rows = np.unique([ids[name] for name in trials.segment_ids.tolist()], return_inverse=True)
-        asked = Trials(trials.model_ids, contents.astype(object), trials.models, rows[trials.segments])
+        contents, rows = np.unique(
+            [ids[name] for name in trials.segment_ids.tolist()], return_inverse=True
+        )
+        asked = Trials(
+            trials.model_ids, contents.astype(object), trials.models, rows[trials.segments]
+        )
         frames = vectors.frames(attack.tested)
-        return lists.as_scores(trials, score_gmm_ubm(model, adapted, frames, asked, work=vectors.work).values)
+        return lists.as_scores(
+            trials, score_gmm_ubm(model, adapted, frames, asked, work=vectors.work).values
+        )
 
     def _adapted(self, compared: Compared, vectors: TrainedMixture) -> Supervectors:
         return vectors.adapted(compared.enrolment, compared.recordings)
@@ -249,7 +272,9 @@ class SupervectorAttacker(Comparing):
         """Return what its backend depends on."""
         return [self.source.key, list(self.chains), self.utterances]
 
-    def fit(self, training: TrainingSet, vectors: TrainedMixture, *, seed: int, jobs: int | None) -> Learnt:
+    def fit(
+        self, training: TrainingSet, vectors: TrainedMixture, *, seed: int, jobs: int | None
+    ) -> Learnt:
         """Train its backend on the vectors of sessions."""
         versions = lists.limited(training.versions, self.utterances, seed=seed)
         sessions = vectors.sessions(lists.merge_versions(versions))
@@ -268,7 +293,9 @@ class SupervectorAttacker(Comparing):
         A recording counts once, however often it was anonymised: the statistics of its versions are averaged.
         """
         compared = compared_recordings(attack)
-        return largest_scores(model, self._enrolled(compared, vectors), map(vectors, compared.tests), attack.trials)
+        return largest_scores(
+            model, self._enrolled(compared, vectors), map(vectors, compared.tests), attack.trials
+        )
 
     def _enrolled(self, compared: Compared, vectors: TrainedMixture) -> Embeddings:
         return vectors.averaged(compared.enrolment, compared.recordings)
@@ -279,7 +306,9 @@ ClassicAttacker = GmmUbmAttacker | SupervectorAttacker
 
 def classic_attacker(config: AttackerConfig) -> ClassicAttacker:
     """Create a classic attacker from its configuration."""
-    source = MixtureSource(config.features, config.ubm, config.map, session_seconds=config.training.session_seconds)
+    source = MixtureSource(
+        config.features, config.ubm, config.map, session_seconds=config.training.session_seconds
+    )
     utterances = config.training.utterances
     if not config.chains:
         return GmmUbmAttacker(config.name, replace(source, session_seconds=None), utterances)
@@ -351,7 +380,9 @@ def save_attacker(attacker: TrainedAttacker, folder: str | Path) -> None:
         "sha256": {name: file_digest(folder / name) for name in files},
     }
     description["fingerprint"] = fingerprint(description)
-    write_text(folder / _DESCRIPTION, yaml.safe_dump(description, sort_keys=False, allow_unicode=True))
+    write_text(
+        folder / _DESCRIPTION, yaml.safe_dump(description, sort_keys=False, allow_unicode=True)
+    )
 
 
 def load_attacker(folder: str | Path) -> TrainedAttacker:
@@ -373,7 +404,9 @@ def load_attacker(folder: str | Path) -> TrainedAttacker:
             raise ConfigError(f"not the description of an attacker in format {_FORMAT}")
         written = known.pop("fingerprint", None)
         if fingerprint(known) != written:
-            raise ConfigError("not as it was written: another configuration does not fit what was trained")
+            raise ConfigError(
+                "not as it was written: another configuration does not fit what was trained"
+            )
         config = load_config(AttackerConfig, defaults=known["config"])
     except ConfigError as error:
         raise DataError(error.text, file=file, line=error.line, remedy=_AGAIN) from error
@@ -385,7 +418,9 @@ def load_attacker(folder: str | Path) -> TrainedAttacker:
     backend = None
     if config.chains:
         backend = read_backend(folder / _BACKEND)
-    return TrainedAttacker(config, known["seed"], ubm, backend, known["trained_on"], arrays["heard"])
+    return TrainedAttacker(
+        config, known["seed"], ubm, backend, known["trained_on"], arrays["heard"]
+    )
 
 
 def train_attacker(
@@ -437,7 +472,10 @@ def train_attacker(
     def make(path: Path) -> None:
         below = Run(Path(work or folder / "work"), jobs=jobs, force=force, quiet=True)
         trained = learn_models(SpeechFiles(below, below, seed), attacker, training)
-        facts: dict[str, Any] = {"utterances": len(speech), "speakers": len(set(speech.speakers.values()))}
+        facts: dict[str, Any] = {
+            "utterances": len(speech),
+            "speakers": len(set(speech.speakers.values())),
+        }
         backend = None
         if config.chains:
             backend = trained.read()
@@ -445,7 +483,9 @@ def train_attacker(
         facts["list"] = fingerprint(sorted(speech.speakers.items()))
         heard = speaker_digests(speech.speakers.values())
         trained_on = {"name": datadir.name, **facts}
-        save_attacker(TrainedAttacker(config, seed, trained.vectors.ubm, backend, trained_on, heard), folder)
+        save_attacker(
+            TrainedAttacker(config, seed, trained.vectors.ubm, backend, trained_on, heard), folder
+        )
 
     mixture = None
     if config.ubm.file is not None:
@@ -456,10 +496,15 @@ def train_attacker(
         sources=pipeline.feature_sources(speech.recordings, config.features),
         libraries=[*pipeline.feature_libraries(speech.recordings, config.features), "scikit-learn"],
     )
-    is_another = (folder / _DESCRIPTION).is_file() and run.state(_DESCRIPTION, origin) in ("stale", "missing")
+    is_another = (folder / _DESCRIPTION).is_file() and run.state(_DESCRIPTION, origin) in (
+        "stale",
+        "missing",
+    )
     if is_another and keep and not force:
         text = "an attacker of other data, settings or library versions is there already"
-        raise DataError(text, file=folder, remedy="choose another output folder, or replace it with force=True")
+        raise DataError(
+            text, file=folder, remedy="choose another output folder, or replace it with force=True"
+        )
     trained: TrainedAttacker = run.stage(
         f"attacker {config.name}",
         _DESCRIPTION,
@@ -471,7 +516,9 @@ def train_attacker(
     return trained
 
 
-def check_training(datadir: DataDir, attackers: Sequence[Attacker], *, seed: int, jobs: int | None = None) -> None:
+def check_training(
+    datadir: DataDir, attackers: Sequence[Attacker], *, seed: int, jobs: int | None = None
+) -> None:
     """Check all headers and settings for the training of GMM-based attackers before anything long starts.
 
     Raises
@@ -494,7 +541,9 @@ def check_training(datadir: DataDir, attackers: Sequence[Attacker], *, seed: int
             problems.add(text, file=datadir.path, remedy="give more speakers")
         key = fingerprint(source.features, sorted(speech.recordings))
         if key not in seconds:
-            seconds[key] = check_recordings(speech.recordings, source.features, work=Work(jobs), problems=problems)
+            seconds[key] = check_recordings(
+                speech.recordings, source.features, work=Work(jobs), problems=problems
+            )
         if seconds[key]:  # else no recording can be used, and the problems say why
             with problems.noted():
                 most = seconds[key] / source.features.shift
@@ -537,9 +586,18 @@ def score(
     DataError
         With all problems of the trials and the recordings, before anything long starts.
     """
-    check_trials([attacker.config.features for attacker in attackers.values()], enrol_dir, trial_dir, trial_list, jobs)
+    check_trials(
+        [attacker.config.features for attacker in attackers.values()],
+        enrol_dir,
+        trial_dir,
+        trial_list,
+        jobs,
+    )
     run = Run(Path(work), jobs=jobs, quiet=True)
-    return {name: attacker.score(enrol_dir, trial_dir, trial_list, run) for name, attacker in attackers.items()}
+    return {
+        name: attacker.score(enrol_dir, trial_dir, trial_list, run)
+        for name, attacker in attackers.items()
+    }
 
 
 def check_trials(

@@ -197,19 +197,28 @@ def _cosines(
 
 
 def _decision_values(
-    common: Sequence[Terms], others: Sequence[Terms], models: Sequence[Sequence[Terms]], tests: Sequence[Terms]
+    common: Sequence[Terms],
+    others: Sequence[Terms],
+    models: Sequence[Sequence[Terms]],
+    tests: Sequence[Terms],
 ) -> NDArray[np.float64]:
     """Return the decision values of a machine for each model, against texts of others, shape (models, tests)."""
     from scipy.sparse import vstack
     from sklearn.svm import LinearSVC
 
-    spread = np.unique(np.linspace(0, len(others) - 1, min(len(others), _AGAINST)).round().astype(int))
-    against, tested, *positives = term_vectors(common, [others[row] for row in spread], tests, *models)
+    spread = np.unique(
+        np.linspace(0, len(others) - 1, min(len(others), _AGAINST)).round().astype(int)
+    )
+    against, tested, *positives = term_vectors(
+        common, [others[row] for row in spread], tests, *models
+    )
     values = np.zeros((len(models), len(tests)))
     for row, positive in enumerate(positives):
         labels = np.r_[np.ones(positive.shape[0]), np.zeros(against.shape[0])]
         machine = LinearSVC(C=_PENALTY, class_weight="balanced", random_state=0, max_iter=5000)
-        values[row] = machine.fit(vstack([positive, against], format="csr"), labels).decision_function(tested)
+        values[row] = machine.fit(
+            vstack([positive, against], format="csr"), labels
+        ).decision_function(tested)
     return values
 
 
@@ -233,11 +242,15 @@ def choose_method(
     fit = sorted(speaker for speaker in texts if len(texts[speaker]) > 1)
     known = [method for method in methods if method.scoring == "cosine" or any(texts.values())]
     if not known:
-        return TextMethod(methods[0].units, "cosine"), "since a classifier needs transcripts of the background"
+        return TextMethod(
+            methods[0].units, "cosine"
+        ), "since a classifier needs transcripts of the background"
     if len(known) == 1:
         return known[0], "the only one to choose from"
     if len(fit) < _LEAST:
-        return known[0], f"not chosen: {len(fit)} background speakers have two transcripts, {_LEAST} are needed"
+        return known[
+            0
+        ], f"not chosen: {len(fit)} background speakers have two transcripts, {_LEAST} are needed"
     order = stream(seed, "folds of background texts").permutation(len(fit))
     fit = np.array(fit, object)[order[:_SPEAKERS]].tolist()
     folds = [fit[number::FOLDS] for number in range(min(FOLDS, len(fit) // 2))]
@@ -247,7 +260,10 @@ def choose_method(
         areas[method] = float(np.mean(of_folds))
     best = max(known, key=lambda method: areas[method])  # the first of equal ones
     shown = "; ".join(f"{method} {area:.4f}" for method, area in areas.items())
-    return best, f"chosen by the area under the ROC over {len(folds)} folds of {len(fit)} background speakers: {shown}"
+    return (
+        best,
+        f"chosen by the area under the ROC over {len(folds)} folds of {len(fit)} background speakers: {shown}",
+    )
 
 
 @dataclass(frozen=True)
@@ -279,7 +295,9 @@ class ContentConfig:
 
     def __post_init__(self) -> None:
         if not self.text or Path(self.text).name != self.text:
-            raise ConfigError(f"text is {self.text!r}: expected the name of a file in the data directories")
+            raise ConfigError(
+                f"text is {self.text!r}: expected the name of a file in the data directories"
+            )
         if not self.methods():
             units = ", ".join(sorted(UNITS))
             scorings = ", ".join(sorted({method.scoring for method in METHODS}))
@@ -331,7 +349,10 @@ class ContentAttacker(WithoutSource):
         """Return which side has no transcripts, or an empty string."""
         try:
             models, segments = lists.match_trials(attack.enrolment[0], attack.tested, attack.trials)
-            for directory, needed in ((attack.enrolment[0], set(models.segments)), (attack.tested, set(segments))):
+            for directory, needed in (
+                (attack.enrolment[0], set(models.segments)),
+                (attack.tested, set(segments)),
+            ):
                 if not self._file(directory).is_file():
                     return f"no transcripts: there is no {self._file(directory)}"
                 texts = self._read(directory)
@@ -374,7 +395,9 @@ class ContentAttacker(WithoutSource):
         for name in names:
             enrolled.append([enrolment[utterance] for utterance in sessions[name]])
         tests = [tested[name] for name in segments]
-        return lists.as_scores(trials, compare_texts(method, background, enrolled, tests, rows, columns))
+        return lists.as_scores(
+            trials, compare_texts(method, background, enrolled, tests, rows, columns)
+        )
 
     def _background(self, training: DataDir) -> dict[str, list[str]]:
         """Return the texts of each training speaker; empty if there are none."""
@@ -397,7 +420,9 @@ class ContentAttacker(WithoutSource):
         return read_id_list(self._file(directory), "utterance words", n_columns=1, rest=True)
 
 
-def content_attacker(name: str, settings: Mapping[str, Any], hypotheses: str | None) -> ContentAttacker:
+def content_attacker(
+    name: str, settings: Mapping[str, Any], hypotheses: str | None
+) -> ContentAttacker:
     """Create the content attacker; it reads hypotheses of a recogniser if the configuration names them.
 
     `obstacle` reads the transcripts of the anonymised versions, so these must exist.
@@ -406,10 +431,14 @@ def content_attacker(name: str, settings: Mapping[str, Any], hypotheses: str | N
     if hypotheses:
         defaults["text"] = hypotheses
     with naming(name):
-        return ContentAttacker(load_config(ContentConfig, defaults=merged(defaults, settings, {"name": name})))
+        return ContentAttacker(
+            load_config(ContentConfig, defaults=merged(defaults, settings, {"name": name}))
+        )
 
 
-def _fold_area(texts: Mapping[str, Sequence[str]], fold: Sequence[str], method: TextMethod) -> float:
+def _fold_area(
+    texts: Mapping[str, Sequence[str]], fold: Sequence[str], method: TextMethod
+) -> float:
     from sklearn.metrics import roc_auc_score
 
     background: list[str] = []

@@ -108,7 +108,11 @@ def background_folds(
         Empty if fewer than four speakers have two recordings or pieces.
     """
     units = training[0].by_speaker()
-    fit = {speaker: training[0].sexes.get(speaker, "") for speaker, names in units.items() if len(names) > 1}
+    fit = {
+        speaker: training[0].sexes.get(speaker, "")
+        for speaker, names in units.items()
+        if len(names) > 1
+    }
     if len(fit) < _LEAST:
         return []
     n_folds = max(2, min(folds, len(fit) // _LEAST))
@@ -122,23 +126,33 @@ def background_folds(
 
 def fewer_trials(fold: Fold, *, seed: int) -> Fold:
     """Reduce the speakers and tests of a large fold to `MOST_SPEAKERS` and `MOST_TESTED`: training needs the time."""
-    order = np.random.default_rng([seed, fold.number]).permutation(len(fold.speakers))[:MOST_SPEAKERS]
+    order = np.random.default_rng([seed, fold.number]).permutation(len(fold.speakers))[
+        :MOST_SPEAKERS
+    ]
     speakers = tuple(sorted(fold.speakers[row] for row in order))
     chosen = set(speakers)
     tested: set[str] = set()
     for speaker, names in fold.tested.by_speaker().items():
         if speaker in chosen:
-            spaced = np.linspace(0, len(names) - 1, min(MOST_TESTED, len(names))).round().astype(int)
+            spaced = (
+                np.linspace(0, len(names) - 1, min(MOST_TESTED, len(names))).round().astype(int)
+            )
             tested |= {names[row] for row in spaced}
     key = fold.key
-    rows = [row for row, (model, segment) in enumerate(key.pairs()) if model in chosen and segment in tested]
+    rows = [
+        row
+        for row, (model, segment) in enumerate(key.pairs())
+        if model in chosen and segment in tested
+    ]
     key = key.subset(np.array(rows, np.int64))
     enrolled = {name for name, speaker in fold.enrolment.speakers.items() if speaker in chosen}
     sides = lists.select(fold.enrolment, enrolled), lists.select(fold.tested, tested)
     return Fold(fold.number, speakers, fold.training, *sides, key)
 
 
-def _sides(versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enrolled: int) -> tuple[DataDir, DataDir]:
+def _sides(
+    versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enrolled: int
+) -> tuple[DataDir, DataDir]:
     """Return the enrolment and the test side of the speakers of a fold."""
     numbers = range(len(versions))
     half = -(-len(versions) // 2)
@@ -156,7 +170,9 @@ def _sides(versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enro
         enrol += _pairs(first, enrol_in, max(n_enrolled, min(enrolled, len(enrol_in))))
         test += _pairs([name for name in names if name not in first], test_in, TESTED)
     enrolment = _directory(versions, enrol, "enrolls")
-    return replace(enrolment, enrolls=tuple(enrolment.recordings)), _directory(versions, test, "trials")
+    return replace(enrolment, enrolls=tuple(enrolment.recordings)), _directory(
+        versions, test, "trials"
+    )
 
 
 def _pairs(names: Sequence[str], numbers: Sequence[int], most: int) -> list[tuple[int, str]]:
@@ -203,6 +219,13 @@ def _key(enrolment: DataDir, tested: DataDir, genders: Mapping[str, str]) -> Key
 
 def _without(version: DataDir, speakers: set[str], number: int) -> DataDir:
     """Return a version of a training set without some speakers."""
-    kept = lists.select(version, {name for name, speaker in version.speakers.items() if speaker not in speakers})
+    kept = lists.select(
+        version, {name for name, speaker in version.speakers.items() if speaker not in speakers}
+    )
     sexes = {name: sex for name, sex in version.sexes.items() if name not in speakers}
-    return replace(kept, path=version.path.with_name(f"{version.name}-without{number}"), sexes=sexes, enrolls=None)
+    return replace(
+        kept,
+        path=version.path.with_name(f"{version.name}-without{number}"),
+        sexes=sexes,
+        enrolls=None,
+    )

@@ -185,7 +185,11 @@ def learn_weights(
     numbers = np.concatenate(fold_numbers)
     chosen = choose_fusion(scores, is_target, numbers, np.concatenate(models), names)
     affine = chosen.affine
-    weights = {"weights": dict(zip(names, affine.weights, strict=True)), "offset": affine.offset, "prior": affine.prior}
+    weights = {
+        "weights": dict(zip(names, affine.weights, strict=True)),
+        "offset": affine.offset,
+        "prior": affine.prior,
+    }
     alone = {}
     for name, column in columns.items():
         alone[name] = {"cllr": chosen.alone[name], "eer": _error_rate(column, is_target)}
@@ -208,5 +212,8 @@ def _error_rate(values: NDArray, is_target: NDArray) -> float:
 def _described(fold: Fold, llr: NDArray) -> dict[str, Any]:
     is_target = fold.key.is_target
     counts = {"targets": int(is_target.sum()), "nontargets": int((~is_target).sum())}
-    rates = {"cllr": float(cllr_of_trials(llr, is_target).sum()), "eer": _error_rate(llr, is_target)}
+    rates = {
+        "cllr": float(cllr_of_trials(llr, is_target).sum()),
+        "eer": _error_rate(llr, is_target),
+    }
     return {"fold": fold.number, "speakers": len(fold.speakers), **counts, **rates}

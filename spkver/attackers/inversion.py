@@ -29,7 +29,14 @@ from spkbase.runs import Run, Stage
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import Work
-from spkver.anonymization import INVERSES, AnonymizerConfig, Inverse, recorded_anonymizer, twin_stage, undo_datadir
+from spkver.anonymization import (
+    INVERSES,
+    AnonymizerConfig,
+    Inverse,
+    recorded_anonymizer,
+    twin_stage,
+    undo_datadir,
+)
 from spkver.attackers import lists, warping
 from spkver.attackers.pieces import whole_name
 from spkver.attackers.protocol import TrainingSet
@@ -94,10 +101,14 @@ def known_from_record(config: AnonymizerConfig) -> Known | None:
     inverse = INVERSES.get(config.name)
     if inverse is None:
         return None
-    return Known(config.name, getattr(config, inverse.parameter), "record", config.level == "speaker")
+    return Known(
+        config.name, getattr(config, inverse.parameter), "record", config.level == "speaker"
+    )
 
 
-def recognised_anonymizer(original: DataDir, anonymised: DataDir, work: Work | None = None) -> Known | None:
+def recognised_anonymizer(
+    original: DataDir, anonymised: DataDir, work: Work | None = None
+) -> Known | None:
     """Find out how a background was anonymised, by trying each anonymiser with an inverse.
 
     Each anonymiser of `INVERSES` warps the first seconds of six recordings by 13 numbers. Of the results with the right
@@ -122,7 +133,9 @@ def recognised_anonymizer(original: DataDir, anonymised: DataDir, work: Work | N
         name = shared[row]
         pairs.append((original.recordings[name], anonymised.recordings[name]))
     workers = work or Work(1)
-    distances = list(workers.map(_distances, pairs, processes=True, description="recognising the anonymiser"))
+    distances = list(
+        workers.map(_distances, pairs, processes=True, description="recognising the anonymiser")
+    )
     before = sum(pair.before for pair in distances)
     if not before:
         return None
@@ -244,7 +257,9 @@ class Inversion:
         estimator = self.estimator
 
         def make(path: Path) -> None:
-            cues = self.run.work.map(_cues_of, list(recordings.items()), processes=True, description=_WARPING)
+            cues = self.run.work.map(
+                _cues_of, list(recordings.items()), processes=True, description=_WARPING
+            )
             values = estimator.value.estimate(np.stack(list(cues)), folds)
             if is_shared:
                 _, people = np.unique(speakers, return_inverse=True)
@@ -312,7 +327,14 @@ class Inversion:
             numbers = dict.fromkeys(directory.recordings, source.number)
         anonymizer = self.known.anonymizer
         run = self.run.below("data")
-        make = partial(undo_datadir, directory, anonymizer=anonymizer, values=numbers, jobs=run.jobs, force=run.force)
+        make = partial(
+            undo_datadir,
+            directory,
+            anonymizer=anonymizer,
+            values=numbers,
+            jobs=run.jobs,
+            force=run.force,
+        )
         twin_stage(run, folder.name, directory, make, inputs=[anonymizer, sorted(numbers.items())])
 
     @cached_property
@@ -327,7 +349,9 @@ class Inversion:
         draw = partial(_drawn_cues, known=known, draws=draws, seed=self.seed)
         cues = []
         numbers = []
-        for made, drawn in self.run.work.map(draw, list(recordings.items()), processes=True, description=_WARPING):
+        for made, drawn in self.run.work.map(
+            draw, list(recordings.items()), processes=True, description=_WARPING
+        ):
             cues.append(made)
             numbers += drawn
         speakers: list[str] = []
@@ -335,7 +359,9 @@ class Inversion:
             speakers += [original.speakers[name]] * draws
         folds = self.folds(speakers)
         bounds = known.inverse.bounds(known.bounds)
-        estimator = warping.fit_warp_estimator(np.concatenate(cues), np.array(numbers), folds, bounds)
+        estimator = warping.fit_warp_estimator(
+            np.concatenate(cues), np.array(numbers), folds, bounds
+        )
         warping.write_warp_estimator(path, estimator)
         facts = {
             "anonymizer": known.anonymizer,
@@ -369,13 +395,19 @@ class Inversion:
         if not inverted.keys() >= set(directory.recordings.values()):
             return None
         recordings = {name: inverted[path] for name, path in directory.recordings.items()}
-        return replace(directory, path=directory.path.with_name(f"{directory.name}-inverted"), recordings=recordings)
+        return replace(
+            directory,
+            path=directory.path.with_name(f"{directory.name}-inverted"),
+            recordings=recordings,
+        )
 
     def _label(self, directory: DataDir) -> str:
         """Return the name of a directory, with a digest of its ids if it is a side of a fold, named as the
         background."""
         name = directory.path.resolve().name
-        if directory in self.versions or whole_name(directory) not in map(whole_name, self.versions):
+        if directory in self.versions or whole_name(directory) not in map(
+            whole_name, self.versions
+        ):
             return name
         return f"{name}-{fingerprint(sorted(directory.recordings))[:_KEY]}"
 
@@ -415,7 +447,10 @@ def _distances(pair: tuple[Path, Path]) -> _Distances:
         numbers = np.linspace(*inverse.bounds(_usual_bounds(inverse)), _GRID).tolist()
         nearest[name] = np.inf
         for output in inverse.apply([samples] * _GRID, [rate] * _GRID, numbers):
-            if isinstance(output, DataError) or abs(len(output) / rate - seconds) >= _LONGER * seconds:
+            if (
+                isinstance(output, DataError)
+                or abs(len(output) / rate - seconds) >= _LONGER * seconds
+            ):
                 continue
             nearest[name] = min(nearest[name], _squared(warping.mean_spectrum(output, rate) - goal))
     return _Distances(_squared(warping.mean_spectrum(samples, rate) - goal), nearest)
@@ -436,7 +471,12 @@ def _beginnings(before: Path, after: Path) -> tuple[NDArray[Any], int, NDArray[A
     samples, rate = read_audio(before)
     changed, changed_rate = read_audio(after)
     part = min(1.0, _SECONDS * rate / len(samples))
-    return samples[: round(part * len(samples))], rate, changed[: round(part * len(changed))], changed_rate
+    return (
+        samples[: round(part * len(samples))],
+        rate,
+        changed[: round(part * len(changed))],
+        changed_rate,
+    )
 
 
 def _cues_of(recording: tuple[str, Path]) -> NDArray[np.float64]:

@@ -21,14 +21,20 @@ from spkver.idmap import IdMap
 
 def as_scores(trials: Trials, values: NDArray[np.floating]) -> Scores:
     """Return values, one per trial in their order, as the scores of trials."""
-    return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
+    return Scores(
+        trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values
+    )
 
 
-def as_embeddings(directory: DataDir, vectors: Sequence[NDArray[np.floating]] | NDArray[np.floating]) -> Embeddings:
+def as_embeddings(
+    directory: DataDir, vectors: Sequence[NDArray[np.floating]] | NDArray[np.floating]
+) -> Embeddings:
     """Return the vectors of a data directory, sorted by utterance, as embeddings."""
     names = sorted(directory.speakers)
     speakers = np.array([directory.speakers[name] for name in names], object)
-    return Embeddings(np.array(names, object), speakers, np.stack(list(vectors)), source=str(directory.path))
+    return Embeddings(
+        np.array(names, object), speakers, np.stack(list(vectors)), source=str(directory.path)
+    )
 
 
 def select(directory: DataDir, utterances: Collection[str]) -> DataDir:
@@ -40,7 +46,9 @@ def select(directory: DataDir, utterances: Collection[str]) -> DataDir:
     enrolls = directory.enrolls
     if enrolls is not None:
         enrolls = tuple(name for name in enrolls if name in utterances)
-    return replace(directory, recordings=recordings, speakers=speakers, enrolls=enrolls, trials=None)
+    return replace(
+        directory, recordings=recordings, speakers=speakers, enrolls=enrolls, trials=None
+    )
 
 
 @lru_cache(maxsize=64)
@@ -53,7 +61,9 @@ def _merged(datadirs: tuple[DataDir, ...]) -> DataDir:
             recordings[f"{number} {utterance}"] = path
             speakers[f"{number} {utterance}"] = version.speakers[utterance]
     path = datadirs[0].path
-    return DataDir(path.with_name(f"{path.resolve().name}-and-{len(datadirs) - 1}"), recordings, speakers)
+    return DataDir(
+        path.with_name(f"{path.resolve().name}-and-{len(datadirs) - 1}"), recordings, speakers
+    )
 
 
 def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
@@ -110,7 +120,9 @@ def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: i
     return sorted(utterance for _, _, utterance in sorted(queue)[:limit])
 
 
-def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tuple[IdMap, dict[str, Path]]:
+def match_trials(
+    enrol_dir: DataDir, trial_dir: DataDir, trials: Trials
+) -> tuple[IdMap, dict[str, Path]]:
     """Find the enrolment utterances of the models of trials, and the recordings of the segments.
 
     A model is a speaker of the enrolment, or one of its utterances; a segment is a tested utterance.
@@ -122,7 +134,9 @@ def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tupl
     """
     problems = Problems()
     if not len(trials):
-        problems.add("the list holds no trials", file=trial_dir.path, remedy="give a list of trials")
+        problems.add(
+            "the list holds no trials", file=trial_dir.path, remedy="give a list of trials"
+        )
     speakers = sessions_of(enrolment(enrol_dir))
     models = sorted(set(trials.model_ids[trials.models]))
     segments = sorted(set(trials.segment_ids[trials.segments]))
@@ -134,13 +148,22 @@ def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trials: Trials) -> tupl
             versions = [name for name, first in enrol_dir.version_of.items() if first == model]
             enrolled[model] = [model, *versions]
     for kind, names, known, directory in (
-        ("models of the trials are neither enrolled speakers nor utterances", models, enrolled, enrol_dir),
+        (
+            "models of the trials are neither enrolled speakers nor utterances",
+            models,
+            enrolled,
+            enrol_dir,
+        ),
         ("segments of the trials are not there", segments, trial_dir.recordings, trial_dir),
     ):
         unknown = [name for name in names if name not in known]
         if unknown:
             text = f"{len(unknown)} of {len(names)} {kind}: {few(unknown, repr)}"
-            problems.add(text, file=directory.path, remedy="check that the trials belong to this data directory")
+            problems.add(
+                text,
+                file=directory.path,
+                remedy="check that the trials belong to this data directory",
+            )
     problems.raise_if_any()
     pairs: list[tuple[str, str]] = []
     for model, names in enrolled.items():
@@ -180,7 +203,9 @@ def enrolled_recordings(enrolment: DataDir, models: IdMap) -> dict[tuple[str, st
 
 def enrolled_versions(models: IdMap) -> dict[tuple[str, str], list[str]]:
     """Return the utterances of each model, each version of a recording by itself."""
-    return {(model, name): [name] for model, name in zip(models.models, models.segments, strict=True)}
+    return {
+        (model, name): [name] for model, name in zip(models.models, models.segments, strict=True)
+    }
 
 
 @lru_cache(maxsize=64)

@@ -66,7 +66,9 @@ def pieces_of(source: DataDir, counts: Mapping[str, int], folder: Path) -> DataD
         for number in range(1, 1 + counts[utterance]):
             owners[f"{utterance}-piece{number}"] = speaker
     recordings = {piece: wav_file(folder, piece) for piece in owners}
-    return replace(source, path=folder, recordings=recordings, speakers=owners, enrolls=None, trials=None)
+    return replace(
+        source, path=folder, recordings=recordings, speakers=owners, enrolls=None, trials=None
+    )
 
 
 def cut(source: DataDir, counts: Mapping[str, int], folder: Path, *, jobs: int | None) -> None:
@@ -89,9 +91,13 @@ def cut(source: DataDir, counts: Mapping[str, int], folder: Path, *, jobs: int |
 
     def make(path: Path) -> None:
         make_folder(folder / "wav")
-        tasks = [(name, recording, counts[name]) for name, recording in sorted(source.recordings.items())]
+        tasks = [
+            (name, recording, counts[name]) for name, recording in sorted(source.recordings.items())
+        ]
         problems = Problems()
-        for error in Work(jobs).map(partial(_cut, folder=folder), tasks, processes=True, description="pieces"):
+        for error in Work(jobs).map(
+            partial(_cut, folder=folder), tasks, processes=True, description="pieces"
+        ):
             if error is not None:
                 problems.note(error)
         problems.raise_if_any()
@@ -116,7 +122,11 @@ def _cut(task: tuple[str, Path, int], *, folder: Path) -> DataError | None:
         samples, rate = read_audio(path)
         edges = [-(-len(samples) * number // count) for number in range(count + 1)]
         for number, (start, stop) in enumerate(pairwise(edges), 1):
-            write_audio(wav_file(folder, f"{utterance}-piece{number}"), np.asarray(samples[start:stop]), rate)
+            write_audio(
+                wav_file(folder, f"{utterance}-piece{number}"),
+                np.asarray(samples[start:stop]),
+                rate,
+            )
     except DataError as error:
         return DataError(f"{utterance}: {error.text}", file=error.file or path, remedy=error.remedy)
     return None

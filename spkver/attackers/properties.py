@@ -56,7 +56,9 @@ def closeness(some: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray
     """
     resolutions = np.array(list(PROPERTIES.values()))
     differences = np.abs(some - others)
-    steps = np.divide(differences, resolutions, out=np.ones_like(differences), where=resolutions > 0)
+    steps = np.divide(
+        differences, resolutions, out=np.ones_like(differences), where=resolutions > 0
+    )
     return -(_JUMP * (differences > resolutions) + np.log(np.maximum(steps, 1)))
 
 
@@ -87,7 +89,9 @@ def learn_weights_of_properties(
     is_target = owners[first] == owners[second]
     if len(np.unique(owners[first[is_target]])) < 2:
         return np.zeros(len(PROPERTIES))
-    trained = train_nonnegative(closeness(properties[first], properties[second]), is_target, ridge=_RIDGE)
+    trained = train_nonnegative(
+        closeness(properties[first], properties[second]), is_target, ridge=_RIDGE
+    )
     return np.array(trained.weights)
 
 
@@ -101,7 +105,9 @@ class PropertiesAttacker(Defaults):
     utterances: ClassVar[int | None] = 400
 
     name: str = "properties"
-    source: ExtractorSource = field(default_factory=lambda: ExtractorSource(open_extractor("properties")), repr=False)
+    source: ExtractorSource = field(
+        default_factory=lambda: ExtractorSource(open_extractor("properties")), repr=False
+    )
 
     def record(self, attack: Attack) -> Any:
         """Return what its scores depend on."""
@@ -112,11 +118,15 @@ class PropertiesAttacker(Defaults):
         background = self._part(attack.training.versions, seed)
         return background, self._enrolment(attack), attack.tested
 
-    def fit(self, training: TrainingSet, vectors: Vectors, *, seed: int, jobs: int | None) -> Learnt:
+    def fit(
+        self, training: TrainingSet, vectors: Vectors, *, seed: int, jobs: int | None
+    ) -> Learnt:
         """Learn the weights of the properties from the training set; the model has the seed, too."""
         return Learnt((self._learn(training.versions, vectors, seed), seed))
 
-    def score(self, model: tuple[NDArray[np.float64], int], attack: Attack, vectors: Vectors) -> Scores:
+    def score(
+        self, model: tuple[NDArray[np.float64], int], attack: Attack, vectors: Vectors
+    ) -> Scores:
         """Score each trial by the mean closeness of the tested recording to the enrolled ones."""
         learnt, seed = model
         weights = learnt + self._learn(attack.enrolment[:_VERSIONS], vectors, seed) + _LEAST_WEIGHT
@@ -144,7 +154,9 @@ class PropertiesAttacker(Defaults):
         first, *others = lists.limited(versions, self.utterances, seed=seed)
         return with_versions(first, others)
 
-    def _learn(self, versions: Sequence[DataDir], vectors: Vectors, seed: int) -> NDArray[np.float64]:
+    def _learn(
+        self, versions: Sequence[DataDir], vectors: Vectors, seed: int
+    ) -> NDArray[np.float64]:
         """Return the weights by a data directory, and log those that tell its speakers apart."""
         directory = self._part(versions, seed)
         properties = _by_utterance(vectors(directory))
@@ -153,7 +165,9 @@ class PropertiesAttacker(Defaults):
         for utterance in properties:
             speakers.append(directory.speakers[utterance])
             recordings.append(directory.version_of.get(utterance, utterance))
-        weights = learn_weights_of_properties(np.array(list(properties.values())), speakers, recordings)
+        weights = learn_weights_of_properties(
+            np.array(list(properties.values())), speakers, recordings
+        )
         used = {}
         for key, weight in zip(PROPERTIES, weights, strict=True):
             if weight > 0:

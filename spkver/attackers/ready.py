@@ -53,7 +53,9 @@ class ReadyScores(WithoutSource):
             if inner.is_dir():
                 remedy = f"give scores:{inner}"
             error = ConfigError(
-                "expected files asv_orig/<enrolment>-<trials>/scores, found none", file=self.folder, remedy=remedy
+                "expected files asv_orig/<enrolment>-<trials>/scores, found none",
+                file=self.folder,
+                remedy=remedy,
             )
             raise error.attributed("attacker", self.name)
 
@@ -159,7 +161,11 @@ class ReadyVectors(WithoutSource):
             embeddings = self._embeddings(attack.training, directory)
             digests.append(fingerprint(embeddings.ids, np.asarray(embeddings.vectors)))
         background = self.background(attack.training)
-        return {"vectors": digests, "background": background and _digest(background), "choice": self.choice.record()}
+        return {
+            "vectors": digests,
+            "background": background and _digest(background),
+            "choice": self.choice.record(),
+        }
 
     def obstacle(self, attack: Attack) -> str:
         """Return which data directory has no embeddings, or an empty string; existing embeddings are checked."""
@@ -225,9 +231,16 @@ class ReadyVectors(WithoutSource):
         owners = dict(zip(models.segments, models.models, strict=True))
         problems = Problems()
         sides = []
-        for directory, speakers in ((enrolment, owners), (attack.tested, dict.fromkeys(segments, "?"))):
+        for directory, speakers in (
+            (enrolment, owners),
+            (attack.tested, dict.fromkeys(segments, "?")),
+        ):
             with problems.noted():
-                sides.append(self._chosen(attack.training, directory, speakers, "then its trials are left out"))
+                sides.append(
+                    self._chosen(
+                        attack.training, directory, speakers, "then its trials are left out"
+                    )
+                )
         problems.raise_if_any()
         return tuple(sides)
 
@@ -246,7 +259,9 @@ class ReadyVectors(WithoutSource):
             error = DataError(text, file=self.file(training, directory), remedy=remedy)
             raise error.attributed("attacker", self.name)
         vectors = np.asarray(embeddings.vectors)[[row_of[name] for name in ids]]
-        return Embeddings(np.array(ids, object), np.array([owners[name] for name in ids], object), vectors)
+        return Embeddings(
+            np.array(ids, object), np.array([owners[name] for name in ids], object), vectors
+        )
 
     def _embeddings(self, training: TrainingSet, directory: DataDir) -> Embeddings:
         file = self.file(training, directory)

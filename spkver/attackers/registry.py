@@ -27,7 +27,12 @@ from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.plugins import load_plugin
 from spkbase.showing import one_line
-from spkver.attackers.chain_choice import ADAPTED_COSINE, ENROLLED_PLDA, SELF_TRAINED_PLDA, SINGLE_TEST_COSINE
+from spkver.attackers.chain_choice import (
+    ADAPTED_COSINE,
+    ENROLLED_PLDA,
+    SELF_TRAINED_PLDA,
+    SINGLE_TEST_COSINE,
+)
 from spkver.attackers.classic import PRESETS, attacker_config, classic_attacker
 from spkver.attackers.content import content_attacker
 from spkver.attackers.fusion import Fusion
@@ -170,7 +175,12 @@ _ADAPTED = (
     _Variant("adapted", "reversed"),
 )
 _ENROLLED_PLDA = (_Variant("enrolled-plda"), _Variant("enrolled-plda", "inverted"))
-_TRAINED = (_Variant("single-test"), _Variant("enrolled-plda"), _Variant("adapted"), _Variant("self-trained"))
+_TRAINED = (
+    _Variant("single-test"),
+    _Variant("enrolled-plda"),
+    _Variant("adapted"),
+    _Variant("self-trained"),
+)
 _SELF_TRAINED = (
     _Variant("self-trained"),
     _Variant("self-trained", "inverted"),
@@ -179,7 +189,9 @@ _SELF_TRAINED = (
 _NETWORK = (*_INVERTED, _Variant(undoing="reversed"), *_ADAPTED, *_ENROLLED_PLDA, *_SELF_TRAINED)
 
 
-def _rows(form: str, summary: str, variants: Sequence[_Variant] = (), *, network: bool = False) -> list[CatalogueRow]:
+def _rows(
+    form: str, summary: str, variants: Sequence[_Variant] = (), *, network: bool = False
+) -> list[CatalogueRow]:
     """Return the rows of an attacker, without and with endings."""
     base = re.split(r"[\[:]", form)[0]
     argument = "" if "[" in form else form.removeprefix(base)
@@ -204,20 +216,35 @@ def _rows(form: str, summary: str, variants: Sequence[_Variant] = (), *, network
 CATALOGUE: dict[str, CatalogueRow] = {
     row.name: row
     for rows in (
-        _rows("gmm-ubm", "a statistical model of each voice, a mixture against a background mixture", _INVERTED),
+        _rows(
+            "gmm-ubm",
+            "a statistical model of each voice, a mixture against a background mixture",
+            _INVERTED,
+        ),
         _rows("gmm-svm", "a support vector machine for each speaker, on supervectors", _INVERTED),
         _rows(
             "gmm-svm-cms",
             "a support vector machine for each speaker, on supervectors after cepstral mean subtraction",
             _INVERTED,
         ),
-        _rows("supervector-cosine", "a statistical model of each voice, by projected supervectors", _INVERTED),
+        _rows(
+            "supervector-cosine",
+            "a statistical model of each voice, by projected supervectors",
+            _INVERTED,
+        ),
         _rows("campplus[:WEIGHTS]", "a neural network, CAM++ of 2023", _NETWORK, network=True),
-        _rows(_TUNED, "a neural network, CAM++, tuned on anonymised speech", _TRAINED, network=True),
+        _rows(
+            _TUNED, "a neural network, CAM++, tuned on anonymised speech", _TRAINED, network=True
+        ),
         _rows("ge2e[:WEIGHTS]", "a neural network, GE2E of 2018", _NETWORK, network=True),
         _rows("onnx:FILE", "a neural network, from an ONNX file", network=True),
         _rows("extractor:EXTRACTOR", "vectors of an extractor, as spkver embed takes it"),
-        _rows("trained:FILE.py", "a network that a module trains on the training set", _TRAINED, network=True),
+        _rows(
+            "trained:FILE.py",
+            "a network that a module trains on the training set",
+            _TRAINED,
+            network=True,
+        ),
         _rows(
             "ivector",
             "a statistical model of each voice, i-vectors",
@@ -226,9 +253,15 @@ CATALOGUE: dict[str, CatalogueRow] = {
         _rows("supervector", "a statistical model of each voice, supervectors", _ADAPTED),
         _rows("prosody", "pitch, rhythm and pauses"),
         _rows("content", "spoken words, where there are transcripts"),
-        _rows("properties", "properties of files instead of the voice, such as level, length, format and tags"),
+        _rows(
+            "properties",
+            "properties of files instead of the voice, such as level, length, format and tags",
+        ),
         _rows("session", "noise and channel, in the pauses"),
-        _rows("fusion", "all attackers together, a sum of their scores with weights from background speakers"),
+        _rows(
+            "fusion",
+            "all attackers together, a sum of their scores with weights from background speakers",
+        ),
     )
     for row in rows
 }
@@ -355,7 +388,9 @@ def parse_spec(entry: str, settings: Settings | None = None) -> Spec:
     if row is None or row.base in _ANY_KIND:
         network = (settings or {}).get("network")
         if network not in (None, True, False):
-            raise ConfigError(f"attacker_settings.{entry}.network is {network!r}: expected true or false")
+            raise ConfigError(
+                f"attacker_settings.{entry}.network is {network!r}: expected true or false"
+            )
     return Spec(attacker_name(entry), entry, preset, row, argument, network)
 
 
@@ -405,11 +440,15 @@ def make_attacker(
     values = merged(_inherited_settings(spec, row, layers), own)
     if row.base in _WITHOUT_SETTINGS:
         if values:
-            raise ConfigError(f"attacker_settings of {name}: {', '.join(values)}: a {row.base} attacker has none")
+            raise ConfigError(
+                f"attacker_settings of {name}: {', '.join(values)}: a {row.base} attacker has none"
+            )
         return _WITHOUT_SETTINGS[row.base](name)
     if row.base in PRESETS:
         with naming(name):
-            return classic_attacker(attacker_config(row.base, values=merged(shared, values, {"name": name})))
+            return classic_attacker(
+                attacker_config(row.base, values=merged(shared, values, {"name": name}))
+            )
     if row.base == "content":
         return content_attacker(name, values, hypotheses)
     mixture = {key: shared[key] for key in ("features", "ubm") if key in shared}
@@ -477,7 +516,9 @@ def default_attackers() -> tuple[str, ...]:
     if not is_absent(_STRONGER):
         return tuple(name for name in DEFAULT if not is_absent(name))
     if not is_absent(_WEAKER):
-        return tuple(name.replace(_STRONGER, _WEAKER) for name in DEFAULT if CATALOGUE[name].base != _TUNED)
+        return tuple(
+            name.replace(_STRONGER, _WEAKER) for name in DEFAULT if CATALOGUE[name].base != _TUNED
+        )
     return WITHOUT_NETWORK
 
 
@@ -571,7 +612,11 @@ def _is_part(name: str, entry: str) -> bool:
     """Return whether a name is the file of an entry, or the first or last part of the name that tables show."""
     file = entry.rpartition(":")[0]
     label = attacker_name(entry)
-    return name in (file, Path(file).name) or label.startswith(f"{name}-") or label.endswith(f"-{name}")
+    return (
+        name in (file, Path(file).name)
+        or label.startswith(f"{name}-")
+        or label.endswith(f"-{name}")
+    )
 
 
 def _without(settings: Settings, *keys: str) -> Settings:
@@ -598,7 +643,9 @@ def _open_outside(spec: Spec, settings: Settings, seed: int, time_limit: float |
         raise ConfigError(f"{text}: a user-supplied attacker takes level and network only")
     with naming(spec.name):
         if level and (level not in LEVELS or kind in _EMBEDDINGS):
-            raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors the entry determines it")
+            raise ConfigError(
+                f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors the entry determines it"
+            )
         level = level or ONE_MODEL
         if kind == "scores":
             return ReadyScores(spec.name, Path(rest), level)

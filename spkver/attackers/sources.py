@@ -150,7 +150,9 @@ Source = ExtractorSource | MixtureSource | TrainedSource
 depend on besides recordings and the training set."""
 
 
-def mean_statistics(statistics: Statistics, sessions: Mapping[tuple[str, str], Sequence[str]]) -> Statistics:
+def mean_statistics(
+    statistics: Statistics, sessions: Mapping[tuple[str, str], Sequence[str]]
+) -> Statistics:
     """Return the mean statistics of groups of segments, such as the anonymised versions of a recording.
 
     Parameters

@@ -125,7 +125,14 @@ class SpeechFiles:
             f"vectors of {file}",
             file,
             step="vectors",
-            make=partial(embed_directory, chosen, extractor, work=work, quiet=True, most_lacking=_MOST_LACKING),
+            make=partial(
+                embed_directory,
+                chosen,
+                extractor,
+                work=work,
+                quiet=True,
+                most_lacking=_MOST_LACKING,
+            ),
             read=read_embeddings,
             inputs=sorted(chosen.speakers.items()),
             sources=dict(sorted(chosen.recordings.items())),
@@ -153,7 +160,9 @@ class SpeechFiles:
         ids = self._feature_ids(config, directory)
         recordings = {ids[path]: path for path in sorted(paths)}
         key = fingerprint(sorted(recordings), config.extraction(), self.seed)[:_KEY]
-        run = Run(make_folder(self.work.path(f"{directory.name}-{key}")), jobs=self.run.jobs, quiet=True)
+        run = Run(
+            make_folder(self.work.path(f"{directory.name}-{key}")), jobs=self.run.jobs, quiet=True
+        )
         frames = pipeline.features(run, recordings, config, seed=self.seed)
         known.append(DirectoryFeatures(frames, ids))
         return known[-1]
@@ -204,7 +213,14 @@ class SpeechFiles:
         title = f"network of {name} on {whole_name(versions[0])}"
         origin = self.run.origin(
             title,
-            inputs=[source.key, self.seed, speech.utterances, held_out.enrolment, held_out.trials, speech.anonymizer],
+            inputs=[
+                source.key,
+                self.seed,
+                speech.utterances,
+                held_out.enrolment,
+                held_out.trials,
+                speech.anonymizer,
+            ],
             sources={str(path): path for path in speech.recordings},
             libraries=("numpy", "scipy", "scikit-learn", "soundfile", "torch"),
         )
@@ -228,16 +244,22 @@ class SpeechFiles:
             )
             write_json(path, trained_record(path.parent, source.module, network))
 
-        stage = self.run.stage(title, f"{folder}/{TRAINED}", step="network", make=make, read=load_json, origin=origin)
+        stage = self.run.stage(
+            title, f"{folder}/{TRAINED}", step="network", make=make, read=load_json, origin=origin
+        )
         extractor = open_extractor(f"trained:{stage.path.parent}", source.windows)
         return TrainedNetwork(self, ExtractorSource(extractor))
 
-    def _learn_mixture(self, source: MixtureSource, training: DataDir, folder: str) -> TrainedMixture:
+    def _learn_mixture(
+        self, source: MixtureSource, training: DataDir, folder: str
+    ) -> TrainedMixture:
         """Train the universal background model and the matrix of total variability."""
         features = self.features(source.features, training)
         names = tuple(sorted({features.ids[path] for path in training.recordings.values()}))
         key = fingerprint(features.frames.fingerprint, names, source.mixture_key)[:_KEY]
-        run = Run(make_folder(self.run.path(f"{folder}/mixture-{key}")), jobs=self.run.jobs, quiet=True)
+        run = Run(
+            make_folder(self.run.path(f"{folder}/mixture-{key}")), jobs=self.run.jobs, quiet=True
+        )
         trained = pipeline.universal_model(run, features.frames, names, source.ubm)
         vectors = TrainedMixture(self, source, trained.value.mixture)
         if source.total_variability is None:
@@ -245,7 +267,9 @@ class SpeechFiles:
         statistics = vectors.statistics(training).value
         config = source.fitting_rank(len(statistics), vectors.ubm.means.size)
         accumulated = Stamp("statistics of training", trained.fingerprint, statistics)
-        return replace(vectors, matrix=pipeline.total_variability(run, trained, accumulated, config))
+        return replace(
+            vectors, matrix=pipeline.total_variability(run, trained, accumulated, config)
+        )
 
 
 class ExtractedVectors(NamedTuple):
@@ -256,7 +280,9 @@ class ExtractedVectors(NamedTuple):
     def __call__(self, directory: DataDir) -> Embeddings:
         """Return the vectors of a data directory that was read, sorted by utterance."""
         names = sorted(directory.speakers)
-        return lists.as_embeddings(directory, [self.known[directory.recordings[name]] for name in names])
+        return lists.as_embeddings(
+            directory, [self.known[directory.recordings[name]] for name in names]
+        )
 
 
 class TrainedNetwork(NamedTuple):
@@ -317,22 +343,30 @@ class TrainedMixture:
         order.sort(key=lambda row: (owners[recordings[row]], recordings[row]))
         models = [owners[recordings[row]] for row in order]
         idmap = IdMap(models, cut.ids[order].tolist())  # type: ignore[arg-type]
-        frames = Stamp("sessions", fingerprint(features.frames.fingerprint, cut.ids, cut.offsets), cut)
+        frames = Stamp(
+            "sessions", fingerprint(features.frames.fingerprint, cut.ids, cut.offsets), cut
+        )
         statistics = self._statistics(features.frames.run, "sessions-", frames, idmap)
         vectors = self._vectors(directory, statistics)
         return Embeddings(vectors.segments, vectors.models, np.asarray(vectors.vectors))
 
-    def averaged(self, directory: DataDir, sessions: Mapping[tuple[str, str], Sequence[str]]) -> Embeddings:
+    def averaged(
+        self, directory: DataDir, sessions: Mapping[tuple[str, str], Sequence[str]]
+    ) -> Embeddings:
         """Return the vector of each (model, recording) from the mean statistics of its versions."""
         return self._vectors(directory, self._averaged(directory, sessions)).embeddings()
 
-    def adapted(self, directory: DataDir, sessions: Mapping[tuple[str, str], Sequence[str]]) -> Supervectors:
+    def adapted(
+        self, directory: DataDir, sessions: Mapping[tuple[str, str], Sequence[str]]
+    ) -> Supervectors:
         """Return the means adapted to all recordings of each model, each by the mean statistics of its versions."""
         run = self._features(directory).frames.run
         statistics = self._averaged(directory, sessions)
         config = replace(self.source.map, normalise=False)
         name = fingerprint(statistics.fingerprint, config)[:_KEY]
-        means = pipeline.supervectors(run, name, self._stamp, statistics, config, multisession=True).value
+        means = pipeline.supervectors(
+            run, name, self._stamp, statistics, config, multisession=True
+        ).value
         return replace(means, vectors=np.asarray(means.vectors))
 
     def frames(self, directory: DataDir) -> Frames:
@@ -347,7 +381,9 @@ class TrainedMixture:
     def statistics(self, directory: DataDir) -> Stage[Statistics]:
         """Accumulate the statistics of each recording, or reuse those of an earlier run."""
         features = self._features(directory)
-        idmap = IdMap.from_pairs([(name, name) for name in sorted(self._owners(directory, features))])
+        idmap = IdMap.from_pairs(
+            [(name, name) for name in sorted(self._owners(directory, features))]
+        )
         return self._statistics(features.frames.run, "", features.frames, idmap)
 
     def _features(self, directory: DataDir) -> DirectoryFeatures:
@@ -355,7 +391,10 @@ class TrainedMixture:
 
     def _owners(self, directory: DataDir, features: DirectoryFeatures) -> dict[str, str]:
         """Return the speaker of each recording, by its id in features."""
-        return {features.ids[path]: directory.speakers[name] for name, path in directory.recordings.items()}
+        return {
+            features.ids[path]: directory.speakers[name]
+            for name, path in directory.recordings.items()
+        }
 
     def _statistics(
         self, run: Run, prefix: str, frames: pipeline.FramesStage | Stamp, idmap: IdMap
@@ -363,11 +402,15 @@ class TrainedMixture:
         key = fingerprint(frames.fingerprint, self._stamp.fingerprint, idmap)[:_KEY]
         return pipeline.statistics(run, prefix + key, self._stamp, frames, idmap)
 
-    def _averaged(self, directory: DataDir, sessions: Mapping[tuple[str, str], Sequence[str]]) -> Stamp:
+    def _averaged(
+        self, directory: DataDir, sessions: Mapping[tuple[str, str], Sequence[str]]
+    ) -> Stamp:
         """Return the mean statistics of each (model, recording) over its utterances."""
         statistics, ids = self.statistics(directory), self.ids(directory)
         by_id = {pair: [ids[name] for name in names] for pair, names in sessions.items()}
-        key = fingerprint(statistics.fingerprint, [[*pair, *names] for pair, names in by_id.items()])
+        key = fingerprint(
+            statistics.fingerprint, [[*pair, *names] for pair, names in by_id.items()]
+        )
         return Stamp(f"means of {statistics.name}", key, mean_statistics(statistics.value, by_id))
 
     def _vectors(self, directory: DataDir, statistics: Stage[Statistics] | Stamp) -> Supervectors:
@@ -439,7 +482,11 @@ def score_trials(attacker: Attacker, trained: Trained, attack: Attack) -> Scores
 
 
 def _fit_backend(
-    speech: SpeechFiles, attacker: Attacker, training: TrainingSet, record: Any, learn: Callable[[], Any]
+    speech: SpeechFiles,
+    attacker: Attacker,
+    training: TrainingSet,
+    record: Any,
+    learn: Callable[[], Any],
 ) -> Callable[[], Any]:
     """Choose and train a backend, or reuse the one from an earlier run; return the function that reads it."""
     versions = lists.limited(training.versions, attacker.utterances, seed=speech.seed)
@@ -450,7 +497,9 @@ def _fit_backend(
     def make(path: Path) -> None:
         learnt = learn()
         write_backend(file, learnt.model)
-        write_json(path, {"attacker": attacker.name, "training": whole_name(versions[0]), **learnt.choice})
+        write_json(
+            path, {"attacker": attacker.name, "training": whole_name(versions[0]), **learnt.choice}
+        )
 
     speakers = [sorted(version.speakers.items()) for version in versions]
     choice = run.stage(

@@ -90,7 +90,9 @@ class FunctionProcess:
         self._errors = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
         code = f"import sys; sys.path[:] = {sys.path!r}; from spkver.attackers.supplied import serve; serve()"
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
-        self._process = plugins.start_process([sys.executable, "-c", code, spec], text=True, encoding="utf-8", **pipes)
+        self._process = plugins.start_process(
+            [sys.executable, "-c", code, spec], text=True, encoding="utf-8", **pipes
+        )
         self._finalizer = weakref.finalize(self, plugins.end_process, self._process)
 
     @property
@@ -167,7 +169,10 @@ def serve() -> None:
         except DataError as error:
             answer = {"error": error.text, "traceback": ""}
         except BaseException as error:  # whatever it raises is the attacker's fault
-            answer = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+            answer = {
+                "error": f"{type(error).__name__}: {error}",
+                "traceback": traceback.format_exc(),
+            }
         sys.stdout.flush()
         replies.write(json.dumps(answer) + "\n")
         replies.flush()
@@ -248,11 +253,15 @@ class OwnFunction(OwnCode):
         with tempfile.TemporaryDirectory() as folder:
             disguised = _disguised(attack, Path(folder), self.seed)
             request = {
-                "enrolment": {name: list(map(str, paths)) for name, paths in disguised.enrolment.items()},
+                "enrolment": {
+                    name: list(map(str, paths)) for name, paths in disguised.enrolment.items()
+                },
                 "tested": {name: str(path) for name, path in disguised.tested.items()},
                 "trials": disguised.trials,
             }
-            values = np.array(self._ask(model, tested, request, (*attack.training.versions, tested)))
+            values = np.array(
+                self._ask(model, tested, request, (*attack.training.versions, tested))
+            )
         try:
             return lists.as_scores(attack.trials, values[np.argsort(disguised.order)])
         except DataError as error:
@@ -300,18 +309,30 @@ class OwnCommand(OwnCode):
         speech = lists.merge_versions(training.versions)
         # ids of merged versions have a blank
         ids = {name: name.replace(" ", "-", 1) for name in speech.recordings}
-        _write_table(learnt / "wav.scp", {ids[name]: path.resolve() for name, path in speech.recordings.items()})
-        _write_table(learnt / "utt2spk", {ids[name]: speaker for name, speaker in speech.speakers.items()})
+        _write_table(
+            learnt / "wav.scp",
+            {ids[name]: path.resolve() for name, path in speech.recordings.items()},
+        )
+        _write_table(
+            learnt / "utt2spk", {ids[name]: speaker for name, speaker in speech.speakers.items()}
+        )
         return Learnt(holder)
 
-    def score(self, model: tempfile.TemporaryDirectory[str], attack: Attack, vectors: None) -> Scores:
+    def score(
+        self, model: tempfile.TemporaryDirectory[str], attack: Attack, vectors: None
+    ) -> Scores:
         """Run the command on the lists of an attack."""
         tested = attack.tested
         shared = Path(model.name)
         with tempfile.TemporaryDirectory(dir=shared) as folder:
             disguised = _disguised(attack, make_folder(Path(folder) / "wav"), self.seed)
             places = _write_lists(Path(folder), disguised)
-            values = {"training": shared / "training", "work": shared / "work", "seed": self.seed, **places}
+            values = {
+                "training": shared / "training",
+                "work": shared / "work",
+                "seed": self.seed,
+                **places,
+            }
             seconds = self.time_limit or usual_limit((*attack.training.versions, tested))
             try:
                 plugins.run_command(plugins.fill_places(self.spec, values), seconds=seconds)
@@ -349,7 +370,9 @@ def _score(held: Json, asked: Json) -> NDArray[np.float64]:
     try:
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"expected {len(trials)} numbers, got {type(values).__name__}: {error}") from error
+        raise DataError(
+            f"expected {len(trials)} numbers, got {type(values).__name__}: {error}"
+        ) from error
     if numbers.shape != (len(trials),):
         raise DataError(f"expected {len(trials)} scores, one a trial, got shape {numbers.shape}")
     return numbers
@@ -390,11 +413,15 @@ def _disguised(attack: Attack, folder: Path, seed: int) -> _Disguised:
     for model, name in sorted(model_names.items(), key=itemgetter(1)):
         enrolment[name] = []
         for number, utterance in enumerate(sessions[model], 1):
-            enrolment[name].append(_link(folder, f"{name}-{number}", enrolled.recordings[utterance]))
+            enrolment[name].append(
+                _link(folder, f"{name}-{number}", enrolled.recordings[utterance])
+            )
     tested = {}
     for segment, name in sorted(segment_names.items(), key=itemgetter(1)):
         tested[name] = _link(folder, name, segments[segment])
-    trials = [(model_names[model], segment_names[segment]) for model, segment in attack.trials.pairs()]
+    trials = [
+        (model_names[model], segment_names[segment]) for model, segment in attack.trials.pairs()
+    ]
     return _Disguised(enrolment, tested, [trials[row] for row in order], order)
 
 
@@ -425,14 +452,19 @@ def _write_lists(folder: Path, disguised: _Disguised) -> dict[str, Path]:
         sessions[model] = " ".join(links)
     _write_table(places["enrolment"] / "wav.scp", recordings)
     _write_table(places["enrolment"] / "spk2utt", sessions)
-    _write_table(places["tested"] / "wav.scp", {name: path.absolute() for name, path in disguised.tested.items()})
+    _write_table(
+        places["tested"] / "wav.scp",
+        {name: path.absolute() for name, path in disguised.tested.items()},
+    )
     write_trials(places["trials"], disguised.as_trials())
     return places
 
 
 def _write_table(path: Path, table: Mapping[str, Path | str]) -> None:
     path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(f"{name} {value}\n" for name, value in sorted(table.items())), encoding="utf-8")
+    path.write_text(
+        "".join(f"{name} {value}\n" for name, value in sorted(table.items())), encoding="utf-8"
+    )
 
 
 def _refuse(name: str, directory: DataDir, error: DataError) -> NoReturn:
@@ -443,4 +475,6 @@ def _refuse(name: str, directory: DataDir, error: DataError) -> NoReturn:
         remedy = f"set attackers_time_limit, in seconds; else {_REMEDY}"
     elif isinstance(error, LostModelError):
         refused = LostModelError
-    raise refused(error.text, file=directory.path, remedy=remedy).attributed("attacker", name) from error
+    raise refused(error.text, file=directory.path, remedy=remedy).attributed(
+        "attacker", name
+    ) from error

@@ -29,7 +29,9 @@ def held_out_fold(versions: Sequence[DataDir], *, seed: int) -> Fold:
     folds = background_folds(versions, seed=seed)
     if not folds:
         text = "a network needs at least four training speakers with two recordings: some of them are held out"
-        raise DataError(text, file=versions[0].path, remedy="give more speakers, or leave out its attackers")
+        raise DataError(
+            text, file=versions[0].path, remedy="give more speakers, or leave out its attackers"
+        )
     return folds[0]
 
 
@@ -40,7 +42,9 @@ def held_out_speech(versions: Sequence[DataDir], *, seed: int) -> tuple[DataDir,
     return tuple(lists.select(version, names) for version in versions)
 
 
-def training_speech(training: TrainingSet, versions: Sequence[DataDir], folder: Path, *, seed: int) -> TrainingSpeech:
+def training_speech(
+    training: TrainingSet, versions: Sequence[DataDir], folder: Path, *, seed: int
+) -> TrainingSpeech:
     """Return what a trainer gets.
 
     Parameters
@@ -60,7 +64,9 @@ def training_speech(training: TrainingSet, versions: Sequence[DataDir], folder: 
         if speaker not in fold.speakers:
             paths = tuple(version.recordings[name].absolute() for version in versions)
             original = training.original.recordings[name].absolute()
-            utterances.append(Utterance(name, speaker, first.sexes.get(speaker, ""), original, paths))
+            utterances.append(
+                Utterance(name, speaker, first.sexes.get(speaker, ""), original, paths)
+            )
     enrolment: dict[str, list[Path]] = {}
     for name, speaker in sorted(judging.enrolment.speakers.items()):
         enrolment.setdefault(speaker, []).append(judging.enrolment.recordings[name].absolute())

@@ -28,9 +28,20 @@ from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
 from spkver.attackers import lists
-from spkver.attackers.chain_choice import PLDA_SCORERS, SELF_TRAINED_PLDA, BackendChoice, choose_backend
+from spkver.attackers.chain_choice import (
+    PLDA_SCORERS,
+    SELF_TRAINED_PLDA,
+    BackendChoice,
+    choose_backend,
+)
 from spkver.attackers.protocol import Attack, Defaults, Learnt, TrainingSet, Vectors, naming
-from spkver.attackers.sources import SMALL_MIXTURE, ExtractorSource, MixtureSource, Source, TrainedSource
+from spkver.attackers.sources import (
+    SMALL_MIXTURE,
+    ExtractorSource,
+    MixtureSource,
+    Source,
+    TrainedSource,
+)
 from spkver.attackers.trained import held_out_speech
 from spkver.backend import Backend
 from spkver.datadir import DataDir
@@ -82,7 +93,11 @@ class Comparing(Defaults):
     def speech(self, attack: Attack, seed: int) -> Sequence[DataDir]:
         """Return the training set, the enrolment and the tested recordings."""
         training = lists.limited(attack.training.versions, self.utterances, seed=seed)
-        return [lists.merge_versions(training), lists.enrolled_speech(attack.enrolment), *attack.tests]
+        return [
+            lists.merge_versions(training),
+            lists.enrolled_speech(attack.enrolment),
+            *attack.tests,
+        ]
 
 
 @one_line
@@ -130,7 +145,9 @@ class VectorAttacker(Comparing):
                 return f"it needs {self.source.least_speakers} training speakers, there are {count}"
         return unfit_enrolment(self.choice.adapted, attack, versions=len(attack.enrolment))
 
-    def fit(self, training: TrainingSet, vectors: Vectors, *, seed: int, jobs: int | None) -> Learnt:
+    def fit(
+        self, training: TrainingSet, vectors: Vectors, *, seed: int, jobs: int | None
+    ) -> Learnt:
         """Choose and train its backend, on no speaker that a network was trained on."""
         versions = lists.limited(training.versions, self.utterances, seed=seed)
         if isinstance(self.source, TrainedSource):
@@ -195,10 +212,14 @@ def of_scenario(backend: Backend, scenario: str) -> Backend:
     if backend.scorer.name != SELF_TRAINED_PLDA or not shifted:
         return backend
     scorer = replace(backend.scorer, values={**backend.scorer.values, "shifted": True})
-    return replace(backend, chain=tuple(scorer if step is backend.scorer else step for step in backend.chain))
+    return replace(
+        backend, chain=tuple(scorer if step is backend.scorer else step for step in backend.chain)
+    )
 
 
-def mean_vectors(vectors: Embeddings, sessions: Mapping[tuple[str, str], Sequence[str]]) -> Embeddings:
+def mean_vectors(
+    vectors: Embeddings, sessions: Mapping[tuple[str, str], Sequence[str]]
+) -> Embeddings:
     """Return the mean vectors of groups of recordings, such as the anonymised versions of a recording.
 
     Parameters
@@ -214,12 +235,16 @@ def mean_vectors(vectors: Embeddings, sessions: Mapping[tuple[str, str], Sequenc
     """
     row_of = {name: row for row, name in enumerate(vectors.ids.tolist())}
     every = np.asarray(vectors.vectors)
-    means = np.stack([every[[row_of[name] for name in names]].mean(axis=0) for names in sessions.values()])
+    means = np.stack(
+        [every[[row_of[name] for name in names]].mean(axis=0) for names in sessions.values()]
+    )
     models, recordings = np.array(list(sessions), object).T
     return Supervectors(models, recordings, means).embeddings()
 
 
-def largest_scores(backend: Backend, enrolled: Embeddings, variants: Iterable[Embeddings], trials: Trials) -> Scores:
+def largest_scores(
+    backend: Backend, enrolled: Embeddings, variants: Iterable[Embeddings], trials: Trials
+) -> Scores:
     """Return the largest score of each trial over variants of the tested recordings."""
     scored = [backend.score(enrolled, tested, trials) for tested in variants]
     return lists.as_scores(trials, np.max([align(scores, trials) for scores in scored], axis=0))
@@ -294,7 +319,9 @@ class IVectorChoice(BackendChoice):
 def extractor_attacker(name: str, extractor: str, settings: Mapping[str, Any]) -> VectorAttacker:
     """Create a vector attacker from an extractor, named as `spkver embed` takes it."""
     with naming(name):
-        choice = load_config(ExtractorChoice, defaults=merged({"extractor": extractor}, settings, {"name": name}))
+        choice = load_config(
+            ExtractorChoice, defaults=merged({"extractor": extractor}, settings, {"name": name})
+        )
         opened = open_extractor(choice.extractor, ExtractorSettings(choice.window, choice.hop))
     return VectorAttacker(name, choice, ExtractorSource(opened))
 
@@ -308,12 +335,16 @@ def trained_attacker(
         if module.endswith(".py"):
             module = str(Path(module).absolute())
         windows = ExtractorSettings(choice.window, choice.hop)
-        source = TrainedSource(module, choice.settings, choice.device, choice.threads, windows, time_limit)
+        source = TrainedSource(
+            module, choice.settings, choice.device, choice.threads, windows, time_limit
+        )
         check_trainer(module)
     return VectorAttacker(name, choice, source)
 
 
-def tuned_attacker(name: str, settings: Mapping[str, Any], *, time_limit: float | None = None) -> VectorAttacker:
+def tuned_attacker(
+    name: str, settings: Mapping[str, Any], *, time_limit: float | None = None
+) -> VectorAttacker:
     """Create a vector attacker with CAM++, tuned on the training set by `spkver.training.tuning`."""
     attacker = trained_attacker(name, tuning.__name__, settings, time_limit=time_limit)
     assert isinstance(attacker.source, TrainedSource)
@@ -327,7 +358,9 @@ def tuned_attacker(name: str, settings: Mapping[str, Any], *, time_limit: float 
 
 def ivector_attacker(name: str, settings: Mapping[str, Any]) -> VectorAttacker:
     """Create the i-vector attacker."""
-    defaults = merged(SMALL_MIXTURE, {"total_variability": {"rank": 100, "rounds": 10}}, settings, {"name": name})
+    defaults = merged(
+        SMALL_MIXTURE, {"total_variability": {"rank": 100, "rounds": 10}}, settings, {"name": name}
+    )
     with naming(name):
         config = load_config(IVectorChoice, defaults=defaults)
     source = MixtureSource(config.features, config.ubm, total_variability=config.total_variability)
@@ -339,7 +372,9 @@ def supervector_attacker(name: str, settings: Mapping[str, Any]) -> VectorAttack
     # no other chain is tried: maps of thousands of dimensions take minutes, and need a background of many speakers
     chains = {"chains": [settings.get("adapted") or "cosine"]}
     with naming(name):
-        config = load_config(MixtureChoice, defaults=merged(SMALL_MIXTURE, chains, settings, {"name": name}))
+        config = load_config(
+            MixtureChoice, defaults=merged(SMALL_MIXTURE, chains, settings, {"name": name})
+        )
     return VectorAttacker(name, config, MixtureSource(config.features, config.ubm, config.map))
 
 
@@ -347,7 +382,9 @@ def tuning_is_absent() -> str:
     """Return why CAM++ cannot be tuned here, or an empty string."""
     absent = network_is_absent("campplus")
     if not absent and not find_spec("torch"):
-        absent = "tuning on anonymised speech needs torch, not installed; get it by: pip install torch"
+        absent = (
+            "tuning on anonymised speech needs torch, not installed; get it by: pip install torch"
+        )
     return absent
 
 

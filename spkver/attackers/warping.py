@@ -120,7 +120,9 @@ class WarpEstimator:
     rmse: float
     spread: float
 
-    def estimate(self, cues: NDArray[np.float64], folds: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    def estimate(
+        self, cues: NDArray[np.float64], folds: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
         """Estimate the number of each recording.
 
         Parameters
@@ -131,7 +133,9 @@ class WarpEstimator:
             Fold of each recording's speaker, for recordings of the training set: weights trained without that speaker
             are used.
         """
-        kernel = warp_kernel((cues[:, CUES[self.cues]] - self.centre) / self.scale, self.points, self.width)
+        kernel = warp_kernel(
+            (cues[:, CUES[self.cues]] - self.centre) / self.scale, self.points, self.width
+        )
         rows = folds
         if rows is None:
             rows = np.full(len(cues), len(self.weights) - 1)
@@ -140,7 +144,9 @@ class WarpEstimator:
         return np.clip(values, *self.bounds)
 
 
-def warp_kernel(some: NDArray[np.float64], others: NDArray[np.float64], width: float) -> NDArray[np.float64]:
+def warp_kernel(
+    some: NDArray[np.float64], others: NDArray[np.float64], width: float
+) -> NDArray[np.float64]:
     """Return the kernel between rows, (n, D) and (m, D): exp(-w |a - b|^2 / 2 D), or a . b / D if the width w is 0."""
     from sklearn.metrics.pairwise import rbf_kernel
 

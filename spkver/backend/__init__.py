@@ -40,7 +40,13 @@ from spkver.backend.plda import (
     plda_scores,
     plda_to_sidekit,
 )
-from spkver.backend.prompted import PromptedTrials, adapt_words, minus_own_mixture, score_sentences, score_words
+from spkver.backend.prompted import (
+    PromptedTrials,
+    adapt_words,
+    minus_own_mixture,
+    score_sentences,
+    score_words,
+)
 from spkver.backend.scoring import (
     pair_products,
     score_gmm_ubm,

@@ -44,11 +44,23 @@ from spkver.backend.kaldi import KaldiPlda, VbxTransform, plda_from_kaldi
 from spkver.backend.nap import Projection
 from spkver.backend.plda import Sessions
 from spkver.backend.steps import ALIASES, NEEDS, STEPS, Need, Parameter, Step, Training
-from spkver.backend.transforms import AffineMap, LengthNorm, Map, apply_maps, class_means, dimension_after
+from spkver.backend.transforms import (
+    AffineMap,
+    LengthNorm,
+    Map,
+    apply_maps,
+    class_means,
+    dimension_after,
+)
 
 logger = logging.getLogger(__name__)
 
-_ROLES = {"map": "a map of vectors", "scorer": "a scorer", "norm": "a normalisation", "calibration": "a calibration"}
+_ROLES = {
+    "map": "a map of vectors",
+    "scorer": "a scorer",
+    "norm": "a normalisation",
+    "calibration": "a calibration",
+}
 _REMEDY = "such as centre,whiten,length,lda:150,length,plda:100"
 
 Chain = tuple["ChosenStep", ...]
@@ -179,7 +191,9 @@ def step_of(chain: Chain, role: str) -> ChosenStep | None:
     return next((chosen for chosen in chain if chosen.step.role == role), None)
 
 
-def check_chain(chain: Chain, dimension: int, counts: Sequence[int] | NDArray, *, is_adapted: bool = False) -> None:
+def check_chain(
+    chain: Chain, dimension: int, counts: Sequence[int] | NDArray, *, is_adapted: bool = False
+) -> None:
     """Raise ConfigError, with all problems, if vectors cannot train a chain.
 
     Parameters
@@ -221,7 +235,9 @@ def check_chain(chain: Chain, dimension: int, counts: Sequence[int] | NDArray, *
             text = f"calibrate divides {n_speakers} speakers into {folds} folds: each needs two"
             problems.add(text, remedy="lower calibrate.folds, or give more speakers")
         if 1 < most <= enrolled:
-            text = f"calibrate.enrolled is {enrolled}, but no speaker has more vectors: none is tested"
+            text = (
+                f"calibrate.enrolled is {enrolled}, but no speaker has more vectors: none is tested"
+            )
             problems.add(text, remedy="lower it")
     problems.raise_if_any(ConfigError)
 
@@ -292,7 +308,9 @@ class Backend:
             If they have other dimensions, one is not finite or 0, or becomes 0 before a length norm.
         """
         if isinstance(vectors, Embeddings):
-            raise DataError("expected an array of vectors, got Embeddings", remedy="give their vectors")
+            raise DataError(
+                "expected an array of vectors, got Embeddings", remedy="give their vectors"
+            )
         vectors = vectors_of(vectors)
         if vectors.shape[1] != self.facts["dimension"]:
             text = f"expected vectors of {self.facts['dimension']} dimensions, got shape {vectors.shape}"
@@ -353,10 +371,14 @@ class Backend:
             # then no bit of a score may depend on what else is tested
             alone = self.adapts_to_list == "models"
             parts = np.split(test_rows, len(test_rows)) if alone else [test_rows]
-            tests = np.concatenate([self.transform(test.vectors[rows], names=test.ids[rows]) for rows in parts])
+            tests = np.concatenate(
+                [self.transform(test.vectors[rows], names=test.ids[rows]) for rows in parts]
+            )
         listed = Trials(model_ids, segment_ids, models.astype(np.int32), segments.astype(np.int32))
         values = self.score_vectors(sessions, tests, listed).values
-        return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
+        return Scores(
+            trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values
+        )
 
     def score_vectors(self, sessions: Sessions, tests: Floats, trials: Trials) -> Scores:
         """Return scores of mapped vectors; the codes of the trials are those of the models and the rows of tests."""
@@ -365,34 +387,53 @@ class Backend:
             check_norms(row_norms(sessions.means), trials.model_ids, what="mapped model", size=size)
             check_norms(row_norms(tests), trials.segment_ids, what="mapped vector")
         values = self._raw(sessions, tests, trials.models, trials.segments)
-        scores = Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
+        scores = Scores(
+            trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values
+        )
         norm = step_of(self.chain, "norm")
         if self.cohort is not None and norm is not None:
-            size, cohort = max(1, _PAIRS // len(self.cohort)), Sessions(self.cohort, np.arange(len(self.cohort)))
+            size, cohort = (
+                max(1, _PAIRS // len(self.cohort)),
+                Sessions(self.cohort, np.arange(len(self.cohort))),
+            )
             # means and deviations with the cohort, of either side
             moments: tuple[list[Any], list[Any]] = ([], [])
             for start, stop in chunk_bounds(len(trials.model_ids), size):
                 rows = np.flatnonzero((sessions.models >= start) & (sessions.models < stop))
                 some = Sessions(sessions.vectors[rows], sessions.models[rows] - start)
                 names = trials.model_ids[start:stop]
-                moments[0].append(cohort_moments(self._all(some, self.cohort), names, top=norm.values["top"]))
+                moments[0].append(
+                    cohort_moments(self._all(some, self.cohort), names, top=norm.values["top"])
+                )
             for start, stop in chunk_bounds(len(tests), size):
-                names, cells = trials.segment_ids[start:stop], self._all(cohort, tests[start:stop]).T
+                names, cells = (
+                    trials.segment_ids[start:stop],
+                    self._all(cohort, tests[start:stop]).T,
+                )
                 moments[1].append(cohort_moments(cells, names, top=norm.values["top"]))
-            sides: Any = [tuple(np.concatenate(column) for column in zip(*side, strict=True)) for side in moments]
+            sides: Any = [
+                tuple(np.concatenate(column) for column in zip(*side, strict=True))
+                for side in moments
+            ]
             scores = normalise(scores, models=sides[0], segments=sides[1])
         if self.calibration is not None:
             scores = replace(scores, values=apply_affine(self.calibration, scores.values))
         return scores
 
-    def _raw(self, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray) -> Floats:
+    def _raw(
+        self, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray
+    ) -> Floats:
         assert self.scorer.step.score is not None
-        return self.scorer.step.score(self.model, self.scorer.values, sessions, tests, models, segments)
+        return self.scorer.step.score(
+            self.model, self.scorer.values, sessions, tests, models, segments
+        )
 
     def _all(self, sessions: Sessions, tests: Any) -> Floats:
         """Scores (models, tests) of all models with all tests."""
         shape = len(sessions.counts), len(tests)
-        return self._raw(sessions, tests, *np.divmod(np.arange(shape[0] * shape[1]), shape[1])).reshape(shape)
+        return self._raw(
+            sessions, tests, *np.divmod(np.arange(shape[0] * shape[1]), shape[1])
+        ).reshape(shape)
 
 
 def speaker_digests(speakers: Iterable[str]) -> NDArray[np.uint64]:
@@ -410,7 +451,9 @@ def warn_of_trained(heard: NDArray[np.uint64], speakers: Iterable[str]) -> None:
 
 
 @one_blas_thread()
-def train_chain(embeddings: Any, spec: Spec, *, speakers: Any = None, adapt: Any = None, seed: int = 0) -> Backend:
+def train_chain(
+    embeddings: Any, spec: Spec, *, speakers: Any = None, adapt: Any = None, seed: int = 0
+) -> Backend:
     """Train a chain on vectors with speakers.
 
     Parameters
@@ -455,7 +498,9 @@ def train_chain(embeddings: Any, spec: Spec, *, speakers: Any = None, adapt: Any
     if not isinstance(embeddings, Embeddings):
         embeddings = Embeddings.from_arrays(embeddings, speakers=speakers)
     elif speakers is not None:
-        raise DataError("expected speakers with an array of vectors, got them with Embeddings, which have their own")
+        raise DataError(
+            "expected speakers with an array of vectors, got them with Embeddings, which have their own"
+        )
     if not isinstance(adapt, Embeddings | None):
         adapt = Embeddings.from_arrays(adapt)
     embeddings.norms()
@@ -475,8 +520,15 @@ def train_chain(embeddings: Any, spec: Spec, *, speakers: Any = None, adapt: Any
         check_chain(chain[:-1], dimension, np.sort(counts)[-left:], is_adapted=adapt is not None)
     others = None if adapt is None else np.asarray(adapt.vectors)
     vectors = np.asarray(embeddings.vectors)
-    digest = fingerprint(plain_chain(chain), embeddings.ids, embeddings.speakers, vectors, others, seed)
-    facts = {"dimension": dimension, "vectors": len(embeddings), "speakers": len(names), "made_from": digest}
+    digest = fingerprint(
+        plain_chain(chain), embeddings.ids, embeddings.speakers, vectors, others, seed
+    )
+    facts = {
+        "dimension": dimension,
+        "vectors": len(embeddings),
+        "speakers": len(names),
+        "made_from": digest,
+    }
     adapted_to = None if others is None else others.astype(np.float64)
     training = Training(vectors.astype(np.float64), codes, adapted_to)
     with errors_of(embeddings.source):
@@ -519,9 +571,17 @@ def backend_from_kaldi(
     maps: list[Map] = [] if mean is None else [_shift(mean)]
     if isinstance(transform, VbxTransform):
         if mean is not None:
-            raise DataError("a transform of VBx includes the means", remedy="leave the other mean out")
+            raise DataError(
+                "a transform of VBx includes the means", remedy="leave the other mean out"
+            )
         steps = ["centre", "length", {"lda": len(transform.mean2)}, "centre", "length"]
-        maps = [_shift(transform.mean1), LengthNorm(), _product(transform.lda), _shift(transform.mean2), LengthNorm()]
+        maps = [
+            _shift(transform.mean1),
+            LengthNorm(),
+            _product(transform.lda),
+            _shift(transform.mean2),
+            LengthNorm(),
+        ]
     elif transform is not None:
         matrix = np.asarray(transform, np.float64)
         if matrix.ndim != 2 or not matrix.size:
@@ -530,8 +590,13 @@ def backend_from_kaldi(
         steps += [{"lda": len(matrix)}, "length"]
         maps += [_product(matrix[:, :columns].T)]
         maps += [_shift(-column) for column in matrix.T[columns:]]
-        maps += [LengthNorm(), AffineMap(np.zeros(len(matrix)), np.full(len(matrix), np.sqrt(len(matrix))))]
-    dimension = next((len(step.offset) for step in maps if isinstance(step, AffineMap)), plda.dimension)
+        maps += [
+            LengthNorm(),
+            AffineMap(np.zeros(len(matrix)), np.full(len(matrix), np.sqrt(len(matrix)))),
+        ]
+    dimension = next(
+        (len(step.offset) for step in maps if isinstance(step, AffineMap)), plda.dimension
+    )
     if dimension_after(maps, dimension) != plda.dimension:
         text = f"expected a PLDA of {dimension_after(maps, dimension)} dimensions, got one of {plda.dimension}"
         raise DataError(text, remedy="give the transform that belongs to it")
@@ -543,7 +608,9 @@ def backend_from_kaldi(
 
 def write_backend(path: str | Path, backend: Backend) -> None:
     """Write a trained chain, whole or not at all; equal ones give equal bytes."""
-    holders = {f"map{number}": step for number, step in enumerate(backend.maps)} | {"model": backend.model}
+    holders = {f"map{number}": step for number, step in enumerate(backend.maps)} | {
+        "model": backend.model
+    }
     arrays: dict[str, Any] = {
         f"{place}.{entry.name}": np.asarray(values, np.float64)
         for place, holder in holders.items()
@@ -574,12 +641,16 @@ def read_backend(path: str | Path) -> Backend:
     with open_file(path) as file:
         attributes = dict(file.attrs)
     if attributes.get("kind") != _KIND or attributes.get("version") != _VERSION:
-        raise DataError(f"expected a file of the kind '{_KIND}', version {_VERSION}", file=path, remedy=_AGAIN)
+        raise DataError(
+            f"expected a file of the kind '{_KIND}', version {_VERSION}", file=path, remedy=_AGAIN
+        )
     arrays = read_arrays(path)
     try:
         chain, kinds, facts = (json.loads(attributes[name]) for name in ("chain", "maps", "facts"))
         chain = parse_chain(chain)
-        maps = tuple(_holder(_MAPS[kind], f"map{number}.", arrays) for number, kind in enumerate(kinds))
+        maps = tuple(
+            _holder(_MAPS[kind], f"map{number}.", arrays) for number, kind in enumerate(kinds)
+        )
         dimension_after(maps, facts["dimension"])
         scorer = step_of(chain, "scorer")
         assert scorer is not None
@@ -592,7 +663,9 @@ def read_backend(path: str | Path) -> Backend:
         return Backend(chain, maps, model, arrays.get("cohort"), calibration, facts, heard)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         text = error.text if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
-        raise DataError(f"expected a trained chain: {text}"[:500], file=path, remedy=_AGAIN) from error
+        raise DataError(
+            f"expected a trained chain: {text}"[:500], file=path, remedy=_AGAIN
+        ) from error
 
 
 def _items(spec: Spec) -> Sequence[Any]:
@@ -620,7 +693,9 @@ def _chosen(item: Any) -> ChosenStep:
     elif isinstance(item, Mapping) and len(item) == 1:
         item, value = next(iter(item.items()))
     if not isinstance(item, str):
-        raise ConfigError(f"expected the name of a step or one name with its values, got {item!r:.60}")
+        raise ConfigError(
+            f"expected the name of a step or one name with its values, got {item!r:.60}"
+        )
     rows = {step.name: step for step in STEPS}
     name = ALIASES.get(item.strip(), item.strip())
     if name not in rows:
@@ -650,10 +725,14 @@ def _value(parameter: Parameter, value: Any, step: str) -> Any:
     name, high = f"{step}.{parameter.name}", math.inf if parameter.most is None else parameter.most
     value = convert(value, parameter.kind, name)
     if parameter.choices and value not in parameter.choices:
-        raise ConfigError(f"{name} is {value!r:.60}: expected one of {', '.join(parameter.choices)}")
+        raise ConfigError(
+            f"{name} is {value!r:.60}: expected one of {', '.join(parameter.choices)}"
+        )
     if parameter.least is not None and not parameter.least <= value <= high:
         to = f" to {high:g}" * (high < math.inf)
-        raise ConfigError(f"{name} is {value!r:.60}: expected a number from {parameter.least:g}{to}")
+        raise ConfigError(
+            f"{name} is {value!r:.60}: expected a number from {parameter.least:g}{to}"
+        )
     return value
 
 
@@ -668,7 +747,9 @@ def _check_order(chain: Sequence[ChosenStep], problems: Problems) -> None:
         problems.add(text, remedy="the order is: maps of vectors, one scorer, snorm, calibrate")
     for chosen in chain:
         if chosen.step.of_list and any(other.step.role == "norm" for other in chain):
-            problems.add(f"snorm cannot follow {chosen.name}: scores with a cohort would be those of another list")
+            problems.add(
+                f"snorm cannot follow {chosen.name}: scores with a cohort would be those of another list"
+            )
 
 
 def _trained(chain: Chain, training: Training, facts: dict[str, Any]) -> Backend:
@@ -687,12 +768,16 @@ def _trained(chain: Chain, training: Training, facts: dict[str, Any]) -> Backend
                 maps += () if step.training_only else found
         except DataError as error:
             text = f"step {number} of the chain, {chosen.name}: {error.text}"
-            raise type(error)(text, file=error.file, line=error.line, remedy=error.remedy) from error
+            raise type(error)(
+                text, file=error.file, line=error.line, remedy=error.remedy
+            ) from error
         if step.role == "scorer":
             model = found
         elif step.role == "norm":
             which = chosen.values["cohort"]
-            cohort = class_means(training.vectors, codes) if which == "speakers" else training.on(which)
+            cohort = (
+                class_means(training.vectors, codes) if which == "speakers" else training.on(which)
+            )
     return Backend(chain, tuple(maps), model, cohort, None, facts)
 
 
@@ -709,7 +794,11 @@ def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: 
     for number in range(n_folds):
         held = fold[training.codes] == number
         others = np.unique(training.codes[~held], return_inverse=True)[1]
-        facts = {"dimension": training.vectors.shape[1], "vectors": len(others), "speakers": int(others.max()) + 1}
+        facts = {
+            "dimension": training.vectors.shape[1],
+            "vectors": len(others),
+            "speakers": int(others.max()) + 1,
+        }
         part = Training(training.vectors[~held], others, training.adapt)
         backend = _trained(chain[:-1], part, facts)
         scores, is_target = _scores_of_held(
@@ -720,11 +809,16 @@ def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: 
     values = calibrate.values
     try:
         return train_affine(
-            np.concatenate(target), np.concatenate(nontarget), prior=values["prior"], ridge=values["ridge"]
+            np.concatenate(target),
+            np.concatenate(nontarget),
+            prior=values["prior"],
+            ridge=values["ridge"],
         )
     except DataError as error:
         text = f"calibrate: {error.text}"
-        raise DataError(text, remedy=f"{error.remedy}, such as 'calibrate: {{ridge: 0.01}}'") from error
+        raise DataError(
+            text, remedy=f"{error.remedy}, such as 'calibrate: {{ridge: 0.01}}'"
+        ) from error
 
 
 def _scores_of_held(
@@ -741,9 +835,14 @@ def _scores_of_held(
     firsts = starts[chosen] + n_enrolled
     ends = np.minimum(starts[chosen] + counts[chosen], firsts + _TESTED)
     tested = np.concatenate([order[first:end] for first, end in zip(firsts, ends, strict=True)])
-    sessions = Sessions(backend.transform(vectors[enrolled]), np.arange(len(enrolled)) // n_enrolled)
+    sessions = Sessions(
+        backend.transform(vectors[enrolled]), np.arange(len(enrolled)) // n_enrolled
+    )
     pairs = np.divmod(np.arange(len(chosen) * len(tested)), len(tested))
-    ids = [np.array([str(number) for number in range(size)], object) for size in (len(chosen), len(tested))]
+    ids = [
+        np.array([str(number) for number in range(size)], object)
+        for size in (len(chosen), len(tested))
+    ]
     trials = Trials(ids[0], ids[1], *pairs)
     scores = backend.score_vectors(sessions, backend.transform(vectors[tested]), trials).values
     return scores, codes[enrolled[::n_enrolled]][pairs[0]] == codes[tested][pairs[1]]
@@ -759,4 +858,10 @@ def _product(matrix: Floats) -> AffineMap:
 
 def _holder(kind: Any, place: str, arrays: dict[str, NDArray]) -> Any:
     """A map or a model of the arrays that a file holds for it."""
-    return kind(**{name.removeprefix(place): array for name, array in arrays.items() if name.startswith(place)})
+    return kind(
+        **{
+            name.removeprefix(place): array
+            for name, array in arrays.items()
+            if name.startswith(place)
+        }
+    )

@@ -36,7 +36,15 @@ from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.files import read_bytes, write_bytes
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
-from spkver.backend.plda import Plda, Sessions, check_finite, checked_vectors, enrolled, lower_factor, ratio_rows
+from spkver.backend.plda import (
+    Plda,
+    Sessions,
+    check_finite,
+    checked_vectors,
+    enrolled,
+    lower_factor,
+    ratio_rows,
+)
 from spkver.backend.scoring import pair_products
 from spkver.sidekit import open_hdf5, read_array
 
@@ -79,9 +87,14 @@ class KaldiPlda:
         with one_blas_thread():
             values = np.linalg.svd(self.transform, compute_uv=False)
         if not values[-1] > _SINGULAR * values[0]:
-            raise DataError("the transform of a PLDA is singular", remedy="train it again, on more vectors")
+            raise DataError(
+                "the transform of a PLDA is singular", remedy="train it again, on more vectors"
+            )
         if self.psi.min() < 0:
-            raise DataError(f"psi of a PLDA should be 0 or more, not {self.psi.min():.6g}", remedy="train it again")
+            raise DataError(
+                f"psi of a PLDA should be 0 or more, not {self.psi.min():.6g}",
+                remedy="train it again",
+            )
 
     @property
     def dimension(self) -> int:
@@ -204,13 +217,22 @@ def kaldi_plda_scores(
             if length == "kaldi":
                 transformed = length_normalised(transformed, plda.psi, numbers)
             elif length == "simple":
-                transformed = length_normalised(transformed, np.zeros(plda.dimension), np.ones(len(rows)))
+                transformed = length_normalised(
+                    transformed, np.zeros(plda.dimension), np.ones(len(rows))
+                )
             sides.append(transformed * np.sqrt(plda.psi))
-        return pair_products(*ratio_rows(plda.psi, sides[0] * counts[:, None], counts, sides[1]), models, segments)
+        return pair_products(
+            *ratio_rows(plda.psi, sides[0] * counts[:, None], counts, sides[1]), models, segments
+        )
 
 
 def adapt_plda_unsupervised(
-    plda: KaldiPlda, vectors: NDArray, *, mean_scale: float = 1.0, within_scale: float = 0.3, between_scale: float = 0.7
+    plda: KaldiPlda,
+    vectors: NDArray,
+    *,
+    mean_scale: float = 1.0,
+    within_scale: float = 0.3,
+    between_scale: float = 0.7,
 ) -> KaldiPlda:
     """Return a PLDA that explains the variance of unlabelled vectors of another domain, as Kaldi adapts it.
 
@@ -250,7 +272,10 @@ def adapt_plda_unsupervised(
         back = np.linalg.inv(total) @ directions
         within, between = (
             back @ ((directions.T * own) @ directions + np.diag(scale * excess)) @ back.T
-            for scale, own in ((within_scale, 1 / (1 + plda.psi)), (between_scale, plda.psi / (1 + plda.psi)))
+            for scale, own in (
+                (within_scale, 1 / (1 + plda.psi)),
+                (between_scale, plda.psi / (1 + plda.psi)),
+            )
         )
         return diagonalised(mean, within, between)
 
@@ -307,7 +332,9 @@ def write_kaldi_plda(path: str | Path, plda: KaldiPlda, *, binary: bool = True) 
         If the file cannot be written.
     """
     parts = [_formatted(part, binary) for part in (plda.mean, plda.transform, plda.psi)]
-    write_bytes(path, b"".join([_BINARY if binary else b"", _OPENING + b" ", *parts, _CLOSING + b" "]))
+    write_bytes(
+        path, b"".join([_BINARY if binary else b"", _OPENING + b" ", *parts, _CLOSING + b" "])
+    )
 
 
 def read_vbx_transform(path: str | Path) -> VbxTransform:
@@ -349,7 +376,11 @@ def _read_array(raw: bytes, binary: bool) -> tuple[Floats, int]:
 def _formatted(array: Floats, binary: bool) -> bytes:
     if binary:
         sizes = b"".join(struct.pack("<BI", 4, size) for size in array.shape)
-        return (b"DV " if array.ndim == 1 else b"DM ") + sizes + np.ascontiguousarray(array, "<f8").tobytes()
+        return (
+            (b"DV " if array.ndim == 1 else b"DM ")
+            + sizes
+            + np.ascontiguousarray(array, "<f8").tobytes()
+        )
     if array.ndim == 1:
         return f" [ {' '.join(map(repr, array.tolist()))} ]\n".encode()
     rows = "".join(f"\n  {' '.join(map(repr, row))}" for row in array.tolist())

@@ -39,7 +39,9 @@ def inner_products(vectors: Rows, others: Rows) -> Floats:
     Products and sums are float64.
     """
     left = np.asarray(vectors)
-    products = [_product((left, part(others, *bounds))) for bounds in chunk_bounds(len(others), _TILE)]
+    products = [
+        _product((left, part(others, *bounds))) for bounds in chunk_bounds(len(others), _TILE)
+    ]
     return np.hstack([np.empty((len(left), 0)), *products])
 
 
@@ -59,9 +61,14 @@ def gram_matrix(vectors: Rows, *, work: Work = ALL_CORES) -> Floats:
     """
     bounds = chunk_bounds(len(vectors), _TILE)
     places = [(left, right) for left in bounds for right in bounds if right <= left]
-    tiles = ((part(vectors, *left), None if left == right else part(vectors, *right)) for left, right in places)
+    tiles = (
+        (part(vectors, *left), None if left == right else part(vectors, *right))
+        for left, right in places
+    )
     gram = np.empty((len(vectors), len(vectors)))
-    for (left, right), product in zip(places, work.map(_product, tiles, total=len(places)), strict=True):
+    for (left, right), product in zip(
+        places, work.map(_product, tiles, total=len(places)), strict=True
+    ):
         gram[slice(*left), slice(*right)] = product
         if left != right:
             gram[slice(*right), slice(*left)] = product.T
@@ -75,7 +82,9 @@ def combine_rows(weights: Floats, vectors: Rows, *, onto: Floats | None = None) 
     for start, stop in chunk_bounds(len(vectors), _TILE):
         rows = np.asarray(part(vectors, start, stop))
         for first, last in chunk_bounds(vectors.shape[1], _COLUMNS):
-            combined[:, first:last] += weights[:, start:stop] @ rows[:, first:last].astype(np.float64)
+            combined[:, first:last] += weights[:, start:stop] @ rows[:, first:last].astype(
+                np.float64
+            )
     return combined
 
 
@@ -180,9 +189,13 @@ def fit_nap(
     if scatter == "within":
         whole, groups = rows, np.unique(np.asarray(speakers, object), return_inverse=True)[1]
         places_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
-        means = np.stack([whole[places].mean(axis=0, dtype=np.float64) for places in places_of]).astype(whole.dtype)
+        means = np.stack(
+            [whole[places].mean(axis=0, dtype=np.float64) for places in places_of]
+        ).astype(whole.dtype)
         size = float(np.sqrt(np.square(means, dtype=np.float64).mean(axis=1).max()))
-        less_means = ComputedRows(whole.shape, lambda places: whole[places] - means[groups[places]], whole.dtype)
+        less_means = ComputedRows(
+            whole.shape, lambda places: whole[places] - means[groups[places]], whole.dtype
+        )
         rows = cast("Rows", less_means)
     gram = gram_matrix(rows, work=work) / dimension
     with one_blas_thread():  # results must not depend on the machine's cores
@@ -194,7 +207,8 @@ def fit_nap(
     if rank and not values[-1] > values[0] * smallest:
         n_spanned = int((values > values[0] * smallest).sum())
         raise ConfigError(
-            f"nap.rank is {rank}, but the {n_sessions} sessions span only {n_spanned} directions", remedy="lower it"
+            f"nap.rank is {rank}, but the {n_sessions} sessions span only {n_spanned} directions",
+            remedy="lower it",
         )
     weights = (coordinates / np.sqrt(dimension * values)).T
     return Projection(combine_rows(weights, rows))
@@ -219,7 +233,9 @@ class Projection:
             return replace(vectors, vectors=self(vectors.vectors, work=work))
         projected = np.empty(vectors.shape, vectors.dtype)
         bounds = chunk_bounds(len(vectors), _ROWS)
-        blocks = work.map(self.of_rows, (part(vectors, *block) for block in bounds), total=len(bounds))
+        blocks = work.map(
+            self.of_rows, (part(vectors, *block) for block in bounds), total=len(bounds)
+        )
         fill_rows([projected], ((block,) for block in blocks))
         return projected
 
@@ -234,12 +250,18 @@ class Projection:
 
 
 def check_rank(
-    rank: int, n_sessions: int, *, scatter: str = "total", speakers: Sequence[str] | NDArray | None = None
+    rank: int,
+    n_sessions: int,
+    *,
+    scatter: str = "total",
+    speakers: Sequence[str] | NDArray | None = None,
 ) -> None:
     """Raise ConfigError if so many sessions cannot span `rank` directions; cheap, for the start of a recipe."""
     if scatter == "within":
         if speakers is None or len(speakers) != n_sessions:
-            raise DataError(f"the scatter within speakers needs one speaker for each of the {n_sessions} sessions")
+            raise DataError(
+                f"the scatter within speakers needs one speaker for each of the {n_sessions} sessions"
+            )
         n_speakers = len(set(speakers))
         limit = n_sessions - n_speakers
         why = f"{n_sessions} sessions of {n_speakers} speakers differ in only {limit} directions within speakers"

@@ -90,12 +90,16 @@ class Sessions:
             raise DataError(f"{text} {codes.min()} to {codes.max()} for {len(codes)} vectors")
 
     @classmethod
-    def named(cls, vectors: NDArray, names: Sequence[str] | Sequence[int] | NDArray) -> tuple[Sessions, NDArray]:
+    def named(
+        cls, vectors: NDArray, names: Sequence[str] | Sequence[int] | NDArray
+    ) -> tuple[Sessions, NDArray]:
         """Return the sessions of models that are known by names, and the sorted names: code m is names[m]."""
         check_index(vectors=vectors, names=names)
         column = np.asarray(names)
         if column.ndim != 1 or len(column) != len(vectors):
-            raise DataError(f"expected a name for each of {len(vectors)} vectors, got shape {column.shape}")
+            raise DataError(
+                f"expected a name for each of {len(vectors)} vectors, got shape {column.shape}"
+            )
         if column.dtype.kind in "iu":
             distinct, codes = np.unique(column, return_inverse=True)
         else:
@@ -128,7 +132,9 @@ class Sessions:
         return self.sums / self.counts[:, None]
 
 
-def checked_vectors(vectors: NDArray[np.floating], what: str, dimension: int | None = None) -> Floats:
+def checked_vectors(
+    vectors: NDArray[np.floating], what: str, dimension: int | None = None
+) -> Floats:
     """Return vectors in float64.
 
     Raises
@@ -138,7 +144,9 @@ def checked_vectors(vectors: NDArray[np.floating], what: str, dimension: int | N
     """
     array = vectors_of(vectors, what)
     if not array.size:
-        raise DataError(f"expected {what} as rows of numbers, got {array.dtype} of shape {array.shape}")
+        raise DataError(
+            f"expected {what} as rows of numbers, got {array.dtype} of shape {array.shape}"
+        )
     if dimension is not None and array.shape[1] != dimension:
         text = f"expected {what} of {dimension} dimensions, got {array.shape[1]}"
         raise DataError(text, remedy="use vectors of one extractor and one chain throughout")
@@ -173,7 +181,9 @@ class LatentBasis:
     factor: NDArray[np.floating]
 
 
-def lower_factor(covariance: Floats, what: str = "the covariance within speakers") -> NDArray[np.floating]:
+def lower_factor(
+    covariance: Floats, what: str = "the covariance within speakers"
+) -> NDArray[np.floating]:
     """Return the lower Cholesky factor.
 
     Raises
@@ -188,7 +198,10 @@ def lower_factor(covariance: Floats, what: str = "the covariance within speakers
     except np.linalg.LinAlgError:
         factor = np.full(1, np.nan)
     if not np.isfinite(factor).all():
-        raise DataError(f"expected {what} to be positive definite, it is not", remedy="train the model on more vectors")
+        raise DataError(
+            f"expected {what} to be positive definite, it is not",
+            remedy="train the model on more vectors",
+        )
     return factor
 
 
@@ -220,7 +233,9 @@ class ResidualPrior:
         return (scatter + self.weight * np.diag(self.variances)) / (count + self.weight)
 
 
-def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal: bool = False) -> ResidualPrior:
+def residual_prior(
+    sessions: Sessions, weight: float | None = None, *, diagonal: bool = False
+) -> ResidualPrior:
     """Return the prior of the covariance within speakers.
 
     Where the vectors determine the covariance within speakers (its correlation matrix has no eigenvalue below 1e-8,
@@ -254,21 +269,32 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
         raise DataError(text, remedy="name the speaker of each vector")
     largest = np.abs(vectors).max(axis=0)
     if largest.max() > _LARGEST:
-        raise DataError(f"a number of {largest.max():.3g} is far too large", remedy="scale the vectors")
+        raise DataError(
+            f"a number of {largest.max():.3g} is far too large", remedy="scale the vectors"
+        )
     inside = vectors - speakers[sessions.models]
     within: Floats = inside.T @ inside / len(vectors)
     total = vectors.var(axis=0)
     deviations = np.sqrt(total)
     varies = ~is_constant(vectors) & (deviations > _SMALL * deviations.max())
     if not varies.any():
-        raise DataError("the vectors are all the same: nothing can be learnt from them", remedy="extract them anew")
+        raise DataError(
+            "the vectors are all the same: nothing can be learnt from them",
+            remedy="extract them anew",
+        )
     parts = np.diag(within)[varies] / total[varies]  # of each dimension within speakers
     if not parts.max() > _CONSTANT:
-        why = "each speaker has one" if len(speakers) == len(vectors) else "those of a speaker are all the same"
+        why = (
+            "each speaker has one"
+            if len(speakers) == len(vectors)
+            else "those of a speaker are all the same"
+        )
         text = f"expected speakers with vectors that differ, but {why}"
         raise DataError(text, remedy="add sessions, or check the names of the speakers")
     if not parts.min() < 1 - _CONSTANT:
-        raise DataError("the means of all speakers are the same", remedy="check the names of the speakers")
+        raise DataError(
+            "the means of all speakers are the same", remedy="check the names of the speakers"
+        )
     variances = np.where(varies, total * parts.mean(), 0)
     variances[~varies] = variances[varies].mean()
     singular = not varies.all() or parts.min() < _SINGULAR
@@ -283,7 +309,9 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
         n_free = len(sessions.vectors) - len(sessions.counts)
         remedy = f"plda.prior, such as {sessions.dimension}, or lda before it"
         warn_of_few(n_free, sessions.dimension, "covariance within speakers", remedy=remedy)
-    return ResidualPrior(float(sessions.dimension * singular if weight is None else weight), variances)
+    return ResidualPrior(
+        float(sessions.dimension * singular if weight is None else weight), variances
+    )
 
 
 def check_finite(holder: Any, **shapes: tuple[int | None, ...]) -> None:
@@ -295,7 +323,9 @@ def check_finite(holder: Any, **shapes: tuple[int | None, ...]) -> None:
         )
         if not fits or not len(array):
             sizes = ", ".join("any" if size is None else str(size) for size in shape)
-            raise DataError(f"expected {name} of shape ({sizes}), got {array.shape}: the parts do not fit together")
+            raise DataError(
+                f"expected {name} of shape ({sizes}), got {array.shape}: the parts do not fit together"
+            )
         if not np.isfinite(array).all():
             raise DataError(f"{name} holds NaN or infinity", remedy="train it again")
         object.__setattr__(holder, name, array)
@@ -329,8 +359,14 @@ class Plda:
 
     def __post_init__(self) -> None:
         dimension = np.size(self.mean)
-        shapes = {"mean": (dimension,), "loadings": (dimension, None), "residual": (dimension, dimension)}
-        check_finite(self, **shapes, **({} if self.channel is None else {"channel": (dimension, None)}))
+        shapes = {
+            "mean": (dimension,),
+            "loadings": (dimension, None),
+            "residual": (dimension, dimension),
+        }
+        check_finite(
+            self, **shapes, **({} if self.channel is None else {"channel": (dimension, None)})
+        )
         _ = self.basis  # which S must allow
 
     @property
@@ -341,7 +377,9 @@ class Plda:
     @property
     def within(self) -> Floats:
         """Covariance of the vectors of one speaker, G G' + S, of shape (R, R)."""
-        return self.residual if self.channel is None else self.residual + self.channel @ self.channel.T
+        return (
+            self.residual if self.channel is None else self.residual + self.channel @ self.channel.T
+        )
 
     @cached_property
     def basis(self) -> LatentBasis:
@@ -392,13 +430,20 @@ class PldaConfig:
 
     def __post_init__(self) -> None:
         least = {"rank": 1, "channel_rank": 0, "iterations": 0, "prior": 0.0}
-        choices = {"residual": ("full", "diagonal"), "minimum_divergence": ("lower", "sidekit", "none")}
+        choices = {
+            "residual": ("full", "diagonal"),
+            "minimum_divergence": ("lower", "sidekit", "none"),
+        }
         check_values("plda", self, least=least, choices=choices)
         if not 0 < self.session_weight < np.inf:
-            raise ConfigError(f"plda.session_weight is {self.session_weight}: expected a number above 0")
+            raise ConfigError(
+                f"plda.session_weight is {self.session_weight}: expected a number above 0"
+            )
 
 
-def expectation(model: Plda, counts: Floats, sums: Floats, scatter: Floats) -> tuple[Floats, Floats, Floats, float]:
+def expectation(
+    model: Plda, counts: Floats, sums: Floats, scatter: Floats
+) -> tuple[Floats, Floats, Floats, float]:
     """Return the posterior moments of all speakers and sessions, and the exact log-likelihood.
 
     With W = G G' + S, P = F' W^-1 F and the sum f of the n vectors of a speaker,
@@ -436,7 +481,8 @@ def expectation(model: Plda, counts: Floats, sums: Floats, scatter: Floats) -> t
     total = counts.sum()
     whitening = np.linalg.inv(basis.factor)
     log_likelihood = -0.5 * (
-        total * (model.dimension * np.log(2 * np.pi) + float(2 * np.log(np.diag(basis.factor)).sum()))
+        total
+        * (model.dimension * np.log(2 * np.pi) + float(2 * np.log(np.diag(basis.factor)).sum()))
         + float(((whitening @ scatter) * whitening).sum())
         - (means * projected).sum()
         - np.log(spreads).sum()
@@ -552,7 +598,9 @@ def fit_plda(
     rank, channels = config.rank or sessions.dimension, config.channel_rank
     if max(rank, channels) > sessions.dimension or rank + channels > 2 * sessions.dimension:
         name = "rank" if rank > sessions.dimension else "channel_rank"
-        raise ConfigError(f"plda.{name} is {max(rank, channels)}: the vectors have {sessions.dimension} dimensions")
+        raise ConfigError(
+            f"plda.{name} is {max(rank, channels)}: the vectors have {sessions.dimension} dimensions"
+        )
     with one_blas_thread():
         prior = residual_prior(sessions, config.prior, diagonal=config.residual == "diagonal")
         mean: Floats = sessions.vectors.mean(axis=0)
@@ -572,22 +620,33 @@ def fit_plda(
         residual = np.diag(np.diag(residual)) if config.residual == "diagonal" else residual
         objective = []
         for number in range(config.iterations + 1):
-            model = Plda(mean, directions[:, :rank], residual, directions[:, rank:] if channels else None)
+            model = Plda(
+                mean, directions[:, :rank], residual, directions[:, rank:] if channels else None
+            )
             *moments, log_likelihood = expectation(model, counts, sums, scatter)
             objective.append(log_likelihood + prior.log_density(residual))
             if number == config.iterations:
                 break
             try:
                 directions, residual = maximisation(
-                    *moments, scatter=scatter, total=total, rotation=model.basis.rotation, config=config, prior=prior
+                    *moments,
+                    scatter=scatter,
+                    total=total,
+                    rotation=model.basis.rotation,
+                    config=config,
+                    prior=prior,
                 )
             except np.linalg.LinAlgError:
                 text = f"training broke down in round {number + 1}: some dimensions vary too little"
-                raise DataError(text, remedy="whiten the vectors first, or leave such dimensions out") from None
+                raise DataError(
+                    text, remedy="whiten the vectors first, or leave such dimensions out"
+                ) from None
     return model, np.array(objective)
 
 
-def ratio_rows(precisions: Floats, sums: Floats, counts: NDArray, tests: Floats) -> tuple[Floats, Floats]:
+def ratio_rows(
+    precisions: Floats, sums: Floats, counts: NDArray, tests: Floats
+) -> tuple[Floats, Floats]:
     """Return rows of models and of segments whose inner products are log-likelihood ratios.
 
     Where P = diag(p), f is the sum of n enrolled vectors and t a tested vector, as `LatentBasis` projects them,
@@ -631,7 +690,13 @@ def ratio_rows(precisions: Floats, sums: Floats, counts: NDArray, tests: Floats)
 
 
 def plda_scores(
-    plda: Plda, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray, *, sessions_as: str = "all"
+    plda: Plda,
+    sessions: Sessions,
+    tests: NDArray,
+    models: NDArray,
+    segments: NDArray,
+    *,
+    sessions_as: str = "all",
 ) -> Floats:
     """Return the log-likelihood ratio of each trial: one speaker against two.
 
@@ -679,7 +744,9 @@ def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[Floa
         If `sessions_as` is neither "all" nor "mean".
     """
     if sessions_as not in SESSIONS_AS:
-        raise ConfigError(f"sessions_as is {sessions_as!r}: expected one of {', '.join(SESSIONS_AS)}")
+        raise ConfigError(
+            f"sessions_as is {sessions_as!r}: expected one of {', '.join(SESSIONS_AS)}"
+        )
     means = checked_vectors(sessions.means, "enrolled vectors", dimension)
     return means, sessions.counts if sessions_as == "all" else np.ones_like(sessions.counts)
 
@@ -714,7 +781,9 @@ class TwoCovariance:
         between = np.asarray(self.between, np.float64)
         shapes = {between.shape, np.shape(self.within), 2 * np.shape(self.mean)}
         if len(shapes) > 1 or not between.size or not np.isfinite(between).all():
-            raise DataError(f"expected the mean (R,) and finite matrices B and W (R, R), got shapes {sorted(shapes)}")
+            raise DataError(
+                f"expected the mean (R,) and finite matrices B and W (R, R), got shapes {sorted(shapes)}"
+            )
         with one_blas_thread():
             values, directions = np.linalg.eigh(between)
         used = values > _ROUNDING * values[-1]
@@ -785,10 +854,18 @@ def plda_from_sidekit(analyser: FactorAnalyser) -> Plda:
         If the mean, F or a full Sigma is missing, or it has an H, which no PLDA has.
     """
     mean, loadings, residual = analyser.mean, analyser.loadings, analyser.residual
-    if mean is None or loadings is None or residual is None or residual.ndim != 2 or analyser.diagonal is not None:
+    if (
+        mean is None
+        or loadings is None
+        or residual is None
+        or residual.ndim != 2
+        or analyser.diagonal is not None
+    ):
         there = ", ".join(name for name, value in vars(analyser).items() if value is not None)
         text = f"expected the mean, the loadings F and the full covariance Sigma of a PLDA, got {there}"
-        raise DataError(text, remedy="a total variability model or a joint factor analysis is no PLDA")
+        raise DataError(
+            text, remedy="a total variability model or a joint factor analysis is no PLDA"
+        )
     return Plda(mean, loadings, residual, analyser.channel)
 
 

@@ -64,7 +64,9 @@ class PromptedTrials:
         places: dict[tuple[gmm.Text, int], int] = {}
         pairs = zip(prompts, trials.segments.tolist(), strict=True)
         tested = np.array([places.setdefault(pair, len(places)) for pair in pairs], np.int64)
-        rows = IdMap.from_pairs((" ".join(text), trials.segment_ids[segment]) for text, segment in places)
+        rows = IdMap.from_pairs(
+            (" ".join(text), trials.segment_ids[segment]) for text, segment in places
+        )
         return cls(trials, rows, [text for text, _ in places], tested)
 
     def trials_of(self, words: gmm.AlignedWords) -> list[tuple[NDArray[np.int64], list[str]]]:
@@ -73,7 +75,10 @@ class PromptedTrials:
         order = np.argsort(self.tested, kind="stable")
         of_rows = np.split(order, np.searchsorted(self.tested[order], np.arange(1, len(self.rows))))
         return [
-            (of_rows[row], [f"{enrolled[model]} {word}" for model in self.trials.models[of_rows[row]]])
+            (
+                of_rows[row],
+                [f"{enrolled[model]} {word}" for model in self.trials.models[of_rows[row]]],
+            )
             for row, word in zip(words.owners.tolist(), words.words.tolist(), strict=True)
         ]
 
@@ -114,8 +119,12 @@ def score_words(
     words = np.repeat(np.arange(len(of_words)), [len(rows) for rows, _ in of_words])
     ids = np.arange(len(of_words)).astype(str).astype(object)
     speakers = enrolled[0].rows.models + " " + enrolled[0].words
-    enrolment = Embeddings(np.arange(len(speakers)).astype(str).astype(object), speakers, enrolled[1])
-    values = backend.score(enrolment, Embeddings(ids, ids, tested[1]), Trials(names, ids, models, words)).values
+    enrolment = Embeddings(
+        np.arange(len(speakers)).astype(str).astype(object), speakers, enrolled[1]
+    )
+    values = backend.score(
+        enrolment, Embeddings(ids, ids, tested[1]), Trials(names, ids, models, words)
+    ).values
     return prompted.scores(np.bincount(which, values) / np.bincount(which))
 
 
@@ -159,12 +168,19 @@ def adapt_words(
     for word in sorted(set(words.words)):
         rows = words.rows[np.flatnonzero(words.words == word)]
         said = [(word,)] * len(rows)
-        sums = sum_by_model(gmm.aligned_statistics(models.of((word,)), frames, rows, said, mixture, work=work))
+        sums = sum_by_model(
+            gmm.aligned_statistics(models.of((word,)), frames, rows, said, mixture, work=work)
+        )
         prior = np.stack([priors[name] for name in sums.models])[:, None]
         shape = len(sums), models.stay.shape[1], *mixture.means.shape
-        zeroth, first = np.asarray(sums.zeroth).reshape(shape[:3]), np.asarray(sums.first).reshape(shape)
+        zeroth, first = (
+            np.asarray(sums.zeroth).reshape(shape[:3]),
+            np.asarray(sums.first).reshape(shape),
+        )
         means = map_means(zeroth, first, prior, relevance)
-        found.append((sums.models, [word] * len(sums), means.reshape(len(sums), -1).astype(np.float32)))
+        found.append(
+            (sums.models, [word] * len(sums), means.reshape(len(sums), -1).astype(np.float32))
+        )
     return Supervectors(*map(np.concatenate, zip(*found, strict=True)))
 
 
@@ -203,7 +219,9 @@ def score_sentences(
     DataError
         If a model has not enrolled a word of its prompt.
     """
-    known = (f"{model} {word}" for model, word in zip(sentences.models, sentences.segments, strict=True))
+    known = (
+        f"{model} {word}" for model, word in zip(sentences.models, sentences.segments, strict=True)
+    )
     row_of = {name: row for row, name in enumerate(known)}
     items, which = [], []
     for row, (rows, names) in enumerate(prompted.trials_of(words)):
@@ -214,7 +232,12 @@ def score_sentences(
         items.append((gmm.part_of(frames, words.rows, row), vectors))
         which.append(rows)
     totals, counts = np.zeros(len(prompted.trials)), np.zeros(len(prompted.trials))
-    ratios = work.map(partial(_path_ratios, mixture=mixture), items, description="scoring", sizes=[*map(len, which)])
+    ratios = work.map(
+        partial(_path_ratios, mixture=mixture),
+        items,
+        description="scoring",
+        sizes=[*map(len, which)],
+    )
     for rows, (of_part, _), values in zip(which, items, ratios, strict=True):
         totals[rows] += values
         counts[rows] += len(of_part)
@@ -267,13 +290,21 @@ def _path_ratios(item: tuple[Rows, SelectedRows], mixture: gmm.GaussianMixture) 
     )
     ratios = []
     for start, stop in chunk_bounds(len(vectors), _MODELS):
-        means = np.asarray(vectors.part(start, stop), np.float64).reshape(-1, n_components, dimension)
+        means = np.asarray(vectors.part(start, stop), np.float64).reshape(
+            -1, n_components, dimension
+        )
         parameters = np.empty((*means.shape[:2], background.shape[1]), frames.dtype)
         parameters[:, :, :dimension] = background[:, :dimension]
         parameters[:, :, dimension:-1] = means * precisions
-        parameters[:, :, -1] = log_weights - 0.5 * np.einsum("scd,scd,cd->sc", means, means, precisions)
-        densities = gmm.state_densities(frames, parameters)[0].reshape(len(frames), stop - start, -1)
+        parameters[:, :, -1] = log_weights - 0.5 * np.einsum(
+            "scd,scd,cd->sc", means, means, precisions
+        )
+        densities = gmm.state_densities(frames, parameters)[0].reshape(
+            len(frames), stop - start, -1
+        )
         graph = gmm.row_graph(np.full(densities.shape[2], 0.5))
-        ratios.append(gmm.forward(densities, np.full(stop - start, len(frames)), graph, np.maximum)[1])
+        ratios.append(
+            gmm.forward(densities, np.full(stop - start, len(frames)), graph, np.maximum)[1]
+        )
     equal = len(frames) * np.log(2)  # staying is as probable as going on
     return equal + np.concatenate(ratios) - gmm.frame_log_likelihoods(frames, background).sum()

@@ -81,7 +81,9 @@ def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDA
             scattered.append(block.ravel())
             continue
         for first, last in chunk_bounds(block.shape[0], _SIDE):
-            pieces += [block[first:last, start:stop] for start, stop in chunk_bounds(block.shape[1], _SIDE)]
+            pieces += [
+                block[first:last, start:stop] for start, stop in chunk_bounds(block.shape[1], _SIDE)
+            ]
     rest = np.concatenate(scattered)
     rest = rest[np.lexsort((models[rest], segments[rest]))]
     return pieces + [rest[start:stop] for start, stop in chunk_bounds(len(rest), paired)]
@@ -109,9 +111,14 @@ def pair_products(left: Floats, right: Floats, models: NDArray, segments: NDArra
     DataError
         If a code is out of its range, or a product is not finite.
     """
-    models, segments = check_codes(models, len(left), "models"), check_codes(segments, len(right), "segments")
+    models, segments = (
+        check_codes(models, len(left), "models"),
+        check_codes(segments, len(right), "segments"),
+    )
     if len(models) != len(segments):
-        raise DataError(f"expected a model and a segment for each trial, got {len(models)} and {len(segments)}")
+        raise DataError(
+            f"expected a model and a segment for each trial, got {len(models)} and {len(segments)}"
+        )
     product = _of_all_pairs if len(models) * _DENSE >= len(left) * len(right) else _of_blocks
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         scores = product(left, right, models, segments)
@@ -128,13 +135,19 @@ def check_codes(codes: NDArray, n_rows: int, what: str) -> NDArray[np.int64]:
     """Return codes as int64; DataError where they are none, or out of the range of `n_rows`."""
     column = np.asarray(codes)
     if column.ndim != 1 or column.dtype.kind not in "iu":
-        raise DataError(f"expected the codes of {what} as whole numbers, got {column.dtype} of shape {column.shape}")
+        raise DataError(
+            f"expected the codes of {what} as whole numbers, got {column.dtype} of shape {column.shape}"
+        )
     if column.size and (column.min() < 0 or column.max() >= n_rows):
-        raise DataError(f"expected codes of {what} from 0 to {n_rows - 1}, got {column.min()} to {column.max()}")
+        raise DataError(
+            f"expected codes of {what} from 0 to {n_rows - 1}, got {column.min()} to {column.max()}"
+        )
     return column.astype(np.int64, copy=False)
 
 
-def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: gmm.GaussianMixture) -> Floats:
+def log_likelihood_ratios(
+    frames: NDArray, means: Iterable[NDArray], mixture: gmm.GaussianMixture
+) -> Floats:
     """Return the log-likelihood ratios of adapted models and the mixture that they were adapted from, per frame.
 
         s_m = 1/T sum_t [log p(x_t | means m) - log p(x_t | mixture)]
@@ -172,13 +185,19 @@ def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: gm
     for adapted in means:
         linear = gmm.of_each_gaussian(precisions, adapted).astype(frames.dtype)
         constant = log_weights - 0.5 * weighted_lengths(adapted, precisions)
-        ratios.append(_mean_log_likelihood(shared, linear, constant.astype(frames.dtype), frames) - background)
+        ratios.append(
+            _mean_log_likelihood(shared, linear, constant.astype(frames.dtype), frames) - background
+        )
     return np.array(ratios)
 
 
 def weighted_lengths(means: NDArray, precisions: NDArray) -> NDArray:
     """Return m_c' P_c m_c of means (C, D) and precisions (C, D) or (C, D, D), shape (C, 1)."""
-    products = means**2 * precisions if precisions.ndim == 2 else means * gmm.of_each_gaussian(precisions, means)
+    products = (
+        means**2 * precisions
+        if precisions.ndim == 2
+        else means * gmm.of_each_gaussian(precisions, means)
+    )
     return products.sum(axis=1, keepdims=True)
 
 
@@ -223,7 +242,9 @@ def score_trials(
     pieces = trial_pieces(trials.models, trials.segments, paired=max(1, int(_PAIRED // row_bytes)))
     pieces = _tiles_of_dense(pieces, trials)
 
-    def task_of(piece: NDArray[np.int64]) -> tuple[SelectedRows, NDArray, SelectedRows, Pairs | None]:
+    def task_of(
+        piece: NDArray[np.int64],
+    ) -> tuple[SelectedRows, NDArray, SelectedRows, Pairs | None]:
         if piece.ndim == 2:
             models, segments, pairs = trials.models[piece[:, 0]], trials.segments[piece[0]], None
         else:
@@ -245,11 +266,18 @@ def score_trials(
         tasks[-1].append(piece)
         size += row_bytes * (2 * len(piece) if piece.ndim == 1 else sum(piece.shape))
     items = [[task_of(piece) for piece in task] for task in tasks]
-    return _scores_in_order(partial(_linear_scores, projection=projection), items, tasks, trials, work)
+    return _scores_in_order(
+        partial(_linear_scores, projection=projection), items, tasks, trials, work
+    )
 
 
 def score_gmm_ubm(
-    mixture: gmm.GaussianMixture, models: Supervectors, frames: Frames, trials: Trials, *, work: Work = ALL_CORES
+    mixture: gmm.GaussianMixture,
+    models: Supervectors,
+    frames: Frames,
+    trials: Trials,
+    *,
+    work: Work = ALL_CORES,
 ) -> Scores:
     """Score trials by the log-likelihood ratio of adapted models and the UBM, see `log_likelihood_ratios`.
 
@@ -294,7 +322,12 @@ def score_gmm_ubm(
 
 
 def score_joint_factors(
-    model: JointFactors, enrolment: gmm.Statistics, tests: gmm.Statistics, trials: Trials, *, work: Work = ALL_CORES
+    model: JointFactors,
+    enrolment: gmm.Statistics,
+    tests: gmm.Statistics,
+    trials: Trials,
+    *,
+    work: Work = ALL_CORES,
 ) -> Scores:
     """Score trials by joint factor analysis, all sessions of a model together.
 
@@ -336,7 +369,9 @@ def _of_all_pairs(left: Floats, right: Floats, models: NDArray, segments: NDArra
     n_models, n_segments = len(left), len(right)
     if len(models) == n_models * n_segments:
         grid = models.reshape(n_models, n_segments), segments.reshape(n_models, n_segments)
-        if (grid[1] == np.arange(n_segments)).all() and (grid[0] == np.arange(n_models)[:, None]).all():
+        if (grid[1] == np.arange(n_segments)).all() and (
+            grid[0] == np.arange(n_models)[:, None]
+        ).all():
             return (left @ right.T).ravel()  # all pairs, model after model
     bounds = chunk_bounds(n_models, max(1, _CELLS // n_segments))
     scores = np.empty(len(models))
@@ -362,7 +397,9 @@ def _of_blocks(left: NDArray, right: NDArray, models: NDArray, segments: NDArray
     return scores
 
 
-def _mean_log_likelihood(shared: NDArray, linear: NDArray, constant: NDArray, frames: NDArray) -> float:
+def _mean_log_likelihood(
+    shared: NDArray, linear: NDArray, constant: NDArray, frames: NDArray
+) -> float:
     """Return the mean log-likelihood of frames under one model, from the part that all models share."""
     total = 0.0
     size = gmm.block_size(len(linear))
@@ -388,7 +425,9 @@ def _tiles_of_dense(pieces: list[NDArray[np.int64]], trials: Trials) -> list[NDA
     models, first = np.unique(trials.models[rest], return_inverse=True)
     segments, second = np.unique(trials.segments[rest], return_inverse=True)
     tiles = first // _SIDE * len(segments) + second // _SIDE
-    if len(rest) * _DENSE < len(models) * len(segments) or len(thin) <= _FEWER * len(np.unique(tiles)):
+    if len(rest) * _DENSE < len(models) * len(segments) or len(thin) <= _FEWER * len(
+        np.unique(tiles)
+    ):
         return pieces
     order = np.argsort(tiles, kind="stable")
     others = [one for one in pieces if one.ndim == 2 and len(one) >= _THIN]
@@ -396,7 +435,8 @@ def _tiles_of_dense(pieces: list[NDArray[np.int64]], trials: Trials) -> list[NDA
 
 
 def _linear_scores(
-    pieces: list[tuple[SelectedRows, NDArray, SelectedRows, Pairs | None]], projection: Projection | None
+    pieces: list[tuple[SelectedRows, NDArray, SelectedRows, Pairs | None]],
+    projection: Projection | None,
 ) -> Floats:
     """Score pieces: all weights with all vectors, or the rows of both that `pairs` names."""
     scores = []
@@ -410,7 +450,9 @@ def _linear_scores(
         else:
             found = biases.copy()
             for start, stop in chunk_bounds(vectors.shape[1], _COLUMNS):
-                found += np.einsum("ij,ij->i", weights[:, start:stop], vectors[pairs[1], start:stop])
+                found += np.einsum(
+                    "ij,ij->i", weights[:, start:stop], vectors[pairs[1], start:stop]
+                )
             scores.append(found)
     return np.concatenate(scores)
 
@@ -431,7 +473,9 @@ def _scores_in_order(
     return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values)
 
 
-def _rows(ids: NDArray, used: NDArray, available: Sequence[str] | NDArray, what: str) -> NDArray[np.int64]:
+def _rows(
+    ids: NDArray, used: NDArray, available: Sequence[str] | NDArray, what: str
+) -> NDArray[np.int64]:
     """Return the row of each id of a table among those available; -1 for ids without a trial that are not there."""
     index = row_index(list(available))
     rows = np.array([index.get(name, -1) for name in ids], np.int64)
@@ -439,15 +483,21 @@ def _rows(ids: NDArray, used: NDArray, available: Sequence[str] | NDArray, what:
     if len(missing):
         remedy = f"enrol every model and extract every segment of the trial list ({what} ids must be equal)"
         names = few([ids[code] for code in missing], repr)
-        raise DataError(f"{len(missing)} {what}s of the trials are not there: {names}", remedy=remedy)
+        raise DataError(
+            f"{len(missing)} {what}s of the trials are not there: {names}", remedy=remedy
+        )
     return rows
 
 
-def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: gmm.GaussianMixture) -> Floats:
+def _segment_ratios(
+    segments: list[tuple[Rows, SelectedRows]], mixture: gmm.GaussianMixture
+) -> Floats:
     """Score segments against the models whose means are given with them, some of which are read at a time."""
     scores = []
     for frames, means in segments:
-        some = (np.asarray(means.part(start, stop)) for start, stop in chunk_bounds(len(means), _MODELS))
+        some = (
+            np.asarray(means.part(start, stop)) for start, stop in chunk_bounds(len(means), _MODELS)
+        )
         adapted = (row.reshape(mixture.means.shape) for rows in some for row in rows)
         scores.append(log_likelihood_ratios(np.asarray(frames), adapted, mixture))
     return np.concatenate(scores)

@@ -105,13 +105,17 @@ def self_trained_scores(
     if not margin >= 0:
         raise ConfigError(f"margin is {margin:g}: expected 0 nat or more")
     tests = plda.checked_vectors(tests, "tested vectors", sessions.dimension)
-    scores = enrolled_plda_scores(sessions, tests, models, segments, prior=prior, background=background)
+    scores = enrolled_plda_scores(
+        sessions, tests, models, segments, prior=prior, background=background
+    )
     decided = decide(scores, models, segments, n_tests=len(tests))
     labels = np.where(decided.margins > margin, decided.models, NOBODY)
 
     def refit(labels: NDArray[np.int64], models: NDArray, segments: NDArray) -> Floats:
         enlarged = with_labelled(sessions, tests, labels)
-        return enrolled_plda_scores(enlarged, tests, models, segments, prior=prior, background=background)
+        return enrolled_plda_scores(
+            enlarged, tests, models, segments, prior=prior, background=background
+        )
 
     return _scores_by_folds(refit, labels, deal_tests(tests, seed=seed), models, segments)
 
@@ -180,7 +184,9 @@ def shifted_self_trained_scores(
         ratios = []
         for means in (enlarged.means, alone):
             each = Sessions(means, np.arange(len(means)))
-            ratios.append(plda.plda_scores(trained, each, tested, models, segments, sessions_as="mean"))
+            ratios.append(
+                plda.plda_scores(trained, each, tested, models, segments, sessions_as="mean")
+            )
         return np.mean(ratios, axis=0)
 
     for share in shares:
@@ -249,7 +255,9 @@ def deal_tests(tests: Floats, n_folds: int = FOLDS, *, seed: int = 0) -> NDArray
     """
     distinct, rows = np.unique(tests, axis=0, return_inverse=True)
     folds = np.empty(len(distinct), np.int64)
-    folds[stream(seed, "folds of tests").permutation(len(distinct))] = np.arange(len(distinct)) % n_folds
+    folds[stream(seed, "folds of tests").permutation(len(distinct))] = (
+        np.arange(len(distinct)) % n_folds
+    )
     return folds[rows.ravel()]
 
 

@@ -127,12 +127,16 @@ def adapted_cosine_scores(
         least = _SAME * float(row_norms(sessions.vectors).max())
         for model in np.unique(models):
             trials, own = np.flatnonzero(models == model), sessions.models == model
-            others = Sessions(enrolled[~own], sessions.models[~own] - (sessions.models[~own] > model))
+            others = Sessions(
+                enrolled[~own], sessions.models[~own] - (sessions.models[~own] > model)
+            )
             centre = others.means.mean(axis=0)
             factor = np.linalg.cholesky(_spread(others, centre, prior, least))
 
             def whiten(rows: Floats, factor: NDArray = factor) -> Floats:
-                return np.asarray(solve_triangular(factor, rows.T, lower=True, check_finite=False)).T
+                return np.asarray(
+                    solve_triangular(factor, rows.T, lower=True, check_finite=False)
+                ).T
 
             moved = enrolled[own] - centre
             mean = to_unit(moved, _lengths(moved, 0.0, least, "enrolled vector")).mean(axis=0)[None]
@@ -148,7 +152,12 @@ def adapted_cosine_scores(
 
 
 def cosine_of_sessions(
-    sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray, *, sessions_as: str = "mean"
+    sessions: Sessions,
+    tests: NDArray,
+    models: NDArray,
+    segments: NDArray,
+    *,
+    sessions_as: str = "mean",
 ) -> Floats:
     """Return the cosine of each trial's tested vector and the mean of its model's vectors.
 
@@ -176,7 +185,11 @@ def cosine_of_sessions(
     tests = plda.checked_vectors(tests, "tested vectors", sessions.dimension)
     right = _unit(tests, "tested vector")
     if sessions_as == "mean":
-        return np.clip(pair_products(_unit(sessions.means, "mean of a model"), right, models, segments), -1.0, 1.0)
+        return np.clip(
+            pair_products(_unit(sessions.means, "mean of a model"), right, models, segments),
+            -1.0,
+            1.0,
+        )
     models = check_codes(np.asarray(models), len(sessions.counts), "models")
     segments = check_codes(np.asarray(segments), len(tests), "segments")
     left, scores = _unit(sessions.vectors, "enrolled vector"), np.empty(len(models))
@@ -237,8 +250,12 @@ def enrolled_plda_scores(
         codes = np.concatenate([sessions.models, background.models + len(sessions.counts)])
         learnt.append((np.concatenate([enrolled, others]), codes))
     trials = Sessions(enrolled, sessions.models), tested, models, segments
-    trained = [plda.fit_plda(vectors, codes, plda.PldaConfig(prior=prior))[0] for vectors, codes in learnt]
-    return np.asarray(np.mean([plda.plda_scores(one, *trials, sessions_as="mean") for one in trained], axis=0))
+    trained = [
+        plda.fit_plda(vectors, codes, plda.PldaConfig(prior=prior))[0] for vectors, codes in learnt
+    ]
+    return np.asarray(
+        np.mean([plda.plda_scores(one, *trials, sessions_as="mean") for one in trained], axis=0)
+    )
 
 
 def centred_units(vectors: Floats, centre: Floats, kind: str) -> Floats:
@@ -297,8 +314,12 @@ def mahalanobis_scores(
         middle = tests.mean(axis=0)
         enrolled, tested = (sessions.means - middle) @ factor, (tests - middle) @ factor
         ones = np.ones((max(len(enrolled), len(tested)), 1))
-        left = np.hstack([enrolled, -0.5 * (enrolled**2).sum(axis=1, keepdims=True), ones[: len(enrolled)]])
-        right = np.hstack([tested, ones[: len(tested)], -0.5 * (tested**2).sum(axis=1, keepdims=True)])
+        left = np.hstack(
+            [enrolled, -0.5 * (enrolled**2).sum(axis=1, keepdims=True), ones[: len(enrolled)]]
+        )
+        right = np.hstack(
+            [tested, ones[: len(tested)], -0.5 * (tested**2).sum(axis=1, keepdims=True)]
+        )
     return np.minimum(pair_products(left, right, models, segments), 0.0)
 
 
@@ -320,7 +341,9 @@ def _by_rows(function: Callable[[Floats], Floats], vectors: Floats, together: bo
         return function(vectors)
     filled = np.zeros((-(-len(vectors) // _ROWS) * _ROWS, vectors.shape[1]))
     filled[: len(vectors)] = vectors
-    return np.concatenate([function(rows) for rows in np.split(filled, len(filled) // _ROWS)])[: len(vectors)]
+    return np.concatenate([function(rows) for rows in np.split(filled, len(filled) // _ROWS)])[
+        : len(vectors)
+    ]
 
 
 def _lengths(vectors: NDArray, beyond: NDArray | float, least: float, what: str) -> Floats:

@@ -36,7 +36,9 @@ from spkver.backend.steps import STEPS, Training
 from spkver.backend.transforms import apply_maps
 
 _LEFT_OUT = "on"  # vectors to adapt to have no place in fit(X, y)
-_TRANSFORMERS = {step.name: step for step in STEPS if step.role == "map" and "adapt" not in step.needs}
+_TRANSFORMERS = {
+    step.name: step for step in STEPS if step.role == "map" and "adapt" not in step.needs
+}
 _NAMES = [*_TRANSFORMERS, "chain"]
 
 
@@ -62,7 +64,9 @@ def sklearn_step(name: str, **values: Any) -> Any:
     Lda(rank=2)
     """
     if name not in _NAMES:
-        raise ConfigError(f"there is no transformer {name!r:.60}: expected one of {', '.join(_NAMES)}")
+        raise ConfigError(
+            f"there is no transformer {name!r:.60}: expected one of {', '.join(_NAMES)}"
+        )
     return _transformer(name)(**values)
 
 
@@ -80,14 +84,20 @@ def _transformer(name: str) -> type:
     try:
         from sklearn.utils.validation import check_is_fitted, validate_data
     except ImportError as error:
-        raise ConfigError("these estimators need scikit-learn 1.6 or later", remedy="update it") from error
+        raise ConfigError(
+            "these estimators need scikit-learn 1.6 or later", remedy="update it"
+        ) from error
 
     step = _TRANSFORMERS.get(name)
     defaults: dict[str, Any] = {"steps": "lda,plda", "seed": 0}
     if step is not None:
         defaults = {one.name: one.default for one in step.parameters if one.name != _LEFT_OUT}
     needs_speakers = step is None or bool(step.needs)
-    about = "maps of vectors and a scorer, a chain" if step is None else f"{step.about}; the step `{name}` of a chain"
+    about = (
+        "maps of vectors and a scorer, a chain"
+        if step is None
+        else f"{step.about}; the step `{name}` of a chain"
+    )
 
     class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         def __init__(self, **values: Any) -> None:
@@ -108,7 +118,9 @@ def _transformer(name: str) -> type:
             check_dimensions(X, vectors, "X")
             if step is None:
                 # as text they have the order of the codes
-                self.backend_ = train_chain(vectors, self.steps, speakers=10**9 + codes, seed=self.seed)
+                self.backend_ = train_chain(
+                    vectors, self.steps, speakers=10**9 + codes, seed=self.seed
+                )
                 self.maps_ = self.backend_.maps
             else:
                 values = parse_chain([{name: self.get_params()}])[0].values
@@ -142,7 +154,10 @@ def _transformer(name: str) -> type:
 
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     keyword = inspect.Parameter.KEYWORD_ONLY
-    named = [inspect.Parameter(parameter, keyword, default=default) for parameter, default in defaults.items()]
+    named = [
+        inspect.Parameter(parameter, keyword, default=default)
+        for parameter, default in defaults.items()
+    ]
     Transformer.__init__.__signature__ = inspect.Signature([own, *named])  # type: ignore[attr-defined]
     Transformer.__name__ = Transformer.__qualname__ = name.capitalize()
     Transformer.__module__ = __name__

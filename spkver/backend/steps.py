@@ -21,7 +21,13 @@ from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import Work
 from spkver.backend import plda, transforms
-from spkver.backend.kaldi import LENGTHS, adapt_plda_unsupervised, kaldi_plda_scores, plda_from_kaldi, plda_to_kaldi
+from spkver.backend.kaldi import (
+    LENGTHS,
+    adapt_plda_unsupervised,
+    kaldi_plda_scores,
+    plda_from_kaldi,
+    plda_to_kaldi,
+)
 from spkver.backend.nap import fit_nap
 from spkver.backend.plda import Sessions
 from spkver.backend.scoring import score_trials
@@ -178,7 +184,11 @@ class Step:
         if self.fit is None or self.role != "map":
             return None if self.fit is None else self.fit(training, values)
         given = {name: value for name, value in values.items() if name != "on"}
-        others = [training.codes] if "sessions" in self.needs else [training.on("adapt")] * ("adapt" in self.needs)
+        others = (
+            [training.codes]
+            if "sessions" in self.needs
+            else [training.on("adapt")] * ("adapt" in self.needs)
+        )
         found = self.fit(training.on(values.get("on", "training")), *others, **given)
         return found if isinstance(found, tuple) else (found,)
 
@@ -201,7 +211,9 @@ def _fit_plda(training: Training, values: Values) -> plda.Plda:
 def _score_plda(model: plda.Plda, values: Values, *trials: Any) -> Floats:
     if values["length"] == "none":
         return plda.plda_scores(model, *trials, sessions_as=values["sessions"])
-    return kaldi_plda_scores(plda_to_kaldi(model), *trials, sessions_as=values["sessions"], length=values["length"])
+    return kaldi_plda_scores(
+        plda_to_kaldi(model), *trials, sessions_as=values["sessions"], length=values["length"]
+    )
 
 
 def _score_enrolled_plda(model: PldaBackground, values: Values, *trials: Any) -> Floats:
@@ -212,13 +224,22 @@ def _score_self_trained(model: PldaBackground, values: Values, *trials: Any) -> 
     if values["shifted"]:
         return shifted_self_trained_scores(*trials, prior=values["prior"])
     background = model.sessions
-    return self_trained_scores(*trials, prior=values["prior"], margin=values["margin"], background=background)
+    return self_trained_scores(
+        *trials, prior=values["prior"], margin=values["margin"], background=background
+    )
 
 
 def _score_svm(
-    model: SvmBackground, values: Values, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray
+    model: SvmBackground,
+    values: Values,
+    sessions: Sessions,
+    tests: NDArray,
+    models: NDArray,
+    segments: NDArray,
 ) -> Floats:
-    names, tested = (np.array([*map(str, range(size))], object) for size in (len(sessions.counts), len(tests)))
+    names, tested = (
+        np.array([*map(str, range(size))], object) for size in (len(sessions.counts), len(tests))
+    )
     enrolled = Supervectors(names[sessions.models], names[sessions.models], sessions.vectors)
     config = SvmConfig(values["tolerance"], values["cost"], values["balanced"])
     try:
@@ -229,7 +250,9 @@ def _score_svm(
         text = f"the support vector machines have no finite solution: {error}"
         raise DataError(text, remedy="put the step length before svm") from error
     trials = Trials(names, tested, np.asarray(models, np.int32), np.asarray(segments, np.int32))
-    return score_trials(trained, Supervectors(tested, tested, tests), trials, work=Work(jobs=1)).values
+    return score_trials(
+        trained, Supervectors(tested, tested, tests), trials, work=Work(jobs=1)
+    ).values
 
 
 def _keep_background(training: Training, values: Values) -> PldaBackground:
@@ -249,18 +272,31 @@ def _some_of_each(training: Training, most: int | None) -> SvmBackground:
 
 
 _SHRINK = Parameter(
-    "shrink", float, None, "share of shrinkage; by default only of a singular covariance", least=0, most=1
+    "shrink",
+    float,
+    None,
+    "share of shrinkage; by default only of a singular covariance",
+    least=0,
+    most=1,
 )
 _ROUNDS = Parameter("rounds", int, 1, "repetitions", least=1)
 _ON = Parameter("on", str, "training", "vectors that it is trained on", ("training", "adapt"))
 _SESSIONS = Parameter(
-    "sessions", str, "all", "enrolled vectors of a model: all, or their mean as one vector", plda.SESSIONS_AS
+    "sessions",
+    str,
+    "all",
+    "enrolled vectors of a model: all, or their mean as one vector",
+    plda.SESSIONS_AS,
 )
 _PRIOR = Parameter("prior", float, 1.0, "weight of the identity in that covariance", least=1e-6)
 _PLDA_PRIOR = Parameter("prior", float, 100.0, "weight of the residual's prior", least=0)
 _BACKGROUND = Parameter("background", bool, False, "train it on the training vectors too")
 _TOP = Parameter(
-    "top", int, None, "highest cohort scores that are used of each side (adaptive); all by default", least=2
+    "top",
+    int,
+    None,
+    "highest cohort scores that are used of each side (adaptive); all by default",
+    least=2,
 )
 
 STEPS: tuple[Step, ...] = (
@@ -269,10 +305,19 @@ STEPS: tuple[Step, ...] = (
         "whiten",
         "map",
         "subtract the mean and make the total covariance the identity",
-        (Parameter("kind", str, "full", "root of the covariance", transforms.WHITENINGS), _ON, _SHRINK),
+        (
+            Parameter("kind", str, "full", "root of the covariance", transforms.WHITENINGS),
+            _ON,
+            _SHRINK,
+        ),
         fit=transforms.fit_whitening,
     ),
-    Step("length", "map", "scale each vector to length 1", fit=lambda vectors: transforms.LengthNorm()),
+    Step(
+        "length",
+        "map",
+        "scale each vector to length 1",
+        fit=lambda vectors: transforms.LengthNorm(),
+    ),
     Step(
         "efr",
         "map",
@@ -292,7 +337,15 @@ STEPS: tuple[Step, ...] = (
         "pca",
         "map",
         "subtract the mean and keep the directions of the largest variance (principal components)",
-        (Parameter("rank", int, None, "directions that are kept; by default all that vectors span", least=1),),
+        (
+            Parameter(
+                "rank",
+                int,
+                None,
+                "directions that are kept; by default all that vectors span",
+                least=1,
+            ),
+        ),
         fit=transforms.fit_pca,
         limit="dimensions",
     ),
@@ -301,9 +354,21 @@ STEPS: tuple[Step, ...] = (
         "map",
         "keep the directions that distinguish speakers (linear discriminant analysis)",
         (
-            Parameter("rank", int, None, "directions that are kept; by default as many as there can be", least=1),
+            Parameter(
+                "rank",
+                int,
+                None,
+                "directions that are kept; by default as many as there can be",
+                least=1,
+            ),
             _SHRINK,
-            Parameter("convention", str, "book", "the textbook's, or SIDEKIT 1.3.2's mistake", _CONVENTIONS),
+            Parameter(
+                "convention",
+                str,
+                "book",
+                "the textbook's, or SIDEKIT 1.3.2's mistake",
+                _CONVENTIONS,
+            ),
         ),
         ("speakers", "sessions"),
         transforms.fit_lda,
@@ -323,10 +388,18 @@ STEPS: tuple[Step, ...] = (
         "remove the directions in which sessions vary (nuisance attribute projection)",
         (
             Parameter("rank", int, 40, "directions that are removed", least=0),
-            Parameter("scatter", str, "within", "scatter whose largest directions these are", ("within", "total")),
+            Parameter(
+                "scatter",
+                str,
+                "within",
+                "scatter whose largest directions these are",
+                ("within", "total"),
+            ),
         ),
         ("sessions",),
-        lambda vectors, codes, **values: fit_nap(vectors, speakers=codes, work=Work(jobs=1), **values),
+        lambda vectors, codes, **values: fit_nap(
+            vectors, speakers=codes, work=Work(jobs=1), **values
+        ),
     ),
     Step(
         "coral",
@@ -342,7 +415,9 @@ STEPS: tuple[Step, ...] = (
         "scorer",
         "cosine with the mean of the enrolled vectors, or the largest cosine with one of them",
         (Parameter("sessions", str, "mean", "enrolled vectors of a model", ("mean", "maximum")),),
-        score=lambda model, values, *trials: cosine_of_sessions(*trials, sessions_as=values["sessions"]),
+        score=lambda model, values, *trials: cosine_of_sessions(
+            *trials, sessions_as=values["sessions"]
+        ),
     ),
     Step(
         "adapted_cosine",
@@ -358,7 +433,9 @@ STEPS: tuple[Step, ...] = (
         "scorer",
         "the same with mean and covariance of the other enrolled models alone: independent of the other tests",
         (_PRIOR,),
-        score=lambda model, values, *trials: adapted_cosine_scores(*trials, prior=values["prior"], whole_list=False),
+        score=lambda model, values, *trials: adapted_cosine_scores(
+            *trials, prior=values["prior"], whole_list=False
+        ),
         of_list="models",
     ),
     Step(
@@ -378,7 +455,13 @@ STEPS: tuple[Step, ...] = (
         (
             _PLDA_PRIOR,
             _BACKGROUND,
-            Parameter("margin", float, 5.0, "by how many nat the model of such a test leads the next", least=0),
+            Parameter(
+                "margin",
+                float,
+                5.0,
+                "by how many nat the model of such a test leads the next",
+                least=0,
+            ),
             Parameter(
                 "shifted",
                 bool,
@@ -399,7 +482,9 @@ STEPS: tuple[Step, ...] = (
         (_SHRINK,),
         ("sessions",),
         lambda training, values: Mahalanobis(
-            transforms.inverse(transforms.regularised_within(training.vectors, training.codes, **values))
+            transforms.inverse(
+                transforms.regularised_within(training.vectors, training.codes, **values)
+            )
         ),
         lambda model, values, *trials: mahalanobis_scores(model.matrix, *trials),
         Mahalanobis,
@@ -408,12 +493,19 @@ STEPS: tuple[Step, ...] = (
         "two_covariance",
         "scorer",
         "log-likelihood ratio of Gaussian speakers and sessions, each with a full covariance",
-        (_SESSIONS, Parameter("convention", str, "book", "unbiased covariances, or SIDEKIT 1.3.2's", _CONVENTIONS)),
+        (
+            _SESSIONS,
+            Parameter(
+                "convention", str, "book", "unbiased covariances, or SIDEKIT 1.3.2's", _CONVENTIONS
+            ),
+        ),
         ("speakers", "sessions"),
         lambda training, values: plda.fit_two_covariance(
             training.vectors, training.codes, convention=values["convention"]
         ),
-        lambda model, values, *trials: plda.plda_scores(model.plda, *trials, sessions_as=values["sessions"]),
+        lambda model, values, *trials: plda.plda_scores(
+            model.plda, *trials, sessions_as=values["sessions"]
+        ),
         plda.TwoCovariance,
     ),
     Step(
@@ -421,19 +513,43 @@ STEPS: tuple[Step, ...] = (
         "scorer",
         "log-likelihood ratio of probabilistic linear discriminant analysis, trained by EM",
         (
-            Parameter("rank", int, None, "directions of speakers; by default the dimensions", least=1),
-            Parameter("channel_rank", int, 0, "directions of sessions, with a diagonal residual", least=0),
+            Parameter(
+                "rank", int, None, "directions of speakers; by default the dimensions", least=1
+            ),
+            Parameter(
+                "channel_rank", int, 0, "directions of sessions, with a diagonal residual", least=0
+            ),
             Parameter("residual", str, "full", "covariance of the rest", ("full", "diagonal")),
             Parameter("rounds", int, 10, "iterations of EM", least=0),
             _SESSIONS,
-            Parameter("length", str, "none", "scaling of vectors within the model, as Kaldi scores", LENGTHS),
             Parameter(
-                "prior", float, None, "weight of the residual's prior; by default only where it is singular", least=0
+                "length",
+                str,
+                "none",
+                "scaling of vectors within the model, as Kaldi scores",
+                LENGTHS,
             ),
             Parameter(
-                "adapt", str, "none", "to unlabelled vectors of another domain, as Kaldi does", ("none", "kaldi")
+                "prior",
+                float,
+                None,
+                "weight of the residual's prior; by default only where it is singular",
+                least=0,
             ),
-            Parameter("convention", str, "book", "the book's minimum divergence, or SIDEKIT 1.3.2's", _CONVENTIONS),
+            Parameter(
+                "adapt",
+                str,
+                "none",
+                "to unlabelled vectors of another domain, as Kaldi does",
+                ("none", "kaldi"),
+            ),
+            Parameter(
+                "convention",
+                str,
+                "book",
+                "the book's minimum divergence, or SIDEKIT 1.3.2's",
+                _CONVENTIONS,
+            ),
         ),
         ("speakers", "sessions"),
         _fit_plda,
@@ -446,11 +562,21 @@ STEPS: tuple[Step, ...] = (
         "scorer",
         "a support vector machine for each model, against the training vectors",
         (
-            Parameter("cost", float, None, "penalty C; 1 / mean of the kernel's diagonal by default", least=0),
+            Parameter(
+                "cost",
+                float,
+                None,
+                "penalty C; 1 / mean of the kernel's diagonal by default",
+                least=0,
+            ),
             Parameter("tolerance", float, 1e-3, "tolerance of the solver", least=0),
             Parameter("balanced", bool, False, "give both classes the same weight"),
             Parameter(
-                "most", int, None, "at most so many training vectors, evenly over the speakers; by default all", least=1
+                "most",
+                int,
+                None,
+                "at most so many training vectors, evenly over the speakers; by default all",
+                least=1,
             ),
         ),
         fit=lambda training, values: _some_of_each(training, values["most"]),
@@ -477,7 +603,14 @@ STEPS: tuple[Step, ...] = (
         "calibration",
         "scores to natural log-likelihood ratios, learnt on trials of held-out training speakers",
         (
-            Parameter("prior", float, 0.5, "prior of a target trial that it is trained for", least=1e-6, most=1 - 1e-6),
+            Parameter(
+                "prior",
+                float,
+                0.5,
+                "prior of a target trial that it is trained for",
+                least=1e-6,
+                most=1 - 1e-6,
+            ),
             Parameter("enrolled", int, 1, "vectors that enrol a model in these trials", least=1),
             Parameter("folds", int, 5, "folds of the training speakers", least=2),
             Parameter("ridge", float, 0.0, "penalty on the weight", least=0),

@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 from evaluation.trials import vectors_of
 from spkbase.arrays import Floats, Rows, SelectedRows, StoredArray, fill_rows
 from spkbase.errors import ConfigError, DataError
-from spkbase.hdf5 import check_forms, new_file, read_arrays, stored_array, write_arrays, write_strings
+from spkbase.hdf5 import (
+    check_forms,
+    new_file,
+    read_arrays,
+    stored_array,
+    write_arrays,
+    write_strings,
+)
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunks, ships_items
 from spkver.backend.nap import Projection, combine_rows, gram_matrix, inner_products
@@ -62,7 +69,9 @@ def train_one(
     # the background comes first and has the lower label: the order decides which of equal solutions libsvm reaches
     labels = np.concatenate([np.zeros(n_background), np.ones(n_own)])
     weight = "balanced" if config.balanced else None
-    machine = SVC(kernel="precomputed", C=cost, tol=config.tolerance, class_weight=weight).fit(kernel, labels)
+    machine = SVC(kernel="precomputed", C=cost, tol=config.tolerance, class_weight=weight).fit(
+        kernel, labels
+    )
     coefficients = np.zeros(len(kernel))
     coefficients[machine.support_] = machine.dual_coef_[0]
     return coefficients, float(machine.intercept_[0])
@@ -174,11 +183,15 @@ def train_svms(
     held = np.asarray(others) if projection is None else projection.of_rows(others)
     gram = gram_matrix(held, work=work)
     # other processes read a background that is in a file; else they are sent it
-    negatives = (others, projection) if ships_items() and isinstance(others, StoredArray) else (held, None)
+    negatives = (
+        (others, projection) if ships_items() and isinstance(others, StoredArray) else (held, None)
+    )
     groups = chunks([rows_of_models[model] for model in models], _MODELS)
     items = ((SelectedRows(vectors, np.concatenate(rows)), [*map(len, rows)]) for rows in groups)
     config = config or SvmConfig()
-    train = partial(_train_block, negatives=negatives, gram=gram, projection=projection, config=config)
+    train = partial(
+        _train_block, negatives=negatives, gram=gram, projection=projection, config=config
+    )
     blocks = work.map(train, items, description="SVM training", total=len(groups))
 
     shape = len(models), vectors.shape[1]
@@ -195,7 +208,11 @@ def train_svms(
 
 def write_svms(path: str | Path, machines: SvmModels) -> None:
     """Write machines as one HDF5 file: `models`, `weights` (M, D), `biases` (M,)."""
-    arrays = {"models": machines.models, "weights": np.asarray(machines.weights), "biases": machines.biases}
+    arrays = {
+        "models": machines.models,
+        "weights": np.asarray(machines.weights),
+        "biases": machines.biases,
+    }
     write_arrays(path, arrays)
 
 
@@ -216,14 +233,18 @@ def _train_block(
     """Train some models, given their enrolment vectors and how many each has: weights (m, D) and biases (m,)."""
     selected, n_vectors = block
     positives = np.asarray(selected) if projection is None else projection.of_rows(selected)
-    background = np.asarray(negatives[0]) if negatives[1] is None else negatives[1].of_rows(negatives[0])
+    background = (
+        np.asarray(negatives[0]) if negatives[1] is None else negatives[1].of_rows(negatives[0])
+    )
     # the kernels of all models against the background are one product
     cross = inner_products(positives, background)
     coefficients, biases = np.zeros((len(n_vectors), len(gram))), np.empty(len(n_vectors))
     weights = np.zeros((len(n_vectors), positives.shape[1]))
     for model, end in enumerate(np.cumsum(n_vectors)):
         rows = slice(end - n_vectors[model], end)
-        alpha, biases[model] = train_one(gram, cross[rows], inner_products(positives[rows], positives[rows]), config)
+        alpha, biases[model] = train_one(
+            gram, cross[rows], inner_products(positives[rows], positives[rows]), config
+        )
         coefficients[model] = alpha[: len(gram)]
         weights[model] = alpha[len(gram) :] @ positives[rows].astype(np.float64)
     return combine_rows(coefficients, background, onto=weights).astype(positives.dtype), biases

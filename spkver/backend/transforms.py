@@ -109,7 +109,9 @@ def total_covariance(vectors: Rows) -> Floats:
     return within_covariance(vectors, np.zeros(len(vectors), np.int64))
 
 
-def within_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: str = "vectors") -> Floats:
+def within_covariance(
+    vectors: Rows, codes: NDArray[np.integer], *, weighting: str = "vectors"
+) -> Floats:
     """Return the covariance of vectors about the means of their classes.
 
     Parameters
@@ -131,12 +133,18 @@ def within_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: s
        recognition", Interspeech 2006.
     """
     counts, sums = class_sums(vectors, codes)
-    shares = np.full(len(codes), 1 / len(codes)) if weighting == "vectors" else 1 / (len(counts) * counts[codes])
+    shares = (
+        np.full(len(codes), 1 / len(codes))
+        if weighting == "vectors"
+        else 1 / (len(counts) * counts[codes])
+    )
     means = sums / counts[:, None]
     return _unless_rounding(scatter(vectors, means, codes, shares), means, counts.max())
 
 
-def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: str = "vectors") -> Floats:
+def between_covariance(
+    vectors: Rows, codes: NDArray[np.integer], *, weighting: str = "vectors"
+) -> Floats:
     """Return the covariance of the means of classes, about the mean of all vectors.
 
     Parameters
@@ -152,7 +160,9 @@ def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: 
     ndarray of float64 of shape (R, R)
     """
     counts, sums = class_sums(vectors, codes)
-    shares = counts / counts.sum() if weighting == "vectors" else np.full(len(counts), 1 / len(counts))
+    shares = (
+        counts / counts.sum() if weighting == "vectors" else np.full(len(counts), 1 / len(counts))
+    )
     means = sums / counts[:, None]
     middle = sums.sum(axis=0)[None] / counts.sum()
     spread = scatter(means, middle, np.zeros(len(counts), np.int64), shares)
@@ -160,7 +170,9 @@ def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: 
 
 
 @one_blas_thread()
-def regularised(covariance: Floats, n_free: int, *, shrink: float | None = None, what: str = "covariance") -> Floats:
+def regularised(
+    covariance: Floats, n_free: int, *, shrink: float | None = None, what: str = "covariance"
+) -> Floats:
     """Return a covariance that can be inverted: the same unless it is singular, else shrunk.
 
     A singular one becomes (1 - a) S + a t I, t the mean eigenvalue trace(S) / R, with the share of the oracle
@@ -199,9 +211,14 @@ def regularised(covariance: Floats, n_free: int, *, shrink: float | None = None,
     """
     size, trace = len(covariance), float(np.trace(covariance))
     if not np.isfinite(covariance).all():
-        raise DataError(f"the {what} is not finite", remedy="scale the vectors: their squares are beyond float64")
+        raise DataError(
+            f"the {what} is not finite",
+            remedy="scale the vectors: their squares are beyond float64",
+        )
     if not trace > np.finfo(np.float64).tiny * size:
-        raise DataError(f"the {what} is 0: the vectors do not differ", remedy="give vectors that do")
+        raise DataError(
+            f"the {what} is 0: the vectors do not differ", remedy="give vectors that do"
+        )
     if shrink is None:
         if not is_singular(covariance):
             warn_of_few(n_free, size, what, remedy="shrink, such as 0.1, or lda before it")
@@ -213,12 +230,18 @@ def regularised(covariance: Floats, n_free: int, *, shrink: float | None = None,
         logger.debug("the %s is singular: shrunk by %.3g", what, shrink)
     shrunk: Floats = (1 - shrink) * covariance + shrink * trace / size * np.eye(size)
     if is_singular(shrunk):
-        raise DataError(f"the {what} is singular with shrink {shrink:g}", remedy="raise shrink, or leave it out")
+        raise DataError(
+            f"the {what} is singular with shrink {shrink:g}", remedy="raise shrink, or leave it out"
+        )
     return shrunk
 
 
 def regularised_within(
-    vectors: Rows, codes: NDArray[np.integer], *, shrink: float | None = None, weighting: str = "vectors"
+    vectors: Rows,
+    codes: NDArray[np.integer],
+    *,
+    shrink: float | None = None,
+    weighting: str = "vectors",
 ) -> Floats:
     """Return the covariance of vectors about the means of their classes, `regularised`; see `within_covariance`."""
     within = within_covariance(vectors, codes, weighting=weighting)
@@ -260,8 +283,14 @@ class AffineMap:
 
     def __post_init__(self) -> None:
         shapes = self.offset.shape, self.matrix.shape
-        if self.offset.ndim != 1 or self.matrix.ndim not in (1, 2) or len(self.offset) != len(self.matrix):
-            raise DataError(f"expected an offset (R,) and a matrix (R, K) or (R,), got {shapes[0]} and {shapes[1]}")
+        if (
+            self.offset.ndim != 1
+            or self.matrix.ndim not in (1, 2)
+            or len(self.offset) != len(self.matrix)
+        ):
+            raise DataError(
+                f"expected an offset (R,) and a matrix (R, K) or (R,), got {shapes[0]} and {shapes[1]}"
+            )
         if not (np.isfinite(self.offset).all() and np.isfinite(self.matrix).all()):
             raise DataError("expected a map of finite numbers, got NaN or infinite ones")
 
@@ -313,7 +342,9 @@ def apply_maps(maps: Sequence[Map], vectors: Rows, *, names: NDArray | None = No
             if isinstance(step, Projection):
                 block = step.of_rows(block)
             else:
-                block = step(block, names[start:stop]) if isinstance(step, LengthNorm) else step(block)
+                block = (
+                    step(block, names[start:stop]) if isinstance(step, LengthNorm) else step(block)
+                )
         blocks.append(block)
     return np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
 
@@ -387,7 +418,9 @@ def fit_centring(vectors: Rows) -> AffineMap:
         for start, stop in chunk_bounds(len(vectors), _ROWS)
     )
     if is_negligible(spread, np.abs(middle).max(), share=share_of_sum(len(vectors))):
-        raise DataError(f"the {len(vectors)} vectors are all the same: without their mean nothing is left")
+        raise DataError(
+            f"the {len(vectors)} vectors are all the same: without their mean nothing is left"
+        )
     return AffineMap(middle, np.ones(len(middle)))
 
 
@@ -405,9 +438,14 @@ def fit_whitening(vectors: Rows, *, kind: str = "full", shrink: float | None = N
         if len(constant):
             some = ", ".join(map(str, constant[:3].tolist()))
             remedy = "leave them out, use another whitening, or give shrink"
-            raise DataError(f"{len(constant)} dimensions are constant, such as {some}: no variance 1", remedy=remedy)
+            raise DataError(
+                f"{len(constant)} dimensions are constant, such as {some}: no variance 1",
+                remedy=remedy,
+            )
     else:
-        covariance = regularised(covariance, len(vectors) - 1, shrink=shrink, what="total covariance")
+        covariance = regularised(
+            covariance, len(vectors) - 1, shrink=shrink, what="total covariance"
+        )
     return AffineMap(mean(vectors), whitening_matrix(covariance, kind))
 
 
@@ -455,7 +493,9 @@ def fit_pca(vectors: Rows, *, rank: int | None = None) -> AffineMap:
     kept = values > _SPANNED * values[-1]
     size = np.linalg.norm(middle) * np.sqrt(len(centred))
     if is_negligible(np.sqrt(values[-1]), size, share=share_of_sum(len(centred))):
-        raise DataError(f"the {len(vectors)} vectors are all the same: they have no principal directions")
+        raise DataError(
+            f"the {len(vectors)} vectors are all the same: they have no principal directions"
+        )
     axes = axes[:, kept][:, ::-1]
     directions = centred.T @ axes / np.sqrt(values[kept][::-1]) if is_wide else axes
     return AffineMap(middle, signed(directions))
@@ -520,7 +560,9 @@ def fit_lda(
 
 
 @one_blas_thread()
-def fit_wccn(vectors: Rows, codes: NDArray[np.integer], *, shrink: float | None = None) -> AffineMap:
+def fit_wccn(
+    vectors: Rows, codes: NDArray[np.integer], *, shrink: float | None = None
+) -> AffineMap:
     """Return the within-class covariance normalisation: x @ L, L L^T = W^-1, each class of the same weight in W.
 
     References
@@ -555,8 +597,13 @@ def fit_coral(source: Rows, target: Rows, *, shrink: float | None = None) -> Aff
     B. Sun, J. Feng and K. Saenko, "Return of frustratingly easy domain adaptation", AAAI 2016, algorithm 1.
     """
     means, roots = [], []
-    for vectors, what in ((source, "covariance of the training vectors"), (target, "covariance to adapt to")):
-        covariance = regularised(total_covariance(vectors), len(vectors) - 1, shrink=shrink, what=what)
+    for vectors, what in (
+        (source, "covariance of the training vectors"),
+        (target, "covariance to adapt to"),
+    ):
+        covariance = regularised(
+            total_covariance(vectors), len(vectors) - 1, shrink=shrink, what=what
+        )
         means.append(mean(vectors))
         roots.append(whitening_matrix(covariance, "symmetric"))
     matrix = roots[0] @ np.linalg.inv(roots[1])
@@ -582,6 +629,9 @@ def _spherical(vectors: Rows, codes: NDArray[np.integer], rounds: int) -> tuple[
     maps: list[Map] = []
     current: Rows = vectors
     for _ in range(rounds):
-        maps += [AffineMap(mean(current), whitening_matrix(regularised_within(current, codes))), LengthNorm()]
+        maps += [
+            AffineMap(mean(current), whitening_matrix(regularised_within(current, codes))),
+            LengthNorm(),
+        ]
         current = apply_maps(maps[-2:], current)
     return tuple(maps)

@@ -19,20 +19,30 @@ logger = logging.getLogger(__name__)
 @click.argument("name")
 @datadir_argument
 @click.option("--suffix", help="Suffix of the new folder next to DATADIR; default _NAME.")
-@click.option("--level", default="utterance", help="Draw random numbers for each 'utterance' or each 'speaker'.")
+@click.option(
+    "--level",
+    default="utterance",
+    help="Draw random numbers for each 'utterance' or each 'speaker'.",
+)
 @click.option(
     "--side",
     type=click.Choice(["training", "enrolment", "trials"]),
     help="What DATADIR is for, with --level speaker: each side has other draws. Without it give another --seed.",
 )
-@click.option("--command", default="", help="Shell command of the anonymiser command, with {input} and {output} (WAV).")
+@click.option(
+    "--command",
+    default="",
+    help="Shell command of the anonymiser command, with {input} and {output} (WAV).",
+)
 @click.option(
     *("--set", "settings"),
     multiple=True,
     metavar="KEY=VALUE",
     help="Range of a random number, such as alpha=[0.6,0.8]; or seeding=vpc2024 for the challenge's numbers.",
 )
-@console.number_option("--seed", help="Seed of the random numbers; keep it secret if you publish the speech.")
+@console.number_option(
+    "--seed", help="Seed of the random numbers; keep it secret if you publish the speech."
+)
 @allow_pipes
 @console.worker_options
 def anonymize(
@@ -72,7 +82,9 @@ def anonymize(
     from spkver.datadir import check_suffix, read_datadir
 
     config = load_config(
-        AnonymizerConfig, settings=settings, defaults={"name": name, "level": level, "command": command}
+        AnonymizerConfig,
+        settings=settings,
+        defaults={"name": name, "level": level, "command": command},
     )
     ending = f"_{name.rpartition(':')[2]}" if suffix is None else suffix
     check_suffix(ending)
@@ -89,23 +101,37 @@ def anonymize(
 
 @click.command("anonymize-vectors", cls=console.Command)
 @click.argument("source", type=console.FILE)
-@console.path_option("--pool", required=True, metavar="VECTORS", help="Vectors of other speakers, to choose from.")
+@console.path_option(
+    "--pool", required=True, metavar="VECTORS", help="Vectors of other speakers, to choose from."
+)
 @console.path_option("-o", "--output", required=True, help="File to write: .h5 or .npz.")
 @console.choice_option("--distance", of=["plda", "cosine"], help="Distance of voices.")
-@console.path_option("--backend", help="PLDA of spkver backend train or import; by default trained on the pool.")
+@console.path_option(
+    "--backend", help="PLDA of spkver backend train or import; by default trained on the pool."
+)
 @console.choice_option(
     "--sex",
     of=["same", "other", "random", "any"],
     help="Sex of the new voices, relative to the speaker's.",
 )
-@console.path_option("--sexes", multiple=True, help="Lines 'speaker f|m', as in spk2gender; repeatable.")
-@console.choice_option("--level", of=["speaker", "utterance"], help="One pseudo-speaker for each of these.")
-@click.option("--farthest", type=int, default=200, help="Number of farthest voices that are candidates.")
+@console.path_option(
+    "--sexes", multiple=True, help="Lines 'speaker f|m', as in spk2gender; repeatable."
+)
+@console.choice_option(
+    "--level", of=["speaker", "utterance"], help="One pseudo-speaker for each of these."
+)
+@click.option(
+    "--farthest", type=int, default=200, help="Number of farthest voices that are candidates."
+)
 @click.option("--mean-of", type=int, default=100, help="Number of candidates drawn and averaged.")
 @click.option("--draws", type=int, default=1, help="Versions of each vector, to train attackers.")
 @console.number_option("--seed", help="Seed of all draws.")
-@console.path_option("--segment-speakers", metavar="UTT2SPK", help="Speakers of SOURCE; default: those in its file.")
-@console.path_option("--pool-speakers", metavar="UTT2SPK", help="Speakers of the pool; default: those in its file.")
+@console.path_option(
+    "--segment-speakers", metavar="UTT2SPK", help="Speakers of SOURCE; default: those in its file."
+)
+@console.path_option(
+    "--pool-speakers", metavar="UTT2SPK", help="Speakers of the pool; default: those in its file."
+)
 @allow_pickle
 def anonymize_vectors(
     source: Path,
@@ -142,7 +168,11 @@ def anonymize_vectors(
     from spkver.backend import read_backend
 
     if output.suffix not in (".npz", ".h5", ".hdf5"):
-        raise DataError(f"no format of vectors is known for {output.suffix!r}", file=output, remedy="use .npz or .h5")
+        raise DataError(
+            f"no format of vectors is known for {output.suffix!r}",
+            file=output,
+            remedy="use .npz or .h5",
+        )
     rules = PseudoSpeakerRules(distance, sex, level, farthest, mean_of, seed, draws)
     originals = read_embeddings(source, speakers=segment_speakers, allow_pickle=allow_pickle)
     voices = read_embeddings(pool, speakers=pool_speakers, allow_pickle=allow_pickle)
@@ -166,6 +196,9 @@ def _sexes(paths: Iterable[Path], speakers: set[str]) -> Mapping[str, str]:
         table = read_sexes(path)
         for speaker, sex in match_sexes(table, speakers & table.keys(), path).items():
             if known.setdefault(speaker, sex) != sex:
-                problems.add(f"speaker {speaker!r} is {sex} here, and {known[speaker]} in another list", file=path)
+                problems.add(
+                    f"speaker {speaker!r} is {sex} here, and {known[speaker]} in another list",
+                    file=path,
+                )
     problems.raise_if_any()
     return known

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.console import FILE, Command, ResumableCommand, echo_log, number_option, path_option, worker_options
+from spkbase.console import (
+    FILE,
+    Command,
+    ResumableCommand,
+    echo_log,
+    number_option,
+    path_option,
+    worker_options,
+)
 from spkbase.errors import ConfigError, DataError
 from spkver.commands.options import allow_pipes, settings_option
 
@@ -68,25 +76,51 @@ def train(
         from spkver.commands.vectors import train_ivectors
 
         data = _read(datadirs, work_folder, allow_pipes, jobs)
-        train_ivectors(data, config_file, settings, output, work_folder, seed=seed, jobs=jobs, force=force)
+        train_ivectors(
+            data, config_file, settings, output, work_folder, seed=seed, jobs=jobs, force=force
+        )
         return
     config = attacker_config(attacker, file=config_file, settings=settings)
     data = _read(datadirs, work_folder, allow_pipes, jobs)
     with echo_log():
         trained = train_attacker(
-            data, config, output, seed=seed, work=work_folder, jobs=jobs, force=force, keep=not force
+            data,
+            config,
+            output,
+            seed=seed,
+            work=work_folder,
+            jobs=jobs,
+            force=force,
+            keep=not force,
         )
     facts = trained.trained_on
-    click.echo(f"{output}: {trained.name}, trained on {facts['utterances']} utterances of {facts['speakers']} speakers")
+    click.echo(
+        f"{output}: {trained.name}, trained on {facts['utterances']} utterances of {facts['speakers']} speakers"
+    )
 
 
 @click.command(cls=ResumableCommand)
 @click.argument("attacker", type=FILE)
-@path_option("--enroll", "enroll_dir", required=True, metavar="DATADIR", help="Speech of the models.")
+@path_option(
+    "--enroll", "enroll_dir", required=True, metavar="DATADIR", help="Speech of the models."
+)
 @path_option("--test", "test_dir", required=True, metavar="DATADIR", help="Speech that is tested.")
-@path_option("--trials", "trial_list", metavar="FILE", help="Trials or key.  [default: trials in the tested DATADIR]")
-@path_option("-o", "--output", required=True, metavar="SCORES", help="File: Kaldi's format, or by its extension.")
-@path_option("--work", help="Folder for features and statistics.  [default: work in the folder of SCORES]")
+@path_option(
+    "--trials",
+    "trial_list",
+    metavar="FILE",
+    help="Trials or key.  [default: trials in the tested DATADIR]",
+)
+@path_option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="SCORES",
+    help="File: Kaldi's format, or by its extension.",
+)
+@path_option(
+    "--work", help="Folder for features and statistics.  [default: work in the folder of SCORES]"
+)
 @allow_pipes
 @worker_options
 def score(
@@ -118,11 +152,17 @@ def score(
     enrolled, tested = _read((enroll_dir, test_dir), work, allow_pipes, jobs)
     trials = tested.trials if trial_list is None else read_trials(trial_list)
     if trials is None:
-        raise DataError("no list of trials there", file=test_dir / "trials", remedy="name one with --trials")
+        raise DataError(
+            "no list of trials there", file=test_dir / "trials", remedy="name one with --trials"
+        )
     with echo_log():
-        scores = score_trials({loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs)
+        scores = score_trials(
+            {loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs
+        )
         models = (enrolled.speakers.get(model, model) for model in trials.model_ids)
-        warn_of_trained(loaded.heard, {*models, *(tested.speakers[segment] for segment in trials.segment_ids)})
+        warn_of_trained(
+            loaded.heard, {*models, *(tested.speakers[segment] for segment in trials.segment_ids)}
+        )
     write_scores(output, scores[loaded.name])
     click.echo(f"{output}: {len(trials)} scores of {loaded.name}")
 
@@ -131,9 +171,13 @@ def score(
 @click.argument("first", metavar="FIRST", type=FILE)
 @click.argument("second", metavar="SECOND", type=FILE)
 @path_option("--attacker", metavar="FOLDER", help="What spkver train wrote.")
-@click.option("--extractor", help="As spkver embed takes it.  [default: campplus, where its weights are]")
+@click.option(
+    "--extractor", help="As spkver embed takes it.  [default: campplus, where its weights are]"
+)
 @path_option("--backend", help="What spkver backend train wrote, in place of the cosine.")
-def verify(first: Path, second: Path, attacker: Path | None, extractor: str | None, backend: Path | None) -> None:
+def verify(
+    first: Path, second: Path, attacker: Path | None, extractor: str | None, backend: Path | None
+) -> None:
     """Score how similar the voices of the recordings FIRST and SECOND are.
 
     With a backend whose chain ends with calibrate the score is a log-likelihood ratio: how much more probable the
@@ -151,16 +195,23 @@ def verify(first: Path, second: Path, attacker: Path | None, extractor: str | No
     from spkver.extractors import embed_directory, find_weights, open_extractor
 
     if attacker and (extractor or backend):
-        raise click.UsageError("--attacker has its features and backend: give no --extractor or --backend")
+        raise click.UsageError(
+            "--attacker has its features and backend: give no --extractor or --backend"
+        )
     loaded = None if backend is None else read_backend(backend)
     if loaded is not None and loaded.adapts_to_list:
-        raise ConfigError("its scores are adapted to a list of trials, and this is one trial", file=backend)
+        raise ConfigError(
+            "its scores are adapted to a list of trials, and this is one trial", file=backend
+        )
     recordings, trial = {"first": first, "second": second}, Trials.from_ids(["first"], ["second"])
     with tempfile.TemporaryDirectory() as work, echo_log(logging.WARNING):
         both = DataDir(Path(work) / "both", recordings, {name: name for name in recordings})
         if attacker is not None:
             trained = load_attacker(attacker)
-            how, scores = trained.name, score_trials({"": trained}, both, both, trial, work=work, jobs=1)[""]
+            how, scores = (
+                trained.name,
+                score_trials({"": trained}, both, both, trial, work=work, jobs=1)[""],
+            )
             value = scores.values[0]
         else:
             if extractor is None:
@@ -168,29 +219,47 @@ def verify(first: Path, second: Path, attacker: Path | None, extractor: str | No
                     find_weights(extractor := "campplus")
                 except ConfigError as error:
                     remedy = "give --attacker or --extractor, or get the weights: spkver weights campplus"
-                    raise ConfigError("no network to compare voices is installed", remedy=remedy) from error
-            vectors = embed_directory(both, open_extractor(extractor), Path(work) / "vectors.npz", work=Work(1))
+                    raise ConfigError(
+                        "no network to compare voices is installed", remedy=remedy
+                    ) from error
+            vectors = embed_directory(
+                both, open_extractor(extractor), Path(work) / "vectors.npz", work=Work(1)
+            )
             unit = vectors.vectors / vectors.norms()[:, None]
             how = f"{extractor}, {'cosine' if loaded is None else backend}"
-            value = unit[0] @ unit[1] if loaded is None else loaded.score(vectors, vectors, trial).values[0]
+            value = (
+                unit[0] @ unit[1]
+                if loaded is None
+                else loaded.score(vectors, vectors, trial).values[0]
+            )
     if loaded is None or loaded.calibration is None:
         click.echo(f"score: {value:.4f} ({how})")
-        text = (
-            "Without calibration this has no absolute meaning: higher is more similar. Compare it with scores of pairs"
+        text = "Without calibration this has no absolute meaning: higher is more similar. "
+        text += "Compare it with scores of pairs"
+        click.echo(
+            f"{text} whose speakers are known, by the same means, or give a --backend with calibrate."
         )
-        click.echo(f"{text} whose speakers are known, by the same means, or give a --backend with calibrate.")
         return
     odds = math.exp(min(abs(value), 700.0))
-    more, less = ("one person speaks in both", "two do") if value > 0 else ("two persons speak", "one does")
+    more, less = (
+        ("one person speaks in both", "two do") if value > 0 else ("two persons speak", "one does")
+    )
     click.echo(f"log-likelihood ratio: {value:.4f} ({how})")
     text = f"The recordings are {odds:,.3g} times as probable if {more} as if {less}, where they are like those"
     click.echo(f"{text} that the calibration was trained on.")
 
 
-def _read(datadirs: Sequence[Path], work: Path, allow_pipes: bool, jobs: int | None) -> list[DataDir]:
+def _read(
+    datadirs: Sequence[Path], work: Path, allow_pipes: bool, jobs: int | None
+) -> list[DataDir]:
     """Read data directories; the output of each one's shell commands has a folder of its own: ids may be the same."""
     from spkver.datadir import read_datadir
 
-    folders = [work / f"pipes-{number}-{datadir.resolve().name}" for number, datadir in enumerate(datadirs)]
+    folders = [
+        work / f"pipes-{number}-{datadir.resolve().name}" for number, datadir in enumerate(datadirs)
+    ]
     how: dict[str, Any] = {"allow_pipes": allow_pipes, "jobs": jobs}
-    return [read_datadir(one, pipes_to=folder, **how) for one, folder in zip(datadirs, folders, strict=True)]
+    return [
+        read_datadir(one, pipes_to=folder, **how)
+        for one, folder in zip(datadirs, folders, strict=True)
+    ]

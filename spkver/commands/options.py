@@ -11,14 +11,22 @@ from spkbase.console import FILE, Command
 allow_pipes = click.option(
     "--allow-pipes", is_flag=True, help="Run the shell commands of wav.scp; only for trusted lists."
 )
-allow_pickle = click.option("--allow-pickle", is_flag=True, help="Read pickles too; their code is not run.")
+allow_pickle = click.option(
+    "--allow-pickle", is_flag=True, help="Read pickles too; their code is not run."
+)
 settings_option = click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key; repeatable."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a configuration key; repeatable.",
 )
 datadir_argument = click.argument("datadir", type=FILE)
 
 
-def with_table(kind: type[Command], title: str, rows: Callable[[], list[tuple[str, str]]]) -> type[Command]:
+def with_table(
+    kind: type[Command], title: str, rows: Callable[[], list[tuple[str, str]]]
+) -> type[Command]:
     """Make a kind of command whose help ends with a table, made when the help is shown."""
 
     class WithTable(kind):  # type: ignore[valid-type, misc]

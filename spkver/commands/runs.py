@@ -55,7 +55,9 @@ def demo(output: Path, jobs: int | None) -> None:
         pseudonyms=False,
         fail_under=None,
     )
-    taken = json.loads((privacy / "results.json").read_text(encoding="utf-8"))["attackers_run"]["names"]
+    taken = json.loads((privacy / "results.json").read_text(encoding="utf-8"))["attackers_run"][
+        "names"
+    ]
     left_out = [name for name in DEFAULT if name not in taken]
     click.echo(f"""
 Attackers: {", ".join(taken)}.
@@ -70,7 +72,11 @@ and go on with spkver status {output}, spkver-eval --help, spkver split --help (
 @click.argument("output", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 @click.option("--stages", is_flag=True, help="Show a line for each stage.")
-@click.option("--verify", is_flag=True, help="Compare the SHA-256 of all files, not their sizes and times alone.")
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Compare the SHA-256 of all files, not their sizes and times alone.",
+)
 def status(output: Path, as_json: bool, stages: bool, verify: bool) -> None:
     """Show which steps of the run in OUTPUT are done, running or due; what is stale, missing or damaged, and why.
 
@@ -95,7 +101,10 @@ def status(output: Path, as_json: bool, stages: bool, verify: bool) -> None:
 def last_progress(log: Path) -> list[str]:
     """Return what a run has logged last of its estimated cost and, if it runs without a terminal, of its progress."""
     begun = log.read_text(encoding="utf-8").rpartition(": spkver ")[2]
-    lines = (re.findall(pattern, begun) for pattern in (r"about .* if all is new.*", r": (.* % after .* left)"))
+    lines = (
+        re.findall(pattern, begun)
+        for pattern in (r"about .* if all is new.*", r": (.* % after .* left)")
+    )
     return [found[-1] for found in lines if found]
 
 

@@ -23,14 +23,22 @@ _LISTS = console.path_option("--lists", metavar="FOLDER", help="Folder with the 
 
 @click.command("datadir", cls=console.Command)
 @click.argument("folder", type=console.FILE)
-@console.path_option("-o", "--output", required=True, help="Folder to write the data directory to; it holds lists.")
+@console.path_option(
+    "-o", "--output", required=True, help="Folder to write the data directory to; it holds lists."
+)
 @console.path_option("--sexes", help="Lines 'speaker f|m', or a table with a column sex or gender.")
 @click.option("--separator", default="-", help="Separator after the speaker's name in file names.")
-@console.path_option("--table", help="CSV or TSV table, with a header, of recordings; paths are relative to FOLDER.")
+@console.path_option(
+    "--table", help="CSV or TSV table, with a header, of recordings; paths are relative to FOLDER."
+)
 @click.option("--speaker", metavar="COLUMN", help="Column of the table with the speakers.")
 @click.option("--path", metavar="COLUMN", help="Column of the table with the paths.")
 @click.option("--sex", metavar="COLUMN", help="Column of the table with the sexes.")
-@click.option("--drop-unusable", is_flag=True, help="Leave out recordings that are unreadable, too short or silent.")
+@click.option(
+    "--drop-unusable",
+    is_flag=True,
+    help="Leave out recordings that are unreadable, too short or silent.",
+)
 def datadir(
     folder: Path,
     output: Path,
@@ -54,7 +62,13 @@ def datadir(
       spkver datadir cv/clips --table cv/validated.tsv --speaker client_id --path path --output data/cv
     """
     from spkver.audio import check_headers, doubtful_recordings, usable_recordings
-    from spkver.datadir import datadir_of_folder, datadir_of_table, match_sexes, read_sexes, write_datadir
+    from spkver.datadir import (
+        datadir_of_folder,
+        datadir_of_table,
+        match_sexes,
+        read_sexes,
+        write_datadir,
+    )
 
     if (output / "wav.scp").exists():
         remedy = "remove it, or choose another --output"
@@ -63,11 +77,17 @@ def datadir(
         raise click.UsageError("--table, --speaker and --path go together, and --sex with them")
     with console.echo_log(logging.WARNING):
         if table and speaker and path:
-            made = datadir_of_table(table, output, speaker=speaker, path=path, sex=sex, folder=folder)
+            made = datadir_of_table(
+                table, output, speaker=speaker, path=path, sex=sex, folder=folder
+            )
         else:
             made = datadir_of_folder(folder, output, separator=separator)
-        if output.resolve() in {above.resolve() for path in made.recordings.values() for above in path.parents}:
-            raise DataError("holds recordings of FOLDER", file=output, remedy="choose another --output")
+        if output.resolve() in {
+            above.resolve() for path in made.recordings.values() for above in path.parents
+        }:
+            raise DataError(
+                "holds recordings of FOLDER", file=output, remedy="choose another --output"
+            )
         problems = Problems()
         usable = usable_recordings(made.recordings, problems)
         usable = {name: usable[name] for name in check_headers(usable, problems=problems)}
@@ -77,9 +97,13 @@ def datadir(
             text = f"{len(made) - len(usable)} of {len(made)} recordings"
             if not drop_unusable:
                 remedy = "correct them, or leave them out: drop_unusable=True"
-                raise DataError(f"{text} cannot be used: {error}", file=folder, remedy=remedy) from error
+                raise DataError(
+                    f"{text} cannot be used: {error}", file=folder, remedy=remedy
+                ) from error
             logger.warning("%s: %s are left out: %s", folder, text, error)
-        made = replace(made, recordings=usable, speakers={name: made.speakers[name] for name in usable})
+        made = replace(
+            made, recordings=usable, speakers={name: made.speakers[name] for name in usable}
+        )
         for doubt in doubtful_recordings(made.recordings):
             logger.warning("%s: %s", folder, doubt)
     speakers = set(made.speakers.values())
@@ -92,15 +116,29 @@ def datadir(
 @click.command("split", cls=console.Command)
 @datadir_argument
 @console.path_option("-o", "--output", required=True, help="Folder of the new data directories.")
-@console.path_option("--twin", help="Anonymised version of DATADIR: a data directory of the same utterances.")
-@click.option("--suffix", metavar="_NAME", help="Ending of the names of the anonymised sets; needed with --twin.")
+@console.path_option(
+    "--twin", help="Anonymised version of DATADIR: a data directory of the same utterances."
+)
+@click.option(
+    "--suffix",
+    metavar="_NAME",
+    help="Ending of the names of the anonymised sets; needed with --twin.",
+)
 @click.option("--name", help="Beginning of the names of all sets; default DATADIR's.")
 @click.option(
-    "--training-share", type=float, default=1 / 3, show_default="a third", help="Share of the speakers of a sex."
+    "--training-share",
+    type=float,
+    default=1 / 3,
+    show_default="a third",
+    help="Share of the speakers of a sex.",
 )
-@click.option("--enrolment-utterances", type=int, default=3, help="Enrolment utterances of each test speaker.")
+@click.option(
+    "--enrolment-utterances", type=int, default=3, help="Enrolment utterances of each test speaker."
+)
 @console.number_option("--seed", help="Seed of all draws.")
-@console.choice_option("--missing", of=["error", "drop"], help="Utterances that --twin lacks: an error, or left out.")
+@console.choice_option(
+    "--missing", of=["error", "drop"], help="Utterances that --twin lacks: an error, or left out."
+)
 def split(
     datadir: Path,
     output: Path,
@@ -126,7 +164,9 @@ def split(
     from spkver.datadir import SplitRules, check_suffix, read_datadir, split_for_evaluation
 
     if (twin is None) != (suffix is None):
-        raise click.UsageError("--twin and --suffix go together: the anonymised data directory, and a name for it")
+        raise click.UsageError(
+            "--twin and --suffix go together: the anonymised data directory, and a name for it"
+        )
     if missing == "drop" and twin is None:
         raise click.UsageError("--missing drop needs --twin, whose missing utterances are left out")
     if suffix is not None:
@@ -138,16 +178,30 @@ def split(
         anonymised = read_datadir(twin)
     with console.echo_log(logging.WARNING):
         sets = split_for_evaluation(
-            source, output, twin=anonymised, suffix=suffix, name=name or "", rules=rules, missing=missing
+            source,
+            output,
+            twin=anonymised,
+            suffix=suffix,
+            name=name or "",
+            rules=rules,
+            missing=missing,
         )
-    if anonymised is not None and recorded_anonymizer(datadir) and not recorded_anonymizer(anonymised.path):
+    if (
+        anonymised is not None
+        and recorded_anonymizer(datadir)
+        and not recorded_anonymizer(anonymised.path)
+    ):
         about = "holds anonymised speech, by its anonymization.json, and --twin does not: are the two exchanged?"
         click.echo(f"Warning: {datadir}: {about}", err=True)
     sets.write()
-    click.echo("\n".join([_counts(sets.original.parts()), *(f"Note: {note}." for note in sets.notes)]))
+    click.echo(
+        "\n".join([_counts(sets.original.parts()), *(f"Note: {note}." for note in sets.notes)])
+    )
     start = "" if twin is None else "The anonymised twin is split in the same way. "
     suffix = suffix or "_mcadams"
-    click.echo(f"{start}Go on with: spkver voiceprivacy --data {output} --suffix {suffix} --output results")
+    click.echo(
+        f"{start}Go on with: spkver voiceprivacy --data {output} --suffix {suffix} --output results"
+    )
 
 
 @click.command("librispeech", cls=console.Command)
@@ -169,7 +223,12 @@ def split(
 )
 @console.number_option("--seed", help="Seed of the draws without --lists.")
 def librispeech(
-    librispeech: Path, output: Path, year: str, lists: Path | None, subsets: tuple[str, ...], seed: int
+    librispeech: Path,
+    output: Path,
+    year: str,
+    lists: Path | None,
+    subsets: tuple[str, ...],
+    seed: int,
 ) -> None:
     """Write libri_dev and libri_test (enrolment and trials) and train-clean-360 to OUTPUT.
 
@@ -187,8 +246,14 @@ def librispeech(
 
     corpus = read_librispeech(librispeech, tuple(dict.fromkeys(subsets)))
     parts = make_librispeech_sets(corpus, output, year=year, lists=lists, seed=seed)
-    record: dict[str, Any] = {"corpus": "LibriSpeech", "subsets": list(corpus.recordings), "year": year}
-    record |= {"lists": "the challenge's"} if lists is not None else {"lists": "drawn", "seed": seed}
+    record: dict[str, Any] = {
+        "corpus": "LibriSpeech",
+        "subsets": list(corpus.recordings),
+        "year": year,
+    }
+    record |= (
+        {"lists": "the challenge's"} if lists is not None else {"lists": "drawn", "seed": seed}
+    )
     write_prepared(parts, {"text": corpus.transcripts}, ("librispeech.json", record))
     click.echo(_counts(parts))
 
@@ -224,18 +289,30 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
 
 @click.command("rsr2015", cls=console.ResumableCommand)
 @click.argument("output", type=console.FILE)
-@click.option("--part", type=click.IntRange(1, 3), default=1, help="1 has sentences, 2 commands, 3 digits.")
+@click.option(
+    "--part", type=click.IntRange(1, 3), default=1, help="1 has sentences, 2 commands, 3 digits."
+)
 @click.option("--speakers", "n_speakers", type=int, default=36, help="Speakers of each sex.")
 @click.option(
     *("--background", "n_background"),
     type=int,
     help="Background speakers of each sex, at most RSR2015's; a third by default.",
 )
-@click.option("--sentences", "n_sentences", type=int, default=5, help="Sentences of a session: up to 30, in part 3 13.")
-@click.option("--sessions", "n_sessions", type=int, default=7, help="Sessions of each speaker, up to 9.")
+@click.option(
+    "--sentences",
+    "n_sentences",
+    type=int,
+    default=5,
+    help="Sentences of a session: up to 30, in part 3 13.",
+)
+@click.option(
+    "--sessions", "n_sessions", type=int, default=7, help="Sessions of each speaker, up to 9."
+)
 @click.option("--seed", type=int, default=0, help="Seed of all draws.")
 @console.choice_option("--gender", of=["m", "f", "both"], help="Sex of the speakers.")
-@console.choice_option("--format", "audio_format", of=["wav", "sph", "flac"], help="Format of the recordings.")
+@console.choice_option(
+    "--format", "audio_format", of=["wav", "sph", "flac"], help="Format of the recordings."
+)
 @console.worker_options
 def rsr2015(
     output: Path,
@@ -278,12 +355,21 @@ def rsr2015(
 @click.command("voiceprivacy", cls=console.ResumableCommand)
 @click.argument("output", type=console.FILE)
 @click.option(
-    *("--set", "settings"), multiple=True, metavar="KEY=VALUE", help="A size, such as enrolled_f=6 or sentences=3."
+    *("--set", "settings"),
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A size, such as enrolled_f=6 or sentences=3.",
 )
-@click.option("--like", metavar="NAME", help="A challenge, vpc2024, whose sets' sizes are taken instead; see --scale.")
+@click.option(
+    "--like",
+    metavar="NAME",
+    help="A challenge, vpc2024, whose sets' sizes are taken instead; see --scale.",
+)
 @click.option("--scale", default="1", metavar="SHARE", help="Factor on these sizes, such as 1/60.")
 @console.worker_options
-def voiceprivacy(output: Path, settings: tuple[str, ...], like: str | None, scale: str, jobs: int | None) -> None:
+def voiceprivacy(
+    output: Path, settings: tuple[str, ...], like: str | None, scale: str, jobs: int | None
+) -> None:
     """Write SIMULATED speech in the VoicePrivacy Challenge's layout to OUTPUT.
 
     The data directories are simulated_train, simulated_test_enrolls, simulated_test_trials_f and
@@ -312,11 +398,15 @@ def voiceprivacy(output: Path, settings: tuple[str, ...], like: str | None, scal
 
     sizes = load_config(Sizes, settings=settings)
     if like is not None and sizes != Sizes(seed=sizes.seed):
-        raise click.UsageError("--like sets all sizes: give --set seed=N alone, or leave --like out")
+        raise click.UsageError(
+            "--like sets all sizes: give --set seed=N alone, or leave --like out"
+        )
     try:
         share = float(Fraction(scale))
     except (ValueError, ZeroDivisionError) as error:
-        raise click.BadParameter(f"expected a number such as 1/60 or 0.05, got {scale!r}") from error
+        raise click.BadParameter(
+            f"expected a number such as 1/60 or 0.05, got {scale!r}"
+        ) from error
     with console.echo_log():
         if like is not None:
             click.echo(simulate_challenge(output, like, share, seed=sizes.seed, jobs=jobs))

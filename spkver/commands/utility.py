@@ -17,11 +17,17 @@ _OUTPUT = path_option("-o", "--output", required=True, help="Folder to write int
 @click.command(cls=ResumableCommand)
 @datadir_argument
 @_OUTPUT
-@click.option("--recogniser", default="auto", help="whisper, whisper:PATH, pocketsphinx, or auto: the best installed.")
+@click.option(
+    "--recogniser",
+    default="auto",
+    help="whisper, whisper:PATH, pocketsphinx, or auto: the best installed.",
+)
 @worker_options
 @allow_pipes
 @_FORCE
-def transcribe(datadir: Path, output: Path, recogniser: str, jobs: int | None, allow_pipes: bool, force: bool) -> None:
+def transcribe(
+    datadir: Path, output: Path, recogniser: str, jobs: int | None, allow_pipes: bool, force: bool
+) -> None:
     """Recognise the English words of DATADIR; write OUTPUT/text.
 
     Whisper, with the weights that spkver weights whisper fetches or a model of CTranslate2 in the folder PATH, makes
@@ -45,7 +51,9 @@ def transcribe(datadir: Path, output: Path, recogniser: str, jobs: int | None, a
     click.echo(f"{len(transcripts.words)} utterances, by {opened.name}: {output / 'text'}")
     share = transcripts.agreement
     if share < UNDERSTOOD:
-        click.echo(f"The words were not understood: {100 * share:.0f} % of them agree with {datadir / 'text'}")
+        click.echo(
+            f"The words were not understood: {100 * share:.0f} % of them agree with {datadir / 'text'}"
+        )
     elif not math.isnan(share):
         click.echo(f"{100 * share:.0f} % of the words agree with {datadir / 'text'}")
 
@@ -54,7 +62,11 @@ def transcribe(datadir: Path, output: Path, recogniser: str, jobs: int | None, a
 @datadir_argument
 @_OUTPUT
 @path_option("--train", help="Data directory to train on, such as the original; default DATADIR.")
-@click.option("--no-speaker-normalisation", is_flag=True, help="Normalise by the training set, not by speaker.")
+@click.option(
+    "--no-speaker-normalisation",
+    is_flag=True,
+    help="Normalise by the training set, not by speaker.",
+)
 @worker_options
 @allow_pipes
 @_FORCE
@@ -83,7 +95,9 @@ def emotion(
     test = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=output / "audio" / datadir.name)
     learnt = test
     if train is not None:
-        learnt = read_datadir(train, allow_pipes=allow_pipes, pipes_to=output / "audio" / train.name)
+        learnt = read_datadir(
+            train, allow_pipes=allow_pipes, pipes_to=output / "audio" / train.name
+        )
     emotions, folds = read_emotions(learnt), read_folds(test)
     config = {"speaker_normalisation": not no_speaker_normalisation}
     with echo_log(), start_run(output, config, jobs=jobs, force=force) as run:

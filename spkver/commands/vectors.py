@@ -35,9 +35,16 @@ def extractor_rows() -> list[tuple[str, str]]:
 
 @click.command(cls=with_table(ResumableCommand, "Extractors", extractor_rows))
 @datadir_argument
-@click.option("-e", "--extractor", required=True, metavar="EXTRACTOR", help="One of the extractors below.")
+@click.option(
+    "-e", "--extractor", required=True, metavar="EXTRACTOR", help="One of the extractors below."
+)
 @path_option("-o", "--output", required=True, help="File to write: .h5 or .npz.")
-@click.option("--window", type=float, metavar="SECONDS", help="Cut longer recordings into windows, and average.")
+@click.option(
+    "--window",
+    type=float,
+    metavar="SECONDS",
+    help="Cut longer recordings into windows, and average.",
+)
 @click.option("--hop", type=float, metavar="SECONDS", help="Largest hop between windows.")
 @click.option("--rate", type=int, metavar="HZ", help="Sampling rate; default the network's.")
 @allow_pipes
@@ -93,8 +100,14 @@ def train_ivectors(
         before = f"{number} " if len(datadirs) > 1 else ""
         recordings |= {f"{before}{name}": path for name, path in directory.recordings.items()}
     rates = {header.rate for header in check_headers(recordings, jobs=jobs).values()}
-    defaults = {"seed": seed, "features": values_for_rates({}, rates), "total_variability": {"rank": 100, "seed": seed}}
-    config = load_config(pipeline.IVectorTraining, file=config_file, settings=settings, defaults=defaults)
+    defaults = {
+        "seed": seed,
+        "features": values_for_rates({}, rates),
+        "total_variability": {"rank": 100, "seed": seed},
+    }
+    config = load_config(
+        pipeline.IVectorTraining, file=config_file, settings=settings, defaults=defaults
+    )
     with echo_log(), start_run(output, config, jobs=jobs, force=force) as run:
         work.mkdir(parents=True, exist_ok=True)
         pipeline.ivector_extractor(run, recordings, config, work=Run(work, jobs=jobs, force=force))
@@ -143,21 +156,35 @@ def step_rows() -> list[tuple[str, str]]:
 
 
 @click.command(
-    cls=with_table(Command, "Steps of a chain, in this order: maps of vectors, a scorer, snorm, calibrate", step_rows)
+    cls=with_table(
+        Command,
+        "Steps of a chain, in this order: maps of vectors, a scorer, snorm, calibrate",
+        step_rows,
+    )
 )
 @click.argument("vectors", type=FILE)
 @click.option("--chain", required=True, metavar="CHAIN", help="Steps, as text or in a file .yaml.")
-@path_option("-o", "--output", required=True, metavar="BACKEND", help="HDF5 file of the trained chain.")
+@path_option(
+    "-o", "--output", required=True, metavar="BACKEND", help="HDF5 file of the trained chain."
+)
 @path_option(
     *("--segment-speakers", "speakers"),
     metavar="UTT2SPK",
     help="Speakers of the vectors.  [default: as in their file]",
 )
-@path_option("--adapt", metavar="VECTORS", help="Vectors of the domain to be tested, without speakers.")
+@path_option(
+    "--adapt", metavar="VECTORS", help="Vectors of the domain to be tested, without speakers."
+)
 @number_option("--seed", help="Seed of the folds of speakers, for calibrate.")
 @allow_pickle
 def train(
-    vectors: Path, chain: str, output: Path, speakers: Path | None, adapt: Path | None, seed: int, allow_pickle: bool
+    vectors: Path,
+    chain: str,
+    output: Path,
+    speakers: Path | None,
+    adapt: Path | None,
+    seed: int,
+    allow_pickle: bool,
 ) -> None:
     """Train CHAIN on VECTORS, one vector an utterance.
 
@@ -192,11 +219,21 @@ def train(
 @path_option("--enroll", required=True, metavar="VECTORS", help="Vectors of the enrolled speakers.")
 @path_option("--test", required=True, metavar="VECTORS", help="Vectors of the tested utterances.")
 @path_option("--trials", required=True, metavar="LIST", help="Trials, or a key: model and segment.")
-@path_option("--model-speakers", "speakers", metavar="UTT2SPK", help="Speakers of the enrolled utterances.")
-@path_option("-o", "--output", required=True, metavar="SCORES", help="The extension says in which format.")
+@path_option(
+    "--model-speakers", "speakers", metavar="UTT2SPK", help="Speakers of the enrolled utterances."
+)
+@path_option(
+    "-o", "--output", required=True, metavar="SCORES", help="The extension says in which format."
+)
 @allow_pickle
 def score(
-    trained: Path, enroll: Path, test: Path, trials: Path, speakers: Path | None, output: Path, allow_pickle: bool
+    trained: Path,
+    enroll: Path,
+    test: Path,
+    trials: Path,
+    speakers: Path | None,
+    output: Path,
+    allow_pickle: bool,
 ) -> None:
     """Score trials with BACKEND, which spkver backend train wrote.
 
@@ -223,7 +260,9 @@ def score(
         sides = f"{len(set(listed.models.tolist()))} models"
         if "segments" in loaded.adapts_to_list:
             sides += f" and {len(set(listed.segments.tolist()))} segments"
-        text = f"note: scores are adapted to this list, to all its {sides}: scores of another list, or"
+        text = (
+            f"note: scores are adapted to this list, to all its {sides}: scores of another list, or"
+        )
         click.echo(f"{text} of a part of this one, are not comparable with them", err=True)
         if (groups := _groups_that_never_meet(listed)) > 1:
             text = f"Warning: the trials fall into {groups} groups of models and segments that never meet, such as the"
@@ -237,7 +276,9 @@ def score(
 @path_option("--transform", metavar="FILE", help="Kaldi's transform.mat, or VBx's transform.h5.")
 @choice_option("--length", of=["kaldi", "simple", "none"], help="Scaling within the PLDA.")
 @path_option("-o", "--output", required=True, metavar="BACKEND", help="HDF5 file of the backend.")
-def import_kaldi(plda: Path, mean: Path | None, transform: Path | None, length: str, output: Path) -> None:
+def import_kaldi(
+    plda: Path, mean: Path | None, transform: Path | None, length: str, output: Path
+) -> None:
     """Make a backend of models that Kaldi or VBx trained.
 
     Example:
@@ -249,7 +290,9 @@ def import_kaldi(plda: Path, mean: Path | None, transform: Path | None, length: 
     is_vbx = transform is not None and transform.suffix in (".h5", ".hdf5")
     read = backend.read_vbx_transform if is_vbx else backend.read_kaldi_matrix
     lda = None if transform is None else read(transform)
-    made = backend.backend_from_kaldi(backend.read_kaldi_plda(plda), mean=centre, transform=lda, length=length)
+    made = backend.backend_from_kaldi(
+        backend.read_kaldi_plda(plda), mean=centre, transform=lda, length=length
+    )
     backend.write_backend(output, made)
     click.echo(f"{output}: {made!r}")
 
@@ -276,7 +319,9 @@ def show(trained: Path) -> None:
         rows["cohort"] = f"{len(loaded.cohort)} vectors"
     if loaded.calibration is not None:
         affine = loaded.calibration
-        rows["calibration"] = f"{affine.weights[0]:.6g} * score {affine.offset:+.6g}, prior {affine.prior:g}"
+        rows["calibration"] = (
+            f"{affine.weights[0]:.6g} * score {affine.offset:+.6g}, prior {affine.prior:g}"
+        )
     for name, text in rows.items():
         click.echo(f"{name + ':':13}{text}")
 
@@ -291,5 +336,7 @@ def _groups_that_never_meet(trials: Trials) -> int:
         np.unique(codes, return_inverse=True) for codes in (trials.models, trials.segments)
     )
     size = len(models) + len(segments)
-    graph = coo_array((np.ones(len(first), np.int8), (first, len(models) + second)), shape=(size, size))
+    graph = coo_array(
+        (np.ones(len(first), np.int8), (first, len(models) + second)), shape=(size, size)
+    )
     return int(connected_components(graph, directed=False)[0])

@@ -67,7 +67,9 @@ PARTS = ("IEMOCAP_dev", "IEMOCAP_test")
 _SESSION = re.compile(r"Session([1-5])")
 _LINE = re.compile(r"\[[0-9.]+ - [0-9.]+\]\s+(?P<id>\S+)\s+(?P<label>\S+)\s+\[.*\]\s*$")
 _WORDS = re.compile(r"(\S+) \[[0-9.]+ ?- ?[0-9.]+\]:(.*)")
-_IEMOCAP_ID = re.compile(r"Ses0(?P<session>[1-5])(?P<first>[FM])_[A-Za-z0-9_]+_(?P<sex>[FM])[0-9]+", re.ASCII)
+_IEMOCAP_ID = re.compile(
+    r"Ses0(?P<session>[1-5])(?P<first>[FM])_[A-Za-z0-9_]+_(?P<sex>[FM])[0-9]+", re.ASCII
+)
 
 
 @one_line
@@ -143,7 +145,11 @@ def read_librispeech(root: str | Path, subsets: Sequence[str]) -> LibriSpeech:
             (words, recordings[subset], "transcripts without a recording"),
         ):
             if alone := sorted(set(names) - set(others)):
-                problems.add(f"{len(alone)} {what}: {few(alone, repr)}", file=folder, remedy="unpack the subset again")
+                problems.add(
+                    f"{len(alone)} {what}: {few(alone, repr)}",
+                    file=folder,
+                    remedy="unpack the subset again",
+                )
         transcripts |= words
         if sexes:
             speakers = {speaker_of(utterance) for utterance in recordings[subset]}
@@ -171,7 +177,12 @@ class Tested:
 
 
 def make_librispeech_sets(
-    corpus: LibriSpeech, output: str | Path, *, year: str = "2024", lists: str | Path | None = None, seed: int = 0
+    corpus: LibriSpeech,
+    output: str | Path,
+    *,
+    year: str = "2024",
+    lists: str | Path | None = None,
+    seed: int = 0,
 ) -> list[DataDir]:
     """Return the data directories of a challenge; nothing is written.
 
@@ -213,7 +224,9 @@ def make_librispeech_sets(
             enrolls = part_of(everything, output / f"{stem}_enrolls", tested.enrolls)
             made.append(replace(enrolls, enrolls=tuple(sorted(tested.enrolls))))
             for name, key in tested.trials.items():
-                part = part_of(everything, output / f"{stem}_trials_{name}", key.segment_ids.tolist())
+                part = part_of(
+                    everything, output / f"{stem}_trials_{name}", key.segment_ids.tolist()
+                )
                 made.append(replace(part, trials=key))
     problems.raise_if_any()
     return made
@@ -231,23 +244,38 @@ def draw_tested(datadir: DataDir, lists: Iterable[str], seed: int) -> Tested:
     by_speaker, enrolled = datadir.by_speaker(), dict[str, list[str]]()
     problems = Problems(datadir.path)
     for sex in _SEXES:
-        people = draw_order((name for name in by_speaker if datadir.sexes[name] == sex), seed, "speaker")
+        people = draw_order(
+            (name for name in by_speaker if datadir.sexes[name] == sex), seed, "speaker"
+        )
         if len(people) < 2:
-            problems.add(f"{len(people)} speakers of sex {sex!r}: expected at least two", remedy="unpack all of it")
+            problems.add(
+                f"{len(people)} speakers of sex {sex!r}: expected at least two",
+                remedy="unpack all of it",
+            )
         enrolled[sex] = sorted(people[: max(2, round(0.75 * len(people)))])
         for speaker in enrolled[sex]:
             utterances = by_speaker[speaker]
             if len(utterances) < 2:
-                problems.add(f"speaker {speaker!r} has one utterance, expected two: for enrolment and for a trial")
-            enrolls += draw_order(utterances, seed, "utterance")[: max(1, round(len(utterances) / 3))]
+                problems.add(
+                    f"speaker {speaker!r} has one utterance, expected two: for enrolment and for a trial"
+                )
+            enrolls += draw_order(utterances, seed, "utterance")[
+                : max(1, round(len(utterances) / 3))
+            ]
     problems.raise_if_any()
     tried = sorted(set(datadir.speakers) - set(enrolls))
     trials = {}
     for name in lists:
         sexes = _SEXES if name == "mixed" else (name,)
-        chosen = {utt: datadir.speakers[utt] for utt in tried if datadir.sexes[datadir.speakers[utt]] in sexes}
+        chosen = {
+            utt: datadir.speakers[utt]
+            for utt in tried
+            if datadir.sexes[datadir.speakers[utt]] in sexes
+        }
         part = DataDir(datadir.path, {}, chosen)
-        trials[name] = full_cross(sorted(speaker for sex in sexes for speaker in enrolled[sex]), part)
+        trials[name] = full_cross(
+            sorted(speaker for sex in sexes for speaker in enrolled[sex]), part
+        )
     return Tested(tuple(sorted(enrolls)), trials)
 
 
@@ -318,7 +346,10 @@ def speaker_and_fold(utterance: str) -> tuple[str, str]:
     """
     match = _IEMOCAP_ID.fullmatch(utterance)
     if match is None:
-        raise DataError(f"{utterance!r} is not an id of IEMOCAP", remedy="expected one such as Ses01F_impro01_F000")
+        raise DataError(
+            f"{utterance!r} is not an id of IEMOCAP",
+            remedy="expected one such as Ses01F_impro01_F000",
+        )
     return f"Ses0{match['session']}{match['sex']}", match["session"]
 
 
@@ -348,7 +379,11 @@ def read_iemocap(root: str | Path) -> Iemocap:
         files = sorted((folder / "dialog/EmoEvaluation").glob("Ses*.txt"))
         if not files:
             remedy = "give the folder that holds Session1 to Session5, unpacked"
-            problems.add("no labels: looked for Ses*.txt", file=folder / "dialog/EmoEvaluation", remedy=remedy)
+            problems.add(
+                "no labels: looked for Ses*.txt",
+                file=folder / "dialog/EmoEvaluation",
+                remedy=remedy,
+            )
         for file in files:
             for utterance, label in _read_labels(file, session, labels, problems).items():
                 labels[utterance] = label
@@ -370,7 +405,9 @@ def read_iemocap(root: str | Path) -> Iemocap:
     return Iemocap(recordings, emotions, dict(sorted(others.items())), words)
 
 
-def make_iemocap_sets(corpus: Iemocap, output: str | Path, *, lists: str | Path | None = None) -> list[DataDir]:
+def make_iemocap_sets(
+    corpus: Iemocap, output: str | Path, *, lists: str | Path | None = None
+) -> list[DataDir]:
     """Return the data directories `IEMOCAP_dev` and `IEMOCAP_test`; nothing is written.
 
     Parameters
@@ -392,9 +429,13 @@ def make_iemocap_sets(corpus: Iemocap, output: str | Path, *, lists: str | Path 
         path = Path(str(lists)) / name / "utt2spk"
         with problems.noted():
             parts[name] = sorted(read_id_list(path, "utterance speaker"))
-        if unknown := [utterance for utterance in parts[name] if utterance not in corpus.recordings]:
+        if unknown := [
+            utterance for utterance in parts[name] if utterance not in corpus.recordings
+        ]:
             text = f"{len(unknown)} utterances without one of the four emotions in the corpus, such as {unknown[0]!r}"
-            problems.add(text, file=path, remedy="use the challenge's list unchanged, and the whole corpus")
+            problems.add(
+                text, file=path, remedy="use the challenge's list unchanged, and the whole corpus"
+            )
     problems.raise_if_any()
     for utterance in corpus.recordings if lists is None else ():
         speaker, fold = speaker_and_fold(utterance)
@@ -410,7 +451,9 @@ def make_iemocap_sets(corpus: Iemocap, output: str | Path, *, lists: str | Path 
 
 
 def write_prepared(
-    parts: Sequence[DataDir], more: Mapping[str, Mapping[str, str]], record: tuple[str, Mapping[str, Any]]
+    parts: Sequence[DataDir],
+    more: Mapping[str, Mapping[str, str]],
+    record: tuple[str, Mapping[str, Any]],
 ) -> None:
     """Write data directories with further lists, and a record of how they were made.
 
@@ -433,13 +476,17 @@ def write_prepared(
     problems = Problems(output)
     for part in parts:
         if part.path.exists() or part.path.is_symlink():
-            problems.add("already exists", file=part.path, remedy="remove it, or choose another folder")
+            problems.add(
+                "already exists", file=part.path, remedy="remove it, or choose another folder"
+            )
     problems.raise_if_any()
     for part in parts:
         write_datadir(part)
         known = {*part.speakers, *part.speakers.values()}
         for name, values in more.items():
-            if lines := [f"{key} {values[key]}".rstrip() + "\n" for key in sorted(known & values.keys())]:
+            if lines := [
+                f"{key} {values[key]}".rstrip() + "\n" for key in sorted(known & values.keys())
+            ]:
                 write_text(part.path / name, "".join(lines))
     write_json(output / record[0], record[1])
 
@@ -456,9 +503,13 @@ def _read_sexes(path: Path, problems: Problems) -> dict[str, str]:
         cells = [cell.strip() for cell in line.split("|")]
         speaker, sex = (*cells, "")[:2]
         if not re.fullmatch(r"[0-9]+", speaker, re.ASCII) or sex.lower() not in _SEXES:
-            problems.add(f"expected 'id | F or M | ...', got {line.strip()[:60]!r}", file=path, line=number)
+            problems.add(
+                f"expected 'id | F or M | ...', got {line.strip()[:60]!r}", file=path, line=number
+            )
         elif sexes.setdefault(speaker, sex.lower()) != sex.lower():
-            problems.add(f"speaker {speaker!r} is repeated, with another sex", file=path, line=number)
+            problems.add(
+                f"speaker {speaker!r} is repeated, with another sex", file=path, line=number
+            )
     return sexes
 
 
@@ -469,11 +520,20 @@ def _find_recordings(folder: Path, seen: dict[str, Path], problems: Problems) ->
         if path.suffix.lower() != ".flac" or path.name.startswith("."):
             continue
         match = _ID.fullmatch(path.stem)
-        if match is None or (match["speaker"], match["chapter"]) != (path.parts[-3], path.parts[-2]):
+        if match is None or (match["speaker"], match["chapter"]) != (
+            path.parts[-3],
+            path.parts[-2],
+        ):
             remedy = "a recording is SPEAKER/CHAPTER/SPEAKER-CHAPTER-NUMBER.flac"
-            problems.add("its name is not one of this speaker and chapter", file=path, remedy=remedy)
+            problems.add(
+                "its name is not one of this speaker and chapter", file=path, remedy=remedy
+            )
         elif path.stem in seen:
-            problems.add(f"recording {path.stem!r} exists twice: {seen[path.stem]}", file=path, remedy="remove one")
+            problems.add(
+                f"recording {path.stem!r} exists twice: {seen[path.stem]}",
+                file=path,
+                remedy="remove one",
+            )
         else:
             seen[path.stem] = recordings[path.stem] = path
             with problems.noted():
@@ -495,7 +555,9 @@ def _read_transcripts(folder: Path, problems: Problems) -> dict[str, str]:
             if not utterance:
                 continue
             if not _ID.fullmatch(utterance):
-                problems.add(f"expected 'id WORDS', got {line.strip()[:60]!r}", file=path, line=number)
+                problems.add(
+                    f"expected 'id WORDS', got {line.strip()[:60]!r}", file=path, line=number
+                )
             elif utterance in transcripts:
                 problems.add(f"utterance {utterance!r} is repeated", file=path, line=number)
             else:
@@ -509,27 +571,38 @@ def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:
     _check_known(tested.enrolls, datadir.speakers, "utterances", enrolls / "enrolls", problems)
     enrolled = {speaker_of(utterance) for utterance in tested.enrolls}
     for name, key in tested.trials.items():
-        file = enrolls.with_name(f"{enrolls.name.removesuffix('_enrolls')}_trials_{name}") / "trials"
+        file = (
+            enrolls.with_name(f"{enrolls.name.removesuffix('_enrolls')}_trials_{name}") / "trials"
+        )
         _check_known(key.segment_ids.tolist(), datadir.speakers, "utterances", file, problems)
-        _check_known(key.model_ids.tolist(), dict.fromkeys(enrolled), "enrolled speakers", file, problems)
+        _check_known(
+            key.model_ids.tolist(), dict.fromkeys(enrolled), "enrolled speakers", file, problems
+        )
         if both := sorted(set(key.segment_ids.tolist()) & set(tested.enrolls)):
             text = f"{len(both)} utterances are in enrolment and in trials, such as {both[0]!r}"
             problems.add(text, file=file, remedy="use the challenge's lists unchanged")
         for (model, segment), is_target in zip(key.pairs(), key.is_target.tolist(), strict=True):
             if (speaker_of(segment) == model) != is_target:
                 label = "target" if is_target else "nontarget"
-                problems.add(f"trial '{model} {segment}' is marked {label}, against the speaker's id", file=file)
+                problems.add(
+                    f"trial '{model} {segment}' is marked {label}, against the speaker's id",
+                    file=file,
+                )
                 break
     problems.raise_if_any()
 
 
-def _check_known(names: Iterable[str], known: Mapping[str, object], what: str, file: Path, problems: Problems) -> None:
+def _check_known(
+    names: Iterable[str], known: Mapping[str, object], what: str, file: Path, problems: Problems
+) -> None:
     if unknown := sorted(set(names) - known.keys()):
         text = f"{len(unknown)} {what} are missing: {few(unknown, repr)}"
         problems.add(text, file=file, remedy="unpack the whole corpus")
 
 
-def _read_labels(file: Path, session: str, before: dict[str, str], problems: Problems) -> dict[str, str]:
+def _read_labels(
+    file: Path, session: str, before: dict[str, str], problems: Problems
+) -> dict[str, str]:
     """Labels of one dialogue, in the lines that begin with a time; lines of single annotators do not."""
     lines: list[str] = []
     with problems.noted():
@@ -541,16 +614,24 @@ def _read_labels(file: Path, session: str, before: dict[str, str], problems: Pro
         match = _LINE.match(line)
         spoken = None if match is None else _IEMOCAP_ID.fullmatch(match["id"])
         if match is None or spoken is None:
-            problems.add(f"expected '[begin - end] id label [...]', got {line[:60]!r}", file=file, line=number)
+            problems.add(
+                f"expected '[begin - end] id label [...]', got {line[:60]!r}",
+                file=file,
+                line=number,
+            )
         elif spoken["session"] != session:
             problems.add(f"{match['id']!r} is of another session", file=file, line=number)
         elif match["label"] not in (*EMOTIONS, *OTHER_LABELS):
             known = ", ".join((*EMOTIONS, *OTHER_LABELS))
-            problems.add(f"label {match['label']!r}: expected one of {known}", file=file, line=number)
+            problems.add(
+                f"label {match['label']!r}: expected one of {known}", file=file, line=number
+            )
         elif match["id"] in labels or match["id"] in before:
             problems.add(f"{match['id']!r} is labelled twice", file=file, line=number)
         else:
             labels[match["id"]] = match["label"]
     if not labels:
-        problems.add("no line '[begin - end] id label [...]'", file=file, remedy="unpack the corpus again")
+        problems.add(
+            "no line '[begin - end] id label [...]'", file=file, remedy="unpack the corpus again"
+        )
     return labels

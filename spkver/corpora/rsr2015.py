@@ -67,7 +67,9 @@ _BLOCK_BYTES = 1 << 24
 _MAX_BAD_LINES = 100  # of one block; enough to see the cause
 _BOM = b"\xef\xbb\xbf"
 _TO_BLANK = bytes.maketrans(b",\t\r", b"   ")
-_AUDIO_NAME = re.compile(r"^(?:(?:.*/)?(?:male/|female/))?(.+?)(?:\.(?:sph|wav|flac))?$", re.IGNORECASE)
+_AUDIO_NAME = re.compile(
+    r"^(?:(?:.*/)?(?:male/|female/))?(.+?)(?:\.(?:sph|wav|flac))?$", re.IGNORECASE
+)
 _ENROLMENT_NUMBER = re.compile(r"^([mf]\d{3}_)(\d)(?=:|$)")
 
 TrialList = tuple[Key, NDArray[np.int64]]
@@ -155,7 +157,10 @@ def read_enrolment(path: Path, problems: Problems) -> list[Enrolment]:
                 text = f"model {model!r} for the second time, first in line {seen[model]}"
                 remedy = "put all files of a model into one line"
             elif twice:
-                text, remedy = f"model {model!r} has the same file twice: {', '.join(twice)}", "remove one of the two"
+                text, remedy = (
+                    f"model {model!r} has the same file twice: {', '.join(twice)}",
+                    "remove one of the two",
+                )
             if text:
                 problems.add(text, file=path, line=line, remedy=remedy)
             else:
@@ -178,12 +183,22 @@ def read_prompts(path: Path, problems: Problems) -> dict[tuple[int, int], tuple[
                 prompts[int(session), int(sentence)] = words
             elif session:
                 what = "expected 'session,sentence,words' with digits or their names, each session and sentence once"
-                problems.add(f"{what}, found {content.strip()!r:.100}", file=path, line=line, remedy="correct the line")
+                problems.add(
+                    f"{what}, found {content.strip()!r:.100}",
+                    file=path,
+                    line=line,
+                    remedy="correct the line",
+                )
     return prompts
 
 
 def read_trials(
-    path: Path, target: Sequence[str], nontarget: Sequence[str], problems: Problems, *, has_prompts: bool = False
+    path: Path,
+    target: Sequence[str],
+    nontarget: Sequence[str],
+    problems: Problems,
+    *,
+    has_prompts: bool = False,
 ) -> TrialList:
     """Read the trials of the chosen types from lines of "model,segment,TC,TW,IC,IW", four times Y or N.
 
@@ -215,14 +230,21 @@ def read_trials(
     options: dict[str, Any] = {"sep": r"\s+", "header": None, "names": range(flags.stop + 1)}
     options["dtype"] = dict.fromkeys(range(flags.start), str)  # ids may be numbers
     options["dtype"] |= dict.fromkeys([*flags, flags.stop], "category")
-    options |= {"quoting": csv.QUOTE_NONE, "skip_blank_lines": False, "keep_default_na": False, "na_values": [""]}
+    options |= {
+        "quoting": csv.QUOTE_NONE,
+        "skip_blank_lines": False,
+        "keep_default_na": False,
+        "na_values": [""],
+    }
     for first_line, block in _blocks(path, problems):
         try:
             table = pd.read_csv(io.BytesIO(block), **options)
         except pd.errors.ParserError:  # a line has still more fields
             _note_bad_lines(path, block, first_line, problems, has_prompts=has_prompts)
             continue
-        is_yes, is_no = (np.stack([table[column] == flag for column in flags], axis=1) for flag in "YN")
+        is_yes, is_no = (
+            np.stack([table[column] == flag for column in flags], axis=1) for flag in "YN"
+        )
         good = (is_yes.sum(axis=1) == 1) & (is_no.sum(axis=1) == len(flags) - 1)
         good &= table[flags.stop].isna().to_numpy()
         if not (good | table[0].isna().to_numpy()).all():
@@ -251,10 +273,16 @@ def scan_recordings(folder: Path, problems: Problems) -> dict[str, list[str]]:
                 if dot and f".{extension.lower()}" in _EXTENSIONS and not stem.startswith("."):
                     paths.setdefault(f"{name}/{stem}", []).append(entry.path)
     except OSError as error:
-        problems.add(f"cannot be read: {error.strerror or error}", file=folder, remedy="check the corpus folder")
+        problems.add(
+            f"cannot be read: {error.strerror or error}",
+            file=folder,
+            remedy="check the corpus folder",
+        )
         return {}
     if not paths:
-        problems.add("no recordings (.sph, .wav or .flac)", file=folder, remedy="check the corpus folder")
+        problems.add(
+            "no recordings (.sph, .wav or .flac)", file=folder, remedy="check the corpus folder"
+        )
     return paths
 
 
@@ -287,7 +315,9 @@ def used_recordings(
     return used
 
 
-def find_recordings(found: dict[str, list[str]], ubm: list[str], used: Places, problems: Problems) -> dict[str, Path]:
+def find_recordings(
+    found: dict[str, list[str]], ubm: list[str], used: Places, problems: Problems
+) -> dict[str, Path]:
     """Return the file of each recording that is needed."""
     recordings: dict[str, Path] = {}
     for segment in sorted({*ubm, *used}):
@@ -371,12 +401,18 @@ def read_list_files(
     """
     folder = Path(folder)
     stems = list_stems(partition, gender)
-    files = [(kind, folder / f"{stems[kind]}{end}") for kind in _LISTS_READ for end in (".txt", ".h5")]
+    files = [
+        (kind, folder / f"{stems[kind]}{end}") for kind in _LISTS_READ for end in (".txt", ".h5")
+    ]
     there = {kind: path for kind, path in [*files, ("ubm", folder / UBM_LIST)] if path.is_file()}
     if not there:
         expected = ", ".join([*(f"{stems[kind]}.h5" for kind in _LISTS_READ), UBM_LIST])
         what = "holds none of the lists" if folder.is_dir() else "no such folder"
-        problems.add(f"{what}: expected {expected}", file=folder, remedy="check lists.folder, partition and gender")
+        problems.add(
+            f"{what}: expected {expected}",
+            file=folder,
+            remedy="check lists.folder, partition and gender",
+        )
     read: dict[str, Any] = {}
     places: Places = {}
     for kind, path in there.items():
@@ -389,10 +425,18 @@ def read_list_files(
                 places |= dict.fromkeys(read[kind], (path, None))
             else:
                 idmap = _read_map(path)
-                read[kind] = (path, _enrolled(path, idmap, problems)) if kind == "enrolment" else idmap
-                places |= {segment: (path, None) for segment in idmap.segments if kind != "enrolment"}
+                read[kind] = (
+                    (path, _enrolled(path, idmap, problems)) if kind == "enrolment" else idmap
+                )
+                places |= {
+                    segment: (path, None) for segment in idmap.segments if kind != "enrolment"
+                }
         except DataError as error:
-            problems.note(error if error.file is not None else DataError(error.text, file=path, remedy=error.remedy))
+            problems.note(
+                error
+                if error.file is not None
+                else DataError(error.text, file=path, remedy=error.remedy)
+            )
     lists = ListFiles(**read, places=places, names=tuple(path.name for path in there.values()))
     _check_sex(lists, gender, problems)
     return lists
@@ -411,7 +455,11 @@ def trial_types(
     """
     spoken = [[_SPOKEN.match(name) for name in ids] for ids in (model_ids, segment_ids)]
     speakers, sentences = (
-        [np.array([match.group(part) if match else "" for match in side], object) for side in spoken] for part in (1, 2)
+        [
+            np.array([match.group(part) if match else "" for match in side], object)
+            for side in spoken
+        ]
+        for part in (1, 2)
     )
     is_impostor = speakers[0][models] != speakers[1][segments]
     is_wrong = sentences[0][models] != sentences[1][segments]
@@ -480,7 +528,9 @@ class Rsr2015:
         of_recording = {segment: segment.split("/")[0] for segment in self.recordings}
         first = dict(zip(self.enrolment.models[::-1], self.enrolment.segments[::-1], strict=True))
         of_model = {model: of_recording[first[model]] for model in self.enrolment.unique_models()}
-        return of_model | {name: of_model[name.partition(":")[0]] for name in self.key.model_ids}, of_recording
+        return of_model | {
+            name: of_model[name.partition(":")[0]] for name in self.key.model_ids
+        }, of_recording
 
 
 @one_line
@@ -561,15 +611,21 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     background_speakers = options.speakers.of("background", gender)
     problems = Problems(root)
     if not root.is_dir():
-        raise DataError("no such folder", file=root, remedy="name the folder that holds sph and key")
+        raise DataError(
+            "no such folder", file=root, remedy="name the folder that holds sph and key"
+        )
     files = ListFiles()
     if options.folder is not None:
-        files = read_list_files(options.folder, options.partition, gender, (target, nontarget), problems)
+        files = read_list_files(
+            options.folder, options.partition, gender, (target, nontarget), problems
+        )
         rest = "" if len(files.names) > len(_LISTS_READ) else "; the others from the corpus"
         logger.info("lists of %s: %s%s", options.folder, ", ".join(files.names) or "none", rest)
     found = key_files(root, gender, options.partition, options.part)
     given = (options.enrolment, options.trials)
-    enrolment_file, trials_file = (Path(mine or there) for mine, there in zip(given, found, strict=True))
+    enrolment_file, trials_file = (
+        Path(mine or there) for mine, there in zip(given, found, strict=True)
+    )
     enrolled: list[Enrolment] = []
     if files.enrolment is not None and options.enrolment is None:
         enrolment_file, enrolled = files.enrolment
@@ -579,19 +635,31 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     if files.trials is not None and options.trials is None:
         trials_file, trials = files.trials
     elif _is_there(trials_file, "lists.trials", problems):
-        trials = read_trials(trials_file, target, nontarget, problems, has_prompts=options.part == 3)
+        trials = read_trials(
+            trials_file, target, nontarget, problems, has_prompts=options.part == 3
+        )
     logger.info("enrolment by %s, trials of %s", enrolment_file, trials_file)
     scanned = scan_recordings(root / "sph" / _FOLDERS[gender], problems)
 
-    ubm = [*files.ubm] if files.ubm is not None else ubm_list(scanned, background_speakers, sentences)
+    ubm = (
+        [*files.ubm] if files.ubm is not None else ubm_list(scanned, background_speakers, sentences)
+    )
     if scanned and not ubm:
         low, high = background_speakers[0], background_speakers[-1]
         text = f"no recordings of background speakers {gender}{low:03d} to {gender}{high:03d}, "
         text += "sentences {:03d} to {:03d}".format(*sentences)
-        problems.add(text, file=root / "sph" / _FOLDERS[gender], remedy="check the folder, or the ranges of speakers")
+        problems.add(
+            text,
+            file=root / "sph" / _FOLDERS[gender],
+            remedy="check the folder, or the ranges of speakers",
+        )
     if ubm:
-        _check_size("background", None if files.background else options.background_size, len(ubm), problems)
-        _check_size("nap", None if files.nap else options.nap_size, len(ubm[:: options.nap_step]), problems)
+        _check_size(
+            "background", None if files.background else options.background_size, len(ubm), problems
+        )
+        _check_size(
+            "nap", None if files.nap else options.nap_size, len(ubm[:: options.nap_step]), problems
+        )
     if trials is not None:
         _check_trials(trials_file, trials, enrolled, options, problems)
     used = used_recordings(enrolment_file, enrolled, trials_file, trials)
@@ -599,18 +667,31 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     for segment, (file, line) in used.items():  # error rates on training speakers are too low
         in_range = files.ubm is None and speaker_number(segment) in background_speakers
         if in_range or segment.split("/")[0] in listed:
-            remedy = "check the ranges of speakers" if in_range else "check the lists of background recordings"
-            problems.add(f"recording {segment!r} is of a background speaker", file=file, line=line, remedy=remedy)
+            remedy = (
+                "check the ranges of speakers"
+                if in_range
+                else "check the lists of background recordings"
+            )
+            problems.add(
+                f"recording {segment!r} is of a background speaker",
+                file=file,
+                line=line,
+                remedy=remedy,
+            )
     recordings = find_recordings(scanned, [*ubm, *files.places], {**files.places, **used}, problems)
     texts = _texts(root, recordings, options, problems) if options.part == 3 else {}
     if trials is not None and options.part == 3:
-        texts |= {name: words_of(name.partition(":")[2]) for name in trials[0].model_ids if ":" in name}
+        texts |= {
+            name: words_of(name.partition(":")[2]) for name in trials[0].model_ids if ":" in name
+        }
         _check_prompts(trials_file, trials, texts, problems)
     problems.raise_if_any()
     assert trials is not None  # a missing list was a problem
     background = files.background
     if background is None:
-        drawn = np.random.default_rng(options.seed).choice(len(ubm), size=options.background_size, replace=False)
+        drawn = np.random.default_rng(options.seed).choice(
+            len(ubm), size=options.background_size, replace=False
+        )
         background = _by_speaker(ubm[row] for row in np.sort(drawn))
     for_nap = ubm[:: options.nap_step]
     n_nap = options.nap_size or len(for_nap)
@@ -620,8 +701,11 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
         recordings=recordings,
         ubm=tuple(ubm),
         background=background,
-        nap=files.nap or _by_speaker(for_nap[number * len(for_nap) // n_nap] for number in range(n_nap)),
-        enrolment=IdMap.from_pairs((row.model, segment) for row in enrolled for segment in row.segments),
+        nap=files.nap
+        or _by_speaker(for_nap[number * len(for_nap) // n_nap] for number in range(n_nap)),
+        enrolment=IdMap.from_pairs(
+            (row.model, segment) for row in enrolled for segment in row.segments
+        ),
         test=IdMap.from_pairs((segment, segment) for segment in trials[0].segment_ids),
         key=trials[0],
         texts=texts,
@@ -661,7 +745,12 @@ def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
     """
     folder = Path(folder)
     stems = list_stems(lists.partition, lists.gender)
-    maps = {"enrolment": lists.enrolment, "test": lists.test, "background": lists.background, "nap": lists.nap}
+    maps = {
+        "enrolment": lists.enrolment,
+        "test": lists.test,
+        "background": lists.background,
+        "nap": lists.nap,
+    }
     written = []
     for extension in (".h5", ".txt"):
         for kind, idmap in maps.items():
@@ -677,7 +766,10 @@ def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
     of_model, of_recording = lists.speakers()
     for name, speakers in (("utt2spk", of_recording), ("model2spk", of_model)):
         written.append(folder / name)
-        write_text(written[-1], _lines(f"{identifier} {speakers[identifier]}" for identifier in sorted(speakers)))
+        write_text(
+            written[-1],
+            _lines(f"{identifier} {speakers[identifier]}" for identifier in sorted(speakers)),
+        )
     names = {segment.rpartition("/")[2]: segment for segment in lists.recordings}
     if len(names) == len(lists.recordings):  # ids of data directories hold no slash
         recordings = {name: lists.recordings[segment] for name, segment in names.items()}
@@ -693,15 +785,26 @@ def list_hashes(lists: Rsr2015) -> dict[str, str]:
     The text is one line for each row, "model recording" (UBM: "recording"), in order; the key's lines are
     "model segment target|nontarget type", sorted.
     """
-    maps = {"enrolment": lists.enrolment, "background": lists.background, "nap": lists.nap, "test": lists.test}
-    texts = {name: _lines(f"{m} {s}" for m, s in zip(x.models, x.segments, strict=True)) for name, x in maps.items()}
+    maps = {
+        "enrolment": lists.enrolment,
+        "background": lists.background,
+        "nap": lists.nap,
+        "test": lists.test,
+    }
+    texts = {
+        name: _lines(f"{m} {s}" for m, s in zip(x.models, x.segments, strict=True))
+        for name, x in maps.items()
+    }
     texts["ubm"] = _lines(lists.ubm)
     key = lists.key
     labels = np.array(["nontarget", "target"], dtype=object)[key.is_target.astype(np.int64)]
     types = np.array([*key.type_names, ""], dtype=object)[-1 if key.types is None else key.types]
     models, segments = key.model_ids[key.models], key.segment_ids[key.segments]
     texts["key"] = _lines(sorted((models + " " + segments + " " + labels + " " + types).tolist()))
-    return {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in sorted(texts.items())}
+    return {
+        name: hashlib.sha256(text.encode("utf-8")).hexdigest()
+        for name, text in sorted(texts.items())
+    }
 
 
 def _blocks(path: Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
@@ -719,7 +822,11 @@ def _blocks(path: Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
         line += block.count(b"\n", 0, error.start)
         problems.add("is not UTF-8 text", file=path, line=line, remedy="save it as UTF-8")
     except OSError as error:
-        problems.add(f"cannot be read: {error.strerror or error}", file=path, remedy="check the corpus folder")
+        problems.add(
+            f"cannot be read: {error.strerror or error}",
+            file=path,
+            remedy="check the corpus folder",
+        )
 
 
 def _note_bad_lines(
@@ -764,14 +871,20 @@ def _trial_list(
     order = np.argsort(pairs, kind="stable")
     repeats = np.flatnonzero(np.diff(pairs[order]) == 0)
     for first, second in zip(order[repeats][:_MAX_BAD_LINES], order[repeats + 1], strict=False):
-        text = f"trial {tables[0][codes[0][second]]} {tables[1][codes[1][second]]} for the second time"
+        text = (
+            f"trial {tables[0][codes[0][second]]} {tables[1][codes[1][second]]} for the second time"
+        )
         text += f", first in line {lines[first]}"
         problems.add(text, file=path, line=int(lines[second]), remedy="remove one of the two lines")
     kept = np.delete(np.arange(len(pairs)), order[repeats + 1])
     types = (*target, *nontarget)
-    of_kind = np.array([types.index(kind) if kind in types else -1 for kind in TRIAL_TYPES])[kinds[kept]]
+    of_kind = np.array([types.index(kind) if kind in types else -1 for kind in TRIAL_TYPES])[
+        kinds[kept]
+    ]
     rows, columns = (places[kept] for places in codes)
-    return Key(tables[0], tables[1], rows, columns, of_kind < len(target), types=of_kind, type_names=types), lines[kept]
+    return Key(
+        tables[0], tables[1], rows, columns, of_kind < len(target), types=of_kind, type_names=types
+    ), lines[kept]
 
 
 def _read_map(path: Path) -> IdMap:
@@ -811,22 +924,27 @@ def _typed_trials(
     if (kinds < 0).any():
         if len(target) > 1 or len(nontarget) > 1:
             row = int(np.argmax(kinds < 0))
-            text = (
-                f"the type of trial {key.model_ids[key.models[row]]} {segment_ids[key.segments[row]]} does not follow"
-            )
+            trial = f"{key.model_ids[key.models[row]]} {segment_ids[key.segments[row]]}"
+            text = f"the type of trial {trial} does not follow"
             text += " from its ids, and a key has only target and nontarget trials"
-            problems.add(text, file=path, remedy="name one type each in trials.target and trials.nontarget")
+            problems.add(
+                text, file=path, remedy="name one type each in trials.target and trials.nontarget"
+            )
             return None
         codes = [TRIAL_TYPES.index(names[0]) for names in (nontarget, target)]
         kinds = np.array(codes, np.int8)[key.is_target.astype(np.int64)]
     for names, label in ((nontarget, True), (target, False)):
-        wrong = np.flatnonzero((key.is_target == label) & np.isin(kinds, [TRIAL_TYPES.index(name) for name in names]))
+        wrong = np.flatnonzero(
+            (key.is_target == label) & np.isin(kinds, [TRIAL_TYPES.index(name) for name in names])
+        )
         if len(wrong):
             row = int(wrong[0])
             text = f"{len(wrong)} trials are {'target' if label else 'nontarget'} in the key, but of type"
             text += f" {TRIAL_TYPES[kinds[row]]} by their ids: {key.model_ids[key.models[row]]}"
             text += f" {segment_ids[key.segments[row]]} first"
-            problems.add(text, file=path, remedy="check the key, or trials.target and trials.nontarget")
+            problems.add(
+                text, file=path, remedy="check the key, or trials.target and trials.nontarget"
+            )
     chosen = np.isin(kinds, [TRIAL_TYPES.index(name) for name in (*target, *nontarget)])
     names = key.model_ids[key.models[chosen]], segment_ids[key.segments[chosen]]
     lines = np.zeros(np.count_nonzero(chosen), np.int64)
@@ -838,7 +956,9 @@ def _check_sex(found: ListFiles, gender: str, problems: Problems) -> None:
     where: Places = dict(found.places)
     if found.enrolment is not None:
         path, rows = found.enrolment
-        where.update({segment: (path, row.line or None) for row in rows for segment in row.segments})
+        where.update(
+            {segment: (path, row.line or None) for row in rows for segment in row.segments}
+        )
     if found.trials is not None:
         where.update(dict.fromkeys(found.trials[1][0].segment_ids, (found.trials[0], None)))
     others: dict[Path, list[str]] = {}
@@ -848,7 +968,9 @@ def _check_sex(found: ListFiles, gender: str, problems: Problems) -> None:
             others.setdefault(path, []).append(segment)
     for path, segments in others.items():
         text = f"{len(segments)} recordings are of the other sex than gender {gender!r}: {few(segments)}"
-        problems.add(text, file=path, line=where[segments[0]][1], remedy="check gender, or the list")
+        problems.add(
+            text, file=path, line=where[segments[0]][1], remedy="check gender, or the list"
+        )
 
 
 def _check_options(options: ListOptions) -> None:
@@ -868,7 +990,9 @@ def _check_options(options: ListOptions) -> None:
     expect(not both, "trials.nontarget", "types that are not among trials.target", both)
     expect(options.background_size >= 1, "background.size", "1 or more", options.background_size)
     expect(options.nap_step >= 1, "nap.step", "1 or more", options.nap_step)
-    expect(options.nap_size is None or options.nap_size >= 1, "nap.size", "1 or more", options.nap_size)
+    expect(
+        options.nap_size is None or options.nap_size >= 1, "nap.size", "1 or more", options.nap_size
+    )
     expect(options.seed >= 0, "seed", "0 or more", options.seed)
     for name, (first, last) in vars(options.speakers).items():
         expect(0 < first <= last, f"speakers.{name}", "first and last number", (first, last))
@@ -878,7 +1002,10 @@ def _check_options(options: ListOptions) -> None:
 def _is_there(path: Path, key: str, problems: Problems) -> bool:
     if path.is_file():
         return True
-    remedy, others = "check the corpus folder, the part, the partition and the gender", sorted(path.parent.glob("*.*"))
+    remedy, others = (
+        "check the corpus folder, the part, the partition and the gender",
+        sorted(path.parent.glob("*.*")),
+    )
     if others:
         remedy += f", or set {key} to one of the lists that are there: {few([other.name for other in others], most=12)}"
     problems.add("no such file", file=path, remedy=remedy)
@@ -894,9 +1021,15 @@ def _texts(
         return {}
     prompts = read_prompts(path, problems)
     places = {segment: _RECORDING.match(segment) for segment in recordings}
-    texts = {name: prompts.get((int(place[3]), int(place[4])), ()) for name, place in places.items() if place}
+    texts = {
+        name: prompts.get((int(place[3]), int(place[4])), ())
+        for name, place in places.items()
+        if place
+    }
     if absent := sorted({name[-6:] for name in places if not texts.get(name)}):
-        problems.add(f"no words of session and sentence {few(absent)}", file=path, remedy="add their lines")
+        problems.add(
+            f"no words of session and sentence {few(absent)}", file=path, remedy="add their lines"
+        )
     return texts
 
 
@@ -907,7 +1040,11 @@ def _check_size(name: str, size: int | None, available: int, problems: Problems)
 
 
 def _check_trials(
-    path: Path, trials: TrialList, enrolled: list[Enrolment], options: ListOptions, problems: Problems
+    path: Path,
+    trials: TrialList,
+    enrolled: list[Enrolment],
+    options: ListOptions,
+    problems: Problems,
 ) -> None:
     key, lines = trials
     there = set() if key.types is None else {key.type_names[code] for code in np.unique(key.types)}
@@ -920,14 +1057,21 @@ def _check_trials(
     for code, row in zip(codes.tolist(), first.tolist(), strict=True):
         if enrolled and key.model_ids[code].partition(":")[0] not in known:
             text = f"model {key.model_ids[code]!r} has trials but no enrolment"
-            problems.add(text, file=path, line=int(lines[row]) or None, remedy="add it to the enrolment list")
+            problems.add(
+                text, file=path, line=int(lines[row]) or None, remedy="add it to the enrolment list"
+            )
 
 
-def _check_prompts(path: Path, trials: TrialList, texts: dict[str, tuple[str, ...]], problems: Problems) -> None:
+def _check_prompts(
+    path: Path, trials: TrialList, texts: dict[str, tuple[str, ...]], problems: Problems
+) -> None:
     """Report prompts that are no digits, and types that contradict what the recordings say."""
     key, lines = trials
     if strange := [name for name in key.model_ids if not texts.get(name, name)]:
-        text, remedy = f"{len(strange)} prompts that are no digits: {few(strange)}", "write them as 4-8-0-7-3"
+        text, remedy = (
+            f"{len(strange)} prompts that are no digits: {few(strange)}",
+            "write them as 4-8-0-7-3",
+        )
         problems.add(text, file=path, remedy=remedy)
     codes = {words: code for code, words in enumerate(sorted({*texts.values()}))}
     asked, said = (
@@ -935,12 +1079,21 @@ def _check_prompts(path: Path, trials: TrialList, texts: dict[str, tuple[str, ..
         for ids, rows in ((key.model_ids, key.models), (key.segment_ids, key.segments))
     )
     assert key.types is not None  # all trials of key files have one
-    is_wrong = np.isin(key.types, [place for place, name in enumerate(key.type_names) if name.endswith("W")])
-    for row in np.flatnonzero((asked >= 0) & (said >= 0) & ((asked != said) != is_wrong))[:_MAX_BAD_LINES].tolist():
+    is_wrong = np.isin(
+        key.types, [place for place, name in enumerate(key.type_names) if name.endswith("W")]
+    )
+    for row in np.flatnonzero((asked >= 0) & (said >= 0) & ((asked != said) != is_wrong))[
+        :_MAX_BAD_LINES
+    ].tolist():
         segment = key.segment_ids[key.segments[row]]
         text = f"trial {key.named([row])} is of type {key.type_names[key.types[row]]}, but the words of {segment!r} are"
         remedy = "copy the key files again, or check the list of prompts"
-        problems.add(f"{text} {' '.join(texts[segment])}", file=path, line=int(lines[row]) or None, remedy=remedy)
+        problems.add(
+            f"{text} {' '.join(texts[segment])}",
+            file=path,
+            line=int(lines[row]) or None,
+            remedy=remedy,
+        )
 
 
 def _by_speaker(segments: Iterable[str]) -> IdMap:

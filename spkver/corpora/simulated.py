@@ -154,10 +154,15 @@ def enrolment_lines(
     """
     sessions = [session for session in ENROLMENT_SESSIONS if session <= n_sessions]
     first = PART_SENTENCES[part][0]
-    models = {f"{n:03d}": [(session, n) for session in sessions] for n in range(first, first + n_sentences)}
+    models = {
+        f"{n:03d}": [(session, n) for session in sessions]
+        for n in range(first, first + n_sentences)
+    }
     if part == 3:
         tens = range(first, first + SEQUENCES_OF_TEN)
-        models = {f"{n:02d}": [(session, ten) for ten in tens] for n, session in enumerate(sessions, 1)}
+        models = {
+            f"{n:02d}": [(session, ten) for ten in tens] for n, session in enumerate(sessions, 1)
+        }
     for speaker in speakers:
         for model, places in models.items():
             files = ",".join(f"{folder}/{_segment(speaker, *place)}" for place in places)
@@ -189,12 +194,16 @@ def trial_lines(
     m102_001,m101/m101_02_001.sph,N,N,Y,N
     m102_001,m102/m102_02_001.sph,Y,N,N,N
     """
-    sessions = [session for session in range(1, n_sessions + 1) if session not in ENROLMENT_SESSIONS]
+    sessions = [
+        session for session in range(1, n_sessions + 1) if session not in ENROLMENT_SESSIONS
+    ]
     first = PART_SENTENCES[part][0]
     sentences = range(first, first + n_sentences)
     if part == 3:
         assert prompts is not None
-        tests = [(session, sentence) for session in sessions for sentence in sentences[SEQUENCES_OF_TEN:]]
+        tests = [
+            (session, sentence) for session in sessions for sentence in sentences[SEQUENCES_OF_TEN:]
+        ]
         asked = ["-".join(str(DIGITS.index(word)) for word in prompts[place]) for place in tests]
         numbers = range(1, sum(session <= n_sessions for session in ENROLMENT_SESSIONS) + 1)
         n_texts = len(tests)
@@ -205,7 +214,10 @@ def trial_lines(
         """Return what a trial line begins with, and the session and sentence that are tested."""
         if part == 3:
             texts = asked[step:] + asked[:step]
-            return [(f"{text},{target}_{number:02d}", place) for text, place in zip(texts, tests, strict=True)]
+            return [
+                (f"{text},{target}_{number:02d}", place)
+                for text, place in zip(texts, tests, strict=True)
+            ]
         said = first + (number - first + step) % n_sentences
         return [(f"{target}_{number:03d}", (session, said)) for session in sessions]
 
@@ -213,7 +225,9 @@ def trial_lines(
         for number in numbers:
             lines = []
             for speaker in speakers:
-                n_wrong = WRONG_SENTENCES_OF_SPEAKER if speaker == target else WRONG_SENTENCES_OF_OTHERS
+                n_wrong = (
+                    WRONG_SENTENCES_OF_SPEAKER if speaker == target else WRONG_SENTENCES_OF_OTHERS
+                )
                 for step in range(min(n_wrong + 1, n_texts)):
                     kind = 2 * (speaker != target) + (step > 0)
                     letters = ",".join("Y" if letter == kind else "N" for letter in range(4))
@@ -288,26 +302,44 @@ class CorpusSize:
         if self.part not in PART_SENTENCES:
             raise DataError(f"part is 1, 2 or 3, not {self.part!r}")
         first, last = PART_SENTENCES[self.part]
-        fewest, most, what = 1, last - first + 1, f"part {self.part} has {last - first + 1} sentences"
+        fewest, most, what = (
+            1,
+            last - first + 1,
+            f"part {self.part} has {last - first + 1} sentences",
+        )
         if self.part == 3:
             fewest, what = SEQUENCES_OF_TEN + 1, "the first three enrol, and at least one is tested"
         ranges = {
-            "n_speakers": (3, MAX_SPEAKERS, "at least one background speaker and two evaluation speakers"),
+            "n_speakers": (
+                3,
+                MAX_SPEAKERS,
+                "at least one background speaker and two evaluation speakers",
+            ),
             "n_sentences": (fewest, most, what),
-            "n_sessions": (2, MAX_SESSIONS, "session 1 is for enrolment, session 2 is the first for tests"),
+            "n_sessions": (
+                2,
+                MAX_SESSIONS,
+                "session 1 is for enrolment, session 2 is the first for tests",
+            ),
             "seed": (0, 2**63 - 1, "each seed gives another corpus"),
         }
         for name, (lowest, highest, remedy) in ranges.items():
             if not lowest <= getattr(self, name) <= highest:
-                raise DataError(f"{name} is {lowest} to {highest}, not {getattr(self, name)}", remedy=remedy)
+                raise DataError(
+                    f"{name} is {lowest} to {highest}, not {getattr(self, name)}", remedy=remedy
+                )
         if self.gender not in (*_FOLDERS, "both"):
             raise DataError(f"gender is 'm', 'f' or 'both', not {self.gender!r}")
         most = min(self.n_speakers - 2, *(_N_BACKGROUND[sex] for sex in self.sexes))
         if self.n_background is not None and not 1 <= self.n_background <= most:
-            remedy = "at least two evaluation speakers, and no more background speakers than RSR2015 has"
+            remedy = (
+                "at least two evaluation speakers, and no more background speakers than RSR2015 has"
+            )
             raise DataError(f"n_background is 1 to {most}, not {self.n_background}", remedy=remedy)
         if self.audio_format not in CONTAINERS:
-            raise DataError(f"audio_format is one of {', '.join(CONTAINERS)}, not {self.audio_format!r}")
+            raise DataError(
+                f"audio_format is one of {', '.join(CONTAINERS)}, not {self.audio_format!r}"
+            )
 
     @property
     def sexes(self) -> str:
@@ -337,7 +369,11 @@ def simulate_rsr2015(output: str | Path, size: CorpusSize, *, jobs: int | None =
     output = Path(output).resolve()
     splits = {sex: split_speakers(sex, size.n_speakers, size.n_background) for sex in size.sexes}
     first, _ = PART_SENTENCES[size.part]
-    places = [(s, n) for s in range(1, size.n_sessions + 1) for n in range(first, first + size.n_sentences)]
+    places = [
+        (s, n)
+        for s in range(1, size.n_sessions + 1)
+        for n in range(first, first + size.n_sentences)
+    ]
     if size.part == 3:
         texts = {place: ", ".join(words) + "." for place, words in draw_prompts(size.seed).items()}
     else:
@@ -374,13 +410,17 @@ of every other speaker; RSR2015 lists all wrong sentences.
     about = f"synthetic speech in the shape of RSR2015 part {size.part}, made by spkver"
     more = {"speakers": {sex: split._asdict() for sex, split in splits.items()}}
     lists = partial(_write_keys, splits=splits, size=size)
-    counts, created = simulate(output, table, asdict(size), about, lists, readme, more=more, jobs=jobs)
+    counts, created = simulate(
+        output, table, asdict(size), about, lists, readme, more=more, jobs=jobs
+    )
     speakers = [sum(map(len, part)) for part in zip(*splits.values(), strict=True)]
     text = (
         "synthetic speech of {} background, {} development and {} evaluation speakers, {n_files} recordings"
         " ({hours:.1f} h), {n_models} models, {n_targets} target and {n_impostors} impostor trials"
     )
-    return Simulated(output, counts, created, text.format(*speakers, hours=counts["seconds"] / 3600, **counts))
+    return Simulated(
+        output, counts, created, text.format(*speakers, hours=counts["seconds"] / 3600, **counts)
+    )
 
 
 def split_speakers(gender: str, n_speakers: int, n_background: int | None = None) -> SpeakerSplit:
@@ -441,12 +481,17 @@ class Sizes:
         highest = {"seed": 2**63 - 1, "sentences": len(voices.SENTENCES)}
         for name, value in asdict(self).items():
             least = lowest.get(name, 1)
-            most = highest.get(name, _MOST_SPEAKERS - self.strangers if name.startswith("enrolled") else _MOST_SPEAKERS)
+            most = highest.get(
+                name,
+                _MOST_SPEAKERS - self.strangers if name.startswith("enrolled") else _MOST_SPEAKERS,
+            )
             if not least <= value <= most:
                 raise ConfigError(f"{name} is {least} to {most}, not {value}")
 
 
-def simulate_voiceprivacy(output: str | Path, sizes: Sizes | None = None, *, jobs: int | None = None) -> Simulated:
+def simulate_voiceprivacy(
+    output: str | Path, sizes: Sizes | None = None, *, jobs: int | None = None
+) -> Simulated:
     """Write SIMULATED sets in the challenge's layout.
 
     Parameters
@@ -484,7 +529,9 @@ def simulate_voiceprivacy(output: str | Path, sizes: Sizes | None = None, *, job
         for number in numbers
         for session in sessions
     ]
-    options = " ".join(f"--{field.name.replace('_', '-')} {getattr(sizes, field.name)}" for field in fields(Sizes))
+    options = " ".join(
+        f"--{field.name.replace('_', '-')} {getattr(sizes, field.name)}" for field in fields(Sizes)
+    )
     readme = f"""\
 SIMULATED speech, not a set of the VoicePrivacy Challenge: it has the challenge's data directories, so
 that programs for them run on it. No real person speaks here, and error rates on it say nothing about real speech.
@@ -494,7 +541,9 @@ Made by
 with ENGINE (eSpeak NG) and the signal processing of spkver; simulation.json holds every setting.
 Sentences: Harvard sentences, IEEE 1969, public domain. Paths in wav.scp are relative to this folder.
 """
-    about = "SIMULATED: synthetic speech in the layout of the VoicePrivacy Challenge, made by spkver"
+    about = (
+        "SIMULATED: synthetic speech in the layout of the VoicePrivacy Challenge, made by spkver"
+    )
     lists = partial(write_challenge_lists, table=table)
     counts, created = simulate(output, table, asdict(sizes), about, lists, readme, jobs=jobs)
     text = (
@@ -540,7 +589,10 @@ def simulate(
         If `output` holds something else or cannot be written, or the package espeakng-loader (extra `demo`) is
         missing.
     """
-    identity: dict[str, Any] = {"version": _VERSION, "variability": json.loads(json.dumps(asdict(voices.VARIABILITY)))}
+    identity: dict[str, Any] = {
+        "version": _VERSION,
+        "variability": json.loads(json.dumps(asdict(voices.VARIABILITY))),
+    }
     if _is_finished(output, {**identity, **parameters}, [row.file for row in table]):
         logger.info("%s exists already", output)
         return load_json(output / SIMULATION_RECORD)["counts"], False
@@ -554,11 +606,24 @@ def simulate(
         try:
             shutil.rmtree(tree, ignore_errors=True)  # of a process that was killed
             tree.mkdir()
-            work = partial(record or _record_speaker, tree=tree, seed=parameters["seed"], audio_format=audio_format)
-            with closing(Work(jobs).map(work, speakers, processes=True, description="simulated speakers")) as lengths:  # type: ignore[type-var]
+            work = partial(
+                record or _record_speaker,
+                tree=tree,
+                seed=parameters["seed"],
+                audio_format=audio_format,
+            )
+            with closing(
+                Work(jobs).map(work, speakers, processes=True, description="simulated speakers")
+            ) as lengths:  # type: ignore[type-var]
                 seconds = sum(lengths) / voices.SAMPLE_RATE
             counts = {"n_files": len(table), "seconds": round(seconds, 3), **write_lists(tree)}
-            made = {"about": about, **identity, "engine": engine, "parameters": parameters, **(more or {})}
+            made = {
+                "about": about,
+                **identity,
+                "engine": engine,
+                "parameters": parameters,
+                **(more or {}),
+            }
             (tree / SIMULATION_RECORD).write_text(
                 json.dumps({**made, "counts": counts}, indent=1) + "\n", encoding="utf-8"
             )
@@ -584,14 +649,22 @@ def _is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> 
         older = {"part": 1, "version": record["version"], "variability": record["variability"]}
         recorded = {**older, **record["parameters"]}
     except (ValueError, KeyError, TypeError):
-        raise DataError("is not empty and not a simulated corpus", file=output, remedy=remedy) from None
+        raise DataError(
+            "is not empty and not a simulated corpus", file=output, remedy=remedy
+        ) from None
     different = [
-        f"{name} {recorded.get(name)}, not {wanted[name]}" for name in wanted if recorded.get(name) != wanted[name]
+        f"{name} {recorded.get(name)}, not {wanted[name]}"
+        for name in wanted
+        if recorded.get(name) != wanted[name]
     ]
     if different:
-        raise DataError(f"holds a simulated corpus with {'; '.join(different)}", file=output, remedy=remedy)
+        raise DataError(
+            f"holds a simulated corpus with {'; '.join(different)}", file=output, remedy=remedy
+        )
     if missing := [file for file in files if not (output / file).is_file()]:
-        text = f"lacks {len(missing)} of the corpus's {len(files)} recordings, the first {missing[0]}"
+        text = (
+            f"lacks {len(missing)} of the corpus's {len(files)} recordings, the first {missing[0]}"
+        )
         raise DataError(text, file=output, remedy=remedy)
     return True
 
@@ -605,7 +678,13 @@ def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_
         speech = voices.synthesise_utterance(voice, row.text, session, take=row.take)
         samples = np.round(speech * 32767).astype(np.int16)
         (tree / row.file).parent.mkdir(parents=True, exist_ok=True)
-        soundfile.write(tree / row.file, samples, voices.SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
+        soundfile.write(
+            tree / row.file,
+            samples,
+            voices.SAMPLE_RATE,
+            format=CONTAINERS[audio_format],
+            subtype="PCM_16",
+        )
         n_samples += len(samples)
     return n_samples
 
@@ -639,7 +718,10 @@ def _write_keys(tree: Path, splits: dict[str, SpeakerSplit], size: CorpusSize) -
                         counts["n_impostors"] += sum(line.endswith(",N,N,Y,N\n") for line in lines)
             counts["n_models"] += len(models) if partition == "eval" else 0
     if size.part == 3:
-        rows = [f"{session:02d},{sentence:03d},{' '.join(words)}" for (session, sentence), words in prompts.items()]
+        rows = [
+            f"{session:02d},{sentence:03d},{' '.join(words)}"
+            for (session, sentence), words in prompts.items()
+        ]
         prompts_file(tree).write_text("\n".join(rows) + "\n", encoding="ascii")
     return counts
 
@@ -649,8 +731,12 @@ def write_challenge_lists(tree: Path, table: Sequence[Recording]) -> dict[str, i
     directories: dict[str, dict[str, Recording]] = {}
     for row in table:
         directories.setdefault(row.file.split("/")[0], {})[Path(row.file).stem] = row
-    speakers = {name: {row.speaker: row.sex for row in rows.values()} for name, rows in directories.items()}
-    counts = dict.fromkeys(("n_enrolled", "n_training", "n_trial_speakers", "n_targets", "n_nontargets"), 0)
+    speakers = {
+        name: {row.speaker: row.sex for row in rows.values()} for name, rows in directories.items()
+    }
+    counts = dict.fromkeys(
+        ("n_enrolled", "n_training", "n_trial_speakers", "n_targets", "n_nontargets"), 0
+    )
     for directory, rows in directories.items():
         own = speakers[directory]
         spoken: dict[str, list[str]] = {name: [] for name in sorted(own)}
@@ -662,7 +748,10 @@ def write_challenge_lists(tree: Path, table: Sequence[Recording]) -> dict[str, i
             "spk2utt": [" ".join([name, *keys]) for name, keys in spoken.items()],
             "spk2gender": [f"{name} {own[name]}" for name in sorted(own)],
             # as speech corpora write it: capitals, no punctuation but apostrophes
-            "text": ["{} {}".format(key, re.sub("[^A-Z ']", "", rows[key].text.upper())) for key in sorted(rows)],
+            "text": [
+                "{} {}".format(key, re.sub("[^A-Z ']", "", rows[key].text.upper()))
+                for key in sorted(rows)
+            ],
         }
         if directory.endswith("_enrolls"):
             lists["enrolls"] = sorted(rows)
@@ -670,13 +759,19 @@ def write_challenge_lists(tree: Path, table: Sequence[Recording]) -> dict[str, i
         elif "_trials_" in directory:
             enrolled = speakers[f"{directory.partition('_trials_')[0]}_enrolls"]
             models = [name for name, sex in sorted(enrolled.items()) if sex == directory[-1]]
-            trials = [(model, key, model == rows[key].speaker) for model in models for key in sorted(rows)]
-            lists["trials"] = [f"{model} {key} {'target' if same else 'nontarget'}" for model, key, same in trials]
+            trials = [
+                (model, key, model == rows[key].speaker) for model in models for key in sorted(rows)
+            ]
+            lists["trials"] = [
+                f"{model} {key} {'target' if same else 'nontarget'}" for model, key, same in trials
+            ]
             counts["n_trial_speakers"] += len(own)
             counts["n_targets"] += sum(same for *_, same in trials)
             counts["n_nontargets"] += sum(not same for *_, same in trials)
         else:
             counts["n_training"] += len(own)
         for name, lines in lists.items():
-            (tree / directory / name).write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
+            (tree / directory / name).write_text(
+                "".join(f"{line}\n" for line in lines), encoding="ascii"
+            )
     return counts

@@ -20,7 +20,13 @@ import soundfile
 
 from spkbase.errors import ConfigError
 from spkver.corpora import voices
-from spkver.corpora.simulated import CONTAINERS, Recording, Simulated, simulate, write_challenge_lists
+from spkver.corpora.simulated import (
+    CONTAINERS,
+    Recording,
+    Simulated,
+    simulate,
+    write_challenge_lists,
+)
 
 _SENTENCES = 12  # of a speaker in a session
 _IN_SESSION = 40  # recordings
@@ -96,10 +102,14 @@ Made by
     spkver simulate voiceprivacy OUTPUT --like {like} --scale {scale!r} --set seed={seed}
 with ENGINE (eSpeak NG) and the signal processing of spkver; simulation.json holds every setting.
 """
-    about = "SIMULATED: synthetic speech in the size and shape of a challenge's sets, made by spkver"
+    about = (
+        "SIMULATED: synthetic speech in the size and shape of a challenge's sets, made by spkver"
+    )
     lists = partial(write_challenge_lists, table=table)
     output = Path(output).resolve()
-    counts, created = simulate(output, table, parameters, about, lists, readme, record=_record_speaker, jobs=jobs)
+    counts, created = simulate(
+        output, table, parameters, about, lists, readme, record=_record_speaker, jobs=jobs
+    )
     text = (
         "SIMULATED speech of {n_enrolled} enrolled, {n_trial_speakers} trial and {n_training} training speakers,"
         " {n_files} recordings ({hours:.1f} h), {n_targets} target and {n_nontargets} nontarget trials"
@@ -120,7 +130,9 @@ def _rows(part: Part, scale: float, seed: int) -> list[Recording]:
         takes = range(place, n_recordings, n_speakers)
         random = voices.generator(seed, "session", part.sex, number, 1000 + side)
         share = random.beta(*((2.4, 1.0) if is_training else (0.9, 4.8)), len(takes))
-        counts = np.maximum(1, np.rint((2 + (15 if is_training else 33) * share) / _SECONDS)).astype(int)
+        counts = np.maximum(
+            1, np.rint((2 + (15 if is_training else 33) * share) / _SECONDS)
+        ).astype(int)
         for take, count in enumerate(counts.tolist()):
             said = random.permutation(np.arange(count) % _SENTENCES)
             text = " ".join(voices.SENTENCES[sentence] for sentence in said)
@@ -140,11 +152,19 @@ def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_
             if (key := (row.session, sentence)) not in said:
                 session = voices.make_session(row.sex, row.number, row.session, seed)
                 take = voices.SENTENCES.index(sentence)
-                said[key] = np.round(voices.synthesise_utterance(voice, sentence, session, take=take) * 32767)
+                said[key] = np.round(
+                    voices.synthesise_utterance(voice, sentence, session, take=take) * 32767
+                )
             parts.append(said[key])
         # no two files are equal, though short ones may hold the same sentence
         samples = (np.concatenate(parts) * (1 - 0.002 * (row.take % 100))).astype(np.int16)
         (tree / row.file).parent.mkdir(parents=True, exist_ok=True)
-        soundfile.write(tree / row.file, samples, voices.SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
+        soundfile.write(
+            tree / row.file,
+            samples,
+            voices.SAMPLE_RATE,
+            format=CONTAINERS[audio_format],
+            subtype="PCM_16",
+        )
         n_samples += len(samples)
     return n_samples

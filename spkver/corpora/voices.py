@@ -45,7 +45,9 @@ _DONT_EXIT = 0x8000  # return an error instead of ending the process when the da
 _UTF8 = 1
 _RATE, _VOLUME, _PITCH, _RANGE = 1, 2, 3, 4  # espeak_PARAMETER
 
-_Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
+_Callback = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
+)
 
 GENDERS = ("m", "f")
 _PURPOSES = ("voice", "session", "take")
@@ -85,8 +87,22 @@ SENTENCES: tuple[str, ...] = (
 )
 
 COMMANDS: tuple[str, ...] = (
-    *("Volume up.", "Volume down.", "Lights on.", "Lights off.", "Open the door.", "Close the door."),
-    *("Start the washing.", "Stop the music.", "Call my office.", "Read the news.", "Next channel.", "Warmer please."),
+    *(
+        "Volume up.",
+        "Volume down.",
+        "Lights on.",
+        "Lights off.",
+        "Open the door.",
+        "Close the door.",
+    ),
+    *(
+        "Start the washing.",
+        "Stop the music.",
+        "Call my office.",
+        "Read the news.",
+        "Next channel.",
+        "Warmer please.",
+    ),
     *(
         "Cooler please.",
         "Lock the garage.",
@@ -95,8 +111,22 @@ COMMANDS: tuple[str, ...] = (
         "Raise the blinds.",
         "Dim the lamp.",
     ),
-    *("Feed the cat.", "Play a song.", "Show the camera.", "Set a timer.", "Answer the phone.", "Water the garden."),
-    *("Heat the oven.", "Check the mail.", "Clean the floor.", "Mute the radio.", "Record this film.", "Good night."),
+    *(
+        "Feed the cat.",
+        "Play a song.",
+        "Show the camera.",
+        "Set a timer.",
+        "Answer the phone.",
+        "Water the garden.",
+    ),
+    *(
+        "Heat the oven.",
+        "Check the mail.",
+        "Clean the floor.",
+        "Mute the radio.",
+        "Record this film.",
+        "Good night.",
+    ),
 )
 
 SAMPLE_RATE = 16_000
@@ -129,7 +159,9 @@ def accent_text(accent: str) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise DataError(f"the speech engine's data lack {accent}", file=file, remedy=_AGAIN) from error
+        raise DataError(
+            f"the speech engine's data lack {accent}", file=file, remedy=_AGAIN
+        ) from error
 
 
 def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np.ndarray, int]:
@@ -162,11 +194,22 @@ def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np
             handle.flush()
             # a refused voice would silently leave the one before in place
             _check(engine.library.espeak_SetVoiceByFile(os.fsencode(handle.name)), "the voice")
-        for parameter, value in ((_RATE, words_per_minute), (_VOLUME, 100), (_PITCH, 50), (_RANGE, 50)):
-            _check(engine.library.espeak_SetParameter(parameter, value, 0), f"parameter {parameter} = {value}")
+        for parameter, value in (
+            (_RATE, words_per_minute),
+            (_VOLUME, 100),
+            (_PITCH, 50),
+            (_RANGE, 50),
+        ):
+            _check(
+                engine.library.espeak_SetParameter(parameter, value, 0),
+                f"parameter {parameter} = {value}",
+            )
         engine.chunks.clear()
         data = text.encode() + b"\0"
-        _check(engine.library.espeak_Synth(data, len(data), 0, 0, 0, _UTF8, None, None), f"the text {text!r}")
+        _check(
+            engine.library.espeak_Synth(data, len(data), 0, 0, 0, _UTF8, None, None),
+            f"the text {text!r}",
+        )
         _check(engine.library.espeak_Synchronize(), f"the text {text!r}")
         samples = np.frombuffer(b"".join(engine.chunks), dtype=np.int16)
     if not samples.any():
@@ -187,7 +230,9 @@ class Variability:
     """Spreads are standard deviations of natural logarithms unless stated otherwise; pairs are ranges."""
 
     # between speakers
-    centres: dict[str, Centre] = field(default_factory=lambda: {"m": Centre(105.0, 0.98), "f": Centre(185.0, 1.1)})
+    centres: dict[str, Centre] = field(
+        default_factory=lambda: {"m": Centre(105.0, 0.98), "f": Centre(185.0, 1.1)}
+    )
     pitch_spread: float = 0.15
     pitch_range: tuple[float, float] = (0.2, 0.55)
     tract_spread: float = 0.055
@@ -299,7 +344,9 @@ def make_session(
         tract=float(np.exp(variability.session_tract * bounded_normal(random))),
         tilt=float(variability.session_tilt * bounded_normal(random)),
         breath=float(variability.session_breath * bounded_normal(random)),
-        response=np.convolve(_microphone(random, variability), _room(random, variability)).astype(np.float32),
+        response=np.convolve(_microphone(random, variability), _room(random, variability)).astype(
+            np.float32
+        ),
         noise=_NOISES[random.integers(len(_NOISES))],
         signal_to_noise=float(random.uniform(*variability.signal_to_noise)),
         level=float(random.uniform(*variability.level)),
@@ -326,10 +373,14 @@ def transmit(speech: np.ndarray, session: Session, random: np.random.Generator) 
     from scipy.signal import oaconvolve
 
     before, after = (int(SAMPLE_RATE * random.uniform(*session.silence)) for _ in range(2))
-    recorded = oaconvolve(np.pad(speech, (before, after)), session.response)[: before + len(speech) + after]
+    recorded = oaconvolve(np.pad(speech, (before, after)), session.response)[
+        : before + len(speech) + after
+    ]
     power = np.mean(np.square(recorded[before : before + len(speech)], dtype=np.float64))
     noise = _noise(session.noise, len(recorded), random)
-    noise *= np.sqrt(power / np.mean(np.square(noise, dtype=np.float64)) * 10 ** (-session.signal_to_noise / 10))
+    noise *= np.sqrt(
+        power / np.mean(np.square(noise, dtype=np.float64)) * 10 ** (-session.signal_to_noise / 10)
+    )
     recorded = (recorded + noise) * np.float32(10 ** (session.level / 20) / np.sqrt(power))
     return np.clip(recorded, -1, 1, dtype=np.float32)
 
@@ -400,7 +451,9 @@ class Voice:
     shimmer: float
 
 
-def make_voice(gender: str, number: int, seed: int = 0, *, variability: Variability = VARIABILITY) -> Voice:
+def make_voice(
+    gender: str, number: int, seed: int = 0, *, variability: Variability = VARIABILITY
+) -> Voice:
     """Draw speaker `number` of a sex.
 
     Parameters
@@ -428,7 +481,9 @@ def make_voice(gender: str, number: int, seed: int = 0, *, variability: Variabil
     random = generator(seed, "voice", gender, number)
     centre = variability.centres[gender]
     tract = centre.tract * np.exp(variability.tract_spread * bounded_normal(random))
-    frequencies = 100 * tract * np.exp(variability.formant_spread * bounded_normal(random, N_FORMANTS))
+    frequencies = (
+        100 * tract * np.exp(variability.formant_spread * bounded_normal(random, N_FORMANTS))
+    )
     heights = 100 * np.exp(variability.height_spread * bounded_normal(random, N_FORMANTS))
     widths = 100 * np.exp(variability.width_spread * bounded_normal(random, N_FORMANTS))
     return Voice(
@@ -438,7 +493,9 @@ def make_voice(gender: str, number: int, seed: int = 0, *, variability: Variabil
         accent=ACCENTS[random.integers(len(ACCENTS))],
         pitch=float(centre.pitch * np.exp(variability.pitch_spread * bounded_normal(random))),
         pitch_range=float(random.uniform(*variability.pitch_range)),
-        words_per_minute=float(variability.rate * np.exp(variability.rate_spread * bounded_normal(random))),
+        words_per_minute=float(
+            variability.rate * np.exp(variability.rate_spread * bounded_normal(random))
+        ),
         formants=tuple(zip(frequencies.tolist(), heights.tolist(), widths.tolist(), strict=True)),
         consonants=float(random.uniform(*variability.consonants)),
         tilt=float(variability.tilt_spread * bounded_normal(random)),
@@ -447,7 +504,9 @@ def make_voice(gender: str, number: int, seed: int = 0, *, variability: Variabil
     )
 
 
-def synthesise_utterance(voice: Voice, sentence: str, session: Session, *, take: int = 0) -> np.ndarray:
+def synthesise_utterance(
+    voice: Voice, sentence: str, session: Session, *, take: int = 0
+) -> np.ndarray:
     """Synthesise one recording of a speaker.
 
     Parameters
@@ -478,7 +537,9 @@ def synthesise_utterance(voice: Voice, sentence: str, session: Session, *, take:
     samples, engine_rate = synthesise(sentence, voice_file(voice, session), words_per_minute=rate)
     # A tract of another length moves all formants: the samples are taken at another rate, and `voice_file` has
     # moved pitch the other way.
-    speech = soxr.resample(samples.astype(np.float32) / 32768, engine_rate * session.tract, SAMPLE_RATE, quality="HQ")
+    speech = soxr.resample(
+        samples.astype(np.float32) / 32768, engine_rate * session.tract, SAMPLE_RATE, quality="HQ"
+    )
     speech = _voice_quality(speech, voice, session, random)
     return transmit(speech, session, random)
 
@@ -524,15 +585,21 @@ class _Engine:
         try:
             self.library = ctypes.CDLL(str(library))
         except OSError as error:
-            raise DataError(f"the speech engine cannot be loaded: {error}", file=library, remedy=_AGAIN) from error
+            raise DataError(
+                f"the speech engine cannot be loaded: {error}", file=library, remedy=_AGAIN
+            ) from error
         self.rate = self.library.espeak_Initialize(_SYNCHRONOUS, 0, os.fsencode(data), _DONT_EXIT)
         if self.rate <= 0:
-            raise DataError("the speech engine does not accept its data folder", file=data, remedy=_AGAIN)
+            raise DataError(
+                "the speech engine does not accept its data folder", file=data, remedy=_AGAIN
+            )
         # kept, because the library does not hold a reference
         self._callback = _Callback(self._collect)
         self.library.espeak_SetSynthCallback(self._callback)
 
-    def _collect(self, samples: ctypes._Pointer[ctypes.c_short], count: int, events: int | None) -> int:
+    def _collect(
+        self, samples: ctypes._Pointer[ctypes.c_short], count: int, events: int | None
+    ) -> int:
         if samples and count > 0:
             self.chunks.append(ctypes.string_at(samples, 2 * count))
         return 0
@@ -593,14 +660,18 @@ def _noise(kind: str, n_samples: int, random: np.random.Generator) -> np.ndarray
     return coloured * loudness.astype(np.float32)
 
 
-def _voice_quality(speech: np.ndarray, voice: Voice, session: Session, random: np.random.Generator) -> np.ndarray:
+def _voice_quality(
+    speech: np.ndarray, voice: Voice, session: Session, random: np.random.Generator
+) -> np.ndarray:
     """Shimmer, breath and spectral tilt."""
     from scipy.signal import lfilter
 
     period = SAMPLE_RATE / voice.pitch
     n_periods = int(len(speech) / period) + 2
     levels = 10 ** (voice.shimmer * random.standard_normal(n_periods, np.float32) / 20)
-    speech = speech * np.interp(np.arange(len(speech)) / period, np.arange(n_periods), levels).astype(np.float32)
+    speech = speech * np.interp(
+        np.arange(len(speech)) / period, np.arange(n_periods), levels
+    ).astype(np.float32)
     smoothing = np.float32(1 / (0.02 * SAMPLE_RATE))
     envelope = lfilter([smoothing], np.array([1, smoothing - 1], np.float32), np.abs(speech))
     noise = random.standard_normal(len(speech), np.float32)

@@ -11,7 +11,13 @@ from spkver.datadir.directory import (
     write_datadir,
 )
 from spkver.datadir.evaluation_sets import EvaluationSets, split_for_evaluation
-from spkver.datadir.fingerprints import Fingerprint, copies, fingerprint, fingerprints_of, similarity
+from spkver.datadir.fingerprints import (
+    Fingerprint,
+    copies,
+    fingerprint,
+    fingerprints_of,
+    similarity,
+)
 from spkver.datadir.pairs import (
     ENOUGH,
     Decision,
@@ -25,7 +31,13 @@ from spkver.datadir.pairs import (
     shared_information,
     shared_words,
 )
-from spkver.datadir.reading import datadir_of_folder, datadir_of_table, match_sexes, read_datadir, read_sexes
+from spkver.datadir.reading import (
+    datadir_of_folder,
+    datadir_of_table,
+    match_sexes,
+    read_datadir,
+    read_sexes,
+)
 from spkver.datadir.splitting import (
     MIXED,
     SEXES_POOLED,

@@ -71,7 +71,9 @@ class DataDir:
 
     def by_speaker(self) -> dict[str, list[str]]:
         """Return the utterances of each speaker; speakers and utterances sorted."""
-        utterances: dict[str, list[str]] = {speaker: [] for speaker in sorted(set(self.speakers.values()))}
+        utterances: dict[str, list[str]] = {
+            speaker: [] for speaker in sorted(set(self.speakers.values()))
+        }
         for utterance in sorted(self.speakers):
             utterances[self.speakers[utterance]].append(utterance)
         return utterances
@@ -94,7 +96,9 @@ def enrolment(datadir: DataDir) -> IdMap:
     utterances: Iterable[str] = datadir.speakers
     if datadir.enrolls is not None:
         utterances = datadir.enrolls
-    return IdMap.from_pairs(sorted((datadir.speakers[utterance], utterance) for utterance in utterances))
+    return IdMap.from_pairs(
+        sorted((datadir.speakers[utterance], utterance) for utterance in utterances)
+    )
 
 
 def with_versions(first: DataDir, others: Sequence[DataDir]) -> DataDir:
@@ -113,14 +117,26 @@ def with_versions(first: DataDir, others: Sequence[DataDir]) -> DataDir:
     enrolls = first.enrolls
     if enrolls is not None:
         listed = set(enrolls)
-        enrolls = (*enrolls, *(name for name, utterance in version_of.items() if utterance in listed))
+        enrolls = (
+            *enrolls,
+            *(name for name, utterance in version_of.items() if utterance in listed),
+        )
     path = first.path.with_name(f"{first.name}-and-{len(others)}")
-    return replace(first, path=path, recordings=recordings, speakers=speakers, enrolls=enrolls, version_of=version_of)
+    return replace(
+        first,
+        path=path,
+        recordings=recordings,
+        speakers=speakers,
+        enrolls=enrolls,
+        version_of=version_of,
+    )
 
 
 def without_labels(datadir: DataDir) -> DataDir:
     """Return only the recordings, each with a speaker id of its own, without sexes, enrolment and trials."""
-    return DataDir(datadir.path, datadir.recordings, {utterance: utterance for utterance in datadir.recordings})
+    return DataDir(
+        datadir.path, datadir.recordings, {utterance: utterance for utterance in datadir.recordings}
+    )
 
 
 def write_datadir(datadir: DataDir) -> None:
@@ -149,7 +165,9 @@ def write_datadir(datadir: DataDir) -> None:
         enrolls = "".join(f"{utterance}\n" for utterance in sorted(datadir.enrolls))
     lists = {
         "utt2spk": _lines(datadir.speakers),
-        "spk2utt": _lines({speaker: " ".join(utterances) for speaker, utterances in datadir.by_speaker().items()}),
+        "spk2utt": _lines(
+            {speaker: " ".join(utterances) for speaker, utterances in datadir.by_speaker().items()}
+        ),
         "spk2gender": _lines(datadir.sexes) or None,
         "enrolls": enrolls,
         "wav.scp": _lines(entries),
@@ -226,7 +244,9 @@ def check_ids(ids: Iterable[str], file: str | Path | None = None) -> None:
 
 def no_folder(path: Path) -> DataError:
     """Return the error of a missing data directory."""
-    return DataError("no such folder", file=path, remedy="name a data directory, which holds wav.scp and utt2spk")
+    return DataError(
+        "no such folder", file=path, remedy="name a data directory, which holds wav.scp and utt2spk"
+    )
 
 
 def _check_writable(datadir: DataDir) -> None:
@@ -234,7 +254,9 @@ def _check_writable(datadir: DataDir) -> None:
     problems = Problems(datadir.path)
     if not datadir.recordings:
         problems.add("no utterances", remedy="a data directory holds at least one")
-    for identifier in sorted({*datadir.recordings, *datadir.speakers, *datadir.speakers.values(), *datadir.sexes}):
+    for identifier in sorted(
+        {*datadir.recordings, *datadir.speakers, *datadir.speakers.values(), *datadir.sexes}
+    ):
         unfit = _unfit_for_lists(identifier)
         if unfit is not None:
             problems.add(f"id {identifier!r} {unfit}", remedy="rename it")

@@ -16,7 +16,14 @@ from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import load_json, read_id_list, write_json
 from spkbase.showing import one_line
 from spkver.datadir.directory import DataDir, write_datadir
-from spkver.datadir.splitting import Split, SplitRules, check_suffix, drop_missing, split_datadir, twin_of_split
+from spkver.datadir.splitting import (
+    Split,
+    SplitRules,
+    check_suffix,
+    drop_missing,
+    split_datadir,
+    twin_of_split,
+)
 
 RECORD = "split.json"
 """The file that records how the sets of a folder were made."""
@@ -96,15 +103,23 @@ class EvaluationSets:
             is_other = any(part.path.exists() for part in self.original.parts())
         if is_other:
             remedy = "choose another --output, or remove what is there"
-            raise DataError("another split, or other data, is there already", file=self.folder, remedy=remedy)
+            raise DataError(
+                "another split, or other data, is there already", file=self.folder, remedy=remedy
+            )
         for part in self.parts():
             listed = part.path / "wav.scp"
             if not listed.is_file():
                 continue
-            recordings = {utterance: str(path.absolute()) for utterance, path in part.recordings.items()}
+            recordings = {
+                utterance: str(path.absolute()) for utterance, path in part.recordings.items()
+            }
             if read_id_list(listed, "utterance path", rest=True) != recordings:
                 remedy = "choose another --suffix or --output, or remove this folder"
-                raise DataError("lists other recordings, such as those of another twin", file=part.path, remedy=remedy)
+                raise DataError(
+                    "lists other recordings, such as those of another twin",
+                    file=part.path,
+                    remedy=remedy,
+                )
 
     def write(self) -> None:
         """Write all data directories and the record, after `check_folder`."""
@@ -156,7 +171,9 @@ def split_for_evaluation(
         As `split_datadir` and `twin_of_split`.
     """
     if (twin is None) != (suffix is None):
-        raise ConfigError("expected an anonymised data directory together with a suffix for its sets")
+        raise ConfigError(
+            "expected an anonymised data directory together with a suffix for its sets"
+        )
     if missing not in ("error", "drop"):
         raise ConfigError(f"expected missing to be 'error' or 'drop', got {missing!r}")
     if missing == "drop" and twin is None:

@@ -81,7 +81,9 @@ def fingerprint(samples: NDArray[np.number], rate: int) -> Fingerprint:
     bins = np.searchsorted(np.arange(spectra.shape[1]) * rate / size, limits)
     power = np.abs(spectra[:, bins[0] : bins[-1]]) ** 2
     if bins[-1] >= spectra.shape[1] or not power.any():
-        return Fingerprint(np.zeros((0, 8), np.uint8), np.zeros(_N_GROUPS * _N_FREQUENCIES, np.float32))
+        return Fingerprint(
+            np.zeros((0, 8), np.uint8), np.zeros(_N_GROUPS * _N_FREQUENCIES, np.float32)
+        )
     bands = np.add.reduceat(power, bins[:-1] - bins[0], axis=1)
     signs = np.packbits(bands[:, 1:] > bands[:, :-1], axis=1)
     sums = bands.sum(axis=1)
@@ -118,7 +120,9 @@ def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> float:
     return float(max(sums[overlaps] / counts[overlaps], default=0.0))
 
 
-def copies(fingerprints: Sequence[Fingerprint], others: Sequence[Fingerprint] | None = None) -> list[tuple[int, int]]:
+def copies(
+    fingerprints: Sequence[Fingerprint], others: Sequence[Fingerprint] | None = None
+) -> list[tuple[int, int]]:
     """Return the pairs of equal recordings.
 
     Parameters
@@ -146,7 +150,9 @@ def copies(fingerprints: Sequence[Fingerprint], others: Sequence[Fingerprint] | 
     ]
 
 
-def fingerprints_of(recordings: Mapping[str, Path], *, jobs: int | None = None) -> dict[str, Fingerprint]:
+def fingerprints_of(
+    recordings: Mapping[str, Path], *, jobs: int | None = None
+) -> dict[str, Fingerprint]:
     """Return the fingerprints of recordings; those that cannot be read have none.
 
     Parameters
@@ -156,7 +162,9 @@ def fingerprints_of(recordings: Mapping[str, Path], *, jobs: int | None = None) 
     jobs : int, optional
         Worker threads; all cores by default.
     """
-    results = Work(jobs).map(partial(caught, function=_fingerprint_of), recordings.values(), description="fingerprints")
+    results = Work(jobs).map(
+        partial(caught, function=_fingerprint_of), recordings.values(), description="fingerprints"
+    )
     named = zip(recordings, results, strict=True)
     return {name: result for name, result in named if not isinstance(result, DataError)}
 
@@ -167,7 +175,9 @@ def _fingerprint_of(path: Path) -> Fingerprint:
     return fingerprint(read_part(path, max(0, (header.n_samples - count) // 2), count), header.rate)
 
 
-def _directions(fingerprints: Sequence[Fingerprint], mean: NDArray[np.float32]) -> NDArray[np.float32]:
+def _directions(
+    fingerprints: Sequence[Fingerprint], mean: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """Rhythms less the mean, of norm 1."""
     rhythms = np.array([part.rhythm for part in fingerprints]) - mean
     return rhythms / np.maximum(np.linalg.norm(rhythms, axis=1, keepdims=True), np.float32(_LEAST))
@@ -201,4 +211,6 @@ def _sums_along_diagonals(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
     padded = np.pad(matrix, ((0, 0), (_FURTHEST, behind)))
     down, right = padded.strides
     shape = (2 * _FURTHEST + 1, n_rows)
-    return np.lib.stride_tricks.as_strided(padded, shape, (right, down + right), writeable=False).sum(axis=1)
+    return np.lib.stride_tricks.as_strided(
+        padded, shape, (right, down + right), writeable=False
+    ).sum(axis=1)

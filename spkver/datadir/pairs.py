@@ -105,7 +105,11 @@ def decide(
         if len({owners[column] for column in named.values()}) != 1:
             continue
         for source, column in named.items():
-            second = [columns[row] for other, columns in beside.items() if other != source and columns[row] >= 0]
+            second = [
+                columns[row]
+                for other, columns in beside.items()
+                if other != source and columns[row] >= 0
+            ]
             is_backed = any(owners[other] == owners[column] for other in second)
             if source in ("words", "voices") or alone[column] or is_backed:
                 decided[row] = column
@@ -173,7 +177,9 @@ def pointed_groups(
     return pointed
 
 
-def shared_information(recordings: Sequence[Sequence[str]], originals: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+def shared_information(
+    recordings: Sequence[Sequence[str]], originals: Sequence[Sequence[str]]
+) -> NDArray[np.float64]:
     """Return the information that shared words give about the original, in nats.
 
     Parameters
@@ -196,7 +202,9 @@ def shared_information(recordings: Sequence[Sequence[str]], originals: Sequence[
     return _sum_over_shared(recordings, originals, information)
 
 
-def shared_words(recordings: Sequence[Sequence[str]], originals: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+def shared_words(
+    recordings: Sequence[Sequence[str]], originals: Sequence[Sequence[str]]
+) -> NDArray[np.float64]:
     """Return the number of different words that recordings and originals share; see `shared_information`."""
     ones = {word: 1.0 for words in originals for word in words}
     return _sum_over_shared(recordings, originals, ones)
@@ -264,7 +272,9 @@ def _pointers(
     return pointers
 
 
-def _decide_texts(similarities: Similarities, texts: Sequence[str] | None, *, are_recognised: bool) -> NDArray[np.intp]:
+def _decide_texts(
+    similarities: Similarities, texts: Sequence[str] | None, *, are_recognised: bool
+) -> NDArray[np.intp]:
     """Return an original of the text that each recording points at, if sources agree."""
     decided = np.full(len(similarities.levels), -1)
     known = np.flatnonzero(np.array(texts or [], dtype=bool))  # empty texts are not known
@@ -273,7 +283,9 @@ def _decide_texts(similarities: Similarities, texts: Sequence[str] | None, *, ar
     kinds = _codes([text for text in texts if text])
     pointers = []
     if similarities.words is not None:
-        pointers.append(pointed_groups(similarities.words[:, known], kinds, least=_WORDS, gap=_WORDS))
+        pointers.append(
+            pointed_groups(similarities.words[:, known], kinds, least=_WORDS, gap=_WORDS)
+        )
     if not are_recognised:
         for source in ("cepstra", "levels"):
             scores = robust_scores(getattr(similarities, source)[:, known])
@@ -314,7 +326,9 @@ def _scores(similarity: NDArray[np.floating], axis: int) -> NDArray[np.float64]:
 
 
 def _sum_over_shared(
-    recordings: Sequence[Sequence[str]], originals: Sequence[Sequence[str]], values: Mapping[str, float]
+    recordings: Sequence[Sequence[str]],
+    originals: Sequence[Sequence[str]],
+    values: Mapping[str, float],
 ) -> NDArray[np.float64]:
     """Return sums of the values of the words that recordings and originals share."""
     sums = np.zeros((len(recordings), len(originals)))

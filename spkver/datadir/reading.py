@@ -31,7 +31,9 @@ _RECORD = "commands.json"
 _IN_ARCHIVE = re.compile(r".+\.ark:\d+$")
 
 
-def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = None) -> dict[str, Path]:
+def run_pipes(
+    commands: Mapping[str, str], folder: Path, *, jobs: int | None = None
+) -> dict[str, Path]:
     """Run the commands and return the file of each utterance.
 
     Parameters
@@ -143,7 +145,9 @@ def read_datadir(
     trials = _trials(folder / "trials", speakers, problems)
     if (folder / "segments").exists():
         text = "utterances that are parts of recordings are not supported"
-        problems.add(text, file=folder / "segments", remedy="cut the recordings into one file an utterance")
+        problems.add(
+            text, file=folder / "segments", remedy="cut the recordings into one file an utterance"
+        )
     audio = _sorted_entries(entries)
     if audio.pipes and not (allow_pipes and pipes_to is not None):
         text = f"{len(audio.pipes)} entries are shell commands, such as {next(iter(audio.pipes.values()))!r}"
@@ -156,7 +160,10 @@ def read_datadir(
     recordings = _find_audio(folder, audio.files, problems)
     problems.raise_if_any()
     if audio.offsets and pipes_to is not None:
-        parts = {utterance: (recordings[utterance], offset) for utterance, offset in audio.offsets.items()}
+        parts = {
+            utterance: (recordings[utterance], offset)
+            for utterance, offset in audio.offsets.items()
+        }
         recordings.update(_cut_archives(parts, pipes_to, jobs=jobs))
     warn_of_alike(speakers.values())
     if audio.pipes and pipes_to is not None:
@@ -197,7 +204,9 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
     if not folder.is_dir():
         raise no_folder(folder)
     if not separator:
-        raise DataError("the separator is empty", remedy="give the end of the speaker's name, such as - or _")
+        raise DataError(
+            "the separator is empty", remedy="give the end of the speaker's name, such as - or _"
+        )
     files = []
     ignored = []
     for path in _files_below(folder):
@@ -212,12 +221,16 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
         remedy = "give the folder above the recordings: one sub-folder a speaker, or names like SPEAKER-1.wav"
         if ignored:
             remedy = "convert recordings of other formats to .wav or .flac"
-        text = "; ".join(filter(None, [f"no recordings: found no {', '.join(EXTENSIONS)} file", others]))
+        text = "; ".join(
+            filter(None, [f"no recordings: found no {', '.join(EXTENSIONS)} file", others])
+        )
         raise DataError(text, file=folder, remedy=remedy)
     flat = [path for path in files if len(path.parts) == 1]
     if 0 < len(flat) < len(files):
         text = f"{len(flat)} recordings are outside of the folders of speakers: {few(sorted(map(str, flat)), repr)}"
-        raise DataError(text, file=folder, remedy="move them into the folders of their speakers, or elsewhere")
+        raise DataError(
+            text, file=folder, remedy="move them into the folders of their speakers, or elsewhere"
+        )
     problems = Problems(folder)
     recordings: dict[str, Path] = {}
     speakers: dict[str, str] = {}
@@ -233,24 +246,38 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
         speaker = _as_id(name)
         if not (end and name):
             remedy = "give another separator, or one sub-folder a speaker"
-            problems.add(f"{path}: expected a name like SPEAKER{separator}1{path.suffix}", remedy=remedy)
+            problems.add(
+                f"{path}: expected a name like SPEAKER{separator}1{path.suffix}", remedy=remedy
+            )
         elif names.setdefault(speaker, name) != name:
-            problems.add(f"{names[speaker]!a} and {name!a} are both speaker {speaker!r}", remedy="rename one")
+            problems.add(
+                f"{names[speaker]!a} and {name!a} are both speaker {speaker!r}", remedy="rename one"
+            )
         elif utterance in recordings:
             first = recordings[utterance].relative_to(folder)
-            problems.add(f"{path} and {first} are both utterance {utterance!r}", remedy="rename one")
+            problems.add(
+                f"{path} and {first} are both utterance {utterance!r}", remedy="rename one"
+            )
         else:
             recordings[utterance] = folder / path
             speakers[utterance] = speaker
     problems.raise_if_any()
     if others:
-        logger.warning("%s: %s (convert recordings of other formats to .wav or .flac)", folder, others)
+        logger.warning(
+            "%s: %s (convert recordings of other formats to .wav or .flac)", folder, others
+        )
     warn_of_alike(names.values())
     return DataDir(Path(target), recordings, speakers)
 
 
 def datadir_of_table(
-    table: str | Path, target: str | Path, *, folder: str | Path, speaker: str, path: str, sex: str | None = None
+    table: str | Path,
+    target: str | Path,
+    *,
+    folder: str | Path,
+    speaker: str,
+    path: str,
+    sex: str | None = None,
 ) -> DataDir:
     """Return the data directory of the recordings that a table lists, such as ``validated.tsv`` of Common Voice.
 
@@ -291,7 +318,11 @@ def datadir_of_table(
             known = SEXES.get(word.lower())
             if known is None or sexes.setdefault(person, known) != known:
                 text = f"speaker {name!r}: expected female or male, as in other lines, got {word!r}"
-                problems.add(text, line=line, remedy="leave such speakers out, or do without the column of sexes")
+                problems.add(
+                    text,
+                    line=line,
+                    remedy="leave such speakers out, or do without the column of sexes",
+                )
     problems.raise_if_any()
     warn_of_alike(speakers.values())
     return DataDir(Path(target), recordings, speakers, sexes)
@@ -317,14 +348,20 @@ def match_sexes(table: Mapping[str, str], speakers: set[str], file: str | Path) 
     problems = Problems(file)
     lacking = speakers - table.keys()
     if lacking:
-        problems.add(f"{len(lacking)} speakers of unknown sex: {few(lacking, repr)}", remedy="add them, with f or m")
+        problems.add(
+            f"{len(lacking)} speakers of unknown sex: {few(lacking, repr)}",
+            remedy="add them, with f or m",
+        )
     sexes = {}
     for speaker in sorted(speakers & table.keys()):
         word = table[speaker].strip().lower()
         if word in SEXES:
             sexes[speaker] = SEXES[word]
         else:
-            problems.add(f"speaker {speaker!r}: expected f or m, got {table[speaker]!r}", remedy="write f or m")
+            problems.add(
+                f"speaker {speaker!r}: expected f or m, got {table[speaker]!r}",
+                remedy="write f or m",
+            )
     problems.raise_if_any()
     return sexes
 
@@ -382,11 +419,15 @@ def _run(item: tuple[str, str], folder: Path, place: Path) -> tuple[str, DataErr
                 raise DataError(f"the command wrote no audio: {error.text}") from error
     except DataError as error:
         text = f"utterance {utterance!r}: {error.text}: {command}"
-        return utterance, DataError(text, file=error.file, remedy=error.remedy or "run it in a shell to see why")
+        return utterance, DataError(
+            text, file=error.file, remedy=error.remedy or "run it in a shell to see why"
+        )
     return utterance, None
 
 
-def _cut_archives(parts: Mapping[str, tuple[Path, int]], folder: Path, *, jobs: int | None) -> dict[str, Path]:
+def _cut_archives(
+    parts: Mapping[str, tuple[Path, int]], folder: Path, *, jobs: int | None
+) -> dict[str, Path]:
     """Write the recordings at places of archives, in bytes, to files of their own; equal files stay as they are."""
     problems = Problems()
     cut = partial(caught, function=partial(_cut, folder=folder))
@@ -403,7 +444,9 @@ def _cut(item: tuple[str, tuple[Path, int]], folder: Path) -> Path:
         head = file.read(8)
         if head.startswith(b"RIFF"):
             size = 8 + int.from_bytes(head[4:], "little")
-        elif head.startswith(b"AUDIO"):  # as kaldiio writes other formats: size of the size, size, file
+        elif head.startswith(
+            b"AUDIO"
+        ):  # as kaldiio writes other formats: size of the size, size, file
             start += 6
             file.seek(start)
             size = int.from_bytes(file.read(head[5]), "little")
@@ -444,7 +487,9 @@ def _table(path: Path, form: str, problems: Problems, *, needed: bool = False) -
     if not needed and not path.exists():
         return {}
     try:
-        table = read_id_list(path, form, n_columns=min(2, len(form.split())), rest=form.endswith("..."))
+        table = read_id_list(
+            path, form, n_columns=min(2, len(form.split())), rest=form.endswith("...")
+        )
         check_ids(table, path)
     except DataError as error:
         problems.note(error)
@@ -496,11 +541,15 @@ def _trials(path: Path, speakers: Mapping[str, str], problems: Problems) -> Key 
     return key
 
 
-def _check_known(utterances: Iterable[str], speakers: Mapping[str, str], path: Path, problems: Problems) -> None:
+def _check_known(
+    utterances: Iterable[str], speakers: Mapping[str, str], path: Path, problems: Problems
+) -> None:
     unknown = set(utterances) - speakers.keys()
     if unknown and speakers:
         remedy = "they have no line in utt2spk: add them there, or remove them here"
-        problems.add(f"{len(unknown)} unknown utterances: {few(unknown, repr)}", file=path, remedy=remedy)
+        problems.add(
+            f"{len(unknown)} unknown utterances: {few(unknown, repr)}", file=path, remedy=remedy
+        )
 
 
 def _find_audio(folder: Path, entries: Mapping[str, str], problems: Problems) -> dict[str, Path]:
@@ -520,7 +569,11 @@ def _find_audio(folder: Path, entries: Mapping[str, str], problems: Problems) ->
         there = next((candidate for candidate in tried if is_file(candidate)), None)
         if there is None:
             text = f"utterance {utterance!r}: no such file, tried {', '.join(map(str, tried))}"
-            problems.add(text, file=file, remedy="correct the path, or give relative paths from the current folder")
+            problems.add(
+                text,
+                file=file,
+                remedy="correct the path, or give relative paths from the current folder",
+            )
         else:
             paths[utterance] = there
     return paths

@@ -60,9 +60,13 @@ class SplitRules:
 
     def __post_init__(self) -> None:
         if not 0 < self.training_share < 1:
-            raise ConfigError(f"the training share is {self.training_share}: expected a number between 0 and 1")
+            raise ConfigError(
+                f"the training share is {self.training_share}: expected a number between 0 and 1"
+            )
         if self.enrolment_utterances < 1:
-            raise ConfigError(f"{self.enrolment_utterances} enrolment utterances: expected at least 1")
+            raise ConfigError(
+                f"{self.enrolment_utterances} enrolment utterances: expected at least 1"
+            )
         if self.seed < 0:
             raise ConfigError(f"the seed is {self.seed}: expected 0 or more")
 
@@ -91,7 +95,9 @@ class Split:
         return (self.training, self.enrolls, *self.trials.values())
 
 
-def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitRules | None = None) -> Split:
+def split_datadir(
+    datadir: DataDir, output: str | Path, name: str, rules: SplitRules | None = None
+) -> Split:
     """Split a data directory into training set, enrolment and trials.
 
     Parameters
@@ -123,7 +129,9 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     unknown = by_speaker.keys() - datadir.sexes.keys()
     if datadir.sexes and unknown:
         text = f"{len(unknown)} speakers of unknown sex: {few(unknown, repr)}"
-        raise DataError(text, file=datadir.path / "spk2gender", remedy="add lines 'speaker f' or 'speaker m'")
+        raise DataError(
+            text, file=datadir.path / "spk2gender", remedy="add lines 'speaker f' or 'speaker m'"
+        )
     training, tested, notes = _draw_speakers(datadir, by_speaker, rules)
     learnt = []
     for speaker in training:
@@ -133,12 +141,16 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     for speaker in sorted(tested):
         order = draw_order(by_speaker[speaker], rules.seed, "utterance")
         enrolled += order[: rules.enrolment_utterances]
-        tried.setdefault(datadir.sexes.get(speaker, MIXED), []).extend(order[rules.enrolment_utterances :])
+        tried.setdefault(datadir.sexes.get(speaker, MIXED), []).extend(
+            order[rules.enrolment_utterances :]
+        )
     trials = {}
     for sex in _groups(datadir):
         if sex in tried:
             part = part_of(datadir, output / f"{name}_test_trials_{sex}", tried[sex])
-            trials[sex] = replace(part, trials=full_cross(sorted(set(part.speakers.values())), part))
+            trials[sex] = replace(
+                part, trials=full_cross(sorted(set(part.speakers.values())), part)
+            )
     enrolment = part_of(datadir, output / f"{name}_test_enrolls", enrolled)
     return Split(
         training=part_of(datadir, output / f"{name}_train", learnt),
@@ -173,7 +185,9 @@ def check_suffix(suffix: str) -> None:
     if not _SUFFIX.fullmatch(suffix):
         raise ConfigError(f"suffix={suffix!r}: expected an underscore and a name", remedy=remedy)
     if _TAKEN.fullmatch(suffix):
-        raise ConfigError(f"suffix={suffix!r}, with which names of original sets end", remedy=remedy)
+        raise ConfigError(
+            f"suffix={suffix!r}, with which names of original sets end", remedy=remedy
+        )
 
 
 def full_cross(models: Iterable[str], datadir: DataDir) -> Key:
@@ -225,21 +239,37 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
         if other is not None:
             text += f"; {lacking[0]!a} and {other!a} differ only in case or Unicode form"
         remedy = "add them, or name them as in the original; one ending of all, as _anon, is allowed; or leave them out"
-        problems.add(text, remedy=f"{remedy} on both sides: drop_missing(), or spkver split --missing drop")
-    moved = [name for name, speaker in speakers.items() if twin.speakers.get(name + ending, speaker) != speaker]
+        problems.add(
+            text, remedy=f"{remedy} on both sides: drop_missing(), or spkver split --missing drop"
+        )
+    moved = [
+        name
+        for name, speaker in speakers.items()
+        if twin.speakers.get(name + ending, speaker) != speaker
+    ]
     if moved:
-        problems.add(f"{len(moved)} utterances of other speakers than in the original: {few(moved, repr)}")
+        problems.add(
+            f"{len(moved)} utterances of other speakers than in the original: {few(moved, repr)}"
+        )
     problems.raise_if_any()
     notes = []
     extra = len(twin.recordings) - len(speakers)
     if extra:
-        notes.append(f"{extra} of {len(twin.recordings)} utterances of the twin are left out: the original has none")
+        notes.append(
+            f"{extra} of {len(twin.recordings)} utterances of the twin are left out: the original has none"
+        )
     if ending:
-        notes.append(f"the names of the anonymised recordings end with {ending!r}, those of the original do not")
+        notes.append(
+            f"the names of the anonymised recordings end with {ending!r}, those of the original do not"
+        )
 
     def anonymised(part: DataDir) -> DataDir:
-        recordings = {utterance: twin.recordings[utterance + ending] for utterance in part.recordings}
-        return replace(part, path=part.path.with_name(part.path.name + suffix), recordings=recordings)
+        recordings = {
+            utterance: twin.recordings[utterance + ending] for utterance in part.recordings
+        }
+        return replace(
+            part, path=part.path.with_name(part.path.name + suffix), recordings=recordings
+        )
 
     return Split(
         training=anonymised(split.training),
@@ -260,7 +290,9 @@ def part_of(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
     speakers = {utterance: datadir.speakers[utterance] for utterance in ids}
     known = sorted(set(speakers.values()) & datadir.sexes.keys())
     sexes = {speaker: datadir.sexes[speaker] for speaker in known}
-    return DataDir(path, {utterance: datadir.recordings[utterance] for utterance in ids}, speakers, sexes)
+    return DataDir(
+        path, {utterance: datadir.recordings[utterance] for utterance in ids}, speakers, sexes
+    )
 
 
 def _groups(datadir: DataDir) -> Mapping[str, str]:
@@ -291,14 +323,18 @@ def _draw_speakers(
         chosen = order[n_training:]
         training.update(order[:n_training])
         if len(chosen) < 2:
-            notes.append(f"no trials of {people}: {len(order)} can be split, at least two are needed for the test")
+            notes.append(
+                f"no trials of {people}: {len(order)} can be split, at least two are needed for the test"
+            )
             training.update(chosen)
         else:
             tested.update(chosen)
     if not tested or len(training) < 2:
         text = f"{len(tested)} speakers for the test and {len(training)} for training: too few"
         remedy = f"{len(able)} of {len(by_speaker)} speakers have the {needed} utterances that a test needs; "
-        raise DataError(text, file=datadir.path, remedy=remedy + "at least three of one sex are needed")
+        raise DataError(
+            text, file=datadir.path, remedy=remedy + "at least three of one sex are needed"
+        )
     return training, tested, notes
 
 

@@ -46,13 +46,21 @@ def check_twin(original: DataDir, anonymised: DataDir, *, jobs: int | None = Non
         if ids:
             problems.add(f"{len(ids)} {what} utterances: {few(ids, repr)}", remedy=remedy)
     shared = sorted(theirs & ours)
-    moved = [utterance for utterance in shared if original.speakers[utterance] != anonymised.speakers[utterance]]
+    moved = [
+        utterance
+        for utterance in shared
+        if original.speakers[utterance] != anonymised.speakers[utterance]
+    ]
     if moved:
-        text = f"{len(moved)} utterances of other speakers than in {original.path}: {few(moved, repr)}"
+        text = (
+            f"{len(moved)} utterances of other speakers than in {original.path}: {few(moved, repr)}"
+        )
         problems.add(text, remedy="copy utt2spk and spk2utt from the original")
     paths = [original.recordings[utterance] for utterance in shared]
     paths += [anonymised.recordings[utterance] for utterance in shared]
-    results = Work(jobs).map(partial(caught, function=_digest), paths, description="comparing with the original")
+    results = Work(jobs).map(
+        partial(caught, function=_digest), paths, description="comparing with the original"
+    )
     digests = list(problems.sift(enumerate(results)).values())
     if len(digests) == len(paths):  # else files that cannot be read come first
         sources = dict(zip(digests[: len(shared)], shared, strict=True))
@@ -61,7 +69,9 @@ def check_twin(original: DataDir, anonymised: DataDir, *, jobs: int | None = Non
             if digest and digest in sources:
                 copied[utterance] = sources[digest]
         if copied:
-            text = f"original audio in {len(copied)} of {len(shared)} utterances of the anonymised set"
+            text = (
+                f"original audio in {len(copied)} of {len(shared)} utterances of the anonymised set"
+            )
             text += f": {few(copied, repr)}"
             others = {twin: source for twin, source in copied.items() if twin != source}
             if others:

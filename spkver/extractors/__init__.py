@@ -15,7 +15,14 @@ from spkver.extractors.properties import PROPERTIES, property_vector
 from spkver.extractors.protocol import ExtractorSettings
 from spkver.extractors.registry import EXTRACTORS, FUNCTION, Extractor, open_extractor
 from spkver.extractors.trained import TRAINED, trained_record
-from spkver.extractors.weights import SOURCES, WHISPER, fetch_weights, find_weights, read_weights, read_wheel
+from spkver.extractors.weights import (
+    SOURCES,
+    WHISPER,
+    fetch_weights,
+    find_weights,
+    read_weights,
+    read_wheel,
+)
 
 __all__ = [
     "EXTRACTORS",

@@ -26,7 +26,14 @@ from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError
 from spkbase.work import one_blas_thread
-from spkver.extractors.protocol import RATE, SHORTEST, Embed, Extraction, ExtractorSettings, extract_each
+from spkver.extractors.protocol import (
+    RATE,
+    SHORTEST,
+    Embed,
+    Extraction,
+    ExtractorSettings,
+    extract_each,
+)
 from spkver.features import FRAME_SHIFT, PitchTrack, rapt_track, snr_vad
 
 _WINDOW = 0.025  # s that are measured
@@ -126,7 +133,9 @@ def prosody_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
         finite.
     """
     found = prosody_statistics(rapt_track(samples, rate), energy_contour(samples, rate))
-    vector = np.array([(found.get(name, middle) - middle) / spread for name, (middle, spread) in PROSODY.items()])
+    vector = np.array(
+        [(found.get(name, middle) - middle) / spread for name, (middle, spread) in PROSODY.items()]
+    )
     return np.clip(np.nan_to_num(vector, posinf=0, neginf=0), -10, 10)
 
 
@@ -171,7 +180,9 @@ def energy_contour(samples: NDArray, rate: int) -> NDArray[np.float64]:
     sums = np.pad(np.cumsum(np.square(centred, dtype=np.float64)), (1, 0))
     centres = np.arange(n_frames) * FRAME_SHIFT * rate
     half = max(_WINDOW * rate / 2, 0.5)
-    first, last = np.clip(np.round([centres - half, centres + half]), 0, len(samples)).astype(np.int64)
+    first, last = np.clip(np.round([centres - half, centres + half]), 0, len(samples)).astype(
+        np.int64
+    )
     power = np.maximum(sums[last] - sums[first], 0) / np.maximum(last - first, 1)
     return 10 * np.log10(power + 1e-20)
 
@@ -260,7 +271,8 @@ def band_levels(samples: NDArray, rate: int) -> NDArray[np.float64]:
     levels = []
     for first in range(0, len(views), _FRAMES_OF_SESSION):
         power = (
-            np.abs(fft.rfft(views[first : first + _FRAMES_OF_SESSION] * shape, n=length, axis=1)) ** 2
+            np.abs(fft.rfft(views[first : first + _FRAMES_OF_SESSION] * shape, n=length, axis=1))
+            ** 2
             / shape.sum() ** 2
         )
         sums = np.add.reduceat(power, edges, axis=1)
@@ -287,8 +299,15 @@ def _pitch(hertz: NDArray) -> dict[str, float]:
     changes = np.diff(pitch)[(hertz[1:] > 0) & (hertz[:-1] > 0)]
     if len(changes) >= _LEAST:
         low, high = np.quantile(changes, (0.05, 0.95))
-        found |= {"pitch change deviation": changes.std(), "pitch change size": np.abs(changes).mean()}
-        found |= {"pitch change 5 %": low, "pitch change 95 %": high, "pitch rising": (changes > 0).mean()}
+        found |= {
+            "pitch change deviation": changes.std(),
+            "pitch change size": np.abs(changes).mean(),
+        }
+        found |= {
+            "pitch change 5 %": low,
+            "pitch change 95 %": high,
+            "pitch rising": (changes > 0).mean(),
+        }
     slopes = [
         _slope(np.arange(start, stop) * FRAME_SHIFT, pitch[start:stop])
         for start, stop in _stretches(hertz > 0)
@@ -331,10 +350,16 @@ def _loudness(level: NDArray, voiced: NDArray[np.bool_], strength: NDArray) -> d
         **dict(zip([f"energy {share} %" for share in (5, 25, 50)], quantiles, strict=True)),
     }
     if len(changes) >= _LEAST:
-        found |= {"energy change deviation": changes.std(), "energy change size": np.abs(changes).mean()}
+        found |= {
+            "energy change deviation": changes.std(),
+            "energy change size": np.abs(changes).mean(),
+        }
     with_voice, without = level[heard & voiced], level[heard & ~voiced]
     if len(with_voice) >= _LEAST:
-        found |= {"strength": strength[heard & voiced].mean(), "strength deviation": strength[heard & voiced].std()}
+        found |= {
+            "strength": strength[heard & voiced].mean(),
+            "strength deviation": strength[heard & voiced].std(),
+        }
         if len(without) >= _LEAST:
             found["voiced over unvoiced"] = with_voice.mean() - without.mean()
     return found
@@ -345,7 +370,9 @@ def _syllables(level: NDArray, voiced: NDArray[np.bool_]) -> dict[str, float]:
     from scipy.signal import find_peaks
 
     kernel = np.hanning(_SMOOTHING + 2)[1:-1]
-    smoothed = np.convolve(np.pad(level, _SMOOTHING // 2, mode="edge"), kernel / kernel.sum(), mode="valid")
+    smoothed = np.convolve(
+        np.pad(level, _SMOOTHING // 2, mode="edge"), kernel / kernel.sum(), mode="valid"
+    )
     peaks, about = find_peaks(smoothed, prominence=_DIP)
     is_syllable = voiced[peaks]
     peaks, depths = peaks[is_syllable], about["prominences"][is_syllable]
@@ -366,7 +393,10 @@ def _modulations(level: NDArray) -> dict[str, float]:
     total = sum(bands.values())
     if len(contour) * FRAME_SHIFT < 1 or not total > 0:
         return {}
-    return {f"modulation {low} to {2 * low} Hz": math.log(max(part / total, 1e-3)) for low, part in bands.items()}
+    return {
+        f"modulation {low} to {2 * low} Hz": math.log(max(part / total, 1e-3))
+        for low, part in bands.items()
+    }
 
 
 def _stretches(frames: NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -387,10 +417,14 @@ def _skewness(values: NDArray) -> float:
 
 def _frames(samples: NDArray, rate: int) -> NDArray:
     """Frames as views, shape (T, window)."""
-    return np.lib.stride_tricks.sliding_window_view(samples, round(_WINDOW * rate))[:: round(FRAME_SHIFT * rate)]
+    return np.lib.stride_tricks.sliding_window_view(samples, round(_WINDOW * rate))[
+        :: round(FRAME_SHIFT * rate)
+    ]
 
 
-def _open(function: Embed, numbers: dict[str, int], argument: str, settings: ExtractorSettings) -> Extraction:
+def _open(
+    function: Embed, numbers: dict[str, int], argument: str, settings: ExtractorSettings
+) -> Extraction:
     """Open an extractor of this module; recordings are not cut into windows unless the settings ask for it."""
     if argument:
         raise ConfigError(f"this extractor takes no argument after a colon, got {argument!r}")

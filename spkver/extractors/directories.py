@@ -129,7 +129,9 @@ def embed_directory(
     n_resampled = _check_recordings(recordings, extractor, work, quiet=quiet)
     digests = _digests(recordings, extractor, work)
     made_by = digest_of("vectors", extractor.extraction.record, versions())
-    origin = digest_of(made_by, [[name, source.speakers[name], digests[name]] for name in recordings])
+    origin = digest_of(
+        made_by, [[name, source.speakers[name], digests[name]] for name in recordings]
+    )
     if _origin(path) == origin:
         level = logging.DEBUG if quiet else logging.INFO
         logger.log(level, "%s: all %d vectors are up to date", path, len(recordings))
@@ -141,18 +143,26 @@ def embed_directory(
     problems = Problems()
     due = [(name, audio.absolute()) for name, audio in recordings.items() if name not in vectors]
     tasks = chunks(due, extractor.extraction.batch)
-    results = work.map(extractor, tasks, processes=True, description="vectors", sizes=[*map(len, tasks)])
+    results = work.map(
+        extractor, tasks, processes=True, description="vectors", sizes=[*map(len, tasks)]
+    )
     for task, extracted in zip(tasks, results, strict=True):
         names = [name for name, _ in task]
         good = problems.sift(zip(names, extracted, strict=True))
         vectors |= good
-        kept = [[name, digests[name], vector.dtype.str, vector.tolist()] for name, vector in good.items()]
+        kept = [
+            [name, digests[name], vector.dtype.str, vector.tolist()]
+            for name, vector in good.items()
+        ]
         append_line(finished, {"made_by": made_by, "vectors": kept})
     if len(problems.errors) > most_lacking * len(recordings):
         problems.raise_if_any()
     names = [name for name in recordings if name in vectors]
     _check_dimensions(names, vectors)
-    record = {key: json.dumps(value) if value is None else value for key, value in extractor.extraction.record.items()}
+    record = {
+        key: json.dumps(value) if value is None else value
+        for key, value in extractor.extraction.record.items()
+    }
     attributes = {"extractor": extractor.spec, **record, "origin": origin}
     if n_resampled:
         attributes["resampled"] = n_resampled
@@ -165,12 +175,18 @@ def embed_directory(
 def check_output(path: Path) -> None:
     """Check that vectors can be written to a file of this name; ConfigError where they cannot."""
     if path.suffix not in SUFFIXES:
-        raise ConfigError(f"no format of embeddings is known for {path.suffix!r}", file=path, remedy="use .h5 or .npz")
+        raise ConfigError(
+            f"no format of embeddings is known for {path.suffix!r}",
+            file=path,
+            remedy="use .h5 or .npz",
+        )
     if path.is_dir():
         raise ConfigError("expected a file to write vectors to, got a folder", file=path)
 
 
-def _check_recordings(recordings: Mapping[str, Path], extractor: Extractor, work: Work, *, quiet: bool) -> int:
+def _check_recordings(
+    recordings: Mapping[str, Path], extractor: Extractor, work: Work, *, quiet: bool
+) -> int:
     """Check the headers of recordings, and return how many are resampled, with a warning unless `quiet`."""
     extraction = extractor.extraction
     if not extraction.reads_audio:
@@ -189,7 +205,9 @@ def _digests(recordings: Mapping[str, Path], extractor: Extractor, work: Work) -
     return {name: digest or "" for name, digest in zip(recordings, digests, strict=True)}
 
 
-def _finished_vectors(path: Path, made_by: str, digests: Mapping[str, str]) -> dict[str, NDArray[np.floating]]:
+def _finished_vectors(
+    path: Path, made_by: str, digests: Mapping[str, str]
+) -> dict[str, NDArray[np.floating]]:
     """Return the vectors of an earlier run, made in the same way from the same recordings."""
     vectors = {}
     for record in read_lines(path):
@@ -207,15 +225,23 @@ def _check_dimensions(names: Sequence[str], vectors: Mapping[str, NDArray[np.flo
     others = [name for name in names if vectors[name].shape != vectors[first].shape]
     if others:
         got = f"{len(vectors[first])} for {first} and {len(vectors[others[0]])} for {few(others)}"
-        raise DataError(f"expected vectors of one dimension, got {got}", remedy="correct the extractor")
+        raise DataError(
+            f"expected vectors of one dimension, got {got}", remedy="correct the extractor"
+        )
 
 
 def _write_vectors(
-    path: Path, ids: list[str], speakers: list[str], vectors: NDArray[np.floating], attributes: Mapping[str, Any]
+    path: Path,
+    ids: list[str],
+    speakers: list[str],
+    vectors: NDArray[np.floating],
+    attributes: Mapping[str, Any],
 ) -> None:
     """Write vectors as npz or HDF5, whole or not at all."""
     if path.suffix != ".npz":
-        write_arrays(path, {"ids": ids, "speakers": speakers, "vectors": vectors}, attributes=attributes)
+        write_arrays(
+            path, {"ids": ids, "speakers": speakers, "vectors": vectors}, attributes=attributes
+        )
         return
     texts = {"ids": np.array(ids, np.str_), "speakers": np.array(speakers, np.str_)}
     made = np.array(json.dumps(attributes))
@@ -227,10 +253,17 @@ def _warn_of_rates(rates: Counter[int], wanted: int | None) -> int:
     """Warn of recordings that are resampled, and return their number."""
     for rate, count in sorted(rates.items()):
         if wanted not in (None, rate):
-            logger.warning("%d of %d recordings are resampled from %d to %d Hz", count, rates.total(), rate, wanted)
+            logger.warning(
+                "%d of %d recordings are resampled from %d to %d Hz",
+                count,
+                rates.total(),
+                rate,
+                wanted,
+            )
     if wanted is None and len(rates) > 1:
         logger.warning(
-            "recordings have several sampling rates: %s Hz; a given rate resamples them to one", sorted(rates)
+            "recordings have several sampling rates: %s Hz; a given rate resamples them to one",
+            sorted(rates),
         )
     return 0 if wanted is None else rates.total() - rates[wanted]
 

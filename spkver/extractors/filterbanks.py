@@ -24,7 +24,9 @@ _FFT, _HOP = 400, 160  # of the mel spectra
 _FRAMES = 4096  # at a time, so that memory does not grow with the recording
 
 
-def kaldi_filterbanks(samples: NDArray, *, rate: int = 16000, n_mels: int = 80, shape: Window = "povey") -> NDArray:
+def kaldi_filterbanks(
+    samples: NDArray, *, rate: int = 16000, n_mels: int = 80, shape: Window = "povey"
+) -> NDArray:
     """Return Kaldi's log mel filterbanks, with their mean over time removed.
 
     Frames of 25 ms every 10 ms, none beyond the ends (snip_edges), no dither; in each the mean removed, pre-emphasis
@@ -55,9 +57,15 @@ def kaldi_filterbanks(samples: NDArray, *, rate: int = 16000, n_mels: int = 80, 
         frames = frames - frames.mean(axis=1, keepdims=True)
         # right for the first, its own predecessor
         emphasised = frames * dtype.type(1 - _PRE_EMPHASIS)
-        np.subtract(frames[:, 1:], dtype.type(_PRE_EMPHASIS) * frames[:, :-1], out=emphasised[:, 1:])
+        np.subtract(
+            frames[:, 1:], dtype.type(_PRE_EMPHASIS) * frames[:, :-1], out=emphasised[:, 1:]
+        )
         emphasised *= weights
-        pieces.append(np.log(np.maximum(_power(emphasised, _fft_length(window)) @ filters, dtype.type(_FLOOR))))
+        pieces.append(
+            np.log(
+                np.maximum(_power(emphasised, _fft_length(window)) @ filters, dtype.type(_FLOOR))
+            )
+        )
     banks = np.concatenate(pieces)
     banks -= banks.mean(axis=0, dtype=np.float64).astype(dtype)
     return banks

@@ -38,13 +38,20 @@ def open_ivector(folder: str, settings: ExtractorSettings) -> Extraction:
     """
     if settings != ExtractorSettings():
         raise ConfigError("it has the rate it was trained at and no windows", remedy="give none")
-    files = {name: Path(folder) / file for name, file in (("ubm", "gmm/ubm.h5"), ("matrix", "data/tv.h5"))}
+    files = {
+        name: Path(folder) / file
+        for name, file in (("ubm", "gmm/ubm.h5"), ("matrix", "data/tv.h5"))
+    }
     config = Path(folder) / "config.yaml"
     if absent := [path for path in (config, *files.values()) if not path.is_file()]:
         remedy = "train one by: spkver train DATADIR --system ivector --output FOLDER"
-        raise ConfigError(f"no trained extractor: {absent[0].name} is missing", file=folder, remedy=remedy)
+        raise ConfigError(
+            f"no trained extractor: {absent[0].name} is missing", file=folder, remedy=remedy
+        )
     values = read_yaml(config)
-    features = replace(load_config(FeatureConfig, defaults=values.get("features", {})), resample=True)
+    features = replace(
+        load_config(FeatureConfig, defaults=values.get("features", {})), resample=True
+    )
     seed, ubm = int(values.get("seed", 0)), read_ubm(files["ubm"]).mixture
     matrix = read_total_variability(files["matrix"])
     if ubm.dimension != features.dimension or not np.array_equal(ubm.means, matrix.means):
@@ -53,7 +60,9 @@ def open_ivector(folder: str, settings: ExtractorSettings) -> Extraction:
     read = partial(ivectors_of, features=features, seed=seed, ubm=ubm, matrix=matrix)
     digests = {name: file_digest(path) for name, path in files.items()}
     record = {**digests, **features.extraction(), **features.post_processing(), "seed": seed}
-    return Extraction(read, record, features.rate, features.min_samples / features.rate, batch=_BATCH)
+    return Extraction(
+        read, record, features.rate, features.min_samples / features.rate, batch=_BATCH
+    )
 
 
 def ivectors_of(

@@ -31,7 +31,14 @@ from spkbase.files import check_data, file_digest
 from spkbase.packages import imported
 from spkbase.work import one_blas_thread
 from spkver.extractors.filterbanks import Window, kaldi_filterbanks, mel_spectra
-from spkver.extractors.protocol import RATE, SHORTEST, Embed, Extraction, ExtractorSettings, extract_each
+from spkver.extractors.protocol import (
+    RATE,
+    SHORTEST,
+    Embed,
+    Extraction,
+    ExtractorSettings,
+    extract_each,
+)
 from spkver.extractors.weights import CAMPPLUS, GE2E, Source, find_weights, read_weights
 
 WINDOW = 30.0
@@ -66,7 +73,9 @@ class Graph:
         names = []
         for given in inputs:
             if not isinstance(given, str):
-                self.numbers.append(numpy_helper.from_array(np.asarray(given), f"numbers{len(self.numbers)}"))
+                self.numbers.append(
+                    numpy_helper.from_array(np.asarray(given), f"numbers{len(self.numbers)}")
+                )
                 given = self.numbers[-1].name
             names.append(given)
         output = f"output{len(self.nodes)}"
@@ -78,8 +87,14 @@ class Graph:
         value = self.tensors.get(name)
         if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isfinite(value).all():
             return value.astype(np.float32)
-        got = f"{len(self.tensors)} entries without it" if value is None else f"{type(value).__name__} without"
-        raise DataError(f"expected the weights of {self.network}, with finite numbers in {name}, got {got}")
+        got = (
+            f"{len(self.tensors)} entries without it"
+            if value is None
+            else f"{type(value).__name__} without"
+        )
+        raise DataError(
+            f"expected the weights of {self.network}, with finite numbers in {name}, got {got}"
+        )
 
     def convolve(self, x: str, name: str, *, stride: int = 1, dilation: int = 1) -> str:
         """Convolve frames, or maps of bands by frames, whose bands alone have the stride; 0 beyond the edges."""
@@ -89,7 +104,9 @@ class Graph:
             parts.append(self.weight(f"{name}.bias"))
         pads = [dilation * (count // 2) for count in taps] * 2
         strides = [stride, 1][: len(taps)]
-        return self.add("Conv", x, *parts, pads=pads, strides=strides, dilations=[dilation] * len(taps))
+        return self.add(
+            "Conv", x, *parts, pads=pads, strides=strides, dilations=[dilation] * len(taps)
+        )
 
     def normalise(self, x: str, name: str) -> str:
         """Normalise by the statistics of training batches."""
@@ -142,7 +159,9 @@ def campplus_graph(tensors: Mapping[str, Any]) -> bytes:
             inner = activate(convolve(maps, f"{name}.conv1", stride=stride), f"{name}.bn1")
             inner = graph.normalise(convolve(inner, f"{name}.conv2"), f"{name}.bn2")
             if not number:
-                maps = graph.normalise(convolve(maps, f"{name}.shortcut.0", stride=2), f"{name}.shortcut.1")
+                maps = graph.normalise(
+                    convolve(maps, f"{name}.shortcut.0", stride=2), f"{name}.shortcut.1"
+                )
             maps = add("Relu", add("Add", inner, maps))
     maps = activate(convolve(maps, "head.conv2", stride=2), "head.bn2")
     delay = "xvector.tdnn"
@@ -155,12 +174,16 @@ def campplus_graph(tensors: Mapping[str, Any]) -> bytes:
             name = f"xvector.block{block}.tdnnd{number + 1}"
             inner = convolve(activate(frames, f"{name}.nonlinear1.batchnorm"), f"{name}.linear1")
             inner = activate(inner, f"{name}.nonlinear2.batchnorm")
-            means = add("AveragePool", inner, kernel_shape=[_SEGMENT], strides=[_SEGMENT], ceil_mode=1)
+            means = add(
+                "AveragePool", inner, kernel_shape=[_SEGMENT], strides=[_SEGMENT], ceil_mode=1
+            )
             context = add("Add", add("ReduceMean", inner, [2]), means)
             hidden = add("Relu", convolve(context, f"{name}.cam_layer.linear1"))
             masks = add("Sigmoid", convolve(hidden, f"{name}.cam_layer.linear2"))
             local = convolve(inner, f"{name}.cam_layer.linear_local", dilation=dilation)
-            frames = add("Concat", frames, add("Mul", local, add("Gather", masks, segments, axis=2)), axis=1)
+            frames = add(
+                "Concat", frames, add("Mul", local, add("Gather", masks, segments, axis=2)), axis=1
+            )
         name = f"xvector.transit{block}"
         frames = convolve(activate(frames, f"{name}.nonlinear.batchnorm"), f"{name}.linear")
     frames = activate(frames, "xvector.out_nonlinear.batchnorm")
@@ -168,7 +191,9 @@ def campplus_graph(tensors: Mapping[str, Any]) -> bytes:
     squares = add("ReduceSumSquare", add("Sub", frames, mean), [2])
     deviation = add("Sqrt", add("Div", squares, add("CastLike", add("Sub", length, 1), squares)))
     vector = convolve(add("Concat", mean, deviation, axis=1), "xvector.dense.linear")
-    return graph.to_bytes(80, add("Squeeze", graph.normalise(vector, "xvector.dense.nonlinear.batchnorm"), [2]))
+    return graph.to_bytes(
+        80, add("Squeeze", graph.normalise(vector, "xvector.dense.nonlinear.batchnorm"), [2])
+    )
 
 
 def ge2e_graph(tensors: Mapping[str, Any]) -> bytes:
@@ -196,11 +221,15 @@ def ge2e_graph(tensors: Mapping[str, Any]) -> bytes:
     frames = graph.add("Transpose", "frames", perm=[1, 0, 2])
     for layer in range(3):
         inputs, states = (gates(f"lstm.weight_{part}_l{layer}") for part in ("ih", "hh"))
-        offsets = np.concatenate([gates(f"lstm.bias_{part}_l{layer}") for part in ("ih", "hh")], axis=1)
+        offsets = np.concatenate(
+            [gates(f"lstm.bias_{part}_l{layer}") for part in ("ih", "hh")], axis=1
+        )
         frames = graph.add("LSTM", frames, inputs, states, offsets, hidden_size=states.shape[2])
         frames = graph.add("Squeeze", frames, [1])
     last = graph.add("Gather", frames, -1, axis=0)
-    mapped = graph.add("Gemm", last, graph.weight("linear.weight"), graph.weight("linear.bias"), transB=1)
+    mapped = graph.add(
+        "Gemm", last, graph.weight("linear.weight"), graph.weight("linear.bias"), transB=1
+    )
     mapped = graph.add("Relu", mapped)
     return graph.to_bytes(40, graph.add("Div", mapped, graph.add("ReduceL2", mapped, [1])))
 
@@ -226,7 +255,9 @@ class Network(NamedTuple):
         options = imported("onnxruntime", _PIP).RunOptions()
         options.log_severity_level = 4  # what is wrong is raised
         try:
-            (vectors,) = self.session.run([self.output], {self.input: frames.astype(np.float32, copy=False)}, options)
+            (vectors,) = self.session.run(
+                [self.output], {self.input: frames.astype(np.float32, copy=False)}, options
+            )
         except Exception as error:  # of its own kinds, which it does not name
             text = f"onnxruntime could not run the network on {frames.shape[1]} frames: {_first_line(error)}"
             raise DataError(text) from error
@@ -256,7 +287,9 @@ def read_network(model: bytes | str | Path) -> Network:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # of its own kinds, which it does not name
         text = f"onnxruntime cannot read the network: {_first_line(error)}"
-        raise DataError(text, file=file, remedy="it may be truncated: copy or download it again") from error
+        raise DataError(
+            text, file=file, remedy="it may be truncated: copy or download it again"
+        ) from error
     inputs, outputs = session.get_inputs(), session.get_outputs()
     named = [node for node in outputs if node.name in ("embs", "embedding")] or outputs
     if not (_fits(inputs, 3) and _fits(named, 2)):
@@ -266,7 +299,9 @@ def read_network(model: bytes | str | Path) -> Network:
         raise DataError(f"{text}, {got}", file=file, remedy=remedy)
     mels = inputs[0].shape[-1] if inputs[0].shape else None
     window: Window = "hamming" if inputs[0].name == "feats" else "povey"
-    return Network(session, inputs[0].name, named[0].name, mels if isinstance(mels, int) else 80, window)
+    return Network(
+        session, inputs[0].name, named[0].name, mels if isinstance(mels, int) else 80, window
+    )
 
 
 def read_built_in(source: Source, path: str = "") -> tuple[Network, str]:
@@ -289,7 +324,9 @@ def read_built_in(source: Source, path: str = "") -> tuple[Network, str]:
     imported("onnx", _PIP)
     try:
         tensors, digest = read_weights(source, file)
-        network = read_network(campplus_graph(tensors) if source is CAMPPLUS else ge2e_graph(tensors))
+        network = read_network(
+            campplus_graph(tensors) if source is CAMPPLUS else ge2e_graph(tensors)
+        )
         network.run(np.zeros((1, _SECOND, network.n_mels)))  # shapes that do not fit show here
     except DataError as error:
         raise DataError(error.text, file=file, remedy=source.remedy) from error
@@ -310,11 +347,15 @@ def window_starts(n_frames: int, *, window: int, hop: int) -> NDArray[np.int64]:
 @one_blas_thread()
 def embed_frames(samples: NDArray, rate: int, network: Network) -> NDArray[np.float32]:
     """Return the vector (D,) of samples by a network that takes Kaldi's filterbanks, as CAM++ does."""
-    return network.run(kaldi_filterbanks(samples, rate=rate, n_mels=network.n_mels, shape=network.shape)[None])[0]
+    return network.run(
+        kaldi_filterbanks(samples, rate=rate, n_mels=network.n_mels, shape=network.shape)[None]
+    )[0]
 
 
 @one_blas_thread()
-def embed_windows(samples: NDArray, rate: int, network: Network, *, window: int = 160, hop: int = 80) -> NDArray:
+def embed_windows(
+    samples: NDArray, rate: int, network: Network, *, window: int = 160, hop: int = 80
+) -> NDArray:
     """Return the mean of the vectors of all windows of samples by a network that takes mel spectra, as GE2E does.
 
     Parameters
@@ -334,8 +375,12 @@ def embed_windows(samples: NDArray, rate: int, network: Network, *, window: int 
     if len(frames) < window:
         frames = frames[np.arange(window) % len(frames)]
     starts = window_starts(len(frames), window=window, hop=hop)
-    cut = np.lib.stride_tricks.sliding_window_view(frames, window, axis=0)[starts].transpose(0, 2, 1)
-    mean = np.concatenate([network.run(cut[low : low + _WINDOWS]) for low in range(0, len(cut), _WINDOWS)]).mean(axis=0)
+    cut = np.lib.stride_tricks.sliding_window_view(frames, window, axis=0)[starts].transpose(
+        0, 2, 1
+    )
+    mean = np.concatenate(
+        [network.run(cut[low : low + _WINDOWS]) for low in range(0, len(cut), _WINDOWS)]
+    ).mean(axis=0)
     unit: NDArray = mean / np.linalg.norm(mean)
     return unit
 
@@ -345,7 +390,9 @@ def open_campplus(path: str, settings: ExtractorSettings) -> Extraction:
     settings.check_rate()
     network, digest = read_built_in(CAMPPLUS, path)
     windows = settings.windows(WINDOW)
-    return _extraction("campplus", digest, partial(embed_frames, network=network), RATE, windows, windows)
+    return _extraction(
+        "campplus", digest, partial(embed_frames, network=network), RATE, windows, windows
+    )
 
 
 def open_ge2e(path: str, settings: ExtractorSettings) -> Extraction:
@@ -354,7 +401,9 @@ def open_ge2e(path: str, settings: ExtractorSettings) -> Extraction:
     network, digest = read_built_in(GE2E, path)
     windows = settings.windows(1.6, 0.5)
     frames = {name: max(1, round(seconds * _SECOND)) for name, seconds in windows.items()}
-    return _extraction("ge2e", digest, partial(embed_windows, network=network, **frames), RATE, windows, {})
+    return _extraction(
+        "ge2e", digest, partial(embed_windows, network=network, **frames), RATE, windows, {}
+    )
 
 
 def open_onnx(path: str, settings: ExtractorSettings) -> Extraction:
@@ -363,7 +412,9 @@ def open_onnx(path: str, settings: ExtractorSettings) -> Extraction:
     if rate < 1000 or rate > 192_000:
         raise ConfigError(f"expected a rate between 1,000 and 192,000 Hz, got {rate}")
     function = partial(embed_frames, network=network)
-    return _extraction("onnx", str(file_digest(path)), function, rate, {**windows, "rate": rate}, windows)
+    return _extraction(
+        "onnx", str(file_digest(path)), function, rate, {**windows, "rate": rate}, windows
+    )
 
 
 def _extraction(
@@ -374,18 +425,28 @@ def _extraction(
     record: Mapping[str, Any],
     windows: Mapping[str, Any],
 ) -> Extraction:
-    record = {"network": name, "weights": digest, **record, "onnxruntime": imported("onnxruntime", _PIP).__version__}
+    record = {
+        "network": name,
+        "weights": digest,
+        **record,
+        "onnxruntime": imported("onnxruntime", _PIP).__version__,
+    }
     extract = partial(extract_each, function=function, rate=rate, shortest=SHORTEST, **windows)
     return Extraction(extract, record, rate, SHORTEST)
 
 
 def _fits(nodes: Sequence[Any], n_axes: int) -> bool:
     """Whether there is one tensor of floats with so many axes; the file may leave the shape open."""
-    return len(nodes) == 1 and nodes[0].type == "tensor(float)" and len(nodes[0].shape) in (0, n_axes)
+    return (
+        len(nodes) == 1 and nodes[0].type == "tensor(float)" and len(nodes[0].shape) in (0, n_axes)
+    )
 
 
 def _described(nodes: Sequence[Any]) -> str:
-    parts = [f"{node.name} {node.type.removeprefix('tensor').strip('()')} {tuple(node.shape)}" for node in nodes]
+    parts = [
+        f"{node.name} {node.type.removeprefix('tensor').strip('()')} {tuple(node.shape)}"
+        for node in nodes
+    ]
     return ", ".join(parts).replace("'", "") or "none"
 
 

@@ -31,7 +31,14 @@ from evaluation.embeddings import read_embeddings
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import file_digest, fingerprint
 from spkbase.packages import imported
-from spkbase.plugins import check_places, files_behind, fill_places, load_plugin, run_command, usual_seconds
+from spkbase.plugins import (
+    check_places,
+    files_behind,
+    fill_places,
+    load_plugin,
+    run_command,
+    usual_seconds,
+)
 from spkbase.version import library_version
 from spkver.audio import write_audio
 from spkver.extractors.protocol import (
@@ -56,18 +63,27 @@ def open_function(spec: str, settings: ExtractorSettings) -> Extraction:
     function, file = load_plugin(spec, "extractor", kind="function")
     windows = settings.windows()
     name = spec if file is None else f"{file.name}:{spec.rpartition(':')[2]}"
-    record = {"function": name, "module": None if file is None else file_digest(file), **windows, "rate": settings.rate}
+    record = {
+        "function": name,
+        "module": None if file is None else file_digest(file),
+        **windows,
+        "rate": settings.rate,
+    }
     if file is not None and (imports := files_behind(spec, file)):
         record["imports"] = fingerprint(imports)
     guard = partial(guarded, function=function, name=spec)
-    return Extraction(partial(extract_each, function=guard, rate=settings.rate, **windows), record, settings.rate)
+    return Extraction(
+        partial(extract_each, function=guard, rate=settings.rate, **windows), record, settings.rate
+    )
 
 
 def open_command(template: str, settings: ExtractorSettings) -> Extraction:
     """Open a user-supplied shell command."""
     check_places(template, ("recordings", "vectors"), ("recordings", "vectors"))
     _refuse_settings(settings)
-    extract = partial(extract_by, read=partial(vectors_by_command, template=template), name="the command")
+    extract = partial(
+        extract_by, read=partial(vectors_by_command, template=template), name="the command"
+    )
     files = files_behind(template)
     record = {"command": template} | ({"files": fingerprint(files)} if files else {})
     return Extraction(extract, record, batch=_COMMAND_BATCH)
@@ -83,10 +99,16 @@ def vectors_by_command(recordings: Sequence[Recording], *, template: str) -> dic
     """
     with tempfile.TemporaryDirectory() as folder:
         scp, vectors = Path(folder) / "wav.scp", Path(folder) / "vectors.ark"
-        scp.write_text("".join(f"{name} {Path(path).resolve()}\n" for name, path in recordings), encoding="utf-8")
+        scp.write_text(
+            "".join(f"{name} {Path(path).resolve()}\n" for name, path in recordings),
+            encoding="utf-8",
+        )
         seconds = usual_seconds(Path(path) for _, path in recordings)
         run_command(fill_places(template, {"recordings": scp, "vectors": vectors}), seconds=seconds)
-        written = next((file for file in (vectors, vectors.with_name("vectors.ark.npz")) if file.is_file()), None)
+        written = next(
+            (file for file in (vectors, vectors.with_name("vectors.ark.npz")) if file.is_file()),
+            None,
+        )
         if written is None:
             raise DataError("it wrote no {vectors}")
         embeddings = read_embeddings(written, map_above=1 << 62)  # the file goes with its folder
@@ -115,7 +137,9 @@ def _refuse_settings(settings: ExtractorSettings) -> None:
 def _load_resemblyzer(path: str) -> Embed:
     """Return the function of Resemblyzer, with its own trimming of silence and its own loudness."""
     package = imported("resemblyzer", "Resemblyzer")
-    encoder = package.VoiceEncoder("cpu", verbose=False, **({"weights_fpath": path} if path else {}))
+    encoder = package.VoiceEncoder(
+        "cpu", verbose=False, **({"weights_fpath": path} if path else {})
+    )
 
     def embed(samples: NDArray, rate: int) -> Any:
         return encoder.embed_utterance(package.preprocess_wav(samples, source_sr=rate))
@@ -139,7 +163,9 @@ def _load_wespeaker(source: str) -> Embed:
     """Return the function of wespeaker; `source` is a folder of a model, or "english" or "chinese"."""
     package = imported("wespeaker", _WESPEAKER)
     is_folder = Path(source).is_dir() if source else False
-    model = package.load_model_local(source) if is_folder else package.load_model(source or "english")
+    model = (
+        package.load_model_local(source) if is_folder else package.load_model(source or "english")
+    )
     if hasattr(model, "set_vad"):
         model.set_vad(False)
 
@@ -155,7 +181,9 @@ def _load_wespeaker(source: str) -> Embed:
     return embed
 
 
-def _open_adapter(load: Callable[[str], Embed], package: str, source: str, settings: ExtractorSettings) -> Extraction:
+def _open_adapter(
+    load: Callable[[str], Embed], package: str, source: str, settings: ExtractorSettings
+) -> Extraction:
     """Open an extractor of another package: whole recordings at 16 kHz, unless the settings say otherwise.
 
     Raises
@@ -173,7 +201,13 @@ def _open_adapter(load: Callable[[str], Embed], package: str, source: str, setti
         text = f"the package {package} could not load its model: {type(error).__name__}: {error}"
         raise ConfigError(text, remedy="see the package's own documents") from error
     windows, rate = settings.windows(), settings.rate or _RATE
-    record = {"package": package, "version": library_version(package), "model": source, **windows, "rate": rate}
+    record = {
+        "package": package,
+        "version": library_version(package),
+        "model": source,
+        **windows,
+        "rate": rate,
+    }
     guard = partial(guarded, function=function, name=package)
     return Extraction(partial(extract_each, function=guard, rate=rate, **windows), record, rate)
 

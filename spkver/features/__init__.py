@@ -16,6 +16,13 @@ from spkver.features.extraction import (
     recording_generator,
     sidekit_files,
 )
-from spkver.features.frames import FeatureTable, Frames, load_frames, post_process, read_feature_table, row_index
+from spkver.features.frames import (
+    FeatureTable,
+    Frames,
+    load_frames,
+    post_process,
+    read_feature_table,
+    row_index,
+)
 from spkver.features.pitch import FRAME_SHIFT, PitchTrack, pitch_track, pyin_track, rapt_track
 from spkver.features.vad import snr_vad

@@ -75,7 +75,9 @@ def mel_filterbank(
     edges : ndarray of shape (n_filters + 2,) [Hz]
         Corner frequencies: filter i rises from edge i to i + 1 and falls to i + 2.
     """
-    edges = mel_to_hz(np.linspace(hz_to_mel(low_frequency), hz_to_mel(high_frequency), n_filters + 2))
+    edges = mel_to_hz(
+        np.linspace(hz_to_mel(low_frequency), hz_to_mel(high_frequency), n_filters + 2)
+    )
     bins = np.arange(n_fft // 2 + 1)
     frequencies = bins * rate / n_fft
     last_bin = np.floor(edges * n_fft / rate).astype(int)
@@ -186,7 +188,9 @@ def _tables(config: FeatureConfig, dtype: np.dtype) -> tuple[NDArray, NDArray, N
     )
     band = np.arange(config.n_filters)
     order = np.arange(1, config.n_cepstra + 1)
-    cosines = np.sqrt(2.0 / config.n_filters) * np.cos(np.pi / config.n_filters * np.outer(band + 0.5, order))
+    cosines = np.sqrt(2.0 / config.n_filters) * np.cos(
+        np.pi / config.n_filters * np.outer(band + 0.5, order)
+    )
     tables = np.hanning(config.window_samples), np.ascontiguousarray(filters.T), cosines
     window, filters, cosines = (table.astype(dtype) for table in tables)
     return window, filters, cosines
@@ -199,6 +203,10 @@ def _pre_emphasised_frames(samples: NDArray, config: FeatureConfig) -> NDArray:
     frames = np.empty((count, config.window_samples), samples.dtype)
     if count:
         difference = samples[1:] - coefficient * samples[:-1]
-        frames[:, 1:] = frame_signal(difference, window=config.window_samples - 1, shift=config.shift_samples)[:count]
-        frames[:, 0] = samples[: (count - 1) * config.shift_samples + 1 : config.shift_samples] * (1 - coefficient)
+        frames[:, 1:] = frame_signal(
+            difference, window=config.window_samples - 1, shift=config.shift_samples
+        )[:count]
+        frames[:, 0] = samples[: (count - 1) * config.shift_samples + 1 : config.shift_samples] * (
+            1 - coefficient
+        )
     return frames

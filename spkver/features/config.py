@@ -27,7 +27,13 @@ _LEAST_RATE = 6000  # Hz; from about 4000 on filters are narrower than the bins 
 PRESETS: dict[str, dict[str, object]] = {
     "sidekit": {},
     # 8 kHz speech of the telephone band
-    "telephone": {"rate": 8000, "n_filters": 24, "low_frequency": 300.0, "high_frequency": 3400.0, "n_cepstra": 12},
+    "telephone": {
+        "rate": 8000,
+        "n_filters": 24,
+        "low_frequency": 300.0,
+        "high_frequency": 3400.0,
+        "n_cepstra": 12,
+    },
     # attackers: the whole band and no normalisation, since the long-term spectrum identifies a voice
     "wideband": {
         "low_frequency": 60.0,
@@ -153,9 +159,19 @@ class FeatureConfig:
         if self.channel is not None and not hasattr(self.channel, "__index__"):
             text = f"features.channel is {self.channel!r}: expected one channel, from 0"
             raise ConfigError(text, remedy="extract features of each channel by itself")
-        for name in ("window", "shift", "n_filters", "n_cepstra", "min_speech_frames", "sample_scale", "memory_gb"):
+        for name in (
+            "window",
+            "shift",
+            "n_filters",
+            "n_cepstra",
+            "min_speech_frames",
+            "sample_scale",
+            "memory_gb",
+        ):
             if not getattr(self, name) > 0:
-                raise ConfigError(f"features.{name} is {getattr(self, name)}: expected a number above 0")
+                raise ConfigError(
+                    f"features.{name} is {getattr(self, name)}: expected a number above 0"
+                )
         if self.window_samples < 2 or self.shift_samples < 1:
             lengths = f"features.window {self.window} s and features.shift {self.shift} s"
             samples = f"{self.window_samples} and {self.shift_samples} samples"
@@ -218,7 +234,11 @@ class FeatureConfig:
 
     def extraction(self) -> dict[str, object]:
         """Return what the stored features depend on."""
-        return {name: value for name, value in asdict(self).items() if name not in (*_AFTERWARDS, *_NO_NUMBERS)}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in (*_AFTERWARDS, *_NO_NUMBERS)
+        }
 
     def post_processing(self) -> dict[str, object]:
         """Return what the frames depend on besides the stored features."""

@@ -125,12 +125,16 @@ def sidekit_files(folder: str | Path, recordings: Iterable[str]) -> dict[str, Pa
     files, problems = {name: Path(folder) / f"{name}.h5" for name in sorted(recordings)}, Problems()
     for name, path in files.items():
         if not is_file(path):
-            problems.add(f"no features of recording {name!r}", file=path, remedy="check features.files")
+            problems.add(
+                f"no features of recording {name!r}", file=path, remedy="check features.files"
+            )
     problems.raise_if_any()
     return files
 
 
-def import_sidekit(folder: str | Path, recordings: Iterable[str], config: FeatureConfig, path: str | Path) -> None:
+def import_sidekit(
+    folder: str | Path, recordings: Iterable[str], config: FeatureConfig, path: str | Path
+) -> None:
     """Collect SIDEKIT's feature files (any of their three forms) into one store.
 
     Parameters
@@ -153,16 +157,26 @@ def import_sidekit(folder: str | Path, recordings: Iterable[str], config: Featur
     for name, file in sidekit_files(folder, recordings).items():
         with problems.noted():
             features = read_feature_file(file, name)[name]
-            parts: dict[str, Any] = {"cep": features.cep, "energy": features.energy, "speech": features.vad}
+            parts: dict[str, Any] = {
+                "cep": features.cep,
+                "energy": features.energy,
+                "speech": features.vad,
+            }
             if missing := [part for part, values in parts.items() if values is None]:
                 text = f"lacks {', '.join(missing).replace('speech', 'vad')}"
-                raise DataError(text, file=file, remedy="save cep, energy and vad of every recording")
+                raise DataError(
+                    text, file=file, remedy="save cep, energy and vad of every recording"
+                )
             n_cepstra, n_speech = parts["cep"].shape[1], int(parts["speech"].sum())
             if n_cepstra != config.n_cepstra:
                 text = f"{n_cepstra} cepstra, expected {config.n_cepstra}"
-                raise OtherFeaturesError(text, file=file, remedy=f"set features.n_cepstra={n_cepstra}")
+                raise OtherFeaturesError(
+                    text, file=file, remedy=f"set features.n_cepstra={n_cepstra}"
+                )
             if n_speech < config.min_speech_frames:
-                text = f"{n_speech} frames of speech, at least {config.min_speech_frames} are needed"
+                text = (
+                    f"{n_speech} frames of speech, at least {config.min_speech_frames} are needed"
+                )
                 raise DataError(text, file=file)
             found[name] = parts
     problems.raise_if_any()
@@ -171,7 +185,9 @@ def import_sidekit(folder: str | Path, recordings: Iterable[str], config: Featur
         lengths = [0, *(len(parts["energy"]) for parts in found.values())]
         store.create_dataset("offsets", data=np.cumsum(lengths, dtype=np.int64))
         for name, dtype in _kinds(config).items():
-            store.create_dataset(name, data=np.concatenate([parts[name] for parts in found.values()]).astype(dtype))
+            store.create_dataset(
+                name, data=np.concatenate([parts[name] for parts in found.values()]).astype(dtype)
+            )
 
 
 def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
@@ -184,16 +200,24 @@ def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
     """
     for row, name in enumerate(table.ids):
         cepstra, log_energy, speech = table.of(row)
-        features = SidekitFeatures(cep=np.asarray(cepstra), energy=np.asarray(log_energy), vad=speech)
+        features = SidekitFeatures(
+            cep=np.asarray(cepstra), energy=np.asarray(log_energy), vad=speech
+        )
         target = Path(folder) / f"{name}.h5"
         if "\0" in name or Path(folder).resolve() not in target.resolve().parents:
-            raise DataError(f"id {name!r} leads out of the folder", file=folder, remedy="rename the recording")
+            raise DataError(
+                f"id {name!r} leads out of the folder", file=folder, remedy="rename the recording"
+            )
         write_feature_file(target, {name: features})
     return len(table)
 
 
 def check_recordings(
-    recordings: Mapping[str, Path], config: FeatureConfig, *, work: Work = ALL_CORES, problems: Problems | None = None
+    recordings: Mapping[str, Path],
+    config: FeatureConfig,
+    *,
+    work: Work = ALL_CORES,
+    problems: Problems | None = None,
 ) -> float:
     """Check the header of every file, and its speech labels if there are any, before any long step.
 
@@ -266,8 +290,12 @@ def extract_features(
         return read_feature_table(path)
     if not recordings:
         raise DataError("expected recordings, got none")
-    if path.exists() and path.resolve() in (Path(recording).resolve() for recording in recordings.values()):
-        raise DataError("is one of the recordings", file=path, remedy="name another file for the features")
+    if path.exists() and path.resolve() in (
+        Path(recording).resolve() for recording in recordings.values()
+    ):
+        raise DataError(
+            "is one of the recordings", file=path, remedy="name another file for the features"
+        )
     names = sorted(recordings)
     items = chunks([(name, recordings[name]) for name in names], _BATCH)
     extract, sizes = partial(extract_batch, config=config, seed=seed), [*map(len, items)]
@@ -279,7 +307,9 @@ def extract_features(
     try:
         with disk_errors(path), ExitStack() as stack:
             files = {name: stack.enter_context((collected / name).open("wb")) for name in kinds}
-            for batch, errors in work.map(extract, items, processes=True, description="features", sizes=sizes):
+            for batch, errors in work.map(
+                extract, items, processes=True, description="features", sizes=sizes
+            ):
                 problems.errors += errors
                 for recording in batch:
                     lengths.append(len(recording.log_energy))
@@ -292,7 +322,9 @@ def extract_features(
             store.create_dataset("offsets", data=np.cumsum(lengths, dtype=np.int64))
             for name, dtype in kinds.items():
                 shape = (sum(lengths), config.n_cepstra) if name == "cep" else (sum(lengths),)
-                store.create_dataset(name, data=np.memmap(collected / name, dtype, "r", shape=shape))
+                store.create_dataset(
+                    name, data=np.memmap(collected / name, dtype, "r", shape=shape)
+                )
     finally:
         shutil.rmtree(collected, ignore_errors=True)
     return read_feature_table(path)
@@ -308,7 +340,11 @@ def extract_batch(
     for name, path in items:
         with problems.noted(), errors_of(path):
             samples, _ = read_audio(
-                path, rate=config.rate, channel=config.channel, resample=config.resample, dtype=config.dtype
+                path,
+                rate=config.rate,
+                channel=config.channel,
+                resample=config.resample,
+                dtype=config.dtype,
             )
             _check_length(len(samples), config)
             if size + len(samples) > _BATCH_SAMPLES:  # long recordings are worked on alone
@@ -319,26 +355,39 @@ def extract_batch(
     for part in parts:
         names = [name for name, _, _ in part]
         generators = [recording_generator(name, seed) for name in names]
-        extracted = features_of_signals([samples for _, _, samples in part], generators, config, names=names)
+        extracted = features_of_signals(
+            [samples for _, _, samples in part], generators, config, names=names
+        )
         for (_, path, samples), recording in zip(part, extracted, strict=True):
             with problems.noted(), errors_of(path):
                 if not samples.any():
-                    raise DataError("digital silence: every sample is 0", remedy="remove the recording from the lists")
+                    raise DataError(
+                        "digital silence: every sample is 0",
+                        remedy="remove the recording from the lists",
+                    )
                 n_speech = int(recording.speech.sum())
                 if n_speech < config.min_speech_frames:
                     text = f"no speech: {n_speech} of {len(recording.speech)} frames pass the detector {config.vad!r}, "
                     text += f"at least {config.min_speech_frames} are needed"
-                    raise DataError(text, remedy="remove the recording from the lists or change features.vad")
+                    raise DataError(
+                        text, remedy="remove the recording from the lists or change features.vad"
+                    )
                 found.append(recording)
     return found, problems.errors
 
 
 def _kinds(config: FeatureConfig) -> dict[str, np.dtype]:
     """The columns of a store and their types."""
-    return {"cep": np.dtype(config.dtype), "energy": np.dtype(config.dtype), "speech": np.dtype(bool)}
+    return {
+        "cep": np.dtype(config.dtype),
+        "energy": np.dtype(config.dtype),
+        "speech": np.dtype(bool),
+    }
 
 
-def _check_headers(items: list[tuple[str, Path]], config: FeatureConfig) -> tuple[float, list[DataError]]:
+def _check_headers(
+    items: list[tuple[str, Path]], config: FeatureConfig
+) -> tuple[float, list[DataError]]:
     """Duration of some recordings, and their errors."""
     seconds, problems = 0.0, Problems()
     for name, path in items:
@@ -348,13 +397,19 @@ def _check_headers(items: list[tuple[str, Path]], config: FeatureConfig) -> tupl
             header = audio_header(path)
             rate, channels = header.rate, header.channels
             if rate != config.rate and not config.resample:
-                remedy = f"set features.resample=true, or features.rate={rate} with a fitting preset"
-                raise OtherFeaturesError(f"sampling rate is {rate} Hz, expected {config.rate} Hz", remedy=remedy)
+                remedy = (
+                    f"set features.resample=true, or features.rate={rate} with a fitting preset"
+                )
+                raise OtherFeaturesError(
+                    f"sampling rate is {rate} Hz, expected {config.rate} Hz", remedy=remedy
+                )
             if channels > 1 and config.channel is None:
                 remedy = f"set features.channel to 0 ... {channels - 1}"
                 raise OtherFeaturesError(f"{channels} channels, expected one", remedy=remedy)
             if config.channel is not None and not 0 <= config.channel < channels:
-                raise DataError(f"no channel {config.channel}: the file has {channels}", remedy="counted from 0")
+                raise DataError(
+                    f"no channel {config.channel}: the file has {channels}", remedy="counted from 0"
+                )
             n_samples = round(header.n_samples * config.rate / rate)
             _check_length(n_samples, config)
             seconds += header.n_samples / rate

@@ -160,10 +160,17 @@ def read_feature_table(path: str | Path) -> FeatureTable:
     forms = {"ids": "O1", "offsets": "i1", "speech": "b1", "energy": "f1", "cep": "f2"}
     check_forms(path, {**small, "cep": cepstra}, **forms)
     table = FeatureTable(small["ids"], small["offsets"], cepstra, small["energy"], small["speech"])
-    offsets, n_frames = table.offsets, {len(table.cepstra), len(table.log_energy), len(table.speech)}
+    offsets, n_frames = (
+        table.offsets,
+        {len(table.cepstra), len(table.log_energy), len(table.speech)},
+    )
     rises = len(offsets) == len(table.ids) + 1 and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
     if not rises or n_frames != {int(offsets[-1])}:
-        raise DataError("the parts of the feature store do not fit together", file=path, remedy="extract it again")
+        raise DataError(
+            "the parts of the feature store do not fit together",
+            file=path,
+            remedy="extract it again",
+        )
     return table
 
 
@@ -187,7 +194,9 @@ def rasta(features: NDArray, *, pole: float = _RASTA_POLE) -> NDArray:
         x = features.astype(np.float64)
         zero_state = np.zeros((len(_RASTA_NUMERATOR) - 1, x.shape[1]))
         _, state = lfilter(_RASTA_NUMERATOR, [1.0], x[:_RASTA_START], axis=0, zi=zero_state)
-        filtered[_RASTA_START:], _ = lfilter(_RASTA_NUMERATOR, [1.0, -pole], x[_RASTA_START:], axis=0, zi=state)
+        filtered[_RASTA_START:], _ = lfilter(
+            _RASTA_NUMERATOR, [1.0, -pole], x[_RASTA_START:], axis=0, zi=state
+        )
     return filtered
 
 
@@ -265,7 +274,9 @@ def post_process(
     frames : ndarray of float64 of shape (T', config.dimension)
     speech : ndarray of bool of shape (T',)
     """
-    static = (np.column_stack([log_energy, cepstra]) if config.log_energy else cepstra).astype(np.float64)
+    static = (np.column_stack([log_energy, cepstra]) if config.log_energy else cepstra).astype(
+        np.float64
+    )
     if config.rasta:
         static = rasta(static)
         speech = rasta_labels(speech)
@@ -278,7 +289,9 @@ def post_process(
     return (frames, speech) if config.keep_all else (frames[speech], speech[speech])
 
 
-def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Path, work: Work = ALL_CORES) -> Frames:
+def load_frames(
+    table: FeatureTable, config: FeatureConfig, *, folder: str | Path, work: Work = ALL_CORES
+) -> Frames:
     """Post-process all recordings once and keep their frames.
 
     Parameters
@@ -298,26 +311,38 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     offsets = np.asarray(table.offsets, np.int64)
     if not config.keep_all:
         labels = (table.speech[start:stop] for start, stop in pairwise(offsets.tolist()))
-        counts = [int((rasta_labels(speech) if config.rasta else speech).sum()) for speech in labels]
+        counts = [
+            int((rasta_labels(speech) if config.rasta else speech).sum()) for speech in labels
+        ]
         offsets = np.cumsum([0, *counts], dtype=np.int64)
     shape = (int(offsets[-1]), config.dimension)
     parts = chunks(range(len(table)), _RECORDINGS)
     items = ([table.reference(row) for row in rows] for rows in parts)
-    blocks = work.map(partial(_post_process, config=config), items, description="frames", total=len(parts))
+    blocks = work.map(
+        partial(_post_process, config=config), items, description="frames", total=len(parts)
+    )
     size = shape[0] * shape[1] * np.dtype(config.dtype).itemsize
     if size > config.memory_gb * 1e9 or ships_items():
         if not ships_items():
-            logger.debug("frames need %.1f GB, more than features.memory_gb: they are kept in %s", size / 1e9, folder)
+            logger.debug(
+                "frames need %.1f GB, more than features.memory_gb: they are kept in %s",
+                size / 1e9,
+                folder,
+            )
         return Frames(table.ids, offsets, keep_rows(folder, shape, config.dtype, blocks))
     values = np.empty(shape, config.dtype)
     fill_rows([values], ((block,) for block in blocks))
     return Frames(table.ids, offsets, values)
 
 
-def _post_process(recordings: list[tuple[Rows, NDArray, NDArray]], config: FeatureConfig) -> NDArray:
+def _post_process(
+    recordings: list[tuple[Rows, NDArray, NDArray]], config: FeatureConfig
+) -> NDArray:
     """Return the frames of some recordings, one after the other."""
     of_recordings = [
-        post_process(np.asarray(cepstra), log_energy, speech, config)[0].astype(config.dtype, copy=False)
+        post_process(np.asarray(cepstra), log_energy, speech, config)[0].astype(
+            config.dtype, copy=False
+        )
         for cepstra, log_energy, speech in recordings
     ]
     return np.concatenate(of_recordings)

@@ -196,7 +196,10 @@ def likeliest_path(
     sums = np.bincount(rows, probabilities, minlength=n_frames)
     unseen = np.log(np.clip(1 - sums, 0, 1) / n_bins + _TINY)
     weights = reach + 1.0 - np.abs(np.arange(-reach, reach + 1))
-    kernel, leaving = np.log(weights), np.log(np.convolve(np.ones(n_bins), weights)[reach : reach + n_bins])
+    kernel, leaving = (
+        np.log(weights),
+        np.log(np.convolve(np.ones(n_bins), weights)[reach : reach + n_bins]),
+    )
     # what led to each state: the step between bins, and whether voice began or ended
     steps = np.empty((n_frames, 2, n_bins), np.min_scalar_type(2 * reach))
     switched = np.empty((n_frames, 2, n_bins), bool)
@@ -317,10 +320,14 @@ def pyin_track(
         samples = np.pad(samples, frame // 2)
     if len(samples) < frame:
         return np.zeros(0)
-    frames, periods, probabilities = pitch_candidates(samples, rate, pitch_range, frame=frame, shift=shift)
+    frames, periods, probabilities = pitch_candidates(
+        samples, rate, pitch_range, frame=frame, shift=shift
+    )
     per_octave = 12 * math.ceil(1 / resolution)
     n_bins = math.floor(per_octave * math.log2(highest / lowest)) + 1
-    bins = np.clip(np.rint(per_octave * np.log2(rate / periods / lowest)).astype(np.int64), 0, n_bins)
+    bins = np.clip(
+        np.rint(per_octave * np.log2(rate / periods / lowest)).astype(np.int64), 0, n_bins
+    )
     # one candidate of a frame in a bin, the longest period of several; pitches above the last bin are left out
     likely = probabilities > 0
     frames, bins, probabilities = frames[likely], bins[likely], probabilities[likely]
@@ -386,7 +393,11 @@ def rapt_track(samples: NDArray, rate: int) -> PitchTrack:
         return PitchTrack(np.zeros(0), np.zeros(0))
     n_frames = 1 + int(len(samples) / rate / FRAME_SHIFT + 1e-6)
     signal = _prepared(samples, rate)
-    longest, window, shift = round(_RATE / _LOWEST) + 1, round(_WINDOW * _RATE), round(FRAME_SHIFT * _RATE)
+    longest, window, shift = (
+        round(_RATE / _LOWEST) + 1,
+        round(_WINDOW * _RATE),
+        round(FRAME_SHIFT * _RATE),
+    )
     before = (window + longest) // 2
     padded = np.pad(signal, (before, n_frames * shift + window + longest))
     views = np.lib.stride_tricks.sliding_window_view(padded, window + longest)[::shift][:n_frames]
@@ -484,7 +495,9 @@ def _prepared(samples: NDArray, rate: int) -> NDArray[np.float32]:
     scaled = np.asarray(samples / peak, np.float32)
     resampled: NDArray = signal.resample_poly(scaled, up, down, window=taps)  # type: ignore[call-overload]
     length = round(_TREND * _RATE) | 1
-    padded = np.pad(np.cumsum(np.pad(resampled, length // 2, mode="edge"), dtype=np.float64), (1, 0))
+    padded = np.pad(
+        np.cumsum(np.pad(resampled, length // 2, mode="edge"), dtype=np.float64), (1, 0)
+    )
     trend = (padded[length:] - padded[:-length]) / length
     return (resampled - trend).astype(np.float32)
 
@@ -492,7 +505,9 @@ def _prepared(samples: NDArray, rate: int) -> NDArray[np.float32]:
 def _candidates(correlated: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The highest peaks in the tracker's range: lags between samples, 0 where there are fewer, and heights."""
     shortest = int(_RATE / _HIGHEST)
-    left, centre, right = (correlated[:, shortest - 1 + i : correlated.shape[1] - 2 + i] for i in (0, 1, 2))
+    left, centre, right = (
+        correlated[:, shortest - 1 + i : correlated.shape[1] - 2 + i] for i in (0, 1, 2)
+    )
     is_peak = (centre > left) & (centre >= right) & (centre > 0)
     lags = np.arange(shortest, shortest + centre.shape[1])
     ranked = np.where(is_peak, centre - _OCTAVE * np.log2(lags * _HIGHEST / _RATE), -np.inf)

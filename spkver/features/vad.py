@@ -72,12 +72,19 @@ def enhance(signals: Sequence[NDArray]) -> list[NDArray]:
             np.abs(spectrum, out=magnitude[: lengths[column], column])
         gain = _wiener_gain(magnitude, _noise_floor(magnitude, run_in), lengths)
         for column, index in enumerate(group):
-            result[index] = _synthesise(spectra[column] * gain[: lengths[column], column], len(signals[index]))
+            result[index] = _synthesise(
+                spectra[column] * gain[: lengths[column], column], len(signals[index])
+            )
     return result
 
 
 def snr_vad(
-    signals: Sequence[NDArray], noises: Sequence[NDArray], *, window: int, shift: int, snr: float = 40.0
+    signals: Sequence[NDArray],
+    noises: Sequence[NDArray],
+    *,
+    window: int,
+    shift: int,
+    snr: float = 40.0,
 ) -> list[NDArray[np.bool_]]:
     """Label as speech the frames whose level after enhancement is within `snr` dB of the loudest frame's.
 
@@ -96,7 +103,9 @@ def snr_vad(
     """
     labels = []
     for signal, noise in zip(enhance(signals), noises, strict=True):
-        frames = frame_signal(signal + noise * signal.dtype.type(_NOISE), window=window, shift=shift)
+        frames = frame_signal(
+            signal + noise * signal.dtype.type(_NOISE), window=window, shift=shift
+        )
         if not len(frames):
             labels.append(np.zeros(0, bool))
             continue
@@ -107,7 +116,9 @@ def snr_vad(
 
 
 @one_blas_thread()
-def energy_vad(log_energy: NDArray, *, alpha: float = 0.2, n_iterations: int = 10) -> NDArray[np.bool_]:
+def energy_vad(
+    log_energy: NDArray, *, alpha: float = 0.2, n_iterations: int = 10
+) -> NDArray[np.bool_]:
     """Label as speech the frames above the mean of the loudest of three Gaussians minus `alpha` standard deviations.
 
     Parameters
@@ -130,7 +141,9 @@ def energy_vad(log_energy: NDArray, *, alpha: float = 0.2, n_iterations: int = 1
     means = np.array([-2.0, 0.0, 2.0])
     variances = np.ones(3)
     for _ in range(n_iterations):
-        exponent = -0.5 * (x[:, None] - means) ** 2 / variances + np.log(weights) - 0.5 * np.log(variances)
+        exponent = (
+            -0.5 * (x[:, None] - means) ** 2 / variances + np.log(weights) - 0.5 * np.log(variances)
+        )
         posterior = np.exp(exponent - exponent.max(axis=1, keepdims=True))
         posterior /= posterior.sum(axis=1, keepdims=True)
         count = np.maximum(posterior.sum(axis=0), 1e-10)
@@ -148,7 +161,9 @@ def percentile_vad(log_energy: NDArray, *, percentile: float = 10.0) -> NDArray[
     return log_energy > np.percentile(log_energy, percentile)
 
 
-def read_labels(path: str | Path, n_frames: int, *, shift_seconds: float, speech: str = "speech") -> NDArray[np.bool_]:
+def read_labels(
+    path: str | Path, n_frames: int, *, shift_seconds: float, speech: str = "speech"
+) -> NDArray[np.bool_]:
     """Read the speech frames from a label file: lines ``start stop label``, times in seconds.
 
     Parameters
@@ -183,7 +198,9 @@ def read_labels(path: str | Path, n_frames: int, *, shift_seconds: float, speech
             if len(fields) != 3 or not 0 <= start <= stop < math.inf:
                 raise ValueError
         except (ValueError, IndexError):
-            raise DataError(f"expected 'start stop label' in seconds, got {line!r}", file=path, line=number) from None
+            raise DataError(
+                f"expected 'start stop label' in seconds, got {line!r}", file=path, line=number
+            ) from None
         if name == speech:
             labels[round(start / shift_seconds) : round(stop / shift_seconds)] = True
     return labels
@@ -198,7 +215,9 @@ def _analyse(signal: NDArray) -> NDArray:
     padded[_HOP : _HOP + len(signal)] = signal
     if rest:
         # SIDEKIT reads into one buffer, so the incomplete last piece keeps the end of the piece before it
-        padded[_HOP + len(signal) : (n_whole + 2) * _HOP] = signal[(n_whole - 1) * _HOP + rest : n_whole * _HOP]
+        padded[_HOP + len(signal) : (n_whole + 2) * _HOP] = signal[
+            (n_whole - 1) * _HOP + rest : n_whole * _HOP
+        ]
     else:
         padded[_HOP + len(signal) :] = signal[-_HOP:]
     frames = np.lib.stride_tricks.sliding_window_view(padded, _FRAME)[::_HOP]

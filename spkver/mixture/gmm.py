@@ -139,7 +139,9 @@ def check_positive_definite(covariances: Floats) -> None:
     scales = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     least = 1e-6 * scales[:, :, None] * scales[:, None, :]
     if not (np.abs(covariances - covariances.swapaxes(1, 2)) <= least).all():
-        raise DataError("the covariances of a mixture are not symmetric", remedy="train the mixture again")
+        raise DataError(
+            "the covariances of a mixture are not symmetric", remedy="train the mixture again"
+        )
     try:
         np.linalg.cholesky(covariances)
     except np.linalg.LinAlgError:
@@ -165,13 +167,28 @@ class GaussianMixture:
     variances: Floats
 
     def __post_init__(self) -> None:
-        shapes = self.means.shape, (*self.means.shape, self.means.shape[-1] if self.means.ndim else 0)
-        if self.means.ndim != 2 or self.variances.shape not in shapes or self.weights.shape != (self.n_components,):
+        shapes = (
+            self.means.shape,
+            (*self.means.shape, self.means.shape[-1] if self.means.ndim else 0),
+        )
+        if (
+            self.means.ndim != 2
+            or self.variances.shape not in shapes
+            or self.weights.shape != (self.n_components,)
+        ):
             needs = "weights (C,), means (C, D) and variances (C, D) or covariances (C, D, D)"
             got = f"{self.weights.shape}, {self.means.shape}, {self.variances.shape}"
             raise DataError(f"a mixture needs {needs}; got {got}")
-        of_dimensions = np.diagonal(self.variances, axis1=1, axis2=2) if self.has_full_covariances else self.variances
-        if not (np.isfinite(self.means).all() and (of_dimensions > 0).all() and np.isfinite(self.variances).all()):
+        of_dimensions = (
+            np.diagonal(self.variances, axis1=1, axis2=2)
+            if self.has_full_covariances
+            else self.variances
+        )
+        if not (
+            np.isfinite(self.means).all()
+            and (of_dimensions > 0).all()
+            and np.isfinite(self.variances).all()
+        ):
             raise DataError("a mixture needs finite means and finite variances above 0")
         if self.has_full_covariances:
             check_positive_definite(self.variances)
@@ -246,10 +263,13 @@ def natural_parameters(mixture: GaussianMixture) -> Floats:
     with np.errstate(divide="ignore"):
         log_weights = np.log(mixture.weights)
     if mixture.has_full_covariances:
-        return quadratic_parameters(np.maximum(log_weights, -1e30), mixture.means, mixture.variances)
+        return quadratic_parameters(
+            np.maximum(log_weights, -1e30), mixture.means, mixture.variances
+        )
     precisions = 1.0 / mixture.variances
     constants = log_weights - 0.5 * (
-        np.log(2 * np.pi * mixture.variances).sum(axis=1) + (mixture.means**2 * precisions).sum(axis=1)
+        np.log(2 * np.pi * mixture.variances).sum(axis=1)
+        + (mixture.means**2 * precisions).sum(axis=1)
     )
     # a weight of 0 must not become 0 * inf in the product
     constants = np.maximum(constants, -1e30)
@@ -363,7 +383,9 @@ def sufficient_statistics(frames: Rows, parameters: Floats) -> Accumulator:
         log_likelihood += float(of_frames.sum())
     empty = zeroth < 2 * np.exp(LEAST_LOG_SHARE) * len(frames)
     zeroth[empty], sums[empty] = 0, 0
-    return Accumulator(zeroth, sums[:, -dimension:], sums[:, :-dimension], log_likelihood, len(frames))
+    return Accumulator(
+        zeroth, sums[:, -dimension:], sums[:, :-dimension], log_likelihood, len(frames)
+    )
 
 
 def m_step(accumulator: Accumulator, *, lowest: NDArray, highest: NDArray) -> GaussianMixture:
@@ -411,7 +433,9 @@ def e_step(frames: Rows, mixture: GaussianMixture, *, work: Work = ALL_CORES) ->
     parameters = natural_parameters(mixture)
     bounds = chunk_bounds(len(frames), chunk_frames(len(frames)))
     chunk_statistics = partial(sufficient_statistics, parameters=parameters)
-    return reduce(add, work.map(chunk_statistics, [part(frames, start, stop) for start, stop in bounds]))
+    return reduce(
+        add, work.map(chunk_statistics, [part(frames, start, stop) for start, stop in bounds])
+    )
 
 
 def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> Floats:
@@ -446,7 +470,9 @@ def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> Floats:
 def frame_log_likelihoods(frames: NDArray, parameters: Floats) -> Floats:
     """Return the log-density (T,) of frames (T, D), in nat, from the `natural_parameters` of a mixture."""
     kernel = PosteriorKernel(parameters, frames.dtype, frames.shape[1])
-    blocks = [kernel(frames[start:stop])[2] for start, stop in chunk_bounds(len(frames), kernel.size)]
+    blocks = [
+        kernel(frames[start:stop])[2] for start, stop in chunk_bounds(len(frames), kernel.size)
+    ]
     return np.concatenate(blocks)
 
 

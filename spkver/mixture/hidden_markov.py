@@ -124,7 +124,9 @@ class WordModels:
         fits = len(self.stay) == len(self.words) and not self.mixture.n_components % self.stay.size
         if not fits or self.mixture.has_full_covariances:
             text = "word models need stay (W, S) of W words, and W * S * C components with diagonal covariances"
-            raise DataError(f"{text}; got {self.stay.shape}, {len(self.words)} words, {self.mixture.means.shape}")
+            raise DataError(
+                f"{text}; got {self.stay.shape}, {len(self.words)} words, {self.mixture.means.shape}"
+            )
 
     def of(self, words: Sequence[str]) -> WordModels:
         """Return the models of some words, in this order.
@@ -144,7 +146,11 @@ class WordModels:
             values.reshape(*shape, mixture.dimension)[rows].reshape(-1, mixture.dimension)
             for values in (mixture.means, mixture.variances)
         )
-        return WordModels(tuple(words), GaussianMixture(weights / weights.sum(), means, variances), self.stay[rows])
+        return WordModels(
+            tuple(words),
+            GaussianMixture(weights / weights.sum(), means, variances),
+            self.stay[rows],
+        )
 
     def of_text(self, text: Text) -> WordModels:
         """Return the models that a text needs: those of its distinct words and of the pauses, if they have one."""
@@ -152,8 +158,12 @@ class WordModels:
 
     def state_parameters(self) -> Floats:
         """Return the `natural_parameters` of each state's mixture, shape (W * S, C, 2 D + 1)."""
-        parameters = natural_parameters(self.mixture).reshape(self.stay.size, -1, 2 * self.mixture.dimension + 1)
-        parameters[:, :, -1] -= np.log(self.mixture.weights.reshape(self.stay.size, -1).sum(axis=1))[:, None]
+        parameters = natural_parameters(self.mixture).reshape(
+            self.stay.size, -1, 2 * self.mixture.dimension + 1
+        )
+        parameters[:, :, -1] -= np.log(
+            self.mixture.weights.reshape(self.stay.size, -1).sum(axis=1)
+        )[:, None]
         return parameters
 
 
@@ -279,12 +289,16 @@ def backward(emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph) -
         later = scores[time + 1] + emissions[time + 1]
         reached = np.logaddexp.reduce(later[:, after] + leave, axis=1)
         if graph.is_loop:
-            reached = np.logaddexp(reached, np.logaddexp.reduce(later + graph.first, axis=1)[:, None] + graph.last)
+            reached = np.logaddexp(
+                reached, np.logaddexp.reduce(later + graph.first, axis=1)[:, None] + graph.last
+            )
         scores[time] = np.where((lengths - 1 == time)[:, None], graph.last, reached)
     return scores
 
 
-def viterbi(emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph) -> tuple[NDArray[np.int64], Floats]:
+def viterbi(
+    emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph
+) -> tuple[NDArray[np.int64], Floats]:
     """Return the most likely paths, and their log-likelihoods; parameters as of `forward`, no loop.
 
     Returns
@@ -337,7 +351,10 @@ def state_densities(frames: NDArray, parameters: Floats) -> tuple[Floats, NDArra
 
 
 def occupancy(
-    recordings: Sequence[Rows], models: WordModels, text: Text, mixture: GaussianMixture | None = None
+    recordings: Sequence[Rows],
+    models: WordModels,
+    text: Text,
+    mixture: GaussianMixture | None = None,
 ) -> tuple[NDArray, NDArray, float, Floats]:
     """Return the posteriors of states and components, given the text, by forward-backward.
 
@@ -371,17 +388,28 @@ def occupancy(
     kept = np.zeros(emissions.shape)
     kept[:-1] = ahead[:-1] + graph.enter[0] + (emissions + behind)[1:]
     is_last = np.arange(len(emissions))[:, None] >= lengths - 1
-    stays_of_places = np.exp(np.where(is_last[:, :, None], -np.inf, kept - totals[:, None])).sum(axis=(0, 1))
+    stays_of_places = np.exp(np.where(is_last[:, :, None], -np.inf, kept - totals[:, None])).sum(
+        axis=(0, 1)
+    )
     belongs = graph.states[:, None] == np.arange(models.stay.size)
     of_states = np.exp((ahead + behind - totals[:, None])[at]) @ belongs
     if mixture is not None:
         _, posteriors, augmented = state_densities(frames, natural_parameters(mixture)[None])
     posteriors = posteriors * of_states[:, :, None].astype(posteriors.dtype)
-    return posteriors.reshape(len(frames), -1), augmented, float(totals.sum()), stays_of_places @ belongs
+    return (
+        posteriors.reshape(len(frames), -1),
+        augmented,
+        float(totals.sum()),
+        stays_of_places @ belongs,
+    )
 
 
 def train_word_models(
-    frames: Frames, texts: Mapping[str, Text], config: HiddenMarkovConfig | None = None, *, work: Work = ALL_CORES
+    frames: Frames,
+    texts: Mapping[str, Text],
+    config: HiddenMarkovConfig | None = None,
+    *,
+    work: Work = ALL_CORES,
 ) -> WordModels:
     """Train a model of each word by Baum-Welch from a flat start: every state begins with the mean of all frames.
 
@@ -406,11 +434,18 @@ def train_word_models(
         If there are no recordings, one has fewer frames than its text has states, or a dimension does not vary.
     """
     config = config or HiddenMarkovConfig()
-    words = tuple(sorted({str(word) for text in texts.values() for word in text})) + (SILENCE,) * config.silence
+    words = (
+        tuple(sorted({str(word) for text in texts.values() for word in text}))
+        + (SILENCE,) * config.silence
+    )
     recordings = sorted(texts)
     said = [texts[name] for name in recordings]
-    check_lengths(frames, IdMap.from_pairs(zip(recordings, recordings, strict=True)), said, config.states)
-    start = GaussianMixture(np.ones(1), np.zeros((1, frames.dimension)), np.ones((1, frames.dimension)))
+    check_lengths(
+        frames, IdMap.from_pairs(zip(recordings, recordings, strict=True)), said, config.states
+    )
+    start = GaussianMixture(
+        np.ones(1), np.zeros((1, frames.dimension)), np.ones((1, frames.dimension))
+    )
     values = frames.stack(recordings)
     whole = e_step(values, start, work=work)
     mean = whole.first[0] / whole.n_frames
@@ -423,12 +458,21 @@ def train_word_models(
         text = f"dimensions {few(constant.tolist())} of the frames do not vary, or too little beside their mean"
         raise DataError(text, remedy="normalise the features (cmvn), or leave these dimensions out")
     n_states = len(words) * config.states
-    equal = np.full(n_states, 1 / n_states), np.tile(mean, (n_states, 1)), np.tile(variance, (n_states, 1))
+    equal = (
+        np.full(n_states, 1 / n_states),
+        np.tile(mean, (n_states, 1)),
+        np.tile(variance, (n_states, 1)),
+    )
     passed = sum(map(len, said)) * config.states / whole.n_frames
     stay = np.full((len(words), config.states), 1 - min(passed, 0.5))
     models = WordModels(words, GaussianMixture(*equal), stay)
-    limits = {"lowest": config.variance_floor * variance, "highest": config.variance_ceiling * variance}
-    items = [([frames.of(recordings[row]) for row in rows], text) for text, rows in text_blocks(said)]
+    limits = {
+        "lowest": config.variance_floor * variance,
+        "highest": config.variance_ceiling * variance,
+    }
+    items = [
+        ([frames.of(recordings[row]) for row in rows], text) for text, rows in text_blocks(said)
+    ]
     history: list[float] = []
     rounds = [size for size in range(config.components.bit_length()) for _ in range(config.rounds)]
     for doublings in progress(rounds, description="models of words", total=len(rounds)):
@@ -441,7 +485,9 @@ def train_word_models(
     return WordModels(words, models.mixture, models.stay, np.array(history))
 
 
-def updated(models: WordModels, sums: Accumulator, stays: Floats, *, lowest: Floats, highest: Floats) -> WordModels:
+def updated(
+    models: WordModels, sums: Accumulator, stays: Floats, *, lowest: Floats, highest: Floats
+) -> WordModels:
     """Return the models of maximum likelihood given the sums of an E-step; see `spkver.mixture.gmm.m_step`.
 
     Parameters
@@ -457,12 +503,18 @@ def updated(models: WordModels, sums: Accumulator, stays: Floats, *, lowest: Flo
     means, variances = models.mixture.means.copy(), models.mixture.variances.copy()
     alive = sums.zeroth >= ALIVE
     carried = (sums.zeroth[alive], sums.first[alive], sums.second[alive])
-    of_alive = m_step(Accumulator(*carried, sums.log_likelihood, sums.n_frames), lowest=lowest, highest=highest)
+    of_alive = m_step(
+        Accumulator(*carried, sums.log_likelihood, sums.n_frames), lowest=lowest, highest=highest
+    )
     means[alive], variances[alive] = of_alive.means, of_alive.variances
     weights = np.maximum(sums.zeroth, np.finfo(float).tiny)
     frames_of_states = weights.reshape(stays.size, -1).sum(axis=1)
-    stay = np.clip(stays / frames_of_states, _LEAST_STAY, 1 - _LEAST_STAY).reshape(models.stay.shape)
-    return WordModels(models.words, GaussianMixture(weights / weights.sum(), means, variances), stay)
+    stay = np.clip(stays / frames_of_states, _LEAST_STAY, 1 - _LEAST_STAY).reshape(
+        models.stay.shape
+    )
+    return WordModels(
+        models.words, GaussianMixture(weights / weights.sum(), means, variances), stay
+    )
 
 
 def split_states(mixture: GaussianMixture, n_states: int) -> GaussianMixture:
@@ -492,7 +544,12 @@ class AlignedWords:
 
 
 def align_texts(
-    models: WordModels, frames: Frames, rows: IdMap, texts: Sequence[Text], *, work: Work = ALL_CORES
+    models: WordModels,
+    frames: Frames,
+    rows: IdMap,
+    texts: Sequence[Text],
+    *,
+    work: Work = ALL_CORES,
 ) -> AlignedWords:
     """Return which frames of each recording belong to which word of its text, by Viterbi (forced alignment).
 
@@ -514,11 +571,20 @@ def align_texts(
     DataError
         If a word has no model, or a recording has fewer frames than its text has states.
     """
-    bounds = dict(_of_rows(partial(_word_bounds, models=models), models, frames, rows, texts, work, "alignment"))
+    bounds = dict(
+        _of_rows(
+            partial(_word_bounds, models=models), models, frames, rows, texts, work, "alignment"
+        )
+    )
     owners = np.repeat(np.arange(len(rows)), [len(text) for text in texts])
-    start, stop = np.concatenate([bounds[row] for row in range(len(rows))]).T + np.maximum(rows.start, 0)[owners]
+    start, stop = (
+        np.concatenate([bounds[row] for row in range(len(rows))]).T
+        + np.maximum(rows.start, 0)[owners]
+    )
     words = np.array([word for text in texts for word in text], object)
-    return AlignedWords(IdMap(rows.models[owners], rows.segments[owners], start, stop), words, owners)
+    return AlignedWords(
+        IdMap(rows.models[owners], rows.segments[owners], start, stop), words, owners
+    )
 
 
 def aligned_statistics(
@@ -557,10 +623,14 @@ def aligned_statistics(
     DataError
         As of `align_texts`.
     """
-    n_components = models.mixture.n_components if mixture is None else models.stay.size * mixture.n_components
+    n_components = (
+        models.mixture.n_components if mixture is None else models.stay.size * mixture.n_components
+    )
     zeroth = np.zeros((len(rows), n_components), frames.values.dtype)
     first = np.zeros((*zeroth.shape, frames.dimension), frames.values.dtype)
-    used = {text: _components(models, models.of_text(text).words, n_components) for text in set(texts)}
+    used = {
+        text: _components(models, models.of_text(text).words, n_components) for text in set(texts)
+    }
     segment_sums = partial(_segment_sums, models=models, mixture=mixture)
     for row, sums in _of_rows(segment_sums, models, frames, rows, texts, work):
         first[row, used[texts[row]]], zeroth[row, used[texts[row]]] = sums[:, :-1], sums[:, -1]
@@ -590,11 +660,18 @@ def without_text(statistics: Statistics, states: Floats, mixture: GaussianMixtur
     first = np.asarray(statistics.first).reshape(-1, *states.shape)
     shifts = np.einsum("nsc,scd->ncd", zeroth, states - mixture.means)
     moved = (first.sum(axis=1) - shifts).reshape(len(first), -1)
-    return Statistics(statistics.models, statistics.segments, zeroth.sum(axis=1), moved.astype(first.dtype))
+    return Statistics(
+        statistics.models, statistics.segments, zeroth.sum(axis=1), moved.astype(first.dtype)
+    )
 
 
 def text_posteriors(
-    models: WordModels, frames: Frames, rows: IdMap, texts: Sequence[Text], *, work: Work = ALL_CORES
+    models: WordModels,
+    frames: Frames,
+    rows: IdMap,
+    texts: Sequence[Text],
+    *,
+    work: Work = ALL_CORES,
 ) -> Floats:
     """Return the log-posterior of each text among all sequences of words (or all words), per frame of its recording.
 
@@ -620,13 +697,21 @@ def text_posteriors(
     DataError
         As of `align_texts`.
     """
-    names = [f"{name} {start} {stop}" for name, start, stop in zip(rows.segments, rows.start, rows.stop, strict=True)]
+    names = [
+        f"{name} {start} {stop}"
+        for name, start, stop in zip(rows.segments, rows.start, rows.stop, strict=True)
+    ]
     _, first, parts = np.unique(names, return_index=True, return_inverse=True)
     likelihoods, n_words = partial(_log_likelihoods, models=models), len(models.words)
     known = dict(_of_rows(likelihoods, models, frames, rows, texts, work, "texts"))
     likelihoods = partial(likelihoods, is_loop=max(map(len, texts)) > 1)
-    free = dict(_of_rows(likelihoods, models, frames, rows[first], [()] * len(first), work, "free texts"))
-    ratios = [known[row] - len(text) * np.log(n_words) - free[parts[row]] for row, text in enumerate(texts)]
+    free = dict(
+        _of_rows(likelihoods, models, frames, rows[first], [()] * len(first), work, "free texts")
+    )
+    ratios = [
+        known[row] - len(text) * np.log(n_words) - free[parts[row]]
+        for row, text in enumerate(texts)
+    ]
     return np.array(ratios) / [len(part_of(frames, rows, row)) for row in range(len(texts))]
 
 
@@ -666,18 +751,28 @@ def read_word_models(path: str | Path) -> WordModels:
     """Read what `write_word_models` wrote."""
     arrays = read_arrays(path)
     mixture = GaussianMixture(arrays["weights"], arrays["means"], arrays["variances"])
-    return WordModels(tuple(arrays["words"].tolist()), mixture, arrays["stay"], arrays["log_likelihoods"])
+    return WordModels(
+        tuple(arrays["words"].tolist()), mixture, arrays["stay"], arrays["log_likelihoods"]
+    )
 
 
-def _stacked(recordings: Sequence[Rows]) -> tuple[NDArray, NDArray[np.int64], tuple[NDArray, NDArray]]:
+def _stacked(
+    recordings: Sequence[Rows],
+) -> tuple[NDArray, NDArray[np.int64], tuple[NDArray, NDArray]]:
     """Return the frames of recordings, their lengths, and the (time, recording) of each frame."""
     lengths = np.array([len(frames) for frames in recordings])
     starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
     owners = np.repeat(np.arange(len(lengths)), lengths)
-    return np.concatenate([*map(np.asarray, recordings)]), lengths, (np.arange(len(owners)) - starts, owners)
+    return (
+        np.concatenate([*map(np.asarray, recordings)]),
+        lengths,
+        (np.arange(len(owners)) - starts, owners),
+    )
 
 
-def _emissions(densities: Floats, lengths: NDArray, at: tuple[NDArray, NDArray], graph: StateGraph) -> Floats:
+def _emissions(
+    densities: Floats, lengths: NDArray, at: tuple[NDArray, NDArray], graph: StateGraph
+) -> Floats:
     """Return the log-densities (T, R, L) at the places of a graph; 0 beyond the ends."""
     emissions = np.zeros((lengths.max(), len(lengths), len(graph.states)))
     emissions[at] = densities[:, graph.states]
@@ -693,9 +788,14 @@ def _components(models: WordModels, words: Sequence[str], n_components: int) -> 
 def _expectation(items: list[Any], models: WordModels, work: Work) -> tuple[Accumulator, Floats]:
     """Return the sums of the E-step over blocks, by component, and the expected stays, by state."""
     dimension = models.mixture.dimension
-    sums, stays = np.zeros((models.mixture.n_components, 2 * dimension + 1)), np.zeros(models.stay.shape)
+    sums, stays = (
+        np.zeros((models.mixture.n_components, 2 * dimension + 1)),
+        np.zeros(models.stay.shape),
+    )
     likelihood, n_frames = 0.0, sum(len(frames) for recordings, _ in items for frames in recordings)
-    for words, of_block, likelihood_of_block, kept in work.map(partial(_block_expectation, models=models), items):
+    for words, of_block, likelihood_of_block, kept in work.map(
+        partial(_block_expectation, models=models), items
+    ):
         sums[_components(models, words, len(sums))] += of_block
         stays[[models.words.index(word) for word in words]] += kept.reshape(len(words), -1)
         likelihood += likelihood_of_block
@@ -709,17 +809,25 @@ def _expectation(items: list[Any], models: WordModels, work: Work) -> tuple[Accu
     return Accumulator(*of_components, likelihood, n_frames), stays.ravel()
 
 
-def _block_expectation(block: tuple[list[Rows], Text], models: WordModels) -> tuple[Text, NDArray, float, Floats]:
+def _block_expectation(
+    block: tuple[list[Rows], Text], models: WordModels
+) -> tuple[Text, NDArray, float, Floats]:
     used = models.of_text(block[1])
     posteriors, augmented, log_likelihood, stays = occupancy(block[0], used, block[1])
     return used.words, posteriors.T @ augmented, log_likelihood, stays
 
 
-def _segment_sums(block: tuple[list[Rows], Text], models: WordModels, mixture: GaussianMixture | None) -> list[NDArray]:
+def _segment_sums(
+    block: tuple[list[Rows], Text], models: WordModels, mixture: GaussianMixture | None
+) -> list[NDArray]:
     """Return the rows [f, n] of each recording, (C, D + 1) for the components of its words."""
     posteriors, augmented, _, _ = occupancy(block[0], models.of_text(block[1]), block[1], mixture)
     ends = np.cumsum([len(frames) for frames in block[0]])[:-1]
-    pairs = zip(np.split(posteriors, ends), np.split(augmented[:, models.mixture.dimension :], ends), strict=True)
+    pairs = zip(
+        np.split(posteriors, ends),
+        np.split(augmented[:, models.mixture.dimension :], ends),
+        strict=True,
+    )
     return [of_states.T @ frames for of_states, frames in pairs]
 
 
@@ -735,7 +843,9 @@ def _word_bounds(block: tuple[list[Rows], Text], models: WordModels) -> list[NDA
     return [np.searchsorted(places, [words, words + 1]).T for places in of_recordings]
 
 
-def _log_likelihoods(block: tuple[list[Rows], Text], models: WordModels, is_loop: bool = True) -> Floats:
+def _log_likelihoods(
+    block: tuple[list[Rows], Text], models: WordModels, is_loop: bool = True
+) -> Floats:
     """Return the log-likelihood of each recording given the text; without one, given any sequence of words."""
     used = models.of_text(block[1]) if block[1] else models
     graph = text_graph(used, block[1]) if block[1] else free_graph(used, is_loop=is_loop)
@@ -757,6 +867,8 @@ def _of_rows(
     check_lengths(frames, rows, texts, models.stay.shape[1])
     blocks = text_blocks(texts)
     items = (([part_of(frames, rows, row) for row in some], text) for text, some in blocks)
-    results = work.map(function, items, description=description, sizes=[len(some) for _, some in blocks])
+    results = work.map(
+        function, items, description=description, sizes=[len(some) for _, some in blocks]
+    )
     for (_, some), of_block in zip(blocks, results, strict=True):
         yield from zip(some, of_block, strict=True)

@@ -25,7 +25,13 @@ from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks
 from spkver.features import Frames
 from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, check_frames, natural_parameters
-from spkver.sidekit import StatServer, open_stat_server, read_stat_server, write_stat_blocks, write_stat_server
+from spkver.sidekit import (
+    StatServer,
+    open_stat_server,
+    read_stat_server,
+    write_stat_blocks,
+    write_stat_server,
+)
 
 _SEGMENTS = 32  # in one task and in one block of a file
 
@@ -60,7 +66,11 @@ def copy_stat_rows(
     found = (there.stat0.shape[1], there.stat1.shape[1])
     if widths is not None and found != widths:
         text = f"stat0 and stat1 have {found} columns, expected {widths} for the mixture"
-        raise DataError(text, file=path, remedy="give the mixture that these statistics were made with (ubm.file)")
+        raise DataError(
+            text,
+            file=path,
+            remedy="give the mixture that these statistics were made with (ubm.file)",
+        )
     write_stat_server(destination, there, rows)
 
 
@@ -134,8 +144,12 @@ class Statistics:
     def __post_init__(self) -> None:
         lengths = {len(self.models), len(self.segments), len(self.zeroth), len(self.first)}
         if len(lengths) != 1 or self.zeroth.ndim != 2 or self.first.ndim != 2:
-            got = f"{len(self.models)}, {len(self.segments)}, {self.zeroth.shape}, {self.first.shape}"
-            raise DataError(f"statistics need models (N,), segments (N,), zeroth (N, C) and first (N, C D); got {got}")
+            got = (
+                f"{len(self.models)}, {len(self.segments)}, {self.zeroth.shape}, {self.first.shape}"
+            )
+            raise DataError(
+                f"statistics need models (N,), segments (N,), zeroth (N, C) and first (N, C D); got {got}"
+            )
 
     def __len__(self) -> int:
         return len(self.models)
@@ -148,7 +162,9 @@ class Statistics:
 
     def check(self, n_components: int, dimension: int) -> None:
         """Raise DataError unless these are statistics of a mixture of C Gaussians in D dimensions."""
-        if self.zeroth.shape[1:] != (n_components,) or self.first.shape[1:] != (n_components * dimension,):
+        if self.zeroth.shape[1:] != (n_components,) or self.first.shape[1:] != (
+            n_components * dimension,
+        ):
             text = f"statistics of shapes {self.zeroth.shape} and {self.first.shape} do not fit a mixture of "
             text += f"{n_components} Gaussians in {dimension} dimensions"
             raise DataError(text, remedy="accumulate them on the mixture that they are used with")
@@ -190,7 +206,9 @@ def accumulate_statistics(
     n_components, width = mixture.n_components, mixture.means.size
     if destination is not None:
         blocks = statistic_blocks(mixture, frames, segments, work=work)
-        return Statistics(*write_stat_blocks(destination, models, segments, (n_components, width), blocks))
+        return Statistics(
+            *write_stat_blocks(destination, models, segments, (n_components, width), blocks)
+        )
     distinct = sorted(set(segments))
     zeroth = np.empty((len(distinct), n_components), frames.values.dtype)
     first = np.empty((len(distinct), width), frames.values.dtype)
@@ -203,13 +221,19 @@ def accumulate_statistics(
 
 
 def statistic_blocks(
-    mixture: GaussianMixture, frames: Frames, segments: Sequence[str] | NDArray, *, work: Work = ALL_CORES
+    mixture: GaussianMixture,
+    frames: Frames,
+    segments: Sequence[str] | NDArray,
+    *,
+    work: Work = ALL_CORES,
 ) -> Iterator[tuple[NDArray, NDArray]]:
     """Yield the zeroth (n, C) and first (n, C * D) statistics of block after block of segments, in their order."""
     check_frames(frames.values, mixture)
     for segment in segments:
         if not len(frames.of(segment)):
-            raise DataError(f"recording {segment!r} has no frames", remedy="remove it from the lists")
+            raise DataError(
+                f"recording {segment!r} has no frames", remedy="remove it from the lists"
+            )
     blocks = chunks(list(segments), _SEGMENTS)
     items = ([frames.of(segment) for segment in block] for block in blocks)
     sums_of_block = partial(_block_statistics, parameters=natural_parameters(mixture))
@@ -244,7 +268,9 @@ def write_statistics(path: str | Path, statistics: Statistics) -> None:
     write_stat_server(path, StatServer(*columns))
 
 
-def _block_statistics(segments: list[Rows], parameters: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+def _block_statistics(
+    segments: list[Rows], parameters: NDArray[np.float64]
+) -> tuple[NDArray, NDArray]:
     dtype = segments[0].dtype
     kernel = PosteriorKernel(parameters, dtype, segments[0].shape[1])
     statistics = np.empty((len(segments), len(parameters), segments[0].shape[1] + 1), dtype)

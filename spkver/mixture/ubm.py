@@ -44,7 +44,11 @@ _TIE = 1e-5
 
 @one_blas_thread()
 def full_m_step(
-    accumulator: Accumulator, before: GaussianMixture, *, reference: Floats, limits: tuple[float, float]
+    accumulator: Accumulator,
+    before: GaussianMixture,
+    *,
+    reference: Floats,
+    limits: tuple[float, float],
 ) -> GaussianMixture:
     """Return the parameters of maximum likelihood with full covariances, these between limits in every direction.
 
@@ -83,7 +87,9 @@ def full_m_step(
     return GaussianMixture(accumulator.zeroth / accumulator.zeroth.sum(), means, covariances)
 
 
-def clipped_covariances(covariances: Floats, reference: Floats, limits: tuple[float, float]) -> Floats:
+def clipped_covariances(
+    covariances: Floats, reference: Floats, limits: tuple[float, float]
+) -> Floats:
     """Return covariances (C, D, D) whose variances are limited in every direction; see `full_m_step`.
 
     Examples
@@ -107,7 +113,9 @@ def with_full_covariances(mixture: GaussianMixture) -> GaussianMixture:
     """Return the same mixture with its covariances as matrices."""
     if mixture.has_full_covariances:
         return mixture
-    return GaussianMixture(mixture.weights, mixture.means, mixture.variances[:, :, None] * np.eye(mixture.dimension))
+    return GaussianMixture(
+        mixture.weights, mixture.means, mixture.variances[:, :, None] * np.eye(mixture.dimension)
+    )
 
 
 @dataclass(frozen=True)
@@ -149,12 +157,16 @@ class UbmConfig:
             raise ConfigError(text)
         if n_splits > len(self.iterations):
             rounds = f"ubm.iterations has {len(self.iterations)}"
-            raise ConfigError(f"ubm.components {self.components} needs {n_splits} doublings, {rounds}")
+            raise ConfigError(
+                f"ubm.components {self.components} needs {n_splits} doublings, {rounds}"
+            )
         if any(count < 1 for count in self.iterations):
             raise ConfigError("ubm.iterations must be whole numbers of at least 1")
         if not 0 < self.variance_floor < self.variance_ceiling:
             raise ConfigError("ubm.variance_floor must be above 0 and below ubm.variance_ceiling")
-        check_values("ubm", self, least={"full_iterations": 1}, choices={"covariance": ("diagonal", "full")})
+        check_values(
+            "ubm", self, least={"full_iterations": 1}, choices={"covariance": ("diagonal", "full")}
+        )
 
 
 @one_line
@@ -199,7 +211,9 @@ def split(mixture: GaussianMixture, *, dimension: int | None = None) -> Gaussian
         The lower halves first, then the upper halves.
     """
     rows = np.arange(mixture.n_components)
-    widest = widest_dimensions(mixture.variances) if dimension is None else np.full(len(rows), dimension)
+    widest = (
+        widest_dimensions(mixture.variances) if dimension is None else np.full(len(rows), dimension)
+    )
     shift = np.zeros_like(mixture.means)
     shift[rows, widest] = np.sqrt(mixture.variances[rows, widest])
     return GaussianMixture(
@@ -220,7 +234,9 @@ def widest_dimensions(variances: NDArray) -> NDArray[np.int64]:
     return np.argmax(variances >= variances.max(axis=1, keepdims=True) * (1 - _TIE), axis=1)
 
 
-def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL_CORES) -> TrainedUbm:
+def train_ubm(
+    frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL_CORES
+) -> TrainedUbm:
     """Train a mixture on frames by splitting.
 
     Parameters
@@ -255,19 +271,25 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
     moment = accumulator.second[0] / len(frames)
     if not (moment > 0).all():
         constant = np.flatnonzero(~(moment > 0)).tolist()
-        raise DataError(f"dimensions {constant} of the frames are 0 everywhere: no Gaussian can be fitted to them")
+        raise DataError(
+            f"dimensions {constant} of the frames are 0 everywhere: no Gaussian can be fitted to them"
+        )
     mixture = GaussianMixture(np.ones(1), accumulator.first / len(frames), moment[None])
     _warn_of_floor(mixture.means[0], moment, config.variance_floor)
     likelihoods: list[float] = []
     sizes: list[int] = []
     limits = config.variance_floor, config.variance_ceiling
-    left: list[int | None] = [number for number in range(n_splits) for _ in range(config.iterations[number])]
+    left: list[int | None] = [
+        number for number in range(n_splits) for _ in range(config.iterations[number])
+    ]
     left += [None] * (config.full_iterations if config.covariance == "full" else 0)
     for split_number in progress(left, description="UBM training", total=len(left)):
         if split_number is None:
             mixture = with_full_covariances(mixture)
         elif mixture.n_components == 1 << split_number:
-            mixture = split(mixture, dimension=config.first_split_dimension if split_number == 0 else None)
+            mixture = split(
+                mixture, dimension=config.first_split_dimension if split_number == 0 else None
+            )
         accumulator = e_step(frames, mixture, work=work)
         likelihoods.append(accumulator.mean_log_likelihood)
         sizes.append(mixture.n_components)
@@ -276,7 +298,9 @@ def train_ubm(frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL
         if split_number is None:
             mixture = full_m_step(accumulator, mixture, reference=moment, limits=limits)
         else:
-            mixture = m_step(_revive(accumulator), lowest=limits[0] * moment, highest=limits[1] * moment)
+            mixture = m_step(
+                _revive(accumulator), lowest=limits[0] * moment, highest=limits[1] * moment
+            )
     if left:
         text = "UBM, %d Gaussians, %d EM iterations: mean log-likelihood %.6f nat per frame, in the first %.6f"
         logger.debug(text, sizes[-1], len(sizes), likelihoods[-1], likelihoods[0])
@@ -305,7 +329,9 @@ def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
         stored = read_ubm(config.file)
         if stored.dimension != dimension:
             text = f"ubm.file holds a mixture of {stored.dimension} dimensions, the features have {dimension}"
-            raise ConfigError(text, file=config.file, remedy="choose the features that it was trained on")
+            raise ConfigError(
+                text, file=config.file, remedy="choose the features that it was trained on"
+            )
         if config.covariance == "full" and not stored.has_full_covariances:
             text = "ubm.covariance is full, but ubm.file, which is taken as it is, holds diagonal covariances"
             raise ConfigError(text, file=config.file, remedy="leave one of the two out")
@@ -322,7 +348,9 @@ def read_ubm(path: str | Path) -> TrainedUbm:
     with open_file(path) as file:
         found = {name: file.attrs.get(name) for name in ("log_likelihoods", "n_components")}
     history = [np.asarray([] if values is None else values) for values in found.values()]
-    return TrainedUbm(mixture.weights, mixture.means, mixture.variances(), mixture.variance_control[0], *history)
+    return TrainedUbm(
+        mixture.weights, mixture.means, mixture.variances(), mixture.variance_control[0], *history
+    )
 
 
 def write_ubm(path: str | Path, ubm: GaussianMixture) -> None:
@@ -331,9 +359,19 @@ def write_ubm(path: str | Path, ubm: GaussianMixture) -> None:
     A mixture that is no `TrainedUbm` has its own second moment, sum_c w_c (v_c + m_c^2), as variance control.
     """
     if not isinstance(ubm, TrainedUbm):
-        variances = np.diagonal(ubm.variances, axis1=1, axis2=2) if ubm.has_full_covariances else ubm.variances
-        ubm = TrainedUbm(ubm.weights, ubm.means, ubm.variances, ubm.weights @ (variances + ubm.means**2))
-    history = {"log_likelihoods": ubm.log_likelihoods, "n_components": ubm.sizes} if len(ubm.log_likelihoods) else {}
+        variances = (
+            np.diagonal(ubm.variances, axis1=1, axis2=2)
+            if ubm.has_full_covariances
+            else ubm.variances
+        )
+        ubm = TrainedUbm(
+            ubm.weights, ubm.means, ubm.variances, ubm.weights @ (variances + ubm.means**2)
+        )
+    history = (
+        {"log_likelihoods": ubm.log_likelihoods, "n_components": ubm.sizes}
+        if len(ubm.log_likelihoods)
+        else {}
+    )
     write_mixture(
         path,
         weights=ubm.weights,
@@ -355,7 +393,11 @@ def _revive(accumulator: Accumulator) -> Accumulator:
     dead = np.flatnonzero(accumulator.zeroth < ALIVE)
     if not len(dead):
         return accumulator
-    zeroth, first, second = accumulator.zeroth.copy(), accumulator.first.copy(), accumulator.second.copy()
+    zeroth, first, second = (
+        accumulator.zeroth.copy(),
+        accumulator.first.copy(),
+        accumulator.second.copy(),
+    )
     for component in dead:
         fullest = int(np.argmax(zeroth))
         text = "UBM: Gaussian %d carries %.3g frames; it takes half of Gaussian %d's"
@@ -367,7 +409,11 @@ def _revive(accumulator: Accumulator) -> Accumulator:
         shift = np.zeros_like(mean)
         shift[widest] = np.sqrt(variance[widest])
         for half, centre in ((fullest, mean - shift), (component, mean + shift)):
-            zeroth[half], first[half], second[half] = count, count * centre, count * (variance + centre**2)
+            zeroth[half], first[half], second[half] = (
+                count,
+                count * centre,
+                count * (variance + centre**2),
+            )
     return Accumulator(zeroth, first, second, accumulator.log_likelihood, accumulator.n_frames)
 
 
@@ -394,6 +440,9 @@ def _check(frames: Rows, config: UbmConfig) -> None:
 
 
 def _check_first_split(config: UbmConfig, dimension: int) -> None:
-    if config.first_split_dimension is not None and not 0 <= config.first_split_dimension < dimension:
+    if (
+        config.first_split_dimension is not None
+        and not 0 <= config.first_split_dimension < dimension
+    ):
         text = f"ubm.first_split_dimension is {config.first_split_dimension}: expected 0 to {dimension - 1}"
         raise ConfigError(text)

@@ -10,4 +10,11 @@ from spkver.recognition.emotions import (
 )
 from spkver.recognition.recordings import map_recordings
 from spkver.recognition.texts import Recognised, agreement, spoken_words, without_loops
-from spkver.recognition.words import AUTO, UNDERSTOOD, Recogniser, Transcripts, open_recogniser, transcribe
+from spkver.recognition.words import (
+    AUTO,
+    UNDERSTOOD,
+    Recogniser,
+    Transcripts,
+    open_recogniser,
+    transcribe,
+)

@@ -50,7 +50,13 @@ COSTS = (0.001, 0.003, 0.01, 0.03, 0.1)
 INNER_FOLDS = 4
 _WINDOW, _SHIFT = 400, 160  # samples
 _FEATURES = FeatureConfig(
-    rate=RATE, window=0.025, shift=0.01, n_filters=26, low_frequency=50.0, high_frequency=7600.0, n_cepstra=13
+    rate=RATE,
+    window=0.025,
+    shift=0.01,
+    n_filters=26,
+    low_frequency=50.0,
+    high_frequency=7600.0,
+    n_cepstra=13,
 )
 _PITCH_RANGE, _PITCH_RESOLUTION = (60.0, 600.0), 0.2  # Hz, semitones
 _SPEECH_DB = 35.0
@@ -94,17 +100,25 @@ def functionals(samples: NDArray) -> dict[str, float]:
     loud = np.flatnonzero(energy > energy.max() - _SPEECH_DB)
     kept = slice(loud[0], loud[-1] + 1)
     if kept.stop - kept.start < LEAST_FRAMES:
-        raise ValueError(f"{kept.stop - kept.start} frames of sound, at least {LEAST_FRAMES} are needed")
+        raise ValueError(
+            f"{kept.stop - kept.start} frames of sound, at least {LEAST_FRAMES} are needed"
+        )
     relative, pitch = energy[kept] - energy.max(), _pitch(samples, kept)
     voiced = pitch > 0
     both = voiced[1:] & voiced[:-1]
-    contours = {f"c{number}": column for number, column in enumerate(cepstra[kept].T, 1)} | {"energy": relative}
+    contours = {f"c{number}": column for number, column in enumerate(cepstra[kept].T, 1)} | {
+        "energy": relative
+    }
     values: dict[str, float] = {}
     for name, contour in {**contours, "pitch": pitch[voiced]}.items():
         values |= {f"{name}.{statistic}": value for statistic, value in _contour(contour).items()}
-    steps = {name: np.diff(contour) for name, contour in contours.items()} | {"pitch": np.diff(pitch)[both]}
+    steps = {name: np.diff(contour) for name, contour in contours.items()} | {
+        "pitch": np.diff(pitch)[both]
+    }
     for name, of_contour in steps.items():
-        values |= {f"delta_{name}.{statistic}": value for statistic, value in _change(of_contour).items()}
+        values |= {
+            f"delta_{name}.{statistic}": value for statistic, value in _change(of_contour).items()
+        }
     return values | _voice(voiced, steps["pitch"]) | _loudness(relative, voiced)
 
 
@@ -120,7 +134,10 @@ def read_emotions(datadir: DataDir) -> dict[str, str]:
     path = datadir.path / "utt2emo"
     emotions = read_id_list(path, "utterance emotion")
     problems = Problems(path)
-    without, unknown = datadir.speakers.keys() - emotions.keys(), emotions.keys() - datadir.speakers.keys()
+    without, unknown = (
+        datadir.speakers.keys() - emotions.keys(),
+        emotions.keys() - datadir.speakers.keys(),
+    )
     for ids, what in ((without, "without emotion"), (unknown, "unknown")):
         if ids:
             problems.add(f"{len(ids)} utterances {what}: {few(sorted(ids), repr)}")
@@ -144,7 +161,9 @@ def read_folds(datadir: DataDir) -> dict[str, str]:
         return {speaker: speaker for speaker in speakers}
     folds = read_id_list(path, "speaker fold")
     if homeless := [speaker for speaker in speakers if speaker not in folds]:
-        raise DataError(f"{len(homeless)} speakers without a fold, such as {homeless[0]!r}", file=path)
+        raise DataError(
+            f"{len(homeless)} speakers without a fold, such as {homeless[0]!r}", file=path
+        )
     return {speaker: folds[speaker] for speaker in speakers}
 
 
@@ -186,17 +205,29 @@ def recognise_emotions(
     for paths in (test.recordings, train.recordings):
         check_headers(paths, jobs=run.jobs)
     features = functionals_of(run, test.recordings)
-    trained = features if train is test else functionals_of(run, train.recordings, name="functionals-train")
+    trained = (
+        features
+        if train is test
+        else functionals_of(run, train.recordings, name="functionals-train")
+    )
     sides = (test, features), (train, trained)
-    return classify_emotions(run, *sides, emotions, folds=folds, speaker_normalisation=speaker_normalisation)
+    return classify_emotions(
+        run, *sides, emotions, folds=folds, speaker_normalisation=speaker_normalisation
+    )
 
 
-def functionals_of(run: Run, recordings: Mapping[str, Path], *, name: str = "functionals") -> dict[str, list[float]]:
+def functionals_of(
+    run: Run, recordings: Mapping[str, Path], *, name: str = "functionals"
+) -> dict[str, list[float]]:
     """Compute the functionals of recordings, or read them from the output folder, where they are NAME/*.json."""
-    return map_recordings(run, name, _of_file, recordings, settings="functionals", libraries=_LIBRARIES)
+    return map_recordings(
+        run, name, _of_file, recordings, settings="functionals", libraries=_LIBRARIES
+    )
 
 
-def check_folds(test: DataDir, train: DataDir, emotions: Mapping[str, str], *, folds: Mapping[str, str]) -> list[Fold]:
+def check_folds(
+    test: DataDir, train: DataDir, emotions: Mapping[str, str], *, folds: Mapping[str, str]
+) -> list[Fold]:
     """Return the folds, and check that each leaves speakers and emotions to learn from.
 
     Parameters and errors are those of `recognise_emotions`.
@@ -205,9 +236,20 @@ def check_folds(test: DataDir, train: DataDir, emotions: Mapping[str, str], *, f
     laid_out: list[Fold] = []
     for fold in sorted(set(folds.values())):
         held_out = {speaker for speaker, its_fold in folds.items() if its_fold == fold}
-        learnt = tuple(sorted(utterance for utterance, speaker in train.speakers.items() if speaker not in held_out))
-        tested = tuple(sorted(utterance for utterance, speaker in test.speakers.items() if speaker in held_out))
-        speakers, classes = {train.speakers[one] for one in learnt}, {emotions[one] for one in learnt}
+        learnt = tuple(
+            sorted(
+                utterance
+                for utterance, speaker in train.speakers.items()
+                if speaker not in held_out
+            )
+        )
+        tested = tuple(
+            sorted(utterance for utterance, speaker in test.speakers.items() if speaker in held_out)
+        )
+        speakers, classes = (
+            {train.speakers[one] for one in learnt},
+            {emotions[one] for one in learnt},
+        )
         if len(speakers) < 2 or len(classes) < 2:
             text = f"fold {fold!r} leaves {len(speakers)} speakers and {len(classes)} emotions to learn from"
             problems.add(text, remedy="two of each are needed at least")
@@ -227,8 +269,14 @@ def classify_emotions(
 ) -> dict[str, str]:
     """Recognise emotions from functionals; as `recognise_emotions`, with the functionals of each data directory."""
     laid_out = check_folds(test[0], train[0], emotions, folds=folds)
-    for datadir in {side[0].path: side[0] for side in (train, test)}.values() if speaker_normalisation else ():
-        short = [speaker for speaker, utterances in datadir.by_speaker().items() if len(utterances) < _FEW]
+    for datadir in (
+        {side[0].path: side[0] for side in (train, test)}.values() if speaker_normalisation else ()
+    ):
+        short = [
+            speaker
+            for speaker, utterances in datadir.by_speaker().items()
+            if len(utterances) < _FEW
+        ]
         if short:
             text = "%s: %d speakers have fewer than %d utterances: their normalisation is inexact"
             logger.warning(text, datadir.path, len(short), _FEW)
@@ -240,7 +288,12 @@ def classify_emotions(
         emotion_of: dict[str, str] = {}
         for predicted in Work(run.jobs).map(learn, laid_out, processes=True, description="folds"):
             emotion_of |= predicted
-        write_text(path, "".join(f"{utterance} {emotion}\n" for utterance, emotion in sorted(emotion_of.items())))
+        write_text(
+            path,
+            "".join(
+                f"{utterance} {emotion}\n" for utterance, emotion in sorted(emotion_of.items())
+            ),
+        )
 
     functionals = [sorted(side[1].items()) for side in (train, test)]
     return run.stage(
@@ -248,13 +301,22 @@ def classify_emotions(
         "predictions",
         make=make,
         read=partial(read_id_list, form="utterance emotion"),
-        inputs=[speaker_normalisation, laid_out, *functionals, train[0].speakers, test[0].speakers, emotions],
+        inputs=[
+            speaker_normalisation,
+            laid_out,
+            *functionals,
+            train[0].speakers,
+            test[0].speakers,
+            emotions,
+        ],
         libraries=("numpy", "scipy", "scikit-learn"),
     ).value
 
 
 @one_blas_thread()
-def choose_cost(vectors: NDArray, labels: NDArray, speakers: Sequence[str], costs: Sequence[float] = COSTS) -> float:
+def choose_cost(
+    vectors: NDArray, labels: NDArray, speakers: Sequence[str], costs: Sequence[float] = COSTS
+) -> float:
     """Choose the penalty with the best unweighted recall over inner folds of speakers; the smallest of equal ones."""
     names = sorted(set(speakers))
     fold_of = {name: number % min(INNER_FOLDS, len(names)) for number, name in enumerate(names)}
@@ -268,7 +330,9 @@ def choose_cost(vectors: NDArray, labels: NDArray, speakers: Sequence[str], cost
                 predicted[~rest] = labels[rest][0]
                 continue
             predicted[~rest] = _classify(vectors[rest], labels[rest], vectors[~rest], cost)
-        recalls = [(predicted[labels == label] == label).mean() for label in sorted(set(labels.tolist()))]
+        recalls = [
+            (predicted[labels == label] == label).mean() for label in sorted(set(labels.tolist()))
+        ]
         recall = float(np.mean(recalls))
         if recall > best + 1e-12:
             best, chosen = recall, cost
@@ -305,14 +369,21 @@ def _contour(values: NDArray) -> dict[str, float]:
     quantiles = np.quantile(values, _QUANTILES).tolist()
     names = (f"q{100 * share:g}" for share in _QUANTILES)
     found = {"mean": mean, "deviation": deviation, "skewness": skewness, "slope": slope}
-    return found | dict(zip(names, quantiles, strict=True)) | {"range": quantiles[-1] - quantiles[0]}
+    return (
+        found | dict(zip(names, quantiles, strict=True)) | {"range": quantiles[-1] - quantiles[0]}
+    )
 
 
 def _change(steps: NDArray) -> dict[str, float]:
     """Statistics of the steps from frame to frame."""
     steps = steps if len(steps) else np.zeros(1)
     low, high = np.quantile(steps, (0.05, 0.95)).tolist()
-    return {"deviation": float(steps.std()), "size": float(np.abs(steps).mean()), "q5": low, "q95": high}
+    return {
+        "deviation": float(steps.std()),
+        "size": float(np.abs(steps).mean()),
+        "q5": low,
+        "q95": high,
+    }
 
 
 def _voice(voiced: NDArray, steps: NDArray) -> dict[str, float]:
@@ -336,7 +407,11 @@ def _loudness(energy: NDArray, voiced: NDArray) -> dict[str, float]:
     seconds = _SHIFT / RATE * len(energy)
     smooth = np.convolve(energy, np.ones(7) / 7, mode="same")
     peaks = (smooth[1:-1] > smooth[:-2]) & (smooth[1:-1] >= smooth[2:]) & (smooth[1:-1] > -20)
-    contrast = float(energy[voiced].mean() - energy[~voiced].mean()) if voiced.any() and not voiced.all() else 0.0
+    contrast = (
+        float(energy[voiced].mean() - energy[~voiced].mean())
+        if voiced.any() and not voiced.all()
+        else 0.0
+    )
     return {
         "energy.duration": seconds,
         "energy.loud_share": float((energy > -15).mean()),
@@ -350,10 +425,14 @@ def _of_file(path: Path) -> list[float]:
     try:
         return list(functionals(samples).values())
     except ValueError as error:
-        raise DataError(f"too short or silent: {error}", file=path, remedy="remove it from the lists") from error
+        raise DataError(
+            f"too short or silent: {error}", file=path, remedy="remove it from the lists"
+        ) from error
 
 
-def _vectors(datadir: DataDir, features: Mapping[str, Sequence[float]], *, by_speaker: bool) -> Vectors:
+def _vectors(
+    datadir: DataDir, features: Mapping[str, Sequence[float]], *, by_speaker: bool
+) -> Vectors:
     """The vector of each utterance, standardised over the utterances of each speaker where that is asked for."""
     names = sorted(features)
     values = np.array([features[name] for name in names])
@@ -369,14 +448,23 @@ def _standard(values: NDArray, reference: NDArray) -> NDArray:
     """Standardise by the reference; what is constant there becomes 0."""
     deviation = reference.std(axis=0)
     varies = deviation > 1e-9
-    return np.where(varies, (values - reference.mean(axis=0)) / np.where(varies, deviation, 1.0), 0.0)
+    return np.where(
+        varies, (values - reference.mean(axis=0)) / np.where(varies, deviation, 1.0), 0.0
+    )
 
 
 def _recognise_fold(
-    learnt: Vectors, tested: Vectors, emotions: Mapping[str, str], speakers: Mapping[str, str], fold: Fold
+    learnt: Vectors,
+    tested: Vectors,
+    emotions: Mapping[str, str],
+    speakers: Mapping[str, str],
+    fold: Fold,
 ) -> dict[str, str]:
     utterances, held_out = fold
-    vectors, labels = np.array([learnt[one] for one in utterances]), np.array([emotions[one] for one in utterances])
+    vectors, labels = (
+        np.array([learnt[one] for one in utterances]),
+        np.array([emotions[one] for one in utterances]),
+    )
     cost = choose_cost(vectors, labels, [speakers[one] for one in utterances])
     predicted = _classify(vectors, labels, np.array([tested[one] for one in held_out]), cost)
     return dict(zip(held_out, predicted.tolist(), strict=True))

@@ -63,7 +63,9 @@ def map_recordings(
         stamps = []
         for recording, source in items:
             files: tuple[Path, ...] = source if isinstance(source, tuple) else (source,)
-            stamps.append([recording, *((str(file.absolute()), *size_and_time(file)) for file in files)])
+            stamps.append(
+                [recording, *((str(file.absolute()), *size_and_time(file)) for file in files)]
+            )
         try:
             results |= run.stage(
                 f"{name} {number}",
@@ -87,7 +89,9 @@ def _make(
     path: Path,
 ) -> None:
     problems, task = Problems(), partial(caught, function=function)
-    results = Work(jobs).map(task, [source for _, source in items], processes=True, description=name)
+    results = Work(jobs).map(
+        task, [source for _, source in items], processes=True, description=name
+    )
     values = problems.sift(zip([recording for recording, _ in items], results, strict=True))
     problems.raise_if_any()
     write_text(path, json.dumps({"results": values}, ensure_ascii=False, indent=0) + "\n")

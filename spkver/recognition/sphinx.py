@@ -44,7 +44,9 @@ def recognise_by_pocketsphinx(samples: NDArray[np.floating]) -> str:
     decoder = load_decoder()
     decoder.reinit_feat()  # else noise and means of the previous recording would change the words
     decoder.start_utt()
-    decoder.process_raw(np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2").tobytes(), full_utt=True)
+    decoder.process_raw(
+        np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2").tobytes(), full_utt=True
+    )
     decoder.end_utt()
     hypothesis = decoder.hyp()
     # pronunciations are numbered, noises stand in brackets

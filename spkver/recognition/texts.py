@@ -96,7 +96,9 @@ def agreement(references: Mapping[str, str], recognised: Mapping[str, str]) -> f
         if utterance not in recognised:
             continue
         reference = spoken_words(text)
-        matcher = SequenceMatcher(None, reference, spoken_words(recognised[utterance]), autojunk=False)
+        matcher = SequenceMatcher(
+            None, reference, spoken_words(recognised[utterance]), autojunk=False
+        )
         n_words += len(reference)
         n_agreed += sum(block.size for block in matcher.get_matching_blocks())
     if n_words == 0:

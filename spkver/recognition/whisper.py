@@ -33,7 +33,12 @@ from spkver.recognition.texts import spoken_words
 LIBRARIES = ("numpy", "faster-whisper", "ctranslate2", "soundfile", "soxr")
 
 _MODEL = {"device": "cpu", "compute_type": "int8", "cpu_threads": 1, "num_workers": 1}
-_DECODING = {"beam_size": 1, "temperature": 0.0, "condition_on_previous_text": False, "without_timestamps": True}
+_DECODING = {
+    "beam_size": 1,
+    "temperature": 0.0,
+    "condition_on_previous_text": False,
+    "without_timestamps": True,
+}
 _NEEDED = ("config.json", "tokenizer.json")
 _NO_WORDS = frozenset("0123456789%$£€")  # are spelled out
 
@@ -58,7 +63,9 @@ def whisper_weights(path: str = "") -> Path:
         for name in _NEEDED:  # without these the package would look for them on the network
             if not weights.with_name(name).is_file():
                 text = f"a model of Whisper without {name}"
-                raise ConfigError(text, file=weights.parent, remedy=WHISPER.remedy).attributed("recogniser", "whisper")
+                raise ConfigError(text, file=weights.parent, remedy=WHISPER.remedy).attributed(
+                    "recogniser", "whisper"
+                )
     return weights
 
 
@@ -105,7 +112,9 @@ def write_by_whisper(samples: NDArray[np.floating], *, weights: Path) -> str:
         If the weights are no model of Whisper.
     """
     model, numerals = load_model(weights)
-    segments, _ = model.transcribe(np.asarray(samples, dtype=np.float32), suppress_tokens=[-1, *numerals], **_DECODING)
+    segments, _ = model.transcribe(
+        np.asarray(samples, dtype=np.float32), suppress_tokens=[-1, *numerals], **_DECODING
+    )
     return " ".join(segment.text.strip() for segment in segments)
 
 

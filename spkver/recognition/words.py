@@ -139,14 +139,20 @@ def open_recogniser(name: str = AUTO) -> Recogniser:
         record = {"cmn": sphinx.CMN, "method": _METHOD}
         return Recogniser(name, sphinx.recognise_by_pocketsphinx, record, sphinx.LIBRARIES)
     if name != AUTO:
-        raise ConfigError(f"there is no recogniser {name!r}: expected auto, whisper, whisper:PATH or pocketsphinx")
+        raise ConfigError(
+            f"there is no recogniser {name!r}: expected auto, whisper, whisper:PATH or pocketsphinx"
+        )
     for best in ("whisper", "pocketsphinx"):
         try:
             return open_recogniser(best)
         except ConfigError as error:
             logger.debug("no recognition by %s: %s", best, error)
-    remedy = "pip install faster-whisper, then once: spkver weights whisper; or pip install pocketsphinx"
-    raise ConfigError("no recogniser of words is installed", remedy=f"{remedy}, which makes more errors")
+    remedy = (
+        "pip install faster-whisper, then once: spkver weights whisper; or pip install pocketsphinx"
+    )
+    raise ConfigError(
+        "no recogniser of words is installed", remedy=f"{remedy}, which makes more errors"
+    )
 
 
 def transcribe(run: Run, datadir: DataDir, recogniser: Recogniser) -> Transcripts:
@@ -172,7 +178,12 @@ def transcribe(run: Run, datadir: DataDir, recogniser: Recogniser) -> Transcript
     settings = [recogniser.name, recogniser.record]
     libraries = recogniser.libraries
     kept = map_recordings(
-        run, "transcripts", recogniser.recognise_file, datadir.recordings, settings=settings, libraries=libraries
+        run,
+        "transcripts",
+        recogniser.recognise_file,
+        datadir.recordings,
+        settings=settings,
+        libraries=libraries,
     )
     results = {utterance: Recognised(*values) for utterance, values in kept.items()}
     words = {utterance: result.words for utterance, result in results.items()}
@@ -180,7 +191,9 @@ def transcribe(run: Run, datadir: DataDir, recogniser: Recogniser) -> Transcript
     if cut:
         text = "%s: %s repeated itself in %d of %d recordings, and was cut: %s"
         logger.warning(text, datadir.path, recogniser.name, len(cut), len(words), few(cut))
-    write_text(run.path("text"), "".join(f"{name} {text}".rstrip() + "\n" for name, text in words.items()))
+    write_text(
+        run.path("text"), "".join(f"{name} {text}".rstrip() + "\n" for name, text in words.items())
+    )
     return Transcripts(words, recogniser.name, cut, agreement(references, words))
 
 

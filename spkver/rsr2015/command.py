@@ -17,9 +17,17 @@ if TYPE_CHECKING:
     from spkver.rsr2015.lists import RecipeConfig
 
 _LIMITS = [
-    click.option("--force", is_flag=True, help="Make every stage again, also those that are up to date."),
-    click.option("--only", metavar="STAGE", help="Make only this stage; those before it must be up to date."),
-    click.option("--until", metavar="STAGE", help="Stop after this stage, or the last that begins so, as 'scores'."),
+    click.option(
+        "--force", is_flag=True, help="Make every stage again, also those that are up to date."
+    ),
+    click.option(
+        "--only", metavar="STAGE", help="Make only this stage; those before it must be up to date."
+    ),
+    click.option(
+        "--until",
+        metavar="STAGE",
+        help="Stop after this stage, or the last that begins so, as 'scores'.",
+    ),
 ]
 
 
@@ -49,7 +57,13 @@ def recipe_command(
     configs = Path(page).parent / "config"
     own = configs / f"{config or Path(page).stem}.yaml"
 
-    def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **limits: Any) -> None:
+    def main(
+        corpus: str,
+        output: Path,
+        config_file: Path | None,
+        settings: tuple[str, ...],
+        **limits: Any,
+    ) -> None:
         from spkbase.configuration import load_config, read_yaml
         from spkbase.runs import Ended, start_run
         from spkbase.status import format_status, read_status
@@ -75,10 +89,23 @@ def recipe_command(
             click.echo(format_status(read_status(output)))
 
     options: list[Callable] = [
-        click.option("--corpus", required=True, metavar="DIR", help="RSR2015 tree with sph/ and key/, or 'simulated'."),
+        click.option(
+            "--corpus",
+            required=True,
+            metavar="DIR",
+            help="RSR2015 tree with sph/ and key/, or 'simulated'.",
+        ),
         path_option("-o", "--output", required=True, help="Folder for all results."),
-        path_option("--config", "config_file", help="YAML file of changes to the recipe's configuration."),
-        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
+        path_option(
+            "--config", "config_file", help="YAML file of changes to the recipe's configuration."
+        ),
+        click.option(
+            "--set",
+            "settings",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Change a configuration key.",
+        ),
         worker_options,
         log_option,
         *(_LIMITS if stages else []),
@@ -111,12 +138,19 @@ def _simulated(run: Run, config: RecipeConfig) -> Path:
     from spkbase.files import load_json
     from spkver.corpora import SIMULATION_RECORD, CorpusSize, simulate_rsr2015
 
-    click.echo("The corpus is SIMULATED: synthetic speech from eSpeak NG, not recordings of people.")
+    click.echo(
+        "The corpus is SIMULATED: synthetic speech from eSpeak NG, not recordings of people."
+    )
     size = config.simulation
     name = f"part{config.part}-{config.gender}-{size.speakers}-{size.sentences}-{size.sessions}-{size.seed}"
     folder = run.path(f"simulated-{name}")
     sizes = CorpusSize(
-        size.speakers, size.sentences, size.sessions, seed=size.seed, gender=config.gender, part=config.part
+        size.speakers,
+        size.sentences,
+        size.sessions,
+        seed=size.seed,
+        gender=config.gender,
+        part=config.part,
     )
 
     def make(path: Path) -> None:

@@ -37,7 +37,11 @@ from spkver.vectors import (
 # Names of files: of a recipe, of the tutorial, and of the tutorial for normalised supervectors.
 _NAMES = {
     "statistics": ("stat_{name}.h5", "stat_rsr2015_{sex}_{name}.h5"),
-    "supervectors": ("sv_{name}.h5", "sv_rsr2015_{sex}_{name}.h5", "sv_norm_rsr2015_{sex}_{name}.h5"),
+    "supervectors": (
+        "sv_{name}.h5",
+        "sv_rsr2015_{sex}_{name}.h5",
+        "sv_norm_rsr2015_{sex}_{name}.h5",
+    ),
 }
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -68,7 +72,9 @@ class GivenConfig:
     vectors: str | None = None
 
 
-def given_files(config: RecipeConfig, maps: dict[str, IdMap], takes: Sequence[str]) -> dict[str, Any]:
+def given_files(
+    config: RecipeConfig, maps: dict[str, IdMap], takes: Sequence[str]
+) -> dict[str, Any]:
     """Return the results that replace stages; their files must exist and hold the rows of the lists.
 
     Parameters
@@ -100,14 +106,18 @@ def given_files(config: RecipeConfig, maps: dict[str, IdMap], takes: Sequence[st
             continue
         with problems.noted():
             if key in _NAMES:
-                files[key] = {name: _stat_file(key, name, idmap, config) for name, idmap in maps.items()}
+                files[key] = {
+                    name: _stat_file(key, name, idmap, config) for name, idmap in maps.items()
+                }
                 continue
             files[key] = Path(given)  # vectors are read with the chains, which need their dimension
             if key.startswith("machines"):
                 machine_files(files[key], sorted(set(maps["enroll"].models)))
     if config.given.statistics is not None and config.ubm.file is None:
         text = "given.statistics are of a mixture that is not given"
-        problems.note(ConfigError(text, remedy="set ubm.file to the mixture that they were made with"))
+        problems.note(
+            ConfigError(text, remedy="set ubm.file to the mixture that they were made with")
+        )
     problems.raise_if_any()
     return files
 
@@ -150,7 +160,9 @@ def vector_lists(lists: Rsr2015, config: IVectorsConfig) -> dict[str, IdMap]:
     whole = IdMap.from_pairs((segment.split("/")[0], segment) for segment in lists.ubm)
     training = {"ubm": whole, "background": lists.background, "nap": lists.nap}[config.list]
     if config.classes == "sentence":
-        classes = [f"{segment.split('/')[0]}_{segment.rpartition('_')[2]}" for segment in training.segments]
+        classes = [
+            f"{segment.split('/')[0]}_{segment.rpartition('_')[2]}" for segment in training.segments
+        ]
         training = IdMap.from_pairs(zip(classes, training.segments.tolist(), strict=True))
     return {"training": training, "enroll": lists.enrolment, "test": lists.test}
 
@@ -196,16 +208,24 @@ class ReportConfig:
 
     def __post_init__(self) -> None:
         if not 0 < self.p_target < 1 or not self.c_miss > 0 or not self.c_fa > 0:
-            raise ConfigError("report.p_target must lie between 0 and 1, report.c_miss and report.c_fa above 0")
+            raise ConfigError(
+                "report.p_target must lie between 0 and 1, report.c_miss and report.c_fa above 0"
+            )
         try:
             effective_prior(self.p_target, self.c_miss, self.c_fa)
         except DataError as error:
             raise ConfigError(f"report.p_target, report.c_miss, report.c_fa: {error}") from error
         check_values("report", self, choices={"window": ("old", "new", "big", "sre10", "auto")})
         if not set(self.formats) <= {"png", "pdf", "svg"} or not self.formats:
-            raise ConfigError(f"report.formats is {list(self.formats)}: expected some of png, pdf, svg")
-        if self.resamples is not None and (self.resamples == 1 or not 0 <= self.resamples <= MOST_RESAMPLES):
-            raise ConfigError(f"report.resamples is {self.resamples}: expected 0, or 2 to {MOST_RESAMPLES:,}")
+            raise ConfigError(
+                f"report.formats is {list(self.formats)}: expected some of png, pdf, svg"
+            )
+        if self.resamples is not None and (
+            self.resamples == 1 or not 0 <= self.resamples <= MOST_RESAMPLES
+        ):
+            raise ConfigError(
+                f"report.resamples is {self.resamples}: expected 0, or 2 to {MOST_RESAMPLES:,}"
+            )
 
 
 @dataclass(frozen=True)
@@ -283,7 +303,9 @@ class RecipeConfig:
         chains = {}
         for name, spec in self.systems.items():
             if spec is not None and not _NAME.fullmatch(name):
-                text = f"systems.{name} cannot name a file: expected letters, digits, '.', '_' and '-'"
+                text = (
+                    f"systems.{name} cannot name a file: expected letters, digits, '.', '_' and '-'"
+                )
                 problems.note(ConfigError(text))
             elif spec is not None:
                 with problems.noted(f"systems.{name}: "):
@@ -294,7 +316,12 @@ class RecipeConfig:
 
 def named_lists(lists: Rsr2015, *names: str) -> dict[str, IdMap]:
     """Return lists of recordings under the names that their artefacts carry; all of them by default."""
-    known = {"enroll": lists.enrolment, "back": lists.background, "nap": lists.nap, "test": lists.test}
+    known = {
+        "enroll": lists.enrolment,
+        "back": lists.background,
+        "nap": lists.nap,
+        "test": lists.test,
+    }
     return {name: known[name] for name in names or known}
 
 
@@ -312,7 +339,11 @@ def training_lists(config: RecipeConfig, lists: Rsr2015) -> dict[str, IdMap]:
     rank = config.total_variability.rank
     file = config.given.vectors
     if not chains:
-        problems.note(ConfigError("systems is empty", remedy="name a chain, such as systems.cosine=centre,cosine"))
+        problems.note(
+            ConfigError(
+                "systems is empty", remedy="name a chain, such as systems.cosine=centre,cosine"
+            )
+        )
     with problems.noted():
         if file is None:
             width = config.ubm.components * config.features.dimension
@@ -380,13 +411,17 @@ def prepare(run: Run, corpus: Path, config: RecipeConfig) -> Rsr2015:
             others.pop(name, None)
         seconds = float("inf")
         if config.features.files is None:
-            seconds = check_recordings(background, config.features, work=run.work, problems=problems)
+            seconds = check_recordings(
+                background, config.features, work=run.work, problems=problems
+            )
             check_recordings(others, config.features, work=run.work, problems=problems)
         else:
             sidekit_files(config.features.files, lists.recordings)
         sessions = named_lists(lists)[NAP_LISTS[config.nap.list]]
         with problems.noted():
-            check_nap_rank(config.nap.rank, len(sessions), scatter=config.nap.scatter, speakers=sessions.models)
+            check_nap_rank(
+                config.nap.rank, len(sessions), scatter=config.nap.scatter, speakers=sessions.models
+            )
         if not problems.errors:  # the duration is that of all recordings
             with problems.noted():
                 most_frames = seconds / config.features.shift

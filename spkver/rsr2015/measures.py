@@ -97,7 +97,9 @@ def measure(
     return results, curves
 
 
-def assess_system(scores: Scores, key: Key, speakers: Speakers, config: RecipeConfig, name: str = "") -> Condition:
+def assess_system(
+    scores: Scores, key: Key, speakers: Speakers, config: RecipeConfig, name: str = ""
+) -> Condition:
     """Return the metrics of a system with their intervals.
 
     Parameters
@@ -131,7 +133,9 @@ def assess_system(scores: Scores, key: Key, speakers: Speakers, config: RecipeCo
         scenario="original",
         attacker=name,
         n_enrolled=_n_enrolled(key, speakers),
-        n_trial_speakers=len({speakers.of_segment[segment] for segment in key.segment_ids[np.unique(key.segments)]}),
+        n_trial_speakers=len(
+            {speakers.of_segment[segment] for segment in key.segment_ids[np.unique(key.segments)]}
+        ),
         scores=f"scores/{name}.h5",
         n_target=evaluated.n_target,
         n_nontarget=evaluated.n_nontarget,
@@ -178,7 +182,9 @@ def pairs_of_types(key: Key, trials: TrialsConfig) -> dict[str, Key]:
     return keys
 
 
-def _intervals(scores: Scores, key: Key, speakers: Speakers) -> tuple[dict[str, Interval], dict[str, str]]:
+def _intervals(
+    scores: Scores, key: Key, speakers: Speakers
+) -> tuple[dict[str, Interval], dict[str, str]]:
     """Return the ends of intervals over speakers by metric, and notes; nothing without resamples."""
     resamples = speakers.resamples
     if resamples is None:
@@ -188,7 +194,9 @@ def _intervals(scores: Scores, key: Key, speakers: Speakers) -> tuple[dict[str, 
     metrics = Metrics(metrics=_rows("eer", "zebra.population", "d_sys"))
     resampling = Resampling(resamples, speakers.seed, LEVEL)
     try:
-        sample, _ = sample_from(scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment)
+        sample, _ = sample_from(
+            scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment
+        )
         estimated = confidence_intervals(sample, metrics, resampling, jobs=speakers.jobs)
     except DataError as error:  # too few speakers, say: no reason to lose the run
         return {}, {"intervals": f"no intervals: {error.text}"}

@@ -90,11 +90,17 @@ def report(
     table = _table(results)
     logger.info("results\n%s", table, extra={"file_only": True})
     det = run.path(f"det.{config.report.formats[0]}")
-    return f"{table}\n\n{_remarks(results)}\n\nDET plot: {det}\nResults:  {run.path('results.json')}"
+    return (
+        f"{table}\n\n{_remarks(results)}\n\nDET plot: {det}\nResults:  {run.path('results.json')}"
+    )
 
 
 def _measured(
-    run: Run, config: RecipeConfig, lists: Rsr2015, systems: Mapping[str, Stage[Scores]], ubm: Stage[TrainedUbm] | None
+    run: Run,
+    config: RecipeConfig,
+    lists: Rsr2015,
+    systems: Mapping[str, Stage[Scores]],
+    ubm: Stage[TrainedUbm] | None,
 ) -> Stage[dict[str, Any]]:
     """Return the stage that measures all systems (`evaluation.json`) and makes the plots."""
     title = _title(config, lists)
@@ -108,14 +114,25 @@ def _measured(
         results, curves = measure(scores, lists.key, config, speakers)
         drawn = _plot(run, config, lists, scores, None if ubm is None else ubm.value, curves)
         entries = {name: _entry(result) for name, result in results.items()}
-        write_json(path, {"systems": entries, "plots": {name: file_digest(run.path(name)) for name in drawn}})
+        write_json(
+            path,
+            {"systems": entries, "plots": {name: file_digest(run.path(name)) for name in drawn}},
+        )
 
     return run.stage(
         REPORT,
         "evaluation.json",
         make=make,
         read=load_json,
-        inputs=[reports.FORMAT, config.report, config.trials, config.seed, title, lists.key, *lists.speakers()],
+        inputs=[
+            reports.FORMAT,
+            config.report,
+            config.trials,
+            config.seed,
+            title,
+            lists.key,
+            *lists.speakers(),
+        ],
         after=after,
         libraries=("matplotlib", "numpy", "scipy"),
     )
@@ -123,7 +140,9 @@ def _measured(
 
 def _entry(result: Condition) -> dict[str, Any]:
     """Return results for JSON, without what these recipes do not have."""
-    entry = {name: part for name, part in result.to_dict().items() if part not in (None, "", [], {})}
+    entry = {
+        name: part for name, part in result.to_dict().items() if part not in (None, "", [], {})
+    }
     if isinstance(result, SystemResult):
         entry["trial_types"] = {types: _entry(pair) for types, pair in result.trial_types.items()}
     return entry
@@ -156,7 +175,9 @@ def _plot(
     return names
 
 
-def _plot_systems(run: Run, config: RecipeConfig, lists: Rsr2015, systems: Mapping[str, Scores]) -> list[str]:
+def _plot_systems(
+    run: Run, config: RecipeConfig, lists: Rsr2015, systems: Mapping[str, Scores]
+) -> list[str]:
     """Draw the scores; return the names of the files."""
     title = _title(config, lists)
     point = config.report
@@ -173,7 +194,10 @@ def _plot_systems(run: Run, config: RecipeConfig, lists: Rsr2015, systems: Mappi
     shown = drawn
     if len(drawn) > _SHOWN:
         shown = [max(drawn, key=lambda system: overlap[system[0]])]
-    histograms = [(f"{name} (D_sys {overlap[name]:.2f})", target, nontarget) for name, target, nontarget in shown]
+    histograms = [
+        (f"{name} (D_sys {overlap[name]:.2f})", target, nontarget)
+        for name, target, nontarget in shown
+    ]
     plot_histogram(histograms, path=_paths(run, "histogram", config), title=f"Scores: {title}")
     pairs = pairs_of_types(lists.key, config.trials)
     if len(pairs) > 1:
@@ -187,7 +211,9 @@ def _plot_systems(run: Run, config: RecipeConfig, lists: Rsr2015, systems: Mappi
     return names
 
 
-def _plot_curves(run: Run, config: RecipeConfig, curves: Mapping[str, Curve], title: str) -> list[str]:
+def _plot_curves(
+    run: Run, config: RecipeConfig, curves: Mapping[str, Curve], title: str
+) -> list[str]:
     """Draw linkability; return the names of the files."""
     if not curves:
         return []
@@ -206,7 +232,9 @@ def _plot_training(run: Run, ubm: TrainedUbm) -> list[str]:
         return []
     name = "gmm/ubm.png"
     likelihoods = {"UBM": ubm.log_likelihoods}
-    plot_likelihood(likelihoods, path=run.path(name), doublings=schedule_marks(ubm.sizes), title="UBM training")
+    plot_likelihood(
+        likelihoods, path=run.path(name), doublings=schedule_marks(ubm.sizes), title="UBM training"
+    )
     return [name]
 
 
@@ -273,7 +301,9 @@ def _remarks(results: Mapping[str, SystemResult]) -> str:
     if len(results) <= _SHOWN:
         each = []
         for name, system in results.items():
-            each.append(f"{name} {system.metric('cllr').value:.2f} and {system.metric('min_cllr').value:.2f}")
+            each.append(
+                f"{name} {system.metric('cllr').value:.2f} and {system.metric('min_cllr').value:.2f}"
+            )
         losses = f"Cllr and minimum Cllr (calibrated): {', '.join(each)}."
     lines.append(f"Scores are not calibrated; ZEBRA calibrates them. {losses}")
     return "\n".join(lines)

@@ -77,7 +77,9 @@ def text_lists(config: RecipeConfig, lists: Rsr2015) -> TextLists:
     maps = {
         "training": IdMap.from_pairs((segment.split("/")[0], segment) for segment in lists.ubm),
         "enroll": lists.enrolment,
-        "speakers": IdMap.from_pairs(sorted({(speaker_of[model], segment) for model, segment in enrolled})),
+        "speakers": IdMap.from_pairs(
+            sorted({(speaker_of[model], segment) for model, segment in enrolled})
+        ),
         "test": prompted.rows,
     }
     texts_of_maps = {"test": prompted.texts}

@@ -111,7 +111,11 @@ def write_feature_file(path: str | Path, features: Mapping[str, SidekitFeatures]
     for show, of_show in features.items():
         parts = show.split("/")
         if not all(parts) or {".", ".."} & set(parts) or "\0" in show or parts[0] == "compression":
-            raise DataError(f"id {show!r} cannot be a name in an HDF5 file", file=path, remedy="rename the recording")
+            raise DataError(
+                f"id {show!r} cannot be a name in an HDF5 file",
+                file=path,
+                remedy="rename the recording",
+            )
         with errors_of(path):
             _check_frames(of_show, show)
     with create_file(path) as file:
@@ -141,7 +145,9 @@ def _shows(file: h5py.File) -> list[str]:
 
 
 def _read_show(group: h5py.Group, show: str) -> SidekitFeatures:
-    streams: dict[str, Any] = {name: _read_stream(group, name) for name in _STREAMS if name in group}
+    streams: dict[str, Any] = {
+        name: _read_stream(group, name) for name in _STREAMS if name in group
+    }
     if "energy" in streams:
         streams["energy"] = streams["energy"].reshape(len(streams["energy"]))
     if "vad" in group:
@@ -181,23 +187,37 @@ def _from_percentiles(group: h5py.Group, name: str) -> NDArray[np.float32]:
     lower = p0 + (p25 - p0) * codes * (1 / 64)
     middle = p25 + (p75 - p25) * (codes - 64) * (1 / 128)
     upper = p75 + (p100 - p75) * (codes - 192) * (1 / 63)
-    values: NDArray[np.float32] = np.where(codes <= 64, lower, np.where(codes <= 192, middle, upper))
+    values: NDArray[np.float32] = np.where(
+        codes <= 64, lower, np.where(codes <= 192, middle, upper)
+    )
     return values
 
 
 def _check_frames(features: SidekitFeatures, show: str) -> None:
-    present = {name: getattr(features, name) for name in (*_STREAMS, "vad") if getattr(features, name) is not None}
+    present = {
+        name: getattr(features, name)
+        for name in (*_STREAMS, "vad")
+        if getattr(features, name) is not None
+    }
     if not set(present) & set(_STREAMS):
-        raise DataError(f"{show!r} has neither cepstra nor energy nor filter bank", remedy="extract it again")
+        raise DataError(
+            f"{show!r} has neither cepstra nor energy nor filter bank", remedy="extract it again"
+        )
     for name, values in present.items():
         n_axes = 1 if name in ("energy", "vad") else 2
         if values.ndim != n_axes:
-            raise DataError(f"{name} of {show!r} should have {n_axes} axes, not the shape {values.shape}")
+            raise DataError(
+                f"{name} of {show!r} should have {n_axes} axes, not the shape {values.shape}"
+            )
         if name != "vad" and not np.isfinite(values).all():
-            raise DataError(f"{name} of {show!r} holds values that are not finite", remedy="extract it again")
+            raise DataError(
+                f"{name} of {show!r} holds values that are not finite", remedy="extract it again"
+            )
     lengths = {name: len(values) for name, values in present.items()}
     if len(set(lengths.values())) > 1:
-        raise DataError(f"{show!r} has different numbers of frames: {lengths}", remedy="extract it again")
+        raise DataError(
+            f"{show!r} has different numbers of frames: {lengths}", remedy="extract it again"
+        )
     if 0 in lengths.values():
         raise DataError(f"{show!r} has no frames", remedy="leave the recording out")
 

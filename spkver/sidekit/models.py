@@ -57,7 +57,11 @@ class MixtureFile(NamedTuple):
 
     def variances(self) -> NDArray[np.float64]:
         """Return the variances (C, D), or the covariances (C, D, D)."""
-        return 1.0 / self.precisions if self.precisions.ndim == 2 else inverse_matrices(self.precisions)
+        return (
+            1.0 / self.precisions
+            if self.precisions.ndim == 2
+            else inverse_matrices(self.precisions)
+        )
 
 
 def read_mixture(path: str | Path) -> MixtureFile:
@@ -69,14 +73,19 @@ def read_mixture(path: str | Path) -> MixtureFile:
         If the file is missing, broken or of another kind, shapes do not agree, or a parameter is out of its range.
     """
     with open_hdf5(path) as file:
-        weights, precisions = read_array(file, "w", kinds="f", shape=(None,)), read_array(file, "invcov", kinds="f")
+        weights, precisions = (
+            read_array(file, "w", kinds="f", shape=(None,)),
+            read_array(file, "invcov", kinds="f"),
+        )
         means = read_array(file, "mu", kinds="f", shape=(len(weights), None))
         control = read_array(file, "cov_var_ctl", kinds="f", shape=means.shape)
         full = (*means.shape, means.shape[1])
         if precisions.shape not in (means.shape, full):
             text = f"invcov should have the shape of mu, {means.shape}, not {precisions.shape}"
             raise DataError(f"{text}, or be {full} for full covariances")
-        mixture = MixtureFile(*(array.astype(np.float64) for array in (weights, means, precisions, control)))
+        mixture = MixtureFile(
+            *(array.astype(np.float64) for array in (weights, means, precisions, control))
+        )
         _check_values(mixture)
         return mixture
 
@@ -123,7 +132,9 @@ def write_mixture(
     good = means.ndim == 2 and weights.shape == means.shape[:1] and control.shape == means.shape
     if not good or variances.shape not in (means.shape, full):
         shapes = f"{weights.shape}, {means.shape}, {variances.shape}, {control.shape}"
-        text = f"expected (C,), (C, D), (C, D), (C, D), not {shapes}; full covariances are (C, D, D)"
+        text = (
+            f"expected (C,), (C, D), (C, D), (C, D), not {shapes}; full covariances are (C, D, D)"
+        )
         raise DataError(text, file=path)
     with errors_of(path), np.errstate(divide="ignore"):
         precisions = 1 / variances if variances.ndim == 2 else inverse_matrices(variances)
@@ -140,7 +151,13 @@ def write_mixture(
     with np.errstate(over="ignore", under="ignore", divide="ignore"):  # see the notes above
         det, constant = np.exp(log_det), np.exp(log_constant)
         log_weights = np.log(weights)
-    parameters = {"w": weights, "mu": means, "invcov": precisions, "invchol": factors, "cov_var_ctl": control}
+    parameters = {
+        "w": weights,
+        "mu": means,
+        "invcov": precisions,
+        "invchol": factors,
+        "cov_var_ctl": control,
+    }
     constants = {"cst": constant, "det": det, "a": lengths - 2 * (log_weights + log_constant)}
     with create_file(path) as file:
         file.attrs.update(attributes or {})
@@ -196,7 +213,13 @@ class FactorAnalyser:
     residual: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        axes = {"mean": (1,), "loadings": (2,), "channel": (2,), "diagonal": (1,), "residual": (1, 2)}
+        axes = {
+            "mean": (1,),
+            "loadings": (2,),
+            "channel": (2,),
+            "diagonal": (1,),
+            "residual": (1, 2),
+        }
         lengths: dict[str, int] = {}
         for field in fields(self):
             value: Any = getattr(self, field.name)
@@ -205,17 +228,28 @@ class FactorAnalyser:
                 object.__setattr__(self, field.name, None)
                 continue
             if array.ndim not in axes[field.name]:
-                raise DataError(f"{field.name} of a FactorAnalyser should not have the shape {array.shape}")
+                raise DataError(
+                    f"{field.name} of a FactorAnalyser should not have the shape {array.shape}"
+                )
             if not np.isfinite(array).all():
-                raise DataError(f"{field.name} of a FactorAnalyser holds NaN or infinity", remedy="train it again")
+                raise DataError(
+                    f"{field.name} of a FactorAnalyser holds NaN or infinity",
+                    remedy="train it again",
+                )
             object.__setattr__(self, field.name, array)
             lengths[field.name] = len(array)
         if not lengths:
             raise DataError("a FactorAnalyser without a matrix")
-        square = self.residual is None or self.residual.ndim == 1 or self.residual.shape[0] == self.residual.shape[1]
+        square = (
+            self.residual is None
+            or self.residual.ndim == 1
+            or self.residual.shape[0] == self.residual.shape[1]
+        )
         if len(set(lengths.values())) > 1 or not square:
             shapes = ", ".join(f"{name} {getattr(self, name).shape}" for name in lengths)
-            raise DataError(f"matrices of a FactorAnalyser should have one number of rows, not {shapes}")
+            raise DataError(
+                f"matrices of a FactorAnalyser should have one number of rows, not {shapes}"
+            )
 
 
 def read_factor_analyser(path: str | Path) -> FactorAnalyser:
@@ -229,7 +263,9 @@ def read_factor_analyser(path: str | Path) -> FactorAnalyser:
     with open_hdf5(path) as file:
         kind = read_array(file, "fa/kind", kinds="iu", shape=(len(_NAMES),))
         there = [field for field, given in zip(_NAMES, kind.tolist(), strict=True) if given]
-        return FactorAnalyser(**{field: read_array(file, f"fa/{_NAMES[field]}", kinds="f") for field in there})
+        return FactorAnalyser(
+            **{field: read_array(file, f"fa/{_NAMES[field]}", kinds="f") for field in there}
+        )
 
 
 def write_factor_analyser(path: str | Path, analyser: FactorAnalyser) -> None:
@@ -243,7 +279,9 @@ def write_factor_analyser(path: str | Path, analyser: FactorAnalyser) -> None:
     with create_file(path) as file:
         for field, name in _NAMES.items():
             if getattr(analyser, field) is not None:
-                file.create_dataset(f"fa/{name}", data=getattr(analyser, field), compression="gzip", fletcher32=True)
+                file.create_dataset(
+                    f"fa/{name}", data=getattr(analyser, field), compression="gzip", fletcher32=True
+                )
         kind = np.array([getattr(analyser, field) is not None for field in _NAMES], np.int16)
         file.create_dataset("fa/kind", data=kind, compression="gzip", fletcher32=True)
 
@@ -280,7 +318,9 @@ def read_svm(path: str | Path, *, allow_pickle: bool = False) -> tuple[NDArray[n
     try:
         raw = gzip.decompress(Path(path).read_bytes())
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"cannot be read as gzip: {error}", file=path, remedy="copy or write it again") from error
+        raise DataError(
+            f"cannot be read as gzip: {error}", file=path, remedy="copy or write it again"
+        ) from error
     try:
         weights, offset = load_plain(raw)
         if not isinstance(weights, np.ndarray) or not isinstance(offset, float | np.ndarray):
@@ -288,9 +328,13 @@ def read_svm(path: str | Path, *, allow_pickle: bool = False) -> tuple[NDArray[n
         array, offset = _floats(weights), float(_floats(np.asarray(offset)).reshape(()))
         w = array.squeeze()
         if w.ndim != 1 or not np.isfinite(w).all() or not np.isfinite(offset):
-            raise ValueError(f"expected a finite vector and a finite float, found {array.shape} and {offset}")
+            raise ValueError(
+                f"expected a finite vector and a finite float, found {array.shape} and {offset}"
+            )
     except Exception as error:  # a broken pickle can raise anything
-        raise DataError(f"is not an SVM of SIDEKIT: {error}", file=path, remedy="write it again") from error
+        raise DataError(
+            f"is not an SVM of SIDEKIT: {error}", file=path, remedy="write it again"
+        ) from error
     return w, offset
 
 
@@ -312,7 +356,10 @@ def write_svm(path: str | Path, weights: NDArray[Any], offset: float) -> None:
     """
     w, b = np.asarray(weights, np.float64), float(offset)
     if w.ndim != 1 or not w.size or not np.isfinite(w).all() or not np.isfinite(b):
-        raise DataError(f"expected a vector of finite weights and a finite offset, got {w.shape} and {b}", file=path)
+        raise DataError(
+            f"expected a vector of finite weights and a finite offset, got {w.shape} and {b}",
+            file=path,
+        )
     # protocol 3 is the newest that names modules in plain lines: NumPy 2's name of its core is one that the NumPy
     # which SIDEKIT runs under does not know
     raw = pickle.dumps((w[:, None], b), protocol=3).replace(b"cnumpy._core.", b"cnumpy.core.", 1)
@@ -324,7 +371,11 @@ def _check_values(mixture: MixtureFile) -> None:
     weights, parameters = mixture.weights, {"mu": mixture.means, "invcov": mixture.precisions}
     if mixture.means.size == 0:
         raise DataError(f"a mixture without parameters, mu {mixture.means.shape}")
-    if not np.isfinite(weights).all() or (weights < 0).any() or abs(weights.sum() - 1) > _WEIGHT_TOLERANCE:
+    if (
+        not np.isfinite(weights).all()
+        or (weights < 0).any()
+        or abs(weights.sum() - 1) > _WEIGHT_TOLERANCE
+    ):
         text = f"weights should be 0 or more and sum to 1, they sum to {weights.sum():.6g}"
         raise DataError(text, remedy="train it again")
     for name, values in (parameters | {"cov_var_ctl": mixture.variance_control}).items():
@@ -333,7 +384,11 @@ def _check_values(mixture: MixtureFile) -> None:
                 scale = np.sqrt(np.abs(np.diag(matrix)))
                 # no NaN either
                 is_symmetric = (np.abs(matrix - matrix.T) <= 1e-6 * np.outer(scale, scale)).all()
-                if not (np.isfinite(matrix).all() and is_symmetric and np.linalg.eigvalsh(matrix).min() > 0):
+                if not (
+                    np.isfinite(matrix).all()
+                    and is_symmetric
+                    and np.linalg.eigvalsh(matrix).min() > 0
+                ):
                     text = f"{name} of component {component} should be finite, symmetric and positive definite"
                     raise DataError(text, remedy="train it again")
             continue

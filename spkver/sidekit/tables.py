@@ -22,7 +22,15 @@ from numpy.typing import NDArray
 from spkbase.arrays import Rows
 from spkbase.errors import DataError, Problems, errors_of
 from spkbase.files import read_text, write_text
-from spkbase.hdf5 import check_own, create_file, new_file, open_file, stored_dataset, write_column, write_ids
+from spkbase.hdf5 import (
+    check_own,
+    create_file,
+    new_file,
+    open_file,
+    stored_dataset,
+    write_column,
+    write_ids,
+)
 from spkbase.hdf5 import read_strings as read_column
 from spkbase.work import chunk_bounds
 from spkver.idmap import IdMap
@@ -66,10 +74,17 @@ def read_array(
     given = dataset.shape
     wrong = given is None or (
         shape is not None
-        and (len(given) != len(shape) or any(n not in (None, m) for n, m in zip(shape, given, strict=True)))
+        and (
+            len(given) != len(shape)
+            or any(n not in (None, m) for n, m in zip(shape, given, strict=True))
+        )
     )
     if wrong:
-        expected = "" if shape is None else str(tuple("any" if n is None else n for n in shape)).replace("'", "")
+        expected = (
+            ""
+            if shape is None
+            else str(tuple("any" if n is None else n for n in shape)).replace("'", "")
+        )
         raise DataError(f"{name} should have the shape {expected}, not {given}")
     array: NDArray[Any] = np.asarray(dataset[()])
     return array
@@ -94,7 +109,10 @@ def read_idmap(path: str | Path) -> IdMap:
     if path.is_file() and h5py.is_hdf5(path):
         with open_hdf5(path) as file:
             models, segments = read_strings(file, "leftids"), read_strings(file, "rightids")
-            start, stop = (read_array(file, name, kinds="i", shape=(len(models),)) for name in ("start", "stop"))
+            start, stop = (
+                read_array(file, name, kinds="i", shape=(len(models),))
+                for name in ("start", "stop")
+            )
             idmap = IdMap(models, segments, start, stop)
     else:
         idmap = _read_text(path)
@@ -125,15 +143,22 @@ def write_idmap(path: str | Path, idmap: IdMap) -> None:
             write_column(file, "start", as_int32(idmap.start))
             write_column(file, "stop", as_int32(idmap.stop))
         return
-    torn = next((name for ids in (idmap.models, idmap.segments) for name in ids if _SPACE.search(name)), None)
+    torn = next(
+        (name for ids in (idmap.models, idmap.segments) for name in ids if _SPACE.search(name)),
+        None,
+    )
     if torn is not None:
         raise DataError(
-            f"id {torn!r} holds white space, which separates columns of text", remedy="write .h5, or rename it"
+            f"id {torn!r} holds white space, which separates columns of text",
+            remedy="write .h5, or rename it",
         )
     columns = [idmap.models, idmap.segments]
     if (idmap.start != _NONE).any() or (idmap.stop != _NONE).any():
         columns += [
-            np.array(["None" if frame == _NONE else str(frame) for frame in frames.tolist()], dtype=object)
+            np.array(
+                ["None" if frame == _NONE else str(frame) for frame in frames.tolist()],
+                dtype=object,
+            )
             for frames in (idmap.start, idmap.stop)
         ]
     write_text(path, "".join(" ".join(row) + "\n" for row in zip(*columns, strict=True)))
@@ -196,7 +221,9 @@ def read_stat_server(path: str | Path) -> StatServer:
     return server
 
 
-def write_stat_server(path: str | Path, server: StatServer, rows: NDArray[np.int64] | None = None) -> StatServer:
+def write_stat_server(
+    path: str | Path, server: StatServer, rows: NDArray[np.int64] | None = None
+) -> StatServer:
     """Write a StatServer, or some of its rows, in float32, whole or not at all, and refer to what the file holds.
 
     Raises
@@ -242,7 +269,10 @@ def write_stat_blocks(
         write_ids(file, "segset", segments)
         for name in ("start", "stop"):
             write_column(file, name, np.full(len(models), _NONE, np.int32))
-        stats = [file.create_dataset(f"stat{order}", (len(models), width), "f4") for order, width in enumerate(widths)]
+        stats = [
+            file.create_dataset(f"stat{order}", (len(models), width), "f4")
+            for order, width in enumerate(widths)
+        ]
         start = 0
         for block in blocks:
             with np.errstate(over="ignore"):  # what overflows is found just below
@@ -275,7 +305,10 @@ def _read_text(path: Path) -> IdMap:
             continue
         frames = [_frame(field) for field in [*fields, "None", "None"][2:4]]
         if fields and (len(fields) not in (2, 4) or None in frames):
-            problems.add(f"expected 'model segment' or 'model segment start stop', found {content[:100]!r}", line=line)
+            problems.add(
+                f"expected 'model segment' or 'model segment start stop', found {content[:100]!r}",
+                line=line,
+            )
         elif fields:
             rows.append((fields[0], fields[1], frames[0] or 0, frames[1] or 0))
     problems.raise_if_any()
@@ -296,8 +329,14 @@ def _check_shapes(models: NDArray, segments: NDArray, stats: Sequence[Rows]) -> 
         raise DataError(f"{len(models)} models, but {len(segments)} segments")
     shapes = [array.shape for array in stats]
     n_rows = len(models)
-    if [shape[:-1] for shape in shapes] != [(n_rows,)] * 2 or shapes[0][1] == 0 or shapes[1][1] % shapes[0][1]:
-        raise DataError(f"expected stat0 ({n_rows}, C) and stat1 ({n_rows}, C * D), not {shapes[0]} and {shapes[1]}")
+    if (
+        [shape[:-1] for shape in shapes] != [(n_rows,)] * 2
+        or shapes[0][1] == 0
+        or shapes[1][1] % shapes[0][1]
+    ):
+        raise DataError(
+            f"expected stat0 ({n_rows}, C) and stat1 ({n_rows}, C * D), not {shapes[0]} and {shapes[1]}"
+        )
 
 
 def _check_finite(segments: Any, first_row: int, stats: Sequence[Any]) -> None:

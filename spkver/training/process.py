@@ -140,7 +140,9 @@ def train_network(
     code += "from spkver.training.process import serve; serve()"
     with (folder / LOG).open("ab") as log:
         command: Sequence[str] = [sys.executable, "-c", code, str(asked)]
-        process = start_process(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        process = start_process(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
+        )
         try:
             answer = _listen(process, name, seconds)
         finally:

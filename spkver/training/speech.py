@@ -71,10 +71,13 @@ class HeldOut:
             Returns the vector of a recording, shape (D,). A model is the mean of the unit vectors of its recordings.
         """
         models = {
-            name: np.mean([_unit(embed(path)) for path in paths], axis=0) for name, paths in self.enrolment.items()
+            name: np.mean([_unit(embed(path)) for path in paths], axis=0)
+            for name, paths in self.enrolment.items()
         }
         segments = {name: _unit(embed(path)) for name, path in self.tested.items()}
-        scores = np.array([_unit(models[model]) @ segments[segment] for model, segment, _ in self.trials])
+        scores = np.array(
+            [_unit(models[model]) @ segments[segment] for model, segment, _ in self.trials]
+        )
         is_target = np.array([same for *_, same in self.trials])
         return float(eer(sort_scores(scores[is_target], scores[~is_target])))
 
@@ -137,14 +140,18 @@ class TrainingSpeech:
             If the anonymiser is not known, or fails.
         """
         if self.anonymizer is None:
-            raise DataError("the anonymiser of the training set is not known, or uses no random numbers")
+            raise DataError(
+                "the anonymiser of the training set is not known, or uses no random numbers"
+            )
         ids = [utterance.id for utterance in self.utterances]
         recordings = {utterance.id: utterance.original for utterance in self.utterances}
         speakers = {utterance.id: utterance.speaker for utterance in self.utterances}
         name = fingerprint(ids, self.anonymizer)[:_KEY]
         source = DataDir(self.folder / name, recordings, speakers)
         target = self.folder / f"{name}-seed{seed}"
-        made = anonymize_datadir(source, target, self.anonymizer, seed=seed, side="training", jobs=jobs)
+        made = anonymize_datadir(
+            source, target, self.anonymizer, seed=seed, side="training", jobs=jobs
+        )
         return dict(made.recordings)
 
     def to_json(self) -> str:
@@ -157,7 +164,10 @@ class TrainingSpeech:
         values = json.loads(text)
         utterances = []
         for row in values["utterances"]:
-            paths = {"original": Path(row["original"]), "versions": tuple(map(Path, row["versions"]))}
+            paths = {
+                "original": Path(row["original"]),
+                "versions": tuple(map(Path, row["versions"])),
+            }
             utterances.append(Utterance(**{**row, **paths}))
         held_out = values["held_out"]
         enrolment = {name: list(map(Path, paths)) for name, paths in held_out["enrolment"].items()}
@@ -166,7 +176,12 @@ class TrainingSpeech:
         anonymizer = None
         if values["anonymizer"] is not None:
             anonymizer = load_config(AnonymizerConfig, defaults=values["anonymizer"])
-        return cls(tuple(utterances), HeldOut(enrolment, tested, trials), anonymizer, Path(values["folder"]))
+        return cls(
+            tuple(utterances),
+            HeldOut(enrolment, tested, trials),
+            anonymizer,
+            Path(values["folder"]),
+        )
 
 
 def _unit(vector: NDArray) -> NDArray[np.float64]:

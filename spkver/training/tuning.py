@@ -122,7 +122,9 @@ def train(
     def judge() -> None:
         tuner.judged[tuner.step] = training.held_out.eer(tuner.vector)
         if tuner.best == tuner.step:
-            tuner.save(folder / NETWORK, {name: tensor.detach() for name, tensor in tuner.tensors.items()})
+            tuner.save(
+                folder / NETWORK, {name: tensor.detach() for name, tensor in tuner.tensors.items()}
+            )
         tuner.save(unfinished, tuner.state())
         rate = tuner.judged[tuner.step]
         progress(tuner.step, config.steps, f"steps, EER of held-out speakers {100 * rate:.1f} %")
@@ -133,7 +135,9 @@ def train(
         tuner.classify(training)
         judge()
     while tuner.step < config.steps:
-        tuner.learn(*_batch(training, versions, config, stream(seed, f"crops of step {tuner.step}")))
+        tuner.learn(
+            *_batch(training, versions, config, stream(seed, f"crops of step {tuner.step}"))
+        )
         if tuner.step % config.judged == 0 or tuner.step == config.steps:
             judge()
     record = {
@@ -231,12 +235,18 @@ class Tuner:
         import torch
 
         with torch.no_grad():
-            vector: NDArray[np.float32] = self._vectors(middle_crop(path, _JUDGED_SECONDS)[None])[0].cpu().numpy()
+            vector: NDArray[np.float32] = (
+                self._vectors(middle_crop(path, _JUDGED_SECONDS)[None])[0].cpu().numpy()
+            )
         return vector
 
     def state(self) -> dict[str, Any]:
         """Return all that `resume` needs."""
-        parts = {"tensors": self.tensors, "classifier": self.classifier, "optimizer": self.optimizer.state_dict()}
+        parts = {
+            "tensors": self.tensors,
+            "classifier": self.classifier,
+            "optimizer": self.optimizer.state_dict(),
+        }
         return {**parts, "step": self.step, "judged": self.judged}
 
     def resume(self, state: Mapping[str, Any]) -> None:
@@ -269,12 +279,16 @@ class Tuner:
         import torch
 
         inputs = torch.from_numpy(frames).to(self.device)
-        with torch.autocast(self.device.partition(":")[0], dtype=torch.bfloat16, enabled=self.bfloat16):
+        with torch.autocast(
+            self.device.partition(":")[0], dtype=torch.bfloat16, enabled=self.bfloat16
+        ):
             vectors = campplus_vectors(self.tensors, inputs)
         return vectors.float()
 
 
-def _versions(training: TrainingSpeech, config: TuningConfig, seed: int, jobs: int) -> dict[str, list[Path]]:
+def _versions(
+    training: TrainingSpeech, config: TuningConfig, seed: int, jobs: int
+) -> dict[str, list[Path]]:
     """Return the versions of each utterance; more are made where several crops are taken of each."""
     versions = {utterance.id: list(utterance.versions) for utterance in training.utterances}
     there = max(map(len, versions.values()))
@@ -287,7 +301,10 @@ def _versions(training: TrainingSpeech, config: TuningConfig, seed: int, jobs: i
 
 
 def _batch(
-    training: TrainingSpeech, versions: Mapping[str, list[Path]], config: TuningConfig, draw: np.random.Generator
+    training: TrainingSpeech,
+    versions: Mapping[str, list[Path]],
+    config: TuningConfig,
+    draw: np.random.Generator,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return crops of utterances that are drawn, and the rows of their speakers."""
     row_of = {speaker: row for row, speaker in enumerate(training.speakers)}

@@ -31,7 +31,9 @@ from spkver.vectors.total_variability import TotalVariability
 IVectorMethod = Literal["exact", "weights", "eigen"]
 
 
-def fast_terms(model: TotalVariability, method: IVectorMethod) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def fast_terms(
+    model: TotalVariability, method: IVectorMethod
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the basis and the precisions of a fast approximation.
 
         W = sum_c w_c T_c' T_c = Q diag(l) Q'
@@ -63,7 +65,9 @@ def fast_terms(model: TotalVariability, method: IVectorMethod) -> tuple[NDArray[
         return basis, np.square(model.loadings @ basis).sum(axis=1)
 
 
-def fast_posterior(zeroth: NDArray, projected: NDArray, basis: NDArray, precisions: NDArray) -> tuple[NDArray, NDArray]:
+def fast_posterior(
+    zeroth: NDArray, projected: NDArray, basis: NDArray, precisions: NDArray
+) -> tuple[NDArray, NDArray]:
     """Return approximate posterior means and variances, shape (S, R) both.
 
         L = Q diag(1 + sum_c n_c d_c) Q',   h = L^-1 b
@@ -146,16 +150,24 @@ def extract_ivectors(
         If there is no such method.
     """
     if method not in get_args(IVectorMethod):
-        raise ConfigError(f"expected a method among {', '.join(get_args(IVectorMethod))}, got {method!r}")
+        raise ConfigError(
+            f"expected a method among {', '.join(get_args(IVectorMethod))}, got {method!r}"
+        )
     model.check(statistics)
     shape = len(statistics), model.rank
     names = ["vectors", "variances"] if variances else ["vectors"]
     sizes = [
-        stop - start for start, stop in posteriors.block_bounds(len(statistics), model.rank, statistics.first.shape[1])
+        stop - start
+        for start, stop in posteriors.block_bounds(
+            len(statistics), model.rank, statistics.first.shape[1]
+        )
     ]
     fast = None if method == "exact" else fast_terms(model, method)
     of_block = partial(
-        _block_vectors, terms=model.terms(work=work, products=fast is None), fast=fast, variances=variances
+        _block_vectors,
+        terms=model.terms(work=work, products=fast is None),
+        fast=fast,
+        variances=variances,
     )
     blocks = posteriors.blocks_of(statistics, model.rank)
     if ships_items():
@@ -201,7 +213,9 @@ def _block_vectors(
 ) -> tuple[NDArray, NDArray]:
     """Vectors and variances, or nothing (n, 0), of a block."""
     if fast is None:
-        return posteriors.block_posteriors(block, terms, work=work, variances=variances, memory=memory)
+        return posteriors.block_posteriors(
+            block, terms, work=work, variances=variances, memory=memory
+        )
     counts = posteriors.counts_of(block)
     projected = posteriors.project(block, counts, np.asarray(block.first), terms, work)
     with one_blas_thread():

@@ -139,7 +139,12 @@ class JointFactorConfig:
 
     def __post_init__(self) -> None:
         least = {"speaker_rank": 1, "channel_rank": 1, "rounds": 0, "seed": 0}
-        check_values("joint_factors", self, least=least, choices={"minimum_divergence": get_args(MinimumDivergence)})
+        check_values(
+            "joint_factors",
+            self,
+            least=least,
+            choices={"minimum_divergence": get_args(MinimumDivergence)},
+        )
 
 
 @one_line
@@ -173,13 +178,17 @@ class JointFactors:
     def __post_init__(self) -> None:
         self.matrix("speaker"), self.matrix("channel")
         if self.residual.shape != self.means.shape or not np.isfinite(self.residual).all():
-            text = f"expected a finite residual of shape {self.means.shape}, got {self.residual.shape}"
+            text = (
+                f"expected a finite residual of shape {self.means.shape}, got {self.residual.shape}"
+            )
             raise DataError(text, remedy="train the joint factors again")
 
     def matrix(self, which: str) -> TotalVariability:
         """Return V ("speaker"), U ("channel") or [V U] ("both") as what posteriors of factors are computed with."""
         whole = [self.speaker, self.channel] if which == "both" else [getattr(self, which)]
-        return TotalVariability(np.concatenate(whole, axis=2), self.means, self.factors, self.weights)
+        return TotalVariability(
+            np.concatenate(whole, axis=2), self.means, self.factors, self.weights
+        )
 
 
 def drawn_start(shape: tuple[int, int], config: JointFactorConfig) -> JointStart:
@@ -226,10 +235,14 @@ def train_joint_factors(
     check_joint_ranks(config, statistics.models, width=mixture.means.size)
     start = start or drawn_start(mixture.means.shape, config)
     if start[2].size != mixture.means.size:
-        raise DataError(f"the residual to start from has shape {start[2].shape}, expected {mixture.means.shape}")
+        raise DataError(
+            f"the residual to start from has shape {start[2].shape}, expected {mixture.means.shape}"
+        )
     sums = sum_by_model(statistics)
     of_speakers, of_sessions = (
-        TotalVariabilityConfig(rank=rank, rounds=config.rounds, minimum_divergence=config.minimum_divergence)
+        TotalVariabilityConfig(
+            rank=rank, rounds=config.rounds, minimum_divergence=config.minimum_divergence
+        )
         for rank in (config.speaker_rank, config.channel_rank)
     )
     speaker = train_total_variability(mixture, sums, of_speakers, start=start[0], work=work)
@@ -242,7 +255,9 @@ def train_joint_factors(
         scales = start[2].reshape(mixture.means.shape).astype(np.float64)
         left = sum_by_model(_less_factors(channel, sessions, work=work)[0])
         for number in progress(range(config.rounds), description="residual", total=config.rounds):
-            sums_of_blocks = [residual_sums(*block, scales) for block in model_blocks(channel, left)]
+            sums_of_blocks = [
+                residual_sums(*block, scales) for block in model_blocks(channel, left)
+            ]
             second, cross, likelihood = (sum(parts) for parts in zip(*sums_of_blocks, strict=True))
             likelihoods[number] = likelihood / len(left)
             logger.debug("residual round %d: %.6f nat per speaker", number + 1, likelihoods[number])
@@ -252,7 +267,9 @@ def train_joint_factors(
     return JointFactors(*matrices, mixture.means, speaker.factors, mixture.weights, history)
 
 
-def check_joint_ranks(config: JointFactorConfig, speakers: Sequence[str] | NDArray, *, width: int) -> None:
+def check_joint_ranks(
+    config: JointFactorConfig, speakers: Sequence[str] | NDArray, *, width: int
+) -> None:
     """Raise an error if there are no sessions, given the speaker of each, or too few for matrices of these ranks."""
     n_speakers, n_sessions = len(set(speakers)), len(speakers)
     if not n_sessions:
@@ -264,7 +281,9 @@ def check_joint_ranks(config: JointFactorConfig, speakers: Sequence[str] | NDArr
         ("channel_rank", width, f"a supervector has only {width} dimensions"),
     ):
         if getattr(config, name) > most:
-            raise ConfigError(f"joint_factors.{name} is {getattr(config, name)}, but {what}", remedy="lower it")
+            raise ConfigError(
+                f"joint_factors.{name} is {getattr(config, name)}, but {what}", remedy="lower it"
+            )
 
 
 def unwhitened(loadings: Floats, factors: Floats) -> Floats:
@@ -272,11 +291,17 @@ def unwhitened(loadings: Floats, factors: Floats) -> Floats:
     return np.ascontiguousarray(np.moveaxis(unwhiten(np.moveaxis(loadings, 2, 0), factors), 0, 2))
 
 
-def model_blocks(model: TotalVariability, statistics: Statistics) -> Iterator[tuple[Floats, Floats]]:
+def model_blocks(
+    model: TotalVariability, statistics: Statistics
+) -> Iterator[tuple[Floats, Floats]]:
     """Yield counts (n, C) and whitened centred sums (n, C, D) of block after block."""
     for start, stop in chunk_bounds(len(statistics), MODELS):
         counts = np.asarray(statistics.zeroth[start:stop]).astype(np.float64)
-        first = np.asarray(statistics.first[start:stop]).astype(np.float64).reshape(-1, *model.means.shape)
+        first = (
+            np.asarray(statistics.first[start:stop])
+            .astype(np.float64)
+            .reshape(-1, *model.means.shape)
+        )
         with one_blas_thread():
             whitened = whiten(first - counts[:, :, None] * model.means, model.factors)
         yield counts, whitened
@@ -321,7 +346,9 @@ def hidden_variables(
     return sums.models, factors[:, :rank], factors[:, rank:], np.concatenate(residual)
 
 
-def speaker_vectors(model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES) -> Supervectors:
+def speaker_vectors(
+    model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES
+) -> Supervectors:
     """Return V y + D z of each speaker, whitened, from all its sessions.
 
     Parameters
@@ -354,7 +381,9 @@ def speaker_vectors(model: JointFactors, statistics: Statistics, *, work: Work =
     return Supervectors(sums.models, sums.segments, vectors)
 
 
-def session_vectors(model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES) -> Supervectors:
+def session_vectors(
+    model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES
+) -> Supervectors:
     """Return the evidence of each session about its speaker: centred first-order sums minus U x, per frame, whitened.
 
         g_c = (f_c - n_c (m_c + U_c x)) / sum_c n_c
@@ -389,7 +418,11 @@ def session_vectors(model: JointFactors, statistics: Statistics, *, work: Work =
     vectors = np.empty(left.first.shape, statistics.first.dtype)
     blocks = model_blocks(channel, left)
     fill_rows(
-        [vectors], ((sums.reshape(len(sums), -1) / counts.sum(axis=1, keepdims=True),) for counts, sums in blocks)
+        [vectors],
+        (
+            (sums.reshape(len(sums), -1) / counts.sum(axis=1, keepdims=True),)
+            for counts, sums in blocks
+        ),
     )
     return Supervectors(left.models, left.segments, vectors)
 
@@ -421,5 +454,9 @@ def _less_factors(
     work: Work,
 ) -> tuple[Statistics, Floats]:
     """Statistics without what the factors of their sessions, or of others that own them, explain; and the factors."""
-    factors = np.asarray(extract_ivectors(model, statistics if of is None else of, work=work).vectors)
-    return without_factors(statistics, unwhitened(model.loadings, model.factors), factors, owners), factors
+    factors = np.asarray(
+        extract_ivectors(model, statistics if of is None else of, work=work).vectors
+    )
+    return without_factors(
+        statistics, unwhitened(model.loadings, model.factors), factors, owners
+    ), factors

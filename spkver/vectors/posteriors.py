@@ -175,7 +175,10 @@ def solve(factors: Floats, right: Floats) -> None:
         One or m right-hand sides of each matrix.
     """
     routine, status = _routine("dpftrs"), ctypes.c_int(0)
-    rank, sides = ctypes.c_int(right.shape[-1]), ctypes.c_int(right.shape[1] if right.ndim == 3 else 1)
+    rank, sides = (
+        ctypes.c_int(right.shape[-1]),
+        ctypes.c_int(right.shape[1] if right.ndim == 3 else 1),
+    )
     n, m, info = _at(rank), _at(sides), _at(status)
     for matrix, target in zip(_rows(factors), _rows(right), strict=True):
         routine(_PLAIN, _LOWER, n, m, matrix, target, n, info)
@@ -246,7 +249,9 @@ def posterior_terms(
     rank = loadings.shape[2]
     packed = np.empty((len(loadings) if products else 0, packed_length(rank)))
     groups = chunk_bounds(len(packed), _GROUP)
-    share_out(work, lambda bounds: squares(loadings[slice(*bounds)], out=packed[slice(*bounds)]), groups)
+    share_out(
+        work, lambda bounds: squares(loadings[slice(*bounds)], out=packed[slice(*bounds)]), groups
+    )
     turned = np.swapaxes(factors, 1, -1)
     raw = loadings / factors[:, :, None] if factors.ndim == 2 else np.linalg.solve(turned, loadings)
     with one_blas_thread():
@@ -287,7 +292,12 @@ def block_memory(statistics: Statistics, rank: int) -> Floats:
 
 
 def block_posteriors(
-    block: Statistics, terms: PosteriorTerms, *, work: Work, variances: bool = False, memory: Floats | None = None
+    block: Statistics,
+    terms: PosteriorTerms,
+    *,
+    work: Work,
+    variances: bool = False,
+    memory: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """Return the posterior means (n, R) and variances (n, R), or nothing (n, 0), of a block of segments.
 
@@ -323,7 +333,9 @@ def block_posteriors(
     return np.concatenate(means), np.concatenate(spreads)
 
 
-def share_out(work: Work, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+def share_out(
+    work: Work, function: Callable[[Item], Result], items: Sequence[Item]
+) -> list[Result]:
     """Return ``function(item)`` of each item from threads of this process, so that it may fill arrays of its caller.
 
     The parts of a block are hundreds of megabytes: to send them to other processes would take longer than the work.
@@ -332,7 +344,9 @@ def share_out(work: Work, function: Callable[[Item], Result], items: Sequence[It
         return list(work.map(function, items))
 
 
-def project(block: Statistics, counts: Floats, first: NDArray, terms: PosteriorTerms, work: Work) -> Floats:
+def project(
+    block: Statistics, counts: Floats, first: NDArray, terms: PosteriorTerms, work: Work
+) -> Floats:
     """Return b = sum_c T_c' f_c of each segment, shape (n, R), from statistics as they are; checks these."""
 
     def of_columns(bounds: tuple[int, int]) -> Floats:
@@ -351,11 +365,15 @@ def project(block: Statistics, counts: Floats, first: NDArray, terms: PosteriorT
     ):
         if not good.all():
             name = str(block.segments[np.argmin(good)])
-            raise DataError(f"the statistics of segment {name!r} {what}", remedy="compute the statistics again")
+            raise DataError(
+                f"the statistics of segment {name!r} {what}", remedy="compute the statistics again"
+            )
     return np.asarray(projected)
 
 
-def precisions(counts: Floats, terms: PosteriorTerms, work: Work, memory: Floats | None = None) -> Floats:
+def precisions(
+    counts: Floats, terms: PosteriorTerms, work: Work, memory: Floats | None = None
+) -> Floats:
     """Return L = I + sum_c n_c T_c' T_c of each segment, packed, shape (n, R (R + 1) / 2)."""
     shape = len(counts), packed_length(terms.rank)
     matrices = np.empty(shape) if memory is None else memory[: len(counts)]
@@ -418,7 +436,12 @@ class EmSums:
 
 
 def add_block(
-    sums: EmSums, block: Statistics, terms: PosteriorTerms, *, work: Work, memory: Floats | None = None
+    sums: EmSums,
+    block: Statistics,
+    terms: PosteriorTerms,
+    *,
+    work: Work,
+    memory: Floats | None = None,
 ) -> None:
     """Add a block of segments to the sums of the E-step, in place.
 
@@ -497,7 +520,9 @@ def _in_place(name: str, packed: Floats) -> NDArray[np.bool_]:
 def _rows(array: Floats) -> range:
     """Address of each row of an array in C order."""
     if array.dtype != np.float64 or not array.flags.c_contiguous:
-        raise TypeError(f"expected float64 in C order, got {array.dtype} with strides {array.strides}")
+        raise TypeError(
+            f"expected float64 in C order, got {array.dtype} with strides {array.strides}"
+        )
     width = array.nbytes // len(array) if len(array) else 8
     begin = array.ctypes.data
     return range(begin, begin + len(array) * width, width)
@@ -520,4 +545,6 @@ def _routine(name: str) -> Callable[..., None]:
     capsules: Any = cython_lapack.__pyx_capi__
     address = pointer(capsules[name], signature)
     n_letters, n_addresses = _ARGUMENTS[name]
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_char_p] * n_letters, *[ctypes.c_void_p] * n_addresses)(address)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_char_p] * n_letters, *[ctypes.c_void_p] * n_addresses)(
+        address
+    )

@@ -30,7 +30,13 @@ from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.mixture import GaussianMixture, Statistics, of_each_gaussian, whitening_factors
-from spkver.sidekit import StatServer, open_stat_server, read_stat_server, write_stat_blocks, write_stat_server
+from spkver.sidekit import (
+    StatServer,
+    open_stat_server,
+    read_stat_server,
+    write_stat_blocks,
+    write_stat_server,
+)
 
 VECTORS = 32  # supervectors in one task and in one block of a file
 _SESSIONS = 256  # read together
@@ -63,17 +69,24 @@ def sum_by_model(statistics: Statistics, dtype: Any = np.float64) -> Statistics:
         owners = np.repeat(np.arange(len(models)), [*map(len, rows)])
         numbers = np.concatenate([*rows, np.empty(0, np.int64)])
         for start, stop in chunk_bounds(len(numbers), _SESSIONS):
-            for owner, session in zip(owners[start:stop], np.asarray(array[numbers[start:stop]]), strict=True):
+            for owner, session in zip(
+                owners[start:stop], np.asarray(array[numbers[start:stop]]), strict=True
+            ):
                 sums[owner] += session
         return sums
 
-    first = ComputedRows((len(names), statistics.first.shape[1]), partial(sums_of, statistics.first), dtype)
+    first = ComputedRows(
+        (len(names), statistics.first.shape[1]), partial(sums_of, statistics.first), dtype
+    )
     zeroth = sums_of(statistics.zeroth, np.arange(len(names)))
     return Statistics(names, names, zeroth, cast("Rows", first))
 
 
 def without_factors(
-    statistics: Statistics, loadings: Floats, vectors: Floats, owners: NDArray[np.int64] | None = None
+    statistics: Statistics,
+    loadings: Floats,
+    vectors: Floats,
+    owners: NDArray[np.int64] | None = None,
 ) -> Statistics:
     """Return statistics as if the mixture's means were moved back by each session's factors: f_c - n_c T_c h.
 
@@ -100,7 +113,11 @@ def without_factors(
 
     @one_blas_thread()
     def shifted(sessions: NDArray[np.int64]) -> Floats:
-        first = np.asarray(statistics.first[sessions]).astype(np.float64).reshape(-1, n_components, dimension)
+        first = (
+            np.asarray(statistics.first[sessions])
+            .astype(np.float64)
+            .reshape(-1, n_components, dimension)
+        )
         for start, stop in chunk_bounds(len(sessions), _ROWS):
             some = sessions[start:stop]
             used, rows = np.unique(whose[some], return_inverse=True)
@@ -112,7 +129,9 @@ def without_factors(
     return Statistics(statistics.models, statistics.segments, zeroth, rows)
 
 
-def map_means(zeroth: NDArray, first: NDArray, means: NDArray, relevance: float, *, epsilon: float = 0.0) -> NDArray:
+def map_means(
+    zeroth: NDArray, first: NDArray, means: NDArray, relevance: float, *, epsilon: float = 0.0
+) -> NDArray:
     """Return the means of a mixture adapted to the statistics of a speaker.
 
         m'_c = a_c f_c / n_c + (1 - a_c) m_c,   a_c = n_c / (n_c + r)
@@ -170,7 +189,9 @@ def supervector_scale(mixture: GaussianMixture) -> Floats:
     """
     if not mixture.has_full_covariances:
         return np.sqrt(mixture.weights[:, None] / mixture.variances).reshape(-1)
-    return np.asarray(np.sqrt(mixture.weights)[:, None, None] * np.linalg.inv(whitening_factors(mixture)))
+    return np.asarray(
+        np.sqrt(mixture.weights)[:, None, None] * np.linalg.inv(whitening_factors(mixture))
+    )
 
 
 @dataclass(frozen=True)
@@ -208,7 +229,9 @@ class Supervectors:
     vectors: Rows
 
     def __post_init__(self) -> None:
-        if self.vectors.ndim != 2 or not len(self.models) == len(self.segments) == len(self.vectors):
+        if self.vectors.ndim != 2 or not len(self.models) == len(self.segments) == len(
+            self.vectors
+        ):
             got = f"{len(self.models)}, {len(self.segments)}, {self.vectors.shape}"
             raise DataError(f"expected models (N,), segments (N,) and vectors (N, K); got {got}")
 
@@ -219,7 +242,9 @@ class Supervectors:
         """Return the vectors in memory, models as speakers; ids are segments, with their models where some repeat."""
         ids = self.segments
         if len(set(ids)) < len(self):
-            ids = np.array([f"{model} {name}" for model, name in zip(self.models, ids, strict=True)], object)
+            ids = np.array(
+                [f"{model} {name}" for model, name in zip(self.models, ids, strict=True)], object
+            )
         return Embeddings(ids, self.models, np.asarray(self.vectors))
 
 
@@ -266,16 +291,22 @@ def adapt_supervectors(
     if config.normalise:
         scale = supervector_scale(mixture)
         scale = scale if mixture.has_full_covariances else scale.reshape(mixture.means.shape)
-    adapt = partial(_adapt_block, means=mixture.means, scale=scale, relevance=config.relevance, epsilon=epsilon)
+    adapt = partial(
+        _adapt_block, means=mixture.means, scale=scale, relevance=config.relevance, epsilon=epsilon
+    )
     bounds = chunk_bounds(len(statistics), VECTORS)
-    blocks = work.map(adapt, (statistics.part(start, stop) for start, stop in bounds), total=len(bounds))
+    blocks = work.map(
+        adapt, (statistics.part(start, stop) for start, stop in bounds), total=len(bounds)
+    )
     models, segments, width = statistics.models, statistics.segments, mixture.means.size
     if destination is None:
         vectors = np.empty((len(models), width), statistics.first.dtype)
         fill_rows((vectors,), ((rows,) for rows in blocks))
         return Supervectors(models, segments, vectors)
     pairs = ((np.ones((len(rows), 1), np.float32), rows) for rows in blocks)
-    return Supervectors(models, segments, write_stat_blocks(destination, models, segments, (1, width), pairs).stat1)
+    return Supervectors(
+        models, segments, write_stat_blocks(destination, models, segments, (1, width), pairs).stat1
+    )
 
 
 def adapt_multisession(
@@ -304,7 +335,9 @@ def adapt_multisession(
         As for `adapt_supervectors`.
     """
     sums = sum_by_model(statistics, statistics.first.dtype)
-    return adapt_supervectors(mixture, sums, config, epsilon=0.0, work=work, destination=destination)
+    return adapt_supervectors(
+        mixture, sums, config, epsilon=0.0, work=work, destination=destination
+    )
 
 
 def open_supervectors(path: str | Path) -> Supervectors:
@@ -334,7 +367,9 @@ def write_supervectors(path: str | Path, supervectors: Supervectors) -> None:
         If a number is not finite, or the file cannot be written.
     """
     ones = np.ones((len(supervectors), 1), np.float32)
-    write_stat_server(path, StatServer(supervectors.models, supervectors.segments, ones, supervectors.vectors))
+    write_stat_server(
+        path, StatServer(supervectors.models, supervectors.segments, ones, supervectors.vectors)
+    )
 
 
 def _adapt_block(

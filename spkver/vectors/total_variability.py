@@ -70,7 +70,9 @@ class TotalVariabilityConfig:
 
     def __post_init__(self) -> None:
         choices = {"minimum_divergence": get_args(MinimumDivergence)}
-        check_values("total_variability", self, least={"rank": 1, "rounds": 0, "seed": 0}, choices=choices)
+        check_values(
+            "total_variability", self, least={"rank": 1, "rounds": 0, "seed": 0}, choices=choices
+        )
 
 
 @one_line
@@ -109,13 +111,24 @@ class TotalVariability:
             or self.weights.shape != shape[:1]
         ):
             got = f"{self.loadings.shape}, {self.means.shape}, {self.factors.shape} and {self.weights.shape}"
-            expected = "loadings (C, D, R), means (C, D), factors (C, D) or (C, D, D) and weights (C,)"
+            expected = (
+                "loadings (C, D, R), means (C, D), factors (C, D) or (C, D, D) and weights (C,)"
+            )
             raise DataError(f"expected {expected}, got {got}")
-        if not all(np.isfinite(array).all() for array in (self.loadings, self.means, self.factors, self.weights)):
-            raise DataError("a total variability matrix and its mixture must be finite", remedy="train it again")
-        diagonal = self.factors if self.factors.ndim == 2 else np.diagonal(self.factors, axis1=1, axis2=2)
+        if not all(
+            np.isfinite(array).all()
+            for array in (self.loadings, self.means, self.factors, self.weights)
+        ):
+            raise DataError(
+                "a total variability matrix and its mixture must be finite", remedy="train it again"
+            )
+        diagonal = (
+            self.factors if self.factors.ndim == 2 else np.diagonal(self.factors, axis1=1, axis2=2)
+        )
         if not (diagonal > 0).all():
-            raise DataError("the standard deviations of the mixture must be above 0", remedy="train it again")
+            raise DataError(
+                "the standard deviations of the mixture must be above 0", remedy="train it again"
+            )
 
     @property
     def rank(self) -> int:
@@ -124,7 +137,9 @@ class TotalVariability:
 
     def terms(self, *, work: Work = ALL_CORES, products: bool = True) -> posteriors.PosteriorTerms:
         """Return what the posteriors of segments need, see `posterior_terms`."""
-        return posteriors.posterior_terms(self.loadings, self.means, self.factors, work=work, products=products)
+        return posteriors.posterior_terms(
+            self.loadings, self.means, self.factors, work=work, products=products
+        )
 
     def check(self, statistics: Statistics) -> None:
         """Raise DataError unless statistics are those of the mixture's shape, and there are some."""
@@ -192,7 +207,9 @@ def minimum_divergence(moment: Floats, convention: MinimumDivergence = "right") 
     return lower if convention == "right" else lower.T
 
 
-def start_loadings(shape: tuple[int, ...], rank: int, seed: int, name: str = "total variability") -> Floats:
+def start_loadings(
+    shape: tuple[int, ...], rank: int, seed: int, name: str = "total variability"
+) -> Floats:
     """Return a matrix to start from, shape (C, D, R): normal numbers of the seed, of the scatter that MAP assumes."""
     return stream(seed, name).standard_normal((*shape, rank)) / np.sqrt(RELEVANCE * rank)
 
@@ -236,32 +253,47 @@ def train_total_variability(
     if not len(statistics):
         raise DataError("no statistics: expected those of at least one segment")
     check_rank(config.rank, n_segments=len(statistics), width=mixture.means.size)
-    loadings = start_loadings(shape, config.rank, config.seed) if start is None else np.asarray(start, np.float64)
+    loadings = (
+        start_loadings(shape, config.rank, config.seed)
+        if start is None
+        else np.asarray(start, np.float64)
+    )
     if loadings.size != mixture.means.size * config.rank:
         expected = f"{(*shape, config.rank)} or {(mixture.means.size, config.rank)}"
         raise DataError(f"the matrix to start from has shape {loadings.shape}, expected {expected}")
     loadings = loadings.reshape(*shape, config.rank)
     model = TotalVariability(loadings, mixture.means, whitening_factors(mixture), mixture.weights)
     likelihoods: list[float] = []
-    for number in progress(range(config.rounds), description="total variability", total=config.rounds):
+    for number in progress(
+        range(config.rounds), description="total variability", total=config.rounds
+    ):
         model = TotalVariability(loadings, model.means, model.factors, model.weights)
         sums = e_step(model, statistics, work=work)
         likelihoods.append(sums.log_likelihood / sums.n_segments)
         text = "total variability, EM iteration %d: mean log-likelihood %.6f nat per segment"
         logger.debug(text, number + 1, likelihoods[-1])
         loadings = updated(model, sums, config.minimum_divergence, work=work)
-    return TotalVariability(loadings, model.means, model.factors, model.weights, np.array(likelihoods))
+    return TotalVariability(
+        loadings, model.means, model.factors, model.weights, np.array(likelihoods)
+    )
 
 
 def check_rank(rank: int, *, n_segments: int, width: int) -> None:
     """Raise ConfigError if so many segments of supervectors of this length cannot train a matrix of this rank."""
-    for limit, what in ((width, "a supervector has only {} dimensions"), (n_segments, "there are only {} segments")):
+    for limit, what in (
+        (width, "a supervector has only {} dimensions"),
+        (n_segments, "there are only {} segments"),
+    ):
         if rank > limit:
             text = f"total_variability.rank is {rank}, but {what.format(limit)}"
-            raise ConfigError(text, remedy="lower it" if limit == width else "lower it or give more segments")
+            raise ConfigError(
+                text, remedy="lower it" if limit == width else "lower it or give more segments"
+            )
 
 
-def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_CORES) -> posteriors.EmSums:
+def e_step(
+    model: TotalVariability, statistics: Statistics, *, work: Work = ALL_CORES
+) -> posteriors.EmSums:
     """Return the sums of the E-step over all segments: blocks by worker processes, or the parts of each by threads.
 
     Parameters
@@ -285,16 +317,27 @@ def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_
     shape = len(model.means), model.means.size
     terms = model.terms(work=work)
     if ships_items():
-        n_blocks = len(posteriors.block_bounds(len(statistics), model.rank, statistics.first.shape[1]))
-        return reduce(add, work.map(partial(_sums_of_block, terms=terms, shape=shape), blocks, total=n_blocks))
-    sums, memory = posteriors.EmSums.empty(*shape, model.rank), posteriors.block_memory(statistics, model.rank)
+        n_blocks = len(
+            posteriors.block_bounds(len(statistics), model.rank, statistics.first.shape[1])
+        )
+        return reduce(
+            add, work.map(partial(_sums_of_block, terms=terms, shape=shape), blocks, total=n_blocks)
+        )
+    sums, memory = (
+        posteriors.EmSums.empty(*shape, model.rank),
+        posteriors.block_memory(statistics, model.rank),
+    )
     for block in blocks:
         posteriors.add_block(sums, block, terms, work=work, memory=memory)
     return sums
 
 
 def updated(
-    model: TotalVariability, sums: posteriors.EmSums, convention: MinimumDivergence = "right", *, work: Work = ALL_CORES
+    model: TotalVariability,
+    sums: posteriors.EmSums,
+    convention: MinimumDivergence = "right",
+    *,
+    work: Work = ALL_CORES,
 ) -> Floats:
     """Return the matrix (C, D, R) after the M-step and, by its convention, the minimum divergence step."""
     with one_blas_thread():
@@ -333,7 +376,9 @@ def read_total_variability(path: str | Path) -> TotalVariability:
         return TotalVariability(**read_arrays(path, *_NAMES))
 
 
-def _sums_of_block(block: Statistics, terms: posteriors.PosteriorTerms, shape: tuple[int, int]) -> posteriors.EmSums:
+def _sums_of_block(
+    block: Statistics, terms: posteriors.PosteriorTerms, shape: tuple[int, int]
+) -> posteriors.EmSums:
     sums = posteriors.EmSums.empty(*shape, terms.rank)
     posteriors.add_block(sums, block, terms, work=Work(1))
     return sums

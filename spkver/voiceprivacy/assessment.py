@@ -157,14 +157,18 @@ def _numbers(experiment: Experiment, group: Sequence[Scored]) -> Stage[list[Cond
         f"numbers of {attacker} on {dataset}",
         f"numbers/{dataset}/{attacker}.json",
         step="numbers",
-        make=partial(_assess_all, run=run, conditions=group, config=config.evaluation, seed=config.seed),
+        make=partial(
+            _assess_all, run=run, conditions=group, config=config.evaluation, seed=config.seed
+        ),
         read=lambda path: list(map(Condition.from_dict, load_json(path))),
         inputs=[group, digests, config.evaluation, config.seed],
         libraries=("numpy", "scipy"),
     )
 
 
-def _evidence(experiment: Experiment, conditions: Sequence[Condition], after: Sequence[Stage[Any]]) -> Json:
+def _evidence(
+    experiment: Experiment, conditions: Sequence[Condition], after: Sequence[Stage[Any]]
+) -> Json:
     """Return the figures that combine several conditions of a list."""
     run = experiment.run
     config = experiment.config.evaluation
@@ -183,7 +187,9 @@ def _evidence(experiment: Experiment, conditions: Sequence[Condition], after: Se
         for name, compute, given in figures:
             work = partial(compute, output=run.output, resampling=resampling)
             longest_first = given[::-1]  # the list of both sexes comes last
-            computed = Work(run.jobs).map(work, longest_first, processes=True, description=f"evidence: {name}")
+            computed = Work(run.jobs).map(
+                work, longest_first, processes=True, description=f"evidence: {name}"
+            )
             evidence[name] = list(chain.from_iterable(list(computed)[::-1]))
         tell_slopes(evidence["similarity"])
         write_json(path, evidence)
@@ -208,7 +214,9 @@ def _by_list(conditions: Sequence[Condition]) -> list[list[Condition]]:
     return list(lists.values())
 
 
-def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: EvaluationConfig, seed: int) -> None:
+def _assess_all(
+    path: Path, *, run: Run, conditions: Sequence[Scored], config: EvaluationConfig, seed: int
+) -> None:
     """Write the rows of an attacker on a set."""
     # longest first, so that the workers finish together
     longest_first = sorted(conditions, key=lambda row: (row.gender != POOLED, -len(row.scores)))
@@ -224,7 +232,9 @@ def _assess_all(path: Path, *, run: Run, conditions: Sequence[Scored], config: E
     write_json(path, [rows[row.gender, row.scenario] for row in conditions])
 
 
-def compare_scenarios(rows: Sequence[Condition], output: Path, resampling: Resampling) -> list[Json]:
+def compare_scenarios(
+    rows: Sequence[Condition], output: Path, resampling: Resampling
+) -> list[Json]:
     """Return an `AttackerOrder`, for JSON, for each scenario with less knowledge, from the conditions of a list."""
     entries = []
     semi = _strongest_in("semi-informed", rows)
@@ -300,11 +310,17 @@ def _similarity(rows: Sequence[Condition], output: Path, resampling: Resampling)
     entries = []
     for scenario in _ANONYMISED:
         anonymised = by_scenario.get(scenario, {})
-        able = [row for attacker, row in anonymised.items() if attacker in original and attacker in ignorant]
+        able = [
+            row
+            for attacker, row in anonymised.items()
+            if attacker in original and attacker in ignorant
+        ]
         if able:
             best = min(able, key=lambda row: (row.eer.value, row.attacker))
             parts = {"oo": original[best.attacker], "oa": ignorant[best.attacker], "aa": best}
-            identity: Json = dict(zip(("dataset", "gender", "scenario", "attacker"), best.identity, strict=True))
+            identity: Json = dict(
+                zip(("dataset", "gender", "scenario", "attacker"), best.identity, strict=True)
+            )
             entries.append(identity | _compare_voices(parts, output, resampling))
     return entries
 
@@ -343,11 +359,20 @@ def _compare_voices(parts: Mapping[str, Condition], output: Path, resampling: Re
         for name, row in parts.items():
             draws = [read_scores(output / draw.scores) for draw in row.draws]
             matrices[name], its_notes = matrix_of_voices(
-                draws, key, calibration=calibration, seed=resampling.seed, segment_speakers=speakers, tell=count
+                draws,
+                key,
+                calibration=calibration,
+                seed=resampling.seed,
+                segment_speakers=speakers,
+                tell=count,
             )
             notes += [f"{name}: {note}" for note in its_notes]
         compared = compare_voices(matrices, resampling=resampling, notes=tuple(notes))
     except DataError as error:
         return {"notes": [f"not given: {error.text}"], _SLOPES: slopes.tolist()}
-    about = {"calibration": calibration, "calibration_is": CALIBRATIONS[calibration], _SLOPES: slopes.tolist()}
+    about = {
+        "calibration": calibration,
+        "calibration_is": CALIBRATIONS[calibration],
+        _SLOPES: slopes.tolist(),
+    }
     return {**about, **compared.to_dict()}

@@ -66,7 +66,9 @@ class ChallengeRow:
         return dict(zip(_COLUMNS, values, strict=True))
 
 
-def challenge_protocol(conditions: Sequence[Condition], config: Config, anonymiser: Anonymiser) -> Protocol:
+def challenge_protocol(
+    conditions: Sequence[Condition], config: Config, anonymiser: Anonymiser
+) -> Protocol:
     """Return the attacker and protocol of the challenge's equal error rates; empty without such an attacker."""
     named = attacker_name(config.challenge.attacker)
     levels = {condition.level for condition in conditions if condition.attacker == named}
@@ -74,7 +76,9 @@ def challenge_protocol(conditions: Sequence[Condition], config: Config, anonymis
         return Protocol()
     level = max(levels, key=list(LEVELS).index)
     seeding = anonymiser.settings.get("seeding", "unknown")
-    return Protocol(attacker=named, level=level, reading=config.challenge.eer, draws="1", seeding=seeding)
+    return Protocol(
+        attacker=named, level=level, reading=config.challenge.eer, draws="1", seeding=seeding
+    )
 
 
 def challenge_rows(table: Table, config: Config) -> list[ChallengeRow]:
@@ -86,7 +90,9 @@ def challenge_rows(table: Table, config: Config) -> list[ChallengeRow]:
     outcomes = table.outcomes
     named = attacker_name(config.challenge.attacker)
     if named:
-        outcomes = reports.summarise([condition for condition in table.conditions if condition.attacker == named])
+        outcomes = reports.summarise(
+            [condition for condition in table.conditions if condition.attacker == named]
+        )
     rows = []
     for outcome in outcomes:
         rate = outcome.condition.metric(f"eer.{config.challenge.eer}")
@@ -125,7 +131,11 @@ def averages(rows: Sequence[ChallengeRow], config: Config) -> list[Average]:
             high_percent=_mean(rates, "high", weights),
         )
         if average.eer.known:
-            averages.append(replace(average, targets_reached=_targets_reached(average, config.challenge.targets)))
+            averages.append(
+                replace(
+                    average, targets_reached=_targets_reached(average, config.challenge.targets)
+                )
+            )
     return averages
 
 
@@ -138,7 +148,12 @@ def _targets_reached(average: Average, targets: Iterable[float]) -> tuple[float,
 
 
 def write_challenge_files(
-    output: Path, rows: Sequence[ChallengeRow], utility: Sequence[UtilityFigure], *, suffix: str, protocol: Protocol
+    output: Path,
+    rows: Sequence[ChallengeRow],
+    utility: Sequence[UtilityFigure],
+    *,
+    suffix: str,
+    protocol: Protocol,
 ) -> None:
     """Write the table of `challenge_rows`, and the challenge's files if the protocol names an attacker.
 
@@ -173,7 +188,9 @@ def write_challenge_files(
     sections = list(_rank_sections(rows, utility))
     if not sections:  # user-supplied attackers may serve none of the conditions
         return
-    challenges.write_rank_file(ranking, [challenges.Section(challenges.PROTOCOL, [protocol.to_dict()]), *sections])
+    challenges.write_rank_file(
+        ranking, [challenges.Section(challenges.PROTOCOL, [protocol.to_dict()]), *sections]
+    )
     _write_parts(sections, original, anonymised)
     for pair, row in pairs.items():
         write_text(pair / "scores", (output / row.outcome.condition.scores).read_text("utf-8"))
@@ -183,7 +200,9 @@ def write_challenge_files(
 
 
 def _write_tables(
-    tables: Mapping[str, Path], sections: Iterable[challenges.Section], pairs: Mapping[Path, ChallengeRow]
+    tables: Mapping[str, Path],
+    sections: Iterable[challenges.Section],
+    pairs: Mapping[Path, ChallengeRow],
 ) -> None:
     """Write the tables of words, of emotions and of each kind of speech, as far as there are rows."""
     cells: dict[str, list[Mapping[str, Any]]] = {}
@@ -224,19 +243,25 @@ def _write_archive(archive: Path, output: Path, files: Iterable[Path]) -> None:
             zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
-def _mean(rates: Mapping[tuple[str, str], Interval], end: str, weights: Mapping[str, float]) -> float:
+def _mean(
+    rates: Mapping[tuple[str, str], Interval], end: str, weights: Mapping[str, float]
+) -> float:
     """Return the average of rates or of an end of their intervals in per cent, by corpus and sex.
 
     It is NaN if a rate or the row of a weight is missing.
     """
-    values = {corpus_and_sex: round(100 * getattr(rate, end), 3) for corpus_and_sex, rate in rates.items()}
+    values = {
+        corpus_and_sex: round(100 * getattr(rate, end), 3) for corpus_and_sex, rate in rates.items()
+    }
     if not weights:
         return round(sum(values.values()) / len(values), 3)
     mean = challenges.weighted_average(values, weights)
     return math.nan if mean is None else round(mean, 3)
 
 
-def _rank_sections(rows: Sequence[ChallengeRow], utility: Sequence[UtilityFigure]) -> Iterator[challenges.Section]:
+def _rank_sections(
+    rows: Sequence[ChallengeRow], utility: Sequence[UtilityFigure]
+) -> Iterator[challenges.Section]:
     """Yield emotions, results of ASV_eval, words, and AA of ASV_eval^anon, numbered as in the table of OO, OA and AA.
 
     From ASV_eval the challenge keeps OO in 2024, and AA (lazy-informed) in 2026, with cross-sex lists.
@@ -251,7 +276,9 @@ def _rank_sections(rows: Sequence[ChallengeRow], utility: Sequence[UtilityFigure
     words = []
     for figure in utility:
         if figure.measure == "wer":
-            words.append(_columns_of(figure, "asr") | {"WER": round(100 * figure.rate.value.value, 3)})
+            words.append(
+                _columns_of(figure, "asr") | {"WER": round(100 * figure.rate.value.value, 3)}
+            )
     if words:
         yield challenges.Section(challenges.ASR, words)
     yield from _rate_sections(challenges.ASV_ANON, rows, "semi-informed", 2)

@@ -116,7 +116,11 @@ class Evaluated:
 
     def main(self, scenario: str = "") -> list[Outcome]:
         """Return the main outcomes, see `main_outcomes`, of one scenario or of all."""
-        return [outcome for outcome in main_outcomes(self.outcomes) if scenario in ("", outcome.scenario)]
+        return [
+            outcome
+            for outcome in main_outcomes(self.outcomes)
+            if scenario in ("", outcome.scenario)
+        ]
 
     @property
     def is_anonymised(self) -> bool:
@@ -156,7 +160,11 @@ def recordings_left_out(run: Evaluated) -> Iterator[Finding]:
     for name, recordings in run.lacking.items():
         if recordings:
             text = f"{name} failed on {len(recordings)} recordings ({few(recordings)}):"
-            yield Finding("warning", "recordings without vectors", f"{text} scores of their trials are guesses.")
+            yield Finding(
+                "warning",
+                "recordings without vectors",
+                f"{text} scores of their trials are guesses.",
+            )
     names = run.sets.dropped
     if names:
         text = f"{len(names)} utterances were left out on both sides, by split --missing drop: {few(names)}."
@@ -171,7 +179,9 @@ def pairs(run: Evaluated) -> Iterator[Finding]:
         if pairing.directory not in named:
             named.append(pairing.directory)
     for state, directories_by_reason in reasons.items():
-        texts = [f"{few(directories)}: {reason}" for reason, directories in directories_by_reason.items()]
+        texts = [
+            f"{few(directories)}: {reason}" for reason, directories in directories_by_reason.items()
+        ]
         level, start = _STATES[state]
         yield Finding(level, PAIRS, f"{start} ({'; '.join(texts)}).")
     foreign = [pairing.directory for pairing in run.results.pairings if _returns_others(pairing)]
@@ -213,7 +223,9 @@ def pooled_trials(run: Evaluated) -> Iterator[Finding]:
         if len(alone) > 1 and pooled > 1.25 * max(alone.values()) + 0.02:
             lists = ", ".join(f"{gender} {percent(rate)}" for gender, rate in alone.items())
             text = f"{' '.join(names)}: the pooled EER is {percent(pooled)}, above the EER of each list ({lists}):"
-            yield Finding("warning", "pooled trials", f"{text} scores of the lists have different offsets.")
+            yield Finding(
+                "warning", "pooled trials", f"{text} scores of the lists have different offsets."
+            )
 
 
 def attacker_strength(run: Evaluated) -> Iterator[Finding]:
@@ -237,7 +249,9 @@ def attacker_strength(run: Evaluated) -> Iterator[Finding]:
             if run.kinds.get(row.attacker) in _NO_SPEECH:
                 text = f"{_name(outcome)}: without their speech ({row.attacker}) speakers of original recordings are"
                 text += f" recognised with an EER of {percent(row.eer.value)}; chance is 50 %. The corpus alone reveals"
-                yield Finding("note", "recognition without speech", f"{text} this much to every attacker.")
+                yield Finding(
+                    "note", "recognition without speech", f"{text} this much to every attacker."
+                )
 
 
 def recognised_without_a_voice(run: Evaluated) -> Iterator[Finding]:
@@ -298,7 +312,9 @@ def outside_attackers(run: Evaluated) -> Iterator[Finding]:
                 if scenario.name in spec.scenarios and (*identity, name) not in scored:
                     missing.append(" ".join(identity))
         if missing:
-            text = f"{name} ({spec.preset}) was left out of {len(missing)} conditions: {few(missing)}."
+            text = (
+                f"{name} ({spec.preset}) was left out of {len(missing)} conditions: {few(missing)}."
+            )
             yield Finding("warning", check, text)
         else:
             yield Finding("note", check, f"{name} is {spec.preset}; it scores every condition.")
@@ -331,7 +347,9 @@ def shared_speakers(run: Evaluated) -> Iterator[Finding]:
         shared = sorted(sets.left_out.get(dataset.training, set()) & tested)
         if shared:
             text = f"{dataset.name}: {len(shared)} of {len(tested)} speakers are in {dataset.training} too:"
-            yield Finding("warning", "speaker overlap", f"{text} {few(shared)}. Attackers learn without them.")
+            yield Finding(
+                "warning", "speaker overlap", f"{text} {few(shared)}. Attackers learn without them."
+            )
         else:
             text = f"{dataset.name}: none of {len(tested)} speakers is in the training set ({dataset.training})."
             yield Finding("ok", "speaker overlap", text)
@@ -368,7 +386,11 @@ def missing_lists(run: Evaluated) -> Iterator[Finding]:
         if not run.sets.original[dataset.enrolls].sexes:
             yield Finding("warning", "unknown sexes", f"{dataset.name}: {SEXES_POOLED}")
         stem = dataset.name.removesuffix("_common")
-        lists = [f"{stem}_trials_{sex}" for sex in run.config.lists if sex != "mixed" and sex not in dataset.trials]
+        lists = [
+            f"{stem}_trials_{sex}"
+            for sex in run.config.lists
+            if sex != "mixed" and sex not in dataset.trials
+        ]
         if lists:
             text = f"{dataset.name}: there is no {', '.join(lists)}; results and averages are for the other sex only."
             yield Finding("warning", "missing lists", text)
@@ -443,7 +465,9 @@ def shared_draws(run: Evaluated) -> Iterator[Finding]:
             text = f"{dataset.name}: {count} speakers have the same draw of the anonymiser in enrolment and trials,"
             text += " which identifies them: EERs are far too low for an anonymiser that draws for each side. Leave"
             text += " anonymizer.shared_draws and anonymizer.seeding=vpc2024 out, or anonymise one side again by"
-            yield Finding("warning", "shared draws", f"{text} spkver anonymize with --side or another --seed.")
+            yield Finding(
+                "warning", "shared draws", f"{text} spkver anonymize with --side or another --seed."
+            )
 
 
 def other_notes(run: Evaluated) -> Iterator[Finding]:
@@ -468,7 +492,9 @@ def other_notes(run: Evaluated) -> Iterator[Finding]:
             warnings.add(figure.rate.warning)
             yield Finding("note", "words", figure.rate.warning)
     if run.is_anonymised and "anonymised" not in kinds:
-        text = "Utility was not measured (words, emotions): unintelligible noise would score as well."
+        text = (
+            "Utility was not measured (words, emotions): unintelligible noise would score as well."
+        )
         yield Finding("warning", UTILITY, text)
 
 
@@ -703,7 +729,9 @@ def _trial_draws(sets: Sets, dataset: Dataset) -> Finding:
         text = f"{dataset.name}: results are means over {count} anonymised versions of the trials."
         return Finding("ok", "trial draws", text)
     reasons = dict.fromkeys(sets.once[name].reason for name in dataset.tested if name in sets.once)
-    text = ", ".join([f"{dataset.name}: results are of one anonymised version of the trials", *reasons])
+    text = ", ".join(
+        [f"{dataset.name}: results are of one anonymised version of the trials", *reasons]
+    )
     if not any(map(sets.is_fixed, dataset.tested)):
         text += ": another one may differ by points. Give the anonymiser (anonymizer.name) to have"
         text += " anonymizer.trial_draws of them"
@@ -719,7 +747,9 @@ def _drawn(sets: Sets, *names: str) -> set[tuple[str, str, Any]]:
             made = record["anonymizer"]
             if made["level"] == "speaker" and made["name"] != "none":
                 seed = None if made["seeding"] == "vpc2024" else record["seed"]
-                drawn |= {(made["name"], entry["stream"], seed) for entry in record["files"].values()}
+                drawn |= {
+                    (made["name"], entry["stream"], seed) for entry in record["files"].values()
+                }
     return drawn
 
 

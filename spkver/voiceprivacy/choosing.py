@@ -96,7 +96,9 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen
             other, expected = folders.setdefault(attacker.name, (spec, digest))
             if digest != expected:
                 text = f"attackers: {other.entry!r} and {spec.entry!r} with other settings would share a folder"
-                raise ConfigError(text, remedy=f"repeat the settings under attacker_settings.{spec.entry}")
+                raise ConfigError(
+                    text, remedy=f"repeat the settings under attacker_settings.{spec.entry}"
+                )
         chosen.append((spec, attacker))
     return chosen
 
@@ -189,11 +191,16 @@ def read_headers(sets: Sets, run: Run) -> dict[str, list[tuple[int, int, float]]
     """
     folders = _folders_of(sets, *sets.training_sets)
     read = partial(_count_rates, folders, run)
-    return run.once("sampling rates", read, after=[stamp_of(run, directory) for directory in folders])
+    return run.once(
+        "sampling rates", read, after=[stamp_of(run, directory) for directory in folders]
+    )
 
 
 def fit_attackers(
-    sets: Sets, headers: Mapping[str, Sequence[tuple[int, int, float]]], config: Config, usual: Sequence[Any]
+    sets: Sets,
+    headers: Mapping[str, Sequence[tuple[int, int, float]]],
+    config: Config,
+    usual: Sequence[Any],
 ) -> tuple[RateGroup, ...]:
     """Return attackers whose features fit the sampling rates of the recordings.
 

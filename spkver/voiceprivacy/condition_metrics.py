@@ -77,7 +77,9 @@ class _Ranked(NamedTuple):
         return linkage.rank_evidence_of(self.ranks)
 
 
-def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> Condition:
+def assess_condition(
+    condition: Scored, *, output: Path, config: EvaluationConfig, seed: int
+) -> Condition:
     """Assess one condition from its files.
 
     Parameters
@@ -102,7 +104,9 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     is_ranked = len(tables) == len(draws)
     resampling = Resampling(config.resamples, seed, config.level)
     numbers = list(condition.scores)
-    of_draws, metrics, intervals, notes = _metrics(draws, numbers, key, speakers, config.priors, resampling)
+    of_draws, metrics, intervals, notes = _metrics(
+        draws, numbers, key, speakers, config.priors, resampling
+    )
     apart = impostors_apart(draws, key, speakers)
     if apart:
         metrics["impostors"] = apart
@@ -111,7 +115,9 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
     if is_ranked:
         linkability = _link(tables, config.sizes, resampling)
         complete = tables
-    closed, closed_of_draws, closed_notes = closed_set_of(draws, key, speakers, complete, resampling)
+    closed, closed_of_draws, closed_notes = closed_set_of(
+        draws, key, speakers, complete, resampling
+    )
     evidence = []
     of_speakers = []
     for draw in ranked:
@@ -130,7 +136,9 @@ def assess_condition(condition: Scored, *, output: Path, config: EvaluationConfi
         scenario=condition.scenario,
         attacker=condition.attacker,
         n_enrolled=len(np.unique(key.models)),
-        n_trial_speakers=len({speakers[segment] for segment in key.segment_ids[np.unique(key.segments)]}),
+        n_trial_speakers=len(
+            {speakers[segment] for segment in key.segment_ids[np.unique(key.segments)]}
+        ),
         scores=condition.scores[1],
         key=f"{condition.lists}/trials",
         segment_speakers=f"{condition.lists}/utt2spk",
@@ -209,7 +217,9 @@ def shared_notes(notes: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
     return {name: "; ".join(parts) for name, parts in merged.items()}
 
 
-def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[linkage.Ranks | None, dict[str, str]]:
+def rank_owners(
+    scores: Scores, key: Key, genders: Mapping[str, str]
+) -> tuple[linkage.Ranks | None, dict[str, str]]:
     """Rank the true speaker of each trial utterance among the enrolled speakers, if the trial list allows it.
 
     The list must be a full cross of models and segments, or one for each sex: every utterance is then compared with all
@@ -223,7 +233,9 @@ def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[l
         for rows in blocks.values():
             if not _is_cross(key.subset(np.array(rows))):
                 return None, {"linkability": _NO_CROSS}
-        notes["linkability"] = "among enrolled speakers of the same sex: there are no cross-sex trials"
+        notes["linkability"] = (
+            "among enrolled speakers of the same sex: there are no cross-sex trials"
+        )
     try:
         ranks = linkage.ranks_from_scores(scores, key)
     except DataError as error:
@@ -293,7 +305,11 @@ def closed_set_of(
 
 
 def centred_by_model(
-    draws: Sequence[Scores], key: Key, speakers: Mapping[str, str], resampling: Resampling, raw: float
+    draws: Sequence[Scores],
+    key: Key,
+    speakers: Mapping[str, str],
+    resampling: Resampling,
+    raw: float,
 ) -> Interval | None:
     """Return the equal error rate of scores centred over the trials of each model, averaged over draws.
 
@@ -304,7 +320,9 @@ def centred_by_model(
         scores = draw.subset(find_rows(key, draw))
         if not np.isfinite(scores.values).all():
             return None
-        means = np.bincount(scores.models, scores.values) / np.maximum(np.bincount(scores.models), 1)
+        means = np.bincount(scores.models, scores.values) / np.maximum(
+            np.bincount(scores.models), 1
+        )
         centred.append(replace(scores, values=scores.values - means[scores.models]))
     value = float(np.mean(_rates(centred, key)))
     if raw <= value + _CLEARLY:
@@ -312,7 +330,9 @@ def centred_by_model(
     return _with_ends(value, centred, key, speakers, resampling)
 
 
-def impostors_apart(draws: Sequence[Scores], key: Key, speakers: Mapping[str, str]) -> dict[str, float]:
+def impostors_apart(
+    draws: Sequence[Scores], key: Key, speakers: Mapping[str, str]
+) -> dict[str, float]:
     """Return the equal error rates with impostors who are enrolled and with strangers, averaged over draws.
 
     Attackers that learn from the enrolled know the voices of the former. Empty if a list has only one kind.
@@ -323,7 +343,9 @@ def impostors_apart(draws: Sequence[Scores], key: Key, speakers: Mapping[str, st
         ``enrolled`` and ``strangers``.
     """
     enrolled = set(key.model_ids[np.unique(key.models)].tolist())
-    known = np.array([speakers.get(name) in enrolled for name in key.segment_ids.tolist()])[key.segments]
+    known = np.array([speakers.get(name) in enrolled for name in key.segment_ids.tolist()])[
+        key.segments
+    ]
     kinds = {"enrolled": known & ~key.is_target, "strangers": ~known & ~key.is_target}
     aligned = [align(scores, key) for scores in draws]
     means = {}
@@ -340,14 +362,20 @@ def _rates(draws: Sequence[Scores], key: Key) -> list[float]:
 
 
 def _with_ends(
-    value: float, draws: Sequence[Scores], key: Key, speakers: Mapping[str, str], resampling: Resampling
+    value: float,
+    draws: Sequence[Scores],
+    key: Key,
+    speakers: Mapping[str, str],
+    resampling: Resampling,
 ) -> Interval:
     """Return the mean rate of draws with its interval, whose high end holds for the worst of several attackers."""
     if resampling.resamples:
         fewer = replace(resampling, resamples=min(resampling.resamples, _MOST_RESAMPLES))
         with suppress(DataError):  # fewer than two speakers
             drawn = draw_samples(draws, key, speakers)
-            least = minima_over_attackers({"": drawn}, {"": [""]}, resampling=fewer, permutations=0)[""].interval
+            least = minima_over_attackers(
+                {"": drawn}, {"": [""]}, resampling=fewer, permutations=0
+            )[""].interval
             return Interval(value, least.low, least.high)
     return Interval(value)
 
@@ -378,7 +406,9 @@ def match_by_rank(tables: Sequence[linkage.Ranks]) -> tuple[float, ...]:
         for size in np.unique(ranks.impostors).tolist():
             rows = ranks.impostors == size
             shares = linkage.rank_shares(ranks.subset(rows))
-            total += rows.sum() * np.pad(np.cumsum(shares), (0, largest - len(shares)), constant_values=1.0)
+            total += rows.sum() * np.pad(
+                np.cumsum(shares), (0, largest - len(shares)), constant_values=1.0
+            )
             count += int(rows.sum())
     return tuple(np.minimum(total / count, 1.0).tolist())
 
@@ -435,7 +465,9 @@ def _is_cross(key: Key) -> bool:
     return len(key) >= len(np.unique(key.models)) * len(np.unique(key.segments))
 
 
-def _link(tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Resampling) -> Linkability:
+def _link(
+    tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Resampling
+) -> Linkability:
     """Return linkability as a function of the number of enrolled speakers, with intervals over speakers."""
     ranks = linkage.all_draws(tables)
     largest = ranks.largest_size
@@ -466,7 +498,9 @@ def figures_of_speakers(
         mean_ranks = linkage.by_speaker(ranks.speakers, ranks.places())
         first = linkage.first_places(values, key.models, key.segments)
     speakers = []
-    for name, code in sorted((key.model_ids[code], code) for code in np.unique(key.models).tolist()):
+    for name, code in sorted(
+        (key.model_ids[code], code) for code in np.unique(key.models).tolist()
+    ):
         is_own = (key.models == code) & key.is_target
         is_others = (key.models == code) & ~key.is_target
         target = values[is_own]

@@ -102,9 +102,16 @@ def estimate(
     frames = [0.0]
     for feature in features.values():
         disk += (amounts.plain + amounts.anonymised) * 4 * _FRAMES * (feature.n_cepstra + 2)
-        frames.append(min(1e9 * feature.memory_gb, 4 * _FRAMES * feature.dimension * amounts.anonymised))
+        frames.append(
+            min(1e9 * feature.memory_gb, 4 * _FRAMES * feature.dimension * amounts.anonymised)
+        )
     is_network = any(spec.is_network for spec in specs if spec.row)
-    memory = _MAIN[is_network] + n_workers * _WORKER[is_network] + amounts.recordings * _RECORDING + max(frames)
+    memory = (
+        _MAIN[is_network]
+        + n_workers * _WORKER[is_network]
+        + amounts.recordings * _RECORDING
+        + max(frames)
+    )
     if any(spec.kind in _TUNING for spec in specs):
         memory += _TUNING_MEMORY
     seconds += _metrics(config, sets, anonymizer) + _START + _HEARING * n_heard
@@ -129,7 +136,9 @@ def check_disk(estimated: Estimate, output: Path, folders: Sequence[str]) -> Non
     due = estimated.disk - there
     if due > free:
         text = f"the run needs about {_size(due)} of disk, {_size(free)} are free"
-        remedy = "choose another --output, or fewer draws (anonymizer.training_draws=1) or attackers"
+        remedy = (
+            "choose another --output, or fewer draws (anonymizer.training_draws=1) or attackers"
+        )
         raise DataError(text, file=output, remedy=remedy)
 
 
@@ -200,7 +209,9 @@ def _amounts(
     return amounts
 
 
-def _attackers(specs: Sequence[Spec], amounts: _Amounts, training_sets: int, unknown: list[str]) -> float:
+def _attackers(
+    specs: Sequence[Spec], amounts: _Amounts, training_sets: int, unknown: list[str]
+) -> float:
     """Return the seconds of all attackers on one core; those without a known rate are added to `unknown`."""
     seconds = 0.0
     paid: set[tuple[str, str, str]] = set()

@@ -100,7 +100,9 @@ class Experiment:
 
     def begin(self, step: str) -> None:
         """Log the start of a step."""
-        logger.info("step %d of %d: %s (%s)", list(STEPS).index(step) + 1, len(STEPS), step, STEPS[step])
+        logger.info(
+            "step %d of %d: %s (%s)", list(STEPS).index(step) + 1, len(STEPS), step, STEPS[step]
+        )
 
     def end(self, step: str, text: str) -> None:
         """Note the result of a step; raise `Ended` after the last step of the run."""
@@ -112,7 +114,9 @@ class Experiment:
 # --- the command line -------------------------------------------------------------------------------------------------
 
 
-def evaluation_command(page: Callable[[Experiment], str], script: str, *, about: str) -> click.Command:
+def evaluation_command(
+    page: Callable[[Experiment], str], script: str, *, about: str
+) -> click.Command:
     """Return the command of the recipe.
 
     Parameters
@@ -128,17 +132,39 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     first, *_, examples = about.split("\n\n")
 
     @click.command(cls=ResumableCommand, help=f"{first}\n\n{examples}")
-    @click.option("--data", required=True, metavar="DIR", help="Folder of the data directories, or 'simulated'.")
-    @click.option("--suffix", required=True, metavar="_NAME", help="Ending of the names of anonymised sets.")
     @click.option(
-        "-o", "--output", required=True, type=_PATH, metavar="DIR", help="Folder for results and anonymised sets."
+        "--data",
+        required=True,
+        metavar="DIR",
+        help="Folder of the data directories, or 'simulated'.",
     )
-    @click.option("--config", "config_file", type=_PATH, help="YAML file, such as the challenges' in config/.")
-    @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a configuration key.")
+    @click.option(
+        "--suffix", required=True, metavar="_NAME", help="Ending of the names of anonymised sets."
+    )
+    @click.option(
+        "-o",
+        "--output",
+        required=True,
+        type=_PATH,
+        metavar="DIR",
+        help="Folder for results and anonymised sets.",
+    )
+    @click.option(
+        "--config", "config_file", type=_PATH, help="YAML file, such as the challenges' in config/."
+    )
+    @click.option(
+        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a configuration key."
+    )
     @worker_options
     @log_option
-    @click.option("--allow-pipes", is_flag=True, help="Run shell commands that a wav.scp holds: only if you trust it.")
-    @click.option("--until", type=click.Choice(list(STEPS)), default="report", help="Stop after this step.")
+    @click.option(
+        "--allow-pipes",
+        is_flag=True,
+        help="Run shell commands that a wav.scp holds: only if you trust it.",
+    )
+    @click.option(
+        "--until", type=click.Choice(list(STEPS)), default="report", help="Stop after this step."
+    )
     @click.option("--force", is_flag=True, help="Redo every step, even if it is up to date.")
     @click.option("--title", default="", help="Heading of the page.")
     @click.option("--pseudonyms", is_flag=True, help="Call the speakers S01, S02, ... on the page.")
@@ -166,14 +192,22 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     ) -> None:
         if fail_under is not None and until != "report":
             raise click.UsageError("--fail-under needs the report: give no --until")
-        if config_file is not None and not config_file.exists() and (folder / config_file).is_file():
+        if (
+            config_file is not None
+            and not config_file.exists()
+            and (folder / config_file).is_file()
+        ):
             # relative to the recipe's folder, such as config/vpc2024.yaml
             config_file = folder / config_file
         defaults = {}
         if data == SIMULATED:
             defaults = read_yaml(folder / "config" / "simulated.yaml")
         config = load_config(Config, file=config_file, settings=settings, defaults=defaults)
-        config = with_lists_there(config, Path(data)).with_default_attackers().with_words_in(output.absolute() / WORDS)
+        config = (
+            with_lists_there(config, Path(data))
+            .with_default_attackers()
+            .with_words_in(output.absolute() / WORDS)
+        )
         check_suffix(suffix)
         _check_folders(data, output)
         if data != SIMULATED and until == "simulation":
@@ -226,7 +260,9 @@ def check_privacy(results: Results, least: float) -> None:
     headline = judged.overall
     limit = f"{100 * least:g} %"
     if headline is None or not (headline.anonymised and headline.eer.has_interval):
-        raise NotJudged(f"--fail-under: the smallest equal error rate has no interval, so it may be below {limit}")
+        raise NotJudged(
+            f"--fail-under: the smallest equal error rate has no interval, so it may be below {limit}"
+        )
     end = "lower"
     rate = headline.judged.low
     if judged.forbidden:
@@ -262,7 +298,9 @@ def _check_folders(data: str, output: Path) -> None:
         raise DataError("is the folder of the data", file=output, remedy="choose another --output")
     for folder in (output, output.resolve().parent):
         if (folder / "wav.scp").exists():
-            raise DataError("is a data directory, or lies in one", file=output, remedy="choose another --output")
+            raise DataError(
+                "is a data directory, or lies in one", file=output, remedy="choose another --output"
+            )
 
 
 def _named_sets(config_file: Path | None) -> tuple[str, ...]:
@@ -278,14 +316,18 @@ def _simulate(experiment: Experiment) -> None:
     experiment.begin("simulation")
     run = experiment.run
     sizes = experiment.config.simulation
-    click.echo("Generating SIMULATED speech: synthetic voices of eSpeak NG, not recordings of people.")
+    click.echo(
+        "Generating SIMULATED speech: synthetic voices of eSpeak NG, not recordings of people."
+    )
     if run.force and is_simulated(experiment.data):
         shutil.rmtree(experiment.data)
 
     def make(path: Path) -> None:
         simulate_voiceprivacy(path.parent, sizes, jobs=run.jobs)
 
-    run.stage("simulation", f"{SIMULATED}/{SIMULATION_RECORD}", make=make, read=load_json, inputs=sizes)
+    run.stage(
+        "simulation", f"{SIMULATED}/{SIMULATION_RECORD}", make=make, read=load_json, inputs=sizes
+    )
     experiment.end("simulation", str(experiment.data))
 
 

@@ -65,7 +65,9 @@ def find_facts(experiment: Experiment, sets: Sets) -> Facts:
                     anonymisers[name] = _anonymiser(TrainingSet(original, sets.versions[name]), run)
                 if cuts and needs_pieces(original):
                     count = partial(count_pieces, original)
-                    pieces[name] = run.once(f"pieces of {name}", count, after=[stamp_of(run, original)])
+                    pieces[name] = run.once(
+                        f"pieces of {name}", count, after=[stamp_of(run, original)]
+                    )
     experiment.end("facts", _described(anonymisers))
     return Facts(anonymisers, pieces)
 
@@ -80,7 +82,11 @@ def _anonymiser(background: TrainingSet, run: Run) -> Known | None:
     if record is not None:
         return known_from_record(record)
     stamps = [stamp_of(run, original), stamp_of(run, anonymised)]
-    kept = run.once(f"anonymiser of {anonymised.name}", partial(_recognised, original, anonymised, run), after=stamps)
+    kept = run.once(
+        f"anonymiser of {anonymised.name}",
+        partial(_recognised, original, anonymised, run),
+        after=stamps,
+    )
     if kept is None:
         return None
     low, high = kept["bounds"]

@@ -73,7 +73,9 @@ class Failures:
         if error is None:
             return
         reason = reason_of(error)
-        self.listed.append(Failure(row.attacker, row.dataset, row.gender, row.scenario, row.file, reason))
+        self.listed.append(
+            Failure(row.attacker, row.dataset, row.gender, row.scenario, row.file, reason)
+        )
         logger.warning("%s: %s has no scores: %s", row.list_name, row.attacker, reason)
         if not isinstance(error, SpkverError):
             logger.debug("%s", row.attacker, exc_info=error)

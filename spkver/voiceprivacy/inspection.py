@@ -71,7 +71,9 @@ def check(experiment: Experiment) -> Sets:
         headers = read_headers(sets, run)
         groups = fit_attackers(sets, headers, config, attackers)
         dropped = _dropped(experiment.data / "split.json")
-        sets = replace(sets, rates=describe_rates(groups, attackers), rate_groups=groups, dropped=dropped)
+        sets = replace(
+            sets, rates=describe_rates(groups, attackers), rate_groups=groups, dropped=dropped
+        )
         _check_speech(experiment, sets)
         check_attackers(attackers, sets, experiment.suffix)
         if not sets.missing:
@@ -81,7 +83,9 @@ def check(experiment: Experiment) -> Sets:
     if experiment.until != "checks":
         _look_ahead(experiment, sets, headers)
     if is_simulated(experiment.data):
-        click.echo("The speech is SIMULATED: synthetic voices of eSpeak NG, not recordings of people.")
+        click.echo(
+            "The speech is SIMULATED: synthetic voices of eSpeak NG, not recordings of people."
+        )
     experiment.end("checks", f"{len(sets.datasets)} sets, {len(sets.original)} data directories")
     return sets
 
@@ -92,11 +96,15 @@ def _dropped(record: Path) -> tuple[str, ...]:
         return ()
     dropped = tuple(load_json(record).get("left_out", ()))
     if dropped:
-        logger.warning("%s: %d utterances were left out on both sides: %s", record, len(dropped), few(dropped))
+        logger.warning(
+            "%s: %d utterances were left out on both sides: %s", record, len(dropped), few(dropped)
+        )
     return dropped
 
 
-def _look_ahead(experiment: Experiment, sets: Sets, headers: Mapping[str, Sequence[tuple[int, int, float]]]) -> None:
+def _look_ahead(
+    experiment: Experiment, sets: Sets, headers: Mapping[str, Sequence[tuple[int, int, float]]]
+) -> None:
     """Log an estimate of the run, and which attackers cannot run here; check that the disk has room for it."""
     run = experiment.run
     config = experiment.config
@@ -104,7 +112,13 @@ def _look_ahead(experiment: Experiment, sets: Sets, headers: Mapping[str, Sequen
     draws = 1 if anonymizer is None else anonymizer.draws("training")
     parts = {name: len(used_part(sets, name, draws, config)) for name in sets.training_sets}
     estimated = estimate(
-        config, sets, headers, anonymizer, parts, run.jobs or default_jobs(), count_heard(experiment, sets)
+        config,
+        sets,
+        headers,
+        anonymizer,
+        parts,
+        run.jobs or default_jobs(),
+        count_heard(experiment, sets),
     )
     logger.info("%s", estimated)
     check_disk(estimated, run.output, (FOLDER, WORK))
@@ -163,7 +177,9 @@ def _with_features(group: RateGroup) -> list[Attacker]:
     return [chosen[1] for chosen in group.attackers if features_of(chosen) is not None]
 
 
-def _check_features(group: RateGroup, sets: Sets, usable: Mapping[str, Path], problems: Problems, work: Work) -> None:
+def _check_features(
+    group: RateGroup, sets: Sets, usable: Mapping[str, Path], problems: Problems, work: Work
+) -> None:
     """Check that cepstra can be computed of all recordings of the sets of a group."""
     names = set[str]()
     for dataset in sets.datasets:

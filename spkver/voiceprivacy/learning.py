@@ -19,7 +19,14 @@ from pathlib import Path
 from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.runs import Run
 from spkbase.work import progress
-from spkver.attackers import SpeechFiles, Trained, compute_vectors, cut, extract_speech, learn_models
+from spkver.attackers import (
+    SpeechFiles,
+    Trained,
+    compute_vectors,
+    cut,
+    extract_speech,
+    learn_models,
+)
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.plan import Plan
 from spkver.voiceprivacy.rows import Row
@@ -36,7 +43,9 @@ def extract(experiment: Experiment, plan: Plan) -> SpeechFiles:
     experiment.begin("extraction")
     run = experiment.run
     failures = experiment.failures
-    failures.plugins |= {spec.name for spec, _ in experiment.attackers if spec.row is None or spec.is_own_code}
+    failures.plugins |= {
+        spec.name for spec, _ in experiment.attackers if spec.row is None or spec.is_own_code
+    }
     if run.force:  # shared features and statistics are computed again
         shutil.rmtree(run.path(WORK), ignore_errors=True)
     work = Run(make_folder(run.path(WORK)), run.jobs, quiet=True)
@@ -52,7 +61,9 @@ def extract(experiment: Experiment, plan: Plan) -> SpeechFiles:
             attack = plan.attacks[row.id]
             training = attack.training
             with work.timed(f"speech for {row.attacker}"):
-                for directory in dict.fromkeys((*attack.directories, training.original, *training.anonymised)):
+                for directory in dict.fromkeys(
+                    (*attack.directories, training.original, *training.anonymised)
+                ):
                     _derive(directory.recordings, plan=plan, run=run, done=done)
                 extract_speech(speech, plan.attacker(row), attack)
 
@@ -83,14 +94,18 @@ def fit(experiment: Experiment, plan: Plan, speech: SpeechFiles) -> dict[tuple[s
                 rows.setdefault(plan.model(row), []).append(row)
         for model, same in progress(rows.items(), description="training", total=len(rows)):
             first = same[0]
-            learn = partial(learn_models, speech, plan.attacker(first), plan.attacks[first.id].training)
+            learn = partial(
+                learn_models, speech, plan.attacker(first), plan.attacks[first.id].training
+            )
             with speech.work.timed(f"model of {first.attacker}"):
                 trained = failures.attempt(same, learn)
             if trained is not None:
                 models[model] = trained
         able = [row for row in due if failures.error(row) is None]
         for row in progress(able, description="vectors", total=len(able)):
-            compute = partial(compute_vectors, plan.attacker(row), models[plan.model(row)], plan.attacks[row.id])
+            compute = partial(
+                compute_vectors, plan.attacker(row), models[plan.model(row)], plan.attacks[row.id]
+            )
             with speech.work.timed(f"vectors for {row.attacker}"):
                 failures.attempt([row], compute)
     experiment.end("training", f"{len(models)} models, {experiment.run.path('attackers')}")

@@ -44,7 +44,9 @@ class Description(NamedTuple):
 
 
 @one_blas_thread()
-def warped_similarity(sequences: NDArray[np.floating], others: NDArray[np.floating]) -> NDArray[np.float64]:
+def warped_similarity(
+    sequences: NDArray[np.floating], others: NDArray[np.floating]
+) -> NDArray[np.float64]:
     """Return the mean inner product of the vectors of two sequences along the best path through both.
 
     Each vector of a sequence is paired with one of the other sequence: the one that its predecessor is paired with, the
@@ -76,7 +78,9 @@ def warped_similarity(sequences: NDArray[np.floating], others: NDArray[np.floati
     return similarity
 
 
-def level_similarity(levels: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+def level_similarity(
+    levels: NDArray[np.float64], others: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the correlations of level contours: of shape (n, m) for n and m of them."""
     return standardised(levels) @ standardised(others).T
 

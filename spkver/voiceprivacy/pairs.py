@@ -123,7 +123,11 @@ class Evidence:
     def sources(self) -> tuple[str, ...]:
         """What was compared."""
         measured = self.similarities._asdict()
-        return tuple(source for source in ("cepstra", "levels", "voices", "words") if measured[source] is not None)
+        return tuple(
+            source
+            for source in ("cepstra", "levels", "voices", "words")
+            if measured[source] is not None
+        )
 
 
 def check_pairs(experiment: Experiment, sets: Sets) -> None:
@@ -164,7 +168,9 @@ def count_heard(experiment: Experiment, sets: Sets) -> int:
             continue
         compared = compared_of(sets, name)
         evidence = _without_words(experiment.run, compared)
-        if _needs_words(compared, evidence) and not _given_words(compared, experiment.config.utility):
+        if _needs_words(compared, evidence) and not _given_words(
+            compared, experiment.config.utility
+        ):
             recordings, originals = _names_to_recognise(compared, evidence)
             count += len(recordings)
             if compared.texts is None:
@@ -205,7 +211,9 @@ def compared_of(sets: Sets, name: str) -> Compared:
     path = original.path / "text"
     if path.is_file():
         given = read_transcripts(path)
-        texts = {utterance: " ".join(spoken_words(given.get(utterance, ""))) for utterance in originals}
+        texts = {
+            utterance: " ".join(spoken_words(given.get(utterance, ""))) for utterance in originals
+        }
         if not all(texts.values()):
             texts = None
     return Compared(original, twin, recordings, originals, texts, is_made)
@@ -311,7 +319,9 @@ def with_state(
     elif pairing.other_text >= DOUBTFUL and pairing.own_text + pairing.other_text >= ENOUGH:
         share = Interval(*exchanged_share(pairing.own_text, pairing.other_text, distinct=distinct))
     is_confirmed = decided >= ENOUGH and share.high <= _CONFIRMED
-    is_identical = identical >= 1 - _CONFIRMED and max(pairing.elsewhere, pairing.other_text) < DOUBTFUL
+    is_identical = (
+        identical >= 1 - _CONFIRMED and max(pairing.elsewhere, pairing.other_text) < DOUBTFUL
+    )
     if is_made and not is_identical:
         state = "certain"
         reason = "this run anonymised them"
@@ -366,7 +376,9 @@ def _doubt(pairing: Pairing, share: Interval, distinct: float, note: str) -> str
     if note:
         text += f", and {note}"
     if pairing.own_text >= ENOUGH:
-        text += f"; {pairing.own_text} of {pairing.own_text + pairing.other_text} say their own text"
+        text += (
+            f"; {pairing.own_text} of {pairing.own_text + pairing.other_text} say their own text"
+        )
     return text
 
 
@@ -422,14 +434,20 @@ def _needs_words(compared: Compared, evidence: Evidence) -> bool:
 
 
 def _decided(
-    compared: Compared, similarities: Similarities, texts: Sequence[str] | None, same: NDArray[np.intp], note: str = ""
+    compared: Compared,
+    similarities: Similarities,
+    texts: Sequence[str] | None,
+    same: NDArray[np.intp],
+    note: str = "",
 ) -> Evidence:
     """Return evidence with what follows from it for each recording."""
     if len(similarities.levels) < FEWEST:
         undecided = np.full(len(same), -1)
         return Evidence(similarities, texts, same, Decision(undecided, undecided), note)
     decision = decide(similarities, compared.speakers, texts, are_recognised=compared.texts is None)
-    return Evidence(similarities, texts, same, Decision(decision.speakers[same], decision.texts[same]), note)
+    return Evidence(
+        similarities, texts, same, Decision(decision.speakers[same], decision.texts[same]), note
+    )
 
 
 def _count_decided(evidence: Evidence) -> int:
@@ -484,7 +502,9 @@ def _voices(run: Run, compared: Compared) -> NDArray[np.float64] | None:
                 after=[stamp_of(run, directory)],
                 libraries=("numpy", "onnxruntime", "soundfile", "soxr"),
             ).value
-            vectors.append(embeddings.vectors / np.linalg.norm(embeddings.vectors, axis=1, keepdims=True))
+            vectors.append(
+                embeddings.vectors / np.linalg.norm(embeddings.vectors, axis=1, keepdims=True)
+            )
     except (ConfigError, DataError) as error:
         logger.debug("%s: voices are not compared: %s", compared.twin.name, error)
         return None
@@ -542,11 +562,17 @@ def _different(compared: Compared, evidence: Evidence) -> list[str]:
 
 
 def _hear(
-    run: Run, config: Config, recogniser: recognition.Recogniser, directory: DataDir, names: Sequence[str]
+    run: Run,
+    config: Config,
+    recogniser: recognition.Recogniser,
+    directory: DataDir,
+    names: Sequence[str],
 ) -> Mapping[str, str]:
     """Return recognised words: of the whole directory, where these are needed anyway, else of some recordings."""
     if config.recognises_words:
-        return recognition.transcribe(run.below(f"{WORDS}/{directory.name}"), directory, recogniser).words
+        return recognition.transcribe(
+            run.below(f"{WORDS}/{directory.name}"), directory, recogniser
+        ).words
     output = run.below(f"{_FOLDER}/{directory.name}")
     return recognition.transcribe(output, select(directory, names), recogniser).words
 

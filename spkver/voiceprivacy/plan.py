@@ -101,7 +101,9 @@ class Plan:
     def weights_file(self, fused: Row, members: Sequence[Row]) -> str:
         """Return the file of the weights of some members of a fusion."""
         key = fingerprint(fused.folds, [row.attacker for row in members])[:_KEY]
-        return f"{self.speech.background(fused.fold_kind).folder}/{fused.attacker}/weights-{key}.json"
+        return (
+            f"{self.speech.background(fused.fold_kind).folder}/{fused.attacker}/weights-{key}.json"
+        )
 
     def due(self, run: Run) -> list[Row]:
         """Return the rows of single attackers whose scores are not up to date, those of folds last.
@@ -176,7 +178,9 @@ def make_plan(run: Run, sets: Sets, facts: Facts, *, suffix: str, seed: int) -> 
         attacks[row.id] = speech.derived_attack(row, spec, attacker)
     records = single.records | folds.records
     origins = origins_of(run, [*rows, *folds.rows], speech, records, seed=seed)
-    return Plan(rows, folds.rows, names, folds.left_out, folds.folds, attackers, speech, attacks, origins)
+    return Plan(
+        rows, folds.rows, names, folds.left_out, folds.folds, attackers, speech, attacks, origins
+    )
 
 
 def check_attackers(chosen: Iterable[Chosen], sets: Sets, suffix: str) -> None:

@@ -83,7 +83,11 @@ def lists_of(sets: Sets, suffix: str) -> list[Row]:
     """Return every trial list of one sex in every scenario and draw, as rows without an attacker."""
     rows = []
     for dataset, scenario in product(sets.datasets, SCENARIOS):
-        enrolled = sets.versions[dataset.enrolls] if scenario.enrolment else (sets.original[dataset.enrolls],)
+        enrolled = (
+            sets.versions[dataset.enrolls]
+            if scenario.enrolment
+            else (sets.original[dataset.enrolls],)
+        )
         training = training_name(suffix, on_anonymised=scenario.training)
         draws = range(1, 1 + sets.tested_draws(dataset, scenario))
         for (gender, trials), draw in product(dataset.trials.items(), draws):
@@ -247,7 +251,9 @@ def pooled_rows(rows: Iterable[Row], sets: Sets, suffix: str) -> list[Row]:
     return pooled
 
 
-def fold_rows(fused: Sequence[Row], rows: Sequence[Row], attackers: Attackers, speech: Speech, *, seed: int) -> Listed:
+def fold_rows(
+    fused: Sequence[Row], rows: Sequence[Row], attackers: Attackers, speech: Speech, *, seed: int
+) -> Listed:
     """Return the rows that the weights of fusions are learnt from: all their members in the folds of the background.
 
     An attacker that cannot score one of the folds is left out of all: the others are fused. The speech of the folds is
@@ -316,14 +322,18 @@ def _lists_of_folds(kind: FoldKind, speech: Speech, made: Listed, *, seed: int) 
     return rows
 
 
-def _rows_in_folds(lists: Sequence[Row], spec: Spec, attacker: Attacker, speech: Speech, made: Listed) -> list[Row]:
+def _rows_in_folds(
+    lists: Sequence[Row], spec: Spec, attacker: Attacker, speech: Speech, made: Listed
+) -> list[Row]:
     """Return the rows of an attacker in all folds; none, with a reason, if it cannot score one of them."""
     rows = []
     records = {}
     for listed in lists:
         left_out = made.left_out[listed.fold_kind]
         if listed.background in speech.in_pieces and spec.kind == OF_THE_RECORDING:
-            left_out[spec.name] = "it recognises recordings, and background speakers have one recording each"
+            left_out[spec.name] = (
+                "it recognises recordings, and background speakers have one recording each"
+            )
             return []
         row = single_row(listed, spec, attacker)
         attack = speech.attack(listed)

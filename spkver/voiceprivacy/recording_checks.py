@@ -166,14 +166,20 @@ def hidden_speech(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         for utterance in spaced(sorted(twin.recordings)):
             before = sets.original[name].recordings[utterance]
             after = twin.recordings[utterance]
-            with suppress(DataError), open_audio(before) as original, open_audio(after) as anonymised:
+            with (
+                suppress(DataError),
+                open_audio(before) as original,
+                open_audio(after) as anonymised,
+            ):
                 more_bits = _BITS.get(anonymised.subtype, 16) > _BITS.get(original.subtype, 16)
                 if more_bits or anonymised.samplerate > original.samplerate:
                     rate = anonymised.samplerate
                     roomy.append(f"{twin.name}/{utterance}, {anonymised.subtype} at {rate} Hz")
     if roomy:
         text = f"{len(roomy)} anonymised files have more bits or a higher sampling rate than their originals"
-        text += f" ({few(roomy)}). Attackers do not look for original speech there: convert the files."
+        text += (
+            f" ({few(roomy)}). Attackers do not look for original speech there: convert the files."
+        )
         yield Finding("note", "hidden speech", text)
 
 
@@ -190,13 +196,19 @@ def without_speech(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         flat = [utterance for utterance in flat if before.get(utterance, 0.0) >= _FLAT]
         if flat:
             text = f"{len(flat)} recordings of {twin.name} hold no speech, as their levels hardly vary: {few(flat)}."
-            yield Finding("warning", "no speech", f"{text} Noise would be as private: listen to some.")
+            yield Finding(
+                "warning", "no speech", f"{text} Noise would be as private: listen to some."
+            )
 
 
-def _variations(directory: DataDir, utterances: Sequence[str], jobs: int | None) -> dict[str, float]:
+def _variations(
+    directory: DataDir, utterances: Sequence[str], jobs: int | None
+) -> dict[str, float]:
     """Return the standard deviation of levels over time, in dB, of a sample of recordings."""
     chosen = spaced(utterances)
-    return dict(zip(chosen, Work(jobs).map(_variation, _paths(directory.recordings, chosen)), strict=True))
+    return dict(
+        zip(chosen, Work(jobs).map(_variation, _paths(directory.recordings, chosen)), strict=True)
+    )
 
 
 def short_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
@@ -213,7 +225,11 @@ def short_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         shorter, longer = sorted((test, model))
         if shorter < VERY_SHORT or (shorter < SHORT and longer < NOT_LONG):
             text = f"{dataset.name}: half of the test recordings hold less than {test:.1f} s of speech, and half of the"
-            yield Finding("note", "short recordings", f"{text} speakers are enrolled with less than {model:.1f} s")
+            yield Finding(
+                "note",
+                "short recordings",
+                f"{text} speakers are enrolled with less than {model:.1f} s",
+            )
 
 
 def changed_durations(sets: Sets, jobs: int | None) -> Iterator[Finding]:

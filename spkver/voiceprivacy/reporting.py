@@ -45,7 +45,13 @@ from spkver.voiceprivacy.challenge_files import (
     challenge_rows,
     write_challenge_files,
 )
-from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, WITHOUT_VOICE, Evaluated, all_findings
+from spkver.voiceprivacy.checks import (
+    OVERESTIMATED,
+    UTILITY,
+    WITHOUT_VOICE,
+    Evaluated,
+    all_findings,
+)
 from spkver.voiceprivacy.choosing import attacker_specs, attackers_run
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.learning import LACKING
@@ -58,7 +64,17 @@ from spkver.voiceprivacy.versions import describe
 
 logger = logging.getLogger(__name__)
 
-LISTS = ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "text", "utt2emo", "spk2fold")
+LISTS = (
+    "wav.scp",
+    "utt2spk",
+    "spk2utt",
+    "spk2gender",
+    "enrolls",
+    "trials",
+    "text",
+    "utt2emo",
+    "spk2fold",
+)
 _KNOWS = {
     "ignorant": "which ignores the anonymisation",
     REVERSAL: "which has original enrolment speech, knows the family of anonymisers and inverts the trials by guesses",
@@ -88,7 +104,9 @@ def report(
     with run.timed("report"):
         rows = challenge_rows(table, experiment.config)
         results = _results(experiment, sets, scores, table, utility, rows)
-        write_challenge_files(run.output, rows, utility, suffix=experiment.suffix, protocol=results.protocol)
+        write_challenge_files(
+            run.output, rows, utility, suffix=experiment.suffix, protocol=results.protocol
+        )
     results = replace(results, timings=_timings(run))
     _write(run, results, experiment.page)
     return _shown(run, results)
@@ -139,7 +157,9 @@ def _results(
             date=datetime.now().astimezone().isoformat(timespec="seconds"),
             command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         ),
-        seeds=Seeds(run=config.seed, bootstrap=config.seed, anonymiser=anonymiser.settings.get("seed")),
+        seeds=Seeds(
+            run=config.seed, bootstrap=config.seed, anonymiser=anonymiser.settings.get("seed")
+        ),
         similarity=tuple(table.similarity),
     )
     evaluated = Evaluated(
@@ -186,7 +206,10 @@ def verdict(results: Results) -> tuple[str, str]:
     start = "SIMULATED speech, which says nothing about real speech. " if results.simulated else ""
     anonymised = reports.headlines(results, anonymised=True)
     if not anonymised:  # user-supplied attackers may serve original speech alone
-        return f"{start}On anonymised speech no attacker has scores: nothing can be said of its privacy.", ""
+        return (
+            f"{start}On anonymised speech no attacker has scores: nothing can be said of its privacy.",
+            "",
+        )
     headline = reports.overall(anonymised)
     eer = headline.eer
     worst = headline.worst
@@ -198,14 +221,18 @@ def verdict(results: Results) -> tuple[str, str]:
         text += f" {percent(eer.low)} to {percent(eer.high)})"
     if headline.besides:
         text += f", where it {headline.besides},"
-    text += f" on {list_in_words(worst.dataset, worst.gender)}, {worst.n_enrolled} enrolled speakers"
+    text += (
+        f" on {list_in_words(worst.dataset, worst.gender)}, {worst.n_enrolled} enrolled speakers"
+    )
     if headline.original.known:
         text += f"; without anonymisation it is {percent(headline.original.value)}"
     text += "; chance is 50 %."
     if headline.condition:
         text += f" This holds {headline.condition}."
     elif headline.files.sentence and headline.judged.low < eer.low:
-        text += f" {headline.files.sentence} The lower end may then be {percent(headline.judged.low)}."
+        text += (
+            f" {headline.files.sentence} The lower end may then be {percent(headline.judged.low)}."
+        )
     return text, _details(results, headline)
 
 
@@ -276,7 +303,11 @@ def _shown(run: Run, results: Results) -> str:
     if results.details:
         lines.append(results.details)
     lines.append("")
-    files = {"Report": "report.html", "Results": "results.json", "Table": f"results{results.suffix}.csv"}
+    files = {
+        "Report": "report.html",
+        "Results": "results.json",
+        "Table": f"results{results.suffix}.csv",
+    }
     for name, file in files.items():
         lines.append(f"{name + ':':9}{run.path(file)}")
     return "\n".join(lines)
@@ -288,7 +319,11 @@ def _hashes(sets: Sets, config: Config) -> dict[str, str]:
     paths: set[Path] = set()
     for side in (*sets.original.values(), *sets.twins.values()):
         paths.update(side.path / name for name in (*LISTS, *given) if name)
-    return {f"{path.parent.name}/{path.name}": str(file_digest(path)) for path in sorted(paths) if path.is_file()}
+    return {
+        f"{path.parent.name}/{path.name}": str(file_digest(path))
+        for path in sorted(paths)
+        if path.is_file()
+    }
 
 
 def _earlier_results(output: Path, suffix: str) -> dict[str, Results]:

@@ -130,7 +130,9 @@ def read_plan(path: Path) -> list[Row]:
             try:
                 rows.append(_row(cells))
             except (TypeError, ValueError) as error:
-                raise DataError(f"no row of a plan: {error}", file=path, line=reader.line_num) from error
+                raise DataError(
+                    f"no row of a plan: {error}", file=path, line=reader.line_num
+                ) from error
     return rows
 
 

@@ -27,7 +27,15 @@ from spkbase.files import load_json, write_json
 from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
 from spkbase.work import progress
-from spkver.attackers import LostModelError, SpeechFiles, Trained, fuse, learn_models, learn_weights, score_trials
+from spkver.attackers import (
+    LostModelError,
+    SpeechFiles,
+    Trained,
+    fuse,
+    learn_models,
+    learn_weights,
+    score_trials,
+)
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.failures import Failures, reason_of
 from spkver.voiceprivacy.plan import Plan
@@ -133,7 +141,9 @@ def score(
             for row in rows:
                 failures.tell(row)
             conditions += _conditions(scoring, sets, datasets[dataset], rows)
-    experiment.end("scores", f"{len(conditions)} conditions by {', '.join(experiment.config.attackers)}")
+    experiment.end(
+        "scores", f"{len(conditions)} conditions by {', '.join(experiment.config.attackers)}"
+    )
     return conditions
 
 
@@ -190,7 +200,9 @@ class _Scoring:
         def make(path: Path) -> None:
             write_scores(path, compute())
 
-        stage = partial(self.run.stage, origin.name, row.file, make=make, read=read_scores, origin=origin)
+        stage = partial(
+            self.run.stage, origin.name, row.file, make=make, read=read_scores, origin=origin
+        )
         done = self.failures.attempt([row], stage)
         if done is not None:
             self.stages[row.file] = done
@@ -220,7 +232,9 @@ class _Scoring:
         if file not in self.stages:
             self.stages[file] = _weights(self, file, row, members)
         names = [member.attacker for member in members]
-        return fuse(self.stages[file].value["weights"], dict(zip(names, self.read(members), strict=True)))
+        return fuse(
+            self.stages[file].value["weights"], dict(zip(names, self.read(members), strict=True))
+        )
 
 
 def _weights(scoring: _Scoring, file: str, fused: Row, members: Sequence[Row]) -> Stage[Json]:
@@ -237,7 +251,12 @@ def _weights(scoring: _Scoring, file: str, fused: Row, members: Sequence[Row]) -
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
         raise DataError(f"attacker {fused.attacker!r} has no attacker to fuse ({reasons})")
     training = background.versions[0].name
-    about = {"attacker": fused.attacker, "training": training, "kind": kind[1], "left_out": left_out}
+    about = {
+        "attacker": fused.attacker,
+        "training": training,
+        "kind": kind[1],
+        "left_out": left_out,
+    }
 
     def make(path: Path) -> None:
         scores = {name: scoring.read(rows) for name, rows in by_attacker.items()}
@@ -264,7 +283,11 @@ def _rows_in_folds(
     left_out = {name: why for name, why in plan.left_out[kind].items() if name in names}
     by_attacker: dict[str, list[Row]] = {}
     for row in plan.of_folds:
-        if row.fold_kind == kind and row.attacker in names and row.attacker not in plan.left_out[kind]:
+        if (
+            row.fold_kind == kind
+            and row.attacker in names
+            and row.attacker not in plan.left_out[kind]
+        ):
             by_attacker.setdefault(row.attacker, []).append(row)
     able = {}
     for name in names:
@@ -280,7 +303,9 @@ def _rows_in_folds(
     return able, left_out
 
 
-def _raise_if_all_failed(rows: Sequence[Row], plan: Plan, failures: Failures, outside: Collection[str]) -> None:
+def _raise_if_all_failed(
+    rows: Sequence[Row], plan: Plan, failures: Failures, outside: Collection[str]
+) -> None:
     """Raise the errors of a trial list if all its attackers fail.
 
     Nothing is raised if all of them are in `outside` and other attackers have rows.
@@ -304,7 +329,9 @@ def _raise_if_all_failed(rows: Sequence[Row], plan: Plan, failures: Failures, ou
     problems.raise_if_any()
 
 
-def _conditions(scoring: _Scoring, sets: Sets, dataset: Dataset, rows: Sequence[Row]) -> Iterator[Scored]:
+def _conditions(
+    scoring: _Scoring, sets: Sets, dataset: Dataset, rows: Sequence[Row]
+) -> Iterator[Scored]:
     """Yield the conditions of a scenario that have scores of the first draw; pooled sexes come last."""
     (scenario,) = [scenario for scenario in SCENARIOS if scenario.name == rows[0].scenario]
     n_draws = sets.tested_draws(dataset, scenario)
@@ -322,7 +349,9 @@ def _conditions(scoring: _Scoring, sets: Sets, dataset: Dataset, rows: Sequence[
                 yield _condition(scoring, dataset, draws, n_draws)
 
 
-def _condition(scoring: _Scoring, dataset: Dataset, draws: Mapping[int, Row], n_draws: int) -> Scored:
+def _condition(
+    scoring: _Scoring, dataset: Dataset, draws: Mapping[int, Row], n_draws: int
+) -> Scored:
     """Return the condition of an attacker from its rows, by the draw."""
     plan = scoring.plan
     first = draws[1]

@@ -202,19 +202,27 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
         With all problems: no folder, no set, or a requested set that is missing or incomplete.
     """
     if not data.is_dir():
-        raise DataError("no such folder", file=data, remedy="give the folder of the data directories, or 'simulated'")
+        raise DataError(
+            "no such folder",
+            file=data,
+            remedy="give the folder of the data directories, or 'simulated'",
+        )
     here = {path.name for path in data.iterdir() if path.is_dir()}
     lists_of_sets = _lists_of_sets(here, config)
     wanted = config.datasets or tuple(lists_of_sets)
     if not wanted:
         expected = ", ".join(f"<set>_trials_{list_name}" for list_name in config.lists)
-        raise DataError(f"no set was found: expected folders <set>_enrolls and {expected}", file=data)
+        raise DataError(
+            f"no set was found: expected folders <set>_enrolls and {expected}", file=data
+        )
     problems = Problems(data)
     datasets = []
     for name in wanted:
         if name not in lists_of_sets:
             stem = name.removesuffix("_common")
-            remedy = f"there are {', '.join(lists_of_sets)}" if lists_of_sets else "there is none at all"
+            remedy = (
+                f"there are {', '.join(lists_of_sets)}" if lists_of_sets else "there is none at all"
+            )
             problems.add(f"no set {name}: no {stem}_trials_{'|'.join(config.lists)}", remedy=remedy)
             continue
         dataset = _dataset(name, lists_of_sets[name], here, config, problems)
@@ -226,7 +234,9 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
             problems.add(f"training_sets.{key}: no such set", remedy=remedy)
     for key in config.utility.emotion:
         if key not in here:
-            problems.add(f"utility.emotion: no such data directory {key}", remedy="add it, or leave it out")
+            problems.add(
+                f"utility.emotion: no such data directory {key}", remedy="add it, or leave it out"
+            )
     problems.raise_if_any()
     return datasets
 
@@ -245,7 +255,11 @@ def with_lists_there(config: Config, data: Path) -> Config:
 
 def stamp_of(run: Run, directory: DataDir) -> Stamp:
     """Return the fingerprint of the lists and recordings of a data directory; no recording is opened."""
-    lists = [sorted(directory.speakers.items()), sorted(directory.enrolls or ()), directory.enrolls is None]
+    lists = [
+        sorted(directory.speakers.items()),
+        sorted(directory.enrolls or ()),
+        directory.enrolls is None,
+    ]
     sources = dict(sorted(directory.recordings.items()))
     return run.stamp(f"speech of {directory.path.name}", inputs=lists, sources=sources)
 
@@ -298,10 +312,16 @@ def read_sets(
             pipes = run.output / "pipes" / path.name
             with noted_each(problems):
                 side[name] = read_datadir(
-                    path, original=original.get(name), jobs=run.jobs, allow_pipes=allow_pipes, pipes_to=pipes
+                    path,
+                    original=original.get(name),
+                    jobs=run.jobs,
+                    allow_pipes=allow_pipes,
+                    pipes_to=pipes,
                 )
     if missing and not can_make:
-        text = f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on"
+        text = (
+            f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on"
+        )
         remedy = "make them, or name an anonymiser: --set anonymizer.name=mcadams"
         problems.add(text, file=data, remedy=remedy)
     for dataset in datasets:
@@ -322,7 +342,9 @@ def read_sets(
     for name, speakers in left_out.items():
         _leave_out(name, speakers, original, twins)
     versions: dict[str, tuple[DataDir, ...]] = {name: (twin,) for name, twin in twins.items()}
-    return Sets(tuple(datasets), original, versions, missing, config.utility.emotion, left_out=left_out)
+    return Sets(
+        tuple(datasets), original, versions, missing, config.utility.emotion, left_out=left_out
+    )
 
 
 @contextmanager
@@ -367,7 +389,10 @@ def _dataset(
     """Return a set with its training set; None, with a problem, if there is no training set."""
     stem = name.removesuffix("_common")
     if f"{stem}_enrolls" not in here:
-        problems.add(f"no {stem}_enrolls for the set {name}", remedy="add it, or leave the set out by datasets")
+        problems.add(
+            f"no {stem}_enrolls for the set {name}",
+            remedy="add it, or leave the set out by datasets",
+        )
     whole = _PART.sub("", stem)
     candidates = [f"{whole}_train", *OF_LANGUAGES.get(whole, ()), DEFAULT_TRAINING_SET]
     if name in config.training_sets:
@@ -392,7 +417,9 @@ def _compare(run: Run, original: DataDir, twin: DataDir) -> None:
     run.once(f"comparison of {twin.name}", compare, after=after)
 
 
-def _shared_speakers(datasets: Sequence[Dataset], original: Mapping[str, DataDir]) -> dict[str, set[str]]:
+def _shared_speakers(
+    datasets: Sequence[Dataset], original: Mapping[str, DataDir]
+) -> dict[str, set[str]]:
     """Return the speakers of training sets who are enrolled or tested after training on them."""
     shared: dict[str, set[str]] = {}
     for dataset in datasets:
@@ -404,7 +431,9 @@ def _shared_speakers(datasets: Sequence[Dataset], original: Mapping[str, DataDir
     return shared
 
 
-def _leave_out(name: str, speakers: set[str], original: dict[str, DataDir], twins: dict[str, DataDir]) -> None:
+def _leave_out(
+    name: str, speakers: set[str], original: dict[str, DataDir], twins: dict[str, DataDir]
+) -> None:
     """Remove speakers from both sides of a training set.
 
     Raises
@@ -417,12 +446,18 @@ def _leave_out(name: str, speakers: set[str], original: dict[str, DataDir], twin
     for side in (original, twins):
         if name in side:
             whole = side[name]
-            kept = {utterance: speaker for utterance, speaker in whole.speakers.items() if speaker not in speakers}
+            kept = {
+                utterance: speaker
+                for utterance, speaker in whole.speakers.items()
+                if speaker not in speakers
+            }
             recordings = {utterance: whole.recordings[utterance] for utterance in kept}
             side[name] = replace(whole, recordings=recordings, speakers=kept)
     if len(set(original[name].speakers.values())) < 2:
         text = "fewer than two training speakers who are neither enrolled nor tested"
-        raise DataError(text, file=original[name].path, remedy="give a training set of other speakers")
+        raise DataError(
+            text, file=original[name].path, remedy="give a training set of other speakers"
+        )
 
 
 def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: Problems) -> None:
@@ -446,13 +481,17 @@ def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: 
             problems.add(f"{_count(strange)} of trials not enrolled in {enrolls.path}", file=file)
         n_target = int(key.is_target.sum())
         if not 0 < n_target < len(key):
-            text = f"{n_target} target and {len(key) - n_target} nontarget trials: expected both kinds"
+            text = (
+                f"{n_target} target and {len(key) - n_target} nontarget trials: expected both kinds"
+            )
             problems.add(text, file=file, remedy="copy the list from the challenge")
         _check_sexes(trials, set(trials.speakers.values()), gender, name, problems)
         _check_sexes(enrolls, models & set(enrolls.speakers.values()), gender, name, problems)
 
 
-def _check_sexes(directory: DataDir, speakers: set[str], gender: str, trials: str, problems: Problems) -> None:
+def _check_sexes(
+    directory: DataDir, speakers: set[str], gender: str, trials: str, problems: Problems
+) -> None:
     """Note speakers whose sex is unknown, or not the sex of the list of trials."""
     sexes = directory.sexes
     file = directory.path / "spk2gender"

@@ -70,7 +70,9 @@ class TwinConfig(AnonymizerConfig):
                 raise ConfigError("anonymizer.command is given without anonymizer.name=command")
             return None
         # the challenge's seeding gives a speaker the same draw on both sides, so further draws are shared, too
-        found = replace(self, name=name, shared_draws=self.shared_draws or self.seeding == "vpc2024")
+        found = replace(
+            self, name=name, shared_draws=self.shared_draws or self.seeding == "vpc2024"
+        )
         for side in ("training", "trials"):
             make_anonymizer(found.of(side))
         return found
@@ -78,11 +80,17 @@ class TwinConfig(AnonymizerConfig):
     def of(self, side: str) -> AnonymizerConfig:
         """Return the anonymiser of a side: training, enrolment, trials or another."""
         values = {option.name: getattr(self, option.name) for option in fields(AnonymizerConfig)}
-        return AnonymizerConfig(**{**values, "level": self.training_level if side == "training" else self.level})
+        return AnonymizerConfig(
+            **{**values, "level": self.training_level if side == "training" else self.level}
+        )
 
     def draws(self, side: str) -> int:
         """Return how many times a side is anonymised."""
-        counts = {"training": self.training_draws, "enrolment": self.enrolment_draws, "trials": self.trial_draws}
+        counts = {
+            "training": self.training_draws,
+            "enrolment": self.enrolment_draws,
+            "trials": self.trial_draws,
+        }
         return 1 if self.name == "none" else counts.get(side, 1)
 
 
@@ -236,13 +244,25 @@ class Config:
         _expect("seed", self.seed, "a whole number of at least 0", self.seed >= 0)
         are_lists = self.lists == ("mixed",) or (bool(self.lists) and set(self.lists) <= {"f", "m"})
         _expect("lists", self.lists, "f and m, one of them, or mixed", are_lists)
-        _expect("datasets", self.datasets, "names, each once", len(set(self.datasets)) == len(self.datasets))
-        _expect("attackers", self.attackers, "names, each once", len(set(self.attackers)) == len(self.attackers))
+        _expect(
+            "datasets",
+            self.datasets,
+            "names, each once",
+            len(set(self.datasets)) == len(self.datasets),
+        )
+        _expect(
+            "attackers",
+            self.attackers,
+            "names, each once",
+            len(set(self.attackers)) == len(self.attackers),
+        )
         object.__setattr__(self, "attacker_settings", self._settings_by_entry())
         if self.challenge.attacker:
             object.__setattr__(self, "challenge", self._challenge_by_entry())
         limit = self.attackers_time_limit
-        _expect("attackers_time_limit", limit, "seconds above 0, or none", limit is None or limit > 0)
+        _expect(
+            "attackers_time_limit", limit, "seconds above 0, or none", limit is None or limit > 0
+        )
 
     def _settings_by_entry(self) -> dict[str, Mapping[str, Any]]:
         """Return `attacker_settings` by the entries of `attackers`, after a check."""
@@ -254,8 +274,12 @@ class Config:
                 entry = ALL
             if entry is None or entry in settings:
                 text = "another key has its settings" if entry else "there is no such attacker"
-                raise ConfigError(f"attacker_settings.{key}: {text}, expected one of {_shown((ALL, *known))}")
-            _expect(f"attacker_settings.{key}", value, "keys of its own", isinstance(value, Mapping))
+                raise ConfigError(
+                    f"attacker_settings.{key}: {text}, expected one of {_shown((ALL, *known))}"
+                )
+            _expect(
+                f"attacker_settings.{key}", value, "keys of its own", isinstance(value, Mapping)
+            )
             settings[entry] = value
         return settings
 
@@ -267,19 +291,27 @@ class Config:
             entry = named_entry(named, self.attackers)
             if entry is None:
                 expected = _shown(self.attackers)
-                raise ConfigError(f"challenge.attacker is {named!r}: expected one of attackers, which are {expected}")
+                raise ConfigError(
+                    f"challenge.attacker is {named!r}: expected one of attackers, which are {expected}"
+                )
             challenge = replace(challenge, attacker=entry)
         draws = ("training_draws", "enrolment_draws", "trial_draws")
         several = [f"anonymizer.{name}=1" for name in draws if getattr(self.anonymizer, name) != 1]
         if several:
-            text = f"challenge.attacker is {named!r}, and the challenge anonymises each recording once"
-            raise ConfigError(text, remedy=f"set {', '.join(several)}, or leave challenge.attacker empty")
+            text = (
+                f"challenge.attacker is {named!r}, and the challenge anonymises each recording once"
+            )
+            raise ConfigError(
+                text, remedy=f"set {', '.join(several)}, or leave challenge.attacker empty"
+            )
         return challenge
 
     @property
     def recognises_words(self) -> bool:
         """Whether an attacker reads words that are recognised in this evaluation."""
-        return any(settings.get("recognised", False) for settings in self.attacker_settings.values())
+        return any(
+            settings.get("recognised", False) for settings in self.attacker_settings.values()
+        )
 
     def with_words_in(self, folder: Path) -> Config:
         """Return the configuration in which attackers that read recognised words find them in a folder."""

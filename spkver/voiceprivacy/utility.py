@@ -35,13 +35,19 @@ from spkver.voiceprivacy.settings import Config, UtilityConfig
 logger = logging.getLogger(__name__)
 
 _NORMALISER = "basic"
-_UNITS: dict[str, Literal["words", "characters"]] = {"wer": "words", "wer_to_original": "words", "cer": "characters"}
+_UNITS: dict[str, Literal["words", "characters"]] = {
+    "wer": "words",
+    "wer_to_original": "words",
+    "cer": "characters",
+}
 _KINDS = ("original", "anonymised")
 _MEASURES = ("wer", "wer_to_original", "cer", "f0", "uar")
 _TRACKER = "pyin"
 
 
-def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int | None = None) -> None:
+def check_utility(
+    sets: Sets, config: Config, problems: Problems, *, jobs: int | None = None
+) -> None:
     """Check that the input for utility exists: lists, recognisers or their output."""
     given = config.utility
     tried: dict[str, None] = {}
@@ -53,19 +59,26 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
     if given.wer or given.hypotheses:
         for path in _transcripts(sets, list(tried), given.hypotheses):
             if not path.is_file():
-                problems.add("no such transcripts", file=path, remedy="add them, or leave utility.wer out")
+                problems.add(
+                    "no such transcripts", file=path, remedy="add them, or leave utility.wer out"
+                )
     for name in sets.emotions:
         _check_emotions(sets.pair(name), given.predictions, problems, jobs)
     _check_given("hypotheses", given.hypotheses, tried, sets, problems)
     _check_given("predictions", given.predictions, sets.emotions, sets, problems)
 
 
-def _check_given(key: str, file: str | None, names: Iterable[str], sets: Sets, problems: Problems) -> None:
+def _check_given(
+    key: str, file: str | None, names: Iterable[str], sets: Sets, problems: Problems
+) -> None:
     """Refuse the output of another recogniser on sets that this run anonymises, which get the lists of the original."""
     made = [name for name in names if name in sets.missing]
     if file and made:
         text = f"utility.{key}: {', '.join(made)} would be anonymised by this run: there is no such file"
-        problems.add(text, remedy=f"add directories with {file} beside the originals, or leave utility.{key} out")
+        problems.add(
+            text,
+            remedy=f"add directories with {file} beside the originals, or leave utility.{key} out",
+        )
 
 
 def _transcripts(sets: Sets, names: Sequence[str], hypotheses: str | None) -> list[Path]:
@@ -155,7 +168,9 @@ def _words(
         share = recognition.agreement(reference, original.words)
         if share < recognition.UNDERSTOOD and not config.hypotheses:
             warning = f"{dataset.name}: the words were not understood: {100 * share:.0f} % of them agree with text."
-            original = original._replace(warning=f"{warning} So anonymised speech is not judged by its words.")
+            original = original._replace(
+                warning=f"{warning} So anonymised speech is not judged by its words."
+            )
             logger.warning(original.warning)
             yield compare("wer", "original", reference, original)
             return
@@ -167,7 +182,9 @@ def _words(
     else:
         warning = f"{dataset.name}: no word was recognised in the original speech, so words were not compared."
         logger.warning(warning)
-        yield UtilityFigure("wer_to_original", (dataset.name, "original"), UtilityRate(warning=warning))
+        yield UtilityFigure(
+            "wer_to_original", (dataset.name, "original"), UtilityRate(warning=warning)
+        )
 
 
 def _recognise(run: Run, sides: Sequence[DataDir], config: UtilityConfig) -> _Words:
@@ -205,7 +222,9 @@ def _compare_words(
     speakers: Mapping[str, str],
     resampling: Resampling,
 ) -> UtilityFigure:
-    counts = measures.count_errors(reference, recognised.words, unit=_UNITS[measure], normaliser=_NORMALISER)
+    counts = measures.count_errors(
+        reference, recognised.words, unit=_UNITS[measure], normaliser=_NORMALISER
+    )
     rate = measures.error_rate(counts, speakers, resampling)
     of_words = UtilityRate(
         rate.interval,
@@ -249,12 +268,16 @@ def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Ut
 
 def _compare_tracks(pair: tuple[Path, ...]) -> tuple[float | None, int, float]:
     """Compare the pitch of a recording and its twin: correlation (None if undefined), lag, agreement."""
-    (track,) = measures.compare_recordings({"": pair[0]}, {"": pair[1]}, pitch_track, jobs=1).values()
+    (track,) = measures.compare_recordings(
+        {"": pair[0]}, {"": pair[1]}, pitch_track, jobs=1
+    ).values()
     correlation = None if math.isnan(track.correlation) else track.correlation
     return correlation, track.lag, track.voicing_agreement
 
 
-def _recalls(run: Run, sets: Sets, name: str, config: UtilityConfig, resampling: Resampling) -> Iterator[UtilityFigure]:
+def _recalls(
+    run: Run, sets: Sets, name: str, config: UtilityConfig, resampling: Resampling
+) -> Iterator[UtilityFigure]:
     """Recognise emotions in both versions after training on the original, or read another recogniser's emotions."""
     original = sets.original[name]
     sides = (original, sets.twins[name])
@@ -266,7 +289,9 @@ def _recalls(run: Run, sets: Sets, name: str, config: UtilityConfig, resampling:
         recogniser = {"recogniser": config.predictions}
     else:
         for side in sides:
-            functionals = recognition.functionals_of(run.below(f"emotion/{side.name}"), side.recordings)
+            functionals = recognition.functionals_of(
+                run.below(f"emotion/{side.name}"), side.recordings
+            )
             described[side.name] = (side, functionals)
     for kind, side in zip(_KINDS, sides, strict=True):
         if config.predictions is not None:
@@ -280,12 +305,18 @@ def _recalls(run: Run, sets: Sets, name: str, config: UtilityConfig, resampling:
                 folds=folds,
             )
         convention: Any = config.recall
-        counted = measures.confusions(emotions, predicted, original.speakers, folds=folds, convention=convention)
+        counted = measures.confusions(
+            emotions, predicted, original.speakers, folds=folds, convention=convention
+        )
         recalls = measures.average_recall(counted, resampling)
-        yield UtilityFigure("uar", (name, kind), UtilityRate.from_dict(recalls.to_dict() | recogniser))
+        yield UtilityFigure(
+            "uar", (name, kind), UtilityRate.from_dict(recalls.to_dict() | recogniser)
+        )
 
 
 def _predictions(directory: DataDir, name: str) -> dict[str, str]:
     predicted = measures.read_labels(directory.path / name)
-    measures.check_same(directory.speakers, predicted, file=directory.path / name, what="utterances")
+    measures.check_same(
+        directory.speakers, predicted, file=directory.path / name, what="utterances"
+    )
     return predicted

@@ -14,7 +14,13 @@ from spkbase.configuration import to_dict
 from spkbase.errors import Problems, few
 from spkbase.files import load_json
 from spkbase.work import progress
-from spkver.anonymization import BUILT_IN, RECORD, AnonymizerConfig, anonymised_twin, recorded_anonymizer
+from spkver.anonymization import (
+    BUILT_IN,
+    RECORD,
+    AnonymizerConfig,
+    anonymised_twin,
+    recorded_anonymizer,
+)
 from spkver.attackers import limited, select
 from spkver.audio import usable_recordings
 from spkver.datadir import DataDir, check_twin
@@ -62,7 +68,9 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
     experiment.begin("anonymisation")
     with run.timed("anonymisation"):
         if anonymizer is not None:
-            once = _single_versions(sets, anonymizer, is_named=bool(experiment.config.anonymizer.name))
+            once = _single_versions(
+                sets, anonymizer, is_named=bool(experiment.config.anonymizer.name)
+            )
             _make_versions(experiment, sets, anonymizer, versions, once)
             anonymizers = _further(experiment, sets, anonymizer, once)
         whole_sets = replace(sets, versions=versions, once=once, anonymizers=anonymizers)
@@ -94,14 +102,18 @@ def another_anonymizer(twin: DataDir, config: AnonymizerConfig, *, is_named: boo
     twin was made by ``none``, since `check_twin` refuses original audio.
     """
     if config.name == "none":
-        return "since its recordings differ from the originals: anonymizer.name=none did not make them"
+        return (
+            "since its recordings differ from the originals: anonymizer.name=none did not make them"
+        )
     record = _record(twin)
     if record is None and is_named:
         return ""
     if record is None:
         return "since its folder has no record of how it was made; if you know, set anonymizer.name"
     settings = to_dict(config.record())
-    other = [name for name, value in settings.items() if name != "seeding" and record.get(name) != value]
+    other = [
+        name for name, value in settings.items() if name != "seeding" and record.get(name) != value
+    ]
     if other:
         return f"since its record has another {', '.join(other)}"
     return ""
@@ -129,11 +141,15 @@ def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: in
         made=tuple(sets.missing),
         training_draws=max((len(sets.versions[name]) for name in sets.training_sets), default=1),
         trial_draws={dataset.name: sets.tested_draws(dataset) for dataset in sets.datasets},
-        enrolment_draws={dataset.name: len(sets.versions[dataset.enrolls]) for dataset in sets.datasets},
+        enrolment_draws={
+            dataset.name: len(sets.versions[dataset.enrolls]) for dataset in sets.datasets
+        },
     )
 
 
-def _single_versions(sets: Sets, anonymizer: TwinConfig, *, is_named: bool) -> dict[str, OneVersion]:
+def _single_versions(
+    sets: Sets, anonymizer: TwinConfig, *, is_named: bool
+) -> dict[str, OneVersion]:
     """Return the directories without further versions, and why, as far as it is known before any are made."""
     once = {}
     for name, side in sets.sides.items():
@@ -160,7 +176,9 @@ def _further(
     for name in sets.training_sets:
         is_ours = name in sets.missing
         if not is_ours:
-            is_ours = not another_anonymizer(sets.versions[name][0], anonymizer.of("training"), is_named=is_named)
+            is_ours = not another_anonymizer(
+                sets.versions[name][0], anonymizer.of("training"), is_named=is_named
+            )
         if is_ours and name not in once and not is_fixed(config):
             anonymizers[name] = config
     return anonymizers
@@ -181,7 +199,9 @@ def _make_versions(
         draws = 1 if name in once else anonymizer.draws("training")
         originals[name] = _used_recordings(experiment, sets, name, draws)
         if name in versions:
-            versions[name] = tuple(select(version, originals[name].recordings) for version in versions[name])
+            versions[name] = tuple(
+                select(version, originals[name].recordings) for version in versions[name]
+            )
     due = _due_versions(sets, anonymizer, once)
     problems = Problems()
     sizes = [len(originals[name].recordings) for name, _ in due]
@@ -193,10 +213,14 @@ def _make_versions(
         elif name not in once:
             # the challenge's own random numbers do not depend on the seed: a second version equals the first
             config = replace(config, seeding="utterance")
-            made = _make(experiment, originals[name], side, f"-draw{draw}", config, seed + draw, problems)
+            made = _make(
+                experiment, originals[name], side, f"-draw{draw}", config, seed + draw, problems
+            )
             first = versions[name][0]
             stamps = [stamp_of(run, version) for version in (first, made)]
-            if draw > 2 or run.once(f"second version of {name}", partial(_differ, first, made), after=stamps):
+            if draw > 2 or run.once(
+                f"second version of {name}", partial(_differ, first, made), after=stamps
+            ):
                 versions[name] = (*versions[name], made)
             else:
                 reason = "since a second version is equal to the first: the anonymiser uses no random numbers"
@@ -209,7 +233,9 @@ def _make_versions(
     problems.raise_if_any()
 
 
-def _due_versions(sets: Sets, anonymizer: TwinConfig, once: Mapping[str, OneVersion]) -> list[tuple[str, int]]:
+def _due_versions(
+    sets: Sets, anonymizer: TwinConfig, once: Mapping[str, OneVersion]
+) -> list[tuple[str, int]]:
     """Return the versions to be made or checked, by original and number of the draw.
 
     Sets of which one directory has a single version have no further versions at all.
@@ -250,11 +276,15 @@ def _make(
     made = anonymised_twin(run.below(FOLDER), name, original, config, seed=seed, side=side)
     with noted_each(problems):
         check = partial(_check_version, original, made, config, run.jobs)
-        run.once(f"check of {made.name}", check, after=[stamp_of(run, original), stamp_of(run, made)])
+        run.once(
+            f"check of {made.name}", check, after=[stamp_of(run, original), stamp_of(run, made)]
+        )
     return made
 
 
-def _check_version(original: DataDir, made: DataDir, config: AnonymizerConfig, jobs: int | None) -> None:
+def _check_version(
+    original: DataDir, made: DataDir, config: AnonymizerConfig, jobs: int | None
+) -> None:
     """Raise a DataError with all that is wrong with an anonymised version."""
     problems = Problems()
     if config.name != "none":  # "none" asks for a twin that is equal to the original

@@ -31,12 +31,18 @@ def recognise_words(experiment: Experiment, sets: Sets) -> None:
     recogniser = recognition.open_recogniser(config.utility.recogniser)
     logger.info("words of all speech: by %s", recogniser.name)
     with run.timed("words"):
-        for name in dict.fromkeys(chain.from_iterable(dataset.directories for dataset in sets.datasets)):
+        for name in dict.fromkeys(
+            chain.from_iterable(dataset.directories for dataset in sets.datasets)
+        ):
             original = sets.original[name]
-            transcripts = recognition.transcribe(run.below(f"{WORDS}/{original.name}"), original, recogniser)
+            transcripts = recognition.transcribe(
+                run.below(f"{WORDS}/{original.name}"), original, recogniser
+            )
             if transcripts.agreement < recognition.UNDERSTOOD:
                 share = f"{100 * transcripts.agreement:.0f} % of them agree with text"
                 remedy = "leave attacker_settings.content.recognised out, or set utility.recogniser to another one"
-                raise DataError(f"the words were not understood: {share}", file=original.path, remedy=remedy)
+                raise DataError(
+                    f"the words were not understood: {share}", file=original.path, remedy=remedy
+                )
             for version in sets.versions.get(name, ()):
                 recognition.transcribe(run.below(f"{WORDS}/{version.name}"), version, recogniser)

@@ -39,7 +39,10 @@ def all_trials(enrol, test):
 def condition():
     every = drawn("x", 10, 6, seed=1)
     first = np.arange(60) % 6 < 3
-    enrol, test = (Embeddings(every.ids[rows], every.speakers[rows], every.vectors[rows]) for rows in (first, ~first))
+    enrol, test = (
+        Embeddings(every.ids[rows], every.speakers[rows], every.vectors[rows])
+        for rows in (first, ~first)
+    )
     of_segments = dict(zip(test.ids.tolist(), test.speakers.tolist(), strict=True))
     return Condition(drawn("t", 40, 4), enrol, test, all_trials(enrol, test), None, of_segments)
 
@@ -50,7 +53,9 @@ def test_steps_that_take_out_sessions_help_and_are_starred(condition):
     assert eer["cosine"].value > 0.2 > 0.1 > eer[LDA].value
     assert all(between.low <= between.value <= between.high for between in eer.values())
     assert outcomes["cosine"].differs == {}
-    assert outcomes[LDA].differs == dict.fromkeys(("eer.rocch", "min_cllr", "cllr", "calibrated"), True)
+    assert outcomes[LDA].differs == dict.fromkeys(
+        ("eer.rocch", "min_cllr", "cllr", "calibrated"), True
+    )
     assert not outcomes["centre,length"].differs["eer.rocch"]  # their mean is 0 as it is
     found = outcomes[LDA].intervals
     assert found["min_cllr"].value < found["calibrated"].value < found["cllr"].value
@@ -80,20 +85,42 @@ def test_conditions_of_the_challenge(tmp_path, capsys):
             folder = tmp_path / "layout" / f"s_{part}"
             folder.mkdir(parents=True, exist_ok=True)
             pairs = zip(vectors.ids, vectors.speakers, strict=True)
-            (folder / "utt2spk").write_text("".join(f"{utterance} {speaker}\n" for utterance, speaker in pairs))
-            lines = [f"x{m} {u} {'target' if s == f'x{m}' else 'nontarget'}\n"
-                     # fmt: skip
-                     for m in range(8) for u, s in zip(vectors.ids, vectors.speakers, strict=True)]
+            (folder / "utt2spk").write_text(
+                "".join(f"{utterance} {speaker}\n" for utterance, speaker in pairs)
+            )
+            lines = [
+                f"x{m} {u} {'target' if s == f'x{m}' else 'nontarget'}\n"
+                for m in range(8)
+                for u, s in zip(vectors.ids, vectors.speakers, strict=True)
+            ]
             (folder / "trials").write_text("".join(lines))
-    arguments = ["voiceprivacy", str(tmp_path), str(tmp_path / "layout"), "s", "--training", "train"]
+    arguments = [
+        "voiceprivacy",
+        str(tmp_path),
+        str(tmp_path / "layout"),
+        "s",
+        "--training",
+        "train",
+    ]
     arguments += ["--suffix", "_anon", "--extractor", "net", "--resamples", "10"]
     backends.main([*arguments, "--chain", "cosine", "--chain", "centre,plda:4"])
     out = capsys.readouterr().out
-    rows = [line.replace("*", "").strip("| ").split(" | ") for line in out.partition("minCllr")[0].splitlines()]
+    rows = [
+        line.replace("*", "").strip("| ").split(" | ")
+        for line in out.partition("minCllr")[0].splitlines()
+    ]
     assert "24 target and 168 nontarget trials" in out
     assert "80 utterances of 20 speakers" in out
-    names, (cosine, plda) = rows[-5][1:], [[float(cell.split()[0]) for cell in row[1:]] for row in rows[-3:-1]]
-    assert [name.strip() for name in names] == ["original", "ignorant", "lazy-informed", "semi-informed"]
+    names, (cosine, plda) = (
+        rows[-5][1:],
+        [[float(cell.split()[0]) for cell in row[1:]] for row in rows[-3:-1]],
+    )
+    assert [name.strip() for name in names] == [
+        "original",
+        "ignorant",
+        "lazy-informed",
+        "semi-informed",
+    ]
     # speakers of the two draws are others: only those who enrol and are tested in one of them are found
     assert plda[0] < 25 > plda[3]
     assert plda[1] > 30
@@ -103,12 +130,16 @@ def test_conditions_of_the_challenge(tmp_path, capsys):
 def test_lists_of_the_recipe(tmp_path):
     (tmp_path / "ubm_list.txt").write_text("t0-0\nt0-1\nt1-2\nt1-3")
     (tmp_path / "3sess_trn.txt").write_text("x0_a x0-0\nx0_a x0-1\nx0_b x0-0\nx1_a x1-4\n")
-    (tmp_path / "3sess_key.txt").write_text("x0_a x0-2 target\nx0_b x0-2 target\nx1_a x0-2 nontarget\n")
+    (tmp_path / "3sess_key.txt").write_text(
+        "x0_a x0-2 target\nx0_b x0-2 target\nx1_a x0-2 nontarget\n"
+    )
     (tmp_path / "model2spk").write_text("x0_a x0\nx0_b x0\nx1_a x1\n")
     background, others = drawn("t", 2, 2), drawn("x", 2, 4)
     vectors = merge_embeddings([background, others])
     owners = zip(vectors.ids, vectors.speakers, strict=True)
-    (tmp_path / "utt2spk").write_text("".join(f"{utterance} {speaker}\n" for utterance, speaker in owners))
+    (tmp_path / "utt2spk").write_text(
+        "".join(f"{utterance} {speaker}\n" for utterance, speaker in owners)
+    )
     found = backends.rsr2015_condition(vectors, tmp_path)
     assert found.training.ids.tolist() == background.ids.tolist()
     assert found.training.speakers.tolist() == ["t0", "t0", "t1", "t1"]
@@ -123,7 +154,9 @@ def test_halves_of_recordings(tmp_path):
     samples = np.arange(1001, dtype=np.float32) / 2048
     (tmp_path / "source").mkdir()
     write_audio(tmp_path / "u.wav", samples, 16000)
-    write_datadir(DataDir(tmp_path / "source", {"u": tmp_path / "u.wav"}, {"u": "anna"}, {"anna": "f"}))
+    write_datadir(
+        DataDir(tmp_path / "source", {"u": tmp_path / "u.wav"}, {"u": "anna"}, {"anna": "f"})
+    )
     halve(read_datadir(tmp_path / "source"), tmp_path / "halves")
     halves = read_datadir(tmp_path / "halves")
     assert halves.speakers == {"u-a": "anna", "u-b": "anna"}

@@ -16,13 +16,23 @@ def test_part_of_the_corpus_has_the_lists_that_its_size_says(tmp_path):
     corpus = tmp_path / "corpus"
     for speaker in sum(split_speakers("m", 107, 50), ()):
         (corpus / "sph/male" / speaker).mkdir(parents=True)
-        for name in (f"{speaker}_{session:02d}_{sentence:03d}.wav" for session in range(1, 10) for sentence in (1, 2)):
+        for name in (
+            f"{speaker}_{session:02d}_{sentence:03d}.wav"
+            for session in range(1, 10)
+            for sentence in (1, 2)
+        ):
             (corpus / "sph/male" / speaker / name).touch()
     (corpus / SIMULATION_RECORD).write_text("{}")
     link_part(corpus, tmp_path / "part", 1)
     lists = read_rsr2015(tmp_path / "part")  # a 30th of the protocol
     assert all(path.resolve().is_relative_to(corpus) for path in lists.recordings.values())
-    found = len(lists.recordings), len(lists.ubm), len(lists.enrolment.unique_models()), len(lists.test), len(lists.key)
+    found = (
+        len(lists.recordings),
+        len(lists.ubm),
+        len(lists.enrolment.unique_models()),
+        len(lists.test),
+        len(lists.key),
+    )
     assert tuple(30 * count for count in found) == (28_890, 13_500, 1_710, 10_260, 584_820)
     assert 30 * int(lists.key.is_target.sum()) == 10_260
 
@@ -48,7 +58,8 @@ def test_time_of_a_run_is_divided_without_gaps():
     lines += ["post-processing: 3.0 s", "ubm: 8.5 s", "scores of a: started", "scores of a: 1.0 s"]
     times = (0, 2, 2, 5, 6, 8, 11, 12, 13)
     log = "\n".join(
-        f"2026-01-01 00:00:{at:02d},500 INFO spkbase.runs: {line}" for at, line in zip(times, lines, strict=True)
+        f"2026-01-01 00:00:{at:02d},500 INFO spkbase.runs: {line}"
+        for at, line in zip(times, lines, strict=True)
     )
     found = stage_seconds(log, 15.0)
     assert found == {

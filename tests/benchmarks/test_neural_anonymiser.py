@@ -16,7 +16,9 @@ def folder(tmp_path):
     """Voices of two sexes; the anonymiser turns them, and moves enrolment and trials apart."""
     rng = np.random.default_rng(0)
     turn = np.linalg.qr(rng.standard_normal((DIMENSIONS, DIMENSIONS)))[0]
-    shift = {name: 2 * rng.standard_normal(DIMENSIONS) for name in ("enrolls", "trials_f", "trials_m")}
+    shift = {
+        name: 2 * rng.standard_normal(DIMENSIONS) for name in ("enrolls", "trials_f", "trials_m")
+    }
     lists = {"utt2spk": "", "enrolls": "", "trials_f": "", "trials_m": ""}
     sides = {name: [] for name in shift}
     for sex in "fm":
@@ -27,18 +29,27 @@ def folder(tmp_path):
                 utterance = f"{speaker}-{take}"
                 lists["utt2spk"] += f"{utterance} {speaker}\n"
                 side = "enrolls" if take < EACH // 2 else f"trials_{sex}"
-                sides[side].append((utterance, speaker, voice + 0.2 * rng.standard_normal(DIMENSIONS)))
+                sides[side].append(
+                    (utterance, speaker, voice + 0.2 * rng.standard_normal(DIMENSIONS))
+                )
                 if side == "enrolls":
                     lists["enrolls"] += f"{utterance}\n"
                     continue
                 for model in speakers:
-                    lists[side] += f"{model} {utterance} {'target' if model == speaker else 'nontarget'}\n"
+                    lists[side] += (
+                        f"{model} {utterance} {'target' if model == speaker else 'nontarget'}\n"
+                    )
     for extractor in ("original_extractor", "retrained_extractor"):
         (tmp_path / extractor).mkdir()
         for name, rows in sides.items():
             ids, speakers, vectors = (list(column) for column in zip(*rows, strict=True))
-            for end, made in (("", np.array(vectors)), ("_anon", np.array(vectors) @ turn + shift[name])):
-                write_embeddings(tmp_path / extractor / f"{name}{end}.npz", Embeddings(ids, speakers, made))
+            for end, made in (
+                ("", np.array(vectors)),
+                ("_anon", np.array(vectors) @ turn + shift[name]),
+            ):
+                write_embeddings(
+                    tmp_path / extractor / f"{name}{end}.npz", Embeddings(ids, speakers, made)
+                )
     (tmp_path / "lists").mkdir()
     for name, text in lists.items():
         (tmp_path / "lists" / name).write_text(text)
@@ -49,21 +60,39 @@ def test_each_attacker_stands_in_the_tables_at_its_level(folder, monkeypatch, ca
     monkeypatch.setattr(sys, "argv", ["neural_anonymiser", str(folder), "--bootstrap", "20"])
     neural_anonymiser.main()
     told = capsys.readouterr().out.replace("\\_", "_")
-    assert "women: 8 models, 24 recordings of 8 speakers, 24 target and 168 nontarget trials" in told
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in told.splitlines() if line[:1] == "|"]
+    assert (
+        "women: 8 models, 24 recordings of 8 speakers, 24 target and 168 nontarget trials" in told
+    )
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in told.splitlines()
+        if line[:1] == "|"
+    ]
     found = {
-        tuple(row[:2]): (row[2], float(row[3].split()[0])) for row in rows if row[0] in neural_anonymiser.SCENARIOS
+        tuple(row[:2]): (row[2], float(row[3].split()[0]))
+        for row in rows
+        if row[0] in neural_anonymiser.SCENARIOS
     }
     assert found["original", "vectors:"][0] == "one-model"
     assert found["lazy-informed", "single_test_cosine"][0] == "all-enrolled"
     for attacker in ("adapted:", "self-trained:", "self_trained_plda of both sexes"):
         assert found["lazy-informed", attacker][0] == "whole-list"
-    assert all(found["lazy-informed", f"enrolled_plda{of}"][0] == "all-enrolled" for of in ("", " of both sexes"))
+    assert all(
+        found["lazy-informed", f"enrolled_plda{of}"][0] == "all-enrolled"
+        for of in ("", " of both sexes")
+    )
     assert found["original", "vectors:"][1] < 2
     assert found["ignorant", "vectors:"][1] > 25
     # the rotation is found from the pairs, the shift of the trials by their own mean alone
-    assert found["lazy-informed", "orthogonal map, original enrolment, own means, cosine"] == ("inverting", 0.0)
+    assert found["lazy-informed", "orthogonal map, original enrolment, own means, cosine"] == (
+        "inverting",
+        0.0,
+    )
     assert found["lazy-informed", "orthogonal map, original enrolment, cosine"][1] > 5
-    linked = {tuple(row[:3]): float(row[3].split()[0]) for row in rows if row[1] in neural_anonymiser.ALIGNMENTS}
+    linked = {
+        tuple(row[:3]): float(row[3].split()[0])
+        for row in rows
+        if row[1] in neural_anonymiser.ALIGNMENTS
+    }
     assert linked["original", "orthogonal", "each side's own"] > 95
     assert max(linked["original", "orthogonal", means] for means in ("of the pairs", "none")) < 90

@@ -22,7 +22,13 @@ from spkver.voiceprivacy.sets import find_datasets
 from spkver.voiceprivacy.settings import Config
 
 RATE = 16000
-CONFIG = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "config" / "public_speech.yaml"
+CONFIG = (
+    Path(__file__).resolve().parents[2]
+    / "recipes"
+    / "voiceprivacy"
+    / "config"
+    / "public_speech.yaml"
+)
 TRAIN = "Resemblyzer/audio_data/librispeech_train-clean-100"
 TEST = "Resemblyzer/audio_data/librispeech_test-other"
 DSP = "DSPSpeech-20/speech_data"
@@ -51,7 +57,9 @@ def corpora(tmp_path_factory):
     def write(name, length=SHORT):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         start = next(starts)
-        soundfile.write(root / name, (np.arange(start, start + length) % 30000).astype(np.int16), RATE)
+        soundfile.write(
+            root / name, (np.arange(start, start + length) % 30000).astype(np.int16), RATE
+        )
 
     write(f"{TRAIN}/103-1240-0000.flac", LONG)
     write(f"{TRAIN}/1069-133699-0000.flac", 8 * RATE)
@@ -59,7 +67,10 @@ def corpora(tmp_path_factory):
     write(f"{TRAIN}/14-208-0000.flac")  # a reader who is no part of it
     for speaker in TEST_SPEAKERS:
         for number in range(10):
-            write(f"{TEST}/{speaker}/{speaker}-77-{number:04d}.flac", LONG if number in (0, 3) else SHORT)
+            write(
+                f"{TEST}/{speaker}/{speaker}-77-{number:04d}.flac",
+                LONG if number in (0, 3) else SHORT,
+            )
     for number in range(1, 35):
         for take in ("01", "02", "03", "04", "07", "10", "13", "16", "19"):
             write(f"{DSP}/1630{number:03d}/1630{number:03d}-19-{take}.wav")
@@ -82,7 +93,12 @@ def own(corpora, tmp_path):
 
 
 def run(corpora, output):
-    arguments = ["--librispeech", str(corpora / "Resemblyzer"), "--dspspeech", str(corpora / "DSPSpeech-20")]
+    arguments = [
+        "--librispeech",
+        str(corpora / "Resemblyzer"),
+        "--dspspeech",
+        str(corpora / "DSPSpeech-20"),
+    ]
     return CliRunner().invoke(public_speech.main, [str(output), *arguments])
 
 
@@ -92,7 +108,11 @@ def samples_of(path):
 
 def test_layout_is_of_two_sets_that_the_recipe_takes(layout):
     output, said = layout
-    assert (len(TRAIN_SPEAKERS), len(TEST_SPEAKERS), len({*TRAIN_SPEAKERS, *TEST_SPEAKERS})) == (251, 10, 261)
+    assert (len(TRAIN_SPEAKERS), len(TEST_SPEAKERS), len({*TRAIN_SPEAKERS, *TEST_SPEAKERS})) == (
+        251,
+        10,
+        261,
+    )
     assert [path.name for path in output.parent.iterdir()] == [output.name]
     config = load_config(Config, file=CONFIG)
     found = {one.name: one for one in find_datasets(output, config)}
@@ -163,17 +183,24 @@ def test_audio_is_that_of_the_corpora(corpora, layout):
         assert len(expected) == length
         np.testing.assert_array_equal(samples_of(output / place), expected, err_msg=place)
     assert not [
-        path for path in output.rglob("*") if path.suffix != ".flac" and path.is_file() and b"1630" in path.read_bytes()
+        path
+        for path in output.rglob("*")
+        if path.suffix != ".flac" and path.is_file() and b"1630" in path.read_bytes()
     ]
 
 
 @pytest.mark.usefixtures("fewer")
 @pytest.mark.parametrize(
     ("option", "folder", "start"),
-    [("--librispeech", "Resemblyzer", ("libri", "train")), ("--dspspeech", "DSPSpeech-20", ("dsp",))],
+    [
+        ("--librispeech", "Resemblyzer", ("libri", "train")),
+        ("--dspspeech", "DSPSpeech-20", ("dsp",)),
+    ],
 )
 def test_one_corpus_alone(corpora, tmp_path, option, folder, start):
-    result = CliRunner().invoke(public_speech.main, [str(tmp_path / "out"), option, str(corpora / folder)])
+    result = CliRunner().invoke(
+        public_speech.main, [str(tmp_path / "out"), option, str(corpora / folder)]
+    )
     assert result.exit_code == 0, result.output
     names = [path.name for path in (tmp_path / "out").iterdir()]
     assert len(names) == 4
@@ -197,7 +224,10 @@ BAD = {
         lambda root: shutil.rmtree(root / "Resemblyzer"),
         ["2 problems", "test-other", "train-clean-100"],
     ),
-    "a student lacks": (lambda root: shutil.rmtree(root / DSP / "1630001"), ["expected 34 folders", "found 33"]),
+    "a student lacks": (
+        lambda root: shutil.rmtree(root / DSP / "1630001"),
+        ["expected 34 folders", "found 33"],
+    ),
     "pointers in place of audio": (
         lambda root: [(root / name).write_bytes(POINTER) for name in (FIRST_FLAC, LAST_WAV)],
         ["2 problems", "103-1240-0000.flac", "1630034-19-19.wav"],
@@ -228,7 +258,9 @@ def test_layout_is_the_one_that_the_figures_were_made_on(shared, tmp_path):
     noise = np.random.default_rng(0).integers(-9999, 9999, 4000, dtype=np.int16)
     n_longer = 0
     for corpus, root in (("libri261", "Resemblyzer"), ("dsp34", "DSPSpeech-20")):
-        with (shared / "corpora" / corpus / "metadata.tsv").open(encoding="utf-8", newline="") as handle:
+        with (shared / "corpora" / corpus / "metadata.tsv").open(
+            encoding="utf-8", newline=""
+        ) as handle:
             rows = list(csv.DictReader(handle, delimiter="\t"))
         for row in rows:
             target = tmp_path / root / row["source_path"]
@@ -241,7 +273,12 @@ def test_layout_is_the_one_that_the_figures_were_made_on(shared, tmp_path):
     assert n_longer == 213
     result = run(tmp_path, tmp_path / "ours")
     assert result.exit_code == 0, result.output
-    tool = [sys.executable, str(shared / "tools/make_layouts.py"), "voiceprivacy", str(tmp_path / "theirs")]
+    tool = [
+        sys.executable,
+        str(shared / "tools/make_layouts.py"),
+        "voiceprivacy",
+        str(tmp_path / "theirs"),
+    ]
     subprocess.run(tool, check=True, capture_output=True)
     # theirs are the challenge's
     names = {"libri_test": "libri10_test", "train-clean-360": "libri251"}
@@ -260,7 +297,9 @@ def test_layout_is_the_one_that_the_figures_were_made_on(shared, tmp_path):
             np.testing.assert_array_equal(samples_of(path), samples_of(theirs[name]), err_msg=name)
             assert soundfile.info(path).samplerate == RATE
         else:
-            expected = theirs[name].read_text().replace(str(tmp_path / "theirs"), str(tmp_path / "ours"))
+            expected = (
+                theirs[name].read_text().replace(str(tmp_path / "theirs"), str(tmp_path / "ours"))
+            )
             for theirs_name, ours_name in names.items():
                 expected = expected.replace(theirs_name, ours_name)
             assert path.read_text() == expected, name

@@ -28,7 +28,12 @@ def test_labels_of_a_key_that_mean_neither_class_are_refused(given, other):
         given(MODELS, SEGMENTS, [1, 0, other, 1])
 
 
-KEY4 = (np.array(["a", "b"], object), np.array(["s", "t"], object), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
+KEY4 = (
+    np.array(["a", "b"], object),
+    np.array(["s", "t"], object),
+    np.array([0, 0, 1, 1]),
+    np.array([0, 1, 0, 1]),
+)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +96,9 @@ def test_a_metric_warns_of_reversed_and_of_equal_scores_once(metric, caplog):
     assert "REVERSED?" in record.getMessage()
     caplog.clear()
     metric(0 * target, 0 * nontarget)
-    assert [record.getMessage() for record in caplog.records] == ["all scores are equal: a broken system, not privacy"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "all scores are equal: a broken system, not privacy"
+    ]
     caplog.clear()
     metric(ev.sort_scores(-target, -nontarget))  # as in a resample
     assert not caplog.records
@@ -115,45 +122,114 @@ def test_linkability_and_comparison_warn_of_reversed_scores(caplog):
 MASKED = np.ma.array(TARGET, mask=TARGET > 3)
 MISUSES = {
     "masked target": (lambda: ev.eer(MASKED, NONTARGET), "expected target scores without a mask"),
-    "masked nontarget": (lambda: ev.evaluate(TARGET, MASKED), "expected nontarget scores without a mask"),
-    "masked and labels": (lambda: ev.evaluate(MASKED, labels=TARGET > 3), "expected scores without a mask"),
-    "masked values": (lambda: ev.Scores.from_ids(MODELS, SEGMENTS, MASKED[:4]), "expected values without a mask"),
-    "arrays compared": (lambda: ev.compare({"a": VALUES, "b": VALUES}, KEY), "Scores and a Key, got ndarray and Key"),
-    "list compared": (lambda: ev.compare([scores(VALUES)], KEY), "expected Scores by name and a Key, got list and Key"),
-    "labels as key": (lambda: ev.compare({"a": scores(VALUES)}, KEY.is_target), "got dict and ndarray"),
-    "array split": (lambda: ev.split_scores(VALUES, KEY), "expected Scores and a Key, got ndarray and Key"),
-    "scores as key": (lambda: ev.split_scores(scores(VALUES), scores(VALUES)), "got Scores and Scores"),
+    "masked nontarget": (
+        lambda: ev.evaluate(TARGET, MASKED),
+        "expected nontarget scores without a mask",
+    ),
+    "masked and labels": (
+        lambda: ev.evaluate(MASKED, labels=TARGET > 3),
+        "expected scores without a mask",
+    ),
+    "masked values": (
+        lambda: ev.Scores.from_ids(MODELS, SEGMENTS, MASKED[:4]),
+        "expected values without a mask",
+    ),
+    "arrays compared": (
+        lambda: ev.compare({"a": VALUES, "b": VALUES}, KEY),
+        "Scores and a Key, got ndarray and Key",
+    ),
+    "list compared": (
+        lambda: ev.compare([scores(VALUES)], KEY),
+        "expected Scores by name and a Key, got list and Key",
+    ),
+    "labels as key": (
+        lambda: ev.compare({"a": scores(VALUES)}, KEY.is_target),
+        "got dict and ndarray",
+    ),
+    "array split": (
+        lambda: ev.split_scores(VALUES, KEY),
+        "expected Scores and a Key, got ndarray and Key",
+    ),
+    "scores as key": (
+        lambda: ev.split_scores(scores(VALUES), scores(VALUES)),
+        "got Scores and Scores",
+    ),
     "no labels": (lambda: ev.Key.from_ids(MODELS, SEGMENTS, None), "expected labels of shape"),
-    "key first": (lambda: ev.eer(KEY, scores(VALUES)), "expected Scores and a Key, got Key and Scores"),
+    "key first": (
+        lambda: ev.eer(KEY, scores(VALUES)),
+        "expected Scores and a Key, got Key and Scores",
+    ),
     "scores and array": (
         lambda: ev.cllr(scores(VALUES), NONTARGET),
         "expected Scores and a Key, got Scores and ndarray",
     ),
-    "scores alone": (lambda: ev.zebra(scores(VALUES)), "expected Scores and a Key, got Scores and NoneType"),
+    "scores alone": (
+        lambda: ev.zebra(scores(VALUES)),
+        "expected Scores and a Key, got Scores and NoneType",
+    ),
     "text": (lambda: ev.eer(["a", "b"], NONTARGET), "expected numbers as target scores, got 'a'"),
-    "mapping": (lambda: ev.min_cllr({"a": 1.0}, NONTARGET), r"expected target scores of shape \(N,\)"),
-    "ragged": (lambda: ev.auc([[1.0], [2.0, 3.0]], NONTARGET), r"expected target scores of shape \(N,\), got list"),
+    "mapping": (
+        lambda: ev.min_cllr({"a": 1.0}, NONTARGET),
+        r"expected target scores of shape \(N,\)",
+    ),
+    "ragged": (
+        lambda: ev.auc([[1.0], [2.0, 3.0]], NONTARGET),
+        r"expected target scores of shape \(N,\), got list",
+    ),
     "none": (lambda: ev.eer([None], NONTARGET), "expected numbers as target scores, got None"),
-    "plot of scores": (lambda: ev.plot_det(scores(VALUES)), "systems in a list, got Scores and NoneType"),
-    "words, no counts": (lambda: ev.error_rate(["a b"], {}), "expected ErrorCounts, as from count_errors, got list"),
-    "plot of a name": (lambda: ev.plot_roc([("a", scores(VALUES))]), "expected Scores and a Key, got Scores and None"),
-    "plot of lists": (lambda: ev.plot_zebra([TARGET, NONTARGET]), "systems in a list, got list and NoneType"),
-    "plot of array": (lambda: ev.plot_ece(scores(VALUES), TARGET), "expected Scores and a Key, got Scores and ndarray"),
+    "plot of scores": (
+        lambda: ev.plot_det(scores(VALUES)),
+        "systems in a list, got Scores and NoneType",
+    ),
+    "words, no counts": (
+        lambda: ev.error_rate(["a b"], {}),
+        "expected ErrorCounts, as from count_errors, got list",
+    ),
+    "plot of a name": (
+        lambda: ev.plot_roc([("a", scores(VALUES))]),
+        "expected Scores and a Key, got Scores and None",
+    ),
+    "plot of lists": (
+        lambda: ev.plot_zebra([TARGET, NONTARGET]),
+        "systems in a list, got list and NoneType",
+    ),
+    "plot of array": (
+        lambda: ev.plot_ece(scores(VALUES), TARGET),
+        "expected Scores and a Key, got Scores and ndarray",
+    ),
     "speakers of arrays": (
         lambda: ev.evaluate(TARGET, NONTARGET, speakers="-"),
         "a Key, got ndarray and NoneType",
     ),
-    "speakers by number": (lambda: ev.evaluate(scores(VALUES), KEY, speakers=3), "a function of the id or a sign"),
+    "speakers by number": (
+        lambda: ev.evaluate(scores(VALUES), KEY, speakers=3),
+        "a function of the id or a sign",
+    ),
     "sign not there": (
         lambda: ev.compare({"a": scores(VALUES)}, KEY, speakers="/"),
         "12 segments without a speaker",
     ),
-    "function of none": (lambda: ev.compare({"a": scores(VALUES)}, KEY, speakers=lambda _: None), "12 models without"),
+    "function of none": (
+        lambda: ev.compare({"a": scores(VALUES)}, KEY, speakers=lambda _: None),
+        "12 models without",
+    ),
     "no system": (lambda: ev.compare({}, KEY), "at least one system to compare, got none"),
-    "arrays for cosines": (lambda: ev.cosine_scores(np.eye(2), np.eye(2), KEY), "expected Embeddings, got ndarray"),
-    "arrays singled out": (lambda: ev.singling_out(np.eye(2), np.eye(2)), "expected Embeddings, got ndarray"),
-    "vectors as text": (lambda: ev.Embeddings.from_arrays(["a"]), "expected numbers as vectors, got 'a'"),
-    "no speaker": (lambda: ev.Embeddings.from_arrays(np.eye(2), speakers=["a", None]), "expected speakers as text"),
+    "arrays for cosines": (
+        lambda: ev.cosine_scores(np.eye(2), np.eye(2), KEY),
+        "expected Embeddings, got ndarray",
+    ),
+    "arrays singled out": (
+        lambda: ev.singling_out(np.eye(2), np.eye(2)),
+        "expected Embeddings, got ndarray",
+    ),
+    "vectors as text": (
+        lambda: ev.Embeddings.from_arrays(["a"]),
+        "expected numbers as vectors, got 'a'",
+    ),
+    "no speaker": (
+        lambda: ev.Embeddings.from_arrays(np.eye(2), speakers=["a", None]),
+        "expected speakers as text",
+    ),
     "no values": (lambda: ev.Scores.from_ids(MODELS, SEGMENTS, None), "expected values of shape"),
 }
 

@@ -4,7 +4,17 @@ import json
 import subprocess
 import sys
 
-HEAVY = ["librosa", "sklearn", "matplotlib", "scipy.stats", "h5py", "spkver", "pandas", "polars", "torch"]
+HEAVY = [
+    "librosa",
+    "sklearn",
+    "matplotlib",
+    "scipy.stats",
+    "h5py",
+    "spkver",
+    "pandas",
+    "polars",
+    "torch",
+]
 
 
 def test_importing_loads_nothing_heavy():

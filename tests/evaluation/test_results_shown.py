@@ -25,15 +25,25 @@ def embeddings(noise):
 
 
 def results():
-    key = ev.Key.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1, 0, 0, 1], types=["TC", "IC", "IC", "TC"])
-    scores = ev.Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.0, -np.inf, -2.0, 0.5])
+    key = ev.Key.from_ids(
+        ["a", "a", "b", "b"], ["s", "t", "s", "t"], [1, 0, 0, 1], types=["TC", "IC", "IC", "TC"]
+    )
+    scores = ev.Scores.from_ids(
+        ["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.0, -np.inf, -2.0, 0.5]
+    )
     values = RNG.standard_normal(400)
     sample = sample_of(values + 2 * (np.arange(400) % 4 == 0), np.arange(400) % 4 == 0, None)
     other = sample_of(values + (np.arange(400) % 4 == 0), np.arange(400) % 4 == 0, None)
     metrics = Metrics(metrics=METRICS[:3])
     once = Intervals({"cllr": ev.Interval(0.5, 0.25, 0.75)})
     ranks = ranks_from_embeddings(embeddings(0.0), embeddings(1.0), utterances=1)
-    condition = {"dataset": "<b>", "gender": "f", "scenario": "original", "attacker": "x", "eer": {"rocch": 0.1}}
+    condition = {
+        "dataset": "<b>",
+        "gender": "f",
+        "scenario": "original",
+        "attacker": "x",
+        "eer": {"rocch": 0.1},
+    }
     return {
         "trials": key.trials(),
         "key": key,
@@ -42,7 +52,9 @@ def results():
         "intervals": ev.confidence_intervals(sample, metrics, Resampling(20)),
         "differences": ev.paired_differences({"a": sample, "b": other}, metrics, Resampling(20)),
         "comparison": PairedComparison({"<b>": once}, Differences({"b": once})),
-        "groups": ev.evaluate_groups(sample, np.arange(400) // 4 % 2, ["f", "m"], metrics, column="sex"),
+        "groups": ev.evaluate_groups(
+            sample, np.arange(400) // 4 % 2, ["f", "m"], metrics, column="sex"
+        ),
         "interval": ev.Interval(0.5, 0.25, 0.75, "made up"),
         "curve": ev.linkability(embeddings(0.0), embeddings(1.0), resampling=Resampling(20)),
         "ranks": ranks,
@@ -92,7 +104,9 @@ def test_lists_come_back(kind):
 def test_the_numbers_are_those_of_the_result():
     result = RESULTS["evaluation"]
     columns = result.to_columns()
-    assert dict(zip(columns["metric"], columns["value"], strict=True)) == pytest.approx(result.values(), nan_ok=True)
+    assert dict(zip(columns["metric"], columns["value"], strict=True)) == pytest.approx(
+        result.values(), nan_ok=True
+    )
     units = dict(zip(columns["metric"], columns["unit"], strict=True))
     assert (units["eer.rocch"], units["zebra.population"]) == ("fraction", "bit")
     with_ends = replace(result, intervals={"eer.rocch": (0.1, 0.2)}).to_columns()

@@ -38,7 +38,9 @@ def test_a_users_lines_pass_a_strict_type_checker(tmp_path, request):
     cache = request.config.cache.mkdir("users_types")
     # the bodies of what is imported are not checked, which takes a tenth of the time
     options = ["--strict", "--follow-imports=silent", "--config-file=", f"--cache-dir={cache}"]
-    done = subprocess.run([sys.executable, "-m", "mypy", *options, str(script)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, str(script)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

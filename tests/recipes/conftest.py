@@ -22,7 +22,9 @@ def finished(tiny, tmp_path_factory):
     """Output of the SVM-GMM recipe with its plots; read only."""
     output = tmp_path_factory.mktemp("finished") / "out"
     with pytest.raises(SystemExit) as end:
-        COMMANDS["svm_gmm"].main([*options(tiny, output), "--set", "report.formats=[png, pdf, svg]"])
+        COMMANDS["svm_gmm"].main(
+            [*options(tiny, output), "--set", "report.formats=[png, pdf, svg]"]
+        )
     assert not end.value.code
     return output
 

@@ -71,7 +71,11 @@ def datasets(output):
             def note(name, item, path=path):
                 if isinstance(item, h5py.Dataset):
                     values = item[()]
-                    raw = str(values.tolist()).encode() if values.dtype.kind == "O" else np.asarray(values).tobytes()
+                    raw = (
+                        str(values.tolist()).encode()
+                        if values.dtype.kind == "O"
+                        else np.asarray(values).tobytes()
+                    )
                     found[str(path.relative_to(output)), name] = (str(item.dtype), raw)
 
             file.visititems(note)
@@ -87,5 +91,9 @@ def made(err):
     """Stages that a run made, from its log lines: those that are not up to date."""
     lines = [line.partition(": ") for line in err.splitlines()]
     taken = {name for name, _, rest in lines if rest.startswith("up to date")}
-    timed = {name for name, _, rest in lines if rest.endswith(" s") and rest[:-2].replace(".", "").isdigit()}
+    timed = {
+        name
+        for name, _, rest in lines
+        if rest.endswith(" s") and rest[:-2].replace(".", "").isdigit()
+    }
     return timed - taken - {"lists", "report", "post-processing"}

@@ -32,7 +32,9 @@ def replaced(extension, content=None, *, keep=1.0):
         samples, rate = soundfile.read(old)
         old.unlink()
         if content is None:
-            soundfile.write(new, samples, rate, format={"sph": "NIST", "flac": "FLAC", "wav": "WAV"}[extension])
+            soundfile.write(
+                new, samples, rate, format={"sph": "NIST", "flac": "FLAC", "wav": "WAV"}[extension]
+            )
             new.write_bytes(new.read_bytes()[: int(keep * new.stat().st_size)])
         else:
             new.write_bytes(content)
@@ -62,14 +64,26 @@ HEADER_SHOWS = {
     "one frame": (audio(NOISE[:400]), ["400 samples are too short", "remove"]),
     "wrong rate": (audio(NOISE, 8000), ["8000 Hz, expected 16000", "features.resample=true"]),
     "stereo": (audio(np.stack([NOISE, NOISE], axis=1)), ["2 channels", "features.channel"]),
-    "missing": (lambda corpus: (corpus / f"{BAD}.wav").unlink(), [r"\.trn:1: no recording 'm101/m101_01_001'", "copy"]),
+    "missing": (
+        lambda corpus: (corpus / f"{BAD}.wav").unlink(),
+        [r"\.trn:1: no recording 'm101/m101_01_001'", "copy"],
+    ),
     "wav cut": (replaced("wav", keep=0.6), ["cut off", "copy"]),
 }
 SAMPLES_SHOW = {
-    "NaN": (audio(np.full(9600, np.nan), subtype="FLOAT"), ["9600 of 9600 samples are NaN", "write the file again"]),
-    "out of all range": (audio(NOISE * 1e30, subtype="FLOAT"), ["times full scale", "divide them by 32768"]),
+    "NaN": (
+        audio(np.full(9600, np.nan), subtype="FLOAT"),
+        ["9600 of 9600 samples are NaN", "write the file again"],
+    ),
+    "out of all range": (
+        audio(NOISE * 1e30, subtype="FLOAT"),
+        ["times full scale", "divide them by 32768"],
+    ),
     "digital silence": (audio(np.zeros(9600)), ["digital silence", "remove"]),
-    "no speech": (audio(np.where(np.arange(9600) == 4000, 0.9, 0)), ["no speech: . of 58 frames", "features.vad"]),
+    "no speech": (
+        audio(np.where(np.arange(9600) == 4000, 0.9, 0)),
+        ["no speech: . of 58 frames", "features.vad"],
+    ),
     "flac cut": (replaced("flac", keep=FLAC_HALF), [r"\.flac: cut off or damaged", "copy"]),
 }
 
@@ -79,7 +93,10 @@ BAD_SETTINGS = (
     ({"ubm__components": 100}, ["power of two", "64 and 128"]),
     ({"ubm__components": 4096}, ["ubm.components is 4096", "at most 1920 frames", "lower it"]),
     ({"nap__rank": 25}, ["nap.rank is 25", "24 sessions", "lower it"]),
-    ({"nap__rank": 21, "nap__scatter": "within"}, ["nap.rank is 21", "only 20 directions within speakers"]),
+    (
+        {"nap__rank": 21, "nap__scatter": "within"},
+        ["nap.rank is 21", "only 20 directions within speakers"],
+    ),
     ({"background__size": 33}, ["background.size is 33", "only 32", "32 or less"]),
     ({"background__sentences": "[5, 6]"}, ["no recordings of background speakers"]),
     ({"trials__target": "[XX]"}, ["TC, TW, IC, IW"]),
@@ -87,7 +104,9 @@ BAD_SETTINGS = (
     ({"features__vad": "labels", "features__labels_dir": "/none"}, ["in 64 files", "label file"]),
     ({"features__channel": 1}, ["in 64 files", "no channel 1"]),
 )
-CASES = {name: (damage, {}, words) for name, (damage, words) in {**HEADER_SHOWS, **SAMPLES_SHOW}.items()}
+CASES = {
+    name: (damage, {}, words) for name, (damage, words) in {**HEADER_SHOWS, **SAMPLES_SHOW}.items()
+}
 CASES |= {str(settings): (None, settings, words) for settings, words in BAD_SETTINGS}
 CASES["unknown model"] = (
     line(NDX, "m999_001,m101/m101_02_001.sph,Y,N,N,N"), {}, [r"\.ndx:129: model 'm999_001'", "enrolment"],
@@ -100,7 +119,9 @@ CASES["several"] = (
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_bad_input_is_told_before_the_first_step_that_it_concerns(recipe, own_corpus, tmp_path, case):
+def test_bad_input_is_told_before_the_first_step_that_it_concerns(
+    recipe, own_corpus, tmp_path, case
+):
     damage, settings, words = CASES[case]
     if damage is not None:
         damage(own_corpus)
@@ -115,7 +136,11 @@ def test_bad_input_is_told_before_the_first_step_that_it_concerns(recipe, own_co
 
 def test_more_gaussians_than_speech_frames(recipe, tiny, tmp_path):
     """Only the detector knows how many frames are speech, so this one comes after the features."""
-    settings = {"ubm__components": 1024, "features__vad": "percentile", "features__vad_percentile": 60}
+    settings = {
+        "ubm__components": 1024,
+        "features__vad": "percentile",
+        "features__vad_percentile": 60,
+    }
     outcome = recipe(tiny, tmp_path, **settings)
     check(outcome, tmp_path, "frames cannot train 1024 Gaussians", "lower ubm.components")
     assert (tmp_path / "features.h5").is_file()
@@ -151,7 +176,9 @@ def test_disk_full(recipe, tiny, tmp_path):
 
     output = tmp_path / "out"
     command = [sys.executable, str(RECIPES / "svm_gmm.py"), *options(tiny, output)]
-    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=full, timeout=120, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, preexec_fn=full, timeout=120, check=False
+    )
     outcome = Outcome(done.returncode, done.stdout, done.stderr)
     check(outcome, output, r"features\.h5\S*: cannot be written: File too large", "free space")
     assert not (output / "features.h5").exists()

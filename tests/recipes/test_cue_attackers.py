@@ -16,7 +16,10 @@ def write_texts(data):
     """Everybody says words of their own, the same in the twins."""
     for directory in data.iterdir():
         speakers = [line.split() for line in (directory / "utt2spk").read_text().splitlines()]
-        vp.write(directory / "text", [f"{name} the word of {speaker} and {speaker}x" for name, speaker in speakers])
+        vp.write(
+            directory / "text",
+            [f"{name} the word of {speaker} and {speaker}x" for name, speaker in speakers],
+        )
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +32,16 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def results(data, tmp_path_factory):
     output = tmp_path_factory.mktemp("run") / "out"
-    found = vp.evaluated(data, output, attackers=f"[{','.join(ATTACKERS)}]", evaluation__resamples=0)
+    found = vp.evaluated(
+        data, output, attackers=f"[{','.join(ATTACKERS)}]", evaluation__resamples=0
+    )
     for training in ("tiny_train", f"tiny_train{vp.SUFFIX}"):
-        choice = json.loads((output / "attackers" / training / "content" / "choice.json").read_text())
-        assert choice["why"].startswith("chosen by the area under the ROC over 3 folds of 6 background speakers")
+        choice = json.loads(
+            (output / "attackers" / training / "content" / "choice.json").read_text()
+        )
+        assert choice["why"].startswith(
+            "chosen by the area under the ROC over 3 folds of 6 background speakers"
+        )
     return found
 
 
@@ -47,7 +56,12 @@ def test_recognition_without_speech_stands_among_the_checks(results):
     told = [finding["text"] for finding in vp.findings(results, "recognition without speech")]
     for attacker in ("session", "properties"):
         rate = vp.condition(results, "all", "original", attacker)["eer"]["rocch"]
-        assert sum(f"({attacker})" in text and f"an EER of {100 * rate:.1f} %" in text for text in told) == 1
+        assert (
+            sum(
+                f"({attacker})" in text and f"an EER of {100 * rate:.1f} %" in text for text in told
+            )
+            == 1
+        )
 
 
 def test_without_transcripts_content_says_so_and_the_others_finish(layout, tmp_path):
@@ -63,12 +77,19 @@ def test_without_transcripts_content_says_so_and_the_others_finish(layout, tmp_p
 
 def test_fusions_take_neither_words_nor_properties_of_files(data, tmp_path):
     found = vp.evaluated(
-        data, tmp_path / "out", attackers="[gmm-ubm,properties,content,fusion]", evaluation__resamples=0
+        data,
+        tmp_path / "out",
+        attackers="[gmm-ubm,properties,content,fusion]",
+        evaluation__resamples=0,
     )
     for fusion in found["fusions"]:
         assert set(fusion["weights"]["weights"]) == {"gmm-ubm"}
 
 
 def test_files_that_share_every_property_are_no_broken_attacker(data, tmp_path):
-    found = vp.evaluated(data, tmp_path / "out", attackers="[properties,gmm-ubm]", evaluation__resamples=0)
-    assert not any("properties" in finding["text"] for finding in vp.findings(found, "broken attackers"))
+    found = vp.evaluated(
+        data, tmp_path / "out", attackers="[properties,gmm-ubm]", evaluation__resamples=0
+    )
+    assert not any(
+        "properties" in finding["text"] for finding in vp.findings(found, "broken attackers")
+    )

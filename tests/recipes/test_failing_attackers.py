@@ -79,7 +79,9 @@ def zoo(folder, *names):
 
 
 def run(layout, output, settings, *, page=False):
-    return vp.run_recipe(layout, output, page=page, evaluation__resamples=0, attackers_time_limit=LIMIT, **settings)
+    return vp.run_recipe(
+        layout, output, page=page, evaluation__resamples=0, attackers_time_limit=LIMIT, **settings
+    )
 
 
 def check_told(output, outcome, names):
@@ -87,8 +89,13 @@ def check_told(output, outcome, names):
     refused(outcome)
     results = results_of(output)
     for name in ("gmm-ubm", "own"):
-        served = [(row["scenario"], row["gender"]) for row in vp.rows(results["conditions"], attacker=name)]
-        assert sorted(served) == sorted((scenario, sex) for scenario in vp.SCENARIOS for sex in ("f", "m", "all"))
+        served = [
+            (row["scenario"], row["gender"])
+            for row in vp.rows(results["conditions"], attacker=name)
+        ]
+        assert sorted(served) == sorted(
+            (scenario, sex) for scenario in vp.SCENARIOS for sex in ("f", "m", "all")
+        )
     for name in names:
         reason = (FUNCTIONS | COMMANDS)[name][1]
         sexes = "m" if name in OF_MEN else "fm"
@@ -96,12 +103,16 @@ def check_told(output, outcome, names):
         assert {(one["scenario"], one["gender"]) for one in told} == {
             (one, sex) for one in vp.SCENARIOS for sex in sexes
         }
-        assert {row["gender"] for row in vp.rows(results["conditions"], attacker=name)} == ({"f"} - set(sexes))
+        assert {row["gender"] for row in vp.rows(results["conditions"], attacker=name)} == (
+            {"f"} - set(sexes)
+        )
         for failure in told:
             assert re.search(reason, failure["reason"]), failure["reason"]
             assert not (output / failure["scores"]).exists()
         count = f"{4 * len(sexes)} trial lists: "
-        (line,) = [line for line in outcome.error.splitlines() if line.startswith(f"  {name}: {count}")]
+        (line,) = [
+            line for line in outcome.error.splitlines() if line.startswith(f"  {name}: {count}")
+        ]
         assert re.search(reason, line)
         assert any(
             one["text"].startswith(f"{name} has no scores for ")
@@ -119,7 +130,10 @@ def test_who_fails_is_left_out_and_all_others_finish(layout, tmp_path):
     check_told(tmp_path / "out", outcome, names)
     # who has hung once is not asked again
     assert len((tmp_path / "com-hangs.sh.asked").read_text()) == 1
-    assert "ends learns again: its process ended while it scored" in (tmp_path / "out/run.log").read_text()
+    assert (
+        "ends learns again: its process ended while it scored"
+        in (tmp_path / "out/run.log").read_text()
+    )
     for name in ("report.html", f"tables{vp.SUFFIX}.md", f"results{vp.SUFFIX}.csv"):
         assert "gmm-ubm" in (tmp_path / "out" / name).read_text(), name
     assert "dies has no scores for" in (tmp_path / "out/report.html").read_text()
@@ -132,7 +146,11 @@ def test_who_fails_is_left_out_and_all_others_finish(layout, tmp_path):
 def test_each_of_the_zoo(layout, tmp_path, name):
     names = (name, "raises" if name != "raises" else "dies")
     check_told(tmp_path / "out", run(layout, tmp_path / "out", zoo(tmp_path, *names)), names)
-    assert not [command for command in processes().values() if str(tmp_path) in command and "pytest" not in command]
+    assert not [
+        command
+        for command in processes().values()
+        if str(tmp_path) in command and "pytest" not in command
+    ]
 
 
 @pytest.mark.slow
@@ -170,7 +188,9 @@ def test_a_function_and_its_children_end_with_the_run(layout, tmp_path, number):
         f"    open({str(started)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}\\n')\n"
         "    time.sleep(3600)\n"
     )
-    arguments = vp.recipe_options(layout, tmp_path / "out", **{**settings, "attackers_time_limit": 3600})
+    arguments = vp.recipe_options(
+        layout, tmp_path / "out", **{**settings, "attackers_time_limit": 3600}
+    )
     command = [sys.executable, str(RECIPE), *arguments]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, preexec_fn=hear) as process:
         wait_for(lambda: started.exists() and started.read_text().endswith("\n"), seconds=120)
@@ -179,7 +199,9 @@ def test_a_function_and_its_children_end_with_the_run(layout, tmp_path, number):
     wait_for(lambda: not {*map(int, started.read_text().split())} & processes().keys())
 
 
-def test_a_defect_of_a_built_in_attacker_ends_the_run_and_its_traceback_is_logged(layout, tmp_path, monkeypatch):
+def test_a_defect_of_a_built_in_attacker_ends_the_run_and_its_traceback_is_logged(
+    layout, tmp_path, monkeypatch
+):
     def broken(*arguments, **options):
         raise ZeroDivisionError("a defect of ours")
 

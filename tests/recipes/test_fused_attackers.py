@@ -89,7 +89,10 @@ def test_who_knows_gets_weight_and_who_guesses_gets_none(results, output):
         assert weights["guesses"] == 0
         assert min(weights.values()) >= 0
         assert fusion["left_out"] == {}
-        assert fusion["cross_validated"]["cllr"] <= min(one["cllr"] for one in fusion["alone"].values()) + 0.05
+        assert (
+            fusion["cross_validated"]["cllr"]
+            <= min(one["cllr"] for one in fusion["alone"].values()) + 0.05
+        )
         assert fusion["alone"]["knows"]["eer"] < 0.3 < fusion["alone"]["guesses"]["eer"]
         assert len(fusion["folds"]) == 2
         assert {"file", "scores", "ridges", "training", "kind"} <= set(fusion)
@@ -120,26 +123,40 @@ def test_weights_come_from_background_speakers_alone(output):
     seen = {}
     for path in folds:
         scores = read_scores(path)
-        used = {*scores.model_ids[scores.models], *(name[:4] for name in scores.segment_ids[scores.segments])}
+        used = {
+            *scores.model_ids[scores.models],
+            *(name[:4] for name in scores.segment_ids[scores.segments]),
+        }
         assert not used & tested
         seen.setdefault(f"{path.parents[2].name} {path.parent.name}", []).append(used)
     for first, second in seen.values():
         assert not first & second
 
 
-def test_a_second_run_keeps_it_and_an_attacker_more_redoes_the_fusion_alone(layout, oracles, output, tmp_path):
+def test_a_second_run_keeps_it_and_an_attacker_more_redoes_the_fusion_alone(
+    layout, oracles, output, tmp_path
+):
     again = tmp_path / "out"
     shutil.copytree(output, again)
     before = stamps([*again.glob("exp/*/*/*/scores"), *again.glob("attackers/**/scores")])
     run(layout, again, oracles)
     assert stamps(before) == before
     results = run(layout, again, oracles, "supervector-cosine")
-    assert {path.parent.name for path, time in stamps(before).items() if time != before[path]} == {"fusion"}
-    assert set(results["fusions"][0]["weights"]["weights"]) == {"gmm-ubm", "knows", "guesses", "supervector-cosine"}
+    assert {path.parent.name for path, time in stamps(before).items() if time != before[path]} == {
+        "fusion"
+    }
+    assert set(results["fusions"][0]["weights"]["weights"]) == {
+        "gmm-ubm",
+        "knows",
+        "guesses",
+        "supervector-cosine",
+    }
 
 
 @pytest.mark.slow
-def test_who_has_no_scores_for_the_background_is_left_out_and_told(layout, oracles, output, tmp_path):
+def test_who_has_no_scores_for_the_background_is_left_out_and_told(
+    layout, oracles, output, tmp_path
+):
     for scores in (output / "exp").glob("*/*/gmm-ubm/scores"):
         place = tmp_path / "ready" / scores.parents[1].relative_to(output / "exp")
         place.mkdir(parents=True)
@@ -153,22 +170,37 @@ def test_who_has_no_scores_for_the_background_is_left_out_and_told(layout, oracl
 
 
 def test_members_without_weight_or_scores_give_a_fusion_no_knowledge(layout, oracles, tmp_path):
-    knowledge = {"attacker_settings.guesses.level": "whole-list", "attacker_settings.fails.level": "inverting"}
+    knowledge = {
+        "attacker_settings.guesses.level": "whole-list",
+        "attacker_settings.fails.level": "inverting",
+    }
     fails = {"attacker_settings.fails.preset": f"{oracles}/oracles.py:fails"}
-    outcome = run_recipe(layout, tmp_path / "out", **settings(oracles, "fails"), **knowledge, **fails)
+    outcome = run_recipe(
+        layout, tmp_path / "out", **settings(oracles, "fails"), **knowledge, **fails
+    )
     assert "1 attacker failed" in outcome.err
     results = results_of(tmp_path / "out")
     levels = {one["attacker"]: one["level"] for one in results["conditions"]}
-    assert levels == dict.fromkeys(("gmm-ubm", "knows", "fusion"), "one-model") | {"guesses": "whole-list"}
+    assert levels == dict.fromkeys(("gmm-ubm", "knows", "fusion"), "one-model") | {
+        "guesses": "whole-list"
+    }
 
 
 def test_a_fusion_of_nobody_says_so(layout, tmp_path, output):
-    chosen = {"attackers": "[knows,fusion]", "attacker_settings__knows__preset": f"scores:{output}/exp"}
-    refused(run_recipe(layout, tmp_path / "out", **chosen, evaluation__resamples=0), "has no attacker to fuse")
+    chosen = {
+        "attackers": "[knows,fusion]",
+        "attacker_settings__knows__preset": f"scores:{output}/exp",
+    }
+    refused(
+        run_recipe(layout, tmp_path / "out", **chosen, evaluation__resamples=0),
+        "has no attacker to fuse",
+    )
     assert (tmp_path / "out/results.json").exists()
 
 
-def test_a_member_that_failed_on_the_background_is_tried_again_by_the_same_command(layout, tmp_path):
+def test_a_member_that_failed_on_the_background_is_tried_again_by_the_same_command(
+    layout, tmp_path
+):
     """And then fused; a command that changes nothing makes nothing again."""
     (tmp_path / "own.py").write_text(f"{ORACLE}\nfrom pathlib import Path\n\n" + (
         "def late(training, seed):\n"
@@ -177,7 +209,10 @@ def test_a_member_that_failed_on_the_background_is_tried_again_by_the_same_comma
         "        raise RuntimeError('not yet')\n"
         "    return knows(training, seed)\n"
     ))  # fmt: skip
-    preset = {"attacker_settings.late.preset": f"{tmp_path}/own.py:late", "attackers": "[gmm-ubm,late,fusion]"}
+    preset = {
+        "attacker_settings.late.preset": f"{tmp_path}/own.py:late",
+        "attackers": "[gmm-ubm,late,fusion]",
+    }
     how = {**preset, "evaluation__resamples": 0, "lists": "[f]"}
     (tmp_path / "broken").touch()
     for left_out in (["late"], ["late"], [], []):

@@ -16,7 +16,9 @@ import pytest
 from recipe_runs import COMMANDS, RECIPES, datasets, leftovers, options
 from tiny_corpus import write_tiny_corpus
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"
+)
 
 
 def hear():
@@ -51,14 +53,18 @@ def test_ctrl_c_during_extraction(tiny, tmp_path):
     streams = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, start_new_session=True, preexec_fn=hear, **streams) as run:
         try:
-            wait_for(lambda: any("LokyProcess" in command for command in processes(run.pid).values()))
+            wait_for(
+                lambda: any("LokyProcess" in command for command in processes(run.pid).values())
+            )
             os.killpg(run.pid, signal.SIGINT)
             _, err = run.communicate(timeout=30)
         finally:
             run.kill()
     assert run.returncode == 130, err
     assert "Traceback" not in err
-    assert not [line for line in err.splitlines() if re.search("Error|Warning|Exception|loky|Thread", line)]
+    assert not [
+        line for line in err.splitlines() if re.search("Error|Warning|Exception|loky|Thread", line)
+    ]
     assert "the same command resumes from there" in err
     wait_for(lambda: not processes(run.pid), seconds=5)
     assert not leftovers(tmp_path)
@@ -86,7 +92,9 @@ def killed(page, corpus, output, seconds):
     errors = output.with_suffix(".err")
     with errors.open("w") as file:
         command = [sys.executable, str(RECIPES / f"{page}.py"), *chosen]
-        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=file, start_new_session=True)
+        run = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=file, start_new_session=True
+        )
     wait_for(lambda: errors.stat().st_size or run.poll() is not None, seconds=60)
     try:
         run.wait(seconds)
@@ -100,7 +108,9 @@ def killed(page, corpus, output, seconds):
 
 def check_same(output, undisturbed):
     assert datasets(output) == datasets(undisturbed)
-    results = [json.loads((folder / "results.json").read_text()) for folder in (output, undisturbed)]
+    results = [
+        json.loads((folder / "results.json").read_text()) for folder in (output, undisturbed)
+    ]
     assert all(results[0][name] == results[1][name] for name in ("systems", "lists", "config"))
     for path in undisturbed.glob("scores/*.txt"):
         assert (output / "scores" / path.name).read_bytes() == path.read_bytes()
@@ -109,7 +119,10 @@ def check_same(output, undisturbed):
 
 @pytest.mark.parametrize(
     ("page", "times"),
-    [("svm_gmm", 1), *(pytest.param(page, 10, marks=pytest.mark.slow) for page in ("svm_gmm", "ivector", "jfa"))],
+    [
+        ("svm_gmm", 1),
+        *(pytest.param(page, 10, marks=pytest.mark.slow) for page in ("svm_gmm", "ivector", "jfa")),
+    ],
 )
 def test_killed_and_started_again(tmp_path, page, times):
     corpus, expected, began = tmp_path / "corpus", tmp_path / "expected", time.monotonic()

@@ -49,7 +49,9 @@ def test_the_text_alone_is_spoken_and_the_duration_is_kept_if_asked(said, rate, 
 
 def test_a_recording_without_words_is_spoken_too(said):
     voice, texts = said
-    assert recipe.speak_words(np.zeros(8000), 8000, "u", np.random.default_rng(0), voice=voice, timed=False).any()
+    assert recipe.speak_words(
+        np.zeros(8000), 8000, "u", np.random.default_rng(0), voice=voice, timed=False
+    ).any()
     assert texts == [(recipe.NOTHING, 1.0)]
 
 
@@ -66,7 +68,10 @@ def test_other_recordings_of_the_same_text_become_equal_to_the_bit(said, voice):
 
 def test_a_drawn_voice_is_another_one_for_each_recording_and_the_same_again(said):
     pytest.importorskip("espeakng_loader")
-    made = [recipe.espeak_drawn(np.ones(16000), 16000, "u", np.random.default_rng(seed)) for seed in (0, 1, 0)]
+    made = [
+        recipe.espeak_drawn(np.ones(16000), 16000, "u", np.random.default_rng(seed))
+        for seed in (0, 1, 0)
+    ]
     assert np.array_equal(made[0], made[2])
     assert len({len(samples) for samples in made}) == 2
 
@@ -77,7 +82,13 @@ def test_a_recording_is_the_same_in_every_draw(tmp_path):
     pytest.importorskip("espeakng_loader")
     samples, rate = recipe.say_by_espeak("good morning", 1.0)
     soundfile.write(tmp_path / "u.wav", samples, rate)
-    source, config = DataDir(tmp_path, {"u": tmp_path / "u.wav"}, {"u": "anna"}), AnonymizerConfig(f"{RECIPE}:espeak")
-    first, second = (anonymize_datadir(source, tmp_path / str(seed), config, seed=seed, jobs=1) for seed in (1, 2))
+    source, config = (
+        DataDir(tmp_path, {"u": tmp_path / "u.wav"}, {"u": "anna"}),
+        AnonymizerConfig(f"{RECIPE}:espeak"),
+    )
+    first, second = (
+        anonymize_datadir(source, tmp_path / str(seed), config, seed=seed, jobs=1)
+        for seed in (1, 2)
+    )
     assert first.recordings["u"].read_bytes() == second.recordings["u"].read_bytes()
     assert soundfile.read(first.recordings["u"])[0].any()

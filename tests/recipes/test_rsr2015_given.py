@@ -42,11 +42,17 @@ def by_pair(scores):
 def test_lists_of_a_folder_give_the_same_scores(recipe, tiny, finished, task, tmp_path):
     assert recipe(tiny, tmp_path / "out", lists__folder=task).status == 0
     for system in ("svm-gmm", "svm-gmm-nap"):
-        ours, before = (read_scores(folder / f"scores/{system}.h5") for folder in (tmp_path / "out", finished))
+        ours, before = (
+            read_scores(folder / f"scores/{system}.h5") for folder in (tmp_path / "out", finished)
+        )
         assert by_pair(ours) == by_pair(before)
     again, first = results_of(tmp_path / "out")["systems"], results_of(finished)["systems"]
-    assert {name: system["eer"] for name, system in again.items()} == {n: s["eer"] for n, s in first.items()}
-    assert set(again["svm-gmm"]["trial_types"]) == {"TC-IC"}, "the ids tell the types, which SIDEKIT's key does not"
+    assert {name: system["eer"] for name, system in again.items()} == {
+        n: s["eer"] for n, s in first.items()
+    }
+    assert set(again["svm-gmm"]["trial_types"]) == {"TC-IC"}, (
+        "the ids tell the types, which SIDEKIT's key does not"
+    )
 
 
 def test_a_list_that_is_not_there_comes_from_the_corpus(recipe, tiny, finished, task, tmp_path):
@@ -60,22 +66,40 @@ def test_a_list_that_is_not_there_comes_from_the_corpus(recipe, tiny, finished, 
     names = {path.name for path in (finished / "task").iterdir() if path.is_file()}
     assert {path.name for path in (tmp_path / "out/task").iterdir()} == {*names, "data"}
     for name in names:
-        assert (tmp_path / "out/task" / name).read_bytes() == (finished / "task" / name).read_bytes() or "h5" in name
+        assert (tmp_path / "out/task" / name).read_bytes() == (
+            finished / "task" / name
+        ).read_bytes() or "h5" in name
 
 
 GOOD = "m001 m001/m001_01_001"
 BAD_LISTS = {  # which list, its lines, what is said
     "none": ("", [], "task: holds none of the lists"),
-    "other sex": ("ubm_list", ["f001/f001_01_001"], "1 recordings are of the other sex than gender 'm': f001/f001_01"),
-    "tested": ("ubm_list", ["m101/m101_01_001"], "recording 'm101/m101_01_001' is of a background speaker"),
-    "background": (STEMS["background"], [GOOD, "m009 m009/m009_01_001"], "_back.txt: no recording 'm009/m009_01_001'"),
+    "other sex": (
+        "ubm_list",
+        ["f001/f001_01_001"],
+        "1 recordings are of the other sex than gender 'm': f001/f001_01",
+    ),
+    "tested": (
+        "ubm_list",
+        ["m101/m101_01_001"],
+        "recording 'm101/m101_01_001' is of a background speaker",
+    ),
+    "background": (
+        STEMS["background"],
+        [GOOD, "m009 m009/m009_01_001"],
+        "_back.txt: no recording 'm009/m009_01_001'",
+    ),
     "part": (STEMS["nap"], [f"{GOOD} 3 8"], "_nap.txt: row 0 is a part of recording"),
     "several": (
         STEMS["enrolment"],
         ["m101_001 m101/m101_01_001", "m101_001 m102/m102_01_001"],
         "model 'm101_001' is enrolled by recordings of several speakers: m101, m102",
     ),
-    "not enrolled": (STEMS["enrolment"], ["m101_001 m101/m101_01_001"], "model 'm102_001' has trials but no enrolment"),
+    "not enrolled": (
+        STEMS["enrolment"],
+        ["m101_001 m101/m101_01_001"],
+        "model 'm102_001' has trials but no enrolment",
+    ),
     "labels": (
         STEMS["key"],
         ["m101_001 m101/m101_02_001 nontarget", "m101_001 m102/m102_02_001 target"],
@@ -104,25 +128,44 @@ def sidekit(finished, tmp_path):
     """What the tutorial leaves: StatServers under its names, rows in another order, and a pickle for each model."""
     folder = tmp_path / "sidekit"
     folder.mkdir()
-    for kind, name in (("stat", "enroll"), ("stat", "back"), ("stat", "test"), ("sv", "back"), ("sv", "test")):
+    for kind, name in (
+        ("stat", "enroll"),
+        ("stat", "back"),
+        ("stat", "test"),
+        ("sv", "back"),
+        ("sv", "test"),
+    ):
         server = read_stat_server(finished / f"data/{kind}_{name}.h5")
         order = np.random.default_rng(0).permutation(len(server.models))
-        columns = (server.models[order], server.segments[order], server.stat0[order], server.stat1[order])
+        columns = (
+            server.models[order],
+            server.segments[order],
+            server.stat0[order],
+            server.stat1[order],
+        )
         write_stat_server(folder / f"{kind}_rsr2015_male_{name}.h5", StatServer(*columns))
     shutil.copy(finished / "data/sv_enroll.h5", folder / "sv_norm_rsr2015_male_enroll.h5")
     for system in ("svm-gmm", "svm-gmm-nap"):
         machines = open_svms(finished / f"svm/{system}.h5")
-        for model, weights, bias in zip(machines.models, machines.weights, machines.biases.tolist(), strict=True):
+        for model, weights, bias in zip(
+            machines.models, machines.weights, machines.biases.tolist(), strict=True
+        ):
             path = folder / system / f"{model}.svm"
             path.parent.mkdir(exist_ok=True)
-            path.write_bytes(gzip.compress(pickle.dumps((weights.astype(np.float64)[:, None], bias))))
+            path.write_bytes(
+                gzip.compress(pickle.dumps((weights.astype(np.float64)[:, None], bias)))
+            )
     return folder
 
 
 def scores_like(output, finished, system, tolerance):
-    ours, before = (by_pair(read_scores(folder / f"scores/{system}.h5")) for folder in (output, finished))
+    ours, before = (
+        by_pair(read_scores(folder / f"scores/{system}.h5")) for folder in (output, finished)
+    )
     assert set(ours) == set(before)
-    np.testing.assert_allclose([ours[pair] for pair in before], [*before.values()], rtol=0, atol=tolerance)
+    np.testing.assert_allclose(
+        [ours[pair] for pair in before], [*before.values()], rtol=0, atol=tolerance
+    )
 
 
 def test_statistics_of_sidekit(recipe, tiny, finished, sidekit, tmp_path):
@@ -138,8 +181,14 @@ def test_statistics_of_sidekit(recipe, tiny, finished, sidekit, tmp_path):
 
 
 def test_supervectors_and_machines_of_sidekit(recipe, tiny, finished, sidekit, tmp_path):
-    given = {"given__machines": finished / "svm/svm-gmm.h5", "given__machines_nap": sidekit / "svm-gmm-nap"}
-    for output, more, tolerance in ((tmp_path / "out", {}, 0), (tmp_path / "machines", given, 1e-6)):
+    given = {
+        "given__machines": finished / "svm/svm-gmm.h5",
+        "given__machines_nap": sidekit / "svm-gmm-nap",
+    }
+    for output, more, tolerance in (
+        (tmp_path / "out", {}, 0),
+        (tmp_path / "machines", given, 1e-6),
+    ):
         outcome = recipe(tiny, output, given__supervectors=sidekit, **more)
         assert outcome.status == 0, outcome.err
         names = {"nap.h5", "sv_enroll.h5", "sv_back.h5", "sv_test.h5"}
@@ -152,7 +201,9 @@ def test_supervectors_and_machines_of_sidekit(recipe, tiny, finished, sidekit, t
 def drop_row(sidekit):
     path = sidekit / "sv_rsr2015_male_test.h5"
     server = read_stat_server(path)
-    write_stat_server(path, StatServer(server.models[1:], server.segments[1:], server.stat0[1:], server.stat1[1:]))
+    write_stat_server(
+        path, StatServer(server.models[1:], server.segments[1:], server.stat0[1:], server.stat1[1:])
+    )
 
 
 BAD_STAGES = {
@@ -179,7 +230,9 @@ def write_other_ubm(path):
     from spkver.sidekit.models import write_mixture
 
     means = np.zeros((2, 60))
-    write_mixture(path, weights=np.full(2, 0.5), means=means, variances=means + 1, variance_control=means + 1)
+    write_mixture(
+        path, weights=np.full(2, 0.5), means=means, variances=means + 1, variance_control=means + 1
+    )
 
 
 @pytest.mark.parametrize("name", BAD_STAGES)
@@ -198,7 +251,10 @@ def test_rows_of_sidekits_own_files(shared, tmp_path, name):
     """SIDEKIT wrote these; they come out under its own list of ids, whatever the order of the rows."""
 
     folder = shared / "golden" / "sidekit" / "h5"
-    server, idmap = read_stat_server(folder / f"stat_{name}.h5"), read_idmap(folder / f"idmap_{name}.h5")
+    server, idmap = (
+        read_stat_server(folder / f"stat_{name}.h5"),
+        read_idmap(folder / f"idmap_{name}.h5"),
+    )
     turned = IdMap(idmap.models[::-1], idmap.segments[::-1])
     path = tmp_path / "stat.h5"
     copy_stat_rows(folder / f"stat_{name}.h5", turned.models, turned.segments, path)

@@ -61,7 +61,13 @@ def test_one_table_and_one_picture_of_all_systems(finished):
     results = results_of(finished)
     assert results["recipe"] == "rsr2015/ivector"
     assert [*results["systems"]] == SYSTEMS
-    assert {"cosine", "mahalanobis-efr", "two-covariance-sphnorm", "plda-efr", "plda-sphnorm"} < set(SYSTEMS)
+    assert {
+        "cosine",
+        "mahalanobis-efr",
+        "two-covariance-sphnorm",
+        "plda-efr",
+        "plda-sphnorm",
+    } < set(SYSTEMS)
     for name, system in results["systems"].items():
         assert (system["n_target"], system["n_nontarget"]) == (16, 48)
         assert (finished / f"backends/{name}.h5").is_file()
@@ -125,7 +131,9 @@ def ready(finished, tmp_path):
     names = [line.split()[0] for line in (finished / "task/data/wav.scp").read_text().splitlines()]
     path = tmp_path / "vectors.npz"
     vectors = np.random.default_rng(0).standard_normal((len(names), 9))
-    np.savez(path, ids=np.array(names), speakers=np.array([name[:4] for name in names]), vectors=vectors)
+    np.savez(
+        path, ids=np.array(names), speakers=np.array([name[:4] for name in names]), vectors=vectors
+    )
     return path
 
 
@@ -148,7 +156,10 @@ def test_ready_vectors_take_the_place_of_ivectors(recipe, tiny, ready, tmp_path)
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
-        (lambda arrays: {name: values[1:] for name, values in arrays.items()}, "1 of 32 recordings have no vector"),
+        (
+            lambda arrays: {name: values[1:] for name, values in arrays.items()},
+            "1 of 32 recordings have no vector",
+        ),
         (lambda arrays: {**arrays, "vectors": arrays["vectors"] * np.nan}, "not finite"),
     ],
 )
@@ -166,14 +177,23 @@ def test_bad_ready_vectors(recipe, tiny, ready, tmp_path, spoil, expected):
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"total_variability__rank": 33}, "total_variability.rank is 33, but there are only 32 segments"),
+        (
+            {"total_variability__rank": 33},
+            "total_variability.rank is 33, but there are only 32 segments",
+        ),
         (
             {"systems__cosine": "[lda: 4, cosine]"},
             "systems.cosine: lda.rank is 4, but 12 dimensions and 4 speakers allow",
         ),
-        ({"systems__cosine": "[cosin]"}, "systems.cosine: step 1 of the chain: there is no step 'cosin'"),
+        (
+            {"systems__cosine": "[cosin]"},
+            "systems.cosine: step 1 of the chain: there is no step 'cosin'",
+        ),
         ({"systems__a/b": "[cosine]"}, "systems.a/b cannot name a file"),
-        ({"given__machines": "/tmp"}, "given.machines has no place in this recipe, which takes statistics, vectors"),
+        (
+            {"given__machines": "/tmp"},
+            "given.machines has no place in this recipe, which takes statistics, vectors",
+        ),
         ({"ivectors__list": "nap", "nap__step": 16}, "rank is 12, but there are only 2 segments"),
     ],
 )
@@ -185,7 +205,12 @@ def test_bad_settings_are_told_before_any_work(recipe, tiny, tmp_path, settings,
 
 # --- joint factors ---------------------------------------------------------------------------------------------------
 
-JOINT = {"joint_factors__speaker_rank": 3, "joint_factors__channel_rank": 2, "joint_factors__rounds": 2, "nap__rank": 0}
+JOINT = {
+    "joint_factors__speaker_rank": 3,
+    "joint_factors__channel_rank": 2,
+    "joint_factors__rounds": 2,
+    "nap__rank": 0,
+}
 
 
 def test_joint_factors(recipe, tiny, tmp_path):
@@ -200,7 +225,9 @@ def test_joint_factors(recipe, tiny, tmp_path):
     lists = {name: open_statistics(tmp_path / f"out/data/stat_{name}.h5") for name in LISTS}
     config = JointFactorConfig(speaker_rank=3, channel_rank=2, rounds=2)
     factors = train_joint_factors(mixture, lists["training"], config, work=Work(jobs=1))
-    expected = score_joint_factors(factors, lists["enroll"], lists["test"], scores, work=Work(jobs=1))
+    expected = score_joint_factors(
+        factors, lists["enroll"], lists["test"], scores, work=Work(jobs=1)
+    )
     np.testing.assert_allclose(scores.values, expected.values, rtol=1e-6)
     assert made(recipe(tiny, tmp_path / "out", name="jfa", **JOINT).err) == set()
     assert recipe(tiny, tmp_path / "two", "--jobs", "2", name="jfa", **JOINT).status == 0

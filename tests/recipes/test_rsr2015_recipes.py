@@ -59,21 +59,32 @@ def test_results_are_documented(finished):
 
 def test_all_files_are_there(finished):
     there = {str(path.relative_to(finished)) for path in finished.rglob("*") if path.is_file()}
-    stems = ["sesspwd_eval_m_trn", *(f"sess-pwd_eval_m_{kind}" for kind in ("test", "back", "nap", "key", "ndx"))]
+    stems = [
+        "sesspwd_eval_m_trn",
+        *(f"sess-pwd_eval_m_{kind}" for kind in ("test", "back", "nap", "key", "ndx")),
+    ]
     lists = {f"task/3{stem}{extension}" for stem in stems for extension in (".h5", ".txt")}
     lists |= {f"task/{name}" for name in ("ubm_list.txt", "utt2spk", "model2spk")}
     lists |= {f"task/data/{name}" for name in ("wav.scp", "utt2spk", "spk2utt")}
     systems = ("svm-gmm", "svm-gmm-nap")
-    expected = lists | {f"data/{name}.h5" for name in (*FLOAT32, "nap")} | {f"svm/{name}.h5" for name in systems}
+    expected = (
+        lists
+        | {f"data/{name}.h5" for name in (*FLOAT32, "nap")}
+        | {f"svm/{name}.h5" for name in systems}
+    )
     expected |= {f"scores/{name}{extension}" for name in systems for extension in (".h5", ".txt")}
     plots = ("det", "zebra", "histogram", "linkability")
-    expected |= {"gmm/ubm.h5", "gmm/ubm.png"} | {f"{name}.{form}" for name in plots for form in ("png", "pdf", "svg")}
+    expected |= {"gmm/ubm.h5", "gmm/ubm.png"} | {
+        f"{name}.{form}" for name in plots for form in ("png", "pdf", "svg")
+    }
     expected |= {"features.h5", "run.log", "results.json", "evaluation.json", "config.yaml"}
     expected |= {"stages.json", "sources.json"}
     assert there == expected
     log = (finished / "run.log").read_text()
     head = r"results\nsystem +trials +target +nontarget +EER \[%\] +minDCF SRE08.*\n[- ]+\n"
-    assert re.search(head + "svm-gmm +TC-IC +16 +48 ", log), "the log alone tells how well the systems do"
+    assert re.search(head + "svm-gmm +TC-IC +16 +48 ", log), (
+        "the log alone tells how well the systems do"
+    )
     packages = {line.split()[3].split(".")[0] for line in log.splitlines() if " INFO " in line}
     assert packages == {"spkbase", "spkver"}, "of other libraries only what is wrong"
     assert log.rstrip().endswith("finished")
@@ -81,7 +92,9 @@ def test_all_files_are_there(finished):
 
 def test_text_and_hdf5_scores_are_the_same(finished):
     for system in ("svm-gmm", "svm-gmm-nap"):
-        binary, text = (read_scores(finished / f"scores/{system}{extension}") for extension in (".h5", ".txt"))
+        binary, text = (
+            read_scores(finished / f"scores/{system}{extension}") for extension in (".h5", ".txt")
+        )
         assert list(binary.pairs()) == list(text.pairs())
         np.testing.assert_allclose(binary.values, text.values, rtol=1e-6)
     key = read_key(finished / "task/3sess-pwd_eval_m_key.h5")
@@ -90,7 +103,11 @@ def test_text_and_hdf5_scores_are_the_same(finished):
 
 
 def test_plots_are_drawn_when_what_they_show_has_changed(recipe, tiny, finished, output):
-    drawn = {path: path.stat().st_mtime_ns for form in ("png", "pdf", "svg") for path in output.rglob(f"*.{form}")}
+    drawn = {
+        path: path.stat().st_mtime_ns
+        for form in ("png", "pdf", "svg")
+        for path in output.rglob(f"*.{form}")
+    }
     assert {path.stem for path in drawn} == {"det", "zebra", "histogram", "linkability", "ubm"}
     settings = {"plots": True, "report__formats": ["png", "pdf", "svg"]}
     assert "report: up to date" in recipe(tiny, output, **settings).err
@@ -119,7 +136,10 @@ def test_bits_do_not_depend_on_jobs(recipe, tiny, finished, tmp_path):
         ({"features__memory_gb": 1e-9}, set()),
         ({"seed": 5}, EVERYTHING),
         ({"trials__nontarget": "[IW]"}, {"scores of svm-gmm", "scores of svm-gmm-nap"}),
-        ({"background__size": 20}, {"statistics of back", "supervectors of back"} | SVM_STAGES | NAP_STAGES),
+        (
+            {"background__size": 20},
+            {"statistics of back", "supervectors of back"} | SVM_STAGES | NAP_STAGES,
+        ),
     ],
 )
 def test_changed_key_makes_again_what_depends_on_it(recipe, tiny, output, settings, expected):
@@ -145,10 +165,15 @@ def test_gmm_ubm(recipe, tiny, tmp_path):
 
 
 def test_trial_types_are_reported_one_by_one(recipe, tiny, tmp_path):
-    outcome = recipe(tiny, tmp_path, trials__target="[TC, TW]", trials__nontarget="[IC, IW]", nap__rank=0)
+    outcome = recipe(
+        tiny, tmp_path, trials__target="[TC, TW]", trials__nontarget="[IC, IW]", nap__rank=0
+    )
     assert outcome.status == 0
     system = results_of(tmp_path)["systems"]["svm-gmm"]
-    counts = {name: (pair["n_target"], pair["n_nontarget"]) for name, pair in system["trial_types"].items()}
+    counts = {
+        name: (pair["n_target"], pair["n_nontarget"])
+        for name, pair in system["trial_types"].items()
+    }
     assert counts == {"TC-IC": (16, 48), "TC-IW": (16, 48), "TW-IC": (16, 48), "TW-IW": (16, 48)}
     assert (system["n_target"], system["n_nontarget"]) == (32, 96)
     assert all("zebra" in pair for pair in system["trial_types"].values())
@@ -162,7 +187,11 @@ def test_trial_types_are_reported_one_by_one(recipe, tiny, tmp_path):
 )
 def test_other_sex_and_partition(recipe, tmp_path, gender, partition, background, evaluation):
     corpus = write_tiny_corpus(
-        tmp_path / "corpus", gender=gender, partition=partition, background=background, evaluation=evaluation
+        tmp_path / "corpus",
+        gender=gender,
+        partition=partition,
+        background=background,
+        evaluation=evaluation,
     )
     outcome = recipe(corpus, tmp_path / "out", gender=gender, partition=partition, nap__rank=0)
     assert outcome.status == 0, outcome.err
@@ -197,7 +226,17 @@ def test_privacy_stands_in_results_and_table(recipe, tiny, output):
     outcome = recipe(tiny, output, report__resamples=50)
     assert outcome.status == 0
     head = outcome.out.splitlines()[0].split()
-    assert head[:9] == ["system", "trials", "target", "nontarget", "EER", "[%]", "minDCF", "SRE08", "PRBEP"]
+    assert head[:9] == [
+        "system",
+        "trials",
+        "target",
+        "nontarget",
+        "EER",
+        "[%]",
+        "minDCF",
+        "SRE08",
+        "PRBEP",
+    ]
     assert head[9:] == ["EER", "low", "high", "ZEBRA", "[bit]", "tag", "D_sys", "linked"]
     assert "95 % interval over speakers, not models (4 speakers, 50 resamples)" in outcome.out
     assert "Scores are not calibrated" in outcome.out
@@ -208,7 +247,9 @@ def test_privacy_stands_in_results_and_table(recipe, tiny, output):
     for name, system in results_of(output)["systems"].items():
         scores = read_scores(output / f"scores/{name}.h5")
         expected = confidence_intervals(
-            sample_from(scores, key, model_speakers=maps[0], segment_speakers=maps[1])[0], Metrics(), Resampling(50)
+            sample_from(scores, key, model_speakers=maps[0], segment_speakers=maps[1])[0],
+            Metrics(),
+            Resampling(50),
         )["eer.rocch"]
         found = Condition.from_dict(system)
         assert (found.eer.low, found.eer.high) == pytest.approx((expected.low, expected.high))
@@ -284,13 +325,20 @@ def stages_expected(outcome):
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "prepare"])
 def test_a_stage_of_no_kind_is_refused_before_the_corpus_is_made(recipe, tiny, tmp_path, name):
-    for limit, stage in [("--only", "nonsense"), ("--until", "nonsense"), ("--until", ""), ("--only", " ")]:
+    for limit, stage in [
+        ("--only", "nonsense"),
+        ("--until", "nonsense"),
+        ("--until", ""),
+        ("--only", " "),
+    ]:
         early = recipe("simulated", tmp_path / "early", limit, stage, name=name)
         assert early.status == 2
         assert not (tmp_path / "early").exists()
     kinds = stages_expected(early)
     ranks = {"ivector": {"total_variability__rank": 3}, "jfa": JOINT_FACTORS}
-    late = recipe(tiny, tmp_path / "late", "--until", "scores of nonsense", name=name, **ranks.get(name, {}))
+    late = recipe(
+        tiny, tmp_path / "late", "--until", "scores of nonsense", name=name, **ranks.get(name, {})
+    )
     names = stages_expected(late)
     assert {stage.split(" of ")[0] for stage in names} == set(kinds)
 

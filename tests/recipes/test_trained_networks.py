@@ -21,7 +21,9 @@ from spkver.voiceprivacy.settings import Config
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/own_extractors.md").read_text(encoding="utf-8")
-EXAMPLE = next(code for code in re.findall(r"```python\n(.*?)```", PAGE, re.S) if "def train(" in code)
+EXAMPLE = next(
+    code for code in re.findall(r"```python\n(.*?)```", PAGE, re.S) if "def train(" in code
+)
 KILLED = """
 import os
 from pathlib import Path
@@ -46,7 +48,11 @@ def module(tmp_path):
 
 
 def run(data, output, *attackers, settings=None, **others):
-    chosen = {"attackers": json.dumps(attackers), "attacker_settings": json.dumps(settings or {}), **others}
+    chosen = {
+        "attackers": json.dumps(attackers),
+        "attacker_settings": json.dumps(settings or {}),
+        **others,
+    }
     return vp.run_recipe(data, output, evaluation__resamples=0, lists="[f]", **chosen)
 
 
@@ -54,7 +60,9 @@ def networks(output):
     return sorted(path.parent for path in output.glob("attackers/*/network-*/trained.json"))
 
 
-def test_the_example_of_the_page_is_short_and_trained_once_for_each_training_set(layout, module, tmp_path):
+def test_the_example_of_the_page_is_short_and_trained_once_for_each_training_set(
+    layout, module, tmp_path
+):
     assert len(EXAMPLE.splitlines()) <= 45
     output = tmp_path / "out"
     entries = f"trained:{module}", f"trained-single-test:{module}"
@@ -70,7 +78,9 @@ def test_the_example_of_the_page_is_short_and_trained_once_for_each_training_set
     assert len(re.findall(r"trained-mlp: 3 of 3 rounds, held-out EER 0\.\d+", log)) == 2
 
 
-def test_networks_are_kept_and_the_one_on_original_speech_serves_a_second_anonymiser(own, module, tmp_path):
+def test_networks_are_kept_and_the_one_on_original_speech_serves_a_second_anonymiser(
+    own, module, tmp_path
+):
     output = tmp_path / "out"
     assert run(own, output, f"trained:{module}").status == 0
     before = vp.stamps(networks(output))
@@ -78,10 +88,16 @@ def test_networks_are_kept_and_the_one_on_original_speech_serves_a_second_anonym
         other = Path(shutil.copytree(twin, own / twin.name.replace(vp.SUFFIX, "_other")))
         (other / "wav.scp").write_text((other / "wav.scp").read_text().replace(vp.SUFFIX, "_other"))
     chosen = {"attackers": json.dumps([f"trained:{module}"])}
-    second = vp.run_recipe(own, output, "--suffix", "_other", evaluation__resamples=0, lists="[f]", **chosen)
+    second = vp.run_recipe(
+        own, output, "--suffix", "_other", evaluation__resamples=0, lists="[f]", **chosen
+    )
     assert second.status == 0, second.err
     after = vp.stamps(networks(output))
-    assert [folder.parent.name for folder in after] == ["tiny_train", "tiny_train_anon", "tiny_train_other"]
+    assert [folder.parent.name for folder in after] == [
+        "tiny_train",
+        "tiny_train_anon",
+        "tiny_train_other",
+    ]
     assert before.items() <= after.items()
     module.write_text(module.read_text().replace("ROUNDS = 3", "ROUNDS = 2"))
     assert run(own, output, f"trained:{module}").status == 0
@@ -103,7 +119,9 @@ def test_a_killed_training_goes_on_in_its_folder(layout, tmp_path):
 
 def test_a_training_without_end_is_ended_and_no_other_attacker_suffers(layout, tmp_path):
     file = tmp_path / "own.py"
-    file.write_text("import time\ndef train(*arguments):\n    time.sleep(600)\ndef load(folder):\n    return None\n")
+    file.write_text(
+        "import time\ndef train(*arguments):\n    time.sleep(600)\ndef load(folder):\n    return None\n"
+    )
     outcome = run(layout, tmp_path / "out", f"trained:{file}", "gmm-ubm", attackers_time_limit=1)
     refused(outcome, "trained-own: .*ended after 1 s, the time limit")
     assert list(results_of(tmp_path / "out")["summary"][0]["attackers"]) == ["gmm-ubm"]
@@ -138,7 +156,11 @@ def test_a_trained_network_is_an_extractor(layout, module, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(None, "cannot be read"), ("def tra", "cannot be read"), ("x = 1", "defines no function train")],
+    [
+        (None, "cannot be read"),
+        ("def tra", "cannot be read"),
+        ("x = 1", "defines no function train"),
+    ],
 )
 def test_unusable_modules_are_refused_before_anything_starts(layout, tmp_path, text, message):
     file = tmp_path / "own.py"
@@ -155,7 +177,8 @@ def test_settings_say_that_scores_are_of_a_neural_network():
     with pytest.raises(Exception, match="expected true or false"):
         parse_spec(entry, {"network": "yes"})
     official = Config(
-        attackers=("official",), attacker_settings={"official": {"preset": "scores:elsewhere", "network": True}}
+        attackers=("official",),
+        attacker_settings={"official": {"preset": "scores:elsewhere", "network": True}},
     )
     assert attackers_run(official).networks == ("official",)
     plug_in = parse_spec("os:getcwd", {"network": True})

@@ -38,7 +38,9 @@ FOLDERS = {
 
 def run(data, folder, *arguments, **settings):
     """Run the recipe with two attackers."""
-    return vp.run_recipe(data, folder, *arguments, **{"attackers": f"[{', '.join(ATTACKERS)}]", **settings})
+    return vp.run_recipe(
+        data, folder, *arguments, **{"attackers": f"[{', '.join(ATTACKERS)}]", **settings}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +71,10 @@ def test_every_condition_is_there_once_with_its_files_and_the_counts_of_the_list
     counts = {"f": (8, 32, 4, 5), "m": (6, 18, 3, 4), "all": (14, 50, 7, 9)}
     names = ("n_target", "n_nontarget", "n_enrolled", "n_trial_speakers")
     for one in results["conditions"]:
-        assert one["scores"] == f"{FOLDERS[one['scenario']].format(one['gender'])}/{one['attacker']}/scores"
+        assert (
+            one["scores"]
+            == f"{FOLDERS[one['scenario']].format(one['gender'])}/{one['attacker']}/scores"
+        )
         assert (output / one["scores"]).is_file()
         assert tuple(one[name] for name in names) == counts[one["gender"]]
 
@@ -78,11 +83,23 @@ def test_results_say_what_they_were_made_of(results, output):
     assert (results["format"], results["suffix"], results["simulated"]) == (1, vp.SUFFIX, False)
     assert results["config"]["attacker_settings"] == {"all": {"ubm": {"components": 4}}}
     assert {"spkver", "python", "numpy"} <= set(results["versions"])
-    names = {f"{one}{end}/utt2spk" for one in ("tiny_train", "tiny_test_enrolls") for end in ("", vp.SUFFIX)}
+    names = {
+        f"{one}{end}/utt2spk"
+        for one in ("tiny_train", "tiny_test_enrolls")
+        for end in ("", vp.SUFFIX)
+    }
     assert names <= set(results["lists"])
-    assert {"checks", "plan", "extraction", "training", "scores", "evaluation"} <= set(results["timings"])
+    assert {"checks", "plan", "extraction", "training", "scores", "evaluation"} <= set(
+        results["timings"]
+    )
     assert results["seeds"] == {"run": 0, "bootstrap": 0, "anonymiser": None}
-    for name in ("report.html", "tables_anon.md", "tables_anon.tex", "results_anon.json", "config.yaml"):
+    for name in (
+        "report.html",
+        "tables_anon.md",
+        "tables_anon.tex",
+        "results_anon.json",
+        "config.yaml",
+    ):
         assert (output / name).stat().st_size > 100
 
 
@@ -96,7 +113,9 @@ def test_spkver_eval_finds_the_same_metrics_and_intervals_in_the_written_files(r
         speakers = ["--segment-speakers", output / one["segment_speakers"]]
         options = ["--bootstrap", vp.RESAMPLES, "--seed", 0, "--jobs", 1, "--json", "-"]
         found = json.loads(passes("metrics", *files, *speakers, *options).stdout)
-        intervals = {name: {"low": low, "high": high} for name, (low, high) in found.pop("intervals").items()}
+        intervals = {
+            name: {"low": low, "high": high} for name, (low, high) in found.pop("intervals").items()
+        }
         assert intervals == one["intervals"]
         notes = found.pop("notes")
         notes.pop("intervals")
@@ -120,7 +139,9 @@ def test_each_scenario_attacks_the_speech_it_names(layout, output, results, tmp_
     for command in (f"{train} --set ubm.components=4", f"{score} {lists}"):
         passes(*command.split(), "--jobs", 1)
     one = vp.condition(results, "f", scenario, "supervector-cosine")
-    by_hand = align(read_scores(tmp_path / "scores"), read_key(layout / "tiny_test_trials_f/trials"))
+    by_hand = align(
+        read_scores(tmp_path / "scores"), read_key(layout / "tiny_test_trials_f/trials")
+    )
     np.testing.assert_array_equal(by_hand, scores_of(output, one))
 
 
@@ -134,7 +155,10 @@ def test_pooled_trials_are_those_of_both_sexes(results, output):
 def test_the_least_privacy_over_attackers_is_the_result(results):
     assert len(results["summary"]) == 12
     for row in results["summary"]:
-        eers = {who: vp.condition(results, row["gender"], row["scenario"], who)["eer"]["rocch"] for who in ATTACKERS}
+        eers = {
+            who: vp.condition(results, row["gender"], row["scenario"], who)["eer"]["rocch"]
+            for who in ATTACKERS
+        }
         assert row["eer"] == min(eers.values()) == eers[row["strongest"]]
         assert row["attackers"] == eers
 
@@ -151,7 +175,9 @@ def test_speakers_are_those_enrolled(results, output):
     best = min(max((target < t).mean(), (others >= t).mean()) for t in [*values, np.inf])
     assert found["m002"]["eer"] <= best + 1e-12
     assert (found["m002"]["eer"] == 0) == (target.min() > others.max())
-    assert all(1 <= row["rank"] <= 4 and 0 <= row["linkability_mean"] <= 1 for row in found.values())
+    assert all(
+        1 <= row["rank"] <= 4 and 0 <= row["linkability_mean"] <= 1 for row in found.values()
+    )
 
 
 # --- what is shown with the numbers
@@ -162,7 +188,9 @@ def test_worst_case_and_ranks_are_those_of_the_written_scores(results, output):
         scores, key = read_scores(output / one["scores"]), read_key(output / one["key"])
         expected = worst_case_from(scores, key).to_dict()
         for reading in ("pav", "gaussian", "student", "ranks"):
-            assert one["worst_case"][reading]["llr"] == pytest.approx(expected[reading]["llr"], nan_ok=True)
+            assert one["worst_case"][reading]["llr"] == pytest.approx(
+                expected[reading]["llr"], nan_ok=True
+            )
         assert one["worst_case"]["pav"]["log10"] == pytest.approx(one["zebra"]["individual"])
         shares = one["cmc"]
         assert shares[-1] == pytest.approx(1)
@@ -181,30 +209,48 @@ def test_the_interval_of_the_minimum_is_in_summary_and_verdict(results, output):
                 read = read_scores(output / one["scores"]), read_key(output / one["key"])
                 drawn = [sample_from(*read, segment_speakers=speakers, bootstrap_by="id")[0]]
                 samples[one["scenario"], one["attacker"]] = drawn
-        own = {attacker: drawn for (scenario, attacker), drawn in samples.items() if scenario == row["scenario"]}
-        expected = minima_over_attackers(own, {"": own}, resampling=Resampling(vp.RESAMPLES, 0))[""].to_dict()
+        own = {
+            attacker: drawn
+            for (scenario, attacker), drawn in samples.items()
+            if scenario == row["scenario"]
+        }
+        expected = minima_over_attackers(own, {"": own}, resampling=Resampling(vp.RESAMPLES, 0))[
+            ""
+        ].to_dict()
         assert row["minimum"] == json.loads(json.dumps(expected))
         assert 0.1 < row["minimum"]["perfect"]["low"] <= row["minimum"]["perfect"]["mean"] < 0.5
         if row["scenario"] == "original":
             assert "minimum_over_scenarios" not in row
             continue
-        every = {" ".join(place): drawn for place, drawn in samples.items() if place[0] != "original"}
-        over = minima_over_attackers(every, {"": every}, resampling=Resampling(vp.RESAMPLES, 0))[""].to_dict()
+        every = {
+            " ".join(place): drawn for place, drawn in samples.items() if place[0] != "original"
+        }
+        over = minima_over_attackers(every, {"": every}, resampling=Resampling(vp.RESAMPLES, 0))[
+            ""
+        ].to_dict()
         over["attacker"] = over["attacker"].partition(" ")[2]
         assert row["minimum_over_scenarios"] == json.loads(json.dumps(over))
         assert over["high"] <= expected["high"]
     anonymised = [row for row in results["summary"] if row["scenario"] != "original"]
     # the verdict is by the smallest ends, also over closed sets; its upper end holds for both lists at once
-    found = [row[name] for row in anonymised for name in ("minimum", "minimum_over_scenarios", "closed_set", "centred")]
+    found = [
+        row[name]
+        for row in anonymised
+        for name in ("minimum", "minimum_over_scenarios", "closed_set", "centred")
+    ]
     low, high = (100 * min(one[end] for one in found if one) for end in ("low", "high"))
-    stated = re.search(r"interval for the strongest attacker: ([\d.]+) % to ([\d.]+) %", results["verdict"])
+    stated = re.search(
+        r"interval for the strongest attacker: ([\d.]+) % to ([\d.]+) %", results["verdict"]
+    )
     assert stated[1] == f"{low:.1f}"
     assert high < float(stated[2]) < high + 10, (high, stated[0])
 
 
 def test_similarity_is_what_the_command_makes_of_the_written_scores(results, output):
     assert {(one["gender"], one["scenario"]) for one in results["similarity"]} == {
-        (gender, scenario) for gender in ("f", "m", "all") for scenario in ("lazy-informed", "semi-informed")
+        (gender, scenario)
+        for gender in ("f", "m", "all")
+        for scenario in ("lazy-informed", "semi-informed")
     }
     for entry in results["similarity"]:
         parts = [
@@ -212,7 +258,11 @@ def test_similarity_is_what_the_command_makes_of_the_written_scores(results, out
             for scenario in ("original", "ignorant", entry["scenario"])
         ]
         names = ("--original", "--original-anonymised", "--anonymised")
-        arguments = [text for name, part in zip(names, parts, strict=True) for text in (name, output / part["scores"])]
+        arguments = [
+            text
+            for name, part in zip(names, parts, strict=True)
+            for text in (name, output / part["scores"])
+        ]
         arguments += ["-k", output / parts[0]["key"], "--calibrate", entry["calibration"]]
         arguments += ["--segment-speakers", output / parts[0]["segment_speakers"], "--json", "-"]
         report = json.loads(passes("similarity", *arguments).stdout)
@@ -235,14 +285,23 @@ def test_the_page_shows_them(results, output):
 def test_every_key_of_the_results_is_described_by_their_schema(results):
     schema = json.loads(Path(reports.__file__).with_name("results.schema.json").read_text("utf-8"))
     kinds = {"Condition": results["conditions"], "Outcome": results["summary"]}
-    described = {name: schema["$defs"][name]["properties"] for name in kinds} | {"": schema["properties"]}
+    described = {name: schema["$defs"][name]["properties"] for name in kinds} | {
+        "": schema["properties"]
+    }
     for name, found in {"": [results], **kinds}.items():
         assert {key for row in found for key in row} <= described[name].keys()
-        assert all("description" in str(text) or "$ref" in text for text in described[name].values())
+        assert all(
+            "description" in str(text) or "$ref" in text for text in described[name].values()
+        )
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(results, schema)
-    for damage in ({"format": 2}, {"conditions": []}, {"sanity": [{"level": "fine"}]}, {"timings": {"a": "1 s"}}):
+    for damage in (
+        {"format": 2},
+        {"conditions": []},
+        {"sanity": [{"level": "fine"}]},
+        {"timings": {"a": "1 s"}},
+    ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(results | damage, schema)
 
@@ -252,8 +311,15 @@ def test_a_run_fails_if_privacy_is_not_shown(layout, output, results, tmp_path, 
     folder = Path(shutil.copytree(output, tmp_path / "out"))
     outcome = run(layout, folder, "--fail-under", limit, "--title", "Release 2", page=True)
     assert outcome.status == status
-    low = 100 * min(row["minimum_over_scenarios"]["low"] for row in results["summary"] if row["scenario"] != "original")
-    assert f"Error: --fail-under: {low:.1f} %, the lower end of the interval of the smallest equal" in outcome.err
+    low = 100 * min(
+        row["minimum_over_scenarios"]["low"]
+        for row in results["summary"]
+        if row["scenario"] != "original"
+    )
+    assert (
+        f"Error: --fail-under: {low:.1f} %, the lower end of the interval of the smallest equal"
+        in outcome.err
+    )
     assert ("is enough only if each file belongs to its original" in outcome.err) == (status == 3)
     assert outcome.err.count("Error") == 1
     # the page is made first
@@ -269,7 +335,10 @@ def test_an_unfinished_run_shows_no_privacy(layout, tmp_path):
 
 def test_privacy_is_not_shown_without_an_interval_a_verdict_or_anonymised_speech(results):
     anonymised = [row for row in results["conditions"] if row["scenario"] != "original"]
-    good = [row | {"eer": {"rocch": 0.4}, "intervals": {"eer.rocch": {"low": 0.3, "high": 0.5}}} for row in anonymised]
+    good = [
+        row | {"eer": {"rocch": 0.4}, "intervals": {"eer.rocch": {"low": 0.3, "high": 0.5}}}
+        for row in anonymised
+    ]
     good = [row | {"closed_set": None, "centred": None} for row in good]
     rows = {"format": 1, "conditions": good, "sanity": []}
     check_privacy(reports.parse_results(rows), 0.3)
@@ -277,7 +346,9 @@ def test_privacy_is_not_shown_without_an_interval_a_verdict_or_anonymised_speech
     refused = {"sanity": [{"level": "error", "check": "broken attackers", "text": ""}]}
     bare = [row | {"intervals": {}} for row in good]
     trials = {"directory": "x", "dataset": good[0]["dataset"], "part": "trials"}
-    confirmed = {"pairings": [trials | {"state": "confirmed", "share": 0.0, "low": 0.0, "high": 0.2}]}
+    confirmed = {
+        "pairings": [trials | {"state": "confirmed", "share": 0.0, "low": 0.0, "high": 0.2}]
+    }
     unknown = {"pairings": [trials | {"state": "not confirmed", "reason": "words repeat"}]}
     for changes, least, status, said in (
         ({}, 0.31, 1, r"30.0 %, the lower end .* is below 31 %"),
@@ -287,7 +358,12 @@ def test_privacy_is_not_shown_without_an_interval_a_verdict_or_anonymised_speech
         (refused, 0.3, 3, "there is no verdict: the scores of all attackers are useless"),
         # whoever speaks, somebody was recognised
         (refused, 0.9, 1, r"%, the upper end .* is below 90 %"),
-        (unknown, 0.3, 3, r"30.0 %, .* is enough only if each file .* not be confirmed: words repeat"),
+        (
+            unknown,
+            0.3,
+            3,
+            r"30.0 %, .* is enough only if each file .* not be confirmed: words repeat",
+        ),
         (unknown, 0.31, 1, "is below 31 %"),
     ):
         with pytest.raises(click.ClickException, match=said) as caught:
@@ -314,7 +390,10 @@ def test_without_a_named_attacker_nothing_goes_under_the_challenges_name(results
     assert results["protocol"] == {}
     for row in results["averages"]:
         of_sexes = [
-            min(rows(results["conditions"], gender=sex, scenario=row["scenario"]), key=lambda one: one["eer"]["rocch"])
+            min(
+                rows(results["conditions"], gender=sex, scenario=row["scenario"]),
+                key=lambda one: one["eer"]["rocch"],
+            )
             for sex in "fm"
         ]
         assert (row["attacker"], row["reading"]) == ("strongest", "rocch")
@@ -336,7 +415,9 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
     path = folder / f"exp/results_summary/result_for_rank{vp.SUFFIX}"
     ranked = read_rank_file(path)
     assert [section.title for section in ranked] == [PROTOCOL, ASV, ASV_ANON]
-    parts = [path.parent / f"eval_{name}{vp.SUFFIX}/results_{name}.txt" for name in ("orig", "anon")]
+    parts = [
+        path.parent / f"eval_{name}{vp.SUFFIX}/results_{name}.txt" for name in ("orig", "anon")
+    ]
     assert [read_rank_file(part) for part in parts] == [ranked[1:2], ranked[2:]]
     # as the toolkit joins them
     assert path.read_text().endswith("\n".join(part.read_text() for part in parts))
@@ -347,46 +428,75 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
     assert {str(one.relative_to(folder)) for one in (path, *parts)} < set(held)
     # as the challenge's toolkit lays them out: no folders of attackers, no lists of both sexes
     tables = {f"exp/{name}/results{vp.SUFFIX}.csv" for name in ("asv_orig", f"asv_anon{vp.SUFFIX}")}
-    pairs = {FOLDERS[scenario].format(sex): (sex, scenario) for scenario in vp.SCENARIOS for sex in "fm"}
+    pairs = {
+        FOLDERS[scenario].format(sex): (sex, scenario) for scenario in vp.SCENARIOS for sex in "fm"
+    }
     of_pairs = {f"{pair}/{name}" for pair in pairs for name in ("scores", "EER")}
     assert set(held) == {str(one.relative_to(folder)) for one in (path, *parts)} | tables | of_pairs
     for pair, (sex, scenario) in pairs.items():
         own = vp.condition(results, sex, scenario, weak)
         assert held[f"{pair}/scores"] == (folder / own["scores"]).read_bytes()
         assert float(held[f"{pair}/EER"]) == own["eer"]["speechbrain"]
-    of_tables = [row for name in sorted(tables) for row in csv.DictReader(held[name].decode().splitlines())]
+    of_tables = [
+        row for name in sorted(tables) for row in csv.DictReader(held[name].decode().splitlines())
+    ]
     assert [(row["gender"], row["enrollment"], row["trial"]) for row in of_tables] == [
         *(("f", "anon", "anon"), ("m", "anon", "anon")),
-        *((sex, *sides) for sides in (("original",) * 2, ("original", "anon"), ("anon",) * 2) for sex in "fm"),
+        *(
+            (sex, *sides)
+            for sides in (("original",) * 2, ("original", "anon"), ("anon",) * 2)
+            for sex in "fm"
+        ),
     ]
-    told = {"attacker": weak, "level": "one-model", "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
+    told = {
+        "attacker": weak,
+        "level": "one-model",
+        "reading": "speechbrain",
+        "draws": "1",
+        "seeding": "unknown",
+    }
     assert results["protocol"] == told
     assert records(ranked, PROTOCOL) == [told | {"draws": 1.0}]
     with (folder / f"results{vp.SUFFIX}.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
     assert {(row["attacker"], row["strongest_of"]) for row in table} == {(weak, "1")}
     eers = {}
-    for title, scenario, kind in ((ASV, "original", "original"), (ASV_ANON, "semi-informed", "anon")):
+    for title, scenario, kind in (
+        (ASV, "original", "original"),
+        (ASV_ANON, "semi-informed", "anon"),
+    ):
         for sex in "fm":
             eer = round(100 * vp.condition(results, sex, scenario, weak)["eer"]["speechbrain"], 3)
-            where = {"dataset": "tiny", "split": "test", "gender": sex, "enrollment": kind, "trial": kind}
+            where = {
+                "dataset": "tiny",
+                "split": "test",
+                "gender": sex,
+                "enrollment": kind,
+                "trial": kind,
+            }
             assert where | {"EER": eer} in records(ranked, title)
             (row,) = [row for row in table if (row["gender"], row["scenario"]) == (sex, scenario)]
             assert float(row["EER"]) == eer
             eers.setdefault(scenario, []).append(eer)
-    strongest = [row["strongest"] for row in results["summary"] if row["scenario"] == "semi-informed"]
+    strongest = [
+        row["strongest"] for row in results["summary"] if row["scenario"] == "semi-informed"
+    ]
     assert set(strongest) != {weak}  # else nothing is shown
     means = {row["scenario"]: row for row in results["averages"]}
     mean = means["semi-informed"]
     assert (mean["attacker"], mean["reading"], mean["dataset"]) == (weak, "speechbrain", "tiny")
     assert mean["eer_percent"] == pytest.approx(sum(eers["semi-informed"]) / 2, abs=1e-3)
-    assert mean["targets_reached"] == [target for target in (10, 20, 30, 40) if target <= mean["eer_percent"]]
+    assert mean["targets_reached"] == [
+        target for target in (10, 20, 30, 40) if target <= mean["eer_percent"]
+    ]
     # one system is one number in both of its files
     found = passes("rank", folder, path, "-l", "a", "-l", "b", "--json", "-")
     assert "Warning" not in found.stderr
     systems = json.loads(found.stdout)["systems"]
     assert [system["attacker"] for system in systems] == [f"{weak} (speechbrain)"] * 2
-    assert [100 * system["eer"]["value"] for system in systems] == [pytest.approx(mean["eer_percent"], abs=1e-3)] * 2
+    assert [100 * system["eer"]["value"] for system in systems] == [
+        pytest.approx(mean["eer_percent"], abs=1e-3)
+    ] * 2
     # and of the next run without a name there is none: it would be taken for that run's
     outcome = run(layout, folder)
     assert outcome.status == 0, outcome.err
@@ -394,7 +504,9 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
 
 
 def test_tables_of_words_and_emotions_are_in_the_archive(tmp_path):
-    recalls = {kind: {"value": 0.5, "recalls": {"sad": 0.25}} for kind in ("original", "anonymised")}
+    recalls = {
+        kind: {"value": 0.5, "recalls": {"sad": 0.25}} for kind in ("original", "anonymised")
+    }
     wer = {"libri_test": {"original": {"value": 0.02}, "anonymised": {"value": 0.03125}}}
     told = reports.Protocol("a", "one-model", "speechbrain", draws="1", seeding="unknown")
     utility = reports.typed_results(
@@ -402,7 +514,9 @@ def test_tables_of_words_and_emotions_are_in_the_archive(tmp_path):
     ).utility
     write_challenge_files(tmp_path, [], utility, suffix="_x", protocol=told)
     with zipfile.ZipFile(tmp_path / "exp/results_summary/result_for_submission_x.zip") as zipped:
-        held = {name: zipped.read(name).decode() for name in zipped.namelist() if name.endswith(".csv")}
+        held = {
+            name: zipped.read(name).decode() for name in zipped.namelist() if name.endswith(".csv")
+        }
     assert held == {
         "exp/asr/results_x.csv": "dataset,split,asr,WER\nlibri,test,original,2.0\nlibri,test,anon,3.125\n",
         "exp/ser/results_x.csv": "dataset,split,ser,UAR,ACC_sad\nIEMOCAP,dev,anon,50.0,25.0\n"
@@ -431,7 +545,12 @@ def test_csv_has_the_columns_of_the_challenge(results, output):
 
 def test_neither_workers_nor_the_order_and_line_ends_of_lists_matter(layout, output, tmp_path):
     data = Path(shutil.copytree(layout, tmp_path / "data"))
-    for path in [*data.rglob("wav.scp"), *data.rglob("utt2spk"), *data.rglob("enrolls"), *data.rglob("trials")]:
+    for path in [
+        *data.rglob("wav.scp"),
+        *data.rglob("utt2spk"),
+        *data.rglob("enrolls"),
+        *data.rglob("trials"),
+    ]:
         vp.write(path, vp.lines_of(path)[::-1], end="\r\n")
     arguments = ("--jobs", "2", "--until", "scores")
     outcome = vp.run_recipe(data, tmp_path / "out", *arguments, attackers="[supervector-cosine]")
@@ -444,16 +563,25 @@ def test_neither_workers_nor_the_order_and_line_ends_of_lists_matter(layout, out
             np.testing.assert_array_equal(align(ours, theirs), theirs.values)
 
 
-def test_two_anonymisers_share_a_folder_and_what_was_made_of_original_speech(layout, output, tmp_path):
-    data, folder = Path(shutil.copytree(layout, tmp_path / "data")), Path(shutil.copytree(output, tmp_path / "out"))
+def test_two_anonymisers_share_a_folder_and_what_was_made_of_original_speech(
+    layout, output, tmp_path
+):
+    data, folder = (
+        Path(shutil.copytree(layout, tmp_path / "data")),
+        Path(shutil.copytree(output, tmp_path / "out")),
+    )
     for twin in sorted(data.glob(f"*{vp.SUFFIX}")):
         twin.rename(data / f"{twin.name.removesuffix(vp.SUFFIX)}_other")
         changed = data / f"{twin.name.removesuffix(vp.SUFFIX)}_other/wav.scp"
-        vp.write(changed, [line.replace(f"{vp.SUFFIX}/", "_other/") for line in vp.lines_of(changed)])
+        vp.write(
+            changed, [line.replace(f"{vp.SUFFIX}/", "_other/") for line in vp.lines_of(changed)]
+        )
     outcome = run(data, folder, "--suffix", "_other")
     assert outcome.status == 0, outcome.err
     results = json.loads((folder / "results_other.json").read_text())
     (told,) = vp.findings(results, "independence of the anonymiser")
     assert (told["level"], "results_anon.json in all 6 conditions" in told["text"]) == ("ok", True)
-    assert (folder / "results_anon.json").read_bytes() == (output / "results_anon.json").read_bytes()
+    assert (folder / "results_anon.json").read_bytes() == (
+        output / "results_anon.json"
+    ).read_bytes()
     assert (folder / "results.json").read_bytes() == (folder / "results_other.json").read_bytes()

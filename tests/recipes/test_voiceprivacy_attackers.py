@@ -89,7 +89,10 @@ def results(output):
 
 
 def entries(outside):
-    places = " ".join(f"{{{name}}}" for name in ("training", "enrolment", "tested", "trials", "scores", "work", "seed"))
+    places = " ".join(
+        f"{{{name}}}"
+        for name in ("training", "enrolment", "tested", "trials", "scores", "work", "seed")
+    )
     return [
         "gmm-ubm",
         f"{outside}/lengths.py:attack",
@@ -111,7 +114,11 @@ def trial_files(scenario):
     """Folder of the scores below exp, list of trials and sex."""
     enrol, trials, learnt = SCENARIOS[scenario]
     return [
-        (f"{learnt}/tiny_test_enrolls{enrol}-tiny_test_trials_{sex}{trials}", f"tiny_test_trials_{sex}", sex)
+        (
+            f"{learnt}/tiny_test_enrolls{enrol}-tiny_test_trials_{sex}{trials}",
+            f"tiny_test_trials_{sex}",
+            sex,
+        )
         for sex in "fm"
     ]
 
@@ -130,7 +137,11 @@ def write_oracle(layout, exp, scenario):
 
 def vector(utterance, name):
     """The speaker's place, further away in anonymised speech, and something of the utterance's own."""
-    speaker = sorted(sum(vp.ENROLLED.values(), ())).index(utterance[:4]) if utterance[:4] in str(vp.ENROLLED) else 7
+    speaker = (
+        sorted(sum(vp.ENROLLED.values(), ())).index(utterance[:4])
+        if utterance[:4] in str(vp.ENROLLED)
+        else 7
+    )
     own = np.random.default_rng(list(f"{utterance}{name}".encode())).normal(0, 0.4, 8)
     return own + (0.5 if name.endswith(vp.SUFFIX) else 2.0) * np.eye(8)[speaker]
 
@@ -176,7 +187,9 @@ def test_results_say_who_they_are(results, outside):
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_ready_scores_are_taken_as_they_are(outside, results, output, scenario):
     for folder, name, sex in trial_files(scenario):
-        found = read_scores(output / vp.condition(results, sex, scenario, "scores-oracle")["scores"])
+        found = read_scores(
+            output / vp.condition(results, sex, scenario, "scores-oracle")["scores"]
+        )
         key = read_key(output / "lists" / name / "trials")
         assert list(found.pairs()) == list(key.pairs())
         given = read_scores(outside / "oracle" / "exp" / folder / "scores")
@@ -187,9 +200,13 @@ def test_ready_scores_are_taken_as_they_are(outside, results, output, scenario):
 def test_ready_vectors_are_scored_by_cosines_with_speaker_means(layout, results, output, scenario):
     enrol, trials, _ = SCENARIOS[scenario]
     for _, name, sex in trial_files(scenario):
-        found = read_scores(output / vp.condition(results, sex, scenario, "vectors-xvectors")["scores"])
+        found = read_scores(
+            output / vp.condition(results, sex, scenario, "vectors-xvectors")["scores"]
+        )
         for (model, segment), value in zip(found.pairs(), found.values, strict=True):
-            mean = sum(vector(f"{model}-{take}", f"tiny_test_enrolls{enrol}") for take in (1, 2)) / 2
+            mean = (
+                sum(vector(f"{model}-{take}", f"tiny_test_enrolls{enrol}") for take in (1, 2)) / 2
+            )
             tested = vector(segment, f"{name}{trials}")
             # the enrolment is the other extractor's, of the trials the women's alone
             if scenario == "semi-informed":
@@ -198,10 +215,14 @@ def test_ready_vectors_are_scored_by_cosines_with_speaker_means(layout, results,
             assert value == pytest.approx(cosine, abs=1e-9)
 
 
-def test_a_function_gets_what_it_is_promised_and_learns_once_from_each_training_set(layout, outside, results, output):
+def test_a_function_gets_what_it_is_promised_and_learns_once_from_each_training_set(
+    layout, outside, results, output
+):
     for scenario, (_, trials, _) in SCENARIOS.items():
         for _, name, sex in trial_files(scenario):
-            found = read_scores(output / vp.condition(results, sex, scenario, "lengths-attack")["scores"])
+            found = read_scores(
+                output / vp.condition(results, sex, scenario, "lengths-attack")["scores"]
+            )
             recordings = read_datadir(layout / f"{name}{trials}").recordings
             for (_, segment), value in zip(found.pairs(), found.values, strict=True):
                 # WAV of 16 bits, one channel; six training speakers, two enrolled utterances, the seed
@@ -215,14 +236,20 @@ def test_a_command_gets_what_it_is_promised(results, output):
     calls = set()
     for scenario in SCENARIOS:
         for sex in "fm":
-            found = read_scores(output / vp.condition(results, sex, scenario, "command-command")["scores"])
+            found = read_scores(
+                output / vp.condition(results, sex, scenario, "command-command")["scores"]
+            )
             (value,) = set(found.values)
             calls.add((SCENARIOS[scenario][2], round(value - 0.21, 9)))
     # its own folder stays from one list to the next of the same training
-    assert calls == {("asv_orig", float(n)) for n in range(1, 7)} | {(f"asv_anon{vp.SUFFIX}", float(n)) for n in (1, 2)}
+    assert calls == {("asv_orig", float(n)) for n in range(1, 7)} | {
+        (f"asv_anon{vp.SUFFIX}", float(n)) for n in (1, 2)
+    }
 
 
-def test_a_second_run_takes_everything_up_and_a_change_makes_only_its_own_anew(layout, outside, output, tmp_path):
+def test_a_second_run_takes_everything_up_and_a_change_makes_only_its_own_anew(
+    layout, outside, output, tmp_path
+):
     again, ours = tmp_path / "output", tmp_path / "outside"
     shutil.copytree(output, again)
     shutil.copytree(outside, ours)
@@ -234,7 +261,8 @@ def test_a_second_run_takes_everything_up_and_a_change_makes_only_its_own_anew(l
     pooled = "asv_orig/tiny_test_enrolls-tiny_test_trials_all/scores-oracle/scores"
     redone = {path for path, time in vp.stamps(before).items() if time != before[path]}
     assert redone == {
-        again / "exp" / name for name in (f"{trial_files('original')[0][0]}/scores-oracle/scores", pooled)
+        again / "exp" / name
+        for name in (f"{trial_files('original')[0][0]}/scores-oracle/scores", pooled)
     }
 
 
@@ -250,25 +278,39 @@ def test_conditions_without_scores_are_left_out_and_told(layout, tmp_path):
     assert outcome.status == 0, outcome.err
     results = results_of(tmp_path / "out")
     served = [(one["gender"], one["scenario"]) for one in results["conditions"]]
-    assert served == [("f", "original"), ("m", "original"), ("all", "original"), ("f", "semi-informed")]
+    assert served == [
+        ("f", "original"),
+        ("m", "original"),
+        ("all", "original"),
+        ("f", "semi-informed"),
+    ]
     (told,) = vp.findings(results, "user-supplied attackers")
     assert told["level"] == "warning"
     assert "was left out of 5 conditions" in told["text"]
     assert "tiny_test f ignorant" in told["text"]
-    left_out = re.findall(r"scores-some is left out of (\S+): there is no", (tmp_path / "out/run.log").read_text())
+    left_out = re.findall(
+        r"scores-some is left out of (\S+): there is no", (tmp_path / "out/run.log").read_text()
+    )
     assert len(left_out) == 5
     assert trial_files("semi-informed")[1][0] in left_out
 
 
 @pytest.mark.parametrize("name", ["mine", "other"])
-def test_scores_in_a_folder_of_an_attacker_are_taken_by_its_name_or_as_the_only_one(layout, outside, tmp_path, name):
+def test_scores_in_a_folder_of_an_attacker_are_taken_by_its_name_or_as_the_only_one(
+    layout, outside, tmp_path, name
+):
     """As a run has them for each attacker; several of other names are nobody's."""
     for path in sorted((outside / "oracle/exp").glob("asv_*/*/scores")):
         place = tmp_path / "exp" / path.parent.relative_to(outside / "oracle/exp")
         for folder in ("mine", "third") if "asv_anon" in str(path) else ("mine",):
             (place / folder).mkdir(parents=True)
             shutil.copy(path, place / folder / "scores")
-    outcome = run(layout, tmp_path / "out", name, **{f"attacker_settings.{name}.preset": f"scores:{tmp_path}/exp"})
+    outcome = run(
+        layout,
+        tmp_path / "out",
+        name,
+        **{f"attacker_settings.{name}.preset": f"scores:{tmp_path}/exp"},
+    )
     assert outcome.status == 0, outcome.err
     results = results_of(tmp_path / "out")
     served = {one["scenario"] for one in results["conditions"]}
@@ -281,7 +323,9 @@ def a_score_too_few(folder):
     """Scores of women on original speech, without the first."""
     path = folder / "mine" / trial_files("original")[0][0] / "scores"
     path.parent.mkdir(parents=True)
-    trials = [f"{m} {m[0]}00{s}-{t} {s}" for m in vp.ENROLLED["f"] for s in range(1, 6) for t in (3, 4)]
+    trials = [
+        f"{m} {m[0]}00{s}-{t} {s}" for m in vp.ENROLLED["f"] for s in range(1, 6) for t in (3, 4)
+    ]
     vp.write(path, trials[1:])
     return f"scores:{folder}/mine"
 
@@ -299,10 +343,17 @@ def vectors(ids, name="tiny_test_trials_f"):
 
 
 BEFORE = {
-    "a score that is missing": (a_score_too_few, ["scores-mine", "1 trial of 40 without a score", "f001 f001-3"]),
+    "a score that is missing": (
+        a_score_too_few,
+        ["scores-mine", "1 trial of 40 without a score", "f001 f001-3"],
+    ),
     "vectors that are missing": (
         vectors(["f001-3"]),
-        ["vectors-mine", "9 of 10 utterances of tiny_test_trials_f without an embedding: 'f001-4'", "extract them"],
+        [
+            "vectors-mine",
+            "9 of 10 utterances of tiny_test_trials_f without an embedding: 'f001-4'",
+            "extract them",
+        ],
     ),
     "vectors of other sets alone": (
         vectors(["f001-3"], "other"),
@@ -327,10 +378,16 @@ def test_where_no_attacker_can_learn_the_error_names_attacker_and_data(layout, t
 @pytest.mark.parametrize(
     ("attackers", "message"),
     [
-        ("[no_such_module:f]", "the attacker 'no_such_module:f' cannot be imported: ModuleNotFoundError"),
+        (
+            "[no_such_module:f]",
+            "the attacker 'no_such_module:f' cannot be imported: ModuleNotFoundError",
+        ),
         ("[scores:no/such/folder]", "attacker 'scores-folder': no such folder"),
         ("[scores:.]", "expected files asv_orig/<enrolment>-<trials>/scores, found none"),
-        ("['command:cat {trials}']", "attacker 'command-cat': the command 'cat {trials}' has no {enrolment}"),
+        (
+            "['command:cat {trials}']",
+            "attacker 'command-cat': the command 'cat {trials}' has no {enrolment}",
+        ),
         ("['json:dumps', 'json:dumps ']", "would both be called json-dumps"),
         ("[plda]", "'plda' is no preset"),
         (
@@ -347,15 +404,23 @@ def test_supplied_attackers_that_cannot_be_used_are_told_before_anything_else(at
 
 def test_an_attacker_of_ones_own_can_be_named_and_says_what_it_looks_at():
     settings = ["attackers=[mine]", "attacker_settings.mine.preset=json:dumps"]
-    for more, level in ((), "one-model"), (("attacker_settings.mine.level=whole-list",), "whole-list"):
+    for more, level in (
+        ((), "one-model"),
+        (("attacker_settings.mine.level=whole-list",), "whole-list"),
+    ):
         ((spec, attacker),) = chosen_attackers(load_config(Config, settings=[*settings, *more]))
         assert (spec.name, attacker.name, attacker.level) == ("mine", "mine", level)
     for more, message in (
         ("level=all", "level is 'all': expected one-model, all-enrolled, whole-list, inverting"),
-        ("ubm.components=4", r"attacker_settings of mine: ubm: a user-supplied attacker takes level and network only"),
+        (
+            "ubm.components=4",
+            r"attacker_settings of mine: ubm: a user-supplied attacker takes level and network only",
+        ),
     ):
         with pytest.raises(ConfigError, match=message):
-            chosen_attackers(load_config(Config, settings=[*settings, f"attacker_settings.mine.{more}"]))
+            chosen_attackers(
+                load_config(Config, settings=[*settings, f"attacker_settings.mine.{more}"])
+            )
 
 
 def test_short_names_are_safe():
@@ -379,7 +444,10 @@ def test_the_example_of_the_page_enters_the_least_privacy(layout, tmp_path):
     (example,) = re.findall(r"```python\n(.*?)```", page, re.S)
     assert len(example.splitlines()) <= 30
     (tmp_path / "ltas.py").write_text(example)
-    assert run(layout, tmp_path / "out", f"{tmp_path}/ltas.py:attack", "gmm-ubm", lists="[f]").status == 0
+    assert (
+        run(layout, tmp_path / "out", f"{tmp_path}/ltas.py:attack", "gmm-ubm", lists="[f]").status
+        == 0
+    )
     results = results_of(tmp_path / "out")
     for row in results["summary"]:
         assert list(row["attackers"]) == ["ltas-attack", "gmm-ubm"]
@@ -416,7 +484,10 @@ def attack(training, seed):
 def test_an_attacker_that_reads_names_is_at_chance(layout, tmp_path):
     """Its scores are all equal: ids, paths and order of the trials tell nothing."""
     (tmp_path / "cheat.py").write_text(CHEAT)
-    assert run(layout, tmp_path / "out", f"{tmp_path}/cheat.py:attack", "gmm-ubm", lists="[f]").status == 0
+    assert (
+        run(layout, tmp_path / "out", f"{tmp_path}/cheat.py:attack", "gmm-ubm", lists="[f]").status
+        == 0
+    )
     results = results_of(tmp_path / "out")
     for scenario in SCENARIOS:
         assert vp.condition(results, "f", scenario, "cheat-attack")["eer"]["rocch"] == 0.5

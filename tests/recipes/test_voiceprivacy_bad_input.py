@@ -71,10 +71,16 @@ def silent_and_short(data):
 BAD = {
     "silent and too short recordings": (
         silent_and_short,
-        [rf"3 problems:\n(  .*shorter than 0.1 s: 0.050 s.*\n)*  .*{FIRST}.wav: silent.*--missing drop"],
+        [
+            rf"3 problems:\n(  .*shorter than 0.1 s: 0.050 s.*\n)*  .*{FIRST}.wav: silent.*--missing drop"
+        ],
     ),
     "twin lacks an utterance": (
-        all_of(without(f"{TWIN}/wav.scp", FIRST), without(f"{TWIN}/utt2spk", FIRST), cut(f"{TWIN}/trials", FIRST)),
+        all_of(
+            without(f"{TWIN}/wav.scp", FIRST),
+            without(f"{TWIN}/utt2spk", FIRST),
+            cut(f"{TWIN}/trials", FIRST),
+        ),
         [rf"{TWIN}.*1 missing utterance.*{FIRST}", "anonymise"],
     ),
     "original audio left": (original_left, [rf"original audio in 1 of 10.*{FIRST}.*f002-3"]),
@@ -100,13 +106,21 @@ BAD = {
         [r"f005.*with another sex than 'f'"],
     ),
     "shell pipes": (
-        changed("tiny_train/wav.scp", "tiny_train/wav/f101-1.wav", "cat tiny_train/wav/f101-1.wav |"),
+        changed(
+            "tiny_train/wav.scp", "tiny_train/wav/f101-1.wav", "cat tiny_train/wav/f101-1.wav |"
+        ),
         [r"tiny_train/wav.scp.*shell commands", "--allow-pipes"],
     ),
-    "no enrolment": (lambda data: shutil.rmtree(data / "tiny_test_enrolls"), ["no tiny_test_enrolls for the set"]),
+    "no enrolment": (
+        lambda data: shutil.rmtree(data / "tiny_test_enrolls"),
+        ["no tiny_test_enrolls for the set"],
+    ),
     "no training set": (
         lambda data: shutil.rmtree(data / "tiny_train"),
-        ["no training set for tiny_test: looked for tiny_train and train-clean-360", "training_sets.tiny_test"],
+        [
+            "no training set for tiny_test: looked for tiny_train and train-clean-360",
+            "training_sets.tiny_test",
+        ],
     ),
     "no twin": (
         lambda data: shutil.rmtree(data / TWIN),
@@ -150,7 +164,14 @@ def test_all_problems_are_told_at_once(own, tmp_path):
 def test_pipes_run_when_they_are_allowed(own, tmp_path):
     source = own / "tiny_train/wav/f101-1.wav"
     changed("tiny_train/wav.scp", "tiny_train/wav/f101-1.wav", f"cat {source} |")(own)
-    outcome = run_recipe(own, tmp_path / "out", "--allow-pipes", "--until", "scores", attackers="[supervector-cosine]")
+    outcome = run_recipe(
+        own,
+        tmp_path / "out",
+        "--allow-pipes",
+        "--until",
+        "scores",
+        attackers="[supervector-cosine]",
+    )
     assert outcome.status == 0, outcome.err
     assert (tmp_path / "out/pipes/tiny_train/f101-1.wav").read_bytes() == source.read_bytes()
 
@@ -160,7 +181,11 @@ OPTIONS = {
     "no such data": ({}, ["--data"], ["no such folder"]),
     "unknown set": ({"datasets": "[libri_test]"}, [], ["no set libri_test", "there are tiny_test"]),
     "unknown training set": ({"training_sets.tiny_test": "train-x"}, [], ["looked for train-x"]),
-    "training set of no set": ({"training_sets.other": "tiny_train"}, [], ["training_sets.other: no such set"]),
+    "training set of no set": (
+        {"training_sets.other": "tiny_train"},
+        [],
+        ["training_sets.other: no such set"],
+    ),
     "unknown attacker": ({"attackers": "[gmm-ubn]"}, [], ["'gmm-ubn' is no preset"]),
     "settings of no attacker": (
         {"attacker_settings.gmm.norm.kind": "z"},
@@ -173,13 +198,28 @@ OPTIONS = {
         ["challenge.attacker is 'campplus'", "one of"],
     ),
     "several draws under its name": (
-        {"challenge.attacker": "gmm-svm", "anonymizer.training_draws": 4, "anonymizer.enrolment_draws": 2},
+        {
+            "challenge.attacker": "gmm-svm",
+            "anonymizer.training_draws": 4,
+            "anonymizer.enrolment_draws": 2,
+        },
         [],
-        ["anonymises each recording once", "set anonymizer.training_draws=1, anonymizer.enrolment_draws=1, or"],
+        [
+            "anonymises each recording once",
+            "set anonymizer.training_draws=1, anonymizer.enrolment_draws=1, or",
+        ],
     ),
     "resamples": ({"evaluation.resamples": 1}, [], ["evaluation.resamples is 1"]),
-    "lists that are not there": ({"lists": "[mixed]"}, [], ["no set was found", "<set>_trials_mixed"]),
-    "emotions of no directory": ({"utility.emotion": "[nothing]"}, [], ["no such data directory nothing"]),
+    "lists that are not there": (
+        {"lists": "[mixed]"},
+        [],
+        ["no set was found", "<set>_trials_mixed"],
+    ),
+    "emotions of no directory": (
+        {"utility.emotion": "[nothing]"},
+        [],
+        ["no such data directory nothing"],
+    ),
     "predictions of nothing": ({"utility.predictions": "guesses"}, [], ["without utility.emotion"]),
     "suffix": ({}, ["--suffix", "anon"], ["--suffix anon: expected"]),
 }
@@ -198,13 +238,17 @@ def test_bad_options_are_told(layout, tmp_path, name):
 def test_training_sets_of_sets_that_are_left_out(layout, tmp_path):
     """A challenge's file names all of its sets; those of which ``--set datasets`` has none may be missing."""
     file = tmp_path / "challenge.yaml"
-    file.write_text("datasets: [far_dev, tiny_test]\ntraining_sets: {far_dev: far_train, tiny_test: tiny_train}\n")
+    file.write_text(
+        "datasets: [far_dev, tiny_test]\ntraining_sets: {far_dev: far_train, tiny_test: tiny_train}\n"
+    )
     given = ["--config", str(file), "--until", "checks"]
     outcome = run_recipe(layout, tmp_path / "out", *given)
     check(outcome, tmp_path / "out", "no set far_dev")
     outcome = run_recipe(layout, tmp_path / "out", *given, datasets="[tiny_test]")
     assert outcome.status == 0, outcome.err
-    outcome = run_recipe(layout, tmp_path / "out2", *given, datasets="[tiny_test]", training_sets__far_dve="x")
+    outcome = run_recipe(
+        layout, tmp_path / "out2", *given, datasets="[tiny_test]", training_sets__far_dve="x"
+    )
     check(outcome, tmp_path / "out2", "training_sets.far_dve: no such set")
 
 
@@ -212,7 +256,9 @@ def test_a_failure_of_the_anonymiser_ends_the_run_before_training(originals, tmp
     """Utterances that a split left out are counted; silence of the anonymiser is found as soon as it is made."""
     data, own = Path(shutil.copytree(originals, tmp_path / "data")), tmp_path / "own.py"
     (data / "split.json").write_text('{"left_out": ["f009-1", "f009-2"]}')
-    own.write_text(f"def near(samples, rate, utterance, rng):\n    return 0.9 * samples * (utterance != {FIRST!r})\n")
+    own.write_text(
+        f"def near(samples, rate, utterance, rng):\n    return 0.9 * samples * (utterance != {FIRST!r})\n"
+    )
     outcome = run_recipe(data, tmp_path / "out", anonymizer__name=f"{own}:near")
     refused(outcome, rf"{FIRST}.wav: silent: all samples are 0 \(replace it")
     assert "2 utterances were left out on both sides: f009-1, f009-2" in outcome.err

@@ -71,7 +71,9 @@ def test_a_set_of_one_sex_is_not_pooled_and_the_missing_list_is_told(own, output
     assert {one["gender"] for one in results["conditions"]} == {"f"}
     assert "tiny_test (women)" in results["verdict"]
     told = vp.findings(results, "missing lists")
-    assert [(one["level"], "tiny_test_trials_m" in one["text"]) for one in told] == [("warning", True)]
+    assert [(one["level"], "tiny_test_trials_m" in one["text"]) for one in told] == [
+        ("warning", True)
+    ]
     assert [one["eer"] for one in results["conditions"]] == [
         one["eer"] for one in rows(whole["conditions"], gender="f")
     ]
@@ -89,12 +91,21 @@ def test_a_twin_that_is_made_here_has_nothing_that_was_recognised(own, tmp_path,
         utterances = [line.split()[0] for line in vp.lines_of(own / name / "utt2spk")]
         vp.write(own / name / "text", [f"{one} ONE TWO" for one in utterances])
         vp.write(own / name / "heard", [f"{one} ONE" for one in utterances])
-        vp.write(own / name / "utt2emo", [f"{one} {('sad', 'ONE')[place % 2]}" for place, one in enumerate(utterances)])
+        vp.write(
+            own / name / "utt2emo",
+            [f"{one} {('sad', 'ONE')[place % 2]}" for place, one in enumerate(utterances)],
+        )
     settings = {"utility__hypotheses": "heard"}
     if key == "predictions":
-        settings = {"utility__emotion": "[tiny_test_trials_f,tiny_test_trials_m]", "utility__predictions": "heard"}
+        settings = {
+            "utility__emotion": "[tiny_test_trials_f,tiny_test_trials_m]",
+            "utility__predictions": "heard",
+        }
     outcome = vp.run_recipe(own, tmp_path / "out", anonymizer__name="vtln", **ONE, **settings)
-    refused(outcome, f"utility.{key}: tiny_test_trials_f, tiny_test_trials_m would be anonymised by this run")
+    refused(
+        outcome,
+        f"utility.{key}: tiny_test_trials_f, tiny_test_trials_m would be anonymised by this run",
+    )
     assert not (tmp_path / "out/data").exists()
 
 
@@ -103,13 +114,22 @@ def with_emotions(data, *, wrong=0):
     for end in ("", vp.SUFFIX):
         shutil.copytree(data / f"tiny_test_trials_f{end}", data / f"moods_test{end}")
         path = data / f"moods_test{end}/wav.scp"
-        vp.write(path, [line.replace(f"tiny_test_trials_f{end}/", f"moods_test{end}/") for line in vp.lines_of(path)])
+        vp.write(
+            path,
+            [
+                line.replace(f"tiny_test_trials_f{end}/", f"moods_test{end}/")
+                for line in vp.lines_of(path)
+            ],
+        )
         utterances = [line.split()[0] for line in vp.lines_of(data / f"moods_test{end}/utt2spk")]
         truth = {one: "sad" if one.endswith("3") else "glad" for one in utterances}
         if not end:
             vp.write(data / "moods_test/utt2emo", [f"{one} {mood}" for one, mood in truth.items()])
         guess = dict.fromkeys(utterances[:wrong] if end else [], "none")
-        vp.write(data / f"moods_test{end}/guesses", [f"{one} {guess.get(one, mood)}" for one, mood in truth.items()])
+        vp.write(
+            data / f"moods_test{end}/guesses",
+            [f"{one} {guess.get(one, mood)}" for one, mood in truth.items()],
+        )
     return data
 
 
@@ -119,13 +139,24 @@ def test_recalls_come_from_predictions(own, tmp_path):
                   challenge__attacker="supervector-cosine")  # fmt: skip
     found = results["utility"]["uar"]["moods_test"]
     # five speakers are a fold each; in one of them one of two classes is missed
-    assert [found[kind]["value"] for kind in ("original", "anonymised")] == [1.0, pytest.approx(0.9)]
+    assert [found[kind]["value"] for kind in ("original", "anonymised")] == [
+        1.0,
+        pytest.approx(0.9),
+    ]
     assert found["anonymised"]["recalls"] == {"glad": 1.0, "sad": 0.8}
     assert found["anonymised"]["recogniser"] == "guesses"
     assert {"moods_test/utt2emo", f"moods_test{vp.SUFFIX}/guesses"} <= set(results["lists"])
     ranked = read_rank_file(tmp_path / f"out/exp/results_summary/result_for_rank{vp.SUFFIX}")
-    rows = {row["ser"]: row for row in records(ranked, SER) if (row["dataset"], row["split"]) == ("moods", "test")}
-    assert (rows["original"]["UAR"], rows["anon"]["UAR"], rows["anon"]["ACC_sad"]) == (100.0, 90.0, 80.0)
+    rows = {
+        row["ser"]: row
+        for row in records(ranked, SER)
+        if (row["dataset"], row["split"]) == ("moods", "test")
+    }
+    assert (rows["original"]["UAR"], rows["anon"]["UAR"], rows["anon"]["ACC_sad"]) == (
+        100.0,
+        90.0,
+        80.0,
+    )
 
 
 DAMAGES = {
@@ -158,7 +189,11 @@ def test_bad_sets_of_emotions_are_told_before_anything_long(own, tmp_path, name)
     else:
         vp.write(path, change(vp.lines_of(path) if path.exists() else []))
     outcome = vp.run_recipe(
-        own, tmp_path / "out", **ONE, utility__emotion="[moods_test]", utility__predictions="guesses"
+        own,
+        tmp_path / "out",
+        **ONE,
+        utility__emotion="[moods_test]",
+        utility__predictions="guesses",
     )
     refused(outcome, word)
     assert not (tmp_path / "out/work").exists()
@@ -169,7 +204,10 @@ def test_bad_sets_of_emotions_are_told_before_anything_long(own, tmp_path, name)
 
 def test_original_audio_of_another_directory_is_found_in_a_twin(own, tmp_path):
     """The trials' twin holds a recording that enrols: `check_twin` compares a directory with its own twin alone."""
-    shutil.copy(own / "tiny_test_enrolls/wav/f002-1.wav", own / f"tiny_test_trials_f{vp.SUFFIX}/wav/f001-3.wav")
+    shutil.copy(
+        own / "tiny_test_enrolls/wav/f002-1.wav",
+        own / f"tiny_test_trials_f{vp.SUFFIX}/wav/f001-3.wav",
+    )
     (told,) = vp.findings(run(own, tmp_path / "out"), "original audio")
     assert told["level"] == "warning"
     assert f"tiny_test_trials_f{vp.SUFFIX}/f001-3 = tiny_test_enrolls/f002-1" in told["text"]

@@ -50,7 +50,10 @@ def test_every_directory_of_enrolment_and_trials_is_drawn_and_each_draw_sounds_o
     sounds = {path.read_bytes() for path in output.glob("data/*/wav/f001-[13].wav")}
     assert len(sounds) == 5
     described = results_of(output)["anonymiser"]
-    assert (described["trial_draws"], described["enrolment_draws"]) == ({"tiny_test": 3}, {"tiny_test": 2})
+    assert (described["trial_draws"], described["enrolment_draws"]) == (
+        {"tiny_test": 3},
+        {"tiny_test": 2},
+    )
 
 
 def test_each_draw_of_the_trials_is_scored_against_all_draws_of_the_enrolment(output):
@@ -61,7 +64,9 @@ def test_each_draw_of_the_trials_is_scored_against_all_draws_of_the_enrolment(ou
     ignorant = of_all(results_of(output), "ignorant", "f")["draws"][1]["scores"]
     assert ignorant.startswith(f"exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f{SUFFIX}-draw2/")
     assert len(of_all(results_of(output), "original")["draws"]) == 1
-    assert of_all(results_of(output), "lazy-informed")["scores"] == found["scores"].replace("_f_", "_all_")
+    assert of_all(results_of(output), "lazy-informed")["scores"] == found["scores"].replace(
+        "_f_", "_all_"
+    )
 
 
 def test_each_draw_and_the_mean_come_out_of_the_written_scores(output, tmp_path):
@@ -76,17 +81,36 @@ def test_each_draw_and_the_mean_come_out_of_the_written_scores(output, tmp_path)
         for of_draw in found["draws"]:
             recomputed.append(metrics(output / of_draw["scores"], found["key"]))
             assert of_draw["eer"] == recomputed[-1]["eer"]
-            passes("normalise", "-s", output / of_draw["scores"], "-o", tmp_path / "centred", "-m", "closed-set")
+            passes(
+                "normalise",
+                "-s",
+                output / of_draw["scores"],
+                "-o",
+                tmp_path / "centred",
+                "-m",
+                "closed-set",
+            )
             closed.append(metrics(tmp_path / "centred", found["key"])["eer"]["rocch"])
             assert_allclose(of_draw["closed_set"]["eer"], closed[-1], atol=1e-12)
-        assert_allclose(found["eer"]["rocch"], np.mean([one["eer"]["rocch"] for one in recomputed]), rtol=1e-12)
-        assert_allclose(found["min_dcf"]["0.05"], np.mean([one["min_dcf"]["0.05"] for one in recomputed]), rtol=1e-12)
+        assert_allclose(
+            found["eer"]["rocch"], np.mean([one["eer"]["rocch"] for one in recomputed]), rtol=1e-12
+        )
+        assert_allclose(
+            found["min_dcf"]["0.05"],
+            np.mean([one["min_dcf"]["0.05"] for one in recomputed]),
+            rtol=1e-12,
+        )
         assert_allclose(found["closed_set"]["eer"]["value"], np.mean(closed), rtol=1e-9)
         if found["gender"] != "all":  # of one sex all are candidates
-            assert_allclose(found["closed_set"]["identification"]["value"], found["linkability"]["linkability"][-1])
+            assert_allclose(
+                found["closed_set"]["identification"]["value"],
+                found["linkability"]["linkability"][-1],
+            )
 
 
-def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(originals, output, tmp_path):
+def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(
+    originals, output, tmp_path
+):
     theirs = tmp_path / "theirs"
     for path in (output / "exp").glob("asv_*/*/supervector-cosine/scores"):
         folder = path.parents[1]
@@ -94,10 +118,14 @@ def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(origina
             target = theirs / folder.relative_to(output / "exp")
             target.mkdir(parents=True)
             shutil.copy(path, target / "scores")
-    found = evaluated(originals, tmp_path / "out", **{**SETTINGS, "attackers": f"[scores:{theirs}]"})
+    found = evaluated(
+        originals, tmp_path / "out", **{**SETTINGS, "attackers": f"[scores:{theirs}]"}
+    )
     (lazy,) = rows(found["conditions"], scenario="lazy-informed", gender="all")
     ours = of_all(results_of(output), "lazy-informed")
-    assert [of_draw["eer"] for of_draw in lazy["draws"]] == [of_draw["eer"] for of_draw in ours["draws"][:2]]
+    assert [of_draw["eer"] for of_draw in lazy["draws"]] == [
+        of_draw["eer"] for of_draw in ours["draws"][:2]
+    ]
     assert lazy["notes"]["draws"] == "no scores of draw 3: means over the other 2"
     assert any("lack draws" in line["text"] for line in found["sanity"])
 
@@ -105,17 +133,28 @@ def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(origina
 def test_one_draw_first_and_more_later_give_the_same(originals, output, tmp_path):
     """What was done of the first draw stays as it is; a new attacker adds its own numbers alone."""
     folder, whole = tmp_path / "out", results_of(output)
-    for found in evaluated(originals, folder, **{**SETTINGS, "anonymizer__trial_draws": 1})["conditions"]:
+    for found in evaluated(originals, folder, **{**SETTINGS, "anonymizer__trial_draws": 1})[
+        "conditions"
+    ]:
         assert of_all(whole, found["scenario"], found["gender"])["draws"][0] == found["draws"][0]
-    before = stamps([*folder.glob("data/**/*.wav"), *folder.glob("exp/**/supervector-cosine/scores")])
-    again = evaluated(originals, folder, **{**SETTINGS, "attackers": "[gmm-ubm,supervector-cosine]"})
+    before = stamps(
+        [*folder.glob("data/**/*.wav"), *folder.glob("exp/**/supervector-cosine/scores")]
+    )
+    again = evaluated(
+        originals, folder, **{**SETTINGS, "attackers": "[gmm-ubm,supervector-cosine]"}
+    )
     assert stamps(before) == before
     assert rows(again["conditions"], attacker="supervector-cosine") == whole["conditions"]
 
 
 def anonymised(originals, output, *arguments, **settings):
     """Anonymise only; returns the log."""
-    options = {**SETTINGS, "anonymizer__trial_draws": 2, "anonymizer__enrolment_draws": 2, **settings}
+    options = {
+        **SETTINGS,
+        "anonymizer__trial_draws": 2,
+        "anonymizer__enrolment_draws": 2,
+        **settings,
+    }
     outcome = run_recipe(originals, output, "--until", "anonymisation", *arguments, **options)
     assert outcome.status == 0, outcome.err
     return outcome.err
@@ -123,28 +162,42 @@ def anonymised(originals, output, *arguments, **settings):
 
 @pytest.mark.parametrize(
     ("option", "are_shared"),
-    [({}, False), ({"anonymizer__shared_draws": True}, True), ({"anonymizer__seeding": "vpc2024"}, True)],
+    [
+        ({}, False),
+        ({"anonymizer__shared_draws": True}, True),
+        ({"anonymizer__seeding": "vpc2024"}, True),
+    ],
 )
-def test_a_speaker_has_draws_of_its_own_on_each_side_unless_they_are_shared(originals, tmp_path, option, are_shared):
+def test_a_speaker_has_draws_of_its_own_on_each_side_unless_they_are_shared(
+    originals, tmp_path, option, are_shared
+):
     anonymised(originals, tmp_path, anonymizer__level="speaker", **option)
     for end in (SUFFIX, f"{SUFFIX}-draw2"):
-        records = [tmp_path / f"data/tiny_test_{name}{end}/anonymization.json" for name in ("enrolls", "trials_f")]
+        records = [
+            tmp_path / f"data/tiny_test_{name}{end}/anonymization.json"
+            for name in ("enrolls", "trials_f")
+        ]
         enrolled, tried = (
-            {entry["stream"] for entry in json.loads(path.read_text())["files"].values()} for path in records
+            {entry["stream"] for entry in json.loads(path.read_text())["files"].values()}
+            for path in records
         )
         assert bool(enrolled & tried) == are_shared
 
 
-@pytest.mark.parametrize(("options", "told"), [([], 1), (["--seed", "1"], 0), (["--side", "trials"], 0)])
+@pytest.mark.parametrize(
+    ("options", "told"), [([], 1), (["--seed", "1"], 0), (["--side", "trials"], 0)]
+)
 def test_user_supplied_twins_of_one_seed_are_noticed(originals, tmp_path, options, told):
     data = Path(shutil.copytree(originals, tmp_path / "data"))
     for name, more in (("enrolls", []), ("trials_f", options), ("trials_m", options)):
         passes("anonymize", "mcadams", data / f"tiny_test_{name}", "--level", "speaker", *more)
     sets = read_sets(data, Run(tmp_path / "out"), "_mcadams", Config(), can_make=True)
-    sets = replace(sets, versions={name: (of,) for name, of in {**sets.original, **sets.twins}.items()})
-    assert [found.level for found in shared_draws(Evaluated(Results(conditions=()), sets, Config()))] == [
-        "warning"
-    ] * told
+    sets = replace(
+        sets, versions={name: (of,) for name, of in {**sets.original, **sets.twins}.items()}
+    )
+    assert [
+        found.level for found in shared_draws(Evaluated(Results(conditions=()), sets, Config()))
+    ] == ["warning"] * told
 
 
 def test_what_draws_nothing_has_one_draw(originals, tmp_path):
@@ -157,7 +210,9 @@ def test_what_draws_nothing_has_one_draw(originals, tmp_path):
         originals, tmp_path / "same", anonymizer__name=f"{path}:turn"
     )
     for name in ("fixed", "same"):
-        twins = {path.name for path in (tmp_path / name / "data").iterdir() if "_test_" in path.name}
+        twins = {
+            path.name for path in (tmp_path / name / "data").iterdir() if "_test_" in path.name
+        }
         assert f"tiny_test_trials_f{SUFFIX}-draw2" not in twins or name == "same"
 
 
@@ -165,7 +220,9 @@ def test_twins_of_unknown_origin_have_one_draw(originals, tmp_path):
     """One standing directory that nobody knows the origin of leaves the whole set with one."""
     data = Path(shutil.copytree(originals, tmp_path / "data"))
     anonymised(originals, tmp_path / "first", "--suffix", "_mcadams", anonymizer__trial_draws=1)
-    twin = shutil.copytree(tmp_path / "first/data/tiny_test_enrolls_mcadams", data / "tiny_test_enrolls_mcadams")
+    twin = shutil.copytree(
+        tmp_path / "first/data/tiny_test_enrolls_mcadams", data / "tiny_test_enrolls_mcadams"
+    )
     write(twin / "wav.scp", [f"{path.stem} {path}" for path in sorted((twin / "wav").iterdir())])
     (twin / "anonymization.json").unlink()
     told = anonymised(data, tmp_path / "out", "--suffix", "_mcadams", anonymizer__name="''")

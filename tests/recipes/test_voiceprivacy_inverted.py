@@ -46,7 +46,8 @@ ONE = "[gmm-ubm,gmm-ubm-inverted]"
 def background(layout, tmp_path_factory):
     original, folder = read_datadir(layout / "tiny_train"), tmp_path_factory.mktemp("inverted")
     draws = [
-        anonymize_datadir(original, folder / f"train{seed}", AnonymizerConfig(), seed=seed, jobs=1) for seed in (1, 2)
+        anonymize_datadir(original, folder / f"train{seed}", AnonymizerConfig(), seed=seed, jobs=1)
+        for seed in (1, 2)
     ]
     return TrainingSet(original, tuple(draws))
 
@@ -59,11 +60,16 @@ def inversion_of(background, output, *, jobs=1):
 def drawn(directory, seed):
     """The numbers that the record of a directory tells."""
     files = json.loads((directory.path / RECORD).read_text())["files"]
-    return {name: float(named_stream(entry["stream"], seed).uniform(0.5, 0.9)) for name, entry in files.items()}
+    return {
+        name: float(named_stream(entry["stream"], seed).uniform(0.5, 0.9))
+        for name, entry in files.items()
+    }
 
 
 def wavs(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.wav"))}
+    return {
+        str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.wav"))
+    }
 
 
 def test_a_record_tells_the_anonymiser_its_range_and_its_level(background):
@@ -77,7 +83,9 @@ def test_a_record_tells_the_anonymiser_its_range_and_its_level(background):
 def test_an_anonymiser_without_a_record_is_recognised_by_what_it_did(background, tmp_path):
     """On two workers as on one; a selection has the record of the folder that holds its recordings."""
     for name in ("mcadams", "vtln", "resampling"):
-        made = anonymize_datadir(background.original, tmp_path / name, AnonymizerConfig(name), seed=4, jobs=1)
+        made = anonymize_datadir(
+            background.original, tmp_path / name, AnonymizerConfig(name), seed=4, jobs=1
+        )
         selection = replace(made, path=tmp_path / "gone")
         assert record_of(selection).name == name
         (made.path / RECORD).unlink()
@@ -85,7 +93,9 @@ def test_an_anonymiser_without_a_record_is_recognised_by_what_it_did(background,
         known = recognised_anonymizer(background.original, made)
         assert (known.anonymizer, known.source) == (name, "pairs")
         assert recognised_anonymizer(background.original, made, Work(2)) == known
-    none = anonymize_datadir(background.original, tmp_path / "none", AnonymizerConfig("none"), jobs=1)
+    none = anonymize_datadir(
+        background.original, tmp_path / "none", AnonymizerConfig("none"), jobs=1
+    )
     assert recognised_anonymizer(background.original, none) is None
 
 
@@ -96,7 +106,9 @@ def test_a_shift_of_the_pitch_that_keeps_durations_is_no_resampling(background, 
     for name, path in background.original.recordings.items():
         samples, rate = soundfile.read(path)
         soundfile.write(recordings[name], shifted(samples, 2 ** (3 / 12)), rate)
-    assert recognised_anonymizer(background.original, replace(version, recordings=recordings)) is None
+    assert (
+        recognised_anonymizer(background.original, replace(version, recordings=recordings)) is None
+    )
 
 
 def shifted(samples, factor, length=512, hop=128):
@@ -107,8 +119,12 @@ def shifted(samples, factor, length=512, hop=128):
     made = np.zeros(len(starts) * hop + length)
     phase = np.zeros(len(centred))
     for number, start in enumerate(starts):
-        now, later = (np.fft.rfft(window * samples[place : place + length]) for place in (start, start + hop))
-        made[number * hop : number * hop + length] += window * np.fft.irfft(np.abs(now) * np.exp(1j * phase))
+        now, later = (
+            np.fft.rfft(window * samples[place : place + length]) for place in (start, start + hop)
+        )
+        made[number * hop : number * hop + length] += window * np.fft.irfft(
+            np.abs(now) * np.exp(1j * phase)
+        )
         turned = np.angle(later) - np.angle(now) - centred
         phase = phase + centred + (turned + np.pi) % (2 * np.pi) - np.pi
     made = np.interp(np.arange(0, len(made) - 1, factor), np.arange(len(made)), made)
@@ -121,7 +137,9 @@ def error_of(found, truth):
 
 
 def by_speaker(background, folder, seed):
-    return anonymize_datadir(background.original, folder, AnonymizerConfig(level="speaker"), seed=seed, jobs=1)
+    return anonymize_datadir(
+        background.original, folder, AnonymizerConfig(level="speaker"), seed=seed, jobs=1
+    )
 
 
 def test_numbers_are_estimated_and_shared_by_a_speaker_who_has_one(background, tmp_path):
@@ -135,7 +153,10 @@ def test_numbers_are_estimated_and_shared_by_a_speaker_who_has_one(background, t
     )  # fmt: skip
     spoken = by_speaker(background, tmp_path / "speaker", 5)
     found = inversion.numbers(spoken)
-    assert all(len({found[name] for name in utterances}) == 1 for utterances in spoken.by_speaker().values())
+    assert all(
+        len({found[name] for name in utterances}) == 1
+        for utterances in spoken.by_speaker().values()
+    )
     assert error_of(found, drawn(spoken, 5)) < 0.5 * facts["spread"]
 
 
@@ -176,10 +197,14 @@ def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
     sides = []
     for number, some in enumerate((names[:3], names[3:6], names[6:9])):
         number = min(number, 1)
-        recordings = {f"{name}-piece{number}": background.original.recordings[name] for name in some}
+        recordings = {
+            f"{name}-piece{number}": background.original.recordings[name] for name in some
+        }
         speakers = {f"{name}-piece{number}": version.speakers[name] for name in some}
         path = version.path.with_name(f"{version.name}{'-pieces' * number}")
-        sides.append(inversion.planned(replace(version, path=path, recordings=recordings, speakers=speakers)))
+        sides.append(
+            inversion.planned(replace(version, path=path, recordings=recordings, speakers=speakers))
+        )
         inversion.make(sides[-1].path)
     assert len({whole.path, *(side.path for side in sides)}) == 4
     assert before.items() < wavs(tmp_path).items()
@@ -200,7 +225,12 @@ def test_speech_that_cannot_be_inverted_is_told(background, layout):
         (TrainingSet(original), {"f001"}, known, "there is no anonymised background"),
         (TrainingSet(few, anonymised), {"f001"}, known, "is too small to learn from"),
         (TrainingSet(one, anonymised), {"f001"}, known, "18 recordings of 1 speakers is too small"),
-        (background, vp.TRAINING, known, "6 speakers of the background are among those that are enrolled"),
+        (
+            background,
+            vp.TRAINING,
+            known,
+            "6 speakers of the background are among those that are enrolled",
+        ),
         (
             TrainingSet(original, unknown),
             {"f001"},
@@ -241,9 +271,13 @@ def test_the_evaluation_tells_inverting_attackers_from_others(originals, tmp_pat
 def test_networks_enrol_with_two_inverted_versions_and_others_with_all(
     originals, tmp_path, monkeypatch, is_network, versions
 ):
-    monkeypatch.setattr("spkver.attackers.registry.Spec.is_network", property(lambda spec: is_network))
+    monkeypatch.setattr(
+        "spkver.attackers.registry.Spec.is_network", property(lambda spec: is_network)
+    )
     options = {"attackers": "[gmm-ubm-inverted]", "lists": "[f]", "anonymizer__enrolment_draws": 3}
-    evaluated(originals, tmp_path / "out", "--suffix", "_mcadams", evaluation__resamples=0, **options)
+    evaluated(
+        originals, tmp_path / "out", "--suffix", "_mcadams", evaluation__resamples=0, **options
+    )
     assert len(list(tmp_path.glob("out/data/tiny_test_enrolls_mcadams*-inverted/wav"))) == versions
 
 
@@ -251,25 +285,44 @@ def test_a_reversal_takes_the_largest_score_over_several_inversions(originals, t
     """Brute force: the attacker itself on each inverted version of the trials, against original enrolment."""
     names, out = ("supervector-adapted", "supervector-adapted-reversed"), tmp_path / "out"
     options = {"attackers": f"[{','.join(names)}]", "lists": "[f]", "evaluation__resamples": 0}
-    results = evaluated(originals, out, "--suffix", "_mcadams", anonymizer__trial_draws=2, **options)
+    results = evaluated(
+        originals, out, "--suffix", "_mcadams", anonymizer__trial_draws=2, **options
+    )
     folders = "exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f_mcadams{}"
-    draws = {name: [(out / folders.format(end) / name).is_dir() for end in ("", "-draw2")] for name in names}
+    draws = {
+        name: [(out / folders.format(end) / name).is_dir() for end in ("", "-draw2")]
+        for name in names
+    }
     # inversions of one draw are enough
     assert draws == {names[0]: [True, True], names[1]: [True, False]}
     for scenario in (*vp.SCENARIOS, "reversal"):
-        ran = {(row["attacker"], row["level"]) for row in rows(results["conditions"], scenario=scenario)}
-        assert ran == {(names[1], "inverting")} if scenario == "reversal" else {(names[0], "whole-list")}
-    enrolment, trials = (read_datadir(originals / f"tiny_test_{name}") for name in ("enrolls", "trials_f"))
+        ran = {
+            (row["attacker"], row["level"])
+            for row in rows(results["conditions"], scenario=scenario)
+        }
+        assert (
+            ran == {(names[1], "inverting")}
+            if scenario == "reversal"
+            else {(names[0], "whole-list")}
+        )
+    enrolment, trials = (
+        read_datadir(originals / f"tiny_test_{name}") for name in ("enrolls", "trials_f")
+    )
     training, attacker = (
         TrainingSet(read_datadir(originals / "tiny_train")),
         make_attacker(parse_spec(names[0]), shared={"ubm": {"components": 4}}),
     )
-    speech, found = SpeechFiles(Run(tmp_path, 1, quiet=True), Run(tmp_path / "work", 1, quiet=True)), []
+    speech, found = (
+        SpeechFiles(Run(tmp_path, 1, quiet=True), Run(tmp_path / "work", 1, quiet=True)),
+        [],
+    )
     for number in range(1, NUMBERS + 1):
         tested = read_datadir(out / f"data/tiny_test_trials_f_mcadams-reversed{number}")
         attack = Attack(training, (enrolment,), tested, trials.trials.trials())
         extract_speech(speech, attacker, attack)
-        found.append(score_trials(attacker, learn_models(speech, attacker, training), attack).values)
+        found.append(
+            score_trials(attacker, learn_models(speech, attacker, training), attack).values
+        )
     assert len({tuple(scores) for scores in found}) == NUMBERS
     scores = read_scores(out / folders.format("") / names[1] / "scores")
     np.testing.assert_allclose(align(scores, attack.trials), np.max(found, axis=0), atol=1e-6)
@@ -282,7 +335,9 @@ def test_folds_of_speakers_with_one_recording_are_inverted_too(originals, tmp_pa
     data = Path(shutil.copytree(originals, tmp_path / "data"))
     for name in ("wav.scp", "utt2spk"):
         lines = (data / "tiny_train" / name).read_text().splitlines()
-        (data / "tiny_train" / name).write_text("".join(f"{line}\n" for line in lines if "-1" in line.split()[0]))
+        (data / "tiny_train" / name).write_text(
+            "".join(f"{line}\n" for line in lines if "-1" in line.split()[0])
+        )
     names = "gmm-ubm,gmm-ubm-inverted,supervector-adapted,supervector-adapted-inverted,fusion"
     options = {"attackers": f"[{names}]", "lists": "[f]"}
     options |= {"anonymizer__training_draws": 2, "evaluation__resamples": 0}

@@ -33,7 +33,9 @@ def sets(tmp_path_factory):
         ]
         write(path / "text", said)
         config = AnonymizerConfig(level=level)
-        anonymize_datadir(read_datadir(path), data / f"{path.name}_mcadams", config, side=side, jobs=1)
+        anonymize_datadir(
+            read_datadir(path), data / f"{path.name}_mcadams", config, side=side, jobs=1
+        )
     others = [Path(copytree(data, folder / name)) for name in ("permuted", "renamed")]
     for path in [path for root in others for path in root.glob("tiny_test_trials_*")]:
         names, speakers = zip(*(line.split() for line in lines_of(path / "utt2spk")), strict=True)
@@ -44,7 +46,10 @@ def sets(tmp_path_factory):
             called = {name: f"{name[0]}x{99 - number}" for number, name in enumerate(sorted(names))}
         # a reader compares the two
         trials = [line.split()[:2] for line in lines_of(path / "trials")]
-        marks = [f"{model} {called[name]} {'' if told[name] == model else 'non'}target" for model, name in trials]
+        marks = [
+            f"{model} {called[name]} {'' if told[name] == model else 'non'}target"
+            for model, name in trials
+        ]
         write(path / "trials", marks)
         said = [line.partition(" ") for line in lines_of(path / "text")]
         write(path / "text", [f"{called[name]} {words}" for name, _, words in said])
@@ -61,12 +66,18 @@ def scores(sets, folder, attackers):
     first, found = dict(zip(names[2], names[0], strict=True)), []
     for data in sets:
         output = folder / data.name
-        settings = {"attackers": f"[{','.join(attackers)}]", "attacker_settings__all__ubm__components": 2}
+        settings = {
+            "attackers": f"[{','.join(attackers)}]",
+            "attacker_settings__all__ubm__components": 2,
+        }
         outcome = run_recipe(data, output, "--suffix", "_mcadams", "--until", "scores", **settings)
         assert outcome.status == 0, outcome.err
         written = {}
         for path in output.glob("exp/*/*/*/scores"):
-            of_attacker, file = written.setdefault(path.parent.name, {}), str(path.relative_to(output))
+            of_attacker, file = (
+                written.setdefault(path.parent.name, {}),
+                str(path.relative_to(output)),
+            )
             for model, name, value in map(str.split, lines_of(path)):
                 of_attacker[file, model, first.get(name, name)] = float(value)
         found.append(written)
@@ -77,7 +88,9 @@ def check_same(attacker, written):
     """To the bit; but sums over all tested recordings are rounded in the order of their names."""
     true, permuted, renamed = (one[attacker] for one in written)
     assert true == permuted
-    if attacker == "fusion" or any(ending in attacker for ending in ("-adapted", "-enrolled-plda", "-self-trained")):
+    if attacker == "fusion" or any(
+        ending in attacker for ending in ("-adapted", "-enrolled-plda", "-self-trained")
+    ):
         renamed = {key: pytest.approx(value, abs=1e-9) for key, value in renamed.items()}
     assert true == renamed
 

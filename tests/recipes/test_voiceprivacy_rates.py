@@ -74,7 +74,9 @@ def note_of(outcome, output):
 def test_two_sets_of_different_rates_share_a_run(layout_8k, two_rates, tmp_path):
     outcome = run_recipe(two_rates, tmp_path / "both", *SCORES, **ONE)
     note = note_of(outcome, tmp_path / "both")
-    assert note.startswith("low_test, with low_train: 100 recordings at 8000 Hz; features at 8000 Hz, up to 3800 Hz")
+    assert note.startswith(
+        "low_test, with low_train: 100 recordings at 8000 Hz; features at 8000 Hz, up to 3800 Hz"
+    )
     assert "tiny" not in note
     assert features_of(two_rates, tmp_path / "both", "tiny_train") == (16000, 7600.0, False)
     assert features_of(two_rates, tmp_path / "both", "low_train") == (8000, 3800.0, False)
@@ -84,7 +86,10 @@ def test_two_sets_of_different_rates_share_a_run(layout_8k, two_rates, tmp_path)
     scores = sorted((tmp_path / "alone/exp").glob("*/tiny_test_enrolls*/*/scores"))
     assert scores
     for path in scores:
-        assert path.read_bytes() == (tmp_path / "both" / path.relative_to(tmp_path / "alone")).read_bytes()
+        assert (
+            path.read_bytes()
+            == (tmp_path / "both" / path.relative_to(tmp_path / "alone")).read_bytes()
+        )
 
 
 def test_training_at_16_and_trials_at_8_khz_are_compared_at_8(tmp_path):
@@ -93,7 +98,10 @@ def test_training_at_16_and_trials_at_8_khz_are_compared_at_8(tmp_path):
     outcome = run_recipe(root, tmp_path / "out", *SCORES, **ONE)
     note = note_of(outcome, tmp_path / "out")
     assert "64 recordings at 8000 Hz (tiny_test_enrolls, " in note
-    assert "36 recordings at 16000 Hz (tiny_train, tiny_train_anon); features at 8000 Hz, up to 3800 Hz: gmm" in note
+    assert (
+        "36 recordings at 16000 Hz (tiny_train, tiny_train_anon); features at 8000 Hz, up to 3800 Hz: gmm"
+        in note
+    )
     assert features_of(root, tmp_path / "out", "tiny_train") == (8000, 3800.0, True)
     outcome = run_recipe(root, tmp_path / "other", "--set", f"{ALL}.resample=false", **ONE)
     refused(outcome, "set features.resample=true")
@@ -124,8 +132,16 @@ EIGHT = 8000, 3800.0, False
 @pytest.mark.parametrize(
     ("options", "expected", "note"),
     [
-        ((), [EIGHT] * 3, "100 recordings at 8000 Hz; features at 8000 Hz, up to 3800 Hz: gmm-ubm, gmm-svm, ivector."),
-        ((f"{ALL}.resample=true",), [(16000, 7600.0, True)] * 3, "features at 16000 Hz, up to 7600 Hz: gmm-ubm, gmm"),
+        (
+            (),
+            [EIGHT] * 3,
+            "100 recordings at 8000 Hz; features at 8000 Hz, up to 3800 Hz: gmm-ubm, gmm-svm, ivector.",
+        ),
+        (
+            (f"{ALL}.resample=true",),
+            [(16000, 7600.0, True)] * 3,
+            "features at 16000 Hz, up to 7600 Hz: gmm-ubm, gmm",
+        ),
         (
             ("attacker_settings.gmm-ubm.features.high_frequency=3000",),
             [(8000, 3000.0, False), EIGHT, EIGHT],
@@ -133,10 +149,21 @@ EIGHT = 8000, 3800.0, False
         ),
     ],
 )
-def test_sets_at_8_khz_need_no_setting_and_settings_hold(layout_8k, tmp_path, options, expected, note):
+def test_sets_at_8_khz_need_no_setting_and_settings_hold(
+    layout_8k, tmp_path, options, expected, note
+):
     """A setting of one attacker is its own; resampling without a rate is to that of the preset."""
     names = ("gmm-ubm", "gmm-svm", "ivector")
     arguments = [part for option in options for part in ("--set", option)]
-    outcome = run_recipe(layout_8k, tmp_path / "out", "--until", "checks", *arguments, attackers=f"[{','.join(names)}]")
-    assert [features_of(layout_8k, tmp_path / "out", "tiny_train", name) for name in names] == expected
+    outcome = run_recipe(
+        layout_8k,
+        tmp_path / "out",
+        "--until",
+        "checks",
+        *arguments,
+        attackers=f"[{','.join(names)}]",
+    )
+    assert [
+        features_of(layout_8k, tmp_path / "out", "tiny_train", name) for name in names
+    ] == expected
     assert note in note_of(outcome, tmp_path / "out")

@@ -35,8 +35,14 @@ def sets_of(data, output):
 def test_speakers_and_utterances_in_two_places_are_warnings(own, tmp_path):
     for end in ("", SUFFIX):
         directory = own / f"tiny_train{end}"
-        write(directory / "utt2spk", [line.replace(" f101", " f001") for line in lines_of(directory / "utt2spk")])
-        write(directory / "spk2gender", [line.replace("f101", "f001") for line in lines_of(directory / "spk2gender")])
+        write(
+            directory / "utt2spk",
+            [line.replace(" f101", " f001") for line in lines_of(directory / "utt2spk")],
+        )
+        write(
+            directory / "spk2gender",
+            [line.replace("f101", "f001") for line in lines_of(directory / "spk2gender")],
+        )
         tried, enrolled = own / f"tiny_test_trials_f{end}", own / f"tiny_test_enrolls{end}"
         for name, line in (
             ("wav.scp", f"f001-3 {tried.name}/wav/f001-3.wav"),
@@ -70,7 +76,10 @@ def test_one_file_under_two_ids_is_a_duplicate(own, tmp_path):
 def test_a_twin_enrols_with_what_the_original_lists(own, tmp_path):
     """A twin without `enrolls` would enrol with all of its utterances."""
     (own / f"tiny_test_enrolls{SUFFIX}/enrolls").unlink()
-    write(own / "tiny_test_enrolls/enrolls", ["f001-1", *lines_of(own / "tiny_test_enrolls/enrolls")[2:]])
+    write(
+        own / "tiny_test_enrolls/enrolls",
+        ["f001-1", *lines_of(own / "tiny_test_enrolls/enrolls")[2:]],
+    )
     twin = sets_of(own, tmp_path / "out").twins["tiny_test_enrolls"]
     assert twin.enrolls is not None
     assert [one for one in sorted(twin.enrolls) if one.startswith("f001")] == ["f001-1"]
@@ -85,7 +94,9 @@ def test_a_twin_of_recordings_alone_is_one(own, tmp_path):
             path.unlink()
     found = sets_of(own, tmp_path / "out").twins
     for name, twin in expected.items():
-        assert {key: path.resolve() for key, path in found[name].recordings.items()} == twin.recordings
+        assert {
+            key: path.resolve() for key, path in found[name].recordings.items()
+        } == twin.recordings
         assert (found[name].speakers, found[name].enrolls) == (twin.speakers, twin.enrolls)
     (own / f"tiny_train{SUFFIX}/wav/f101-1.wav").unlink()
     with pytest.raises(DataError, match="1 missing utterances: 'f101-1'"):
@@ -106,7 +117,10 @@ def test_mixed_trials_run(own, tmp_path, sexes):
             write(own / f"tiny_test_trials_mixed{end}" / name, lines)
     spoken = dict(line.split() for line in lines_of(own / "tiny_test_trials_mixed/utt2spk"))
     pairs = {(model, one) for model in (*ENROLLED["f"], *ENROLLED["m"]) for one in spoken}
-    lines = [f"{model} {one} {'' if spoken[one] == model else 'non'}target" for model, one in sorted(pairs)]
+    lines = [
+        f"{model} {one} {'' if spoken[one] == model else 'non'}target"
+        for model, one in sorted(pairs)
+    ]
     write(own / "tiny_test_trials_mixed/trials", lines)
     settings = {"lists": "[mixed]", "evaluation__resamples": 0}
     if sexes == "unknown":
@@ -124,11 +138,19 @@ def test_mixed_trials_run(own, tmp_path, sexes):
     assert {one["gender"] for one in conditions} == {"all"}
     assert conditions[0]["n_nontarget"] == 7 * 18 - 14
     assert conditions[0]["linkability"]["sizes"] == list(range(2, 8))
-    assert {tuple(line.split()[:2]) for line in lines_of(tmp_path / "out" / conditions[0]["scores"])} == pairs
+    assert {
+        tuple(line.split()[:2]) for line in lines_of(tmp_path / "out" / conditions[0]["scores"])
+    } == pairs
     # files in the challenge's form: lists are called mixed, and ASV_eval has the lazy-informed EER
     written = read_rank_file(tmp_path / f"out/exp/results_summary/result_for_rank{SUFFIX}")
     eers = {one["scenario"]: round(100 * one["eer"]["speechbrain"], 3) for one in conditions}
-    where = {"dataset": "tiny", "split": "test", "gender": "mixed", "enrollment": "anon", "trial": "anon"}
+    where = {
+        "dataset": "tiny",
+        "split": "test",
+        "gender": "mixed",
+        "enrollment": "anon",
+        "trial": "anon",
+    }
     assert records(written, ASV) == [where | {"EER": eers["lazy-informed"]}]
     assert records(written, ASV_ANON) == [where | {"EER": eers["semi-informed"]}]
     table = lines_of(tmp_path / f"out/results{SUFFIX}.csv")
@@ -138,7 +160,11 @@ def test_mixed_trials_run(own, tmp_path, sexes):
 # --- anonymising ----------------------------------------------------------------------------------
 
 
-MCADAMS = {"anonymizer__name": "mcadams", "attackers": "[supervector-cosine]", "evaluation__resamples": 0}
+MCADAMS = {
+    "anonymizer__name": "mcadams",
+    "attackers": "[supervector-cosine]",
+    "evaluation__resamples": 0,
+}
 
 
 def test_missing_twins_are_made_in_the_output_and_the_data_stay_as_they_are(own, tmp_path):
@@ -156,25 +182,35 @@ def test_missing_twins_are_made_in_the_output_and_the_data_stay_as_they_are(own,
     assert (told["name"], told["alpha"], told["training_draws"]) == ("mcadams", [0.5, 0.9], 3)
     assert set(told["made"]) == {"tiny_test_enrolls", "tiny_train"}
     for end, versions in ((SUFFIX, 3), ("", 1)):
-        choice = json.loads((output / f"attackers/tiny_train{end}/supervector-cosine/choice.json").read_text())
+        choice = json.loads(
+            (output / f"attackers/tiny_train{end}/supervector-cosine/choice.json").read_text()
+        )
         assert (choice["versions"], choice["vectors"]) == (versions, versions * 18)
 
 
 @pytest.mark.parametrize("has_record", [True, False])
-def test_the_record_of_a_twin_or_else_the_configuration_says_what_made_it(own, tmp_path, has_record):
+def test_the_record_of_a_twin_or_else_the_configuration_says_what_made_it(
+    own, tmp_path, has_record
+):
     """No draws are made by another anonymiser than the recorded one; without a record the name is believed."""
     for twin in own.glob(f"*{SUFFIX}") if has_record else ():
-        (twin / RECORD).write_text(json.dumps({"anonymizer": {"name": "vtln", "level": "utterance"}, "seed": 0}))
+        (twin / RECORD).write_text(
+            json.dumps({"anonymizer": {"name": "vtln", "level": "utterance"}, "seed": 0})
+        )
     settings = {**MCADAMS, "anonymizer__training_draws": 3}
     outcome = run_recipe(own, tmp_path / "out", "--until", "anonymisation", **settings)
     assert outcome.status == 0, outcome.err
-    assert ("one anonymised version only, since its record has another name" in outcome.err) == has_record
+    assert (
+        "one anonymised version only, since its record has another name" in outcome.err
+    ) == has_record
     assert len(list((tmp_path / "out").glob("data/tiny_train*-draw*"))) == (0 if has_record else 2)
 
 
 def test_an_anonymiser_that_does_nothing_is_found_out(own, tmp_path):
     shutil.rmtree(own / f"tiny_train{SUFFIX}")
-    outcome = run_recipe(own, tmp_path / "out", anonymizer__name="command", anonymizer__command="cp {input} {output}")
+    outcome = run_recipe(
+        own, tmp_path / "out", anonymizer__name="command", anonymizer__command="cp {input} {output}"
+    )
     refused(outcome, "original audio in 18 of 18")
     assert not (tmp_path / "out/exp").exists()
 
@@ -185,12 +221,26 @@ def test_an_anonymiser_that_does_nothing_is_found_out(own, tmp_path):
 def test_word_error_rates_come_from_what_another_recogniser_heard(own, tmp_path):
     for sex in "fm":
         names = [line.split()[0] for line in lines_of(own / f"tiny_test_trials_{sex}/utt2spk")]
-        write(own / f"tiny_test_trials_{sex}/text", [f"{name} ONE TWO THREE FOUR" for name in names])
-        write(own / f"tiny_test_trials_{sex}/heard", [f"{name} one two three four" for name in names])
-        write(own / f"tiny_test_trials_{sex}{SUFFIX}/heard", [f"{name} one too three four" for name in names])
-    settings = {"utility__hypotheses": "heard", "evaluation__resamples": 0, **only("supervector-cosine")}
+        write(
+            own / f"tiny_test_trials_{sex}/text", [f"{name} ONE TWO THREE FOUR" for name in names]
+        )
+        write(
+            own / f"tiny_test_trials_{sex}/heard", [f"{name} one two three four" for name in names]
+        )
+        write(
+            own / f"tiny_test_trials_{sex}{SUFFIX}/heard",
+            [f"{name} one too three four" for name in names],
+        )
+    settings = {
+        "utility__hypotheses": "heard",
+        "evaluation__resamples": 0,
+        **only("supervector-cosine"),
+    }
     utility = evaluated(own, tmp_path / "out", **settings)["utility"]
-    assert [utility["wer"]["tiny_test"][kind]["value"] for kind in ("original", "anonymised")] == [0, 0.25]
+    assert [utility["wer"]["tiny_test"][kind]["value"] for kind in ("original", "anonymised")] == [
+        0,
+        0.25,
+    ]
     assert utility["cer"]["tiny_test"]["anonymised"]["value"] == pytest.approx(1 / 18)
     ranked = (tmp_path / f"out/exp/results_summary/result_for_rank{SUFFIX}").read_text()
     assert "ASR results" in ranked
@@ -211,9 +261,13 @@ def words_by_length(samples):
 
 def test_content_reads_what_is_recognised_in_all_speech(own, tmp_path, monkeypatch):
     recogniser = Recogniser("stand-in", words_by_length)
-    monkeypatch.setattr("spkver.recognition.open_recogniser", lambda name: {"mine": recogniser}[name])
+    monkeypatch.setattr(
+        "spkver.recognition.open_recogniser", lambda name: {"mine": recogniser}[name]
+    )
     settings = {"attacker_settings__content__recognised": "true", "utility__recogniser": "mine"}
-    results = evaluated(own, tmp_path / "out", attackers="[content]", evaluation__resamples=0, **settings)
+    results = evaluated(
+        own, tmp_path / "out", attackers="[content]", evaluation__resamples=0, **settings
+    )
     assert {row["content"] for row in results["conditions"]} == {"recognised"}
     heard = {path.parent.name for path in (tmp_path / "out" / "asr").glob("*/text")}
     names = ("tiny_train", "tiny_test_enrolls", "tiny_test_trials_f", "tiny_test_trials_m")
@@ -221,5 +275,7 @@ def test_content_reads_what_is_recognised_in_all_speech(own, tmp_path, monkeypat
     for name in names:
         utterances = [line.split()[0] for line in lines_of(own / name / "utt2spk")]
         write(own / name / "text", [f"{utterance} zhe shi" for utterance in utterances])
-    outcome = run_recipe(own, tmp_path / "out", attackers="[content]", evaluation__resamples=0, **settings)
+    outcome = run_recipe(
+        own, tmp_path / "out", attackers="[content]", evaluation__resamples=0, **settings
+    )
     refused(outcome, "the words were not understood: 0 % of them agree with text")

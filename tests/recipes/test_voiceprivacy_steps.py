@@ -40,15 +40,29 @@ _KEY = re.compile(r"-?[0-9a-f]{16}")
 
 def outputs(output):
     """Everything but logs, timings, dates, plots and the records of what was made from what."""
-    arrays = {(_KEY.sub("", name), dataset, *value) for (name, dataset), value in datasets(output).items()}
+    arrays = {
+        (_KEY.sub("", name), dataset, *value) for (name, dataset), value in datasets(output).items()
+    }
     results = json.loads((output / "results.json").read_text())
     # lists of what was made here hold its place
-    results["lists"] = {name: value for name, value in results["lists"].items() if not name.endswith("/wav.scp")}
-    files = [*output.glob("exp/**/*"), *output.glob("data/**/*"), *output.glob("attackers/*/*/attacker.yaml")]
-    files += [*output.glob("numbers/**/*.json"), *output.glob("*/*/predictions"), *output.glob("pitch/*/tracks/*.json")]
+    results["lists"] = {
+        name: value for name, value in results["lists"].items() if not name.endswith("/wav.scp")
+    }
+    files = [
+        *output.glob("exp/**/*"),
+        *output.glob("data/**/*"),
+        *output.glob("attackers/*/*/attacker.yaml"),
+    ]
+    files += [
+        *output.glob("numbers/**/*.json"),
+        *output.glob("*/*/predictions"),
+        *output.glob("pitch/*/tracks/*.json"),
+    ]
     return {
         "arrays": arrays,
-        "results": {name: value for name, value in results.items() if name not in ("timings", "run")},
+        "results": {
+            name: value for name, value in results.items() if name not in ("timings", "run")
+        },
         **{
             str(path.relative_to(output)): _content(path)
             for path in files
@@ -75,7 +89,12 @@ def check_same(output, undisturbed):
     assert found.keys() == undisturbed.keys()
     for name, value in undisturbed.items():
         assert found[name] == value, name
-    unfinished = [*output.rglob("partial"), *output.rglob("*.journal"), *output.rglob("*.draft"), *leftovers(output)]
+    unfinished = [
+        *output.rglob("partial"),
+        *output.rglob("*.journal"),
+        *output.rglob("*.draft"),
+        *leftovers(output),
+    ]
     assert not unfinished
 
 
@@ -117,7 +136,10 @@ LEFT = {
 
 
 def test_one_step_after_the_other_gives_the_same(originals, finished, tmp_path, monkeypatch):
-    output, plan = tmp_path / "out", patch("soundfile.SoundFile.read", refuse)(voiceprivacy.plan_attacks)
+    output, plan = (
+        tmp_path / "out",
+        patch("soundfile.SoundFile.read", refuse)(voiceprivacy.plan_attacks),
+    )
     monkeypatch.setattr("spkver.voiceprivacy.plan_attacks", plan)
     for number, step in enumerate(LEFT):
         outcome = run(originals, output, "--until", step)
@@ -168,7 +190,9 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
         return outcome
 
     with ExitStack() as stack:
-        called = {name: stack.enter_context(patch(name, wraps=resolve_name(name))) for name in TRAINING}
+        called = {
+            name: stack.enter_context(patch(name, wraps=resolve_name(name))) for name in TRAINING
+        }
         ended(tmp_path / "whole", "--until", "scores")
     assert [name for name, one in called.items() if not one.called] == []
     output, calls = tmp_path / "out", tmp_path / "calls"
@@ -185,11 +209,18 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
         monkeypatch.setattr(name, refuse)
 
     def assess(*given, then=voiceprivacy.assess):
-        places = [(soundfile, "read"), (soundfile.SoundFile, "read"), (SVC, "fit"), (LinearSVC, "fit")]
+        places = [
+            (soundfile, "read"),
+            (soundfile.SoundFile, "read"),
+            (SVC, "fit"),
+            (LinearSVC, "fit"),
+        ]
         for name in sorted(name for name in sys.modules if name.startswith("spkver.")):
             module = sys.modules[name]
             places += [(module, one) for one in vars(module) if one.startswith(("train_", "fit_"))]
-            kinds = [one for one in vars(module).values() if isinstance(one, type) and "fit" in vars(one)]
+            kinds = [
+                one for one in vars(module).values() if isinstance(one, type) and "fit" in vars(one)
+            ]
             places += [(kind, "fit") for kind in kinds if kind.__module__ == name]
         assert len(places) > 20
         for place, name in places:
@@ -203,8 +234,14 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
     assert stamps(read) == read
     assert calls.read_text() == heard
     assert not {*output.glob("work/*/*.h5"), *output.glob("work/vectors/*/*.h5")} - read.keys()
-    cepstra = {key: names for key, (_, names) in datasets(output / "work").items() if key[0].endswith("features.h5")}
-    ids = re.findall(rb"[0-9a-f]{64}", b"".join(names for (_, part), names in cepstra.items() if part == "ids"))
+    cepstra = {
+        key: names
+        for key, (_, names) in datasets(output / "work").items()
+        if key[0].endswith("features.h5")
+    }
+    ids = re.findall(
+        rb"[0-9a-f]{64}", b"".join(names for (_, part), names in cepstra.items() if part == "ids")
+    )
     assert len(set(ids)) == len(ids) > 100  # each recording is read once
     scores = sorted(output.glob("exp/*/*/*/scores"))
     assert {path.parent.name for path in scores} == {
@@ -212,7 +249,9 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
         *("fusion", "fusion-inverted"),
     }
     for path in scores:
-        assert path.read_bytes() == (tmp_path / "whole" / path.relative_to(output)).read_bytes(), path
+        assert path.read_bytes() == (tmp_path / "whole" / path.relative_to(output)).read_bytes(), (
+            path
+        )
 
 
 def test_an_anonymiser_without_a_record_is_recognised_once_and_the_plan_reads_no_speech(
@@ -220,7 +259,9 @@ def test_an_anonymiser_without_a_record_is_recognised_once_and_the_plan_reads_no
 ):
     data, output = Path(shutil.copytree(originals, tmp_path / "data")), tmp_path / "out"
     for folder in sorted(data.iterdir()):
-        twin = anonymize_datadir(read_datadir(folder), data / f"{folder.name}_mine", AnonymizerConfig(), jobs=1)
+        twin = anonymize_datadir(
+            read_datadir(folder), data / f"{folder.name}_mine", AnonymizerConfig(), jobs=1
+        )
         (twin.path / RECORD).unlink()
     settings = {"attackers": "[gmm-ubm,gmm-ubm-inverted]", "lists": "[f]"}
 
@@ -248,11 +289,17 @@ def test_exchanged_recordings_are_told_before_anything_is_trained(own, tmp_path)
         said = [f"first{number} second{number} third{number}" for number in range(len(names))]
         heard = said[1:] + said[:1]
         for file, texts in {"text": said, "heard": heard}.items():
-            (folder / file).write_text("".join(f"{name} {text}\n" for name, text in zip(names, texts, strict=True)))
+            (folder / file).write_text(
+                "".join(f"{name} {text}\n" for name, text in zip(names, texts, strict=True))
+            )
     exempt = {**SETTINGS, "anonymizer__name": "none"}  # a setting exempts nothing
-    outcome = run_recipe(own, tmp_path / "out", "--until", "pairs", **exempt, utility__hypotheses="heard")
+    outcome = run_recipe(
+        own, tmp_path / "out", "--until", "pairs", **exempt, utility__hypotheses="heard"
+    )
     assert outcome.status == 0, outcome.err
-    assert re.search("no verdict will be given: tiny_train_anon: .* point at another one", outcome.err)
+    assert re.search(
+        "no verdict will be given: tiny_train_anon: .* point at another one", outcome.err
+    )
     assert '"state": "exchanged"' in (tmp_path / "out/pairs_anon.json").read_text()
 
 
@@ -276,7 +323,13 @@ def test_status_shows_what_is_done(originals, output):
 
 def test_force_makes_everything_again(originals, output):
     before = outputs(output)
-    patterns = ("data/*/wav/*.wav", "work/*/*.h5", "work/*/*/*.h5", "attackers/*/*/attacker.h5", "exp/*/*/*/scores")
+    patterns = (
+        "data/*/wav/*.wav",
+        "work/*/*.h5",
+        "work/*/*/*.h5",
+        "attackers/*/*/attacker.h5",
+        "exp/*/*/*/scores",
+    )
     files = [path for pattern in patterns for path in output.glob(pattern)] + [output / CONDITIONS]
     # open: no new file gets the number of a removed one
     held = {path: path.open("rb") for path in files}
@@ -285,7 +338,9 @@ def test_force_makes_everything_again(originals, output):
     check_same(output, before)
     assert len(files) > 60
     assert not [
-        path for path in files if path.exists() and os.path.samestat(path.stat(), os.fstat(held[path].fileno()))
+        path
+        for path in files
+        if path.exists() and os.path.samestat(path.stat(), os.fstat(held[path].fileno()))
     ]
     for file in held.values():
         file.close()
@@ -321,9 +376,15 @@ def test_what_is_truncated_or_gone_is_made_again(originals, finished, output, na
 @pytest.mark.slow
 def test_killed_at_random_moments_and_started_again(originals, finished, tmp_path):
     moments, output = random.Random(1), tmp_path / "out"
-    command = [sys.executable, str(RECIPE), *recipe_options(originals, output, *ANONYMISER, **SETTINGS)]
+    command = [
+        sys.executable,
+        str(RECIPE),
+        *recipe_options(originals, output, *ANONYMISER, **SETTINGS),
+    ]
     for _ in range(3):
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True) as process:
+        with subprocess.Popen(
+            command, stderr=subprocess.DEVNULL, start_new_session=True
+        ) as process:
             time.sleep(moments.uniform(1, 6))
             os.killpg(process.pid, signal.SIGKILL)
     assert run(originals, output).status == 0

@@ -28,22 +28,33 @@ def own(tmp_path):
 
 
 def test_the_choice_stands_in_results_and_report(layout, tmp_path, own):
-    outcome = run(layout, tmp_path / "out", "mine", "gmm-ubm", "supervector-adapted", page=True, **own)
+    outcome = run(
+        layout, tmp_path / "out", "mine", "gmm-ubm", "supervector-adapted", page=True, **own
+    )
     assert outcome.status == 0, outcome.err
     assert "if all is new; not known: mine" in outcome.err
     results = results_of(tmp_path / "out")
     told = [(choice["attacker"], choice["training"]) for choice in results["choices"]]
     both = ("mine", "supervector-adapted")
-    assert sorted(told) == sorted((name, f"tiny_train{end}") for name in both for end in ("", SUFFIX))
+    assert sorted(told) == sorted(
+        (name, f"tiny_train{end}") for name in both for end in ("", SUFFIX)
+    )
     for choice in results["choices"]:
         folder = tmp_path / "out/attackers" / choice["training"] / choice["attacker"]
         assert json.loads((folder / "choice.json").read_text()) == choice
         assert read_backend(folder / "backend.h5").facts["speakers"] == 6
     assert {row["attacker"] for row in results["conditions"]} == {*both, "gmm-ubm"}
     levels = {row["attacker"]: row["level"] for row in results["conditions"]}
-    assert levels == {"mine": "one-model", "gmm-ubm": "one-model", "supervector-adapted": "whole-list"}
+    assert levels == {
+        "mine": "one-model",
+        "gmm-ubm": "one-model",
+        "supervector-adapted": "whole-list",
+    }
     page = (tmp_path / "out/report.html").read_text()
-    assert results["choices"][0]["chosen"] in page.partition('id="choices"')[2].partition("</section>")[0]
+    assert (
+        results["choices"][0]["chosen"]
+        in page.partition('id="choices"')[2].partition("</section>")[0]
+    )
 
 
 def write_all(layout, folder, *, left_out="", training=True):
@@ -59,13 +70,18 @@ def write_all(layout, folder, *, left_out="", training=True):
             session = np.random.default_rng([*f"{directory.name}{name}".encode()]).normal(size=6)
             rows.append(place + session * [9, 9, 0.2, 0.2, 0.2, 0.2])
         speakers = np.array([name.split("-")[0] for name in ids], object)
-        write_embeddings(folder / f"{directory.name}.h5", Embeddings(np.array(ids, object), speakers, np.array(rows)))
+        write_embeddings(
+            folder / f"{directory.name}.h5",
+            Embeddings(np.array(ids, object), speakers, np.array(rows)),
+        )
 
 
 def test_vectors_of_others_have_a_backend_where_they_have_the_training_set(layout, tmp_path):
     write_all(layout, tmp_path / "with")
     write_all(layout, tmp_path / "without", training=False)
-    outcome = run(layout, tmp_path / "out", f"vectors:{tmp_path}/with", f"vectors:{tmp_path}/without")
+    outcome = run(
+        layout, tmp_path / "out", f"vectors:{tmp_path}/with", f"vectors:{tmp_path}/without"
+    )
     assert outcome.status == 0, outcome.err
     results = results_of(tmp_path / "out")
     assert [choice["attacker"] for choice in results["choices"]] == ["vectors-with"] * 2

@@ -38,7 +38,9 @@ def speaker_sound(speaker, session, sentence, *, seconds=0.6):
     rng = np.random.default_rng([ord(speaker[0]), int(speaker[1:]), session, sentence])
     wobble = rng.normal(1.0, 0.04, 3)
     third = 2500 + 500 * sentence
-    return vowel(rng, pitch=pitch * wobble[2], formants=[*(formants * wobble[:2]), third], seconds=seconds)
+    return vowel(
+        rng, pitch=pitch * wobble[2], formants=[*(formants * wobble[:2]), third], seconds=seconds
+    )
 
 
 def write_tiny_corpus(
@@ -61,9 +63,17 @@ def write_tiny_corpus(
             for session in range(1, N_SESSIONS + 1):
                 extension = extensions[count % len(extensions)]
                 count += 1
-                path = root / "sph" / folder / speaker / f"{speaker}_{session:02d}_{sentence:03d}.{extension}"
+                path = (
+                    root
+                    / "sph"
+                    / folder
+                    / speaker
+                    / f"{speaker}_{session:02d}_{sentence:03d}.{extension}"
+                )
                 form = {"sph": "NIST", "wav": "WAV", "flac": "FLAC"}[extension]
-                samples = np.rint(speaker_sound(speaker, session, sentence) * 32767).astype(np.int16)
+                samples = np.rint(speaker_sound(speaker, session, sentence) * 32767).astype(
+                    np.int16
+                )
                 soundfile.write(path, samples, RATE, format=form)
     models = speakers[len(background) :]
     shape = {"n_sentences": N_SENTENCES[part], "n_sessions": N_SESSIONS, "part": part}
@@ -72,7 +82,11 @@ def write_tiny_corpus(
     trn, ndx = key_files(root, gender, partition, part)
     trn.write_text("".join(enrolment_lines(models, folder=folder, **shape)))
     prompts = draw_prompts(0)
-    ndx.write_text("".join(line for lines in trial_lines(models, prompts=prompts, **shape) for line in lines))
+    ndx.write_text(
+        "".join(line for lines in trial_lines(models, prompts=prompts, **shape) for line in lines)
+    )
     if part == 3:
-        prompts_file(root).write_text("".join(f"{s},{n},{' '.join(words)}\n" for (s, n), words in prompts.items()))
+        prompts_file(root).write_text(
+            "".join(f"{s},{n},{' '.join(words)}\n" for (s, n), words in prompts.items())
+        )
     return root

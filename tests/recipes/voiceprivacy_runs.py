@@ -51,7 +51,11 @@ def write_layout(root):
     """Write ``tiny_test`` and ``tiny_train`` with their twins; returns `root`."""
     everybody = [speaker for sex in "fm" for speaker in ENROLLED[sex]]
     write_directory(root / "tiny_train", [(one, take) for one in TRAINING for take in (1, 2, 3)])
-    write_directory(root / "tiny_test_enrolls", [(one, take) for one in everybody for take in (1, 2)], enrols=True)
+    write_directory(
+        root / "tiny_test_enrolls",
+        [(one, take) for one in everybody for take in (1, 2)],
+        enrols=True,
+    )
     for sex in "fm":
         spoken = [(one, take) for one in (*ENROLLED[sex], *STRANGERS[sex]) for take in (3, 4)]
         write_directory(root / f"tiny_test_trials_{sex}", spoken, models=ENROLLED[sex])
@@ -102,12 +106,17 @@ def write_twin(directory):
         taps = np.random.default_rng(crc32(path.stem.encode())).standard_normal(12)
         sound = lfilter(taps, [1.0], samples)
         soundfile.write(
-            twin / "wav" / path.name, np.rint(0.5 * sound / np.abs(sound).max() * 32767).astype(np.int16), rate
+            twin / "wav" / path.name,
+            np.rint(0.5 * sound / np.abs(sound).max() * 32767).astype(np.int16),
+            rate,
         )
     for name in ("utt2spk", "spk2gender", "enrolls", "trials"):
         if (directory / name).exists():
             shutil.copy(directory / name, twin / name)
-    write(twin / "wav.scp", [f"{path.stem} {twin.name}/wav/{path.name}" for path in sorted((twin / "wav").iterdir())])
+    write(
+        twin / "wav.scp",
+        [f"{path.stem} {twin.name}/wav/{path.name}" for path in sorted((twin / "wav").iterdir())],
+    )
 
 
 def write(path, lines, *, end="\n"):
@@ -157,7 +166,13 @@ def rows(table, **where):
 
 def condition(results, gender, scenario, attacker):
     """The one row of the tiny set, sex, scenario and attacker."""
-    (found,) = rows(results["conditions"], dataset="tiny_test", gender=gender, scenario=scenario, attacker=attacker)
+    (found,) = rows(
+        results["conditions"],
+        dataset="tiny_test",
+        gender=gender,
+        scenario=scenario,
+        attacker=attacker,
+    )
     return found
 
 

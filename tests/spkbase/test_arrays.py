@@ -65,7 +65,12 @@ def test_any_rows_and_columns(made, rows, first, last):
 def test_any_shape(tmp_path, shape):
     array = np.arange(np.prod(shape), dtype=np.int16).reshape(shape)
     stored = store(tmp_path / "rows.bin", array)
-    assert (len(stored), stored.ndim, stored.shape, stored.nbytes) == (len(array), array.ndim, shape, array.nbytes)
+    assert (len(stored), stored.ndim, stored.shape, stored.nbytes) == (
+        len(array),
+        array.ndim,
+        shape,
+        array.nbytes,
+    )
     assert np.array_equal(np.asarray(stored), array)
     if len(array):
         assert np.array_equal(stored[-1], array[-1])

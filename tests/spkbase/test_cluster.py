@@ -69,7 +69,11 @@ def products(vectors, rows):
 
 
 def nested(number):
-    return (engine_kind(), list(Work().map(slow_square, range(number))), set(Work(2).map(process, range(4))))
+    return (
+        engine_kind(),
+        list(Work().map(slow_square, range(number))),
+        set(Work(2).map(process, range(4))),
+    )
 
 
 def process(_):
@@ -81,7 +85,9 @@ def process(_):
 
 def test_order_is_that_of_the_items(engine):
     assert list(Work().map(slow_square, range(12))) == [n * n for n in range(12)]
-    assert list(Work().map(slow_square, (n for n in range(150)), total=150)) == [n * n for n in range(150)]
+    assert list(Work().map(slow_square, (n for n in range(150)), total=150)) == [
+        n * n for n in range(150)
+    ]
     assert list(Work().map(slow_square, [])) == []
     assert (engine_kind(), ships_items()) == ("dask", True)
 
@@ -92,7 +98,12 @@ def test_errors_arrive_whole(engine):
         for number in Work().map(partial(fail_at, bad=5), range(200)):
             arrived.append(number)
     error = caught.value
-    assert (error.text, error.file, error.line, error.remedy) == ("bad number", "list.txt", 5, "leave it out")
+    assert (error.text, error.file, error.line, error.remedy) == (
+        "bad number",
+        "list.txt",
+        5,
+        "leave it out",
+    )
     assert arrived == list(range(len(arrived)))
     assert len(arrived) <= 5
 
@@ -113,7 +124,13 @@ def test_functions_of_a_script_and_of_a_file_travel_whole(dask_cluster, tmp_path
         f"with use_engine({dask_cluster.address if engine == 'dask' else engine!r}):\n"
         "    print(*Work(2).map(times, range(4)), *Work(2).map(run_path('own.py')['own'], range(3)))\n"
     )
-    run = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    run = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
     assert run.stdout == "0 3 6 9 1 2 3\n", run.stderr
 
 
@@ -145,7 +162,10 @@ def slow_products(vectors, rows):
 @pytest.mark.parametrize(
     ("address", "text"),
     [
-        ("tcp://127.0.0.1:9", r"no Dask scheduler with a worker.* at tcp://127.0.0.1:9 within 1 s.*docs/cluster"),
+        (
+            "tcp://127.0.0.1:9",
+            r"no Dask scheduler with a worker.* at tcp://127.0.0.1:9 within 1 s.*docs/cluster",
+        ),
         ("http://a:1", "no Dask scheduler with a worker answered"),
     ],
 )

@@ -45,9 +45,16 @@ def test_each_wins_over_the_one_before(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_text("seed: 2\ninner: {rate: 2, count: 2}\n")
     defaults = {"seed": 1, "name": "one", "inner": {"rate": 1, "count": 1, "pair": [7, 8]}}
-    found = load_config(Outer, defaults=defaults, file=path, settings=["inner.count=3", "flag=true", "inner.count=4"])
+    found = load_config(
+        Outer,
+        defaults=defaults,
+        file=path,
+        settings=["inner.count=3", "flag=true", "inner.count=4"],
+    )
     assert found == Outer(seed=2, name="one", flag=True, inner=Inner(2.0, 4, (7, 8)))
-    assert defaults["inner"] == {"rate": 1, "count": 1, "pair": [7, 8]}, "what is given is not changed"
+    assert defaults["inner"] == {"rate": 1, "count": 1, "pair": [7, 8]}, (
+        "what is given is not changed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,8 +88,14 @@ def test_values(setting, name, value):
         ("inner=3", "inner is a section with keys, got 3"),
         ("inner.rate=-1", "inner.rate is -1.0: expected at least 0"),
         ("seed", "setting 'seed': expected KEY=VALUE"),
-        ("seed=[1", "the value of 'seed=[1' is not YAML: expected ',' or ']', but got '<stream end>'"),
-        ("features.preset=loud", "features.preset is 'loud': expected one of sidekit, telephone, wideband, librosa"),
+        (
+            "seed=[1",
+            "the value of 'seed=[1' is not YAML: expected ',' or ']', but got '<stream end>'",
+        ),
+        (
+            "features.preset=loud",
+            "features.preset is 'loud': expected one of sidekit, telephone, wideband, librosa",
+        ),
         ("sede=3", "unknown configuration key 'sede': did you mean seed?"),
         ("count=3", "unknown configuration key 'count': did you mean inner.count?"),
         ("vad=snr", "unknown configuration key 'vad': did you mean features.vad?"),
@@ -95,7 +108,9 @@ def test_wrong_values(setting, message):
 
 def test_everything_that_is_wrong_at_once_with_its_place(tmp_path):
     path = tmp_path / "a.yaml"
-    path.write_text("seed: x\ninner:\n  rate: -1\n  # a comment\n  kount: 3\n\nfeatures:\n  vad: loud\nname: n\n")
+    path.write_text(
+        "seed: x\ninner:\n  rate: -1\n  # a comment\n  kount: 3\n\nfeatures:\n  vad: loud\nname: n\n"
+    )
     assert problems(file=path, settings=["flag=3", "name=[]", "nothing"]) == [
         "setting 'nothing': expected KEY=VALUE",
         f"{path}:1: seed must be a whole number, got 'x'",
@@ -108,7 +123,9 @@ def test_everything_that_is_wrong_at_once_with_its_place(tmp_path):
 
 @pytest.mark.parametrize("preset", list(PRESETS))
 def test_presets_give_way_to_keys(preset):
-    found = load_config(Outer, settings=[f"features.preset={preset}", "features.n_cepstra=5"]).features
+    found = load_config(
+        Outer, settings=[f"features.preset={preset}", "features.n_cepstra=5"]
+    ).features
     assert found == FeatureConfig(**{**PRESETS[preset], "preset": preset, "n_cepstra": 5})
 
 
@@ -165,7 +182,9 @@ class Choices:
 
 def test_names_with_values_are_merged_and_keep_their_order():
     defaults = {"systems": {"a": [1], "b": [2]}}
-    config = load_config(Choices, defaults=defaults, settings=["systems.b=[3, 4]", "systems.c=null"])
+    config = load_config(
+        Choices, defaults=defaults, settings=["systems.b=[3, 4]", "systems.c=null"]
+    )
     assert list(config.systems.items()) == [("a", [1]), ("b", [3, 4]), ("c", None)]
     with pytest.raises(ConfigError, match="systems holds names with values, got 5"):
         load_config(Choices, settings=["systems=5"])

@@ -40,10 +40,19 @@ def fail(error):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (DataError("wrong", file="a.txt", line=3, remedy="mend it"), "Error: a.txt:3: wrong (mend it)\n"),
+        (
+            DataError("wrong", file="a.txt", line=3, remedy="mend it"),
+            "Error: a.txt:3: wrong (mend it)\n",
+        ),
         (WorkerError("killed"), "Error: killed\n"),
-        (FileNotFoundError(errno.ENOENT, "No such file or directory", "a.txt"), "Error: a.txt: No such file or dir"),
-        (MemoryError("Unable to allocate 9 TiB"), "Error: memory ran out: Unable to allocate 9 TiB"),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file or directory", "a.txt"),
+            "Error: a.txt: No such file or dir",
+        ),
+        (
+            MemoryError("Unable to allocate 9 TiB"),
+            "Error: memory ran out: Unable to allocate 9 TiB",
+        ),
     ],
 )
 def test_errors_are_one_message(capsys, error, message, grouped):
@@ -71,14 +80,20 @@ def test_python_parameters_are_named_as_the_options_of_the_command(capsys):
 
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize(
-    ("number", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+    ("number", "status", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
 )
 def test_signals_end_with_their_status(capsys, number, status, word, grouped):
     handlers = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
     found, err = run(lambda: signal.raise_signal(number), capsys, grouped=grouped)
     assert (found, err) == (status, f"{word}\n")
-    found, err = run(lambda: signal.raise_signal(number), capsys, grouped=grouped, kind=ResumableCommand)
-    assert (found, err) == (status, f"{word}; finished steps are kept, the same command resumes from there\n")
+    found, err = run(
+        lambda: signal.raise_signal(number), capsys, grouped=grouped, kind=ResumableCommand
+    )
+    assert (found, err) == (
+        status,
+        f"{word}; finished steps are kept, the same command resumes from there\n",
+    )
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == handlers
 
 
@@ -129,7 +144,8 @@ def work(jobs):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"), [([], "None auto"), (["--jobs", "3", "--engine", "threads"], "3 threads")]
+    ("arguments", "said"),
+    [([], "None auto"), (["--jobs", "3", "--engine", "threads"], "3 threads")],
 )
 def test_the_command_gets_the_jobs_and_runs_on_the_engine(arguments, said):
     assert CliRunner().invoke(work, arguments).stdout == said + "\n"
@@ -139,7 +155,10 @@ def test_the_command_gets_the_jobs_and_runs_on_the_engine(arguments, said):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--engine", "slurm"], "expected an engine among auto, threads, loky, ray, spark, or a Dask scheduler's"),
+        (
+            ["--engine", "slurm"],
+            "expected an engine among auto, threads, loky, ray, spark, or a Dask scheduler's",
+        ),
         (["--engine", "a:8786"], "a Dask scheduler's tcp://HOST:PORT, got 'a:8786'"),
         (["--engine", "spark"], "the engine spark needs joblibspark"),
         (["--engine", "http://a:1"], "no Dask scheduler with a worker answered at http://a:1"),

@@ -51,7 +51,10 @@ def test_one_cause_in_many_files_is_one_problem():
         problems.add("the rate is 8000 Hz", file=f"{number}.wav", remedy="resample")
     with pytest.raises(DataError) as caught:
         problems.raise_if_any()
-    assert str(caught.value) == "the rate is 8000 Hz, in 820 files: 0.wav, 1.wav, 2.wav, ... (resample)"
+    assert (
+        str(caught.value)
+        == "the rate is 8000 Hz, in 820 files: 0.wav, 1.wav, 2.wav, ... (resample)"
+    )
     problems.add("is empty", file="0.wav")
     with pytest.raises(DataError, match=r"^2 problems:\n  the rate is 8000 Hz, in 820 files"):
         problems.raise_if_any()
@@ -74,7 +77,11 @@ def test_a_subject_is_named_once_for_each_kind(kind):
     error = kind("too short", file="a.wav", remedy="leave it out")
     named = error.attributed("extractor", "ge2e")
     assert named.attributed("extractor", "other") is named
-    both = pickle.loads(pickle.dumps(named)).attributed("attacker", "mine").attributed("attacker", "again")
+    both = (
+        pickle.loads(pickle.dumps(named))
+        .attributed("attacker", "mine")
+        .attributed("attacker", "again")
+    )
     assert type(both) is kind
     assert str(both) == "a.wav: attacker 'mine': extractor 'ge2e': too short (leave it out)"
     assert str(error) == "a.wav: too short (leave it out)"
@@ -82,7 +89,10 @@ def test_a_subject_is_named_once_for_each_kind(kind):
 
 def test_an_error_that_begins_with_a_kind_is_named_all_the_same():
     """The text says nothing about who is named."""
-    assert DataError("attacker of the data").attributed("attacker", "a").text == "attacker 'a': attacker of the data"
+    assert (
+        DataError("attacker of the data").attributed("attacker", "a").text
+        == "attacker 'a': attacker of the data"
+    )
 
 
 def test_a_file_that_is_added_keeps_the_class():

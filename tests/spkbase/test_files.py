@@ -33,7 +33,10 @@ def only(folder):
 def test_failure_leaves_the_old_file(tmp_path, error):
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with pytest.raises((RuntimeError, KeyboardInterrupt, DataError)), atomic_path(path) as temporary:  # noqa: PT012
+    with (  # noqa: PT012
+        pytest.raises((RuntimeError, KeyboardInterrupt, DataError)),
+        atomic_path(path) as temporary,
+    ):
         temporary.write_text("half of the n")
         raise error
     assert path.read_text() == "old"
@@ -77,11 +80,14 @@ ARRAY = np.arange(6.0)
 
 
 @pytest.mark.parametrize(
-    "other", [ARRAY.astype(np.float32), ARRAY.reshape(2, 3), np.array([str(x) for x in ARRAY], object)]
+    "other",
+    [ARRAY.astype(np.float32), ARRAY.reshape(2, 3), np.array([str(x) for x in ARRAY], object)],
 )
 def test_fingerprint_of_arrays(other):
     assert fingerprint(ARRAY) == fingerprint(np.arange(12.0)[:6])
-    assert fingerprint(ARRAY) == fingerprint(np.column_stack([ARRAY, ARRAY])[:, 0]), "the layout in memory is no matter"
+    assert fingerprint(ARRAY) == fingerprint(np.column_stack([ARRAY, ARRAY])[:, 0]), (
+        "the layout in memory is no matter"
+    )
     assert fingerprint(ARRAY) != fingerprint(other)
 
 
@@ -119,7 +125,10 @@ def test_json_keeps_the_order_and_says_what_it_has_no_number_for(tmp_path):
     assert list(json.loads(raw)) == list(expected)
 
 
-ROWS = [{"system": "svm|nap", "EER": 3.14159, "n": 10244}, {"system": "ubm", "EER": None, "n": 5, "left out": 1}]
+ROWS = [
+    {"system": "svm|nap", "EER": 3.14159, "n": 10244},
+    {"system": "ubm", "EER": None, "n": 5, "left out": 1},
+]
 
 
 def test_tables_in_markdown():
@@ -132,7 +141,9 @@ def test_tables_in_markdown():
 
 
 def test_cells_are_no_markup_in_markdown():
-    (row,) = format_table([{"a": "[x](javascript:1) <b>\n`c` 5 [4, 6]"}], markdown=True).split("\n")[2:]
+    (row,) = format_table([{"a": "[x](javascript:1) <b>\n`c` 5 [4, 6]"}], markdown=True).split(
+        "\n"
+    )[2:]
     assert row == r"| [x]\(javascript:1) \<b\> \`c\` 5 [4, 6] |"
 
 
@@ -155,7 +166,10 @@ def test_lists_of_ids_that_are_none(tmp_path, raw, message):
 
 def test_lists_of_ids(tmp_path):
     write_bytes(tmp_path / "x.gz", b"\xef\xbb\xbfu1 the  words \r\n\nu2\n")
-    assert read_id_list(tmp_path / "x.gz", "id words", n_columns=1, rest=True) == {"u1": "the  words", "u2": ""}
+    assert read_id_list(tmp_path / "x.gz", "id words", n_columns=1, rest=True) == {
+        "u1": "the  words",
+        "u2": "",
+    }
     assert read_bytes(tmp_path / "x.gz").endswith(b"u2\n")
 
 

@@ -47,7 +47,11 @@ def test_arrays_come_back(tmp_path):
 
 def test_equal_contents_are_equal_bytes(tmp_path):
     for name in ("a.h5", "b.h5"):
-        write_arrays(tmp_path / name, {"x": np.arange(5), "ids": ["a", "b"]}, attributes={"fingerprint": "abc"})
+        write_arrays(
+            tmp_path / name,
+            {"x": np.arange(5), "ids": ["a", "b"]},
+            attributes={"fingerprint": "abc"},
+        )
     assert file_digest(tmp_path / "a.h5") == file_digest(tmp_path / "b.h5")
 
 
@@ -74,7 +78,10 @@ def test_a_full_disk_is_one_error(tmp_path, monkeypatch, room):
     monkeypatch.setattr(spkbase.hdf5, "_LateErrors", type("Late", (late, _FullDisk), {}))
     path = tmp_path / "a.h5"
     path.write_text("old")
-    with pytest.raises(DataError, match=r"a\.h5: cannot be written: No space left"), new_file(path) as file:  # noqa: PT012
+    with (  # noqa: PT012
+        pytest.raises(DataError, match=r"a\.h5: cannot be written: No space left"),
+        new_file(path) as file,
+    ):
         file.create_dataset("big", data=np.arange(20_000.0))
         file.create_dataset("packed", data=np.arange(20_000.0), compression="gzip", chunks=(500,))
     assert path.read_text() == "old"
@@ -84,7 +91,10 @@ def test_a_full_disk_is_one_error(tmp_path, monkeypatch, room):
 def test_stored_array(tmp_path):
     path = tmp_path / "a.h5"
     values = np.random.default_rng(0).standard_normal((1000, 7)).astype(np.float32)
-    write_arrays(path, {"first": np.arange(3), "values": values, "empty": np.empty((0, 7)), "flags": values > 0})
+    write_arrays(
+        path,
+        {"first": np.arange(3), "values": values, "empty": np.empty((0, 7)), "flags": values > 0},
+    )
     found = stored_array(path, "values")
     assert isinstance(found, StoredArray)
     np.testing.assert_array_equal(found, values)
@@ -150,7 +160,14 @@ def virtual_dataset(file, name, other):
     file.create_virtual_dataset(name, layout)
 
 
-WAYS = [external_link, absolute_link, soft_link_to_it, group_of_the_other, external_dataset, virtual_dataset]
+WAYS = [
+    external_link,
+    absolute_link,
+    soft_link_to_it,
+    group_of_the_other,
+    external_dataset,
+    virtual_dataset,
+]
 
 
 def vectors_of(path):
@@ -194,19 +211,42 @@ READERS = [
     (stored_of, PLAIN, ["vectors"]),
     (
         statistics_of,
-        {"modelset": IDS, "segset": IDS, "stat0": np.ones((2, 1), "f4"), "stat1": np.full((2, 3), SECRET, "f4")},
+        {
+            "modelset": IDS,
+            "segset": IDS,
+            "stat0": np.ones((2, 1), "f4"),
+            "stat1": np.full((2, 3), SECRET, "f4"),
+        },
         ["stat1", "modelset"],
     ),
     (
         scores_of,
-        {"modelset": IDS, "segset": IDS, "score_mask": np.ones((2, 2), "i1"), "scores": np.full((2, 2), SECRET)},
+        {
+            "modelset": IDS,
+            "segset": IDS,
+            "score_mask": np.ones((2, 2), "i1"),
+            "scores": np.full((2, 2), SECRET),
+        },
         ["scores", "segset"],
     ),
-    (transform_of, {"mean1": np.ones(3), "mean2": np.ones(2), "lda": np.full((3, 2), SECRET)}, ["lda"]),
-    (features_of, {"show/cep": np.full((4, 3), SECRET, "f4"), "show/vad": np.ones(4, "i1")}, ["show/cep", "show/vad"]),
+    (
+        transform_of,
+        {"mean1": np.ones(3), "mean2": np.ones(2), "lda": np.full((3, 2), SECRET)},
+        ["lda"],
+    ),
+    (
+        features_of,
+        {"show/cep": np.full((4, 3), SECRET, "f4"), "show/vad": np.ones(4, "i1")},
+        ["show/cep", "show/vad"],
+    ),
     (
         mixture_of,
-        {"w": np.ones(1), "mu": np.full((1, 2), SECRET), "invcov": np.ones((1, 2)), "cov_var_ctl": np.ones((1, 2))},
+        {
+            "w": np.ones(1),
+            "mu": np.full((1, 2), SECRET),
+            "invcov": np.ones((1, 2)),
+            "cov_var_ctl": np.ones((1, 2)),
+        },
         ["mu", "w"],
     ),
 ]
@@ -214,7 +254,9 @@ CASES = [(read, arrays, name) for read, arrays, names in READERS for name in nam
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("read", "arrays", "name"), CASES, ids=[f"{case[0].__name__} {case[2]}" for case in CASES])
+@pytest.mark.parametrize(
+    ("read", "arrays", "name"), CASES, ids=[f"{case[0].__name__} {case[2]}" for case in CASES]
+)
 def test_arrays_of_other_files_are_never_returned(tmp_path, monkeypatch, way, read, arrays, name):
     monkeypatch.chdir(tmp_path)
     with h5py.File("secret.h5", "w") as file:
@@ -226,7 +268,9 @@ def test_arrays_of_other_files_are_never_returned(tmp_path, monkeypatch, way, re
             if other != name:
                 file[other] = values
         way(file, name, Path("secret.h5"))
-    with pytest.raises(DataError, match=r"(is a link to another file|refers to other files).*write all arrays"):
+    with pytest.raises(
+        DataError, match=r"(is a link to another file|refers to other files).*write all arrays"
+    ):
         read(Path("given.h5"))
 
 
@@ -237,16 +281,25 @@ def test_links_within_a_file_are_followed_and_cycles_end(tmp_path):
         file["vectors"] = h5py.SoftLink("/data")
         file["group/self"] = file["/"]
     assert read_arrays(path, "vectors")["vectors"].tolist() == [[1.0] * 3] * 2
-    for name, target in (("round", "/round"), ("one", "/two"), ("two", "/one"), ("up", "/group/../data")):
+    for name, target in (
+        ("round", "/round"),
+        ("one", "/two"),
+        ("two", "/one"),
+        ("up", "/group/../data"),
+    ):
         with h5py.File(path, "a") as file:
             file[name] = h5py.SoftLink(target)
         with pytest.raises(DataError, match="cannot be read as HDF5"):
             read_arrays(path, name)
 
 
-def test_a_file_that_changes_is_checked_again_and_one_that_does_not_only_once(tmp_path, monkeypatch):
+def test_a_file_that_changes_is_checked_again_and_one_that_does_not_only_once(
+    tmp_path, monkeypatch
+):
     walked = []
-    monkeypatch.setattr(hdf5, "_check_links", lambda file, check=hdf5._check_links: (walked.append(1), check(file)))
+    monkeypatch.setattr(
+        hdf5, "_check_links", lambda file, check=hdf5._check_links: (walked.append(1), check(file))
+    )
     path = tmp_path / "e.h5"
     write_arrays(path, {"x": np.zeros(3)})
     for _ in range(3):

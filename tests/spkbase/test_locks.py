@@ -25,7 +25,9 @@ with sole_use(sys.argv[1]):
 def holder(tmp_path):
     """A process that is at work in `tmp_path/out`."""
     command = [sys.executable, "-c", HOLD, str(tmp_path / "out")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout.readline() == "held\n"
         yield process
         process.kill()
@@ -55,8 +57,20 @@ def test_files_in_the_making_are_removed(tmp_path, holder):
     (tmp_path / ".features.abcdefgh.spkver-tmp").mkdir()
     (tmp_path / ".features.abcdefgh.spkver-tmp" / "spool").touch()
     leave_temporary(tmp_path / "out" / "of another run")
-    names = [".tmp", ".bashrc", "x.tmp", ".x.tmp", "thesis/.report.ab12cd_9.tmp.docx", ".cache.abcdefgh.tmp/entry"]
-    names += [".git/.x.abcdefgh.spkver-tmp", ".x.spkver-tmp", "x.abcdefgh.spkver-tmp.wav", "results.json"]
+    names = [
+        ".tmp",
+        ".bashrc",
+        "x.tmp",
+        ".x.tmp",
+        "thesis/.report.ab12cd_9.tmp.docx",
+        ".cache.abcdefgh.tmp/entry",
+    ]
+    names += [
+        ".git/.x.abcdefgh.spkver-tmp",
+        ".x.spkver-tmp",
+        "x.abcdefgh.spkver-tmp.wav",
+        "results.json",
+    ]
     theirs = [tmp_path / name for name in names]
     for path in theirs:
         path.parent.mkdir(exist_ok=True)

@@ -65,7 +65,9 @@ def no_worker_outlives():
 
 @pytest.mark.parametrize(("jobs", "threads"), WAYS)
 def test_order_is_that_of_the_items(jobs, threads):
-    assert list(Work(jobs).map(late_square, range(12), processes=not threads)) == [n * n for n in range(12)]
+    assert list(Work(jobs).map(late_square, range(12), processes=not threads)) == [
+        n * n for n in range(12)
+    ]
 
 
 @pytest.mark.parametrize(("jobs", "threads"), WAYS)
@@ -75,7 +77,12 @@ def test_errors_arrive_whole(jobs, threads):
         for number in Work(jobs).map(partial(fail_at, bad=5), range(12), processes=not threads):
             arrived.append(number)
     error = caught.value
-    assert (error.text, error.file, error.line, error.remedy) == ("bad number", "list.txt", 5, "leave it out")
+    assert (error.text, error.file, error.line, error.remedy) == (
+        "bad number",
+        "list.txt",
+        5,
+        "leave it out",
+    )
     assert arrived == list(range(len(arrived)))
     assert len(arrived) <= 5
 
@@ -125,7 +132,9 @@ def test_an_error_is_all_that_is_said_of_a_map(tmp_path):
         "    except ZeroDivisionError as error:\n        print(error)\n"
         "for number in Work(2).map(task, range(6, 40), processes=True):\n    break\n"
     )
-    run = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    run = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert (run.stdout, run.stderr) == ("integer division or modulo by zero\n" * 5, "")
 
 
@@ -133,7 +142,15 @@ def test_progress_counts_what_items_hold_and_what_loops_within_have_done(caplog,
     monkeypatch.setattr("spkbase.work._SECONDS_BETWEEN_LOG_LINES", 0.0)
     batches = chunks("abcde", 2)
     with caplog.at_level(logging.INFO):
-        found = list(Work(1).map(str.upper, batches, processes=True, description="letters", sizes=[*map(len, batches)]))
+        found = list(
+            Work(1).map(
+                str.upper,
+                batches,
+                processes=True,
+                description="letters",
+                sizes=[*map(len, batches)],
+            )
+        )
     assert found == ["AB", "CD", "E"]
     told = [record.getMessage().split(" after")[0] for record in caplog.records]
     assert told == [f"letters: {share} %" for share in (0, 40, 80, 100)]
@@ -217,7 +234,9 @@ class Pool(ParallelBackendBase):
 
 @pytest.mark.parametrize(("kind", "module"), [("ray", "ray.util.joblib"), ("spark", "joblibspark")])
 def test_clusters_that_joblib_knows_register_themselves(kind, module, monkeypatch):
-    registered = SimpleNamespace(**{f"register_{kind}": lambda: register_parallel_backend(kind, Pool)})
+    registered = SimpleNamespace(
+        **{f"register_{kind}": lambda: register_parallel_backend(kind, Pool)}
+    )
     monkeypatch.setitem(sys.modules, module, registered)
     with use_engine(kind):
         assert (engine_kind(), ships_items()) == (kind, True)
@@ -226,5 +245,8 @@ def test_clusters_that_joblib_knows_register_themselves(kind, module, monkeypatc
         with pytest.raises(DataError, match="bad number"):
             list(Work().map(partial(fail_at, bad=5), range(12)))
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ConfigError, match=f"the engine {kind} needs .*pip install"), use_engine(kind):
+    with (
+        pytest.raises(ConfigError, match=f"the engine {kind} needs .*pip install"),
+        use_engine(kind),
+    ):
         pass

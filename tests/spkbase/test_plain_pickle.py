@@ -78,7 +78,10 @@ TORCH = (
 def test_tensors_without_torch(tmp_path):
     (tmp_path / "e.pkl").write_bytes(zlib.decompress(base64.b64decode(TORCH)))
     found = read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
-    assert (found.ids.tolist(), found.speakers.tolist()) == (["u1", "u2", "u3"], ["anna", "anna", "bert"])
+    assert (found.ids.tolist(), found.speakers.tolist()) == (
+        ["u1", "u2", "u3"],
+        ["anna", "anna", "bert"],
+    )
     normal = [
         [1.5410, -0.2934, -2.1788, 0.5684],
         [-1.0845, -1.3986, 0.4033, 0.8380],
@@ -92,7 +95,9 @@ def test_tensors_without_torch(tmp_path):
 def test_pickles_only_on_request(tmp_path):
     for name in ("e.pkl", "e.dat"):
         (tmp_path / name).write_bytes(pickle.dumps(PLAIN))
-        with pytest.raises(DataError, match=r"is a pickle, a format that can carry programs \(allow_pickle=True"):
+        with pytest.raises(
+            DataError, match=r"is a pickle, a format that can carry programs \(allow_pickle=True"
+        ):
             read_embeddings(tmp_path / name)
 
 
@@ -206,7 +211,10 @@ def zipped(path, orders, **members):
 
 BAD = {
     "a call": (b"cos\nsystem\nX\x0c\0\0\0touch hacked\x85R", r"asks for os\.system"),
-    "a class": (b"ctorch.nn.modules.linear\nLinear\n)\x81", "asks for torch.nn.modules.linear.Linear"),
+    "a class": (
+        b"ctorch.nn.modules.linear\nLinear\n)\x81",
+        "asks for torch.nn.modules.linear.Linear",
+    ),
     "numpy's loader of storages": (
         b"ctorch.storage\n_load_from_bytes\nC\0\x85R",
         "asks for torch.storage._load_from_bytes",
@@ -214,9 +222,15 @@ BAD = {
     "beyond the storage": (tensor(offset=1), "a tensor beyond its storage"),
     "steps beyond it": (tensor(steps=(2,)), "a tensor beyond its storage"),
     "a storage that is too short": (tensor(storage(size=4)), "a tensor whose storage is cut short"),
-    "a storage of complex numbers": (tensor(storage("ComplexFloat")), "asks for torch.ComplexFloatStorage"),
+    "a storage of complex numbers": (
+        tensor(storage("ComplexFloat")),
+        "asks for torch.ComplexFloatStorage",
+    ),
     "a storage that is not there": (tensor(storage(key="9")), "There is no item named"),
-    "one storage, two types": (b"(" + tensor() + tensor(storage("Int")) + b"t", "described in two ways"),
+    "one storage, two types": (
+        b"(" + tensor() + tensor(storage("Int")) + b"t",
+        "described in two ways",
+    ),
     "a storage alone": (storage(), "expected plain data, found Storage"),
 }
 
@@ -233,9 +247,14 @@ def test_hostile_pickles_in_a_zip(what, tmp_path, monkeypatch):
 
 def older(orders, keys, *storages, system=None):
     """A file of the older form."""
-    parts = [pickle.dumps(part, 2) for part in (1001, {"little_endian": True} if system is None else system)]
+    parts = [
+        pickle.dumps(part, 2)
+        for part in (1001, {"little_endian": True} if system is None else system)
+    ]
     rows = b"".join(struct.pack("<q", size) + raw for size, raw in storages)
-    return OLDER_TORCH + b"".join(parts) + b"\x80\x02" + orders + b"." + pickle.dumps(keys, 2) + rows
+    return (
+        OLDER_TORCH + b"".join(parts) + b"\x80\x02" + orders + b"." + pickle.dumps(keys, 2) + rows
+    )
 
 
 FLOATS = np.arange(3, dtype="<f4").tobytes()
@@ -264,7 +283,10 @@ def test_hostile_files_of_the_older_form(tmp_path, monkeypatch, raw, message):
 
 
 def npy(shape, kind="<f8", body=b""):
-    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+    head = (
+        f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117)
+        + b"\n"
+    )
     return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + body
 
 
@@ -288,9 +310,15 @@ def test_arrays_that_are_none(tmp_path, raw, message):
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_arrays_of_an_npz(tmp_path, save):
-    arrays = {"f": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "i": np.array(["a", "é"]), "n": np.arange(3)}
+    arrays = {
+        "f": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "i": np.array(["a", "é"]),
+        "n": np.arange(3),
+    }
     save(tmp_path / "x.npz", **arrays)
     found = read_npz(tmp_path / "x.npz")
     assert found.keys() == arrays.keys()
     assert all(np.array_equal(found[name], arrays[name]) for name in arrays)
-    assert list(read_npz(io.BytesIO((tmp_path / "x.npz").read_bytes()), "n", "none", file="x")) == ["n"]
+    assert list(read_npz(io.BytesIO((tmp_path / "x.npz").read_bytes()), "n", "none", file="x")) == [
+        "n"
+    ]

@@ -36,12 +36,17 @@ def test_a_plugin_is_named_by_its_module_or_file(tmp_path):
     function, file = load_plugin(f"{path}:twice", "attacker", kind="function")
     assert (function(4), file) == (8, path)
     assert load_plugin(f"{path}:number", "number")[0] == 3
-    for name, error in ((f"{path}:number", "has no function 'number'"), (f"{path}:none", "has no function 'none'")):
+    for name, error in (
+        (f"{path}:number", "has no function 'number'"),
+        (f"{path}:none", "has no function 'none'"),
+    ):
         with pytest.raises(ConfigError, match=error):
             load_plugin(name, "attacker", kind="function")
     (tmp_path / "broken.py").write_text("1 / 0\n")
     for name in (f"{tmp_path}/broken.py:x", f"{tmp_path}/absent.py:x", "no_such_module:x", "x"):
-        with pytest.raises(ConfigError, match=r"cannot be imported: .*give MODULE:FUNCTION.* or FILE.py:FUNCTION"):
+        with pytest.raises(
+            ConfigError, match=r"cannot be imported: .*give MODULE:FUNCTION.* or FILE.py:FUNCTION"
+        ):
             load_plugin(name, "attacker", kind="function")
 
 
@@ -99,19 +104,26 @@ def test_a_command_is_ended_with_its_children_when_its_time_is_over(tmp_path):
     with pytest.raises(TimeLimitError, match=r"ended after 0.5 s, the time limit"):
         run_command(f"sh -c 'echo $$ >> {children}; sleep 600' & sleep 600", seconds=0.5)
     run_command(f"sleep 600 & echo $! >> {children}")  # what it leaves behind does not hold it up
-    wait_for(lambda: not any(map(is_alive, map(int, children.read_text().split()))), "the children should have ended")
+    wait_for(
+        lambda: not any(map(is_alive, map(int, children.read_text().split()))),
+        "the children should have ended",
+    )
 
 
 @pytest.mark.parametrize("threads", [True, False], ids=["threads", "processes"])
 def test_no_child_of_a_command_outlives_an_interrupt(tmp_path, threads):
-    command = f"echo $$ >> {tmp_path}/shells; sh -c 'echo $$ >> {tmp_path}/children; sleep 600' | cat"
+    command = (
+        f"echo $$ >> {tmp_path}/shells; sh -c 'echo $$ >> {tmp_path}/children; sleep 600' | cat"
+    )
     code = (
         "from functools import partial\nimport click\nfrom spkbase.console import Command\n"
         "from spkbase.plugins import run_command\nfrom spkbase.work import Work\n"
         "@click.command(cls=Command)\ndef main():\n"
         f"    list(Work(2).map(run_command, [{command!r}] * {9 if threads else 2}, processes={not threads}))\nmain()"
     )
-    run = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stderr=subprocess.PIPE)
+    run = subprocess.Popen(
+        [sys.executable, "-c", code], start_new_session=True, stderr=subprocess.PIPE
+    )
 
     def started():
         files = [tmp_path / "shells", tmp_path / "children"]
@@ -139,7 +151,12 @@ def test_workers_run_nothing_of_the_folder_that_they_start_in(tmp_path):
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
     run = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert (run.stdout, run.stderr) == ("1 2\nNone None\nNone\n", "")
     assert not (tmp_path / "it ran").exists()

@@ -44,10 +44,14 @@ def work(output, source, *, factor=2, offset=0, **options):
         return run.stage(name, f"{name}.txt", make=make, read=Path.read_text, **origin)
 
     try:
-        read = stage("read", source.read_text, sources={"numbers": source}, libraries=["numpy", "soundfile"])
+        read = stage(
+            "read", source.read_text, sources={"numbers": source}, libraries=["numpy", "soundfile"]
+        )
         between = run.stamp("between", inputs=[factor, read.fingerprint])
         numbers = [str(factor * int(one)) for one in read.value.split()]
-        double = stage("double", lambda: " ".join(numbers), after=[read, between], libraries=["scipy"])
+        double = stage(
+            "double", lambda: " ".join(numbers), after=[read, between], libraries=["scipy"]
+        )
         total = offset + sum(map(int, double.value.split()))
         last = stage("sum", lambda: str(total), after=[double], inputs=offset)
         assert last.value == str(offset + factor * sum(map(int, source.read_text().split())))
@@ -63,7 +67,8 @@ def test_a_second_run_makes_nothing(output, source):
 
 
 @pytest.mark.parametrize(
-    ("change", "made"), [({"factor": 3}, ["double", "sum"]), ({"offset": 1}, ["sum"]), ({"factor": 2}, [])]
+    ("change", "made"),
+    [({"factor": 3}, ["double", "sum"]), ({"offset": 1}, ["sum"]), ({"factor": 2}, [])],
 )
 def test_a_change_makes_what_depends_on_it(output, source, change, made):
     assert work(output, source, **change) == made
@@ -82,19 +87,29 @@ def test_a_changed_source_makes_all(output, source, change):
 
 
 @pytest.mark.parametrize(
-    ("library", "made"), [("soundfile", ["read", "double", "sum"]), ("scipy", ["double", "sum"]), ("h5py", [])]
+    ("library", "made"),
+    [("soundfile", ["read", "double", "sum"]), ("scipy", ["double", "sum"]), ("h5py", [])],
 )
 def test_another_library_makes_what_depends_on_it(output, source, monkeypatch, library, made):
     known = versions()
     for module in ("runs", "status"):
-        monkeypatch.setattr(f"spkbase.{module}.library_version", lambda name: "99" if name == library else known[name])
-    status = {one["stage"]: one["why"] for one in read_status(output)[0]["stages"] if one["state"] == "stale"}
+        monkeypatch.setattr(
+            f"spkbase.{module}.library_version",
+            lambda name: "99" if name == library else known[name],
+        )
+    status = {
+        one["stage"]: one["why"]
+        for one in read_status(output)[0]["stages"]
+        if one["state"] == "stale"
+    }
     assert list(status) == made
     assert all(library in why for why in status.values())
     assert work(output, source) == made
 
 
-@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text(""), lambda path: path.write_text("9 9")])
+@pytest.mark.parametrize(
+    "damage", [Path.unlink, lambda path: path.write_text(""), lambda path: path.write_text("9 9")]
+)
 def test_a_damaged_artefact_is_made_again(output, source, damage):
     damage(output / "double.txt")
     assert read_status(output)[0]["stages"][1]["state"] in ("missing", "damaged")
@@ -165,7 +180,8 @@ def test_limits_are_known_before_the_first_stage(tmp_path, limits, made):
     run = Run(tmp_path, **limits)
     if made is None:
         with pytest.raises(
-            ConfigError, match="is no stage: expected one of read, scores of a, sum, scores of b, report"
+            ConfigError,
+            match="is no stage: expected one of read, scores of a, sum, scores of b, report",
         ):
             run.limited(recipe)
         assert not list(tmp_path.iterdir())
@@ -216,7 +232,9 @@ def test_status_has_a_line_a_step_of_stages_in_any_folder(tmp_path):
         run.below(folder).stage(name, f"{name}.txt", make=make, read=Path.read_text)
 
     def shown():
-        lines = format_status(read_status(run.output), steps=["checks", "training", "utility", "report"]).splitlines()
+        lines = format_status(
+            read_status(run.output), steps=["checks", "training", "utility", "report"]
+        ).splitlines()
         return [" ".join(line.split()[:5]) for line in lines[3:]]
 
     with run.timed("checks"), run.timed("audio"):
@@ -228,7 +246,12 @@ def test_status_has_a_line_a_step_of_stages_in_any_folder(tmp_path):
         def watched(path):
             with sole_use(run.output / "third"):
                 lines = shown()
-            assert lines == ["checks done 1 of 1", "training running 2 of 3", "utility due", "report due"]
+            assert lines == [
+                "checks done 1 of 1",
+                "training running 2 of 3",
+                "utility due",
+                "report due",
+            ]
             write_text(path, "")
 
         made("ubm", "third", watched)
@@ -236,10 +259,22 @@ def test_status_has_a_line_a_step_of_stages_in_any_folder(tmp_path):
     assert len(format_status(read_status(run.output), every=True).splitlines()) == 1 + 4 * 3
     alone = Run(tmp_path / "alone", quiet=True)
     for name, step in (("models of a", "models"), ("models of b", "models"), ("end of file", "")):
-        alone.stage(name, f"{name}.txt", step=step, make=lambda path: write_text(path, ""), read=Path.read_text)
+        alone.stage(
+            name,
+            f"{name}.txt",
+            step=step,
+            make=lambda path: write_text(path, ""),
+            read=Path.read_text,
+        )
     steps = [(stage["stage"], stage["step"]) for stage in read_status(alone.output)[0]["stages"]]
-    assert steps == [("models of a", "models"), ("models of b", "models"), ("end of file", "end of file")]
-    assert [line.split()[:3] for line in format_status(read_status(alone.output)).splitlines()[3:]] == [
+    assert steps == [
+        ("models of a", "models"),
+        ("models of b", "models"),
+        ("end of file", "end of file"),
+    ]
+    assert [
+        line.split()[:3] for line in format_status(read_status(alone.output)).splitlines()[3:]
+    ] == [
         ["models", "done", "2"],
         ["end", "of", "file"],
     ]

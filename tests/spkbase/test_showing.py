@@ -43,7 +43,9 @@ def test_values_in_brief(value, text):
 
 
 def test_short_records_are_as_they_were():
-    assert repr(Record("a", np.arange(2), ("b",))) == "Record(name='a', values=[0, 1], parts=('b',))"
+    assert (
+        repr(Record("a", np.arange(2), ("b",))) == "Record(name='a', values=[0, 1], parts=('b',))"
+    )
     plain = dataclass(frozen=True)(type("Plain", (), {"__annotations__": {"x": float, "y": str}}))
     assert repr(one_line(plain)(0.5, "z")) == "Plain(x=0.5, y='z')"
 
@@ -51,7 +53,9 @@ def test_short_records_are_as_they_were():
 def test_tables_are_escaped():
     """No name in a result can inject markup."""
     table = html_table(
-        {"<script>": ["</td>&", "a"], "n": [1, 2.5]}, caption="<i>", notes=["<img src=x onerror=alert(1)>"]
+        {"<script>": ["</td>&", "a"], "n": [1, 2.5]},
+        caption="<i>",
+        notes=["<img src=x onerror=alert(1)>"],
     )
     for text in ("<script>", "</td>&", "<i>", "<img"):
         assert text not in table
@@ -72,5 +76,10 @@ def test_a_record_that_does_not_fit_a_line_is_printed_whole():
 
     found = Found("a" * 90, "b" * 150, 0.25)
     assert len(repr(found)) < len(str(found))
-    assert str(found).splitlines() == ["Found", f"  first={'a' * 90!r}", f"  second={'b' * 150!r}", "  last=0.25"]
+    assert str(found).splitlines() == [
+        "Found",
+        f"  first={'a' * 90!r}",
+        f"  second={'b' * 150!r}",
+        "  last=0.25",
+    ]
     assert str(Found("a", "b", 0.25)) == repr(Found("a", "b", 0.25))

@@ -49,7 +49,8 @@ def test_each_reader_names_what_stands_in(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "suffix", [".npz", ".npy", ".h5", ".ark", ".scp", ".pt", ".safetensors", ".csv", ".txt", ".pkl", ".mat"]
+    "suffix",
+    [".npz", ".npy", ".h5", ".ark", ".scp", ".pt", ".safetensors", ".csv", ".txt", ".pkl", ".mat"],
 )
 def test_embeddings_of_any_name(tmp_path, suffix):
     path = tmp_path / f"e{suffix}"
@@ -69,7 +70,9 @@ def test_archives_behind_a_list(tmp_path):
 @pytest.mark.parametrize("name", ["s.txt", "s.h5", "s.npz", "s.csv"])
 def test_the_command_line_says_so(tmp_path, name):
     (tmp_path / name).write_bytes(POINTER)
-    assert "is a pointer of Git LFS, not the data (run: git lfs pull)" in refused("metrics", "-s", tmp_path / name)
+    assert "is a pointer of Git LFS, not the data (run: git lfs pull)" in refused(
+        "metrics", "-s", tmp_path / name
+    )
 
 
 def test_compressed_text_under_another_name_is_read(tmp_path):

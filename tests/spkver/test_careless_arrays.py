@@ -49,11 +49,17 @@ OF_VECTORS = {
     "statistics": lambda vectors: accumulate_statistics(
         UBM, Frames(np.array(["a"]), np.array([0, len(vectors)]), vectors), ["a"], ["a"]
     ),
-    "adapted": lambda vectors: train_chain(VECTORS, "lda:3,cosine", speakers=SPEAKERS, adapt=vectors),
+    "adapted": lambda vectors: train_chain(
+        VECTORS, "lda:3,cosine", speakers=SPEAKERS, adapt=vectors
+    ),
     "alignment": lambda vectors: fit_alignment(VECTORS[: len(vectors)], vectors),
     "cohort": lambda vectors: calibration.cohort_moments(vectors, IDS),
-    "transform": lambda vectors: train_chain(VECTORS, "lda:3,cosine", speakers=SPEAKERS).transform(vectors),
-} | {name: lambda vectors, call=call: call(vectors, SPEAKERS) for name, call in WITH_SPEAKERS.items()}
+    "transform": lambda vectors: train_chain(VECTORS, "lda:3,cosine", speakers=SPEAKERS).transform(
+        vectors
+    ),
+} | {
+    name: lambda vectors, call=call: call(vectors, SPEAKERS) for name, call in WITH_SPEAKERS.items()
+}
 OF_ROWS = {name: call for name, call in OF_VECTORS.items() if not name.startswith("estimator")}
 
 
@@ -77,17 +83,22 @@ COLUMNS_THAT_ARE_NO_DIMENSION = {
 
 
 @pytest.mark.parametrize(
-    ("call", "given"), crossed(WITH_SPEAKERS, COLUMNS_THAT_ARE_NO_DIMENSION, ["embeddings"], ["spk"])
+    ("call", "given"),
+    crossed(WITH_SPEAKERS, COLUMNS_THAT_ARE_NO_DIMENSION, ["embeddings"], ["spk"]),
 )
 def test_ids_speakers_and_row_numbers_are_no_dimensions_of_vectors(call, given):
-    with pytest.raises(DataError, match=r"is no dimension of|whole numbers beside fractions, which rise"):
+    with pytest.raises(
+        DataError, match=r"is no dimension of|whole numbers beside fractions, which rise"
+    ):
         WITH_SPEAKERS[call](COLUMNS_THAT_ARE_NO_DIMENSION[given], SPEAKERS)
 
 
 def test_a_polars_frame_is_read_as_a_pandas_frame_is():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(VECTORS)
-    made = ev.Embeddings.from_arrays(frame, speakers=polars.Series(SPEAKERS), ids=polars.Series(IDS))
+    made = ev.Embeddings.from_arrays(
+        frame, speakers=polars.Series(SPEAKERS), ids=polars.Series(IDS)
+    )
     np.testing.assert_array_equal(made.vectors, VECTORS)
     with pytest.raises(DataError, match="'speaker' is no dimension"):
         ev.Embeddings.from_arrays(frame.with_columns(polars.Series("speaker", PEOPLE)))
@@ -95,7 +106,9 @@ def test_a_polars_frame_is_read_as_a_pandas_frame_is():
 
 def test_whole_numbers_beside_fractions_are_doubted_and_rightful_features_are_not(caplog):
     ev.Embeddings.from_arrays(FRAME.assign(who=PEOPLE[::-1]))
-    assert caplog.messages == ["column 'who' of vectors holds whole numbers beside fractions: is it a dimension?"]
+    assert caplog.messages == [
+        "column 'who' of vectors holds whole numbers beside fractions: is it a dimension?"
+    ]
     caplog.clear()
     rectified = np.maximum(VECTORS, 0)
     rectified[:, 3] = 0  # a dimension that is never active
@@ -133,7 +146,9 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize(("call", "given"), crossed(OF_ROWS, TYPES, ["likelihood"], ["text", "masked", "one vector"]))
+@pytest.mark.parametrize(
+    ("call", "given"), crossed(OF_ROWS, TYPES, ["likelihood"], ["text", "masked", "one vector"])
+)
 def test_vectors_that_are_no_real_numbers_are_refused(call, given):
     with pytest.raises(DataError, match="expected"):
         OF_ROWS[call](TYPES[given])
@@ -154,7 +169,13 @@ class Tensor:
 def test_vectors_of_other_types_give_the_same_numbers(call):
     whole = np.round(10 * VECTORS)
     expected = call(whole)
-    for vectors in (whole.astype(np.int8), whole.astype(object), whole.tolist(), pd.DataFrame(whole), Tensor(whole)):
+    for vectors in (
+        whole.astype(np.int8),
+        whole.astype(object),
+        whole.tolist(),
+        pd.DataFrame(whole),
+        Tensor(whole),
+    ):
         np.testing.assert_array_equal(call(vectors), expected)
 
 
@@ -171,7 +192,9 @@ def test_a_masked_matrix_is_refused_by_an_estimator():
         sklearn_step("whiten").fit(np.ma.masked_array(VECTORS, VECTORS > 2))
 
 
-@pytest.mark.parametrize("vectors", [1 + 1e-12 * VECTORS, 1e8 + VECTORS, np.outer(np.arange(1, 9), VECTORS[0])])
+@pytest.mark.parametrize(
+    "vectors", [1 + 1e-12 * VECTORS, 1e8 + VECTORS, np.outer(np.arange(1, 9), VECTORS[0])]
+)
 def test_vectors_of_one_direction_are_warned_of(vectors, caplog):
     ev.Embeddings.from_arrays(vectors).norms()
     (message,) = caplog.messages
@@ -183,7 +206,9 @@ def test_vectors_of_one_direction_are_warned_of(vectors, caplog):
 
 BARE = {
     "linkability": lambda first, second: ev.linkability(first, second, [5]),
-    "cosine": lambda first, second: ev.cosine_scores(first, second, ev.Trials.from_ids(["u1"], ["u2"])),
+    "cosine": lambda first, second: ev.cosine_scores(
+        first, second, ev.Trials.from_ids(["u1"], ["u2"])
+    ),
 }
 
 
@@ -192,7 +217,9 @@ def test_vectors_with_neither_ids_nor_speakers_are_matched_by_row_with_a_warning
     others = VECTORS + np.random.default_rng(9).standard_normal(VECTORS.shape)
     first, second = (ev.Embeddings.from_arrays(vectors) for vectors in (VECTORS, others))
     call(first, second)
-    assert caplog.messages == ["both sides have neither ids nor speakers: their rows are matched by number"]
+    assert caplog.messages == [
+        "both sides have neither ids nor speakers: their rows are matched by number"
+    ]
 
 
 PAIRS = {
@@ -238,7 +265,8 @@ NO_SCORES = {
 
 
 @pytest.mark.parametrize(
-    ("call", "given"), crossed(PAIRS, NO_SCORES, ["eer", "train_affine"], ["labels second", "labels first", "masked"])
+    ("call", "given"),
+    crossed(PAIRS, NO_SCORES, ["eer", "train_affine"], ["labels second", "labels first", "masked"]),
 )
 def test_labels_and_other_types_in_the_place_of_scores_are_refused(call, given):
     with pytest.raises(DataError, match=r"expected (target|nontarget) scores|expected numbers"):
@@ -247,7 +275,11 @@ def test_labels_and_other_types_in_the_place_of_scores_are_refused(call, given):
 
 DOUBTED = {
     "a few labels with a point": ([0.0, 1.0, 0.0, 1.0], ONE_BY_ONE[:4], "look like 4 labels"),
-    "among the nontarget scores": (TARGET, SCORES, "all 50 target scores are among the nontarget ones"),
+    "among the nontarget scores": (
+        TARGET,
+        SCORES,
+        "all 50 target scores are among the nontarget ones",
+    ),
     "one array twice": (TARGET, TARGET, "all 50 target scores are among the nontarget ones"),
 }
 
@@ -255,7 +287,9 @@ DOUBTED = {
 WITHOUT_PLOTS = [name for name in PAIRS if "plot" not in name]
 
 
-@pytest.mark.parametrize(("call", "given"), crossed(WITHOUT_PLOTS, DOUBTED, ["eer"], ["among the nontarget scores"]))
+@pytest.mark.parametrize(
+    ("call", "given"), crossed(WITHOUT_PLOTS, DOUBTED, ["eer"], ["among the nontarget scores"])
+)
 def test_scores_that_may_be_labels_or_all_scores_are_warned_of(call, given, caplog):
     target, nontarget, words = DOUBTED[given]
     PAIRS[call](target, nontarget)
@@ -274,10 +308,16 @@ def test_scores_that_may_be_labels_or_all_scores_are_warned_of(call, given, capl
         ([2.5, 0.5], [1.0, 0.0]),
     ],
 )
-def test_small_lists_and_tied_and_quantised_scores_are_taken_without_a_word(target, nontarget, caplog):
+def test_small_lists_and_tied_and_quantised_scores_are_taken_without_a_word(
+    target, nontarget, caplog
+):
     ev.min_cllr(target, nontarget)
     ev.train_affine(target, nontarget, ridge=0.1)
-    said = [message for message in caplog.messages if "REVERSED" not in message and "slope" not in message]
+    said = [
+        message
+        for message in caplog.messages
+        if "REVERSED" not in message and "slope" not in message
+    ]
     assert not said
 
 
@@ -298,11 +338,18 @@ def test_labels_that_mix_0_and_minus_1_are_refused(call):
         call()
 
 
-@pytest.mark.parametrize("labels", [TRUTH, np.where(TRUTH, 1, -1), np.where(TRUTH, "target", "nontarget")])
+@pytest.mark.parametrize(
+    "labels", [TRUTH, np.where(TRUTH, 1, -1), np.where(TRUTH, "target", "nontarget")]
+)
 def test_truth_is_read_alike_by_all_trainings(labels):
     both = np.column_stack([SCORES, -SCORES])
-    assert calibration.train_nonnegative(both, labels).weights == calibration.train_nonnegative(both, TRUTH).weights
-    np.testing.assert_array_equal(calibration.cllr_of_trials(SCORES, labels), calibration.cllr_of_trials(SCORES, TRUTH))
+    assert (
+        calibration.train_nonnegative(both, labels).weights
+        == calibration.train_nonnegative(both, TRUTH).weights
+    )
+    np.testing.assert_array_equal(
+        calibration.cllr_of_trials(SCORES, labels), calibration.cllr_of_trials(SCORES, TRUTH)
+    )
 
 
 INDEXED = pd.Series(SCORES)
@@ -310,16 +357,26 @@ TURNED = pd.Series(TRUTH).iloc[::-1]
 WITH_INDEX = {
     "weights": lambda: ev.evaluate(INDEXED, labels=TRUTH, weights=pd.Series(np.ones(200))[::-1]),
     "labels": lambda: ev.evaluate(INDEXED, labels=TURNED),
-    "weights of a class": lambda: ev.sort_scores(pd.Series(TARGET), NONTARGET, target_weights=pd.Series(TARGET)[::-1]),
-    "scores of a list": lambda: ev.Scores.from_ids(pd.Series(IDS), pd.Series(SPEAKERS), pd.Series(np.ones(120))[::-1]),
-    "labels of a key": lambda: ev.Key.from_ids(pd.Series(IDS), pd.Series(SPEAKERS), is_target=TURNED[:120]),
+    "weights of a class": lambda: ev.sort_scores(
+        pd.Series(TARGET), NONTARGET, target_weights=pd.Series(TARGET)[::-1]
+    ),
+    "scores of a list": lambda: ev.Scores.from_ids(
+        pd.Series(IDS), pd.Series(SPEAKERS), pd.Series(np.ones(120))[::-1]
+    ),
+    "labels of a key": lambda: ev.Key.from_ids(
+        pd.Series(IDS), pd.Series(SPEAKERS), is_target=TURNED[:120]
+    ),
     "models": lambda: ev.Trials.from_ids(pd.Series(IDS), pd.Series(SPEAKERS)[::-1]),
-    "fusion": lambda: calibration.train_nonnegative(pd.DataFrame({"a": SCORES, "b": SCORES}), TURNED),
+    "fusion": lambda: calibration.train_nonnegative(
+        pd.DataFrame({"a": SCORES, "b": SCORES}), TURNED
+    ),
     "embeddings": lambda: ev.Embeddings(IDS, SHUFFLED, FRAME),
     "sessions": lambda: Sessions(pd.DataFrame(VECTORS), pd.Series(PEOPLE)[::-1]),
     "alignment": lambda: fit_alignment(FRAME, FRAME.sample(frac=1, random_state=0)),
     "ranks of owners": lambda: owner_ranks(FRAME, SHUFFLED, FRAME, OWNERS),
-    "statistics": lambda: accumulate_statistics(UBM, None, pd.Series(["a"]), pd.Series(["a"], index=[3])),
+    "statistics": lambda: accumulate_statistics(
+        UBM, None, pd.Series(["a"]), pd.Series(["a"], index=[3])
+    ),
 }
 
 
@@ -364,7 +421,12 @@ def spelt(change):
     ]
 
 
-SPELLINGS = [str.upper, lambda name: f"{name} ", lambda name: f"\u200b{name}", lambda name: f"\uff53{name[1:]}"]
+SPELLINGS = [
+    str.upper,
+    lambda name: f"{name} ",
+    lambda name: f"\u200b{name}",
+    lambda name: f"\uff53{name[1:]}",
+]
 
 
 @pytest.mark.parametrize("change", SPELLINGS)
@@ -400,7 +462,10 @@ def test_classes_and_words_in_two_spellings_are_warned_of(caplog):
     attribute_leakage(Sides(embeddings), halves)
     confusions(truth, {"a": "SAD", "b": "happy"}, {"a": "s", "b": "t"})
     count_errors({"a": "caf\u00e9"}, {"a": "cafe\u0301"})
-    assert ["'F' and 'f'" in caplog.messages[0], "'SAD' and 'sad'" in caplog.messages[1]] == [True, True]
+    assert ["'F' and 'f'" in caplog.messages[0], "'SAD' and 'sad'" in caplog.messages[1]] == [
+        True,
+        True,
+    ]
     assert caplog.messages[2].startswith(
         r"some words differ in case, blanks or Unicode form alone, such as 'cafe\u0301'"
     )
@@ -423,7 +488,9 @@ def test_a_printed_result_begins_with_the_result(caplog):
 
 @pytest.mark.parametrize("other", ["llr", "LLR", "similarity"])
 def test_a_table_with_two_columns_that_may_be_meant_is_refused(tmp_path, other):
-    table = pd.DataFrame({"model": ["a", "b"], "segment": ["s", "t"], "score": [2.0, 1.0], other: [1.0, 2.0]})
+    table = pd.DataFrame(
+        {"model": ["a", "b"], "segment": ["s", "t"], "score": [2.0, 1.0], other: [1.0, 2.0]}
+    )
     table.to_csv(tmp_path / "scores.csv", index=False)
     with pytest.raises(DataError, match=f"one column for score, got score and {other}"):
         ev.Scores.from_frame(table)
@@ -435,7 +502,8 @@ def test_a_table_with_two_columns_that_may_be_meant_is_refused(tmp_path, other):
 
 
 @pytest.mark.parametrize(
-    ("role", "others"), [("label", ["is_target"]), ("model", ["enroll"]), ("segment", ["test", "utterance"])]
+    ("role", "others"),
+    [("label", ["is_target"]), ("model", ["enroll"]), ("segment", ["test", "utterance"])],
 )
 def test_labels_and_ids_in_two_columns_are_refused(tmp_path, role, others):
     table = pd.DataFrame({"model": ["a", "b"], "segment": ["s", "t"], "label": [1, 0]})
@@ -443,7 +511,9 @@ def test_labels_and_ids_in_two_columns_are_refused(tmp_path, role, others):
     table.to_csv(tmp_path / "key.csv", index=False)
     with pytest.raises(DataError, match=f"one column for {role}, got"):
         ev.Key.from_frame(table)
-    with pytest.raises(DataError, match=rf"two columns could be the {role}: .*key_columns=Choice\({role}='"):
+    with pytest.raises(
+        DataError, match=rf"two columns could be the {role}: .*key_columns=Choice\({role}='"
+    ):
         ev.read_key(tmp_path / "key.csv")
     assert len(ev.Key.from_frame(table, **{role: others[0]})) == 2
 
@@ -493,4 +563,6 @@ VALUES = {
 def test_scores_of_a_list_that_are_no_numbers_are_refused(values):
     with pytest.raises(DataError, match=r"row [01]: expected numbers as values"):
         ev.Scores.from_ids(["a", "b"], ["s", "t"], values)
-    assert ev.Scores.from_ids(["a", "b"], ["s", "t"], np.array([1, 2.5], object)).values.tolist() == [1.0, 2.5]
+    assert ev.Scores.from_ids(
+        ["a", "b"], ["s", "t"], np.array([1, 2.5], object)
+    ).values.tolist() == [1.0, 2.5]

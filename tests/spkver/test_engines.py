@@ -46,7 +46,9 @@ def no_worker_outlives():
 def frames():
     rng = np.random.default_rng(0)
     speakers = rng.standard_normal((10, 1, DIMENSION))
-    values = np.concatenate([speakers[n % 10] + rng.standard_normal((LENGTH, DIMENSION)) for n in range(N_SEGMENTS)])
+    values = np.concatenate(
+        [speakers[n % 10] + rng.standard_normal((LENGTH, DIMENSION)) for n in range(N_SEGMENTS)]
+    )
     ids = np.array([f"s{number:02d}" for number in range(N_SEGMENTS)], object)
     return Frames(ids, np.arange(N_SEGMENTS + 1) * LENGTH, values.astype(np.float32))
 
@@ -67,13 +69,21 @@ def work_out(frames, jobs):
     models = [f"m{number % 10}" for number in range(N_SEGMENTS)]
     statistics = accumulate_statistics(mixture, frames, models, frames.ids, work=Work(jobs=jobs))
     vectors = adapt_supervectors(mixture, statistics, work=Work(jobs=jobs)).vectors
-    projection = fit_nap(vectors[30:], rank=4, scatter="within", speakers=models[30:], work=Work(jobs=jobs))
-    machines = train_svms(named(models[:30], vectors[:30]), vectors[30:], projection=projection, work=Work(jobs=jobs))
+    projection = fit_nap(
+        vectors[30:], rank=4, scatter="within", speakers=models[30:], work=Work(jobs=jobs)
+    )
+    machines = train_svms(
+        named(models[:30], vectors[:30]), vectors[30:], projection=projection, work=Work(jobs=jobs)
+    )
     names, tested = np.repeat(machines.models, 60), np.tile(frames.ids[30:], 10)
     trials = Trials.from_ids(names.tolist(), tested.tolist())
-    scores = score_trials(machines, named(frames.ids, vectors), trials, projection=projection, work=Work(jobs=jobs))
+    scores = score_trials(
+        machines, named(frames.ids, vectors), trials, projection=projection, work=Work(jobs=jobs)
+    )
     means = vectors[:10]
-    ratios = score_gmm_ubm(mixture, named(machines.models, means), frames, trials, work=Work(jobs=jobs))
+    ratios = score_gmm_ubm(
+        mixture, named(machines.models, means), frames, trials, work=Work(jobs=jobs)
+    )
     return {
         "means": mixture.means,
         "variances": mixture.variances,
@@ -96,7 +106,9 @@ def judge(folder, jobs):
     owners = np.arange(20).repeat(30)
     others = np.tile(np.arange(20), 30)
     speakers = TrialSpeakers(np.array([f"p{n}" for n in range(20)]), owners, others)
-    sample = sample_of(rng.standard_normal(600) + 2 * (owners == others), owners == others, speakers)
+    sample = sample_of(
+        rng.standard_normal(600) + 2 * (owners == others), owners == others, speakers
+    )
     found = bootstrap(sample, Metrics(), Resampling(120, 3), jobs=jobs)[0]
     intervals = confidence_intervals(sample, Metrics(), Resampling(120, 3), jobs=jobs)
     gallery = rng.standard_normal((3000, 24)).astype(np.float32)
@@ -105,7 +117,8 @@ def judge(folder, jobs):
     np.save(folder / "gallery.npy", gallery)
     mapped = np.load(folder / "gallery.npy", mmap_mode="r")
     counts, again = (
-        count_beaters(rows, norms, trials, owned, work=Work(jobs), blocks=(255, 128)) for rows in (gallery, mapped)
+        count_beaters(rows, norms, trials, owned, work=Work(jobs), blocks=(255, 128))
+        for rows in (gallery, mapped)
     )
     names = np.array([f"p{number:04d}" for number in range(3000)], object)
     tested = SpeakerVectors(names[:300], trials, np.linalg.norm(trials.astype(np.float64), axis=1))
@@ -138,9 +151,12 @@ def check(found, expected):
 
 
 @pytest.mark.parametrize(
-    ("engine", "where"), [("threads", "file"), ("loky", "file"), ("loky", "memory"), ("five workers", "memory")]
+    ("engine", "where"),
+    [("threads", "file"), ("loky", "file"), ("loky", "memory"), ("five workers", "memory")],
 )
-def test_engines_of_this_machine_give_the_same_bits(engine, where, frames, stored, expected, tmp_path):
+def test_engines_of_this_machine_give_the_same_bits(
+    engine, where, frames, stored, expected, tmp_path
+):
     use, jobs = ENGINES[engine]
     with use():
         check(work_out(frames if where == "memory" else stored, jobs), expected)
@@ -160,8 +176,14 @@ def test_vectors_are_extracted_by_any_worker(kind, dask_cluster, tmp_path, monke
     folder.mkdir()
     write_torch(tmp_path / "ge2e.pt", random_ge2e(0))
     for number in range(20):
-        write_audio(folder / f"{number}.wav", 0.1 * np.random.default_rng(number).standard_normal(4000), 16000)
-    (folder / "wav.scp").write_text("".join(f"s-{number} set/{number}.wav\n" for number in range(20)))
+        write_audio(
+            folder / f"{number}.wav",
+            0.1 * np.random.default_rng(number).standard_normal(4000),
+            16000,
+        )
+    (folder / "wav.scp").write_text(
+        "".join(f"s-{number} set/{number}.wav\n" for number in range(20))
+    )
     (folder / "utt2spk").write_text("".join(f"s-{number} s\n" for number in range(20)))
     monkeypatch.chdir(tmp_path)
     source, extractor = read_datadir(Path("set")), open_extractor("ge2e:ge2e.pt")

@@ -11,17 +11,28 @@ from spkver.idmap import IdMap
 from spkver.sidekit.tables import read_idmap, write_idmap
 
 IDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=130)
-WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), min_size=1, max_size=130)
-FRAMES = st.one_of(st.just((-1, -1)), st.tuples(st.integers(0, 300), st.integers(301, (1 << 31) - 1)))
+WORDS = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Z", "C")), min_size=1, max_size=130
+)
+FRAMES = st.one_of(
+    st.just((-1, -1)), st.tuples(st.integers(0, 300), st.integers(301, (1 << 31) - 1))
+)
 
 
 def idmaps(ids):
-    rows = st.lists(st.tuples(ids, ids, FRAMES), min_size=1, max_size=8, unique_by=lambda row: row[:2])
+    rows = st.lists(
+        st.tuples(ids, ids, FRAMES), min_size=1, max_size=8, unique_by=lambda row: row[:2]
+    )
     return rows.map(_as_idmap)
 
 
 def _as_idmap(rows):
-    return IdMap([m for m, _, _ in rows], [s for _, s, _ in rows], [f[0] for *_, f in rows], [f[1] for *_, f in rows])
+    return IdMap(
+        [m for m, _, _ in rows],
+        [s for _, s, _ in rows],
+        [f[0] for *_, f in rows],
+        [f[1] for *_, f in rows],
+    )
 
 
 def test_columns_and_grouping():
@@ -29,7 +40,11 @@ def test_columns_and_grouping():
     assert len(idmap) == 4
     assert idmap.models.dtype == idmap.segments.dtype == object
     assert idmap.unique_models().tolist() == ["b", "a", "c"]
-    assert {model: rows.tolist() for model, rows in idmap.rows_of_models().items()} == {"b": [0, 2], "a": [1], "c": [3]}
+    assert {model: rows.tolist() for model, rows in idmap.rows_of_models().items()} == {
+        "b": [0, 2],
+        "a": [1],
+        "c": [3],
+    }
     assert (idmap.start == -1).all()
     assert (idmap.stop == -1).all()
     assert idmap == IdMap(idmap.models, idmap.segments)
@@ -40,7 +55,10 @@ def test_columns_and_grouping():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["a"], ["s", "t"]), "lists of different lengths: 1 models, 2 segments, 1 starts, 1 stops"),
+        (
+            (["a"], ["s", "t"]),
+            "lists of different lengths: 1 models, 2 segments, 1 starts, 1 stops",
+        ),
         ((["a", ""], ["s", "t"]), "models: row 1 should be an id, not ''"),
         ((["a"], ["s"], [5], [5]), r"row 0 \(a s\): empty part, frames 5 to 5"),
     ],
@@ -74,7 +92,8 @@ def test_hdf5_is_laid_out_as_sidekit_does(tmp_path):
     with h5py.File(tmp_path / "a.h5") as file:
         assert sorted(file) == ["leftids", "rightids", "start", "stop"]
         assert all(
-            data.compression == "gzip" and data.fletcher32 and data.maxshape == (None,) for data in file.values()
+            data.compression == "gzip" and data.fletcher32 and data.maxshape == (None,)
+            for data in file.values()
         )
         assert file["leftids"].dtype == "S2"
         assert file["rightids"][()].tolist() == [b"x/y", b"z"]
@@ -86,7 +105,9 @@ def test_hdf5_is_laid_out_as_sidekit_does(tmp_path):
 @pytest.mark.parametrize("name", ["enroll", "back", "test"])
 def test_sidekits_own_files(shared, name):
     folder = shared / "golden/sidekit"
-    expected = [line.split()[:2] for line in (folder / f"txt/idmap_{name}.txt").read_text().splitlines()]
+    expected = [
+        line.split()[:2] for line in (folder / f"txt/idmap_{name}.txt").read_text().splitlines()
+    ]
     for path in (folder / f"h5/idmap_{name}.h5", folder / f"txt/idmap_{name}.txt"):
         idmap = read_idmap(path)
         assert [list(row) for row in zip(idmap.models, idmap.segments, strict=True)] == expected
@@ -98,7 +119,10 @@ def test_sidekits_own_files(shared, name):
     ("content", "message"),
     [
         (b"", "holds no rows"),
-        (b"m a\nm\n", r"a\.txt:2: expected 'model segment' or 'model segment start stop', found 'm'"),
+        (
+            b"m a\nm\n",
+            r"a\.txt:2: expected 'model segment' or 'model segment start stop', found 'm'",
+        ),
         (b"m a 1 x\n", r"a\.txt:1: expected"),
         (b"m a\nn b\n\nm a\n", r"a\.txt: m a for the second time, rows 0 and 2"),
         (b"m a\nm \xff\n", r"a\.txt:2: expected text in UTF-8"),
@@ -115,8 +139,14 @@ def test_broken_text(tmp_path, content, message):
     ("change", "message"),
     [
         (lambda file: file.pop("rightids"), "expected 'rightids', found leftids, start, stop"),
-        (lambda file: replace(file, "start", np.zeros(3, np.int32)), r"start should have the shape \(2,\), not \(3,\)"),
-        (lambda file: replace(file, "leftids", np.array([b"m", b"\xff"])), "leftids holds an id that is not UTF-8"),
+        (
+            lambda file: replace(file, "start", np.zeros(3, np.int32)),
+            r"start should have the shape \(2,\), not \(3,\)",
+        ),
+        (
+            lambda file: replace(file, "leftids", np.array([b"m", b"\xff"])),
+            "leftids holds an id that is not UTF-8",
+        ),
     ],
 )
 def test_broken_hdf5(tmp_path, change, message):

@@ -56,7 +56,9 @@ def test_nothing_is_written_for_such_ids(work, identifier):
             write_datadir(bad)
         assert not (work / "set").exists()
     with pytest.raises(DataError, match=r"id ['\"]"):
-        anonymize_datadir(datadir(work, identifier), work / "twin", AnonymizerConfig(name="none"), jobs=1)
+        anonymize_datadir(
+            datadir(work, identifier), work / "twin", AnonymizerConfig(name="none"), jobs=1
+        )
     assert not (work / "twin").exists()
     with pytest.raises(DataError, match=r"id ['\"]"):
         run_pipes({identifier: "cat audio.wav |"}, work / "pipes", jobs=1)
@@ -72,8 +74,14 @@ def test_commands_of_lists_are_not_run(work, entry):
     (work / "set" / "wav.scp").write_text(f"u {entry.format(work)}\n")
     (work / "set" / "utt2spk").write_text("u s\n")
     (work / "x.scp").write_text(f"u {entry.format(work)}\n")
-    for read, path in ((read_datadir, work / "set"), (read_recordings, work / "set"), (read_scp, work / "x.scp")):
-        with pytest.raises(DataError, match=r"command|no such file|is not there|there is no archive"):
+    for read, path in (
+        (read_datadir, work / "set"),
+        (read_recordings, work / "set"),
+        (read_scp, work / "x.scp"),
+    ):
+        with pytest.raises(
+            DataError, match=r"command|no such file|is not there|there is no archive"
+        ):
             read(path)
     with pytest.raises(DataError, match="no such file"):
         read_audio(entry.format(work))

@@ -27,9 +27,15 @@ LLR, COUNTS, OTHERS = RNG.standard_normal(80000), RNG.random(80000), RNG.random(
 SIGNAL = RNG.standard_normal(160000)
 CAMPPLUS = read_network(campplus_graph(random_campplus(0)))
 
-VECTORS = RNG.standard_normal((40, 200))[np.repeat(np.arange(40), 20)] + RNG.standard_normal((800, 200))
-TRAINING = Embeddings([f"u{row}" for row in range(800)], [f"s{row // 20:02d}" for row in range(800)], VECTORS)
-TRIALS = Trials.from_ids(np.repeat([f"s{row:02d}" for row in range(40)], 800).tolist(), TRAINING.ids.tolist() * 40)
+VECTORS = RNG.standard_normal((40, 200))[np.repeat(np.arange(40), 20)] + RNG.standard_normal(
+    (800, 200)
+)
+TRAINING = Embeddings(
+    [f"u{row}" for row in range(800)], [f"s{row // 20:02d}" for row in range(800)], VECTORS
+)
+TRIALS = Trials.from_ids(
+    np.repeat([f"s{row:02d}" for row in range(40)], 800).tolist(), TRAINING.ids.tolist() * 40
+)
 
 
 def scores_of_chain():

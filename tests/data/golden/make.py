@@ -40,7 +40,9 @@ def main(shared: Path) -> None:
     np.savez_compressed(HERE / "features.npz", **found)
 
     em = np.load(golden / "em_split.npz")
-    keys = ["frames"] + [f"{name}{n}" for n in (16, 64) for name in ("llk", "w", "mu", "invcov", "cov_var_ctl")]
+    keys = ["frames"] + [
+        f"{name}{n}" for n in (16, 64) for name in ("llk", "w", "mu", "invcov", "cov_var_ctl")
+    ]
     np.savez_compressed(HERE / "em_split.npz", **{key: em[key] for key in keys})
 
     svm, found = np.load(golden / "map_nap_svm.npz"), {}
@@ -55,7 +57,15 @@ def main(shared: Path) -> None:
     found["enroll_multisession_models"] = svm["enroll/sv_multisession_r3_modelset"]
     found["test_sv_nap_sums"] = signed_sums(svm["test/sv_nap"])
     found["nap10"] = svm["nap10"]
-    for key in ("svm_models", "svm_w", "svm_b", "svm_C", "svm_scores", "svm_scores_models", "svm_scores_segs"):
+    for key in (
+        "svm_models",
+        "svm_w",
+        "svm_b",
+        "svm_C",
+        "svm_scores",
+        "svm_scores_models",
+        "svm_scores_segs",
+    ):
         found[key] = svm[key]
     np.savez_compressed(HERE / "map_nap_svm.npz", **found)
 

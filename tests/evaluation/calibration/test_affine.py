@@ -41,7 +41,10 @@ def test_no_general_minimiser_finds_better(systems, prior):
 
     start = np.array([*affine.weights, affine.offset])
     found = minimize(
-        cost, start + 0.01, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-14, "maxiter": 20_000}
+        cost,
+        start + 0.01,
+        method="Nelder-Mead",
+        options={"xatol": 1e-9, "fatol": 1e-14, "maxiter": 20_000},
     )
     assert cost(start) <= found.fun + 1e-13
     np.testing.assert_allclose(start, found.x, rtol=1e-4, atol=1e-4)
@@ -54,7 +57,10 @@ def test_few_target_trials_and_a_prior_far_from_half(seed, prior):
     rng = np.random.default_rng(seed)
     target, nontarget = rng.normal(size=5) + 2, 3 * rng.normal(size=200)
     affine, odds = train_affine(target, nontarget, prior=prior), logit(prior)
-    pulls = prior * expit(-affine(target) - odds) / 5, (1 - prior) * expit(affine(nontarget) + odds) / 200
+    pulls = (
+        prior * expit(-affine(target) - odds) / 5,
+        (1 - prior) * expit(affine(nontarget) + odds) / 200,
+    )
     assert pulls[0].sum() == pytest.approx(pulls[1].sum(), rel=1e-6)
     assert pulls[0] @ target == pytest.approx(pulls[1] @ nontarget, rel=1e-6)
 
@@ -77,8 +83,14 @@ def test_training_never_raises_the_cost(seed, prior):
     target, nontarget = overlapping(seed, n=20)
     target, nontarget = target[:, 0], nontarget[:, 0]
     affine = train_affine(target, nontarget, prior=prior)
-    assert ece(affine(target), affine(nontarget), prior=prior) <= ece(target, nontarget, prior=prior) + 1e-12
-    assert ece(affine(target), affine(nontarget), prior=prior) <= ece([0.0], [0.0], prior=prior) + 1e-12
+    assert (
+        ece(affine(target), affine(nontarget), prior=prior)
+        <= ece(target, nontarget, prior=prior) + 1e-12
+    )
+    assert (
+        ece(affine(target), affine(nontarget), prior=prior)
+        <= ece([0.0], [0.0], prior=prior) + 1e-12
+    )
 
 
 def test_the_way_back_from_a_file_is_exact_and_the_file_plain_json(tmp_path):
@@ -108,7 +120,12 @@ def test_reversed_scores_are_inverted_with_a_warning(caplog):
 
 @pytest.mark.parametrize(
     ("target", "nontarget"),
-    [([2.0, 3.0], [0.0, 1.0]), ([1.0, 3.0], [0.0, 1.0]), ([0.0], [1.0]), (np.eye(3)[:1], np.eye(3)[1:])],
+    [
+        ([2.0, 3.0], [0.0, 1.0]),
+        ([1.0, 3.0], [0.0, 1.0]),
+        ([0.0], [1.0]),
+        (np.eye(3)[:1], np.eye(3)[1:]),
+    ],
 )
 def test_separated_scores_need_a_ridge(target, nontarget):
     with pytest.raises(DataError, match="separate the classes without error"):
@@ -128,7 +145,12 @@ def test_separated_scores_need_a_ridge(target, nontarget):
         ([1.0, 1.0], [1.0], {}, "the system gives every trial the same score"),
         ([1.0, 0.0], [0.5], {"prior": 1.0}, "prior between 0 and 1"),
         ([1.0, 0.0], [0.5], {"ridge": -1.0}, "ridge"),
-        ([[0.0, 1e308], [1.0, 0.0]], [[1.0, -1e308]], {}, r"system 1 has scores of up to 1e\+308, too large"),
+        (
+            [[0.0, 1e308], [1.0, 0.0]],
+            [[1.0, -1e308]],
+            {},
+            r"system 1 has scores of up to 1e\+308, too large",
+        ),
     ],
 )
 def test_malformed_training_is_refused(target, nontarget, options, words):
@@ -136,7 +158,14 @@ def test_malformed_training_is_refused(target, nontarget, options, words):
         train_affine(target, nontarget, **options)
 
 
-KNOWN = {"format": "spkver affine calibration", "version": 1, "weights": [1], "offset": 0, "prior": 0.5, "names": []}
+KNOWN = {
+    "format": "spkver affine calibration",
+    "version": 1,
+    "weights": [1],
+    "offset": 0,
+    "prior": 0.5,
+    "names": [],
+}
 
 
 @pytest.mark.parametrize(

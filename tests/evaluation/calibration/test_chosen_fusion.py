@@ -23,7 +23,11 @@ def background(seed, strengths, *, speakers=30, folds=3):
         for model in range(speakers):
             bias = 0.3 * rng.standard_normal(len(strengths))
             for segment in range(speakers):
-                rows.append(np.array(strengths) * (model == segment) + rng.standard_normal(len(strengths)) + bias)
+                rows.append(
+                    np.array(strengths) * (model == segment)
+                    + rng.standard_normal(len(strengths))
+                    + bias
+                )
                 is_target.append(model == segment)
                 numbers.append(fold)
                 names.append(f"{fold}-{model}")
@@ -47,7 +51,9 @@ def test_with_a_ridge_it_is_that_of_scikit_learn(ridge):
     other = linear_model.LogisticRegression(C=1 / ridge, tol=1e-12, max_iter=10_000)
     other.fit(scaled, is_target, sample_weight=shares)
     found = train_nonnegative(rows, is_target, ridge=ridge)
-    np.testing.assert_allclose(np.array(found.weights) * rows.std(axis=0), other.coef_[0], rtol=1e-5)
+    np.testing.assert_allclose(
+        np.array(found.weights) * rows.std(axis=0), other.coef_[0], rtol=1e-5
+    )
 
 
 def test_the_minimum_under_the_bound_is_that_of_a_grid():
@@ -74,7 +80,9 @@ def test_the_minimum_under_the_bound_is_that_of_a_grid():
 def test_what_trials_add_is_cllr():
     rng = np.random.default_rng(3)
     llr, is_target = rng.normal(size=500), rng.random(500) < 0.2
-    assert cllr_of_trials(llr, is_target).sum() == pytest.approx(cllr(llr[is_target], llr[~is_target]), rel=1e-12)
+    assert cllr_of_trials(llr, is_target).sum() == pytest.approx(
+        cllr(llr[is_target], llr[~is_target]), rel=1e-12
+    )
 
 
 def test_who_tells_nothing_gets_no_weight_and_the_fusion_is_no_worse_than_the_best():
@@ -113,7 +121,10 @@ def test_perfect_and_constant_attackers():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows, truth, folds: (rows * np.inf, truth, folds), "expected finite trials' scores"),
+        (
+            lambda rows, truth, folds: (rows * np.inf, truth, folds),
+            "expected finite trials' scores",
+        ),
         (lambda rows, truth, folds: (rows, truth & False, folds), "trials of both classes"),
         (lambda rows, truth, folds: (rows, truth, folds * 0), "two folds of speakers"),
     ],

@@ -24,7 +24,9 @@ def test_columns_of_a_full_matrix_are_centred_in_any_order_of_trials():
     models, segments = cross(list("abcd"), list("stuvwxy"))
     order = rng.permutation(28)
     values = matrix.reshape(-1)[order]
-    scores = Scores.from_ids([models[row] for row in order], [segments[row] for row in order], values)
+    scores = Scores.from_ids(
+        [models[row] for row in order], [segments[row] for row in order], values
+    )
     expected = (matrix - matrix.mean(axis=0)).reshape(-1)[order]
     found = closed_set_scores(scores)
     assert_allclose(found.values, expected, atol=1e-15)
@@ -44,14 +46,20 @@ def test_each_sex_is_a_closed_set_of_its_own():
 def test_who_is_first_stays_first_and_a_bad_channel_goes_out():
     rng = np.random.default_rng(1)
     models, segments = cross([f"m{n}" for n in range(5)], [f"s{n}" for n in range(15)])
-    owners = {segment: models[15 * (number % 5)] for number, segment in enumerate(dict.fromkeys(segments))}
+    owners = {
+        segment: models[15 * (number % 5)] for number, segment in enumerate(dict.fromkeys(segments))
+    }
     is_target = [owners[segment] == model for model, segment in zip(models, segments, strict=True)]
     key = Key.from_ids(models, segments, is_target)
     channel = {segment: 10 * rng.standard_normal() for segment in owners}
     values = rng.standard_normal(75) + 3 * np.array(is_target)
     shifted = Scores.from_ids(models, segments, values + [channel[segment] for segment in segments])
     found = closed_set_scores(shifted)
-    assert_allclose(found.values, closed_set_scores(Scores.from_ids(models, segments, values)).values, atol=1e-12)
+    assert_allclose(
+        found.values,
+        closed_set_scores(Scores.from_ids(models, segments, values)).values,
+        atol=1e-12,
+    )
     for name in ("beaters", "ties"):
         assert getattr(ranks_from_scores(found, key), name).tolist() == (
             getattr(ranks_from_scores(shifted, key), name).tolist()

@@ -52,7 +52,9 @@ def test_each_norm_is_what_a_loop_gives(scores, cohorts, top):
     for (model, segment), score in by_pair(scores).items():
         z = standardised(score, [of_model[model, one] for one in COHORT], top)
         t = standardised(score, [of_segment[one, segment] for one in COHORT], top)
-        assert [by_pair(result)[model, segment] for result in results] == pytest.approx([z, t, (z + t) / 2], rel=1e-12)
+        assert [by_pair(result)[model, segment] for result in results] == pytest.approx(
+            [z, t, (z + t) / 2], rel=1e-12
+        )
 
 
 @given(st.floats(0.1, 10), st.floats(-5, 5))
@@ -64,7 +66,9 @@ def test_a_change_of_scale_of_one_model_does_not_matter(factor, offset):
         values = np.where(mine, factor * given.values + offset, given.values)
         return Scores.from_ids(*zip(*given.pairs(), strict=True), values)
 
-    assert z_norm(changed(scores), changed(cohort)).values == pytest.approx(z_norm(scores, cohort).values, abs=1e-9)
+    assert z_norm(changed(scores), changed(cohort)).values == pytest.approx(
+        z_norm(scores, cohort).values, abs=1e-9
+    )
 
 
 def test_infinite_scores_stay_so(cohorts):
@@ -86,7 +90,9 @@ def test_a_cohort_that_does_not_fit_is_refused(scores, cohort, top, words):
         z_norm(scores, cohort, top=top)
 
 
-@pytest.mark.parametrize(("values", "words"), [([0.1] * 3, "equal"), ([1, 2, np.inf], "an infinite cohort score: 'a'")])
+@pytest.mark.parametrize(
+    ("values", "words"), [([0.1] * 3, "equal"), ([1, 2, np.inf], "an infinite cohort score: 'a'")]
+)
 def test_a_cohort_without_a_spread_is_refused(values, words):
     cohort = Scores.from_ids(["a"] * 3, ["k", "l", "m"], values)
     with pytest.raises(DataError, match=words):

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from command_lines import passes
 
-from evaluation.challenges.team_scores import assess, average_rows, find_score_lists, write_challenge
+from evaluation.challenges.team_scores import (
+    assess,
+    average_rows,
+    find_score_lists,
+    write_challenge,
+)
 from evaluation.metrics.detection import eer
 from spkbase.errors import DataError
 
@@ -17,12 +22,18 @@ SETS = [("libri", ""), ("vctk", ""), ("vctk", "_common")]
 
 def lines(rng, distance):
     pairs = [
-        (f"s{model}", f"s{speaker}-u{number}") for model in range(5) for speaker in range(5) for number in range(4)
+        (f"s{model}", f"s{speaker}-u{number}")
+        for model in range(5)
+        for speaker in range(5)
+        for number in range(4)
     ]
     same = [segment.startswith(model) for model, segment in pairs]
     values = rng.normal(np.where(same, distance, -distance), 1.5)
     scores = "".join(f"{a} {b} {value:.4f}\n" for (a, b), value in zip(pairs, values, strict=True))
-    key = "".join(f"{a} {b} {'target' if one else 'nontarget'}\n" for (a, b), one in zip(pairs, same, strict=True))
+    key = "".join(
+        f"{a} {b} {'target' if one else 'nontarget'}\n"
+        for (a, b), one in zip(pairs, same, strict=True)
+    )
     return scores, key
 
 
@@ -50,14 +61,26 @@ def tree(tmp_path):
 
 def test_names_are_understood_and_figures_are_those_of_the_scores(tree):
     runs = find_score_lists(tree / "exp", tree / "data")
-    assert len({(run.name, run.dataset, run.sex, run.condition) for run in runs}) == len(runs) == 18 + 12
+    assert (
+        len({(run.name, run.dataset, run.sex, run.condition) for run in runs})
+        == len(runs)
+        == 18 + 12
+    )
     assert {run.condition for run in runs} == {"o-o", "o-a", "a-a"}
     for run in runs:
         assert run.key.parent.name == f"{run.dataset.replace('_dev', f'_dev_trials_{run.sex}')}"
     one = assess(runs[:1])[0]
-    score = {tuple(line.split()[:2]): float(line.split()[2]) for line in runs[0].scores.read_text().splitlines()}
-    truth = {tuple(line.split()[:2]): line.split()[2] == "target" for line in runs[0].key.read_text().splitlines()}
-    target, nontarget = ([score[pair] for pair in truth if truth[pair] == which] for which in (True, False))
+    score = {
+        tuple(line.split()[:2]): float(line.split()[2])
+        for line in runs[0].scores.read_text().splitlines()
+    }
+    truth = {
+        tuple(line.split()[:2]): line.split()[2] == "target"
+        for line in runs[0].key.read_text().splitlines()
+    }
+    target, nontarget = (
+        [score[pair] for pair in truth if truth[pair] == which] for which in (True, False)
+    )
     assert one.values["eer.rocch"] == eer(target, nontarget)
     assert one.values["eer.kaldi"] == eer(target, nontarget, method="kaldi")
 
@@ -65,19 +88,43 @@ def test_names_are_understood_and_figures_are_those_of_the_scores(tree):
 def test_averages_are_weighted_and_only_of_complete_parts(tree):
     assessed = assess(find_score_lists(tree / "exp", tree / "data"))
     rows = average_rows(assessed)
-    assert [(row["System"], row["Task"]) for row in rows] == [("A/primary", task) for task in ("o-o", "o-a", "a-a")]
+    assert [(row["System"], row["Task"]) for row in rows] == [
+        ("A/primary", task) for task in ("o-o", "o-a", "a-a")
+    ]
     weights = {"libri": 0.25, "vctk": 0.2, "vctk_common": 0.05}
     for row in rows:
-        part = [one for one in assessed if one.source.name == "A/primary" and one.source.condition == row["Task"]]
+        part = [
+            one
+            for one in assessed
+            if one.source.name == "A/primary" and one.source.condition == row["Task"]
+        ]
         expected = sum(weights[one.source.corpus] * one.values["eer.kaldi"] for one in part)
         assert row["EER (Kaldi) [%]"] == pytest.approx(100 * expected, rel=1e-12)
 
 
 def test_the_command_writes_tables_and_plots(tree):
-    command = ["challenge", tree / "exp", "--key", tree / "data", "-o", tree / "out", "--bootstrap", 20, "-e", "tex"]
+    command = [
+        "challenge",
+        tree / "exp",
+        "--key",
+        tree / "data",
+        "-o",
+        tree / "out",
+        "--bootstrap",
+        20,
+        "-e",
+        "tex",
+    ]
     passes(*command)
     names = {path.name for path in (tree / "out").iterdir()}
-    tables = {"results.csv", "results.md", "results.tex", "averages.csv", "A-primary.md", "B-first_try.md"}
+    tables = {
+        "results.csv",
+        "results.md",
+        "results.tex",
+        "averages.csv",
+        "A-primary.md",
+        "B-first_try.md",
+    }
     assert tables <= names
     plots = names - tables
     assert "ZEBRA-sorted-multiple_conditions_B-first_try.tex" in plots
@@ -85,7 +132,15 @@ def test_the_command_writes_tables_and_plots(tree):
     assert len(plots) == 2 * (2 + 18)
     with (tree / "out" / "results.csv").open() as handle:
         rows = list(csv.DictReader(handle))
-    reference = ["System", "Gender", "Dataset", "Task", "ROCCH-EER [%]", "ZEBRA Population [bit]", "ZEBRA Individual"]
+    reference = [
+        "System",
+        "Gender",
+        "Dataset",
+        "Task",
+        "ROCCH-EER [%]",
+        "ZEBRA Population [bit]",
+        "ZEBRA Individual",
+    ]
     assert list(rows[0])[:10] == [*reference, "ZEBRA Category", "Cllr", "min Cllr"]
     assert len(rows) == 30
     for row in rows:
@@ -95,25 +150,39 @@ def test_the_command_writes_tables_and_plots(tree):
     assert tex.count("\\\\\n") == 2 * 31  # with intervals two tables
     assert max(line.count("&") for line in tex.splitlines()) == 7
     names = [f"{row['System']} {row['Gender']} {row['Dataset']} {row['Task']}" for row in rows[:4]]
-    assert names == [*(f"A/primary f libri_dev {task}" for task in ("o-o", "o-a", "a-a")), "A/primary f vctk_dev o-o"]
+    assert names == [
+        *(f"A/primary f libri_dev {task}" for task in ("o-o", "o-a", "a-a")),
+        "A/primary f vctk_dev o-o",
+    ]
     low, high = (float(rows[0][f"min Cllr {end}"]) for end in ("low", "high"))
     assert rf"{float(rows[0]['min Cllr']):.2f} [{low:.2f}, {high:.2f}] \\" in tex
-    assert "B/first_try" not in (tree / "out" / "results.md").read_text().split("## Weighted averages")[1]
+    assert (
+        "B/first_try"
+        not in (tree / "out" / "results.md").read_text().split("## Weighted averages")[1]
+    )
 
 
 def test_a_system_keeps_its_look_from_picture_to_picture(tree):
     """B stands alone in the pictures of the sets that A lacks, in the colour that it has beside A."""
-    runs = [run for run in find_score_lists(tree / "exp", tree / "data") if (run.sex, run.condition) == ("f", "o-a")]
+    runs = [
+        run
+        for run in find_score_lists(tree / "exp", tree / "data")
+        if (run.sex, run.condition) == ("f", "o-a")
+    ]
     assessed = assess([run for run in runs if (run.name, run.dataset) != ("A/primary", "vctk_dev")])
     write_challenge(assessed, tree / "out", extensions=("tex",))
     beside, alone = (
-        (tree / "out" / f"ZEBRA-sorted-task_wise_{corpus}_dev-o-a-f.tex").read_text() for corpus in ("libri", "vctk")
+        (tree / "out" / f"ZEBRA-sorted-task_wise_{corpus}_dev-o-a-f.tex").read_text()
+        for corpus in ("libri", "vctk")
     )
     colours = [set(re.findall(r"draw=\{rgb,255:([\w,;]+)\}", text)) for text in (beside, alone)]
     assert len(colours[0]) == 3
     assert len(colours[1]) == 2
     assert colours[1] < colours[0]
-    assert "title={A: primary}" in (tree / "out" / "ZEBRA-multiple_conditions_A-primary.tex").read_text()
+    assert (
+        "title={A: primary}"
+        in (tree / "out" / "ZEBRA-multiple_conditions_A-primary.tex").read_text()
+    )
     assert r"title={libri\_dev-o-a-f}" in beside
 
 
@@ -123,7 +192,11 @@ def test_an_utt2spk_beside_the_key_tells_who_speaks(tree):
         kept = [line for line in path.read_text().splitlines() if not line.startswith("s4")]
         path.write_text("\n".join(kept) + "\n")
     for path in (tree / "exp").glob("*/*/*/*/scores"):
-        path.write_text("".join(line + "\n" for line in path.read_text().splitlines() if not line.startswith("s4")))
+        path.write_text(
+            "".join(
+                line + "\n" for line in path.read_text().splitlines() if not line.startswith("s4")
+            )
+        )
     for path in (tree / "exp" / "A").glob("*/*/ASV-vctk*"):
         shutil.rmtree(path)
     options = ("-k", tree / "data", "-o", tree / "out", "--export", "none", "--bootstrap", 20)
@@ -134,7 +207,9 @@ def test_an_utt2spk_beside_the_key_tells_who_speaks(tree):
     before = (tree / "out" / "results.csv").read_text()
     for path in (tree / "data").glob("*"):
         segments = {line.split()[1] for line in (path / "trials").read_text().splitlines()}
-        (path / "utt2spk").write_text("".join(f"{name} {name.partition('-')[0]}\n" for name in sorted(segments)))
+        (path / "utt2spk").write_text(
+            "".join(f"{name} {name.partition('-')[0]}\n" for name in sorted(segments))
+        )
     assert passes(*command).stderr == ""
     assert (tree / "out" / "results.csv").read_text() != before
 
@@ -142,23 +217,33 @@ def test_an_utt2spk_beside_the_key_tells_who_speaks(tree):
 def test_names_are_no_markup(tree):
     name = "<img src=x onerror=alert(1)>"
     (tree / "exp" / "A").rename(tree / "exp" / name)
-    write_challenge(assess(find_score_lists(tree / "exp", tree / "data")), tree / "out", extensions=())
+    write_challenge(
+        assess(find_score_lists(tree / "exp", tree / "data")), tree / "out", extensions=()
+    )
     for path in (tree / "out").glob("*.md"):
         assert not re.search(r"(?<!\\)<", path.read_text())
 
 
 def test_every_problem_is_reported_at_once(tree):
     folder = tree / "exp" / "A" / "primary" / "results-1"
-    for name in ("ASV-libri_dev_speakers-libri_dev_trials_f", "ASV-libri_test_enrolls-libri_test_trials_f"):
+    for name in (
+        "ASV-libri_dev_speakers-libri_dev_trials_f",
+        "ASV-libri_test_enrolls-libri_test_trials_f",
+    ):
         (folder / name).mkdir()
         (folder / name / "scores").write_text("a s 1\n")
     with pytest.raises(DataError, match="2 problems") as caught:
         find_score_lists(tree / "exp", tree / "data")
     assert "got 'libri_dev_speakers'" in str(caught.value)
     assert "looked for libri_test_trials_f/trials" in str(caught.value)
-    for name in ("ASV-libri_dev_speakers-libri_dev_trials_f", "ASV-libri_test_enrolls-libri_test_trials_f"):
+    for name in (
+        "ASV-libri_dev_speakers-libri_dev_trials_f",
+        "ASV-libri_test_enrolls-libri_test_trials_f",
+    ):
         (folder / name / "scores").unlink()
-    again = tree / "exp" / "A" / "primary" / "results-2" / "ASV-libri_dev_enrolls-libri_dev_trials_f"
+    again = (
+        tree / "exp" / "A" / "primary" / "results-2" / "ASV-libri_dev_enrolls-libri_dev_trials_f"
+    )
     again.mkdir(parents=True)
     (again / "scores").write_text("a s 1\n")
     with pytest.raises(DataError, match="of the same as"):

@@ -20,8 +20,22 @@ from spkbase.errors import DataError
 
 # What pandas 3.1 prints (DataFrame.to_string) for these rows; numbers that come short, long and undefined.
 SER_ROWS = [
-    {"dataset": "IEMOCAP", "split": "dev", "ser": "anon", "UAR": 36.389, "ACC_sad": 2.5762, "ACC_neu": 9.0},
-    {"dataset": "IEMOCAP", "split": "test", "ser": "original", "UAR": 7.0, "ACC_sad": 100.0, "ACC_neu": 8.0},
+    {
+        "dataset": "IEMOCAP",
+        "split": "dev",
+        "ser": "anon",
+        "UAR": 36.389,
+        "ACC_sad": 2.5762,
+        "ACC_neu": 9.0,
+    },
+    {
+        "dataset": "IEMOCAP",
+        "split": "test",
+        "ser": "original",
+        "UAR": 7.0,
+        "ACC_sad": 100.0,
+        "ACC_neu": 8.0,
+    },
 ]
 SER_TEXT = """\
     dataset split       ser     UAR   ACC_sad ACC_neu
@@ -65,7 +79,10 @@ def test_the_challenges_files_are_written_back_byte_for_byte(shared, tmp_path):
             assert written == given
         if path.parent.name == "track2":
             assert written.rstrip("\n") == given.rstrip("\n")
-        lines = [[line.split() for line in text.splitlines() if line.strip()] for text in (written, given)]
+        lines = [
+            [line.split() for line in text.splitlines() if line.strip()]
+            for text in (written, given)
+        ]
         assert lines[0] == lines[1]
 
 
@@ -73,14 +90,27 @@ NUMBERS = st.floats(0, 100, allow_nan=False).map(lambda value: round(value, 4))
 
 
 @settings(max_examples=30)
-@given(st.lists(st.tuples(st.sampled_from(["007", "NA"]), NUMBERS), min_size=1, max_size=5), st.integers(0, 200))
+@given(
+    st.lists(st.tuples(st.sampled_from(["007", "NA"]), NUMBERS), min_size=1, max_size=5),
+    st.integers(0, 200),
+)
 def test_what_is_written_is_read_back(rows, first):
     """Names that look like numbers are names."""
     import tempfile
 
-    asr = [{"dataset": name, "split": str(n), "asr": "anon", "WER": value} for n, (name, value) in enumerate(rows)]
+    asr = [
+        {"dataset": name, "split": str(n), "asr": "anon", "WER": value}
+        for n, (name, value) in enumerate(rows)
+    ]
     eer = [
-        {"dataset": "libri", "split": str(n), "gender": "f", "enrollment": "anon", "trial": "anon", "EER": value}
+        {
+            "dataset": "libri",
+            "split": str(n),
+            "gender": "f",
+            "enrollment": "anon",
+            "trial": "anon",
+            "EER": value,
+        }
         for n, (_, value) in enumerate(rows)
     ]
     index = list(range(first, first + len(rows)))
@@ -100,7 +130,10 @@ def test_sections_of_one_title_with_or_without_row_numbers(tmp_path):
     path.write_text(language("en", 3.734) + language("de", 1.75))
     file = read_rank_file(path)
     assert [section.index for section in file] == [[], []]
-    assert [(row["dataset"], row["EER"]) for row in records(file, ASV_ANON)] == [("en", 3.734), ("de", 1.75)]
+    assert [(row["dataset"], row["EER"]) for row in records(file, ASV_ANON)] == [
+        ("en", 3.734),
+        ("de", 1.75),
+    ]
     # as pandas prints a data frame without its index
     assert format_rank_file(file).splitlines()[1:3] == [
         "dataset split gender enrollment trial   EER",
@@ -128,14 +161,18 @@ HEAD = "---- ASR results ----\ndataset split asr WER\n"
         (GOOD.replace("libri", "libri x"), ":3: expected a row number and 4 cells"),
         (GOOD.replace("WER", "CER"), ":2: expected the columns dataset, split, asr, WER once each"),
         (GOOD.replace("asr", "split"), ":2: expected the columns"),
-        (GOOD + "x libri test anon 1\n", ":4: expected a row number and 4 cells, got 'x libri test anon 1'"),
+        (
+            GOOD + "x libri test anon 1\n",
+            ":4: expected a row number and 4 cells, got 'x libri test anon 1'",
+        ),
         (HEAD + " mean mean\n", ":1: the section 'ASR results' has no row"),
         # a row whose name is missing is no row without a number
         (HEAD + "0 libri test 4.2\n", ":3: expected a row number and 4 cells"),
         (language("en", 101), ":3: expected a rate in per cent as EER, got '101.000'"),
         (language("en", 1).replace("1.000", "-1"), "expected a rate in per cent as EER, got '-1'"),
         (
-            HEAD.replace("ASR", "SER").replace("asr WER", "ser UAR ACC_sad") + "0 a test anon 50 4x\n",
+            HEAD.replace("ASR", "SER").replace("asr WER", "ser UAR ACC_sad")
+            + "0 a test anon 50 4x\n",
             "ACC_sad, got '4x'",
         ),
         (language("en", 1).replace("1.000", "low"), "results' has no row"),

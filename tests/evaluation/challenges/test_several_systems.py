@@ -17,7 +17,13 @@ from evaluation.challenges import (
     read_rank_file,
     write_rank_file,
 )
-from evaluation.challenges.systems import figure_rows, figures_of_results, plot_systems, read_system, system_rows
+from evaluation.challenges.systems import (
+    figure_rows,
+    figures_of_results,
+    plot_systems,
+    read_system,
+    system_rows,
+)
 from evaluation.reports import typed_results
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
@@ -46,7 +52,11 @@ def rows_of(path):
             cells = line.split()[-len(columns) :]
             row = dict(zip(columns, cells, strict=True))
             place = (row["dataset"], row["split"], row.get("gender", ""))
-            names = (title, row["enrollment"], row["trial"]) if "trial" in row else (row.get("asr", row.get("ser")),)
+            names = (
+                (title, row["enrollment"], row["trial"])
+                if "trial" in row
+                else (row.get("asr", row.get("ser")),)
+            )
             for name in columns:
                 if re.fullmatch(r"[0-9.]+", row[name]):
                     numbers[(name, *place, CONDITIONS[names])] = float(row[name])
@@ -70,7 +80,8 @@ def test_every_row_of_the_challenges_rank_files_is_reproduced(shared, folder):
     for path in paths:
         name = path.name.removeprefix("result_for_rank_")
         shown = {
-            (row["measure"], row["dataset"], row["split"], row["speakers"], row["condition"]): 100 * row["value"]
+            (row["measure"], row["dataset"], row["split"], row["speakers"], row["condition"]): 100
+            * row["value"]
             for row in report["figures"][name]
         }
         expected = rows_of(path)
@@ -95,7 +106,10 @@ def language(name, eer):
 
 def test_one_language_of_several(tmp_path):
     path = tmp_path / "result_for_rank_x"
-    words = [{"dataset": name, "split": "test", "asr": "anon", "WER": wer} for name, wer in (("en", 5.0), ("de", 7.0))]
+    words = [
+        {"dataset": name, "split": "test", "asr": "anon", "WER": wer}
+        for name, wer in (("en", 5.0), ("de", 7.0))
+    ]
     path.write_text(language("en", 3.734) + language("de", 1.75))
     write_rank_file(path, [*read_rank_file(path), Section(ASR, words)])
     assert 100 * read_system(path).eer.value == pytest.approx((3.734 + 1.75) / 2)
@@ -105,7 +119,9 @@ def test_one_language_of_several(tmp_path):
     with pytest.raises(DataError, match="or choose other sets"):
         read_system(path, datasets=("fr",))
     results = own_results()
-    results["conditions"] += [results["conditions"][0] | {"dataset": "en_test", "eer": {"rocch": 0.3}, "intervals": {}}]
+    results["conditions"] += [
+        results["conditions"][0] | {"dataset": "en_test", "eer": {"rocch": 0.3}, "intervals": {}}
+    ]
     results["utility"]["wer"]["en_test"] = {"anonymised": {"value": 0.5}}
     (tmp_path / "results.json").write_text(json.dumps(results))
     own = read_system(tmp_path, datasets=("en",))
@@ -116,7 +132,12 @@ def test_one_language_of_several(tmp_path):
 def own_results():
     def row(scenario, attacker, eer):
         ends = {"eer.rocch": {"low": eer - 0.02, "high": eer + 0.02}}
-        names = {"dataset": "mine_test", "gender": "all", "scenario": scenario, "attacker": attacker}
+        names = {
+            "dataset": "mine_test",
+            "gender": "all",
+            "scenario": scenario,
+            "attacker": attacker,
+        }
         return names | {"eer": {"rocch": eer}, "intervals": ends}
 
     rates = {"original": {"value": 0.02, "low": 0.01, "high": 0.03}, "anonymised": {"value": 0.06}}
@@ -127,7 +148,10 @@ def own_results():
             row("semi-informed", "b", 0.08),
             row("lazy-informed", "a", 0.2),
         ],
-        "utility": {"wer": {"mine_test": rates}, "f0": {"mine_test": {"anonymised": {"value": 0.9}}}},
+        "utility": {
+            "wer": {"mine_test": rates},
+            "f0": {"mine_test": {"anonymised": {"value": 0.9}}},
+        },
     }
 
 
@@ -148,20 +172,43 @@ def test_figures_of_our_results_are_those_of_the_strongest_attacker():
 def files(tmp_path):
     (tmp_path / "exp").mkdir()
     (tmp_path / "exp/results.json").write_text(json.dumps(own_results()))
-    anon = {"dataset": "mine", "split": "test", "gender": "mixed", "enrollment": "anon", "trial": "anon"}
+    anon = {
+        "dataset": "mine",
+        "split": "test",
+        "gender": "mixed",
+        "enrollment": "anon",
+        "trial": "anon",
+    }
     words = {"dataset": "mine", "split": "test", "asr": "anon"}
     sections = (Section(ASV, [anon | {"EER": 30.5}]), Section(ASV_ANON, [anon | {"EER": 22.25}]))
-    write_rank_file(tmp_path / "result_for_rank_x", [*sections, Section(ASR, [words | {"WER": 4.125}])])
+    write_rank_file(
+        tmp_path / "result_for_rank_x", [*sections, Section(ASR, [words | {"WER": 4.125}])]
+    )
     return [tmp_path / "exp", tmp_path / "result_for_rank_x"]
 
 
 def test_one_table_and_one_chart_of_results_and_rank_files(files, tmp_path):
     papers = {name: tmp_path / f"systems.{name}" for name in ("tex", "md", "png", "json")}
-    options = ["--latex", papers["tex"], "--markdown", papers["md"], "--plot", papers["png"], "--json", papers["json"]]
+    options = [
+        "--latex",
+        papers["tex"],
+        "--markdown",
+        papers["md"],
+        "--plot",
+        papers["png"],
+        "--json",
+        papers["json"],
+    ]
     outcome = passes("rank", *files, *options, "--figures")
-    assert re.search(r"own <one> & \$2\$ +8\.00 \[6\.00, 10\.00\] +strongest of 2 \(rocch\) +6\.00\n", outcome.stdout)
+    assert re.search(
+        r"own <one> & \$2\$ +8\.00 \[6\.00, 10\.00\] +strongest of 2 \(rocch\) +6\.00\n",
+        outcome.stdout,
+    )
     assert re.search(r"x +22\.25 +not stated +4\.12\n", outcome.stdout)
-    assert re.search(r"EER +mine +test +mixed +lazy-informed +20\.000 \[18\.000, 22\.000\] +30\.500", outcome.stdout)
+    assert re.search(
+        r"EER +mine +test +mixed +lazy-informed +20\.000 \[18\.000, 22\.000\] +30\.500",
+        outcome.stdout,
+    )
     mixed = "the EERs are of different attackers or definitions"
     assert mixed in outcome.stdout
     assert mixed in outcome.stderr
@@ -173,7 +220,9 @@ def test_one_table_and_one_chart_of_results_and_rank_files(files, tmp_path):
     assert r" & {\scriptsize [6.00, 10.00]} & {\scriptsize (rocch)} &" in tex
     assert papers["md"].read_text().splitlines()[0].startswith("| system")
     assert papers["png"].read_bytes()[:4] == b"\x89PNG"
-    assert json.loads(papers["json"].read_text())["figures"]["x"][0]["value"] == pytest.approx(0.305)
+    assert json.loads(papers["json"].read_text())["figures"]["x"][0]["value"] == pytest.approx(
+        0.305
+    )
 
 
 def test_systems_of_one_name_are_told_apart_by_their_folders(files, tmp_path):
@@ -187,7 +236,9 @@ def test_systems_of_one_name_are_told_apart_by_their_folders(files, tmp_path):
 
 
 def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path):
-    first = ComparedSystem("B2", Interval(0.047, 0.03, 0.06), {"wer": Interval(0.1), "uar": Interval(0.5, 0.4, 0.6)})
+    first = ComparedSystem(
+        "B2", Interval(0.047, 0.03, 0.06), {"wer": Interval(0.1), "uar": Interval(0.5, 0.4, 0.6)}
+    )
     second = ComparedSystem("B4", Interval(0.14), {"wer": Interval(0.06, 0.05, 0.07)})
     written = plot_systems([first, second], tmp_path / "all.tex", targets=(0.1, 0.2, 0.9))
     assert [path.name for path in written] == ["all_wer.tex", "all_uar.tex"]
@@ -198,7 +249,9 @@ def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path):
     named = plot_systems([first, other], tmp_path / "named.tex", utilities=("wer",))[0].read_text()
     assert "B2, not stated" in named
     assert "B4, a (rocch)" in named
-    assert [path.name for path in plot_systems([second], tmp_path / "one.svg", utilities=("wer",))] == ["one.svg"]
+    assert [
+        path.name for path in plot_systems([second], tmp_path / "one.svg", utilities=("wer",))
+    ] == ["one.svg"]
     with pytest.raises(DataError, match="no system has a utility to plot over"):
         plot_systems([second], tmp_path / "none.png", utilities=("uar", "f0"))
     assert not (tmp_path / "none.png").exists()
@@ -213,8 +266,23 @@ def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path):
 
 
 def test_rank_systems_gives_the_json_of_the_command(files):
-    found = rank_systems(files, names=["a", "b"], rule="vpc2022", targets=[0.05, 0.2], assignment="highest")
-    options = ["-l", "a", "-l", "b", "--rule", "vpc2022", "--target", "5", "--target", "20", "--assignment", "highest"]
+    found = rank_systems(
+        files, names=["a", "b"], rule="vpc2022", targets=[0.05, 0.2], assignment="highest"
+    )
+    options = [
+        "-l",
+        "a",
+        "-l",
+        "b",
+        "--rule",
+        "vpc2022",
+        "--target",
+        "5",
+        "--target",
+        "20",
+        "--assignment",
+        "highest",
+    ]
     report = json.loads(passes("rank", *files, *options, "--json", "-").stdout)
     assert json.loads(to_json(found.to_dict())) == report
     assert found.warnings == [MIXED]

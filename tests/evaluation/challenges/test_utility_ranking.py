@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, PROTOCOL, Section, write_rank_file
-from evaluation.challenges.ranking import RULES, ComparedSystem, OrderingRule, difference, order_systems
+from evaluation.challenges.ranking import (
+    RULES,
+    ComparedSystem,
+    OrderingRule,
+    difference,
+    order_systems,
+)
 from evaluation.challenges.systems import figures_of_results, read_system
 from evaluation.reports import typed_results
 from evaluation.uncertainty.intervals import Interval
@@ -27,7 +33,10 @@ FILES = {
 
 def baselines(shared, **reading):
     folder = shared / "formats" / "vpc2024_results"
-    return [read_system(folder / f"result_for_rank_{file}", name, **reading) for name, file in FILES.items()]
+    return [
+        read_system(folder / f"result_for_rank_{file}", name, **reading)
+        for name, file in FILES.items()
+    ]
 
 
 def of(conditions, target, utility):
@@ -42,7 +51,10 @@ def test_the_baselines_of_2024(shared):
     assert {one.name: 100 * one.eer.value for one in systems} == pytest.approx(expected)
     conditions = order_systems(systems, RULES["vpc2024"])
     assert len(conditions) == 8
-    places = {(one.target, one.utility): [(entry.place, entry.system) for entry in one.entries] for one in conditions}
+    places = {
+        (one.target, one.utility): [(entry.place, entry.system) for entry in one.entries]
+        for one in conditions
+    }
     for target in (0.1, 0.2):
         assert places[target, "wer"] == [(1, "B3"), (2, "B5"), (3, "B4"), (4, "B6")]
         assert places[target, "uar"] == [(1, "B4"), (2, "B5"), (3, "B3"), (4, "B6")]
@@ -53,9 +65,18 @@ def test_the_baselines_of_2024(shared):
     assert [(entry.ties, entry.best, entry.worst) for entry in first.entries] == [((), 0, 0)] * 4
     assert first.excluded == {"B1": "EER 6.07 % is below 10 %", "B2": "EER 4.52 % is below 10 %"}
     reason = first.entries[1].reason
-    assert reason == "EER 34.34 % reaches 10 %; WER 4.37 % is number 2 of 4; without intervals ties are not known"
-    conditions = order_systems(systems, OrderingRule("", (0.1, 0.2, 0.3, 0.4), assignment="highest"))
-    ranked = {one.target: {entry.system for entry in one.entries} for one in conditions if one.utility == "wer"}
+    assert (
+        reason
+        == "EER 34.34 % reaches 10 %; WER 4.37 % is number 2 of 4; without intervals ties are not known"
+    )
+    conditions = order_systems(
+        systems, OrderingRule("", (0.1, 0.2, 0.3, 0.4), assignment="highest")
+    )
+    ranked = {
+        one.target: {entry.system for entry in one.entries}
+        for one in conditions
+        if one.utility == "wer"
+    }
     assert ranked == {0.1: set(), 0.2: {"B3", "B6"}, 0.3: {"B4", "B5"}, 0.4: set()}
     assert of(conditions, 0.1, "wer").excluded["B5"] == "ranked where the EER is at least 30 %"
 
@@ -79,7 +100,10 @@ def test_the_summaries_of_2022(shared):
     assert [one.target for one in conditions] == [0.15, 0.2, 0.25, 0.3]
     assert all(not one.entries and len(one.excluded) == 2 for one in conditions)
     lower = order_systems(systems, OrderingRule("", (0.05,), ("wer",), least={"f0": 0.3}))[0]
-    assert [(entry.system, entry.place) for entry in lower.entries] == [("tts_old_c", 1), ("mcadams", 2)]
+    assert [(entry.system, entry.place) for entry in lower.entries] == [
+        ("tts_old_c", 1),
+        ("mcadams", 2),
+    ]
     assert lower.excluded == {}
     strict = order_systems(systems, OrderingRule("", (0.05,), ("wer",), least={"f0": 0.99}))[0]
     assert all("is not above 0.99" in why for why in strict.excluded.values())
@@ -92,10 +116,13 @@ MEASURES = st.tuples(st.floats(0.01, 0.9), st.floats(0.001, 0.05), st.floats(0.0
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(st.floats(0, 0.5), MEASURES, MEASURES), min_size=1, max_size=7), st.randoms())
+@given(
+    st.lists(st.tuples(st.floats(0, 0.5), MEASURES, MEASURES), min_size=1, max_size=7), st.randoms()
+)
 def test_places_agree_with_counting(rows, random):
     systems = [
-        ComparedSystem(f"s{n}", Interval(eer), {"wer": wer, "uar": uar}) for n, (eer, wer, uar) in enumerate(rows)
+        ComparedSystem(f"s{n}", Interval(eer), {"wer": wer, "uar": uar})
+        for n, (eer, wer, uar) in enumerate(rows)
     ]
     rule = OrderingRule("", (0.1, 0.3))
     conditions = order_systems(systems, rule)
@@ -103,7 +130,10 @@ def test_places_agree_with_counting(rows, random):
     random.shuffle(shuffled)
     for condition, again in zip(conditions, order_systems(shuffled, rule), strict=True):
         facts = [
-            [(entry.system, entry.place, entry.best, entry.worst, sorted(entry.ties)) for entry in one.entries]
+            [
+                (entry.system, entry.place, entry.best, entry.worst, sorted(entry.ties))
+                for entry in one.entries
+            ]
             for one in (condition, again)
         ]
         assert facts[0] == facts[1]
@@ -112,11 +142,17 @@ def test_places_agree_with_counting(rows, random):
         assert condition.excluded.keys() == {one.name for one in systems} - ranked
         sign = 1 if condition.utility == "wer" else -1
         for entry in condition.entries:
-            better = [one for one in condition.entries if sign * one.value.value < sign * entry.value.value]
+            better = [
+                one
+                for one in condition.entries
+                if sign * one.value.value < sign * entry.value.value
+            ]
             assert entry.place == 1 + len(better)
             assert entry.best == 1 + sum(one.system not in entry.ties for one in better)
             assert entry.best <= entry.place <= entry.worst
-            assert all(entry.system in one.ties for one in condition.entries if one.system in entry.ties)
+            assert all(
+                entry.system in one.ties for one in condition.entries if one.system in entry.ties
+            )
 
 
 def test_equal_values_share_a_place_and_an_unknown_utility_is_a_reason():
@@ -138,7 +174,9 @@ def test_the_interval_of_a_difference_covers(correlation):
     """Two means with normal errors of deviations 1 and 2: their difference is normal too."""
     rng = np.random.default_rng(0)
     hits = 0
-    for one, other in rng.multivariate_normal([5, 3], [[1, 2 * correlation], [2 * correlation, 4]], 2000).tolist():
+    for one, other in rng.multivariate_normal(
+        [5, 3], [[1, 2 * correlation], [2 * correlation, 4]], 2000
+    ).tolist():
         ends = Interval(one, one - 1.96, one + 1.96), Interval(other, other - 3.92, other + 3.92)
         gap = difference(*ends, correlation)
         hits += gap.low <= 2 <= gap.high
@@ -216,15 +254,35 @@ def saved(folder, content):
 def test_scores_the_wrong_way_round_and_constant_ones_reach_no_target(tmp_path, rates, said):
     """An attacker whose scores say nothing, or the opposite, is no sign of privacy."""
     rows = [
-        {"dataset": "libri_test", "gender": sex, "scenario": "semi-informed", "attacker": "a", "n_target": 32}
-        | {"eer": {"rocch": min(rate, 0.5), "interpolated": rate, "speechbrain": rate}, "intervals": {}}
+        {
+            "dataset": "libri_test",
+            "gender": sex,
+            "scenario": "semi-informed",
+            "attacker": "a",
+            "n_target": 32,
+        }
+        | {
+            "eer": {"rocch": min(rate, 0.5), "interpolated": rate, "speechbrain": rate},
+            "intervals": {},
+        }
         for sex, rate in zip("fm", rates, strict=True)
     ]
     utility = {"wer": {"value": 0.06}}
-    content = {"protocol": {"attacker": "a", "reading": "speechbrain"}, "conditions": rows, "utility": utility}
+    content = {
+        "protocol": {"attacker": "a", "reading": "speechbrain"},
+        "conditions": rows,
+        "utility": utility,
+    }
     saved(tmp_path, content)
     records = [
-        {"dataset": "libri", "split": "test", "gender": sex, "enrollment": "anon", "trial": "anon", "EER": 100 * rate}
+        {
+            "dataset": "libri",
+            "split": "test",
+            "gender": sex,
+            "enrollment": "anon",
+            "trial": "anon",
+            "EER": 100 * rate,
+        }
         for sex, rate in zip("fm", rates, strict=True)
     ]
     write_rank_file(tmp_path / "result_for_rank_x", [Section(ASV_ANON, records)])
@@ -248,7 +306,9 @@ def test_our_own_results(tmp_path):
     found = read_system(saved(tmp_path, pooled), "x")
     assert (found.name, found.eer.value, dict(found.utilities)) == ("x", 0.3, {})
     assert not found.eer.has_interval
-    assert found.notes == (f"{tmp_path / 'results.json'}: EER of libri_test all, without intervals",)
+    assert found.notes == (
+        f"{tmp_path / 'results.json'}: EER of libri_test all, without intervals",
+    )
 
 
 @pytest.mark.parametrize(
@@ -256,15 +316,31 @@ def test_our_own_results(tmp_path):
     [
         ("results.json", "{", "expected JSON"),
         ("results.json", "[]", "expected results with 'conditions'"),
-        ("results.json", '{"conditions": [7]}', "expected results of format 1 .* damaged or foreign"),
-        ("results.json", '{"conditions": []}', "no EER of a semi-informed attacker .* on sets 'test'"),
-        ("result_for_rank_x", "---- ASR results ----\nx\n", "has no row|expected the columns|has no table"),
+        (
+            "results.json",
+            '{"conditions": [7]}',
+            "expected results of format 1 .* damaged or foreign",
+        ),
+        (
+            "results.json",
+            '{"conditions": []}',
+            "no EER of a semi-informed attacker .* on sets 'test'",
+        ),
+        (
+            "result_for_rank_x",
+            "---- ASR results ----\nx\n",
+            "has no row|expected the columns|has no table",
+        ),
         (
             "result_for_rank_x",
             "---- ASR results ----\ndataset split asr WER\n0 l test anon 1\n",
             "no EER of a semi-informed attacker",
         ),
-        ("RESULTS_summary_x", "ASV-a-b  EER: 3%\n", "the EERs of anonymised speech of the split 'test' are not all"),
+        (
+            "RESULTS_summary_x",
+            "ASV-a-b  EER: 3%\n",
+            "the EERs of anonymised speech of the split 'test' are not all",
+        ),
     ],
 )
 def test_bad_files(tmp_path, name, text, message):
@@ -280,7 +356,10 @@ def test_sets_of_the_other_split_do_not_count(tmp_path):
     found = results()
     found["conditions"].append(row("f", "gmm-ubm", 0.4, dataset="vctk_test_common"))
     found["utility"] = {
-        "uar": {"IEMOCAP_dev": {"anonymised": {"value": 0.9}}, "IEMOCAP_test": {"anonymised": {"value": 0.5}}},
+        "uar": {
+            "IEMOCAP_dev": {"anonymised": {"value": 0.9}},
+            "IEMOCAP_test": {"anonymised": {"value": 0.5}},
+        },
         "wer": {"mine": {"anonymised": {"value": 0.2}}},
     }
     system = read_system(saved(tmp_path, found))
@@ -294,11 +373,17 @@ def test_the_weights_of_the_challenge_count(tmp_path):
         for dataset, eer in (("libri_test", 0.1), ("vctk_test_common", 0.3))
         for name in "fm"
     ]
-    found = {"conditions": rows, "config": {"challenge": {"weights": {"libri": 0.3, "vctk_common": 0.1}}}}
+    found = {
+        "conditions": rows,
+        "config": {"challenge": {"weights": {"libri": 0.3, "vctk_common": 0.1}}},
+    }
     eer = read_system(saved(tmp_path, found)).eer
     assert eer.value == pytest.approx((2 * 0.3 * 0.1 + 2 * 0.1 * 0.3) / 0.8)
     reach = (2 * (0.3 / 0.8) ** 2 + 2 * (0.1 / 0.8) ** 2) ** 0.5
-    assert (eer.value - eer.low, eer.high - eer.value) == (pytest.approx(0.02 * reach), pytest.approx(0.03 * reach))
+    assert (eer.value - eer.low, eer.high - eer.value) == (
+        pytest.approx(0.02 * reach),
+        pytest.approx(0.03 * reach),
+    )
     del found["config"]["challenge"]["weights"]["libri"]  # a set without weight: the plain mean
     assert read_system(saved(tmp_path, found)).eer.value == pytest.approx(0.2)
 
@@ -324,8 +409,16 @@ def test_files_of_the_challenges_have_no_intervals_and_tell_no_attacker(tmp_path
 def test_a_semi_informed_attacker_that_is_weaker_than_the_lazy_one_is_told(tmp_path):
     path = tmp_path / "result_for_rank_x"
     for lazy, told in ((12.5, True), (22.25, False), (30.0, False)):
-        write_rank_file(path, [Section(ASV, [ANON | {"EER": lazy}]), Section(ASV_ANON, [ANON | {"EER": 22.25}])])
-        assert any("12.5 %, is below the semi-informed 22.25 %" in note for note in read_system(path).notes) == told
+        write_rank_file(
+            path, [Section(ASV, [ANON | {"EER": lazy}]), Section(ASV_ANON, [ANON | {"EER": 22.25}])]
+        )
+        assert (
+            any(
+                "12.5 %, is below the semi-informed 22.25 %" in note
+                for note in read_system(path).notes
+            )
+            == told
+        )
 
 
 def test_a_named_attacker_of_our_own_results_is_read_as_it_is_named(tmp_path):
@@ -339,7 +432,9 @@ def test_a_named_attacker_of_our_own_results_is_read_as_it_is_named(tmp_path):
     assert system.eer.value == pytest.approx((0.22 + 0.12) / 2)
     assert not system.eer.has_interval  # those there are belong to another reading
     of_women = [
-        one for one in figures_of_results(typed_results(found)) if (one.speakers, one.dataset) == ("f", "libri")
+        one
+        for one in figures_of_results(typed_results(found))
+        if (one.speakers, one.dataset) == ("f", "libri")
     ]
     assert 0.22 in [one.value.value for one in of_women if one.condition == "semi-informed"]
     found["protocol"] = {"attacker": "gone", "reading": "kaldi"}

@@ -6,13 +6,20 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evaluation.challenges.team_scores import WEIGHTS, read_results, recompute_averages, weighted_average
+from evaluation.challenges.team_scores import (
+    WEIGHTS,
+    read_results,
+    recompute_averages,
+    weighted_average,
+)
 from evaluation.metrics.disclosure import tag
 from spkbase.errors import DataError
 
 
 def test_the_recipe_has_the_weights_of_the_challenge():
-    config = Path(__file__).resolve().parents[3] / "recipes" / "voiceprivacy" / "config" / "vpc2022.yaml"
+    config = (
+        Path(__file__).resolve().parents[3] / "recipes" / "voiceprivacy" / "config" / "vpc2022.yaml"
+    )
     assert yaml.safe_load(config.read_text(encoding="utf-8"))["challenge"]["weights"] == WEIGHTS
     assert 2 * sum(WEIGHTS.values()) == pytest.approx(1)  # of both sexes
 
@@ -40,7 +47,10 @@ def test_the_categories_of_zebra_are_those_of_the_files(shared, name):
 @pytest.mark.golden
 def test_both_kinds_of_file_say_the_same(shared):
     folder = shared / "formats" / "vpc2022_results"
-    summary, single = read_results(folder / "RESULTS_summary_mcadams"), read_results(folder / "results.anon_mcadams")
+    summary, single = (
+        read_results(folder / "RESULTS_summary_mcadams"),
+        read_results(folder / "results.anon_mcadams"),
+    )
     same = [key for key in summary["eer"] if key.split("-")[0].endswith("_anon")]
     assert len(same) == 12
     assert all(single["eer"][key] == summary["eer"][key] for key in same)
@@ -53,7 +63,9 @@ def test_both_kinds_of_file_say_the_same(shared):
 def test_the_form_of_2020_is_read(shared):
     results = read_results(shared / "formats" / "vpc2020_kaldi_dir" / "results.txt")
     expected = {"eer": 7.664, "min_cllr": 0.184, "cllr": 26.793, "rocch_eer": 7.165}
-    assert {name: results[name]["libri_test_enrolls-libri_test_trials_f"] for name in expected} == expected
+    assert {
+        name: results[name]["libri_test_enrolls-libri_test_trials_f"] for name in expected
+    } == expected
     assert results["wer"]["libri_test_asr"] == 4.14
     assert recompute_averages(results) == {}
 

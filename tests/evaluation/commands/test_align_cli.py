@@ -37,7 +37,16 @@ def folder(tmp_path, monkeypatch):
 
 
 def align(*arguments, original="original.h5", anonymised="anonymised.h5"):
-    return ["align", "--original", original, "--anonymised", anonymised, "--bootstrap", "50", *arguments]
+    return [
+        "align",
+        "--original",
+        original,
+        "--anonymised",
+        anonymised,
+        "--bootstrap",
+        "50",
+        *arguments,
+    ]
 
 
 def shares(*arguments, **sides):
@@ -49,7 +58,12 @@ def nearest_share(gallery, tested, speakers):
     """Share of vectors whose nearest in the gallery, by cosine, has the speaker of the same row."""
     gallery = gallery / np.linalg.norm(gallery, axis=1)[:, None]
     return float(
-        np.mean([speakers[np.argmax(gallery @ row)] == own for row, own in zip(tested, speakers, strict=True)])
+        np.mean(
+            [
+                speakers[np.argmax(gallery @ row)] == own
+                for row, own in zip(tested, speakers, strict=True)
+            ]
+        )
     )
 
 
@@ -58,7 +72,16 @@ TRAINED = ("--train-original", "train_original.h5", "--train-anonymised", "train
 
 @pytest.mark.parametrize("learnt", [(), TRAINED], ids=["folds", "trained"])
 def test_a_turned_space_links_once_it_is_turned_back(folder, learnt):
-    found = shares(*learnt, "--plain", "--alignment", "none", "--alignment", "orthogonal", "--alignment", "ridge")
+    found = shares(
+        *learnt,
+        "--plain",
+        "--alignment",
+        "none",
+        "--alignment",
+        "orthogonal",
+        "--alignment",
+        "ridge",
+    )
     for linked in ("anonymised to original", "segments to speakers", "speakers to speakers"):
         assert found["none", linked, 1] < 0.3
         assert found["orthogonal", linked, 1] > 0.95
@@ -69,9 +92,15 @@ def test_a_turned_space_links_once_it_is_turned_back(folder, learnt):
 def test_the_share_is_that_of_nearest_neighbours(folder):
     """Counted anew, one by one: the speaker of the nearest vector, by cosine, in both directions."""
     original, anonymised = read_embeddings("original.h5"), read_embeddings("anonymised.h5")
-    unit = [side.vectors / np.linalg.norm(side.vectors, axis=1)[:, None] for side in (original, anonymised)]
+    unit = [
+        side.vectors / np.linalg.norm(side.vectors, axis=1)[:, None]
+        for side in (original, anonymised)
+    ]
     found = shares("--alignment", "none", "--top", "1", "--top", str(N_SPEAKERS))
-    expected = nearest_share(*unit, anonymised.speakers), nearest_share(*unit[::-1], original.speakers)
+    expected = (
+        nearest_share(*unit, anonymised.speakers),
+        nearest_share(*unit[::-1], original.speakers),
+    )
     assert expected[0] != expected[1]
     assert found["none", "anonymised to original", 1] == pytest.approx(expected[0])
     assert found["none", "original to anonymised", 1] == pytest.approx(expected[1])
@@ -88,15 +117,23 @@ def test_own_means_are_those_of_what_is_linked(folder, own_means):
         moved = side.vectors + shift * np.linspace(1, -1, DIMENSIONS)
         write_embeddings(f"far_{name}.h5", Embeddings(side.ids, side.speakers, moved))
         sides[name] = Embeddings(side.ids, side.speakers, moved)
-    centres = [side.vectors.mean(axis=0) for side in sides.values()] if own_means else [x.mean(axis=0) for x in pairs]
+    centres = (
+        [side.vectors.mean(axis=0) for side in sides.values()]
+        if own_means
+        else [x.mean(axis=0) for x in pairs]
+    )
     rotation = orthogonal_procrustes(*(pairs[row] - pairs[row].mean(axis=0) for row in (1, 0)))[0]
     gallery = sides["original"].vectors - centres[0]
     tested = (sides["anonymised"].vectors - centres[1]) @ rotation
     speakers = sides["original"].speakers
     arguments = ["--plain", "--alignment", "orthogonal", *(["--own-means"] if own_means else [])]
     found = shares(*TRAINED, *arguments, original="far_original.h5", anonymised="far_anonymised.h5")
-    assert found["orthogonal", "anonymised to original", 1] == pytest.approx(nearest_share(gallery, tested, speakers))
-    assert found["orthogonal", "original to anonymised", 1] == pytest.approx(nearest_share(tested, gallery, speakers))
+    assert found["orthogonal", "anonymised to original", 1] == pytest.approx(
+        nearest_share(gallery, tested, speakers)
+    )
+    assert found["orthogonal", "original to anonymised", 1] == pytest.approx(
+        nearest_share(tested, gallery, speakers)
+    )
     assert (found["orthogonal", "anonymised to original", 1] > 0.9) == own_means
     assert ("level: whole list" in passes(*align(*TRAINED, *arguments)).stdout) == own_means
 
@@ -122,16 +159,28 @@ def test_without_centring_the_map_is_that_of_the_vectors_as_they_are(folder, kin
         found = shares(*TRAINED, *options, "--alignment", kind)
         for name in ("anonymised to original", "original to anonymised"):
             assert found[kind, name, 1] == expected
-    assert "no mean subtracted" in passes(*align(*TRAINED, "--uncentred", "--alignment", kind)).stdout
+    assert (
+        "no mean subtracted" in passes(*align(*TRAINED, "--uncentred", "--alignment", kind)).stdout
+    )
 
 
 @pytest.mark.parametrize(
-    ("extractor", "sex", "right"), [("original", "f", 129), ("original", "m", 125), ("retrained", "f", 335)]
+    ("extractor", "sex", "right"),
+    [("original", "f", 129), ("original", "m", 125), ("retrained", "f", 335)],
 )
 def test_a_rotation_without_centring_links_as_numpy_alone(shared, extractor, sex, right):
     """X-vectors of a neural anonymiser: how many originals have a mapped anonymised vector of their speaker nearest."""
-    speakers, side = shared / "vectors/vpc2020_b1/lists/utt2spk", shared / f"vectors/vpc2020_b1/{extractor}_extractor"
-    learnt = ("--train-original", side / "enrolls.npz", "--train-anonymised", side / "enrolls_anon.npz", "--own-pairs")
+    speakers, side = (
+        shared / "vectors/vpc2020_b1/lists/utt2spk",
+        shared / f"vectors/vpc2020_b1/{extractor}_extractor",
+    )
+    learnt = (
+        "--train-original",
+        side / "enrolls.npz",
+        "--train-anonymised",
+        side / "enrolls_anon.npz",
+        "--own-pairs",
+    )
     found = shares(
         *map(str, (*learnt, "--train-speakers", speakers, "--model-speakers", speakers)),
         *("--uncentred", "--alignment", "orthogonal", "--top", "1"),
@@ -148,12 +197,20 @@ def test_pairs_of_the_linked_speakers_are_learnt_from_where_it_is_said(folder):
         enrols = np.array([name.endswith("-0") for name in whole.ids])
         for name, rows in (("enrols", enrols), ("tested", ~enrols)):
             write_embeddings(
-                f"{name}_{side}.h5", Embeddings(whole.ids[rows], whole.speakers[rows], whole.vectors[rows])
+                f"{name}_{side}.h5",
+                Embeddings(whole.ids[rows], whole.speakers[rows], whole.vectors[rows]),
             )
-    enrols = ("--train-original", "enrols_original.h5", "--train-anonymised", "enrols_anonymised.h5")
+    enrols = (
+        "--train-original",
+        "enrols_original.h5",
+        "--train-anonymised",
+        "enrols_anonymised.h5",
+    )
     tested = {"original": "tested_original.h5", "anonymised": "tested_anonymised.h5"}
     assert "24 speakers are both in training and linked" in refused(*align(*enrols, **tested))
-    assert "24 utterances are both in training and linked" in refused(*align(*enrols, "--own-pairs"))
+    assert "24 utterances are both in training and linked" in refused(
+        *align(*enrols, "--own-pairs")
+    )
     found = shares(*enrols, "--own-pairs", "--plain", "--alignment", "orthogonal", **tested)
     assert found["orthogonal", "anonymised to original", 1] > 0.9
     to_enrolled = {**tested, "original": "enrols_original.h5"}  # which whoever enrols has
@@ -170,19 +227,45 @@ def test_without_pairs(folder):
 
 
 def test_aligned_vectors_are_written_for_other_backends(folder):
-    passes(*align(*TRAINED, "--plain", "--alignment", "none", "--alignment", "orthogonal", "--output", "aligned"))
-    original, plain, aligned = map(read_embeddings, ("original.h5", "aligned/none.h5", "aligned/orthogonal.h5"))
+    passes(
+        *align(
+            *TRAINED,
+            "--plain",
+            "--alignment",
+            "none",
+            "--alignment",
+            "orthogonal",
+            "--output",
+            "aligned",
+        )
+    )
+    original, plain, aligned = map(
+        read_embeddings, ("original.h5", "aligned/none.h5", "aligned/orthogonal.h5")
+    )
     assert np.array_equal(plain.vectors, read_embeddings("anonymised.h5").vectors)
     assert aligned.ids.tolist() == original.ids.tolist()
-    assert np.abs(aligned.vectors - original.vectors).max() < 0.5 < np.abs(plain.vectors - original.vectors).max()
+    assert (
+        np.abs(aligned.vectors - original.vectors).max()
+        < 0.5
+        < np.abs(plain.vectors - original.vectors).max()
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("--train-original", "train_original.h5"), "expected --train-original and --train-anonymised"),
-        (("--train-original", "original.h5", "--train-anonymised", "anonymised.h5"), "both in training and linked"),
-        (("--train-original", "train_original.h5", "--train-anonymised", "foreign.h5"), "0 of 6 anonymised"),
+        (
+            ("--train-original", "train_original.h5"),
+            "expected --train-original and --train-anonymised",
+        ),
+        (
+            ("--train-original", "original.h5", "--train-anonymised", "anonymised.h5"),
+            "both in training and linked",
+        ),
+        (
+            ("--train-original", "train_original.h5", "--train-anonymised", "foreign.h5"),
+            "0 of 6 anonymised",
+        ),
         (("--segment-speakers", "others"), "speakers have no original vector"),
         (("--model-speakers", "one"), "at least two original speakers"),
         (("--alignment", "sinkhorn"), "Invalid value"),
@@ -196,7 +279,11 @@ def test_bad_input(folder, arguments, text):
     ids = read_embeddings("anonymised.h5").ids.tolist()
     Path("others").write_text("".join(f"{name} x{name}\n" for name in ids))
     Path("one").write_text("".join(f"{name} anna\n" for name in ids))
-    write("foreign.h5", ["x1"] * EACH + ["x2"] * EACH, np.random.default_rng(0).standard_normal((2 * EACH, DIMENSIONS)))
+    write(
+        "foreign.h5",
+        ["x1"] * EACH + ["x2"] * EACH,
+        np.random.default_rng(0).standard_normal((2 * EACH, DIMENSIONS)),
+    )
     assert text in refused(*align(*arguments))
 
 
@@ -204,7 +291,9 @@ def test_one_file_for_both_sides_is_refused(tmp_path):
     path = tmp_path / "vectors.h5"
     names = [f"s{speaker}-{take}" for speaker in range(6) for take in range(3)]
     speakers = [name.split("-")[0] for name in names]
-    write_embeddings(path, Embeddings(names, speakers, np.random.default_rng(0).standard_normal((18, 4))))
+    write_embeddings(
+        path, Embeddings(names, speakers, np.random.default_rng(0).standard_normal((18, 4)))
+    )
     labels = tmp_path / "sex"
     labels.write_text("".join(f"s{number} {'fm'[number % 2]}\n" for number in range(6)))
     for command in (

@@ -41,7 +41,9 @@ COMMAND = ("cosine", "--enroll", "enrolled.npz", "--trials", "trials", "--output
     ],
 )
 def test_folders_patterns_and_several_files(folder, trial):
-    assert passes(*COMMAND, *trial, "--model-speakers", "utt2spk").stdout == "3 scores -> scores.txt\n"
+    assert (
+        passes(*COMMAND, *trial, "--model-speakers", "utt2spk").stdout == "3 scores -> scores.txt\n"
+    )
     assert read_scores("scores.txt").values == pytest.approx(COSINES)
 
 
@@ -68,9 +70,23 @@ def test_models_without_an_embedding_are_named(folder):
 
 def test_pickles_by_speaker_and_by_utterance(folder):
     """The two forms that the Speaker-Linkability tool asks for."""
-    Path("by_speaker.pkl").write_bytes(pickle.dumps({"anna": [VECTORS[0], VECTORS[1]], "bert": [VECTORS[2]]}))
-    Path("by_utterance.pkl").write_bytes(pickle.dumps({f"t{row + 1}": VECTORS[row] for row in range(3)}))
-    arguments = ["cosine", "--enroll", "by_speaker.pkl", "--test", "by_utterance.pkl", "--trials", "trials"]
-    assert "--allow-pickle reads it without running" in refused(*arguments, "--output", "scores.txt")
+    Path("by_speaker.pkl").write_bytes(
+        pickle.dumps({"anna": [VECTORS[0], VECTORS[1]], "bert": [VECTORS[2]]})
+    )
+    Path("by_utterance.pkl").write_bytes(
+        pickle.dumps({f"t{row + 1}": VECTORS[row] for row in range(3)})
+    )
+    arguments = [
+        "cosine",
+        "--enroll",
+        "by_speaker.pkl",
+        "--test",
+        "by_utterance.pkl",
+        "--trials",
+        "trials",
+    ]
+    assert "--allow-pickle reads it without running" in refused(
+        *arguments, "--output", "scores.txt"
+    )
     passes(*arguments, "--allow-pickle", "--output", "scores.txt")
     assert read_scores("scores.txt").values == pytest.approx(COSINES)

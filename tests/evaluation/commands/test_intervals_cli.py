@@ -28,7 +28,11 @@ def files(tmp_path):
                 key.append(f"{pair} {'target' if model == speaker else 'nontarget'}\n")
     (tmp_path / "scores").write_text("".join(scores))
     (tmp_path / "key").write_text("".join(key))
-    segments = [(f"u{speaker}-{number}", speaker) for speaker in range(N_SPEAKERS) for number in range(N_SEGMENTS)]
+    segments = [
+        (f"u{speaker}-{number}", speaker)
+        for speaker in range(N_SPEAKERS)
+        for number in range(N_SEGMENTS)
+    ]
     (tmp_path / "utt2spk").write_text("".join(f"{one} m{speaker}\n" for one, speaker in segments))
     rows = [f"m{speaker},{'fm'[speaker % 2]}\n" for speaker in range(N_SPEAKERS)]
     (tmp_path / "meta.csv").write_text("id,sex\n" + "".join(rows))
@@ -36,7 +40,18 @@ def files(tmp_path):
 
 
 def command(files, *options):
-    return ["metrics", "-s", files / "scores", "-k", files / "key", "--jobs", 1, *options, "--json", "-"]
+    return [
+        "metrics",
+        "-s",
+        files / "scores",
+        "-k",
+        files / "key",
+        "--jobs",
+        1,
+        *options,
+        "--json",
+        "-",
+    ]
 
 
 def run(files, *options):
@@ -58,9 +73,13 @@ def test_errors(files, monkeypatch, options, message):
 
 
 def test_intervals_are_those_of_python(files):
-    found = run(files, "--bootstrap", "40", "--seed", "3", "--segment-speakers", str(files / "utt2spk"))
+    found = run(
+        files, "--bootstrap", "40", "--seed", "3", "--segment-speakers", str(files / "utt2spk")
+    )
     sample, _ = sample_from(
-        read_scores(files / "scores"), read_key(files / "key"), segment_speakers=read_speakers(files / "utt2spk")
+        read_scores(files / "scores"),
+        read_key(files / "key"),
+        segment_speakers=read_speakers(files / "utt2spk"),
     )
     expected = confidence_intervals(sample, Metrics(), Resampling(40, 3))
     assert list(found["intervals"]) == list(expected)
@@ -70,7 +89,10 @@ def test_intervals_are_those_of_python(files):
         else:
             assert low is None
             assert found["notes"][f"intervals.{name}"] == expected[name].note
-    assert found["interval_methods"]["eer.rocch"] == "t on the logit scale, 1.70 times the bias removed"
+    assert (
+        found["interval_methods"]["eer.rocch"]
+        == "t on the logit scale, 1.70 times the bias removed"
+    )
     assert "resamples of 16 speakers" in found["notes"]["intervals"]
     # the key alone tells the same speakers here
     assert run(files, "--bootstrap", "40", "--seed", "3") == found

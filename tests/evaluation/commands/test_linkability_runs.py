@@ -25,7 +25,9 @@ def folder(tmp_path):
                 ids = [f"{speaker}-{side}-{number}" for number, speaker in enumerate(speakers)]
                 vectors = np.repeat(voices, count, axis=0) + noise * rng.normal(size=(len(ids), 8))
                 (tmp_path / attacker / name).mkdir(parents=True, exist_ok=True)
-                write_embeddings(tmp_path / attacker / name / f"{side}.npz", Embeddings(ids, speakers, vectors))
+                write_embeddings(
+                    tmp_path / attacker / name / f"{side}.npz", Embeddings(ids, speakers, vectors)
+                )
     return tmp_path
 
 
@@ -36,14 +38,33 @@ def measure_all(folder, utterances):
         for name in NOISE:
             source, output = folder / attacker / name, folder / "out" / attacker / name
             sides = "--enroll", source / "enroll.npz", "--test", source / "trial.npz"
-            passes("linkability", *sides, "--utterances", utterances, "--bootstrap", 0, "--no-plots", "-o", output)
+            passes(
+                "linkability",
+                *sides,
+                "--utterances",
+                utterances,
+                "--bootstrap",
+                0,
+                "--no-plots",
+                "-o",
+                output,
+            )
             runs.append(f"{attacker}/{name}={output}")
     return runs
 
 
 def test_comparison_has_both_factors_and_leaves_out_the_originals(folder):
     runs = measure_all(folder, "3")
-    passes("linkability-compare", *runs, "--original", "orig", "--permutations", 20, "-o", folder / "out")
+    passes(
+        "linkability-compare",
+        *runs,
+        "--original",
+        "orig",
+        "--permutations",
+        20,
+        "-o",
+        folder / "out",
+    )
     compared = json.loads((folder / "out" / "comparison.json").read_text())
     assert compared["originals"] == ["orig"]
     assert {condition["anonymiser"] for condition in compared["conditions"]} == {"B3", "B5"}
@@ -58,18 +79,33 @@ def test_comparison_has_both_factors_and_leaves_out_the_originals(folder):
 
 def test_comparison_draws_each_factor_of_several_numbers_of_utterances(folder):
     runs = measure_all(folder, "1,2,9")
-    passes("linkability-compare", *runs, "--original", "orig", "--permutations", 20, "-o", folder / "out")
+    passes(
+        "linkability-compare",
+        *runs,
+        "--original",
+        "orig",
+        "--permutations",
+        20,
+        "-o",
+        folder / "out",
+    )
     pictures = {path.stem for path in (folder / "out").glob("intersections*.png")}
     assert pictures == {
         *("intersections_attacker", "intersections_attacker_unions", "intersections_anonymiser"),
-        *("intersections_anonymiser_unions", "intersections_utterances", "intersections_utterances_pairs"),
+        *(
+            "intersections_anonymiser_unions",
+            "intersections_utterances",
+            "intersections_utterances_pairs",
+        ),
     }
 
 
 def test_each_number_of_utterances_has_a_line_and_a_shared_note_comes_once(folder):
     source = folder / "ECAPA" / "B3"
     sides = "--enroll", source / "enroll.npz", "--test", source / "trial.npz"
-    shown = passes("linkability", *sides, "--utterances", "1,2,9,10", "--bootstrap", 20, "--no-plots")
+    shown = passes(
+        "linkability", *sides, "--utterances", "1,2,9,10", "--bootstrap", 20, "--no-plots"
+    )
     lines = [line for line in shown.stdout.splitlines() if line.startswith("L = ")]
     assert len(lines) == 4
     for line in lines:
@@ -85,18 +121,34 @@ def test_an_unknown_original_is_refused(folder):
         sides = "--enroll", source / "enroll.npz", "--test", source / "trial.npz"
         passes("linkability", *sides, "--bootstrap", 0, "--no-plots", "--output", folder / name)
     runs = [f"ECAPA/{name}={folder / name}" for name in NOISE]
-    with_it = run("linkability-compare", *runs, "--permutations", 10, "--original", "orig", "--json", "-")
+    with_it = run(
+        "linkability-compare", *runs, "--permutations", 10, "--original", "orig", "--json", "-"
+    )
     assert len(json.loads(with_it.stdout)["conditions"]) == 2
     message = refused("linkability-compare", *runs, "--original", "nobody")
-    assert "expected --original among the levels B3, B5, ECAPA, orig, got nobody" in message.replace("\n", " ")
+    assert (
+        "expected --original among the levels B3, B5, ECAPA, orig, got nobody"
+        in message.replace("\n", " ")
+    )
 
 
 def test_ranks_are_taken_up_for_other_sizes_and_ties(folder):
     source = folder / "ECAPA" / "B3"
     sides = "--enroll", source / "enroll.npz", "--test", source / "trial.npz"
     settings = "--sizes", "2,7", "--ties", "strict", "--bootstrap", 20, "--no-plots"
-    passes("linkability", *sides, "--bootstrap", 0, "--no-plots", "--keep-impostors", "--output", folder / "first")
-    again = passes("linkability", "--ranks", folder / "first", *settings, "--output", folder / "again")
+    passes(
+        "linkability",
+        *sides,
+        "--bootstrap",
+        0,
+        "--no-plots",
+        "--keep-impostors",
+        "--output",
+        folder / "first",
+    )
+    again = passes(
+        "linkability", "--ranks", folder / "first", *settings, "--output", folder / "again"
+    )
     whole = passes("linkability", *sides, *settings, "--output", folder / "whole")
     assert again.stdout == whole.stdout
     for name in ("curve.csv", "per_speaker.csv"):

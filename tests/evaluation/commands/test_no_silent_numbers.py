@@ -31,8 +31,17 @@ def files(tmp_path):
         for other in range(N_SPEAKERS):
             for sentence in range(N_MODELS):
                 for number in range(N_SEGMENTS):
-                    score = (3.0 if speaker == other else 0.0) + own[speaker] + rng.standard_normal()
-                    rows.append((f"m{speaker}_{sentence}", f"m{other}/{sentence}{number}", score, speaker == other))
+                    score = (
+                        (3.0 if speaker == other else 0.0) + own[speaker] + rng.standard_normal()
+                    )
+                    rows.append(
+                        (
+                            f"m{speaker}_{sentence}",
+                            f"m{other}/{sentence}{number}",
+                            score,
+                            speaker == other,
+                        )
+                    )
     models, segments, values, target = map(list, zip(*rows, strict=True))
     scores = Scores.from_ids(models, segments, values)
     key = Key.from_ids(models, segments, is_target=target)
@@ -40,9 +49,15 @@ def files(tmp_path):
         write_scores(tmp_path / name, scores)
     for name in ("key.txt", "key.csv", "key.npz", "key.h5", "key.txt.gz"):
         write_key(tmp_path / name, key)
-    (tmp_path / "utt2spk").write_text("".join(f"{name} {name.partition('/')[0]}\n" for name in sorted(set(segments))))
-    (tmp_path / "model2spk").write_text("".join(f"{name} {name.partition('_')[0]}\n" for name in sorted(set(models))))
-    (tmp_path / "sex").write_text("id sex\n" + "".join(f"m{number} {'fm'[number % 2]}\n" for number in range(8)))
+    (tmp_path / "utt2spk").write_text(
+        "".join(f"{name} {name.partition('/')[0]}\n" for name in sorted(set(segments)))
+    )
+    (tmp_path / "model2spk").write_text(
+        "".join(f"{name} {name.partition('_')[0]}\n" for name in sorted(set(models)))
+    )
+    (tmp_path / "sex").write_text(
+        "id sex\n" + "".join(f"m{number} {'fm'[number % 2]}\n" for number in range(8))
+    )
     return tmp_path
 
 
@@ -54,7 +69,9 @@ def paths(files):
 
 
 def metrics(files, *options):
-    return json.loads(passes("metrics", *paths(files), "--jobs", "1", "--json", "-", *options).stdout)
+    return json.loads(
+        passes("metrics", *paths(files), "--jobs", "1", "--json", "-", *options).stdout
+    )
 
 
 def test_models_are_not_taken_for_speakers(files):
@@ -84,10 +101,14 @@ def test_linkability_counts_speakers(files):
     found = passes("linkability", *paths(files))
     assert "no intervals: 24 of 24 models have ids that begin alike" in found.stderr
     assert "48 trials of 24 models" in found.stdout
-    by_model = json.loads(passes("linkability", *paths(files), "--bootstrap-by", "id", "--json", "-").stdout)
+    by_model = json.loads(
+        passes("linkability", *paths(files), "--bootstrap-by", "id", "--json", "-").stdout
+    )
     assert by_model["n_speakers"] == 24
     for option, name in (("--model-speakers", "model2spk"), ("--segment-speakers", "utt2spk")):
-        found = json.loads(passes("linkability", *paths(files), option, files / name, "--json", "-").stdout)
+        found = json.loads(
+            passes("linkability", *paths(files), option, files / name, "--json", "-").stdout
+        )
         assert found["n_speakers"] == N_SPEAKERS
         curves = [report["utterances"]["1"] for report in (found, by_model)]
         assert curves[0]["linkability"] == pytest.approx(curves[1]["linkability"], abs=1e-12)
@@ -103,7 +124,16 @@ def test_a_gallery_of_speakers_has_the_best_of_their_models(tmp_path):
     write_key(tmp_path / "key.txt", Key.from_ids(models, ["s"] * 5, is_target=target))
     write_scores(tmp_path / "scores.txt", Scores.from_ids(models, ["s"] * 5, scores))
     (tmp_path / "map").write_text("a1 anna\na2 anna\nb1 bert\nb2 bert\nc1 carl\n")
-    options = ("--model-speakers", tmp_path / "map", "--bootstrap", "0", "--sizes", "3", "--json", "-")
+    options = (
+        "--model-speakers",
+        tmp_path / "map",
+        "--bootstrap",
+        "0",
+        "--sizes",
+        "3",
+        "--json",
+        "-",
+    )
     found = json.loads(passes("linkability", *paths(tmp_path), *options).stdout)
     assert (found["n_enroll"], found["n_trial"], found["n_speakers"]) == (3, 1, 1)
     assert found["utterances"]["1"]["linkability"] == [0.0]  # bert's 3 beats anna's 2
@@ -124,11 +154,15 @@ def test_folds_over_models_are_told(files):
 @pytest.fixture
 def distances(files):
     scores = read_scores(files / "scores.txt")
-    write_scores(files / "scores.txt", Scores.from_ids(*zip(*scores.pairs(), strict=True), 5 - scores.values))
+    write_scores(
+        files / "scores.txt", Scores.from_ids(*zip(*scores.pairs(), strict=True), 5 - scores.values)
+    )
     return files
 
 
-@pytest.mark.parametrize("command", [["metrics"], ["zebra"], ["linkability", "--bootstrap-by", "id"]])
+@pytest.mark.parametrize(
+    "command", [["metrics"], ["zebra"], ["linkability", "--bootstrap-by", "id"]]
+)
 def test_reversed_scores_are_told(distances, command):
     found = passes(*command, *paths(distances))
     assert "REVERSED? target trials score below nontarget ones" in found.stderr
@@ -140,19 +174,29 @@ def test_reversed_scores_stand_in_json_and_are_warned_of_by_plots(distances):
     assert "REVERSED?" in metrics(distances)["notes"]["scores"]
     zebra = json.loads(passes("zebra", *paths(distances), "--json", "-").stdout)
     assert "REVERSED?" in zebra["notes"]["scores"]
-    ranks = json.loads(passes("linkability", *paths(distances), "--bootstrap-by", "id", "--json", "-").stdout)
+    ranks = json.loads(
+        passes("linkability", *paths(distances), "--bootstrap-by", "id", "--json", "-").stdout
+    )
     assert "REVERSED?" in " ".join(ranks["utterances"]["1"]["notes"])
     for kind in ("det", "roc", "histogram", "zebra"):
-        assert "REVERSED?" in passes("plot", kind, *paths(distances), "-o", distances / "x.tex").stderr
         assert (
-            "REVERSED?" not in passes("plot", kind, *paths(distances), "-o", distances / "x.tex", "--distances").stderr
+            "REVERSED?" in passes("plot", kind, *paths(distances), "-o", distances / "x.tex").stderr
+        )
+        assert (
+            "REVERSED?"
+            not in passes(
+                "plot", kind, *paths(distances), "-o", distances / "x.tex", "--distances"
+            ).stderr
         )
 
 
 def test_distances_are_scores_turned_round(distances):
     turned = metrics(distances, "--distances")
     scores = read_scores(distances / "scores.txt")
-    write_scores(distances / "scores.txt", Scores.from_ids(*zip(*scores.pairs(), strict=True), -scores.values))
+    write_scores(
+        distances / "scores.txt",
+        Scores.from_ids(*zip(*scores.pairs(), strict=True), -scores.values),
+    )
     assert turned == metrics(distances)
 
 
@@ -178,7 +222,10 @@ def test_what_takes_one_value_refuses_a_second(arguments):
 def two(files):
     scores = read_scores(files / "scores.txt")
     noise = np.random.default_rng(5).standard_normal(len(scores))
-    write_scores(files / "other.txt", Scores.from_ids(*zip(*scores.pairs(), strict=True), scores.values + 2 * noise))
+    write_scores(
+        files / "other.txt",
+        Scores.from_ids(*zip(*scores.pairs(), strict=True), scores.values + 2 * noise),
+    )
     return files
 
 
@@ -188,15 +235,38 @@ def test_several_systems_are_one_table(two):
     assert [line.split()[0] for line in shown.splitlines()[2:4]] == ["scores", "other"]
     found = json.loads(passes(*both, "--json", "-").stdout)
     for name in ("scores", "other"):
-        alone = passes("metrics", "-s", two / f"{name}.txt", "-k", two / "key.txt", "--json", "-").stdout
+        alone = passes(
+            "metrics", "-s", two / f"{name}.txt", "-k", two / "key.txt", "--json", "-"
+        ).stdout
         assert found["systems"][name] == json.loads(alone)
     assert found["reference"] == "scores"
     assert found["differences"] == {}
 
 
 def test_differences_are_paired(two):
-    options = ("--bootstrap", "50", "--model-speakers", two / "model2spk", "--jobs", "1", "--json", "-")
-    both = ("metrics", "-s", two / "scores.txt", "-s", two / "other.txt", "-k", two / "key.txt", "-l", "A", "-l", "B")
+    options = (
+        "--bootstrap",
+        "50",
+        "--model-speakers",
+        two / "model2spk",
+        "--jobs",
+        "1",
+        "--json",
+        "-",
+    )
+    both = (
+        "metrics",
+        "-s",
+        two / "scores.txt",
+        "-s",
+        two / "other.txt",
+        "-k",
+        two / "key.txt",
+        "-l",
+        "A",
+        "-l",
+        "B",
+    )
     found = json.loads(passes(*both, *options, "--reference", "B").stdout)
     assert list(found["differences"]) == ["A"]
     difference = found["differences"]["A"]["eer.rocch"]
@@ -209,21 +279,37 @@ def test_differences_are_paired(two):
 def test_a_threshold_of_another_list(two):
     """Misses and false alarms at the thresholds of a development list, by counting; with intervals."""
     given = ("metrics", "-s", two / "scores.txt", "-k", two / "key.txt", "-p", "0.2")
-    options = ("--bootstrap", "20", "--model-speakers", two / "model2spk", "--jobs", "1", "--json", "-")
+    options = (
+        "--bootstrap",
+        "20",
+        "--model-speakers",
+        two / "model2spk",
+        "--jobs",
+        "1",
+        "--json",
+        "-",
+    )
     development = (two / "other.txt", two / "key.txt")
     found = json.loads(passes(*given, "--threshold-from", *development, *options).stdout)
     sides = split_scores(read_scores(two / "scores.txt"), read_key(two / "key.txt"))
     other = split_scores(read_scores(two / "other.txt"), read_key(two / "key.txt"))
 
     def cost(threshold):
-        return 0.2 * float(np.mean(other[0] < threshold)) + 0.8 * float(np.mean(other[1] >= threshold))
+        return 0.2 * float(np.mean(other[0] < threshold)) + 0.8 * float(
+            np.mean(other[1] >= threshold)
+        )
 
-    of_eer = json.loads(passes("metrics", "-s", two / "other.txt", "-k", two / "key.txt", "--json", "-").stdout)
+    of_eer = json.loads(
+        passes("metrics", "-s", two / "other.txt", "-k", two / "key.txt", "--json", "-").stdout
+    )
     thresholds = {"eer": of_eer["threshold_at_eer"], "0.2": min(np.concatenate(other), key=cost)}
     for point, threshold in thresholds.items():
         rates = {"miss_rate_at": sides[0] < threshold, "false_alarm_rate_at": sides[1] >= threshold}
         for name, errors in rates.items():
-            assert found[name][point] == {"value": pytest.approx(np.mean(errors)), "threshold": threshold}
+            assert found[name][point] == {
+                "value": pytest.approx(np.mean(errors)),
+                "threshold": threshold,
+            }
             low, high = found["intervals"][f"{name}.{point}"]
             assert low < np.mean(errors) < high
     assert f"accepted at {thresholds['eer']:.6g} and above" in found["notes"]["miss_rate_at.eer"]
@@ -235,7 +321,19 @@ def test_a_threshold_of_another_list(two):
 
 
 def test_tables_for_a_paper(two):
-    both = ("metrics", "-s", two / "scores.txt", "-s", two / "other.txt", "-k", two / "key.txt", "-l", "A_1", "-l", "B")
+    both = (
+        "metrics",
+        "-s",
+        two / "scores.txt",
+        "-s",
+        two / "other.txt",
+        "-k",
+        two / "key.txt",
+        "-l",
+        "A_1",
+        "-l",
+        "B",
+    )
     papers = ("--latex", two / "t.tex", "--markdown", two / "t.md", "--columns", "eer.rocch,cllr")
     passes(*both, *papers)
     tex = (two / "t.tex").read_text()
@@ -249,17 +347,32 @@ def test_tables_for_a_paper(two):
     ):
         assert part in tex
     assert tex.count(r"\begin{tabular}") == 1
-    passes(*both, "--reference", "B", "--latex", two / "d.tex", "--bootstrap", "20", "--bootstrap-by", "trial")
+    passes(
+        *both,
+        "--reference",
+        "B",
+        "--latex",
+        two / "d.tex",
+        "--bootstrap",
+        "20",
+        "--bootstrap-by",
+        "trial",
+    )
     tex = (two / "d.tex").read_text()
     assert tex.count(r"\begin{tabular}{lrrr}") == 2
-    assert r"\caption{Differences from B. In brackets: 95 \% confidence intervals by 20 resamples of trials" in tex
+    assert (
+        r"\caption{Differences from B. In brackets: 95 \% confidence intervals by 20 resamples of trials"
+        in tex
+    )
     rows = [line for line in tex.splitlines() if line.endswith(r" \\")]
     assert re.search(r"\$p (= 0\.\d{3}|< 0\.001)\$", rows[-1])
     assert "$-$" in tex
     assert not re.search(r"(?<!\$)-\d", " & ".join(rows)), "a minus is one only in mathematics"
     markdown = (two / "t.md").read_text().splitlines()
     assert markdown[0].split("|")[1:4] == [" system ", " EER (ROCCH) [%] ", " Cllr (bit) "]
-    assert "no metric 'eer.x'; there are: eer.rocch" in refused(*both, "--columns", "eer.x", "--latex", two / "y.tex")
+    assert "no metric 'eer.x'; there are: eer.rocch" in refused(
+        *both, "--columns", "eer.x", "--latex", two / "y.tex"
+    )
 
 
 def test_systems_of_one_name_are_told_apart(two):
@@ -267,7 +380,10 @@ def test_systems_of_one_name_are_told_apart(two):
         (two / folder).mkdir()
         (two / folder / "scores").write_bytes((two / "scores.txt").read_bytes())
     both = ("-s", two / "a/scores", "-s", two / "b/scores", "-k", two / "key.txt")
-    assert list(json.loads(passes("metrics", *both, "--json", "-").stdout)["systems"]) == ["a/scores", "b/scores"]
+    assert list(json.loads(passes("metrics", *both, "--json", "-").stdout)["systems"]) == [
+        "a/scores",
+        "b/scores",
+    ]
     assert "two systems are called 'x'" in refused("metrics", *both, "-l", "x", "-l", "x")
 
 
@@ -280,9 +396,20 @@ def test_a_fusion_knows_its_systems(two):
         ["-s", two / "scores.txt", "-s", two / "other.txt"],
         ["-s", two / "other.txt", "-s", two / "scores.txt"],
     )
-    passes("fuse", *both, "--train-key", two / "key.txt", "--save", two / "f.json", "-o", two / "right.txt")
+    passes(
+        "fuse",
+        *both,
+        "--train-key",
+        two / "key.txt",
+        "--save",
+        two / "f.json",
+        "-o",
+        two / "right.txt",
+    )
     expected = read_scores(two / "right.txt").values
-    assert passes("fuse", *both, "--calibration", two / "f.json", "-o", two / "again.txt").stderr == ""
+    assert (
+        passes("fuse", *both, "--calibration", two / "f.json", "-o", two / "again.txt").stderr == ""
+    )
     turned = passes("fuse", *other, "--calibration", two / "f.json", "-o", two / "turned.txt")
     assert "the systems are taken in the order of" in turned.stderr
     for name in ("again", "turned"):
@@ -307,12 +434,18 @@ def test_a_fusion_knows_its_systems(two):
             "calibrate -s scores.txt --train-scores other.txt --train-key key.txt",
             "384 of 384 trials are training trials too",
         ),
-        ("fuse -s scores.txt -s other.txt --train-key key.txt", "384 of 384 trials are training trials too"),
+        (
+            "fuse -s scores.txt -s other.txt --train-key key.txt",
+            "384 of 384 trials are training trials too",
+        ),
         (
             "fuse -s scores.txt --train-scores other.txt --train-key key.txt",
             "384 of 384 trials are training trials too",
         ),
-        ("normalise -s scores.txt -m z --model-cohort scores.txt", "384 of 384 scores are in the cohort too"),
+        (
+            "normalise -s scores.txt -m z --model-cohort scores.txt",
+            "384 of 384 scores are in the cohort too",
+        ),
         ("normalise -s scores.txt -m z --model-cohort other.txt", ""),
     ],
 )
@@ -326,8 +459,14 @@ def test_what_learns_from_the_scores_themselves(two, command, words, monkeypatch
 @pytest.mark.parametrize(("enrolled", "n_own"), [("te", 8), ("en", 0)])
 def test_recordings_that_meet_themselves(tmp_path, enrolled, n_own):
     for seed, side in enumerate(("en", "te")):
-        ids, vectors = [f"{side}{number}" for number in range(8)], np.random.default_rng(seed).normal(size=(8, 4))
-        write_embeddings(tmp_path / f"{side}.npz", Embeddings(ids, [f"s{number // 2}" for number in range(8)], vectors))
+        ids, vectors = (
+            [f"{side}{number}" for number in range(8)],
+            np.random.default_rng(seed).normal(size=(8, 4)),
+        )
+        write_embeddings(
+            tmp_path / f"{side}.npz",
+            Embeddings(ids, [f"s{number // 2}" for number in range(8)], vectors),
+        )
     given = ("--enroll", tmp_path / f"{enrolled}.npz", "--test", tmp_path / "te.npz")
     said = passes("linkability", *given, "--bootstrap", "0").stderr
     assert ("8 of 8 tested utterances meet a model of the same recording" in said) == (n_own > 0)
@@ -338,12 +477,17 @@ def test_recordings_that_meet_themselves(tmp_path, enrolled, n_own):
         pairs = [(model, f"te{number}") for model in dict.fromkeys(models) for number in range(8)]
         truth = [model in (models[int(segment[2:])], segment) for model, segment in pairs]
         write_key(tmp_path / "key.txt", Key.from_ids(*zip(*pairs, strict=True), is_target=truth))
-        made = passes("cosine", *given, "--trials", tmp_path / "key.txt", "-o", tmp_path / "scores.txt")
-        assert (f"8 of {len(pairs)} trials meet a model of the same recording" in made.stderr) == (n_own > 0)
-        of_ids = passes("metrics", *paths(tmp_path), "--json", "-").stderr
-        assert ("8 target trials, such as 'te0', 'te1', 'te2', ..., compare a recording with itself" in of_ids) == (
-            n_own > 0 and name == "ids"
+        made = passes(
+            "cosine", *given, "--trials", tmp_path / "key.txt", "-o", tmp_path / "scores.txt"
         )
+        assert (f"8 of {len(pairs)} trials meet a model of the same recording" in made.stderr) == (
+            n_own > 0
+        )
+        of_ids = passes("metrics", *paths(tmp_path), "--json", "-").stderr
+        assert (
+            "8 target trials, such as 'te0', 'te1', 'te2', ..., compare a recording with itself"
+            in of_ids
+        ) == (n_own > 0 and name == "ids")
 
 
 # --- scores and key exchanged ----------------------------------------------------------------------------------------
@@ -352,14 +496,25 @@ def test_recordings_that_meet_themselves(tmp_path, enrolled, n_own):
 def test_a_key_is_not_taken_for_scores(files):
     key = read_key(files / "key.txt")
     lines = [
-        f"{model} {segment} {int(truth)}\n" for (model, segment), truth in zip(key.pairs(), key.is_target, strict=True)
+        f"{model} {segment} {int(truth)}\n"
+        for (model, segment), truth in zip(key.pairs(), key.is_target, strict=True)
     ]
     (files / "binary").write_text("".join(lines))
-    for command in (["metrics"], ["zebra"], ["linkability"], ["plot", "det", "-o", files / "x.png"]):
+    for command in (
+        ["metrics"],
+        ["zebra"],
+        ["linkability"],
+        ["plot", "det", "-o", files / "x.png"],
+    ):
         message = refused(*command, "-s", files / "binary", "-k", files / "key.txt")
-        assert "the scores are 0 and 1 alone, as the labels of a key are (swap scores and key" in message
+        assert (
+            "the scores are 0 and 1 alone, as the labels of a key are (swap scores and key"
+            in message
+        )
     message = refused("metrics", "-s", files / "binary", "-k", files / "scores.txt")
-    assert "are scores and key exchanged?" in refused("zebra", "-s", files / "scores.txt", "-k", files / "scores.txt")
+    assert "are scores and key exchanged?" in refused(
+        "zebra", "-s", files / "scores.txt", "-k", files / "scores.txt"
+    )
 
 
 # --- pipes -----------------------------------------------------------------------------------------------------------
@@ -372,18 +527,27 @@ def test_a_key_comes_whole_through_a_pipe(files, suffix):
     # within the buffer of a pipe
     assert os.write(writing, (files / f"key{suffix}").read_bytes()) > 4000
     os.close(writing)
-    piped = passes("metrics", "-s", files / "scores.txt", "-k", f"/dev/fd/{reading}", "--json", "-").stdout
+    piped = passes(
+        "metrics", "-s", files / "scores.txt", "-k", f"/dev/fd/{reading}", "--json", "-"
+    ).stdout
     assert json.loads(piped) == metrics(files)
 
 
 def test_one_utterance_of_several_is_told(tmp_path):
     vectors = np.random.default_rng(0).standard_normal((12, 5))
     names = [f"s{number // 2}" for number in range(12)]
-    write_embeddings(tmp_path / "a.npz", Embeddings([f"u{number}" for number in range(12)], names, vectors))
+    write_embeddings(
+        tmp_path / "a.npz", Embeddings([f"u{number}" for number in range(12)], names, vectors)
+    )
     sides = ("--enroll", tmp_path / "a.npz", "--test", tmp_path / "a.npz", "--bootstrap", "0")
     note = "only the first utterance of each speaker is tested (6 of 12); --utterances all averages all"
     assert f"note: {note}" in passes("linkability", *sides).stdout
-    assert note in json.loads(passes("linkability", *sides, "--json", "-").stdout)["utterances"]["1"]["notes"]
+    assert (
+        note
+        in json.loads(passes("linkability", *sides, "--json", "-").stdout)["utterances"]["1"][
+            "notes"
+        ]
+    )
     assert "only the first" not in passes("linkability", *sides, "--utterances", "1").stdout
 
 
@@ -395,13 +559,19 @@ def layouts(files):
     scores, key = read_scores(files / "scores.txt"), read_key(files / "key.txt")
     rows = [
         (model, segment, value, int(truth))
-        for (model, segment), value, truth in zip(scores.pairs(), scores.values.tolist(), key.is_target, strict=True)
+        for (model, segment), value, truth in zip(
+            scores.pairs(), scores.values.tolist(), key.is_target, strict=True
+        )
     ]
     texts = {
-        "wespeaker": "".join(f"{m} {s} {v!r} {'target' if t else 'nontarget'}\n" for m, s, v, t in rows),
+        "wespeaker": "".join(
+            f"{m} {s} {v!r} {'target' if t else 'nontarget'}\n" for m, s, v, t in rows
+        ),
         "speechbrain": "".join(f"{m} {s} {t} {v!r}\n" for m, s, v, t in rows),
-        "known.csv": "enroll,test,cos_sim,same\n" + "".join(f"{m},{s},{v!r},{t}\n" for m, s, v, t in rows),
-        "other.csv": "left,right,how,truly\n" + "".join(f"{m},{s},{v!r},{t}\n" for m, s, v, t in rows),
+        "known.csv": "enroll,test,cos_sim,same\n"
+        + "".join(f"{m},{s},{v!r},{t}\n" for m, s, v, t in rows),
+        "other.csv": "left,right,how,truly\n"
+        + "".join(f"{m},{s},{v!r},{t}\n" for m, s, v, t in rows),
     }
     for name, text in texts.items():
         (files / name).write_text(text)
@@ -438,8 +608,13 @@ def test_systems_on_other_trials_are_told(files):
     turned = key.is_target.copy()
     # as many of both
     turned[[int(np.flatnonzero(turned)[0]), int(np.flatnonzero(~turned)[0])]] ^= True
-    write_key(files / "turned.txt", Key(key.model_ids, key.segment_ids, key.models, key.segments, turned))
-    scores, labels = ("-s", files / "scores.txt", "-s", files / "scores.csv"), ("-l", "old", "-l", "new")
+    write_key(
+        files / "turned.txt", Key(key.model_ids, key.segment_ids, key.models, key.segments, turned)
+    )
+    scores, labels = (
+        ("-s", files / "scores.txt", "-s", files / "scores.csv"),
+        ("-l", "old", "-l", "new"),
+    )
     for name in ("half.txt", "turned.txt"):
         keys = ("-k", files / "key.txt", "-k", files / name)
         words = "new: other trials than old, so figures are not comparable"
@@ -447,11 +622,18 @@ def test_systems_on_other_trials_are_told(files):
         report = json.loads(passes("metrics", *scores, *keys, *labels, "--json", "-").stdout)
         assert report["notes"] == {"trials": words}
         drawn = ("--bootstrap", "20", "--bootstrap-by", "trial")
-        report = json.loads(passes("metrics", *scores, *keys, *labels, *drawn, "--json", "-").stdout)
+        report = json.loads(
+            passes("metrics", *scores, *keys, *labels, *drawn, "--json", "-").stdout
+        )
         assert (report["notes"], report["differences"]) == ({"trials": words}, {})
-    for keys in (("-k", files / "key.txt"), ("-k", files / "key.txt", "-k", files / "shuffled.txt")):
+    for keys in (
+        ("-k", files / "key.txt"),
+        ("-k", files / "key.txt", "-k", files / "shuffled.txt"),
+    ):
         assert "other trials" not in passes("metrics", *scores, *keys, *labels).stdout
-        assert "notes" not in json.loads(passes("metrics", *scores, *keys, *labels, "--json", "-").stdout)
+        assert "notes" not in json.loads(
+            passes("metrics", *scores, *keys, *labels, "--json", "-").stdout
+        )
 
 
 def test_lines_without_ids_are_paired_by_line_and_it_is_said(tmp_path):
@@ -484,7 +666,10 @@ def test_lines_without_ids_are_paired_by_line_and_it_is_said(tmp_path):
 def test_vectors_that_say_nothing_are_told(tmp_path, monkeypatch, words, good, other):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    ids, speakers = [f"u{number:02d}" for number in range(24)], [f"s{number // 4}" for number in range(24)]
+    ids, speakers = (
+        [f"u{number:02d}" for number in range(24)],
+        [f"s{number // 4}" for number in range(24)],
+    )
     vectors = rng.standard_normal((24, 6))
     sets = {"e": (ids, vectors), "same": (ids, vectors), "copy": (ids, np.ones((24, 6)))}
     sets |= {
@@ -494,7 +679,9 @@ def test_vectors_that_say_nothing_are_told(tmp_path, monkeypatch, words, good, o
     }
     for name, (named, of_set) in sets.items():
         write_embeddings(f"{name}.npz", Embeddings(named, speakers, of_set))
-        Path(f"{name}.npz.txt").write_text("".join(f"{speaker} {named[0]}\n" for speaker in sorted(set(speakers))))
+        Path(f"{name}.npz.txt").write_text(
+            "".join(f"{speaker} {named[0]}\n" for speaker in sorted(set(speakers)))
+        )
     assert "Warning" not in passes(*words.format(f"{good}.npz", f"{good}.npz").split()).stderr
     said = {"same": "meet a model of the same recording", "equal": "all 24 vectors are equal"}
     for name in other:
@@ -518,7 +705,9 @@ def test_vectors_that_say_nothing_are_told(tmp_path, monkeypatch, words, good, o
         ("2\n-2.6e308\n1\n", "a s 1\na t 0\nb s 0\n", ["--in-order"], "scores.txt:2: expected one score"),
     ],
 )  # fmt: skip
-def test_contradicting_repeats_and_numbers_that_are_too_large_are_refused(tmp_path, scores, key, options, said):
+def test_contradicting_repeats_and_numbers_that_are_too_large_are_refused(
+    tmp_path, scores, key, options, said
+):
     (tmp_path / "scores.txt").write_text(scores)
     (tmp_path / "key.txt").write_text(key)
     assert said in refused("metrics", *paths(tmp_path), *options)
@@ -531,15 +720,22 @@ def test_labels_of_scores_that_contradict_the_key_are_told(files, order):
     for wrong in (0, 3):
         lines = ["model,segment,score,label\n"] if order == "table" else []
         truth = key.is_target ^ (np.arange(len(key)) < wrong)
-        for (model, segment), value, is_target in zip(scores.pairs(), scores.values, truth, strict=True):
+        for (model, segment), value, is_target in zip(
+            scores.pairs(), scores.values, truth, strict=True
+        ):
             label = "target" if is_target else "nontarget"
-            cells = [model, segment, label, value] if order == "speechbrain" else [model, segment, value, label]
+            cells = (
+                [model, segment, label, value]
+                if order == "speechbrain"
+                else [model, segment, value, label]
+            )
             lines.append(("," if order == "table" else " ").join(map(str, cells)) + "\n")
         own.write_text("".join(lines))
         said = passes("metrics", "-s", own, "-k", files / "key.txt", "--bootstrap", "0").stderr
-        assert ("3 of 384 labels of the scores contradict the key, whose labels count: 'm0_0 m0/00'" in said) == bool(
-            wrong
-        )
+        assert (
+            "3 of 384 labels of the scores contradict the key, whose labels count: 'm0_0 m0/00'"
+            in said
+        ) == bool(wrong)
 
 
 def test_probabilities_are_told_beside_cllr(files):
@@ -554,7 +750,9 @@ def test_probabilities_are_told_beside_cllr(files):
 @pytest.mark.parametrize("command", [["metrics"], ["plot", "det", "-o", "x.tex"]])
 def test_a_folder_in_the_place_of_scores_is_refused(files, monkeypatch, command, folder):
     monkeypatch.chdir(files)
-    assert f"{folder}: cannot be read: Is a directory" in refused(*command, "-s", folder, "-k", "key.txt")
+    assert f"{folder}: cannot be read: Is a directory" in refused(
+        *command, "-s", folder, "-k", "key.txt"
+    )
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])
@@ -586,11 +784,15 @@ def test_ids_like_formulas_are_text_in_a_table_and_come_back(tmp_path, suffix):
         ("cosine --enroll e.npz --test e.npz --trials key.txt -o link.npz", "e.npz", "the file of --"),
     ],
 )  # fmt: skip
-def test_an_output_does_not_replace_what_the_call_reads_or_writes(files, monkeypatch, words, kept, said):
+def test_an_output_does_not_replace_what_the_call_reads_or_writes(
+    files, monkeypatch, words, kept, said
+):
     monkeypatch.chdir(files)
     Path("sub").mkdir()
     ids = np.array(sorted(read_key("key.txt").model_ids.tolist()), object)
-    write_embeddings("e.npz", Embeddings(ids, ids, np.random.default_rng(0).standard_normal((len(ids), 4))))
+    write_embeddings(
+        "e.npz", Embeddings(ids, ids, np.random.default_rng(0).standard_normal((len(ids), 4)))
+    )
     Path("link.npz").symlink_to("e.npz")
     before = Path(kept).read_bytes() if kept else b""
     assert said in refused(*words.split())
@@ -613,4 +815,6 @@ def leaves(command, words):
         return [(words, command)]
     context = click.Context(command)
     below = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
-    return [leaf for name, one in below if one is not None for leaf in leaves(one, f"{words} {name}")]
+    return [
+        leaf for name, one in below if one is not None for leaf in leaves(one, f"{words} {name}")
+    ]

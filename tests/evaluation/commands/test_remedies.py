@@ -20,7 +20,9 @@ from tests.command_lines import passes, refused
 ROOT = Path(__file__).resolve().parents[3]
 OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 SPEAKERS = [f"s{number}" for number in range(6)]
-PAIRS = [(model, f"{speaker}-{take}") for model in SPEAKERS for speaker in SPEAKERS for take in range(2)]
+PAIRS = [
+    (model, f"{speaker}-{take}") for model in SPEAKERS for speaker in SPEAKERS for take in range(2)
+]
 TRUTH = [segment.startswith(model) for model, segment in PAIRS]
 VALUES = np.random.default_rng(1).normal(size=len(PAIRS)) + 2.0 * np.array(TRUTH)
 
@@ -40,7 +42,9 @@ READING = JOINING | {
 
 
 def lines_of(values, pairs=PAIRS):
-    return [f"{model} {segment} {value}" for (model, segment), value in zip(pairs, values, strict=True)]
+    return [
+        f"{model} {segment} {value}" for (model, segment), value in zip(pairs, values, strict=True)
+    ]
 
 
 def command_of(name, row=COMMANDS):
@@ -49,7 +53,11 @@ def command_of(name, row=COMMANDS):
 
 
 def options_of(command):
-    return {word for parameter in command.params for word in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+    return {
+        word
+        for parameter in command.params
+        for word in (*parameter.opts, *parameter.secondary_opts)
+    } | {"--help"}
 
 
 @pytest.fixture
@@ -58,7 +66,9 @@ def words(tmp_path):
 
     def make(command, lines):
         (tmp_path / "first.txt").write_text("\n".join(lines) + "\n")
-        (tmp_path / "second.txt").write_text("\n".join(lines_of(VALUES + 0.1 * np.sin(np.arange(len(PAIRS))))) + "\n")
+        (tmp_path / "second.txt").write_text(
+            "\n".join(lines_of(VALUES + 0.1 * np.sin(np.arange(len(PAIRS))))) + "\n"
+        )
         truth = ["target" if target else "nontarget" for target in TRUTH]
         (tmp_path / "key.txt").write_text("\n".join(lines_of(truth)) + "\n")
         names = [tmp_path / f"{name}.txt" for name in ("first", "second")]
@@ -112,7 +122,9 @@ def test_the_remedy_for_missing_utterances_is_an_option_that_helps(command, tmp_
     message = refused(*line)
     assert "--missing drop" in message
     assert "missing=" not in message
-    assert re.search("dropped 1|1 of 6 utterances without a label", passes(*line, "--missing", "drop").output)
+    assert re.search(
+        "dropped 1|1 of 6 utterances without a label", passes(*line, "--missing", "drop").output
+    )
 
 
 PLACES = [row[0] for row in (*COMMANDS.values(), *SPKVER.values()) if ":" in row[0]]
@@ -123,7 +135,11 @@ def test_options_in_the_texts_of_a_module_are_options_of_its_commands(module):
     names = [place.partition(":")[2] for place in PLACES if place.startswith(f"{module}:")]
     known = set().union(*(options_of(getattr(import_module(module), name)) for name in names))
     tree = ast.parse(Path(import_module(module).__file__).read_text())
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
     named = {option for text in texts if "spkver" not in text for option in OPTION.findall(text)}
     assert named <= known
 
@@ -145,7 +161,9 @@ def test_a_selection_of_a_key_is_joined_without_a_word(caplog):
     ev.eer(scores, key.subset(np.arange(2, len(key))))
     assert not caplog.records
     ev.eer(scores, ev.Key.from_ids(*zip(*PAIRS[2:], strict=True), TRUTH[2:]))
-    assert [record.getMessage() for record in caplog.records] == ["2 of 72 scores are of pairs that the key lacks"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "2 of 72 scores are of pairs that the key lacks"
+    ]
 
 
 @pytest.mark.parametrize("ending", ["txt", "npz", "h5"])
@@ -188,8 +206,12 @@ def test_failures_to_acquire_are_dropped_or_rejected(ending, distances, tmp_path
 
 
 def test_missing_scores_count_as_rejected_in_python(caplog):
-    scores = ev.Scores.from_ids(["a", "b", "b"], ["a-1", "a-1", "b-1"], [2.0, np.nan, 1.0], missing="reject")
-    key = ev.Key.from_ids(["a", "b", "a", "b"], ["a-1", "a-1", "b-1", "b-1"], [True, False, False, True])
+    scores = ev.Scores.from_ids(
+        ["a", "b", "b"], ["a-1", "a-1", "b-1"], [2.0, np.nan, 1.0], missing="reject"
+    )
+    key = ev.Key.from_ids(
+        ["a", "b", "a", "b"], ["a-1", "a-1", "b-1", "b-1"], [True, False, False, True]
+    )
     target, nontarget = ev.split_scores(scores, key, missing="reject")
     assert (target.tolist(), nontarget.tolist()) == ([2.0, 1.0], [-np.inf, -np.inf])
     target, nontarget = ev.split_scores(scores, key, missing="drop")
@@ -200,7 +222,9 @@ def test_missing_scores_count_as_rejected_in_python(caplog):
     assert ev.evaluate(scores, key, missing="drop").n_nontarget == 1
 
 
-@pytest.mark.parametrize(("file", "number"), [("inf", np.inf), ("1.#INF", np.inf), ("-1.#INF00", -np.inf)])
+@pytest.mark.parametrize(
+    ("file", "number"), [("inf", np.inf), ("1.#INF", np.inf), ("-1.#INF00", -np.inf)]
+)
 def test_infinite_scores_are_read_in_every_spelling(file, number, tmp_path):
     (tmp_path / "s").write_text(f"a s {file}\nb s 1\n")
     assert ev.read_scores(tmp_path / "s").values.tolist() == [number, 1.0]
@@ -223,7 +247,11 @@ def test_wrong_numbers_have_no_remedy_for_repetitions(words):
 def test_a_file_that_is_given_for_two_systems_is_told(command, words, tmp_path):
     line = words(command, lines_of(VALUES))
     (tmp_path / "copy.txt").write_bytes((tmp_path / "first.txt").read_bytes())
-    for other, told in (("first", "is given twice"), ("copy", "holds the same as"), ("second", None)):
+    for other, told in (
+        ("first", "is given twice"),
+        ("copy", "holds the same as"),
+        ("second", None),
+    ):
         said = passes(*line, "-s", tmp_path / f"{other}.txt", "-l", "A", "-l", "B").stderr
         assert ("was one file given for two systems?" in said) == (told is not None)
         assert (told or "") in said
@@ -253,19 +281,28 @@ def test_exchanged_training_scores_and_shared_trials_are_told(words, tmp_path):
     for name, pairs in (("dev_a", "first"), ("dev_b", "scaled"), ("renamed", "first")):
         text = re.sub(r"\bs(\d)", r"d\1", (tmp_path / f"{pairs}.txt").read_text())
         if name != "renamed":  # scores of other recordings
-            text = re.sub(r"(\S+)$", lambda score: repr(1.001 * float(score[0])), text, flags=re.MULTILINE)
+            text = re.sub(
+                r"(\S+)$", lambda score: repr(1.001 * float(score[0])), text, flags=re.MULTILINE
+            )
         (tmp_path / f"{name}.txt").write_text(text)
-    (tmp_path / "dev_key.txt").write_text(re.sub(r"\bs(\d)", r"d\1", (tmp_path / "key.txt").read_text()))
+    (tmp_path / "dev_key.txt").write_text(
+        re.sub(r"\bs(\d)", r"d\1", (tmp_path / "key.txt").read_text())
+    )
 
     def said(first, second, key="dev_key"):
         files = [tmp_path / f"{name}.txt" for name in ("first", "scaled", first, second, key, "o")]
         names = ("-s", "-s", "--train-scores", "--train-scores", "--train-key", "-o")
         return passes(
-            "fuse", "--ridge", "0.1", *(word for pair in zip(names, files, strict=True) for word in pair)
+            "fuse",
+            "--ridge",
+            "0.1",
+            *(word for pair in zip(names, files, strict=True) for word in pair),
         ).stderr
 
     assert "training" not in said("dev_a", "dev_b")
-    assert "72 of 72 training scores are among the scores, under other ids" in said("renamed", "dev_b")
+    assert "72 of 72 training scores are among the scores, under other ids" in said(
+        "renamed", "dev_b"
+    )
     assert "in another order" in said("dev_b", "dev_a")
     exchanged = said("scaled", "first", "key")
     assert "in another order" in exchanged
@@ -304,7 +341,9 @@ def test_similarity_of_scores_that_are_no_ratios_is_told(words):
 
 
 def test_ratios_of_base_10_are_read_by_the_commands(words, tmp_path):
-    natural, decimal = (words("metrics", lines_of(values)) for values in (VALUES, VALUES / np.log(10)))
+    natural, decimal = (
+        words("metrics", lines_of(values)) for values in (VALUES, VALUES / np.log(10))
+    )
     shown = passes(*decimal, "--llr-base", "10").stdout
     words("metrics", lines_of(VALUES))
     assert shown == passes(*natural).stdout

@@ -18,19 +18,30 @@ def lists(tmp_path):
     """Two systems of ten speakers, badly calibrated, and their key."""
     rng = np.random.default_rng(4)
     pairs = [
-        (f"p{model}", f"p{speaker}-{number}") for model in range(10) for speaker in range(10) for number in range(6)
+        (f"p{model}", f"p{speaker}-{number}")
+        for model in range(10)
+        for speaker in range(10)
+        for number in range(6)
     ]
     truth = np.array([segment.split("-")[0] == model for model, segment in pairs])
     ids = tuple(zip(*pairs, strict=True))
     formats.write_key(tmp_path / "key.txt", Key.from_ids(*ids, truth))
-    (tmp_path / "utt2spk").write_text("".join(f"{one} {one.split('-')[0]}\n" for one in sorted(set(ids[1]))))
+    (tmp_path / "utt2spk").write_text(
+        "".join(f"{one} {one.split('-')[0]}\n" for one in sorted(set(ids[1])))
+    )
     for name in ("one", "two"):
         values = 20 + 5 * rng.normal(np.where(truth, 1, -1), 1)
         formats.write_scores(tmp_path / f"{name}.txt", Scores.from_ids(*ids, values))
     cohort = [(model, f"k{number}") for model in sorted(set(ids[0])) for number in range(20)]
-    formats.write_scores(tmp_path / "z.txt", Scores.from_ids(*zip(*cohort, strict=True), rng.normal(size=len(cohort))))
+    formats.write_scores(
+        tmp_path / "z.txt",
+        Scores.from_ids(*zip(*cohort, strict=True), rng.normal(size=len(cohort))),
+    )
     cohort = [(f"k{number}", segment) for segment in sorted(set(ids[1])) for number in range(20)]
-    formats.write_scores(tmp_path / "t.txt", Scores.from_ids(*zip(*cohort, strict=True), rng.normal(size=len(cohort))))
+    formats.write_scores(
+        tmp_path / "t.txt",
+        Scores.from_ids(*zip(*cohort, strict=True), rng.normal(size=len(cohort))),
+    )
     return tmp_path
 
 
@@ -39,7 +50,19 @@ def lists(tmp_path):
     [
         ("det", ["--window", "big", "--sort"]),
         ("roc", ["--sort"]),
-        ("ece", ["--sort", "--curves", "minimum", "--width", "3.4", "--no-notes", "--legend", "upper right"]),
+        (
+            "ece",
+            [
+                "--sort",
+                "--curves",
+                "minimum",
+                "--width",
+                "3.4",
+                "--no-notes",
+                "--legend",
+                "upper right",
+            ],
+        ),
         ("nece", []),
         ("ape", ["--curves", "actual", "--legend", "lower left"]),
         ("nber", []),
@@ -49,9 +72,28 @@ def lists(tmp_path):
     ],
 )
 def test_every_kind_of_plot_is_written(lists, kind, extra):
-    systems = ["-s", lists / "one.txt", "-s", lists / "two.txt", "-k", lists / "key.txt", "-l", "one", "-l", "the_2nd"]
+    systems = [
+        "-s",
+        lists / "one.txt",
+        "-s",
+        lists / "two.txt",
+        "-k",
+        lists / "key.txt",
+        "-l",
+        "one",
+        "-l",
+        "the_2nd",
+    ]
     outputs = [lists / f"x.{extension}" for extension in ("png", "tex")]
-    passes("plot", kind, *systems, *extra, "--title", "A title", *[word for one in outputs for word in ("-o", one)])
+    passes(
+        "plot",
+        kind,
+        *systems,
+        *extra,
+        "--title",
+        "A title",
+        *[word for one in outputs for word in ("-o", one)],
+    )
     starts = [path.read_bytes()[:5] for path in outputs]
     assert starts == [b"\x89PNG\r", b"% Com"]
     tex = outputs[-1].read_text()
@@ -74,28 +116,66 @@ def test_scores_are_normalised(lists, kind):
     }[kind]()
     cohorts = ["--model-cohort", lists / "z.txt"] if kind != "t" else []
     cohorts += ["--segment-cohort", lists / "t.txt"] if kind != "z" else []
-    passes("normalise", "-s", lists / "one.txt", "-m", kind, *cohorts, "--cohort-size", 7, "-o", lists / "n.txt")
+    passes(
+        "normalise",
+        "-s",
+        lists / "one.txt",
+        "-m",
+        kind,
+        *cohorts,
+        "--cohort-size",
+        7,
+        "-o",
+        lists / "n.txt",
+    )
     assert formats.read_scores(lists / "n.txt").values.tolist() == expected.values.tolist()
 
 
 def test_a_norm_without_its_cohort_is_refused(lists):
     assert "method s needs --segment-cohort" in refused(
-        "normalise", "-s", lists / "one.txt", "-m", "s", "--model-cohort", lists / "z.txt", "-o", lists / "n"
+        "normalise",
+        "-s",
+        lists / "one.txt",
+        "-m",
+        "s",
+        "--model-cohort",
+        lists / "z.txt",
+        "-o",
+        lists / "n",
     )
 
 
 def test_a_calibration_is_trained_saved_and_applied(lists):
     training = ["--train-scores", lists / "one.txt", "--train-key", lists / "key.txt"]
-    passes("calibrate", "-s", lists / "two.txt", *training, "--save", lists / "c.json", "-o", lists / "a.txt")
+    passes(
+        "calibrate",
+        "-s",
+        lists / "two.txt",
+        *training,
+        "--save",
+        lists / "c.json",
+        "-o",
+        lists / "a.txt",
+    )
     expected = train_affine(*read_split(lists / "one.txt", lists / "key.txt"))
     saved = json.loads((lists / "c.json").read_text())
     assert saved["weights"] == pytest.approx(list(expected.weights))
     values = formats.read_scores(lists / "two.txt").values
     assert formats.read_scores(lists / "a.txt").values == pytest.approx(expected(values))
-    run("calibrate", "-s", lists / "two.txt", "--calibration", lists / "c.json", "-o", lists / "b.txt")
+    run(
+        "calibrate",
+        "-s",
+        lists / "two.txt",
+        "--calibration",
+        lists / "c.json",
+        "-o",
+        lists / "b.txt",
+    )
     assert (lists / "a.txt").read_text() == (lists / "b.txt").read_text()
     target, nontarget = read_split(lists / "a.txt", lists / "key.txt")
-    assert cllr(target, nontarget) < 0.7 < 5 < cllr(*read_split(lists / "two.txt", lists / "key.txt"))
+    assert (
+        cllr(target, nontarget) < 0.7 < 5 < cllr(*read_split(lists / "two.txt", lists / "key.txt"))
+    )
     assert cllr(target, nontarget) - min_cllr(target, nontarget) < 0.1
 
 
@@ -111,7 +191,9 @@ def test_systems_are_fused(lists):
     both = ["-s", lists / "one.txt", "-s", lists / "two.txt"]
     saved = ["--save", lists / "f.json"]
     passes("fuse", *both, "--train-key", lists / "key.txt", *saved, "-o", lists / "fused.txt")
-    single = [min_cllr(*read_split(lists / f"{name}.txt", lists / "key.txt")) for name in ("one", "two")]
+    single = [
+        min_cllr(*read_split(lists / f"{name}.txt", lists / "key.txt")) for name in ("one", "two")
+    ]
     assert cllr(*read_split(lists / "fused.txt", lists / "key.txt")) < min(single)
     run("fuse", *both, "--calibration", lists / "f.json", "-o", lists / "again.txt")
     assert (lists / "again.txt").read_text() == (lists / "fused.txt").read_text()
@@ -122,13 +204,22 @@ def test_systems_are_fused(lists):
 
 def test_systems_are_fused_by_other_speakers(lists):
     both = ["-s", lists / "one.txt", "-s", lists / "two.txt"]
-    options = ["--train-key", lists / "key.txt", "--segment-speakers", lists / "utt2spk", "--cross-validate", 5]
+    options = [
+        "--train-key",
+        lists / "key.txt",
+        "--segment-speakers",
+        lists / "utt2spk",
+        "--cross-validate",
+        5,
+    ]
     passes("fuse", *both, *options, "-o", lists / "fused.txt")
     target, nontarget = read_split(lists / "fused.txt", lists / "key.txt")
     assert (len(target), len(nontarget)) == (60, 540)
     # each trial by those of other speakers alone, as the function has it
     key = formats.read_key(lists / "key.txt")
-    rows = np.column_stack([align(formats.read_scores(lists / f"{name}.txt"), key) for name in ("one", "two")])
+    rows = np.column_stack(
+        [align(formats.read_scores(lists / f"{name}.txt"), key) for name in ("one", "two")]
+    )
     speakers = find_speakers(key, segment_speakers=read_speakers(lists / "utt2spk"))
     expected = cross_validate_affine(rows, key.is_target, speakers, folds=5)
     np.testing.assert_allclose(align(formats.read_scores(lists / "fused.txt"), key), expected)
@@ -154,10 +245,34 @@ def test_a_system_without_a_trial_is_named(lists):
         ("calibrate", "-s", "one.txt", "-o", "x", "--train-scores", "one.txt"),
         ("calibrate", "-s", "one.txt", "-o", "x", "-k", "key.txt", "--save", "c.json"),
         ("fuse", "-s", "one.txt", "-o", "x"),
-        ("fuse", "-s", "one.txt", "-o", "x", "--train-key", "key.txt", "--cross-validate", "5", "--save", "f.json"),
+        (
+            "fuse",
+            "-s",
+            "one.txt",
+            "-o",
+            "x",
+            "--train-key",
+            "key.txt",
+            "--cross-validate",
+            "5",
+            "--save",
+            "f.json",
+        ),
         ("fuse", "-s", "one.txt", "-o", "x", "--calibration", "f.json", "--cross-validate", "5"),
         ("fuse", "-s", "one.txt", "-o", "x", "--train-key", "key.txt", "--cross-validate", "2"),
-        ("fuse", "-s", "one.txt", "-s", "two.txt", "--train-scores", "one.txt", "--train-key", "key.txt", "-o", "x"),
+        (
+            "fuse",
+            "-s",
+            "one.txt",
+            "-s",
+            "two.txt",
+            "--train-scores",
+            "one.txt",
+            "--train-key",
+            "key.txt",
+            "-o",
+            "x",
+        ),
     ],
 )
 def test_a_wrong_choice_of_options_is_refused(lists, monkeypatch, arguments):
@@ -166,20 +281,28 @@ def test_a_wrong_choice_of_options_is_refused(lists, monkeypatch, arguments):
     assert not (lists / "x").exists()
 
 
-@pytest.mark.parametrize("extension", ["csv", "tsv", "npz", "h5", "txt.gz", "csv.gz", "npz.gz", "h5.gz"])
+@pytest.mark.parametrize(
+    "extension", ["csv", "tsv", "npz", "h5", "txt.gz", "csv.gz", "npz.gz", "h5.gz"]
+)
 def test_conversion_between_all_formats(lists, extension):
     for kind, name in (("scores", "one"), ("key", "key"), ("trials", "key")):
         there, back = lists / f"{name}.{extension}", lists / "back.txt"
         passes("convert", kind, lists / f"{name}.txt", there)
         passes("convert", kind, there, back)
-        read = {"scores": formats.read_scores, "key": formats.read_key, "trials": formats.read_trials}[kind]
+        read = {
+            "scores": formats.read_scores,
+            "key": formats.read_key,
+            "trials": formats.read_trials,
+        }[kind]
         assert sorted(read(back).pairs()) == sorted(read(lists / f"{name}.txt").pairs())
     passes("metrics", "-s", lists / f"one.{extension}", "-k", lists / "key.txt", "--json", "-")
 
 
 def test_orders_are_forced_on_the_command_line(lists):
     (lists / "s").write_text("0.5 1 a\n-1 2 b\n")
-    passes("convert", "scores", lists / "s", lists / "x.txt", "--scores-columns", "score,segment,model")
+    passes(
+        "convert", "scores", lists / "s", lists / "x.txt", "--scores-columns", "score,segment,model"
+    )
     assert (lists / "x.txt").read_text() == "a 1 0.5\nb 2 -1.0\n"
 
 
@@ -194,7 +317,16 @@ def test_orders_are_forced_on_the_command_line(lists):
 def test_scores_in_order_and_repeated_pairs(tmp_path, scores, options):
     (tmp_path / "s").write_text(scores)
     (tmp_path / "k").write_text("0 a/1 b/1\n1 a/1 a/2\n0 b/1 a/2\n")
-    arguments = ["metrics", "-s", tmp_path / "s", "-k", tmp_path / "k", "--json", tmp_path / "j", *options]
+    arguments = [
+        "metrics",
+        "-s",
+        tmp_path / "s",
+        "-k",
+        tmp_path / "k",
+        "--json",
+        tmp_path / "j",
+        *options,
+    ]
     passes(*arguments)
     report = json.loads((tmp_path / "j").read_text())
     assert (report["n_target"], report["n_nontarget"], report["eer"]["rocch"]) == (1, 2, 0)
@@ -205,7 +337,12 @@ def test_scores_in_order_and_repeated_pairs(tmp_path, scores, options):
     [
         ("1\n0\n0\n", "k", ["--in-order"], "the scores are 0 and 1 alone"),
         ("3\n2\n1\n", "k.h5", ["--in-order"], "does not keep the order"),
-        ("0.5\n2\n", "k", ["--in-order"], "expected a score for each of 3 trials of the key, got 2"),
+        (
+            "0.5\n2\n",
+            "k",
+            ["--in-order"],
+            "expected a score for each of 3 trials of the key, got 2",
+        ),
         (
             "a/1 b/1 5\na/1 a/2 2\nb/1 a/2 1\n",
             "k",
@@ -219,10 +356,17 @@ def test_scores_in_order_and_repeated_pairs(tmp_path, scores, options):
             ["--format", "table"],
             "of a format of yours, got 'table' (what is built in needs no option)",
         ),
-        ("a/1 b/1 5\n", "k", ["--metric", "eer"], "of a metric of yours, got 'eer' (what is built in needs no option)"),
+        (
+            "a/1 b/1 5\n",
+            "k",
+            ["--metric", "eer"],
+            "of a metric of yours, got 'eer' (what is built in needs no option)",
+        ),
     ],
 )
-def test_what_would_give_a_plausible_wrong_number_is_refused(tmp_path, scores, key, options, message):
+def test_what_would_give_a_plausible_wrong_number_is_refused(
+    tmp_path, scores, key, options, message
+):
     (tmp_path / "s").write_text(scores)
     (tmp_path / "k").write_text("0 a/1 b/1\n1 a/1 a/2\n0 b/1 a/2\n")
     formats.write_key(tmp_path / "k.h5", formats.read_key(tmp_path / "k"))
@@ -230,7 +374,13 @@ def test_what_would_give_a_plausible_wrong_number_is_refused(tmp_path, scores, k
 
 
 def test_speakers_by_the_beginning_of_ids(tmp_path):
-    pairs = [(f"{a}/{i}", f"{b}/x{j}") for a in "abcd" for b in "abcd" for i in range(2) for j in range(2)]
+    pairs = [
+        (f"{a}/{i}", f"{b}/x{j}")
+        for a in "abcd"
+        for b in "abcd"
+        for i in range(2)
+        for j in range(2)
+    ]
     rng = np.random.default_rng(0)
     lines = {pair: rng.normal() + 2 * (pair[0][0] == pair[1][0]) for pair in pairs}
     (tmp_path / "s").write_text("".join(f"{a} {b} {score}\n" for (a, b), score in lines.items()))
@@ -239,7 +389,21 @@ def test_speakers_by_the_beginning_of_ids(tmp_path):
     names = sorted({name for pair in pairs for name in pair})
     speakers.write_text("".join(f"{name} {name[0]}\n" for name in names))
     found = []
-    for options in (["--speakers-by", "/"], ["--model-speakers", speakers, "--segment-speakers", speakers]):
-        arguments = ["metrics", "-s", tmp_path / "s", "-k", tmp_path / "k", "--bootstrap", 20, "--json", "-", *options]
+    for options in (
+        ["--speakers-by", "/"],
+        ["--model-speakers", speakers, "--segment-speakers", speakers],
+    ):
+        arguments = [
+            "metrics",
+            "-s",
+            tmp_path / "s",
+            "-k",
+            tmp_path / "k",
+            "--bootstrap",
+            20,
+            "--json",
+            "-",
+            *options,
+        ]
         found.append(json.loads(run(*arguments).stdout)["intervals"])
     assert found[0] == found[1]

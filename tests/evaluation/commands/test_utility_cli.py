@@ -31,7 +31,17 @@ def lists(tmp_path):
 
 def test_wer(lists):
     options = ("wer", "--ref", lists / "text", MAP, lists / "utt2spk", "--bootstrap", 50)
-    done = passes(*options, "--hyp", lists / "hyp", "--unit", "wer", "--unit", "cer", "--json", lists / "out.json")
+    done = passes(
+        *options,
+        "--hyp",
+        lists / "hyp",
+        "--unit",
+        "wer",
+        "--unit",
+        "cer",
+        "--json",
+        lists / "out.json",
+    )
     assert "WER" in done.output
     assert "40.00" in done.output
     assert "normaliser: none" in done.output
@@ -39,18 +49,42 @@ def test_wer(lists):
     assert found["wer"]["value"] == 2 / 5
     assert found["cer"]["value"] == 6 / 21  # one letter and ' FIVE' of 7 + 5 + 9
     assert found["wer"]["unit"] == "words"
-    paired = run(*options, "--hyp", lists / "hyp", "--hyp", lists / "better", "-l", "x", "-l", "y", "--json", "-")
+    paired = run(
+        *options,
+        "--hyp",
+        lists / "hyp",
+        "--hyp",
+        lists / "better",
+        "-l",
+        "x",
+        "-l",
+        "y",
+        "--json",
+        "-",
+    )
     assert json.loads(paired.stdout)["y"]["wer"]["difference"]["value"] == pytest.approx(-1 / 5)
-    assert run(*options, "--hyp", lists / "hyp").output == run(*options, "--hyp", lists / "hyp").output
+    assert (
+        run(*options, "--hyp", lists / "hyp").output == run(*options, "--hyp", lists / "hyp").output
+    )
 
 
 def test_uar(lists):
-    options = ("uar", "--ref", lists / "utt2emo", "--predictions", lists / "predictions", MAP, lists / "utt2spk")
+    options = (
+        "uar",
+        "--ref",
+        lists / "utt2emo",
+        "--predictions",
+        lists / "predictions",
+        MAP,
+        lists / "utt2spk",
+    )
     done = passes(*options, "--bootstrap", 50)
     assert "75.00" in done.output
     assert "convention: default; 2 folds; chance: 50.00 %" in done.output
     write(lists / "spk2fold", "a 1\nb 1\n")
-    found = json.loads(run(*options, "--spk2fold", lists / "spk2fold", "--bootstrap", 0, "--json", "-").stdout)
+    found = json.loads(
+        run(*options, "--spk2fold", lists / "spk2fold", "--bootstrap", 0, "--json", "-").stdout
+    )
     assert found["predictions"]["uar"]["value"] == 0.5
     assert found["predictions"]["uar"]["folds"] == {"1": 0.5}
     assert found["predictions"]["uar"]["interval"] == [None, None]
@@ -64,11 +98,18 @@ def test_f0(tmp_path):
         for number in range(2):
             pitch = factor * (140 + 30 * np.sin(np.linspace(number, 9, rate)))
             phase = 2 * np.pi * np.cumsum(pitch) / rate
-            samples = 0.1 * sum(np.sin(k * phase) / k for k in range(1, 6)) + 1e-4 * rng.standard_normal(rate)
+            samples = 0.1 * sum(
+                np.sin(k * phase) / k for k in range(1, 6)
+            ) + 1e-4 * rng.standard_normal(rate)
             soundfile.write(tmp_path / folder / f"u{number}.wav", samples, rate)
-        write(tmp_path / folder / "wav.scp", "".join(f"u{n} {tmp_path / folder}/u{n}.wav\n" for n in range(2)))
+        write(
+            tmp_path / folder / "wav.scp",
+            "".join(f"u{n} {tmp_path / folder}/u{n}.wav\n" for n in range(2)),
+        )
     write(tmp_path / "set" / "utt2spk", "u0 a\nu1 b\n")
-    done = passes("f0", tmp_path / "set", tmp_path / "set_anon", "--jobs", 1, "--json", tmp_path / "j")
+    done = passes(
+        "f0", tmp_path / "set", tmp_path / "set_anon", "--jobs", 1, "--json", tmp_path / "j"
+    )
     assert "convention: default; tracker: pyin" in done.output
     found = json.loads((tmp_path / "j").read_text())["set_anon"]["f0"]
     assert found["value"] > 0.98
@@ -78,7 +119,10 @@ def test_f0(tmp_path):
     assert "shell command" in refused("f0", tmp_path / "set", tmp_path / "set_anon")
 
 
-WER, UAR = "wer --ref text --segment-speakers utt2spk", "uar --ref utt2emo --segment-speakers utt2spk"
+WER, UAR = (
+    "wer --ref text --segment-speakers utt2spk",
+    "uar --ref utt2emo --segment-speakers utt2spk",
+)
 
 
 @pytest.mark.parametrize(
@@ -86,10 +130,19 @@ WER, UAR = "wer --ref text --segment-speakers utt2spk", "uar --ref utt2emo --seg
     [
         (f"{WER} --hyp text", "text: equals the reference in all 3 utterances"),
         (f"{WER} --hyp lower", "lower: is in lower case, the reference in upper case"),
-        (f"{WER} --hyp part --missing drop", "part: dropped 2 utterances that are not in both files: 'a2', 'b1'"),
+        (
+            f"{WER} --hyp part --missing drop",
+            "part: dropped 2 utterances that are not in both files: 'a2', 'b1'",
+        ),
         (f"{UAR} --predictions utt2emo", "utt2emo: equals the reference in all 3 utterances"),
-        (f"{UAR} --predictions other", "other: 2 labels unknown to the reference, each an error: '1', 'Bad'"),
-        (f"{UAR} --predictions more --missing drop", "more: dropped 1 utterances that are not in both files: 'c1'"),
+        (
+            f"{UAR} --predictions other",
+            "other: 2 labels unknown to the reference, each an error: '1', 'Bad'",
+        ),
+        (
+            f"{UAR} --predictions more --missing drop",
+            "more: dropped 1 utterances that are not in both files: 'c1'",
+        ),
         ("wer --ref text --hyp hyp", "no intervals without speakers: give --segment-speakers"),
         ("uar --ref utt2emo --predictions predictions", "no intervals without speakers"),
         (f"{WER} --hyp hyp", ""),
@@ -113,11 +166,21 @@ def test_without_speakers_the_figures_are_the_same_but_for_intervals(lists):
     """A rate is pooled, and without speakers a recall is that of one fold."""
     hyp, map_ = ("--hyp", lists / "hyp", "--json", "-"), (MAP, lists / "utt2spk")
     alone, known = (
-        json.loads(run("wer", "--ref", lists / "text", *hyp, *more).stdout)["hyp"]["wer"] for more in ((), map_)
+        json.loads(run("wer", "--ref", lists / "text", *hyp, *more).stdout)["hyp"]["wer"]
+        for more in ((), map_)
     )
     assert alone["value"] == known["value"]
     assert alone["interval"] == [None, None]
-    heard = ("--ref", lists / "utt2emo", "--predictions", lists / "predictions", "--bootstrap", 0, "--json", "-")
+    heard = (
+        "--ref",
+        lists / "utt2emo",
+        "--predictions",
+        lists / "predictions",
+        "--bootstrap",
+        0,
+        "--json",
+        "-",
+    )
     alone, known = (
         json.loads(run("uar", *heard, *more).stdout)["predictions"]["uar"]
         for more in ((), (*map_, "--convention", "pooled"))
@@ -140,7 +203,9 @@ def test_a_folder_compared_with_itself_is_told(tmp_path):
 
 def rank_file(path, eer, wer):
     known = {"dataset": "libri", "split": "test"}
-    eers = [known | {"gender": sex, "enrollment": "anon", "trial": "anon", "EER": eer} for sex in "fm"]
+    eers = [
+        known | {"gender": sex, "enrollment": "anon", "trial": "anon", "EER": eer} for sex in "fm"
+    ]
     wers = [known | {"asr": "anon", "WER": wer}, known | {"asr": "original", "WER": 1.8}]
     write_rank_file(path, [Section(ASR, wers), Section(ASV_ANON, eers)])
     return path
@@ -150,12 +215,27 @@ def test_rank(tmp_path):
     one = rank_file(tmp_path / "result_for_rank_one", 35.0, 5.0)
     two = rank_file(tmp_path / "result_for_rank_two", 22.0, 9.0)
     done = passes("rank", one, two)
-    assert "EER of 20 % or more, by WER\n  1. one: EER 35.00 % reaches 20 %; WER 5.00 %" in done.output
+    assert (
+        "EER of 20 % or more, by WER\n  1. one: EER 35.00 % reaches 20 %; WER 5.00 %" in done.output
+    )
     assert "  -  two: EER 22.00 % is below 30 %" in done.output
     assert "UAR" not in done.output  # which no system has
     unmeasured = passes("rank", one, "--utility", "uar").stdout
     assert unmeasured.splitlines()[-1] == "no ranks: no system has a measured utility (UAR)"
-    options = ("--target", 25, "--utility", "wer", "--assignment", "highest", "-l", "x", "-l", "y", "--json", "-")
+    options = (
+        "--target",
+        25,
+        "--utility",
+        "wer",
+        "--assignment",
+        "highest",
+        "-l",
+        "x",
+        "-l",
+        "y",
+        "--json",
+        "-",
+    )
     found = json.loads(run("rank", one, two, *options).stdout)
     assert [entry["system"] for entry in found["conditions"][0]["entries"]] == ["x"]
     assert found["rule"]["targets"] == [0.25]
@@ -167,15 +247,27 @@ def test_rank(tmp_path):
     [
         (["wer", "--ref", "text", "--hyp", "absent", MAP, "utt2spk"], "absent: cannot be read"),
         (["wer", "--ref", "text", "--hyp", "utt2emo", MAP, "absent"], "absent: cannot be read"),
-        (["wer", "--ref", "text", "--hyp", "short", MAP, "utt2spk"], "2 utterances missing: 'a2', 'b1'"),
+        (
+            ["wer", "--ref", "text", "--hyp", "short", MAP, "utt2spk"],
+            "2 utterances missing: 'a2', 'b1'",
+        ),
         (["wer", "--ref", "text", "--hyp", "hyp", MAP, "short"], "expected 'id speaker', got"),
         (
             ["wer", "--ref", "text", "--hyp", "hyp", "--hyp", "hyp", MAP, "utt2spk"],
             "expected a different label for each of 2 files, got hyp, hyp",
         ),
-        (["wer", "--ref", "text", "--hyp", "hyp", "-l", "a", "-l", "b", MAP, "utt2spk"], "expected a different label"),
-        (["uar", "--ref", "text", "--predictions", "predictions", MAP, "utt2spk"], "expected 'id emotion'"),
-        (["uar", "--ref", "utt2emo", "--predictions", "short", MAP, "utt2spk"], "expected 'id emotion'"),
+        (
+            ["wer", "--ref", "text", "--hyp", "hyp", "-l", "a", "-l", "b", MAP, "utt2spk"],
+            "expected a different label",
+        ),
+        (
+            ["uar", "--ref", "text", "--predictions", "predictions", MAP, "utt2spk"],
+            "expected 'id emotion'",
+        ),
+        (
+            ["uar", "--ref", "utt2emo", "--predictions", "short", MAP, "utt2spk"],
+            "expected 'id emotion'",
+        ),
         (["f0", "text", "text"], "wav.scp|is missing|cannot be read"),
         (["rank", "text"], "expected '---- ... ----'"),
         (["rank", "absent.json"], "cannot be read"),
@@ -190,7 +282,9 @@ def test_every_bad_input_gets_one_clear_error(lists, monkeypatch, arguments, mes
     assert any(part in done for part in message.split("|")), done
 
 
-@pytest.mark.parametrize("options", [[], ["--symmetric"], ["--calibrate", "none"], ["--calibrate", "pav"]])
+@pytest.mark.parametrize(
+    "options", [[], ["--symmetric"], ["--calibrate", "none"], ["--calibrate", "pav"]]
+)
 @pytest.mark.parametrize("share", [1.0, 0.4])
 def test_similarity_of_one_file_given_several_times_is_told(tmp_path, options, share):
     """Pairs of speakers may have no trial, and lines another order."""
@@ -200,7 +294,10 @@ def test_similarity_of_one_file_given_several_times_is_told(tmp_path, options, s
         for speaker in range(9):
             if model == speaker or draw.random() < share:
                 same = "target" if model == speaker else "nontarget"
-                lines += [f"s{model} s{speaker}-u{take} {draw.normal(3 * (model == speaker)):.4f}\n" for take in "12"]
+                lines += [
+                    f"s{model} s{speaker}-u{take} {draw.normal(3 * (model == speaker)):.4f}\n"
+                    for take in "12"
+                ]
                 truth += [f"s{model} s{speaker}-u{take} {same}\n" for take in "12"]
     shuffled = [lines[row] for row in draw.permutation(len(lines))]
     other = [
@@ -210,9 +307,13 @@ def test_similarity_of_one_file_given_several_times_is_told(tmp_path, options, s
     for name, content in (("a", lines), ("b", shuffled), ("c", other), ("key", truth)):
         write(tmp_path / name, "".join(content))
     given = ("-k", tmp_path / "key", "--speakers-by", "-", *options)
-    told = passes("similarity", "--original", tmp_path / "a", "--original-anonymised", tmp_path / "b", *given).output
+    told = passes(
+        "similarity", "--original", tmp_path / "a", "--original-anonymised", tmp_path / "b", *given
+    ).output
     assert "M_oo and M_oa are the same: was a file given twice?" in told
-    told = passes("similarity", "--original", tmp_path / "a", "--original-anonymised", tmp_path / "c", *given).output
+    told = passes(
+        "similarity", "--original", tmp_path / "a", "--original-anonymised", tmp_path / "c", *given
+    ).output
     assert "given twice" not in told
 
 
@@ -234,14 +335,19 @@ def as_trn(words):
 def test_words_before_their_ids_are_read(tmp_path, reference, recognised):
     write(tmp_path / "ref", reference(KALDI))
     write(tmp_path / "hyp", recognised(KALDI | {"a-1": "the cat mat"}))
-    told = passes("wer", "--ref", tmp_path / "ref", "--hyp", tmp_path / "hyp", "--bootstrap", 0, "--json", "-")
+    told = passes(
+        "wer", "--ref", tmp_path / "ref", "--hyp", tmp_path / "hyp", "--bootstrap", 0, "--json", "-"
+    )
     assert json.loads(told.stdout)["hyp"]["wer"]["value"] == pytest.approx(1 / 6)
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (as_trn(KALDI) + "c-1 some words\n", "3 of 4 lines end with an id of their own, as in sclite's trn"),
+        (
+            as_trn(KALDI) + "c-1 some words\n",
+            "3 of 4 lines end with an id of their own, as in sclite's trn",
+        ),
         (as_trn(KALDI) + "again (a-1)\n", "3 of 4 lines end with an id of their own"),
         (as_trn(KALDI | {"b-1": "{ so / thus } it is"}), "holds alternatives"),
     ],
@@ -265,7 +371,9 @@ def test_forms_of_transcripts_that_are_not_read_are_refused(tmp_path, content, w
 )
 def test_brackets_and_numbers_among_words_are_words(tmp_path, lines):
     write(tmp_path / "text", lines)
-    assert list(read_transcripts(tmp_path / "text")) == [line.split()[0] for line in lines.splitlines()]
+    assert list(read_transcripts(tmp_path / "text")) == [
+        line.split()[0] for line in lines.splitlines()
+    ]
 
 
 def test_one_line_of_a_trn_is_told_by_its_name(tmp_path):
@@ -273,11 +381,25 @@ def test_one_line_of_a_trn_is_told_by_its_name(tmp_path):
     assert read_transcripts(tmp_path / "ref.trn") == {"a-1": "hello world"}
 
 
-@pytest.mark.parametrize(("command", "options"), [("wer", ("--ref", "--hyp")), ("uar", ("--ref", "--predictions"))])
+@pytest.mark.parametrize(
+    ("command", "options"), [("wer", ("--ref", "--hyp")), ("uar", ("--ref", "--predictions"))]
+)
 def test_a_hypothesis_given_twice_is_told(tmp_path, command, options):
     for name, second in (("ref", "glad"), ("one", "sad"), ("two", "sad"), ("three", "angry")):
         write(tmp_path / name, f"a sad\nb {second}\n")
-    given = (command, options[0], tmp_path / "ref", options[1], tmp_path / "three", "--bootstrap", 0, options[1])
+    given = (
+        command,
+        options[0],
+        tmp_path / "ref",
+        options[1],
+        tmp_path / "three",
+        "--bootstrap",
+        0,
+        options[1],
+    )
     assert "one file given" not in passes(*given, tmp_path / "two").stderr
     told = passes(*given, tmp_path / "two", options[1], tmp_path / "one").stderr
-    assert f"{tmp_path / 'one'} holds the same as {tmp_path / 'two'}: was one file given for two systems?" in told
+    assert (
+        f"{tmp_path / 'one'} holds the same as {tmp_path / 'two'}: was one file given for two systems?"
+        in told
+    )

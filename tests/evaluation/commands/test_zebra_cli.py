@@ -29,7 +29,9 @@ def lists(tmp_path, monkeypatch):
         ids = [f"s{number:05d}" for number in range(len(target) + len(nontarget))]
         models = ["m"] * len(ids)
         is_target = np.arange(len(ids)) < len(target)
-        formats.write_scores(f"{name}.txt", Scores.from_ids(models, ids, np.concatenate([target, nontarget])))
+        formats.write_scores(
+            f"{name}.txt", Scores.from_ids(models, ids, np.concatenate([target, nontarget]))
+        )
         formats.write_key(f"{name}.key", Key.from_ids(models, ids, is_target))
     return tmp_path
 
@@ -42,21 +44,31 @@ def profile(name, *arguments):
 def test_lines_of_the_reference(lists, name):
     population, individual = GOLDEN[name]["zebra"]["print"]
     category = GOLDEN[name]["zebra"]["tag"]
-    expected = f"\nmy label\nPopulation: {population} bit\nIndividual: {individual} ({category})\n\n"
+    expected = (
+        f"\nmy label\nPopulation: {population} bit\nIndividual: {individual} ({category})\n\n"
+    )
     expected += f"Category {category}: {meaning_of(category)}\n"
-    expected += "Individual: at the ceiling that the number of trials imposes\n" * (name == "all_ties")
+    expected += "Individual: at the ceiling that the number of trials imposes\n" * (
+        name == "all_ties"
+    )
     assert profile(name, "-l", "my label", "--convention", "zebra-2020").stdout == expected
     assert list(lists.glob("ZEBRA*")) == []
 
 
 def test_the_ceiling_is_said(tmp_path):
     """A perfect attacker on few trials gets a harmless category: that the trials allow no worse one stands beside."""
-    lines = [f"m s{number} {score}\n" for number, score in enumerate([9.5, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0])]
+    lines = [
+        f"m s{number} {score}\n" for number, score in enumerate([9.5, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    ]
     (tmp_path / "s").write_text("".join(lines))
-    (tmp_path / "k").write_text("".join(f"m s{number} {'non' * (number > 1)}target\n" for number in range(7)))
+    (tmp_path / "k").write_text(
+        "".join(f"m s{number} {'non' * (number > 1)}target\n" for number in range(7))
+    )
     result = run("zebra", "-s", tmp_path / "s", "-k", tmp_path / "k", "--json", tmp_path / "z.json")
     assert "Individual: 0.875 (A)" in result.stdout
-    assert result.stdout.endswith("\nIndividual: at the ceiling that the number of trials imposes\n")
+    assert result.stdout.endswith(
+        "\nIndividual: at the ceiling that the number of trials imposes\n"
+    )
     assert "ceiling" in json.loads((tmp_path / "z.json").read_text())["notes"]["zebra.individual"]
 
 
@@ -79,7 +91,9 @@ def test_json_alone_on_standard_output_or_in_a_file(lists):
     alone = profile("vpc_like", "--json", "-")
     report = json.loads(alone.stdout)
     assert list(report) == ["label", "n_target", "n_nontarget", "convention", "zebra"]
-    assert report["zebra"]["population"] == pytest.approx(GOLDEN["vpc_like"]["zebra"]["population"], abs=2e-9)
+    assert report["zebra"]["population"] == pytest.approx(
+        GOLDEN["vpc_like"]["zebra"]["population"], abs=2e-9
+    )
     assert report["zebra"]["tag"] == "C"
     beside = profile("vpc_like", "--json", "zebra.json")
     assert "Population: 0.278 bit" in beside.stdout
@@ -89,7 +103,9 @@ def test_json_alone_on_standard_output_or_in_a_file(lists):
 def test_tags_of_a_user(lists):
     (lists / "tags.yaml").write_text("fine: 1\nbad: .inf\n")
     assert "Individual: 2.566 (bad)" in profile("vpc_like", "--scale", "tags.yaml").stdout
-    result = run("metrics", "-s", "vpc_like.txt", "-k", "vpc_like.key", "--scale", "tags.yaml", "--json", "-")
+    result = run(
+        "metrics", "-s", "vpc_like.txt", "-k", "vpc_like.key", "--scale", "tags.yaml", "--json", "-"
+    )
     assert json.loads(result.stdout)["zebra"]["tag"] == "bad"
 
 
@@ -100,8 +116,15 @@ def test_the_convention_stands_in_every_output(lists, convention):
     report = json.loads((lists / "m.json").read_text())
     assert report["convention"] == convention
     assert ["convention", convention] in [line.split() for line in table.stdout.splitlines()]
-    assert report["min_cllr"] == pytest.approx(GOLDEN["vpc_like"]["pybosaris"]["min_cllr"], abs=2e-9)
-    assert json.loads(profile("vpc_like", "--convention", convention, "--json", "-").stdout)["convention"] == convention
+    assert report["min_cllr"] == pytest.approx(
+        GOLDEN["vpc_like"]["pybosaris"]["min_cllr"], abs=2e-9
+    )
+    assert (
+        json.loads(profile("vpc_like", "--convention", convention, "--json", "-").stdout)[
+            "convention"
+        ]
+        == convention
+    )
 
 
 def test_notes_stand_below_the_table(lists):
@@ -110,8 +133,13 @@ def test_notes_stand_below_the_table(lists):
         "\nd_sys: undefined: the histogram needs finite scores that are neither all equal nor too far apart\n"
         in result.stdout
     )
-    assert ["D_sys", "linkability", "undefined"] in [line.split() for line in result.stdout.splitlines()]
-    assert "tpr_at_fpr.0.001: not resolved: 700 nontarget trials, but at least 1,000 needed" in result.stdout
+    assert ["D_sys", "linkability", "undefined"] in [
+        line.split() for line in result.stdout.splitlines()
+    ]
+    assert (
+        "tpr_at_fpr.0.001: not resolved: 700 nontarget trials, but at least 1,000 needed"
+        in result.stdout
+    )
 
 
 def test_the_plot_is_shown_where_there_is_a_display(lists, monkeypatch):
@@ -120,14 +148,19 @@ def test_the_plot_is_shown_where_there_is_a_display(lists, monkeypatch):
 
     pyplot.switch_backend("agg")
     alone = profile("vpc_like", "-p")
-    assert (alone.exit_code, alone.stderr) == (0, "no display to show the profile: -e png writes it\n")
+    assert (alone.exit_code, alone.stderr) == (
+        0,
+        "no display to show the profile: -e png writes it\n",
+    )
     both = profile("vpc_like", "-p", "-e", "png")
     assert (both.exit_code, both.stderr) == (0, "no display to show the profile: see the files\n")
     assert (lists / "ZEBRA-ZEBRA profile.png").stat().st_size > 1000
     shown = []
     monkeypatch.setattr(pyplot.figure().canvas.__class__, "required_interactive_framework", "some")
     monkeypatch.setattr(
-        pyplot, "show", lambda: shown.append(pyplot.gcf().axes[0].get_legend().get_texts()[1].get_text())
+        pyplot,
+        "show",
+        lambda: shown.append(pyplot.gcf().axes[0].get_legend().get_texts()[1].get_text()),
     )
     window = profile("vpc_like", "-p", "-l", "mine")
     assert (window.exit_code, window.stderr) == (0, "")
@@ -141,9 +174,24 @@ TWO = ("-s", "vpc_like.txt", "-k", "vpc_like.key", "-s", "all_ties.txt", "-k", "
 def test_profiles_of_several_systems_are_one_table(lists):
     """Each row is the profile that the command gives for the system alone."""
     result = passes(
-        "zebra", *TWO, "-l", "one", "-l", "two", "-e", "png", "--json", "z.json", "--convention", "zebra-2020"
+        "zebra",
+        *TWO,
+        "-l",
+        "one",
+        "-l",
+        "two",
+        "-e",
+        "png",
+        "--json",
+        "z.json",
+        "--convention",
+        "zebra-2020",
     )
-    rows = {line.split()[0]: line.split()[-3:] for line in result.stdout.splitlines() if line[:3] in ("one", "two")}
+    rows = {
+        line.split()[0]: line.split()[-3:]
+        for line in result.stdout.splitlines()
+        if line[:3] in ("one", "two")
+    }
     golden = {name: GOLDEN[name]["zebra"] for name in ("vpc_like", "all_ties")}
     assert rows["one"] == [*golden["vpc_like"]["print"], golden["vpc_like"]["tag"]]
     report = json.loads((lists / "z.json").read_text())["systems"]
@@ -161,7 +209,9 @@ def test_evidence_beyond_what_the_trials_support_is_not_printed_as_a_figure(tmp_
     key = "\n".join(f"{pair} {'target' if pair in values else 'nontarget'}" for pair in pairs)
     (tmp_path / "s").write_text(scores + "\n")
     (tmp_path / "k").write_text(key + "\n")
-    lines = run("zebra", "-s", tmp_path / "s", "-k", tmp_path / "k", "--worst-case").stdout.splitlines()
+    lines = run(
+        "zebra", "-s", tmp_path / "s", "-k", tmp_path / "k", "--worst-case"
+    ).stdout.splitlines()
     shown = {line.split("  ")[0]: line.split("  ")[-1].strip() for line in lines if "  " in line}
     ceiling = f"{individual_ceiling(3, 6):.3f}"
     assert (shown["isotonic regression"], shown["Gaussians"]) == (ceiling, f"over {ceiling}")
@@ -176,10 +226,22 @@ def test_the_tag_is_a_column_of_every_table(lists):
     shared_key = ("-s", "vpc_like.txt", "-s", "other.txt", "-k", "vpc_like.key")
     (lists / "other.txt").write_text((lists / "vpc_like.txt").read_text())
     columns = ("--columns", "zebra.individual,zebra.tag")
-    options = ("--bootstrap", "20", "--bootstrap-by", "trial", "--latex", "t.tex", "--markdown", "t.md")
+    options = (
+        "--bootstrap",
+        "20",
+        "--bootstrap-by",
+        "trial",
+        "--latex",
+        "t.tex",
+        "--markdown",
+        "t.md",
+    )
     result = passes("metrics", *shared_key, *columns, *options)
     for text in (result.stdout, (lists / "t.md").read_text(), (lists / "t.tex").read_text()):
-        rows = [line.strip("| ").replace("|", " ").replace("\\\\", "").split() for line in text.splitlines()]
+        rows = [
+            line.strip("| ").replace("|", " ").replace("\\\\", "").split()
+            for line in text.splitlines()
+        ]
         rows = [row for row in rows if row and row[0] in ("system", "vpc_like", "vpc\\_like")]
         assert [row[-1] for row in rows[:2]] == ["tag", "C"]
         assert "at most" not in text
@@ -188,20 +250,43 @@ def test_the_tag_is_a_column_of_every_table(lists):
 def test_one_system_has_the_columns_and_intervals_that_several_have(lists):
     """Speakers bring 1000 resamples by default; options of tables serve the screen."""
     rng = np.random.default_rng(0)
-    pairs = [(f"m{model}", f"m{tested}/{take}") for model in range(6) for tested in range(6) for take in range(3)]
+    pairs = [
+        (f"m{model}", f"m{tested}/{take}")
+        for model in range(6)
+        for tested in range(6)
+        for take in range(3)
+    ]
     is_target = [model == segment.partition("/")[0] for model, segment in pairs]
     models, segments = zip(*pairs, strict=True)
-    formats.write_scores("own.txt", Scores.from_ids(models, segments, rng.normal(np.multiply(is_target, 2.0))))
+    formats.write_scores(
+        "own.txt", Scores.from_ids(models, segments, rng.normal(np.multiply(is_target, 2.0)))
+    )
     formats.write_key("own.key", Key.from_ids(models, segments, is_target))
-    result = passes("metrics", "-s", "own.txt", "-k", "own.key", "--speakers-by", "/", "--columns", "eer,min_cllr")
+    result = passes(
+        "metrics",
+        "-s",
+        "own.txt",
+        "-k",
+        "own.key",
+        "--speakers-by",
+        "/",
+        "--columns",
+        "eer,min_cllr",
+    )
     heading, row = result.stdout.splitlines()[0], result.stdout.splitlines()[2]
-    assert [title for title in ("EER (ROCCH) [%]", "minCllr (bit)", "Cllr (bit)") if f" {title} " in f"{heading} "] == [
+    assert [
+        title
+        for title in ("EER (ROCCH) [%]", "minCllr (bit)", "Cllr (bit)")
+        if f" {title} " in f"{heading} "
+    ] == [
         "EER (ROCCH) [%]",
         "minCllr (bit)",
     ]
     assert row.count("[") == 2
     assert "by 1000 resamples of 6 speakers" in result.stdout
-    none = run("metrics", "-s", "own.txt", "-k", "own.key", "--speakers-by", "/", "--bootstrap", "0")
+    none = run(
+        "metrics", "-s", "own.txt", "-k", "own.key", "--speakers-by", "/", "--bootstrap", "0"
+    )
     assert "resamples" not in none.stdout
 
 
@@ -219,7 +304,9 @@ def test_zebra_profiles_give_the_json_of_the_command(lists):
     found = ev.zebra_profiles(scores, key, convention="zebra-2020", worst_case=True)
     assert written(found) == json.loads(profile("vpc_like", *options).stdout)
     other, its_key = read_list("all_ties")
-    found = ev.zebra_profiles({"vpc_like": scores, "all_ties": other}, {"vpc_like": key, "all_ties": its_key})
+    found = ev.zebra_profiles(
+        {"vpc_like": scores, "all_ties": other}, {"vpc_like": key, "all_ties": its_key}
+    )
     both = ("-s", "all_ties.txt", "-k", "all_ties.key", "--json", "-")
     assert written(found) == json.loads(profile("vpc_like", *both).stdout)
 

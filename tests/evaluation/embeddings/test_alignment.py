@@ -25,7 +25,10 @@ def clusters(n_speakers=30, each=8, n=12, noise=0.2, seed=0):
     rng = np.random.default_rng(seed)
     voices = rng.gamma(1.0, 1.0, (n_speakers, n)) * np.linspace(3, 1, n)
     speakers = np.repeat([f"s{number:02d}" for number in range(n_speakers)], each).astype(object)
-    sides = [np.repeat(voices, each, axis=0) + noise * rng.standard_normal((len(speakers), n)) for _ in "ab"]
+    sides = [
+        np.repeat(voices, each, axis=0) + noise * rng.standard_normal((len(speakers), n))
+        for _ in "ab"
+    ]
     return speakers, *sides
 
 
@@ -33,7 +36,9 @@ def clusters(n_speakers=30, each=8, n=12, noise=0.2, seed=0):
 def test_procrustes_is_that_of_scipy(seed):
     rng = np.random.default_rng(seed)
     source, target = rng.standard_normal((40, 7)), rng.standard_normal((40, 7))
-    assert np.abs(procrustes(source, target) - orthogonal_procrustes(source, target)[0]).max() < 1e-12
+    assert (
+        np.abs(procrustes(source, target) - orthogonal_procrustes(source, target)[0]).max() < 1e-12
+    )
 
 
 def test_procrustes_finds_a_rotation_exactly_also_into_more_dimensions():
@@ -60,7 +65,10 @@ def test_ridge_is_least_squares_with_a_penalty():
     source, target = rng.standard_normal((30, 5)), rng.standard_normal((30, 4))
     penalty = np.sqrt(0.7 * np.sum(source**2) / 5) * np.eye(5)
     stacked = np.concatenate([source, penalty]), np.concatenate([target, np.zeros((5, 4))])
-    assert np.abs(ridge_map(source, target, 0.7) - np.linalg.lstsq(*stacked, rcond=None)[0]).max() < 1e-12
+    assert (
+        np.abs(ridge_map(source, target, 0.7) - np.linalg.lstsq(*stacked, rcond=None)[0]).max()
+        < 1e-12
+    )
 
 
 def test_an_alignment_takes_the_means_to_each_other():
@@ -71,14 +79,22 @@ def test_an_alignment_takes_the_means_to_each_other():
     moved = alignment.apply(other @ turn + shift)
     assert np.abs(moved.mean(axis=0) - original.mean(axis=0)).max() < 1e-12
     centred = fit_alignment(other + shift, original, "centred")
-    assert np.abs(centred.apply(other + shift) - other - (original.mean(axis=0) - other.mean(axis=0))).max() < 1e-12
+    assert (
+        np.abs(
+            centred.apply(other + shift) - other - (original.mean(axis=0) - other.mean(axis=0))
+        ).max()
+        < 1e-12
+    )
 
 
 def test_without_centring_nothing_is_subtracted():
     _, original, other = clusters()
     turned = other @ rotation(12, 3) + 5
     for alignment, wanted in (
-        (fit_alignment(turned, original, uncentred=True), orthogonal_procrustes(turned, original)[0]),
+        (
+            fit_alignment(turned, original, uncentred=True),
+            orthogonal_procrustes(turned, original)[0],
+        ),
         (fit_alignment_without_pairs(other, other, uncentred=True), np.eye(12)),
     ):
         assert not alignment.source_mean.any()
@@ -92,7 +108,9 @@ def test_wasserstein_needs_no_pairs(one_extractor):
     speakers, original, other = clusters()
     turn = rotation(12, 4)
     if one_extractor:
-        turn = procrustes(np.eye(12), np.eye(12) + 0.25 * np.random.default_rng(0).standard_normal((12, 12)))
+        turn = procrustes(
+            np.eye(12), np.eye(12) + 0.25 * np.random.default_rng(0).standard_normal((12, 12))
+        )
     order = np.random.default_rng(1).permutation(len(speakers))
     tested = (other @ turn)[order]
     alignment = fit_alignment_without_pairs(tested, original, one_extractor=one_extractor, seed=2)
@@ -106,7 +124,9 @@ def test_wasserstein_needs_no_pairs(one_extractor):
 
 def test_wasserstein_takes_sides_of_different_size_and_few_vectors():
     _, original, other = clusters(n_speakers=12, each=4, n=30)
-    found = wasserstein_procrustes(other[:20] - other[:20].mean(0), original - original.mean(0), seed=1)
+    found = wasserstein_procrustes(
+        other[:20] - other[:20].mean(0), original - original.mean(0), seed=1
+    )
     assert np.abs(found.T @ found - np.eye(30)).max() < 1e-10
 
 
@@ -145,7 +165,10 @@ def test_what_cannot_be_learnt_from(source, target, text):
 
 
 def test_other_dimensions_need_pairs():
-    source, target = np.random.default_rng(0).standard_normal((9, 4)), np.ones((9, 3)) * np.arange(9)[:, None]
+    source, target = (
+        np.random.default_rng(0).standard_normal((9, 4)),
+        np.ones((9, 3)) * np.arange(9)[:, None],
+    )
     assert fit_alignment(source, target).matrix.shape == (4, 3)
     with pytest.raises(DataError, match="as many dimensions"):
         fit_alignment_without_pairs(source, target)

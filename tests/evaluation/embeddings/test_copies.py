@@ -8,7 +8,14 @@ from command_lines import passes, refused
 from scipy.spatial import cKDTree
 
 import evaluation as ev
-from evaluation.embeddings import Embeddings, copies, find_copies, rounding, warn_of_enrolled, write_embeddings
+from evaluation.embeddings import (
+    Embeddings,
+    copies,
+    find_copies,
+    rounding,
+    warn_of_enrolled,
+    write_embeddings,
+)
 
 N_SPEAKERS, EACH = 30, 4
 SPEAKERS = [f"s{number // EACH:02d}" for number in range(N_SPEAKERS * EACH)]
@@ -20,7 +27,9 @@ def unit(vectors):
 
 def recordings(seed, *, n_dimensions=64, within=0.7):
     """Vectors of new recordings of the same speakers."""
-    voices = np.random.default_rng(99).standard_normal((N_SPEAKERS, n_dimensions)).repeat(EACH, axis=0)
+    voices = (
+        np.random.default_rng(99).standard_normal((N_SPEAKERS, n_dimensions)).repeat(EACH, axis=0)
+    )
     return voices + within * np.random.default_rng(seed).standard_normal(voices.shape)
 
 
@@ -47,10 +56,14 @@ def test_copies_are_found_whatever_was_done_to_them(change, n_dimensions):
 
 
 @pytest.mark.parametrize("within", [1.0, 0.1, 0.01, 0.001])
-@pytest.mark.parametrize(("n_dimensions", "offset"), [(2, 0.0), (20, 0.0), (20, 100.0), (192, 0.0), (192, 1000.0)])
+@pytest.mark.parametrize(
+    ("n_dimensions", "offset"), [(2, 0.0), (20, 0.0), (20, 100.0), (192, 0.0), (192, 1000.0)]
+)
 def test_other_recordings_are_no_copies_however_close(within, offset, n_dimensions):
     """Voices that hardly vary, and vectors that share a large mean, such as supervectors."""
-    first, second = (offset + recordings(seed, n_dimensions=n_dimensions, within=within) for seed in (0, 1))
+    first, second = (
+        offset + recordings(seed, n_dimensions=n_dimensions, within=within) for seed in (0, 1)
+    )
     speakers = np.array(SPEAKERS, object)
     tolerance = min(rounding(side, speakers) for side in (first, second))
     assert not len(find_copies(first, second, tolerance)[0])
@@ -80,17 +93,25 @@ def folder(tmp_path, monkeypatch):
     enrolled, other = recordings(0), recordings(1)
     sets = {"enrolled": enrolled, "other": other, "copies": unit(enrolled).astype(np.float16)}
     for name, vectors in sets.items():
-        write_embeddings(f"{name}.npz", Embeddings([f"{name}-{row}" for row in range(120)], SPEAKERS, vectors))
+        write_embeddings(
+            f"{name}.npz", Embeddings([f"{name}-{row}" for row in range(120)], SPEAKERS, vectors)
+        )
     ids = [f"twice-{row}" for row in range(123)]
     moved = np.vstack([other, 2 * other[:3]]).astype(np.float32)
     write_embeddings("twice.npz", Embeddings(ids, [*SPEAKERS, "s07", "s08", "s09"], moved))
     for name, count in (("other", 120), ("copies", 120), ("twice", 123)):
-        lines = [f"{speaker} {name}-{row}\n" for speaker in sorted(set(SPEAKERS)) for row in range(count)]
+        lines = [
+            f"{speaker} {name}-{row}\n" for speaker in sorted(set(SPEAKERS)) for row in range(count)
+        ]
         Path(f"{name}.trials").write_text("".join(lines))
-    sexes = [f"{speaker} {'mf'[number % 2]}\n" for number, speaker in enumerate(sorted(set(SPEAKERS)))]
+    sexes = [
+        f"{speaker} {'mf'[number % 2]}\n" for number, speaker in enumerate(sorted(set(SPEAKERS)))
+    ]
     Path("sex").write_text("".join(sexes))
     names = [f"x{speaker}" for speaker in SPEAKERS]
-    write_embeddings("train.npz", Embeddings([f"train-{row}" for row in range(120)], names, recordings(2)))
+    write_embeddings(
+        "train.npz", Embeddings([f"train-{row}" for row in range(120)], names, recordings(2))
+    )
     passes("backend", "train", "train.npz", "--chain", "centre,cosine", "-o", "backend.h5")
     return tmp_path
 
@@ -131,8 +152,14 @@ def test_recordings_of_one_set_under_two_ids_are_told(folder, command):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("backend train enrolled.npz --adapt {} --chain coral,cosine -o new.h5", "of --adapt are in training too"),
-        ("attributes --original {} --train-original enrolled.npz --labels sex --bootstrap 0", "are in training too"),
+        (
+            "backend train enrolled.npz --adapt {} --chain coral,cosine -o new.h5",
+            "of --adapt are in training too",
+        ),
+        (
+            "attributes --original {} --train-original enrolled.npz --labels sex --bootstrap 0",
+            "are in training too",
+        ),
         (
             "align --original {} --anonymised moved.npz --train-original enrolled.npz --train-anonymised far.npz "
             "--bootstrap 0",
@@ -145,9 +172,18 @@ def test_training_recordings_that_come_again_are_told(folder, command, words):
     turn = np.linalg.qr(np.random.default_rng(5).standard_normal((64, 64)))[0]
     names = [f"x{speaker}" for speaker in SPEAKERS]
     Path("sex").write_text(Path("sex").read_text() + Path("sex").read_text().replace("s", "xs"))
-    for name, vectors in (("fresh", recordings(4)), ("again", recordings(0) * 2), ("moved", recordings(4) @ turn)):
-        write_embeddings(f"{name}.npz", Embeddings([f"new-{row}" for row in range(120)], names, vectors))
-    write_embeddings("far.npz", Embeddings([f"enrolled-{row}" for row in range(120)], SPEAKERS, recordings(0) @ turn))
+    for name, vectors in (
+        ("fresh", recordings(4)),
+        ("again", recordings(0) * 2),
+        ("moved", recordings(4) @ turn),
+    ):
+        write_embeddings(
+            f"{name}.npz", Embeddings([f"new-{row}" for row in range(120)], names, vectors)
+        )
+    write_embeddings(
+        "far.npz",
+        Embeddings([f"enrolled-{row}" for row in range(120)], SPEAKERS, recordings(0) @ turn),
+    )
     assert words not in passes(*command.format("fresh.npz").split()).stderr
     told = passes(*command.format("again.npz").split()).stderr
     assert words in told
@@ -157,7 +193,9 @@ def test_training_recordings_that_come_again_are_told(folder, command, words):
 
 def test_python_tells_them_too(caplog):
     enrolled = Embeddings([f"e{row}" for row in range(120)], SPEAKERS, recordings(0))
-    tested = Embeddings([f"t{row}" for row in range(120)], SPEAKERS, recordings(0).astype(np.float32))
+    tested = Embeddings(
+        [f"t{row}" for row in range(120)], SPEAKERS, recordings(0).astype(np.float32)
+    )
     ev.linkability(enrolled, tested, resampling=ev.Resampling(0))
     assert "120 of 120 tested utterances meet a model of the same recording" in caplog.text
     caplog.clear()
@@ -166,10 +204,14 @@ def test_python_tells_them_too(caplog):
     assert "copies" not in caplog.text
 
 
-@pytest.mark.parametrize("change", [lambda vectors: vectors, lambda vectors: 2 * vectors.astype(np.float16)])
+@pytest.mark.parametrize(
+    "change", [lambda vectors: vectors, lambda vectors: 2 * vectors.astype(np.float16)]
+)
 def test_one_enrolled_recording_among_many(caplog, change):
     enrolled = Embeddings(["e"], ["s00"], recordings(0)[:1])
-    warn_of_enrolled(enrolled, Embeddings([f"t{row}" for row in range(120)], SPEAKERS, change(recordings(0))))
+    warn_of_enrolled(
+        enrolled, Embeddings([f"t{row}" for row in range(120)], SPEAKERS, change(recordings(0)))
+    )
     assert "1 of 120 tested utterances meet a model of the same recording" in caplog.text
 
 
@@ -177,11 +219,16 @@ def test_vectors_without_a_direction_and_of_other_dimensions_are_left_to_other_c
     vectors = recordings(0)
     vectors[:4] = np.array([0.0, np.nan, np.inf, 1e308])[:, None]
     broken = Embeddings([f"e{row}" for row in range(120)], SPEAKERS, vectors)
-    for other in (Embeddings(["t"], ["s00"], np.ones((1, 3))), Embeddings(["t"], ["s00"], np.ones((1, 64)))):
+    for other in (
+        Embeddings(["t"], ["s00"], np.ones((1, 3))),
+        Embeddings(["t"], ["s00"], np.ones((1, 64))),
+    ):
         warn_of_enrolled(broken, other)
     assert caplog.text == ""
 
 
 def test_original_vectors_are_not_taken_for_anonymised_ones_under_other_ids(folder):
-    told = refused("align", "--original", "enrolled.npz", "--anonymised", "copies.npz", "--bootstrap", "0")
+    told = refused(
+        "align", "--original", "enrolled.npz", "--anonymised", "copies.npz", "--bootstrap", "0"
+    )
     assert "120 of 120 utterances have the same vector, original and anonymised" in told

@@ -7,7 +7,13 @@ import numpy as np
 import pandas
 import pytest
 
-from evaluation.embeddings import Embeddings, read_binary, read_embeddings, read_text_matrix, write_embeddings
+from evaluation.embeddings import (
+    Embeddings,
+    read_binary,
+    read_embeddings,
+    read_text_matrix,
+    write_embeddings,
+)
 from spkbase.errors import DataError
 
 IDS = ["u1", "u2", "\u00fc3"]
@@ -74,12 +80,20 @@ def test_speakers_from_a_map_from_beside_and_from_nowhere(tmp_path):
     assert alone.speakers.tolist() == IDS
     assert alone.notes == ("e.ark has no speakers: each id counts as one",)
     assert not alone.has_speakers
-    (tmp_path / "utt2spk").write_text("".join(f"{one} {two}\n" for one, two in zip(IDS, SPEAKERS, strict=True)))
+    (tmp_path / "utt2spk").write_text(
+        "".join(f"{one} {two}\n" for one, two in zip(IDS, SPEAKERS, strict=True))
+    )
     same(read_embeddings(tmp_path / "e.ark"))
     (tmp_path / "other").write_text("u1 x\nu2 x\n\u00fc3 y\n")
-    assert read_embeddings(tmp_path / "e.ark", speakers=tmp_path / "other").speakers.tolist() == ["x", "x", "y"]
+    assert read_embeddings(tmp_path / "e.ark", speakers=tmp_path / "other").speakers.tolist() == [
+        "x",
+        "x",
+        "y",
+    ]
     (tmp_path / "other").write_text("u2 x\n")
-    with pytest.raises(DataError, match=r"2 of 3 utterances of .*e\.ark without a speaker: u1, \u00fc3"):
+    with pytest.raises(
+        DataError, match=r"2 of 3 utterances of .*e\.ark without a speaker: u1, \u00fc3"
+    ):
         read_embeddings(tmp_path / "e.ark", speakers=tmp_path / "other")
 
 
@@ -92,7 +106,9 @@ def test_scp_finds_archives_and_keeps_its_order(tmp_path, monkeypatch):
     places = binary_ark(folder / "e.ark")
     order = [2, 0, 1]
     for name in (str(folder / "e.ark"), "e.ark", "data/e.ark", "far/away/e.ark"):
-        (folder / "e.scp").write_text("".join(f"{IDS[row]} {name}:{places[row]}\n" for row in order))
+        (folder / "e.scp").write_text(
+            "".join(f"{IDS[row]} {name}:{places[row]}\n" for row in order)
+        )
         monkeypatch.chdir(tmp_path)
         found = read_embeddings(folder / "e.scp")
         assert found.ids.tolist() == [IDS[row] for row in order]
@@ -114,7 +130,11 @@ def test_all_bad_lines_of_an_scp_at_once_and_nothing_is_run(tmp_path):
     (tmp_path / "e.scp").write_text("\n".join(lines))
     with pytest.raises(DataError) as caught:
         read_embeddings(tmp_path / "e.scp")
-    wrong = [f"e.scp:{number}: {text}" for number, text in enumerate(lines.values(), 1) if text is not None]
+    wrong = [
+        f"e.scp:{number}: {text}"
+        for number, text in enumerate(lines.values(), 1)
+        if text is not None
+    ]
     assert str(caught.value).startswith(f"{len(wrong)} problems:")
     for line, part in zip(str(caught.value).splitlines()[1:], wrong, strict=True):
         assert part in line
@@ -142,7 +162,9 @@ def test_what_is_no_vector_of_kaldi(tmp_path, raw, message):
     (tmp_path / "e.ark").write_bytes(b"u1 " + raw)
     (tmp_path / "e.scp").write_text("u1 e.ark:3\n")
     for name, line in (("e.ark", ""), ("e.scp", ":1")):
-        with pytest.raises(DataError, match=rf"{name}{line}: expected a vector of (Kaldi|floats) for .*{message}"):
+        with pytest.raises(
+            DataError, match=rf"{name}{line}: expected a vector of (Kaldi|floats) for .*{message}"
+        ):
             read_embeddings(tmp_path / name)
 
 
@@ -184,9 +206,20 @@ def test_compressed_values_by_hand(tmp_path):
     quantiles = struct.pack("<4H", 0, 13107, 39321, 65535) * 4
     packed = b"a \0BCM " + head + quantiles + bytes([0, 64, 192, 255])
     packed += b"b \0BCM " + head + quantiles + bytes([32, 128, 208, 224])
-    packed += b"c \0BCM2 " + head + struct.pack("<4H", 0, 13107, 39321, 65535) + b"d \0BCM3 " + head + b"\0\x33\x99\xff"
+    packed += (
+        b"c \0BCM2 "
+        + head
+        + struct.pack("<4H", 0, 13107, 39321, 65535)
+        + b"d \0BCM3 "
+        + head
+        + b"\0\x33\x99\xff"
+    )
     (tmp_path / "e.ark").write_bytes(packed)
-    expected = [[-1, -0.6, 0.2, 1], [-0.8, -0.2, 0.2 + 0.8 * 16 / 63, 0.2 + 0.8 * 32 / 63], *[[-1, -0.6, 0.2, 1]] * 2]
+    expected = [
+        [-1, -0.6, 0.2, 1],
+        [-0.8, -0.2, 0.2 + 0.8 * 16 / 63, 0.2 + 0.8 * 32 / 63],
+        *[[-1, -0.6, 0.2, 1]] * 2,
+    ]
     np.testing.assert_allclose(read_embeddings(tmp_path / "e.ark").vectors, expected, atol=1e-6)
 
 
@@ -197,7 +230,9 @@ def test_vectors_of_a_real_meeting(shared):
     path = shared / "formats" / "kaldi_plda" / "ES2005a.ark"
     found = read_embeddings(path)
     assert found.vectors.shape == (1025, 256)
-    for (name, expected), own, vector in zip(kaldiio.load_ark(str(path)), found.ids, found.vectors, strict=True):
+    for (name, expected), own, vector in zip(
+        kaldiio.load_ark(str(path)), found.ids, found.vectors, strict=True
+    ):
         assert (name, expected.tolist()) == (own, vector.tolist())
 
 
@@ -206,7 +241,9 @@ def test_real_x_vectors(shared, tmp_path):
     """The archives of a challenge's enrolment: the mean of 18 utterances is their speaker's x-vector."""
     folder = shared / "formats" / "vpc2020_kaldi_dir"
     speakers = read_embeddings(folder / "enrolls_spk_xvector.ark")
-    utterances = read_embeddings(folder / "enrolls_xvector.1.ark", speakers=folder / "enrolls_utt2spk")
+    utterances = read_embeddings(
+        folder / "enrolls_xvector.1.ark", speakers=folder / "enrolls_utt2spk"
+    )
     assert (len(speakers), len(utterances), utterances.vectors.shape[1]) == (29, 18, 512)
     assert set(utterances.speakers.tolist()) == {"1089"}
     own = speakers.vectors[speakers.ids.tolist().index("1089")]
@@ -228,19 +265,40 @@ def test_real_x_vectors(shared, tmp_path):
     [
         ({"ids": IDS, "speakers": SPEAKERS}, "vectors not there"),
         ({"vectors": VECTORS}, "ids not there"),
-        ({"ids": IDS, "vectors": VECTORS.astype(int)}, "expected vectors (n, D) of floats, got int64 of shape (3, 3)"),
-        ({"ids": IDS, "vectors": VECTORS[0]}, "expected vectors (n, D) of floats, got float32 of shape (3,)"),
+        (
+            {"ids": IDS, "vectors": VECTORS.astype(int)},
+            "expected vectors (n, D) of floats, got int64 of shape (3, 3)",
+        ),
+        (
+            {"ids": IDS, "vectors": VECTORS[0]},
+            "expected vectors (n, D) of floats, got float32 of shape (3,)",
+        ),
         (
             {"ids": [1.0, 2.0, 3.0], "vectors": VECTORS},
             "ids of text or whole numbers, got float64 of shape (3,)",
         ),
-        ({"ids": [True, False, True], "vectors": VECTORS}, "expected ids of text or whole numbers, got bool"),
+        (
+            {"ids": [True, False, True], "vectors": VECTORS},
+            "expected ids of text or whole numbers, got bool",
+        ),
         ({"ids": IDS[:2], "vectors": VECTORS}, "expected ids of 3 vectors, got shape (2,)"),
         ({"ids": ["a", "b", "a"], "vectors": VECTORS}, "ids of utterances: 'a' is repeated"),
-        ({"ids": ["a", "", "c"], "vectors": VECTORS}, "expected ids of utterances to be strings that are not empty"),
-        ({"ids": IDS, "speakers": ["a", "", "c"], "vectors": VECTORS}, "expected speakers to be strings"),
-        ({"ids": IDS, "vectors": VECTORS[:, :0]}, "expected vectors of floats, one row an utterance"),
-        ({"ids": np.array([b"a", b"\xff", b"c"]), "vectors": VECTORS}, "ids holds an id that is not UTF-8"),
+        (
+            {"ids": ["a", "", "c"], "vectors": VECTORS},
+            "expected ids of utterances to be strings that are not empty",
+        ),
+        (
+            {"ids": IDS, "speakers": ["a", "", "c"], "vectors": VECTORS},
+            "expected speakers to be strings",
+        ),
+        (
+            {"ids": IDS, "vectors": VECTORS[:, :0]},
+            "expected vectors of floats, one row an utterance",
+        ),
+        (
+            {"ids": np.array([b"a", b"\xff", b"c"]), "vectors": VECTORS},
+            "ids holds an id that is not UTF-8",
+        ),
     ],
 )
 def test_bad_columns(tmp_path, columns, message):
@@ -258,7 +316,9 @@ def test_bad_columns(tmp_path, columns, message):
 
 
 @pytest.mark.parametrize("name", ["e.npz", "e.h5", "e.ark", "e.scp", "e.pkl", "e.txt"])
-@pytest.mark.parametrize("contents", [b"", b"\xff\xfe\x00", b"PK\x03\x04nothing", b"\x89HDF\r\n\x1a\nnothing"])
+@pytest.mark.parametrize(
+    "contents", [b"", b"\xff\xfe\x00", b"PK\x03\x04nothing", b"\x89HDF\r\n\x1a\nnothing"]
+)
 def test_broken_and_foreign_files(tmp_path, name, contents):
     (tmp_path / name).write_bytes(contents)
     with pytest.raises(DataError) as caught:
@@ -270,7 +330,9 @@ def test_missing_files_and_unknown_extensions(tmp_path):
     for name in ("none.npz", "none.scp", "none.pkl"):
         with pytest.raises(DataError, match=f"{name}: cannot be read: No such file or directory"):
             read_embeddings(tmp_path / name)
-    with pytest.raises(DataError, match=r"no format of embeddings is known for '\.txt' \(use \.npz or \.h5\)"):
+    with pytest.raises(
+        DataError, match=r"no format of embeddings is known for '\.txt' \(use \.npz or \.h5\)"
+    ):
         write_embeddings(tmp_path / "e.txt", FOUND)
 
 
@@ -283,7 +345,9 @@ def test_an_empty_archive_is_one_clear_error(tmp_path):
 
 def test_embeddings_from_arrays():
     frame = pandas.DataFrame({"x": [1, 2, 3], "y": [0, 0, 5]})
-    found = Embeddings.from_arrays(frame, speakers=pandas.Series([1, 1, 2]), ids=np.array(["a", "b", "c"]))
+    found = Embeddings.from_arrays(
+        frame, speakers=pandas.Series([1, 1, 2]), ids=np.array(["a", "b", "c"])
+    )
     assert found.vectors.tolist() == [[1, 0], [2, 0], [3, 5]]
     assert (found.ids.tolist(), found.speakers.tolist()) == (["a", "b", "c"], ["1", "1", "2"])
     alone = Embeddings.from_arrays(np.eye(2, dtype=np.float32))

@@ -31,7 +31,10 @@ def read(path, **options):
 
 
 def ark(path, ids=IDS, rows=VECTORS):
-    heads = (name.encode() + b" \0BFV \4" + struct.pack("<i", len(row)) for name, row in zip(ids, rows, strict=True))
+    heads = (
+        name.encode() + b" \0BFV \4" + struct.pack("<i", len(row))
+        for name, row in zip(ids, rows, strict=True)
+    )
     path.write_bytes(b"".join(head + row.tobytes() for head, row in zip(heads, rows, strict=True)))
     return path
 
@@ -73,7 +76,9 @@ def test_a_vector_for_each_speaker(tmp_path):
     (tmp_path / "map").write_text(UTT2SPK + "anna x\nbert x\n")  # ids of the map come first
     assert read(path, speakers=tmp_path / "map").speakers.tolist() == ["x", "x"]
     (tmp_path / "map").write_text(UTT2SPK + "anna x\n")
-    with pytest.raises(DataError, match=r"map: 1 of 2 utterances of .*e\.pkl without a speaker: bert"):
+    with pytest.raises(
+        DataError, match=r"map: 1 of 2 utterances of .*e\.pkl without a speaker: bert"
+    ):
         read(path, speakers=tmp_path / "map")
 
 
@@ -83,9 +88,18 @@ def test_a_vector_for_each_speaker(tmp_path):
         ({"anna": [VECTORS[0], VECTORS[2]], "bert": [VECTORS[1]]}, ["anna#1", "anna#2", "bert#1"]),
         ({"anna": VECTORS[[0, 2]], "bert": VECTORS[[1]]}, ["anna#1", "anna#2", "bert#1"]),
         ({"anna": VECTORS[[0, 2]], "bert": VECTORS[1]}, ["anna#1", "anna#2", "bert#1"]),
-        ({"anna": {"u1": VECTORS[0], "u3": VECTORS[2]}, "bert": {"u2": VECTORS[1]}}, ["u1", "u3", "u2"]),
-        ({"anna": [("u1", VECTORS[0]), ["u3", VECTORS[2]]], "bert": (("u2", VECTORS[1]),)}, ["u1", "u3", "u2"]),
-        ([("anna", VECTORS[0]), ("anna", VECTORS[2]), ("bert", VECTORS[1])], ["anna#1", "anna#2", "bert#1"]),
+        (
+            {"anna": {"u1": VECTORS[0], "u3": VECTORS[2]}, "bert": {"u2": VECTORS[1]}},
+            ["u1", "u3", "u2"],
+        ),
+        (
+            {"anna": [("u1", VECTORS[0]), ["u3", VECTORS[2]]], "bert": (("u2", VECTORS[1]),)},
+            ["u1", "u3", "u2"],
+        ),
+        (
+            [("anna", VECTORS[0]), ("anna", VECTORS[2]), ("bert", VECTORS[1])],
+            ["anna#1", "anna#2", "bert#1"],
+        ),
     ],
 )
 def test_vectors_of_speakers(content, ids, tmp_path):
@@ -108,7 +122,10 @@ def test_vectors_of_speakers(content, ids, tmp_path):
         ({"a": np.zeros(0, "f4")}, "got dict"),
         ({"ids": IDS[:2], "vectors": VECTORS}, "expected ids of 3 vectors, got shape"),
         (VECTORS, "ids not there"),
-        ({"a": VECTORS[0], "": VECTORS[1]}, "expected ids of utterances to be strings that are not empty"),
+        (
+            {"a": VECTORS[0], "": VECTORS[1]},
+            "expected ids of utterances to be strings that are not empty",
+        ),
     ],
 )
 def test_dictionaries_of_other_things(content, message, tmp_path):
@@ -176,7 +193,9 @@ def entry(kind, shape, start, stop):
 
 def test_safetensors(tmp_path):
     head = {name: entry("F32", [1, 3], 12 * row, 12 * row + 12) for row, name in enumerate(IDS)}
-    path = safe(tmp_path / "e.safetensors", {"__metadata__": {"format": "pt"}} | head, VECTORS.tobytes())
+    path = safe(
+        tmp_path / "e.safetensors", {"__metadata__": {"format": "pt"}} | head, VECTORS.tobytes()
+    )
     found = read_embeddings(path)
     assert (found.ids.tolist(), found.vectors.tolist()) == (IDS, VECTORS.tolist())
     half = (VECTORS.view("<u4") >> 16).astype("<u2")  # these values are exact in bfloat16
@@ -205,7 +224,8 @@ def test_damaged_safetensors(tmp_path, head, message):
 
 
 @pytest.mark.parametrize(
-    ("vectors", "ids", "speakers"), [("embeddings", "utts", "spk"), ("xvectors", "segments", "speaker")]
+    ("vectors", "ids", "speakers"),
+    [("embeddings", "utts", "spk"), ("xvectors", "segments", "speaker")],
 )
 def test_other_names_of_columns(tmp_path, vectors, ids, speakers):
     columns = {vectors: VECTORS, ids: np.array(IDS), speakers: np.array(SPEAKERS)}
@@ -223,7 +243,9 @@ def test_other_names_of_columns(tmp_path, vectors, ids, speakers):
             assert found.vectors.tolist() == VECTORS.tolist()
 
 
-@pytest.mark.parametrize("companion", ["e.ids", "e.txt", "e.seg", "ids.txt", "ids.npy", "e_ids.npy"])
+@pytest.mark.parametrize(
+    "companion", ["e.ids", "e.txt", "e.seg", "ids.txt", "ids.npy", "e_ids.npy"]
+)
 @pytest.mark.parametrize("name", ["e.npy", "e.npz", "e.pt"])
 def test_ids_beside_an_array(tmp_path, companion, name):
     vectors = BASE if name == "e.pt" else VECTORS
@@ -237,12 +259,16 @@ def test_ids_beside_an_array(tmp_path, companion, name):
     if companion.endswith(".npy"):
         np.save(tmp_path / companion, np.array(ids))
     else:  # further columns, as a list of segments has, are left alone
-        (tmp_path / companion).write_text("".join(f"{utterance} ES2005a 0.5 2.0\n" for utterance in ids))
+        (tmp_path / companion).write_text(
+            "".join(f"{utterance} ES2005a 0.5 2.0\n" for utterance in ids)
+        )
     found = read_embeddings(tmp_path / name)
     assert (found.ids.tolist(), found.vectors.tolist()) == (ids, vectors.tolist())
     if not companion.endswith(".npy"):
         (tmp_path / companion).write_text("u1\n")
-        with pytest.raises(DataError, match=rf"expected the ids of {len(vectors)} vectors of {name}, got 1"):
+        with pytest.raises(
+            DataError, match=rf"expected the ids of {len(vectors)} vectors of {name}, got 1"
+        ):
             read_embeddings(tmp_path / name)
 
 
@@ -256,9 +282,15 @@ def test_windows_that_slide_over_a_recording(tmp_path):
     assert window_ids("call", 2, 0.1, 1.5, 0.75) == ["call-0000100-0001600", "call-0000850-0002350"]
     np.savez(tmp_path / "call.npz", data=VECTORS, start=0.0, duration=1.5, step=0.25)
     found = read_embeddings(tmp_path / "call.npz")
-    assert found.ids.tolist() == ["call-0000000-0001500", "call-0000250-0001750", "call-0000500-0002000"]
+    assert found.ids.tolist() == [
+        "call-0000000-0001500",
+        "call-0000250-0001750",
+        "call-0000500-0002000",
+    ]
     np.savez(tmp_path / "call.npz", data=VECTORS, start=0.0, duration=np.nan, step=0.25)
-    with pytest.raises(DataError, match="expected start, duration, step of the sliding window in seconds"):
+    with pytest.raises(
+        DataError, match="expected start, duration, step of the sliding window in seconds"
+    ):
         read_embeddings(tmp_path / "call.npz")
 
 
@@ -283,7 +315,12 @@ def test_parts_of_an_scp(tmp_path):
     for part, rows in ((1, [0, 1]), (2, [2])):
         ark(tmp_path / f"xvector.{part}.ark", [IDS[row] for row in rows], VECTORS[rows])
         places = [3 + row * (3 + 10 + 12) for row in range(len(rows))]
-        lines.append("".join(f"{IDS[row]} exp/xvector.{part}.ark:{at}\n" for row, at in zip(rows, places, strict=True)))
+        lines.append(
+            "".join(
+                f"{IDS[row]} exp/xvector.{part}.ark:{at}\n"
+                for row, at in zip(rows, places, strict=True)
+            )
+        )
         (tmp_path / f"xvector.{part}.scp").write_text(lines[-1])
     ark(tmp_path / "spk_xvector.ark", ["anna"], VECTORS[:1])
     (tmp_path / "spk_xvector.scp").write_text("anna spk_xvector.ark:5\n")
@@ -307,8 +344,12 @@ def test_a_file_for_each_utterance(tmp_path):
 def test_files_that_do_not_fit_together(tmp_path):
     np.savez(tmp_path / "a.npz", ids=np.array(IDS), vectors=VECTORS)
     np.savez(tmp_path / "b.npz", ids=np.array(["u4"]), vectors=np.ones((1, 4)))
-    np.savez(tmp_path / "c.npz", ids=np.array(["u4"]), speakers=np.array(["x"]), vectors=VECTORS[:1])
-    with pytest.raises(DataError, match=r"b\.npz: expected vectors of 3 dimensions as in .*a\.npz, got 4"):
+    np.savez(
+        tmp_path / "c.npz", ids=np.array(["u4"]), speakers=np.array(["x"]), vectors=VECTORS[:1]
+    )
+    with pytest.raises(
+        DataError, match=r"b\.npz: expected vectors of 3 dimensions as in .*a\.npz, got 4"
+    ):
         read_embeddings([tmp_path / "a.npz", tmp_path / "b.npz"])
     with pytest.raises(DataError, match=r"a\.npz: has no speakers, while others of the files have"):
         read_embeddings([tmp_path / "a.npz", tmp_path / "c.npz"])
@@ -326,16 +367,44 @@ def test_files_that_do_not_fit_together(tmp_path):
 NUMBERS = [[str(float(value)) for value in row] for row in VECTORS]
 TABLES = {
     "a header": ("id,a,b,c", [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)], ","),
-    "tabs": ("utt\te0\te1\te2", [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)], "\t"),
-    "numbers as names": ("segment;0;1;2", [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)], ";"),
-    "other columns": ("path,d2,id,d0,d1", [["x.wav", r[2], n, *r[:2]] for n, r in zip(IDS, NUMBERS, strict=True)], ","),
+    "tabs": (
+        "utt\te0\te1\te2",
+        [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)],
+        "\t",
+    ),
+    "numbers as names": (
+        "segment;0;1;2",
+        [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)],
+        ";",
+    ),
+    "other columns": (
+        "path,d2,id,d0,d1",
+        [["x.wav", r[2], n, *r[:2]] for n, r in zip(IDS, NUMBERS, strict=True)],
+        ",",
+    ),
     "an index": (",0,1,2", [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)], ","),
-    "an index and ids": (",id,0,1,2", [["7", n, *r] for n, r in zip(IDS, NUMBERS, strict=True)], ","),
-    "text of a list": ("id,vector", [[n, f'"[{", ".join(r)}]"'] for n, r in zip(IDS, NUMBERS, strict=True)], ","),
-    "as NumPy prints": ("id,embedding", [[n, f"[{'  '.join(r)}]"] for n, r in zip(IDS, NUMBERS, strict=True)], ","),
+    "an index and ids": (
+        ",id,0,1,2",
+        [["7", n, *r] for n, r in zip(IDS, NUMBERS, strict=True)],
+        ",",
+    ),
+    "text of a list": (
+        "id,vector",
+        [[n, f'"[{", ".join(r)}]"'] for n, r in zip(IDS, NUMBERS, strict=True)],
+        ",",
+    ),
+    "as NumPy prints": (
+        "id,embedding",
+        [[n, f"[{'  '.join(r)}]"] for n, r in zip(IDS, NUMBERS, strict=True)],
+        ",",
+    ),
     "words": ("", [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)], " "),
     "no header": ("", [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)], ","),
-    "Kaldi's text": ("", [[name, "", "[", *row, "]"] for name, row in zip(IDS, NUMBERS, strict=True)], " "),
+    "Kaldi's text": (
+        "",
+        [[name, "", "[", *row, "]"] for name, row in zip(IDS, NUMBERS, strict=True)],
+        " ",
+    ),
 }
 
 
@@ -350,7 +419,9 @@ def test_tables(form, name, tmp_path):
 
 
 def test_speakers_in_a_table(tmp_path):
-    rows = [",".join([name, who, *row]) for name, who, row in zip(IDS, SPEAKERS, NUMBERS, strict=True)]
+    rows = [
+        ",".join([name, who, *row]) for name, who, row in zip(IDS, SPEAKERS, NUMBERS, strict=True)
+    ]
     (tmp_path / "e.csv").write_bytes(("\ufeffutt_id,spk_id,0,1,2\r\n" + "\r\n".join(rows)).encode())
     found = read_embeddings(tmp_path / "e.csv")
     assert (found.ids.tolist(), found.speakers.tolist()) == (IDS, SPEAKERS)
@@ -387,13 +458,19 @@ def test_bad_values_are_told_with_their_file(tmp_path):
     nan[1, 2], zero[2] = np.nan, 0
     for name, vectors in (("good", good), ("nan", nan), ("zero", zero), ("wide", np.ones((3, 4)))):
         np.savez(tmp_path / f"{name}.npz", ids=np.array(IDS), vectors=vectors)
-    files = {name: read_embeddings(tmp_path / f"{name}.npz") for name in ("good", "nan", "zero", "wide")}
+    files = {
+        name: read_embeddings(tmp_path / f"{name}.npz") for name in ("good", "nan", "zero", "wide")
+    }
     trials = Trials.from_ids(["u1"], ["u1"])
     for enrol, trial, message in (
         ("good", "nan", r"nan\.npz: 1 vector is not finite .*: u2"),
         ("nan", "good", r"nan\.npz: 1 vector is not finite .*: u2"),
         ("good", "zero", r"zero\.npz: 1 vector is zero .*: u3"),
-        ("good", "wide", r"as many dimensions on both sides, got 3 of the enrolled and 4 of the tested \(.*wide\.npz"),
+        (
+            "good",
+            "wide",
+            r"as many dimensions on both sides, got 3 of the enrolled and 4 of the tested \(.*wide\.npz",
+        ),
     ):
         with pytest.raises(DataError, match=message):
             cosine_scores(files[enrol], files[trial], trials)
@@ -422,7 +499,10 @@ def test_a_dataset_for_each_utterance(tmp_path, shape):
     [
         (["anna/u1", "anna/u3", "bert/u2"], ["u1", "u3", "u2"]),
         (["anna/0", "anna/1", "bert/0"], ["anna/0", "anna/1", "bert/0"]),
-        (["anna/x/1.wav", "anna/y/1.wav", "bert/z/1.wav"], ["anna/x/1.wav", "anna/y/1.wav", "bert/z/1.wav"]),
+        (
+            ["anna/x/1.wav", "anna/y/1.wav", "bert/z/1.wav"],
+            ["anna/x/1.wav", "anna/y/1.wav", "bert/z/1.wav"],
+        ),
     ],
 )
 def test_groups_of_datasets_are_speakers(tmp_path, paths, ids):
@@ -436,12 +516,19 @@ def test_a_group_for_each_utterance(tmp_path):
     arrays = {f"{name}/embedding": row for name, row in zip(IDS, VECTORS, strict=True)}
     found = read_embeddings(tree(tmp_path / "e.h5", arrays))
     assert found.ids.tolist() == found.speakers.tolist() == IDS
-    arrays = {f"{speaker}/{name}/x": row for speaker, name, row in zip(SPEAKERS, IDS, VECTORS, strict=True)}
+    arrays = {
+        f"{speaker}/{name}/x": row
+        for speaker, name, row in zip(SPEAKERS, IDS, VECTORS, strict=True)
+    }
     found = read_embeddings(tree(tmp_path / "f.h5", arrays))
-    assert dict(zip(found.ids, found.speakers, strict=True)) == dict(zip(IDS, SPEAKERS, strict=True))
+    assert dict(zip(found.ids, found.speakers, strict=True)) == dict(
+        zip(IDS, SPEAKERS, strict=True)
+    )
 
 
-@pytest.mark.parametrize("link", [lambda file: file["u1"], lambda file: h5py.SoftLink("/u1")], ids=["hard", "soft"])
+@pytest.mark.parametrize(
+    "link", [lambda file: file["u1"], lambda file: h5py.SoftLink("/u1")], ids=["hard", "soft"]
+)
 def test_a_second_name_of_a_dataset_is_an_utterance(tmp_path, link):
     path = tree(tmp_path / "e.h5", {"u1": VECTORS[0], "u2": VECTORS[1]})
     with h5py.File(path, "a") as file:
@@ -513,7 +600,11 @@ def test_nothing_of_an_array_of_objects_is_run(tmp_path, save):
 @pytest.mark.parametrize("kind", [np.int64, np.uint8])
 @pytest.mark.parametrize("extension", ["npz", "h5", "pkl"])
 def test_whole_numbers_as_ids_and_speakers_are_text(tmp_path, kind, extension):
-    columns = {"vectors": VECTORS, "ids": np.array([7, 8, 9], kind), "speakers": np.array([0, 1, 0], kind)}
+    columns = {
+        "vectors": VECTORS,
+        "ids": np.array([7, 8, 9], kind),
+        "speakers": np.array([0, 1, 0], kind),
+    }
     path = tmp_path / f"e.{extension}"
     if extension == "npz":
         np.savez(path, **columns)
@@ -526,7 +617,9 @@ def test_whole_numbers_as_ids_and_speakers_are_text(tmp_path, kind, extension):
     assert found.speakers.tolist() == ["0", "1", "0"]
 
 
-@pytest.mark.parametrize("column", [[0.0, 1.0, 0.0], [True, False, True], [None, "a", "b"], [["a"], ["b"], ["a"]]])
+@pytest.mark.parametrize(
+    "column", [[0.0, 1.0, 0.0], [True, False, True], [None, "a", "b"], [["a"], ["b"], ["a"]]]
+)
 def test_speakers_of_other_types_are_refused(tmp_path, column):
     with pytest.raises(DataError, match="expected speakers of text or whole numbers, got"):
         read(pickled(tmp_path / "e.pkl", {"ids": IDS, "speakers": column, "vectors": VECTORS}))
@@ -545,7 +638,10 @@ TWO = {
 def test_two_columns_that_could_be_meant_are_refused(tmp_path, names, extension):
     columns = {"vectors": VECTORS, "ids": np.array(IDS), "speakers": np.array(SPEAKERS)}
     same = {"embedding": VECTORS, "utt": np.array(IDS), "spk_ids": np.array([4, 5, 4])}
-    same |= {"filename": np.array([f"/data/{name}.wav" for name in IDS]), "modelset": np.array(["x", "y", "x"])}
+    same |= {
+        "filename": np.array([f"/data/{name}.wav" for name in IDS]),
+        "modelset": np.array(["x", "y", "x"]),
+    }
 
     def written(name, content):
         path = tmp_path / f"{name}.{extension}"
@@ -554,7 +650,10 @@ def test_two_columns_that_could_be_meant_are_refused(tmp_path, names, extension)
         elif extension == "h5":
             tree(
                 path,
-                {name: array if array.dtype.kind in "fi" else array.astype("S") for name, array in content.items()},
+                {
+                    name: array if array.dtype.kind in "fi" else array.astype("S")
+                    for name, array in content.items()
+                },
             )
         elif extension == "pkl":
             pickled(path, content)
@@ -603,6 +702,8 @@ def test_two_columns_of_vectors_in_a_table_are_refused(tmp_path, header, names):
 @pytest.mark.parametrize("separator", [" ", ",", "\t"])
 def test_lines_without_ids_are_refused(tmp_path, separator):
     path = tmp_path / "e.txt"
-    path.write_text("".join(separator.join(map(str, row.tolist())) + "\n" for row in VECTORS + 0.25))
+    path.write_text(
+        "".join(separator.join(map(str, row.tolist())) + "\n" for row in VECTORS + 0.25)
+    )
     with pytest.raises(DataError, match="expected an id first in each line, got numbers"):
         read_embeddings(path)

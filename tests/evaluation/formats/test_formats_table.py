@@ -46,7 +46,9 @@ def same(scores):
 
 
 def test_the_page_lists_the_formats_that_there_are():
-    rows = re.findall(r"^\| ([a-z0-9]+) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([a-z0-9]+) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", PAGE.read_text(), re.MULTILINE
+    )
     expected = [
         (
             row.name,
@@ -61,12 +63,34 @@ def test_the_page_lists_the_formats_that_there_are():
 
 
 # and what pandas, spreadsheets or Python take for numbers, gaps or truths
-ODD = ("NA", "nan", "None", "null", "#N/A", "007", "7", "1e5", "1.0", "0x1F", "-inf", "True", "2001-01-01", '"', "'q")
+ODD = (
+    "NA",
+    "nan",
+    "None",
+    "null",
+    "#N/A",
+    "007",
+    "7",
+    "1e5",
+    "1.0",
+    "0x1F",
+    "-inf",
+    "True",
+    "2001-01-01",
+    '"',
+    "'q",
+)
 IDS = st.sampled_from(ODD) | st.text(
     st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=5
 )
 # what a column of text cannot hold; a table keeps all but the line ends of old Macintoshes
-WHITE = {".txt": set(" \t\n\r\x0b\x0c\ufeff"), ".csv": set("\n\r"), ".tsv": set("\n\r"), ".npz": set(), ".h5": set()}
+WHITE = {
+    ".txt": set(" \t\n\r\x0b\x0c\ufeff"),
+    ".csv": set("\n\r"),
+    ".tsv": set("\n\r"),
+    ".npz": set(),
+    ".h5": set(),
+}
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -88,7 +112,9 @@ def test_lists_come_back_to_the_last_bit(tmp_path, suffix, large, listed, draw):
         key = read_key(path)
         assert list(read_trials(path).pairs()) == listed
         write_trials(path, key)
-        assert list(read_trials(path).pairs()) == list(scores.pairs()) == list(key.pairs()) == listed
+        assert (
+            list(read_trials(path).pairs()) == list(scores.pairs()) == list(key.pairs()) == listed
+        )
     assert scores.values.tobytes() == np.array(values).tobytes()
     assert key.is_target.tolist() == truth
     if suffix == ".h5" and types:
@@ -109,9 +135,14 @@ def test_a_format_of_ones_own_holds_what_it_holds(tmp_path, nested):
     mine = load_plugin(nested, "format")[0]
     path = tmp_path / "scores.json"
     write_scores(path, SCORES, formats=(mine,))
-    with pytest.raises(DataError, match="expected key, but a file of the format nested holds scores"):
+    with pytest.raises(
+        DataError, match="expected key, but a file of the format nested holds scores"
+    ):
         read_key(path, Choice(formats=(mine,)))
-    with pytest.raises(DataError, match=r"no key can be written as nested .write it as one of hdf5, npz, table, text"):
+    with pytest.raises(
+        DataError,
+        match=r"no key can be written as nested .write it as one of hdf5, npz, table, text",
+    ):
         write_key(path, KEY, formats=(mine,))
     path.write_text("a s 1\n")
     with pytest.raises(DataError, match="expected a nested file by its name, got something else"):
@@ -124,11 +155,22 @@ def test_commands_take_a_format_of_ones_own(tmp_path, nested):
     write_scores(tmp_path / "scores.txt", SCORES)
     write_key(tmp_path / "key.txt", KEY)
 
-    passes("convert", "scores", tmp_path / "scores.txt", tmp_path / "scores.json", "--format", nested)
+    passes(
+        "convert", "scores", tmp_path / "scores.txt", tmp_path / "scores.json", "--format", nested
+    )
     to = "--format", nested, "--to", "nested"
     passes("convert", "scores", tmp_path / "scores.txt", tmp_path / "named.out.json", *to)
     assert (tmp_path / "scores.json").read_bytes() == (tmp_path / "named.out.json").read_bytes()
-    mine = ("-s", tmp_path / "scores.json", "-k", tmp_path / "key.txt", "--format", nested, "--json", "-")
+    mine = (
+        "-s",
+        tmp_path / "scores.json",
+        "-k",
+        tmp_path / "key.txt",
+        "--format",
+        nested,
+        "--json",
+        "-",
+    )
     text = ("-s", tmp_path / "scores.txt", "-k", tmp_path / "key.txt", "--json", "-")
     assert passes("metrics", *mine).output == passes("metrics", *text).output
     passes("convert", "scores", tmp_path / "scores.json", tmp_path / "back.h5", "--format", nested)
@@ -137,5 +179,7 @@ def test_commands_take_a_format_of_ones_own(tmp_path, nested):
 
 def test_what_is_brought_along_must_be_a_format(tmp_path):
     write_scores(tmp_path / "scores.txt", SCORES)
-    message = refused("convert", "scores", tmp_path / "scores.txt", tmp_path / "a.npz", "--format", "math:pi")
+    message = refused(
+        "convert", "scores", tmp_path / "scores.txt", tmp_path / "a.npz", "--format", "math:pi"
+    )
     assert "the format 'math:pi' is a float, expected an evaluation.formats.Format" in message

@@ -12,11 +12,19 @@ from spkbase.errors import DataError
 
 
 def as_dict(listed):
-    return dict(zip(listed.pairs(), listed.values if isinstance(listed, Scores) else listed.is_target, strict=True))
+    return dict(
+        zip(
+            listed.pairs(),
+            listed.values if isinstance(listed, Scores) else listed.is_target,
+            strict=True,
+        )
+    )
 
 
 def test_the_layout_is_the_documented_one(tmp_path):
-    formats.write_scores(tmp_path / "s.h5", Scores.from_ids(["m1", "m22"], ["s/1", "s/2"], [0.5, -1.0]))
+    formats.write_scores(
+        tmp_path / "s.h5", Scores.from_ids(["m1", "m22"], ["s/1", "s/2"], [0.5, -1.0])
+    )
     with h5py.File(tmp_path / "s.h5") as file:
         assert set(file) == {"modelset", "segset", "score_mask", "scores"}
         assert file["modelset"].dtype == "S3"
@@ -56,7 +64,9 @@ def test_ids_beyond_ascii_are_marked_and_long_ones_are_whole(tmp_path, caplog):
 @pytest.mark.parametrize("suffix", ["h5", "npz", "npz.gz"])
 def test_the_same_list_gives_the_same_bytes(tmp_path, suffix):
     for name in "ab":
-        formats.write_scores(tmp_path / f"{name}.{suffix}", Scores.from_ids(["a", "b"], ["s", "s"], [1.0, 2.0]))
+        formats.write_scores(
+            tmp_path / f"{name}.{suffix}", Scores.from_ids(["a", "b"], ["s", "s"], [1.0, 2.0])
+        )
     assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
 
 
@@ -90,7 +100,11 @@ def sample(path, **changes):
 def test_nan_without_a_trial_does_not_matter(tmp_path):
     values = np.array([[1.0, np.nan], [3.0, np.inf]])
     path = sample(tmp_path / "s.h5", scores=values, score_mask=np.array([[1, 0], [1, 1]], np.int8))
-    assert as_dict(formats.read_scores(path)) == {("a", "s"): 1.0, ("b", "s"): 3.0, ("b", "t"): np.inf}
+    assert as_dict(formats.read_scores(path)) == {
+        ("a", "s"): 1.0,
+        ("b", "s"): 3.0,
+        ("b", "t"): np.inf,
+    }
 
 
 @pytest.mark.parametrize(
@@ -124,7 +138,9 @@ def test_malformed_files_are_refused(tmp_path, changes, words):
 
 def test_scores_are_not_taken_for_a_key(tmp_path):
     path = sample(tmp_path / "s.h5", trial_mask=None)
-    with pytest.raises(DataError, match=r"trial_mask\), got only modelset, score_mask, scores, segset"):
+    with pytest.raises(
+        DataError, match=r"trial_mask\), got only modelset, score_mask, scores, segset"
+    ):
         formats.read_key(path)
 
 
@@ -162,7 +178,8 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path):
 
 @pytest.mark.golden
 @pytest.mark.parametrize(
-    "name", ["ndx_small", "key_small", "key_big", "scores_small", "scores_big", "scores_small_matlab"]
+    "name",
+    ["ndx_small", "key_small", "key_big", "scores_small", "scores_big", "scores_small_matlab"],
 )
 def test_sidekits_files_are_read_and_ours_equal_them(shared, tmp_path, name):
     kind = name.split("_")[0].replace("ndx", "trials")

@@ -12,10 +12,34 @@ from evaluation.formats.text import Choice, forced_layout
 from evaluation.trials import Key
 from spkbase.errors import DataError
 
-PAIRS = [("1", "-1"), ("tar", "imp"), ("tgt", "imp"), ("Genuine", "Impostor"), ("same", "different")]
-PAIRS += [("target", "imposter"), ("client", "impostor"), ("mated", "nonmated"), ("mated", "non-mated"), ("tar", "non")]
-PAIRS += [("positive", "negative"), ("pos", "neg"), ("same", "diff"), ("yes", "no"), ("Y", "N"), ("match", "mismatch")]
-PAIRS += [("match", "nonmatch"), ("match", "non-match"), ("target", "non-target"), ("True", "False")]
+PAIRS = [
+    ("1", "-1"),
+    ("tar", "imp"),
+    ("tgt", "imp"),
+    ("Genuine", "Impostor"),
+    ("same", "different"),
+]
+PAIRS += [
+    ("target", "imposter"),
+    ("client", "impostor"),
+    ("mated", "nonmated"),
+    ("mated", "non-mated"),
+    ("tar", "non"),
+]
+PAIRS += [
+    ("positive", "negative"),
+    ("pos", "neg"),
+    ("same", "diff"),
+    ("yes", "no"),
+    ("Y", "N"),
+    ("match", "mismatch"),
+]
+PAIRS += [
+    ("match", "nonmatch"),
+    ("match", "non-match"),
+    ("target", "non-target"),
+    ("True", "False"),
+]
 SCORES = {
     "kaldi": "a s 1.5\nb s -2\n",
     "voxsrc": "1.5 a s\n-2 b s\n",
@@ -73,13 +97,19 @@ def write(path, text):
 def test_the_order_of_scores_is_detected(tmp_path, text, zipped):
     raw = gzip.compress(text.encode()) if zipped else text.encode()
     scores = formats.read_scores(write(tmp_path / "s", raw))
-    assert list(zip(scores.pairs(), scores.values, strict=True)) == [(("a", "s"), 1.5), (("b", "s"), -2.0)]
+    assert list(zip(scores.pairs(), scores.values, strict=True)) == [
+        (("a", "s"), 1.5),
+        (("b", "s"), -2.0),
+    ]
 
 
 @pytest.mark.parametrize("text", KEYS.values(), ids=KEYS)
 def test_the_order_of_a_key_is_detected(tmp_path, text):
     key = formats.read_key(write(tmp_path / "k", text))
-    assert list(zip(key.pairs(), key.is_target, strict=True)) == [(("a", "s"), True), (("b", "s"), False)]
+    assert list(zip(key.pairs(), key.is_target, strict=True)) == [
+        (("a", "s"), True),
+        (("b", "s"), False),
+    ]
     if "label" in text or len(text.split("\n")[0].split()) in (2, 3) or "," in text:
         assert list(formats.read_trials(tmp_path / "k").pairs()) == list(key.pairs())
 
@@ -95,10 +125,15 @@ def test_the_order_of_a_key_is_detected(tmp_path, text):
 )
 def test_the_order_can_be_forced(tmp_path, layout, text):
     scores = formats.read_scores(write(tmp_path / "s", text), Choice(layout))
-    assert list(zip(scores.pairs(), scores.values, strict=True)) == [(("a", "s"), 1.5), (("b", "s"), -2.0)]
+    assert list(zip(scores.pairs(), scores.values, strict=True)) == [
+        (("a", "s"), 1.5),
+        (("b", "s"), -2.0),
+    ]
 
 
-@pytest.mark.parametrize("layout", ["kaldy", "model,score", "model,segment", "model,model,segment,score", ""])
+@pytest.mark.parametrize(
+    "layout", ["kaldy", "model,score", "model,segment", "model,model,segment,score", ""]
+)
 def test_a_wrong_order_is_refused(layout):
     with pytest.raises(DataError, match=r"no order of the columns of scores.*kaldi"):
         forced_layout(layout, "scores")
@@ -121,7 +156,9 @@ def test_two_columns_that_could_be_the_score_are_refused(tmp_path):
 def test_several_columns_form_an_id(tmp_path):
     text = "model\ttest\tchan\tscore\ttarget\n1\tx\ta\t2\tTrue\n1\tx\tb\t-1\tFalse\n"
     path = write(tmp_path / "t.tsv", text)
-    with pytest.raises(DataError, match=r"t.tsv:3: trial '1 x' is repeated; also in line 2 .*segment=test.chan"):
+    with pytest.raises(
+        DataError, match=r"t.tsv:3: trial '1 x' is repeated; also in line 2 .*segment=test.chan"
+    ):
         formats.read_scores(path)
     choice = Choice(segment=("test", "chan"))
     assert list(formats.read_scores(path, choice).pairs()) == [("1", "x:a"), ("1", "x:b")]
@@ -134,7 +171,9 @@ def test_columns_can_be_named(tmp_path):
     choice = Choice(model=("who",), segment=("what",), score="quality")
     assert formats.read_scores(path, choice).values.tolist() == [1.0, 2.0]
     assert formats.read_key(path, choice).is_target.tolist() == [True, False]
-    with pytest.raises(DataError, match=r"t.csv:1: expected a header with a column for score, got who, .*Choice"):
+    with pytest.raises(
+        DataError, match=r"t.csv:1: expected a header with a column for score, got who, .*Choice"
+    ):
         formats.read_scores(path, Choice(model=("who",), segment=("what",), score="Quality"))
     with pytest.raises(DataError, match="expected a header with a column for segment and score"):
         formats.read_scores(write(tmp_path / "k.txt", "a s 1\n"), Choice(model=("a",)))
@@ -142,7 +181,11 @@ def test_columns_can_be_named(tmp_path):
 
 BAD_TABLES = {
     "no score": ("model,segment,sex\na,s,f\n", 1, "a column for score"),
-    "too few": ("model,segment,score\na,s,1\nb,s\n", 3, "expected 3 columns as in the header, got 2"),
+    "too few": (
+        "model,segment,score\na,s,1\nb,s\n",
+        3,
+        "expected 3 columns as in the header, got 2",
+    ),
     "too many": ("model,segment,score\na,s,1,2\n", 2, "got 4"),
     "blank score": ("model,segment,score\na,s,\n", 2, "expected a number as score, got ''"),
     "nan": ("model,segment,score\n\na,s,1\nb,s,NaN\n", 4, "NaN"),
@@ -157,7 +200,9 @@ BAD_TABLES = {
 
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize(("text", "line", "words"), BAD_TABLES.values(), ids=BAD_TABLES)
-def test_malformed_tables_are_refused_with_the_line(tmp_path, text, line, words, large, monkeypatch):
+def test_malformed_tables_are_refused_with_the_line(
+    tmp_path, text, line, words, large, monkeypatch
+):
     monkeypatch.setattr("evaluation.formats.text._LARGE", 0 if large else 1 << 40)
     path = write(tmp_path / "t.csv", text)
     with pytest.raises(DataError, match=words) as caught:
@@ -167,8 +212,18 @@ def test_malformed_tables_are_refused_with_the_line(tmp_path, text, line, words,
 
 
 LINES_THAT_DO_NOT_FIT = {
-    "missing line": ("a s 1.5\n\nb s 0\n", "a s target\nb s nontarget\n\nb t nontarget\n", "k.txt:4:", "'b t'"),
-    "renamed id": ("a s 1.5\n\nc s 0\n", "a s target\nb s nontarget\n", "s.txt:3:", "the model 'c'"),
+    "missing line": (
+        "a s 1.5\n\nb s 0\n",
+        "a s target\nb s nontarget\n\nb t nontarget\n",
+        "k.txt:4:",
+        "'b t'",
+    ),
+    "renamed id": (
+        "a s 1.5\n\nc s 0\n",
+        "a s target\nb s nontarget\n",
+        "s.txt:3:",
+        "the model 'c'",
+    ),
     "other case": (
         "a s 1.5\n\nB s 0\n",
         "a s target\nb s nontarget\n",
@@ -187,13 +242,22 @@ LINES_THAT_DO_NOT_FIT = {
         "s.txt:2:",
         "the key has 'b', which is another spelling: match_ids(scores, key), or --match-ids loose",
     ),
-    "in a table": ("model,segment,score\na,s,1\n", "model,segment,target\na,s,1\nb,s,0\n", "k.txt:3:", "'b s'"),
+    "in a table": (
+        "model,segment,score\na,s,1\n",
+        "model,segment,target\na,s,1\nb,s,0\n",
+        "k.txt:3:",
+        "'b s'",
+    ),
     "only targets": ("a s 1\n", "a s target\n", "", "expected nontarget scores, got none"),
 }
 
 
-@pytest.mark.parametrize(("scores", "key", "place", "words"), LINES_THAT_DO_NOT_FIT.values(), ids=LINES_THAT_DO_NOT_FIT)
-def test_scores_and_key_that_do_not_fit_are_named_with_the_line(tmp_path, scores, key, place, words):
+@pytest.mark.parametrize(
+    ("scores", "key", "place", "words"), LINES_THAT_DO_NOT_FIT.values(), ids=LINES_THAT_DO_NOT_FIT
+)
+def test_scores_and_key_that_do_not_fit_are_named_with_the_line(
+    tmp_path, scores, key, place, words
+):
     from evaluation.metrics.sorted_scores import sort_scores
 
     with pytest.raises(DataError) as caught:
@@ -236,9 +300,19 @@ def test_a_join_is_never_shifted(tmp_path, damage):
 
 
 def test_npz_of_plain_ids_is_read(tmp_path):
-    np.savez(tmp_path / "s.npz", models=np.array(["b", "a"]), segments=np.array(["s", "s"]), scores=[1, 2])
+    np.savez(
+        tmp_path / "s.npz",
+        models=np.array(["b", "a"]),
+        segments=np.array(["s", "s"]),
+        scores=[1, 2],
+    )
     assert list(formats.read_scores(tmp_path / "s.npz").pairs()) == [("b", "s"), ("a", "s")]
-    np.savez(tmp_path / "k.npz", models=np.array(["b", "a"]), segments=np.array(["s", "s"]), is_target=[1, 0])
+    np.savez(
+        tmp_path / "k.npz",
+        models=np.array(["b", "a"]),
+        segments=np.array(["s", "s"]),
+        is_target=[1, 0],
+    )
     assert formats.read_key(tmp_path / "k.npz").is_target.tolist() == [True, False]
 
 
@@ -255,7 +329,10 @@ CODES = {"model_ids": np.array(["a"]), "segment_ids": np.array(["s"]), "segments
         ({**IDS_OF_NPZ, "scores": np.zeros((2, 1))}, "of shape"),
         ({**IDS_OF_NPZ, "scores": np.array([np.nan, 1])}, "NaN"),
         ({**IDS_OF_NPZ, "models": np.array(["b", "b"]), "scores": np.zeros(2)}, "repeated"),
-        ({"models": np.empty(0, "U1"), "segments": np.empty(0, "U1"), "scores": np.empty(0)}, "empty list"),
+        (
+            {"models": np.empty(0, "U1"), "segments": np.empty(0, "U1"), "scores": np.empty(0)},
+            "empty list",
+        ),
         ({**CODES, "models": np.array([1]), "scores": np.zeros(1)}, "from 0 to 0"),
     ],
 )
@@ -277,7 +354,11 @@ def test_the_examples_of_the_tools_are_read(shared):
         key = formats.read_key(lists / name)
         assert (len(key), key.is_target.sum()) == (200, 100)
     bob = shared / "formats" / "bob_scores"
-    for name in ("scores-nonorm-gmm-dev", "scores-ztnorm-gmm-dev", "scores-nonorm-ivector-cosine-dev"):
+    for name in (
+        "scores-nonorm-gmm-dev",
+        "scores-ztnorm-gmm-dev",
+        "scores-nonorm-ivector-cosine-dev",
+    ):
         target, nontarget = read_split(bob / name, bob / name)
         assert (len(target), len(nontarget)) == (100, 1900)
     with pytest.raises(DataError, match="csv:3: trial 'x 0' is repeated; also in line 2"):
@@ -303,7 +384,9 @@ def test_a_wrong_label_is_named_once(tmp_path):
 def test_lists_of_asvspoof_are_read(tmp_path):
     write(tmp_path / "s", "bonafide target 2.5\nbonafide nontarget -1\nbonafide nontarget 0.5\n")
     choice = Choice(layout="-,label,score")
-    target, nontarget = read_split(tmp_path / "s", tmp_path / "s", scores_columns=choice, key_columns=choice)
+    target, nontarget = read_split(
+        tmp_path / "s", tmp_path / "s", scores_columns=choice, key_columns=choice
+    )
     assert (target.tolist(), nontarget.tolist()) == ([2.5], [-1.0, 0.5])
     write(tmp_path / "k", "LA_1 LA_E_1 bonafide target\nLA_1 LA_E_2 bonafide nontarget\n")
     assert formats.read_key(tmp_path / "k").to_columns()["segment"].tolist() == ["LA_E_1", "LA_E_2"]

@@ -8,8 +8,12 @@ from command_lines import passes, refused
 from evaluation.formats import Choice, read_key, read_scores, write_key, write_scores
 from evaluation.trials import Key, Scores, align
 
-KEY = Key.from_ids(["anna", "anna", "bert", "bert"], ["s1", "s2", "s1", "s2"], [True, False, False, True])
-SCORES = Scores.from_ids(["bert", "anna", "anna", "bert"], ["s2", "s2", "s1", "s1"], [1.5, -0.25, 2.0, 1 / 3])
+KEY = Key.from_ids(
+    ["anna", "anna", "bert", "bert"], ["s1", "s2", "s1", "s2"], [True, False, False, True]
+)
+SCORES = Scores.from_ids(
+    ["bert", "anna", "anna", "bert"], ["s2", "s2", "s1", "s1"], [1.5, -0.25, 2.0, 1 / 3]
+)
 SPEAKERS = "s1 anna\ns2 bert\n"
 
 
@@ -40,7 +44,17 @@ def converted(folder, *arguments):
 )
 @pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
 def test_scores_come_back(folder, order, line, name):
-    arguments = ("scores", "scores.txt", name, "--to", order, "-k", "key.txt", "--segment-speakers", "utt2spk")
+    arguments = (
+        "scores",
+        "scores.txt",
+        name,
+        "--to",
+        order,
+        "-k",
+        "key.txt",
+        "--segment-speakers",
+        "utt2spk",
+    )
     passes(*converted(folder, *arguments))
     if name == "out.txt":
         assert (folder / name).read_text().splitlines()[0] == line
@@ -48,14 +62,19 @@ def test_scores_come_back(folder, order, line, name):
     np.testing.assert_array_equal(align(back, SCORES), SCORES.values)
     if order in ("wespeaker", "speechbrain", "bob", "bob5"):
         truth = read_key(folder / name, Choice(layout=order))
-        assert {pair: bool(one) for pair, one in zip(truth.pairs(), truth.is_target, strict=True)} == {
-            pair: bool(one) for pair, one in zip(KEY.pairs(), KEY.is_target, strict=True)
-        }
+        assert {
+            pair: bool(one) for pair, one in zip(truth.pairs(), truth.is_target, strict=True)
+        } == {pair: bool(one) for pair, one in zip(KEY.pairs(), KEY.is_target, strict=True)}
 
 
 def test_a_key_in_the_order_of_voxceleb(folder):
     passes(*converted(folder, "key", "key.txt", "out.txt", "--to", "voxceleb"))
-    assert (folder / "out.txt").read_text().splitlines() == ["1 anna s1", "0 anna s2", "0 bert s1", "1 bert s2"]
+    assert (folder / "out.txt").read_text().splitlines() == [
+        "1 anna s1",
+        "0 anna s2",
+        "0 bert s1",
+        "1 bert s2",
+    ]
 
 
 def test_the_matlab_form(folder):
@@ -86,7 +105,17 @@ def test_what_is_missing_is_said(folder, arguments, words):
 
 def test_speakers_must_fit_the_truth(folder):
     (folder / "utt2spk").write_text("s1 bert\ns2 bert\n")
-    of_scores = ("scores", "scores.txt", "out.txt", "--to", "bob", "-k", "key.txt", "--segment-speakers", "utt2spk")
+    of_scores = (
+        "scores",
+        "scores.txt",
+        "out.txt",
+        "--to",
+        "bob",
+        "-k",
+        "key.txt",
+        "--segment-speakers",
+        "utt2spk",
+    )
     arguments = converted(folder, *of_scores)
     assert "'bert s1' is a nontarget trial" in refused(*arguments)
     (folder / "utt2spk").write_text("s2 bert\n")

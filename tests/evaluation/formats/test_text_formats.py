@@ -36,7 +36,10 @@ def test_the_form_is_kaldis(tmp_path):
 def test_line_ends_marks_and_blanks_do_not_matter(tmp_path, raw):
     (tmp_path / "s.txt").write_bytes(raw)
     scores = formats.read_scores(tmp_path / "s.txt")
-    assert list(zip(scores.pairs(), scores.values, strict=True)) == [(("a", "s"), 1.0), (("b", "s"), 2.0)]
+    assert list(zip(scores.pairs(), scores.values, strict=True)) == [
+        (("a", "s"), 1.0),
+        (("b", "s"), 2.0),
+    ]
 
 
 MALFORMED = {
@@ -52,9 +55,19 @@ MALFORMED = {
     "zero bytes": ("scores", b"a s 1\nb s 2\0\n", 2, "zero bytes"),
     "gzip": ("scores", b"\x1f\x8b\x08\x00", None, "decompressed"),
     "utf-16": ("scores", "a s 1\n".encode("utf-16"), 1, "zero bytes"),
-    "no label": ("key", b"a s target\nb s perhaps\n", 2, "expected target or nontarget, got 'perhaps'"),
+    "no label": (
+        "key",
+        b"a s target\nb s perhaps\n",
+        2,
+        "expected target or nontarget, got 'perhaps'",
+    ),
     "labels missing": ("key", b"a s target\nb s\n", 2, "expected 3 columns"),
-    "scores for a key": ("key", b"a s 0.5\nb s 1.5\n", 1, "got '0.5', '1.5'; also in line 2 .*exchanged"),
+    "scores for a key": (
+        "key",
+        b"a s 0.5\nb s 1.5\n",
+        1,
+        "got '0.5', '1.5'; also in line 2 .*exchanged",
+    ),
     "trials of one column": ("trials", b"a\n", 1, "got 1"),
     "trials of two and three": ("trials", b"a s\nb s t\n", 2, "got 3"),
     "trials with numbers": ("trials", b"a s 2\n", 1, "'2'"),
@@ -64,7 +77,9 @@ MALFORMED = {
 
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize(("kind", "raw", "line", "words"), MALFORMED.values(), ids=MALFORMED)
-def test_malformed_lists_are_refused_with_the_line(tmp_path, monkeypatch, kind, raw, line, words, large):
+def test_malformed_lists_are_refused_with_the_line(
+    tmp_path, monkeypatch, kind, raw, line, words, large
+):
     monkeypatch.setattr(text, "_LARGE", 0 if large else 1 << 40)
     path = tmp_path / "s.txt"
     path.write_bytes(raw)
@@ -83,9 +98,14 @@ def read(path, kind):
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.text("ab1 \t\n\r\x0b\"'#\\,é\x85\u2028", max_size=60).map(str.encode) | st.binary(max_size=30))
+@given(
+    st.text("ab1 \t\n\r\x0b\"'#\\,é\x85\u2028", max_size=60).map(str.encode)
+    | st.binary(max_size=30)
+)
 @pytest.mark.parametrize("kind", ["scores", "key", "trials"])
-def test_large_texts_are_read_as_small_ones_and_end_in_nothing_but_a_data_error(tmp_path, kind, raw):
+def test_large_texts_are_read_as_small_ones_and_end_in_nothing_but_a_data_error(
+    tmp_path, kind, raw
+):
     (tmp_path / "x").write_bytes(raw)
     expected = read(tmp_path / "x", kind)
     with mock.patch.object(text, "_LARGE", 0):

@@ -34,7 +34,11 @@ def named(values):
 def test_rules_for_ties():
     # of 12 speakers five are always first
     values = named([1.0] * 5 + [0.5, 0.4, 0.35, 0.3, 0.2, 0.1, 0.1])
-    sizes = {rule: (len(one.easy), len(one.hard)) for rule in RULES for one in [disclosure_sets(values, rule=rule)]}
+    sizes = {
+        rule: (len(one.easy), len(one.hard))
+        for rule in RULES
+        for one in [disclosure_sets(values, rule=rule)]
+    }
     assert sizes == {"nearest": (5, 3), "include": (5, 3), "exclude": (0, 3), "random": (3, 3)}
     assert "5 of 12 speakers are easy to link, not a quarter" in disclosure_sets(values).notes[0]
     drawn = {disclosure_sets(values, rule="random", seed=seed).easy for seed in range(30)}
@@ -64,15 +68,25 @@ def test_quarters_are_ends_of_the_order(values, rule):
     assert mirrored.easy == found.hard
     if rule == "nearest" and len(set(values)) > 1:
         sizes = [sum(value >= one for value in values) for one in set(values)]
-        assert abs(len(found.easy) - len(values) / 4) == min(abs(size - len(values) / 4) for size in sizes)
+        assert abs(len(found.easy) - len(values) / 4) == min(
+            abs(size - len(values) / 4) for size in sizes
+        )
 
 
 @pytest.mark.parametrize(
     ("values", "options", "text"),
     [
         ([1.0, 2.0, 3.0], {}, "expected at least 4 speakers to take quarters of, got 3"),
-        ([1.0, 2.0, 3.0, float("nan")], {}, "expected finite values, got nan for 's03'|for the speaker 's03'"),
-        ([1.0, 2.0, 3.0, 4.0], {"rule": "best"}, "expected a rule for ties among nearest, include, exclude, random"),
+        (
+            [1.0, 2.0, 3.0, float("nan")],
+            {},
+            "expected finite values, got nan for 's03'|for the speaker 's03'",
+        ),
+        (
+            [1.0, 2.0, 3.0, 4.0],
+            {"rule": "best"},
+            "expected a rule for ties among nearest, include, exclude, random",
+        ),
     ],
 )
 def test_bad_values_are_refused(values, options, text):
@@ -128,7 +142,9 @@ def test_permutations_agree_with_the_exact_chance():
 
 
 def test_the_mean_over_pairs_counts_each_pair_once():
-    members = np.array([[1, 1, 0, 0, 0, 0], [1, 0, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]], bool)
+    members = np.array(
+        [[1, 1, 0, 0, 0, 0], [1, 0, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]], bool
+    )
     found = mean_agreement(members, [(0, 1), (0, 2), (1, 3)], permutations=50)
     assert found.jaccard == pytest.approx((1 / 3 + 0) / 2)  # an empty set says nothing
     assert found.spread == pytest.approx(np.std([1 / 3, 0]))
@@ -146,7 +162,9 @@ def test_published_means():
     assert {factor: len(pairs) for factor, pairs in PUBLISHED.items()} == {
         "anonymiser": 9, "attacker": 18, "utterances": 18
     }  # fmt: skip
-    assert found["anonymiser"]["easy"]["corrected"] == pytest.approx((0.289 - 1 / 7) / (6 / 7), abs=1e-3)
+    assert found["anonymiser"]["easy"]["corrected"] == pytest.approx(
+        (0.289 - 1 / 7) / (6 / 7), abs=1e-3
+    )
 
 
 # ---- conditions
@@ -160,7 +178,11 @@ def conditions(n=400, *, shared=1.0):
     for attacker in ("A", "B"):
         for anonymiser in ("x", "y"):
             for utterances in ("1", "3", "5"):
-                levels = (("attacker", attacker), ("anonymiser", anonymiser), ("utterances", utterances))
+                levels = (
+                    ("attacker", attacker),
+                    ("anonymiser", anonymiser),
+                    ("utterances", utterances),
+                )
                 values = shared * common + own[attacker] + 0.3 * rng.normal(size=n)
                 found[levels] = {f"s{place:03d}": float(one) for place, one in enumerate(values)}
     return found
@@ -181,17 +203,29 @@ def test_pairs_differ_in_one_factor_alone():
         (other,) = one.fixed
         sides = [
             set().union(
-                *(found.sets[levels].easy for levels in found.sets if {(one.factor, level), other} <= {*levels})
+                *(
+                    found.sets[levels].easy
+                    for levels in found.sets
+                    if {(one.factor, level), other} <= {*levels}
+                )
             )
             for level in one.compared
         ]
-        assert one.easy.jaccard == pytest.approx(len(sides[0] & sides[1]) / len(sides[0] | sides[1]))
+        assert one.easy.jaccard == pytest.approx(
+            len(sides[0] & sides[1]) / len(sides[0] | sides[1])
+        )
     joint = [(one.factor, len(one.compared)) for one in found.joint]
     assert joint == [("utterances", 3)] * 4 + [("all", 12)]
     # anonymisers share the attacker's effect, attackers do not
-    assert found.factors["anonymiser"]["easy"].corrected > 0.5 > found.factors["attacker"]["easy"].corrected
+    assert (
+        found.factors["anonymiser"]["easy"].corrected
+        > 0.5
+        > found.factors["attacker"]["easy"].corrected
+    )
     for kind in ("easy", "hard"):
-        mean = np.mean([getattr(one, kind).jaccard for one in found.pairs if one.factor == "attacker"])
+        mean = np.mean(
+            [getattr(one, kind).jaccard for one in found.pairs if one.factor == "attacker"]
+        )
         assert found.factors["attacker"][kind].jaccard == pytest.approx(mean)
         assert found.factors["attacker"][kind].chance == pytest.approx(1 / 7, abs=0.01)
 
@@ -203,7 +237,9 @@ def test_quarters_come_out_of_the_speakers_that_all_share():
     found = compare_conditions(two, permutations=10)
     assert found.n_speakers == 400
     assert not any("only here" in one.easy for one in found.sets.values())
-    assert found.notes == (f"{condition_name(first)}: 1 speakers left out that other conditions lack",)
+    assert found.notes == (
+        f"{condition_name(first)}: 1 speakers left out that other conditions lack",
+    )
     assert found.sets[second].easy
 
 
@@ -213,13 +249,17 @@ def test_bad_conditions_are_refused():
         compare_conditions(dict(list(two.items())[:1]))
     two[(("run", "z"), ("utterances", "1"))] = {"s000": 1.0}
     for options in ({"level": 1.0}, {"level": 0.0}, {"permutations": 0}):
-        with pytest.raises(DataError, match="expected a level between 0 and 1 and at least 1 permutation"):
+        with pytest.raises(
+            DataError, match="expected a level between 0 and 1 and at least 1 permutation"
+        ):
             compare_conditions(two, **options)
     with pytest.raises(DataError, match="expected the factors attacker, anonymiser, utterances"):
         compare_conditions(two)
     two = dict(list(conditions().items())[:2])
     two[next(iter(two))] = {"other": 1.0}
-    with pytest.raises(DataError, match="expected at least 4 speakers that all conditions share, got 0"):
+    with pytest.raises(
+        DataError, match="expected at least 4 speakers that all conditions share, got 0"
+    ):
         compare_conditions(two)
 
 
@@ -233,7 +273,9 @@ def runs(tmp_path):
     for name in ("first", "second"):
         own = ease + rng.normal(size=60)
         ranks = {
-            number: Ranks(rng.binomial(99, 1 / (1 + np.exp(own + rng.normal(size=60) / number))), 0, 99)
+            number: Ranks(
+                rng.binomial(99, 1 / (1 + np.exp(own + rng.normal(size=60) / number))), 0, 99
+            )
             for number in (1, 3)
         }
         (tmp_path / name).mkdir()
@@ -242,7 +284,9 @@ def runs(tmp_path):
 
 
 def test_the_command_compares_runs(runs):
-    labelled = [f"ECAPA/{label}={runs / name}" for label, name in (("B3", "first"), ("B5", "second"))]
+    labelled = [
+        f"ECAPA/{label}={runs / name}" for label, name in (("B3", "first"), ("B5", "second"))
+    ]
     text = passes("linkability-compare", *labelled, "--permutations", 50, "-o", runs / "out").stdout
     assert "60 speakers, 4 conditions" in text
     assert "published" in text

@@ -16,7 +16,12 @@ def shares(scores: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, ...]:
     is_own = owners[:, np.newaxis] == np.arange(n_models)
     n_own = is_own.sum(axis=0)
     n_others = n_recordings - n_own
-    return (first * is_own).sum(axis=0) / n_own, n_own, (first * ~is_own).sum(axis=0) / n_others, n_others
+    return (
+        (first * is_own).sum(axis=0) / n_own,
+        n_own,
+        (first * ~is_own).sum(axis=0) / n_others,
+        n_others,
+    )
 
 
 def test_an_attacker_that_always_gives_the_same_name_finds_nobody() -> None:
@@ -35,7 +40,9 @@ def test_as_many_are_found_by_chance_as_if_recordings_are_permuted() -> None:
     owners = np.repeat(np.arange(12), 6)
     scores = rng.normal(size=(len(owners), 12)) + rng.normal(size=12)  # some names are given often
     expected = found_speakers(*shares(scores, owners)).by_chance.sum()
-    counts = [found_speakers(*shares(scores, rng.permutation(owners))).is_found.sum() for _ in range(1500)]
+    counts = [
+        found_speakers(*shares(scores, rng.permutation(owners))).is_found.sum() for _ in range(1500)
+    ]
     assert 0 < expected < 12 * 0.01
     assert np.mean(counts) == pytest.approx(expected, abs=0.02)
 
@@ -45,7 +52,10 @@ def test_the_lowest_tenth_by_chance_is_that_of_random_scores() -> None:
     scores = rng.normal(size=(400, 20, 46))
     from evaluation.metrics import eer
 
-    means = [lowest_tenth([eer(values[:4], values[4:]) for values in of_speakers]) for of_speakers in scores]
+    means = [
+        lowest_tenth([eer(values[:4], values[4:]) for values in of_speakers])
+        for of_speakers in scores
+    ]
     by_chance = lowest_tenth_by_chance(np.full(20, 4), np.full(20, 42))
     assert by_chance == pytest.approx(np.mean(means), abs=0.01)
     assert by_chance < 0.25  # far below 50 %

@@ -95,7 +95,9 @@ def test_the_influences_on_the_shape_are_what_a_trial_that_counts_twice_adds(sha
     # the slope of the straight line through the origin; the largest scores of excesses are clipped, which adds to it
     assert to_shape @ refitted / (to_shape @ to_shape) == pytest.approx(1, abs=0.3)
     assert np.corrcoef(to_shape, refitted)[0, 1] > 0.9
-    np.testing.assert_allclose(to_mean, [np.vstack([excess, row]).mean() - 1 for row in excess], rtol=0.02)
+    np.testing.assert_allclose(
+        to_mean, [np.vstack([excess, row]).mean() - 1 for row in excess], rtol=0.02
+    )
 
 
 @pytest.mark.parametrize("shape", [0.15, 0.4])
@@ -127,10 +129,14 @@ def test_exponential_impostors_have_a_closed_form():
     impostors = rng.exponential(size=(3000, 500))
     ranks = Ranks((impostors > mated[:, None]).sum(axis=1), 0, 500, mated=mated)
     largest = -np.partition(-impostors, 50, axis=1)[:, :51]
-    found = extrapolate(ranks, [20_000, 1_000_000], impostor_scores=largest, resampling=Resampling(50))
+    found = extrapolate(
+        ranks, [20_000, 1_000_000], impostor_scores=largest, resampling=Resampling(50)
+    )
     grid = np.linspace(0, 90, 200_001)
     truth = [
-        np.trapezoid(np.exp(-grid / 3) / 3 * np.exp((size - 1) * np.log1p(-np.exp(-4 - grid))), grid)
+        np.trapezoid(
+            np.exp(-grid / 3) / 3 * np.exp((size - 1) * np.log1p(-np.exp(-4 - grid))), grid
+        )
         for size in (20_000, 1_000_000)
     ]
     part = found.predictions["tail"]
@@ -170,7 +176,8 @@ def test_speakers_are_drawn_not_rows(ranks):
     doubled = ranks.subset(np.tile(np.arange(len(ranks)), 4))
     apart = Ranks(doubled.beaters, 0, 999, mated=doubled.mated)
     by_speaker, by_row = (
-        extrapolate(one, [100_000], resampling=Resampling(20)).predictions["normal"] for one in (doubled, apart)
+        extrapolate(one, [100_000], resampling=Resampling(20)).predictions["normal"]
+        for one in (doubled, apart)
     )
     width = [float(np.log(one.high[0] / one.low[0])) for one in (by_speaker, by_row)]
     assert width[0] > 1.5 * width[1]
@@ -188,7 +195,9 @@ def test_bounds_hold_every_distribution_inside_the_band(points, data):
         weights[int(np.abs(MARGINS - point).argmin())] += weight
     inside, sizes = np.array([2.0, 10, 50, 200]), np.array([1000.0, 1e5])
     curve, truth = (weights @ first_probability(MARGINS, some) for some in (inside, sizes))
-    low, high = curve_bounds(np.maximum(curve - 0.01, 0), np.minimum(curve + 0.01, 1), inside, sizes)
+    low, high = curve_bounds(
+        np.maximum(curve - 0.01, 0), np.minimum(curve + 0.01, 1), inside, sizes
+    )
     assert ((low <= truth + 1e-7) & (truth <= high + 1e-7)).all()
     narrow = curve_bounds(curve - 1e-4, curve + 1e-4, inside, sizes)
     assert (narrow[0] >= low - 1e-7).all()
@@ -200,7 +209,9 @@ def test_the_band_is_at_least_that_of_student():
     inside, sizes = np.array([2.0, 10, 50]), np.array([1000.0, 1e5])
     found = _by_bounds(np.ones((30, 3)), np.ones((9, 30)), 30, inside, sizes, 0.95)
     reach = stats.t.ppf(0.975, 29) / (3 * 30)
-    np.testing.assert_allclose([found.low, found.high], curve_bounds(np.full(3, 1 - reach), np.ones(3), inside, sizes))
+    np.testing.assert_allclose(
+        [found.low, found.high], curve_bounds(np.full(3, 1 - reach), np.ones(3), inside, sizes)
+    )
 
 
 def test_intervals_hold_the_sample_and_all_its_resamples():
@@ -211,7 +222,9 @@ def test_intervals_hold_the_sample_and_all_its_resamples():
 
 def test_a_band_that_no_distribution_fits_has_no_bounds():
     # a curve of linkability cannot rise
-    low, high = curve_bounds(np.array([0.2, 0.6]), np.array([0.3, 0.7]), np.array([2.0, 10.0]), np.array([100.0]))
+    low, high = curve_bounds(
+        np.array([0.2, 0.6]), np.array([0.3, 0.7]), np.array([2.0, 10.0]), np.array([100.0])
+    )
     assert np.isnan([low, high]).all()
 
 
@@ -237,7 +250,12 @@ def test_the_tail_takes_part_where_enough_impostor_scores_are_left():
     mated, impostors = rng.normal(2, 1, 100), -np.sort(-rng.normal(size=(100, 4000)), axis=1)
     ranks = Ranks((impostors > mated[:, None]).sum(axis=1), 0, 4000, mated=mated)
     tested = {
-        kept: [one.method for one in backtest(ranks, impostor_scores=impostors[:, :kept], resampling=Resampling(2))]
+        kept: [
+            one.method
+            for one in backtest(
+                ranks, impostor_scores=impostors[:, :kept], resampling=Resampling(2)
+            )
+        ]
         for kept in (200, 1000)
     }
     assert "tail" in tested[1000]
@@ -248,13 +266,23 @@ def test_the_tail_takes_part_where_enough_impostor_scores_are_left():
 
 
 @pytest.mark.parametrize(("n_speakers", "with_tail"), [(20, True), (300, False)])
-def test_where_everybody_ranks_first_the_upper_end_is_1_and_the_lower_end_is_of_no_error(n_speakers, with_tail):
+def test_where_everybody_ranks_first_the_upper_end_is_1_and_the_lower_end_is_of_no_error(
+    n_speakers, with_tail
+):
     rng = np.random.default_rng(0)
     impostors = rng.normal(size=(300, 299))
     speakers = np.arange(300) % n_speakers
-    ranks = Ranks(np.zeros(300, int), 0, 299, speakers=[f"s{speaker:03d}" for speaker in speakers], mated=[9.0] * 300)
+    ranks = Ranks(
+        np.zeros(300, int),
+        0,
+        299,
+        speakers=[f"s{speaker:03d}" for speaker in speakers],
+        mated=[9.0] * 300,
+    )
     scores = -np.sort(-impostors, axis=1)[:, :21] if with_tail else None
-    found = extrapolate(ranks, [300, 3000, 30_000], impostor_scores=scores, resampling=Resampling(20))
+    found = extrapolate(
+        ranks, [300, 3000, 30_000], impostor_scores=scores, resampling=Resampling(20)
+    )
     low, high = found.span()
     rate = rate_where(0, n_speakers, 300, 0.05)
     assert found.is_trusted
@@ -301,7 +329,8 @@ def test_a_span_that_fails_its_back_test_is_not_shown(ranks, failing):
     assert np.isfinite(trusted.span()).all()
     assert not any("trusted" in note for note in trusted.notes)
     assert any(
-        "no extrapolation is trusted, and only the bounds are shown: of 100 speakers" in note for note in failing.notes
+        "no extrapolation is trusted, and only the bounds are shown: of 100 speakers" in note
+        for note in failing.notes
     )
     untested = replace(failing, tests=())
     assert untested.is_trusted
@@ -312,11 +341,17 @@ def test_a_span_that_fails_its_back_test_is_not_shown(ranks, failing):
     )
     np.testing.assert_array_equal(trusted.ends(), trusted.span())
     assert np.isnan(failing.at([1e6]).span()).all()
-    assert json.loads(to_json(failing.to_dict()))["span"] == {"low": [None, None], "high": [None, None]}
+    assert json.loads(to_json(failing.to_dict()))["span"] == {
+        "low": [None, None],
+        "high": [None, None],
+    }
 
 
 def test_one_method_that_holds_is_enough(failing):
-    normal, bounds = (replace(failing.tests[0], method=name, held=name != "normal") for name in ("normal", "bounds"))
+    normal, bounds = (
+        replace(failing.tests[0], method=name, held=name != "normal")
+        for name in ("normal", "bounds")
+    )
     tail = replace(normal, method="tail", held=True)
     assert replace(failing, tests=(normal, tail, bounds)).is_trusted
     assert not replace(failing, tests=(normal, bounds)).is_trusted
@@ -354,10 +389,16 @@ SCORES = np.random.default_rng(0).normal(size=(1000, 12))
         ({"sizes": [1e13]}, "expected populations from 2"),
         ({"resampling": Resampling(0)}, "expected at least 2 resamples, got 0"),
         ({"ties": "optimistic"}, "expected a rule for ties among"),
-        ({"impostor_scores": SCORES[:5]}, r"expected impostor scores of shape \(1000, 11 or more\), got \(5, 12\)"),
+        (
+            {"impostor_scores": SCORES[:5]},
+            r"expected impostor scores of shape \(1000, 11 or more\), got \(5, 12\)",
+        ),
         ({"impostor_scores": SCORES[:, :10]}, r"got \(1000, 10\)"),
         ({"impostor_scores": SCORES[:, :1] + np.zeros((1, 12))}, "largest ones are all the same"),
-        ({"impostor_scores": np.where(SCORES > 3, np.nan, SCORES)}, "expected finite impostor scores"),
+        (
+            {"impostor_scores": np.where(SCORES > 3, np.nan, SCORES)},
+            "expected finite impostor scores",
+        ),
     ],
 )
 def test_bad_input_is_refused(ranks, options, text):
@@ -366,9 +407,13 @@ def test_bad_input_is_refused(ranks, options, text):
 
 
 def test_too_little_data_is_refused(ranks):
-    with pytest.raises(DataError, match="at least 20 trials with impostors to extrapolate from, got 19"):
+    with pytest.raises(
+        DataError, match="at least 20 trials with impostors to extrapolate from, got 19"
+    ):
         extrapolate(Ranks([0] * 19, 0, 10))
-    with pytest.raises(DataError, match="expected at least 200 impostors to hide most of them, got 100"):
+    with pytest.raises(
+        DataError, match="expected at least 200 impostors to hide most of them, got 100"
+    ):
         backtest(Ranks([0] * 30, 0, 100))
     with pytest.raises(DataError, match="expected finite mated scores"):
         extrapolate(Ranks(ranks.beaters, 0, 999), impostor_scores=SCORES, resampling=Resampling(2))
@@ -380,7 +425,9 @@ def test_too_little_data_is_refused(ranks):
 @pytest.mark.golden
 @pytest.mark.parametrize("utterances", [1, 3, 5])
 def test_the_golden_curve_is_met_inside_and_at_its_end(shared, utterances):
-    golden = json.loads((shared / "golden/evaluation/golden_link.json").read_text())[f"L{utterances}"]
+    golden = json.loads((shared / "golden/evaluation/golden_link.json").read_text())[
+        f"L{utterances}"
+    ]
     ranks = Ranks(golden["beaters_strict"], 0, 599)
     found = extrapolate(ranks, [600, 10**6], resampling=Resampling(20))
     assert found.predictions["normal"].inside < 2 * np.sqrt(0.25 / 300)

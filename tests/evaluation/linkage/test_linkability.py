@@ -29,7 +29,11 @@ from evaluation.linkage.curve import (
     linkability_over_sizes,
     monte_carlo,
 )
-from evaluation.linkage.disclosure import cumulative_match, fit_beta_binomial, similarity_rank_disclosure
+from evaluation.linkage.disclosure import (
+    cumulative_match,
+    fit_beta_binomial,
+    similarity_rank_disclosure,
+)
 from evaluation.linkage.ranks import Ranks
 from evaluation.metrics import Method
 from evaluation.trials import Key, Scores
@@ -64,14 +68,20 @@ def test_equals_brute_force_over_all_subsets(counts, rule, top):
     counts = [one for one in counts if sum(one)] or [[1, 1, 1]]
     beaters, ties, rest = np.array(counts).T
     ranks = Ranks(beaters, ties, beaters + ties + rest)
-    sizes = [size for size in range(1, ranks.largest_size + 1) if comb(max(map(sum, counts)), size - 1) < 1500]
+    sizes = [
+        size
+        for size in range(1, ranks.largest_size + 1)
+        if comb(max(map(sum, counts)), size - 1) < 1500
+    ]
     expected = [
         [float(over_all_draws(k, t, k + t + r, size, top, rule)) for size in sizes]
         for k, t, r in np.array(counts).tolist()
     ]
     found = linkability_by_row(ranks, sizes, ties=rule, top=top)
     assert found == pytest.approx(np.array(expected), abs=1e-12)
-    assert linkability_at_sizes(ranks, sizes, ties=rule, top=top) == pytest.approx(np.mean(expected, axis=0), abs=1e-12)
+    assert linkability_at_sizes(ranks, sizes, ties=rule, top=top) == pytest.approx(
+        np.mean(expected, axis=0), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("impostors", [599, 22_023, 1_000_000])
@@ -86,19 +96,27 @@ def test_against_exact_fractions_in_large_galleries(impostors):
             value *= Fraction(impostors - (size - 1) - step, impostors - step)
         return float(value)
 
-    expected = [[exact(beaters, size) for size in sizes.tolist()] for beaters in ranks.beaters.tolist()]
+    expected = [
+        [exact(beaters, size) for size in sizes.tolist()] for beaters in ranks.beaters.tolist()
+    ]
     assert linkability_by_row(ranks, sizes) == pytest.approx(np.array(expected), rel=1e-9)
 
 
 @pytest.mark.golden
 @pytest.mark.parametrize("utterances", [1, 3, 5])
 def test_golden_curves_and_monte_carlo(shared, utterances):
-    golden = json.loads((shared / "golden" / "evaluation" / "golden_link.json").read_text())[f"L{utterances}"]
+    golden = json.loads((shared / "golden" / "evaluation" / "golden_link.json").read_text())[
+        f"L{utterances}"
+    ]
     ranks = Ranks(golden["beaters_strict"], 0, 599)
     for name, top in (("exact_legal_eval", 1), ("exact_proto", 1), ("top5", 5)):
         sizes = list(map(int, golden[name]))
-        assert linkability_at_sizes(ranks, sizes, top=top) == pytest.approx(list(golden[name].values()), abs=1e-12)
-    published = {int(size): values for size, values in golden["oraned_mc_seeds_42_0_6_7_25"].items()}
+        assert linkability_at_sizes(ranks, sizes, top=top) == pytest.approx(
+            list(golden[name].values()), abs=1e-12
+        )
+    published = {
+        int(size): values for size, values in golden["oraned_mc_seeds_42_0_6_7_25"].items()
+    }
     for size, drawn in published.items():
         each = linkability_by_row(ranks, [size])[:, 0]
         error = np.sqrt((each * (1 - each)).sum()) / len(each) / np.sqrt(len(drawn))
@@ -118,7 +136,10 @@ def test_monte_carlo_is_within_its_standard_error():
         assert (np.abs(drawn.mean(axis=0) - expected) <= 4 * error + 1e-12).all()
     assert (monte_carlo(ranks, sizes, seed=1) == monte_carlo(ranks, sizes, seed=1)).all()
     # draws of one size do not depend on the other sizes, nor sizes on each other
-    assert monte_carlo(ranks, [20, 100], seed=1)[:, 1].tolist() == monte_carlo(ranks, [100], seed=1)[:, 0].tolist()
+    assert (
+        monte_carlo(ranks, [20, 100], seed=1)[:, 1].tolist()
+        == monte_carlo(ranks, [100], seed=1)[:, 0].tolist()
+    )
     pairs = monte_carlo(ranks, [20, 21], runs=400, seed=2)
     assert abs(np.corrcoef(pairs.T)[0, 1]) < 0.2
 
@@ -130,12 +151,16 @@ def test_exchangeable_scores_give_chance():
     tied = Ranks([0], 100, 100)
     for ranks in (each, tied):
         for top in (1, 3):
-            assert linkability_at_sizes(ranks, sizes, top=top) == pytest.approx(chance(sizes, top=top), rel=1e-12)
+            assert linkability_at_sizes(ranks, sizes, top=top) == pytest.approx(
+                chance(sizes, top=top), rel=1e-12
+            )
     assert linkability_at_sizes(tied, sizes, ties="strict") == pytest.approx(0)
     assert linkability_at_sizes(tied, sizes, ties="lenient") == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("size", "published"), [(2, 0.92135), (20, 0.55799), (100, 0.32322), (1000, 0.12029)])
+@pytest.mark.parametrize(
+    ("size", "published"), [(2, 0.92135), (20, 0.55799), (100, 0.32322), (1000, 0.12029)]
+)
 def test_gaussian_closed_forms(size, published):
     """Scores of d' = 2: linkability is E[Phi(X)**(N - 1)] with X normal around 2."""
     density = NormalDist(2, 1).pdf
@@ -157,7 +182,9 @@ def test_means_over_sizes_are_those_of_the_curve(rule):
     beaters = rng.integers(0, 40, 50)
     ranks = Ranks(beaters, rng.integers(0, 10, 50), np.where(np.arange(50) < 25, 49, 80))
     for row in range(50):
-        one = Ranks(*([column[row]] for column in (ranks.beaters, ranks.ties)), ranks.impostors[row])
+        one = Ranks(
+            *([column[row]] for column in (ranks.beaters, ranks.ties)), ranks.impostors[row]
+        )
         sizes = np.arange(2, one.largest_size + 1)
         curve = linkability_at_sizes(one, sizes, ties=rule)
         for measure, weights in (("log", 1 / sizes), ("uniform", np.ones(len(sizes)))):
@@ -170,7 +197,9 @@ def test_what_does_not_go_together_is_refused(which):
     key = Key.from_ids(["a", "a", "b"], ["x", "y", "x"], [True, False, False])
     scores = Scores(key.model_ids, key.segment_ids, key.models, key.segments, values=np.zeros(3))
     made = {"e": Embeddings(["a"], ["a"], np.ones((1, 2))), "s": scores, "k": key}
-    with pytest.raises(DataError, match="expected Embeddings and Embeddings, or Scores and Key, got"):
+    with pytest.raises(
+        DataError, match="expected Embeddings and Embeddings, or Scores and Key, got"
+    ):
         linkability(*(made[one] for one in which), [2])
 
 
@@ -185,12 +214,27 @@ def test_what_does_not_go_together_is_refused(which):
             lambda ranks: linkability_over_sizes(ranks, measure="grid"),
             "a measure of sizes among log, uniform, got 'grid'",
         ),
-        (lambda ranks: linkability_at_sizes(ranks, [0]), "expected sizes from 1 to 6, the whole gallery, got 0"),
-        (lambda ranks: linkability_at_sizes(ranks, [2, 7]), "expected sizes from 1 to 6, the whole gallery, got 7"),
+        (
+            lambda ranks: linkability_at_sizes(ranks, [0]),
+            "expected sizes from 1 to 6, the whole gallery, got 0",
+        ),
+        (
+            lambda ranks: linkability_at_sizes(ranks, [2, 7]),
+            "expected sizes from 1 to 6, the whole gallery, got 7",
+        ),
         (lambda ranks: linkability_at_sizes(ranks, [2.5]), "expected sizes to be integers"),
-        (lambda ranks: linkability_at_sizes(ranks, [2], top=0), "expected top to be at least 1, got 0"),
-        (lambda ranks: linkability_at_sizes(ranks, [2], ties="both"), "expected a rule for ties among"),
-        (lambda ranks: monte_carlo(ranks, [2], runs=0), "expected at least 1 run and a seed from 0"),
+        (
+            lambda ranks: linkability_at_sizes(ranks, [2], top=0),
+            "expected top to be at least 1, got 0",
+        ),
+        (
+            lambda ranks: linkability_at_sizes(ranks, [2], ties="both"),
+            "expected a rule for ties among",
+        ),
+        (
+            lambda ranks: monte_carlo(ranks, [2], runs=0),
+            "expected at least 1 run and a seed from 0",
+        ),
         (
             lambda ranks: linkability_curve(ranks, [2], resampling=Resampling(1)),
             "expected 0, or 2 to 1,000,000 resamples",
@@ -210,7 +254,9 @@ def test_bad_arguments(call, message):
 
 
 def binomtest_ends(count, total):
-    return float(beta.ppf(0.025, count, total - count + 1)), float(beta.ppf(0.975, count + 1, total - count))
+    return float(beta.ppf(0.025, count, total - count + 1)), float(
+        beta.ppf(0.975, count + 1, total - count)
+    )
 
 
 def test_intervals_are_those_of_the_general_method():
@@ -230,7 +276,9 @@ def test_intervals_are_those_of_the_general_method():
         expected = interval(value, resampled, method=Method("logit", lower=0, upper=1), n_units=40)
         ends = np.array([expected.low, expected.high])
         # there with 39 degrees of freedom, here with as many as speakers share in it, and no wider than a share
-        carriers = min(one.sum() ** 2 / (one**2).sum() for one in (each[:, place], 1 - each[:, place]))
+        carriers = min(
+            one.sum() ** 2 / (one**2).sum() for one in (each[:, place], 1 - each[:, place])
+        )
         wider = t.ppf(0.975, carriers) / t.ppf(0.975, 39)
         ends = expit(logit(value) + wider * (logit(ends) - logit(value)))
         share = binomtest_ends(40 * value, 40)
@@ -244,13 +292,19 @@ def test_rows_of_a_speaker_are_drawn_together():
     rng = np.random.default_rng(0)
     beaters = rng.integers(0, 30, 40)
     names = [f"s{one:02d}" for one in range(40)]
-    once = linkability_curve(Ranks(beaters, 0, 60, speakers=names), [2, 20], resampling=Resampling(300))
+    once = linkability_curve(
+        Ranks(beaters, 0, 60, speakers=names), [2, 20], resampling=Resampling(300)
+    )
     often = linkability_curve(
-        Ranks(np.repeat(beaters, 10), 0, 60, speakers=np.repeat(names, 10)), [2, 20], resampling=Resampling(300)
+        Ranks(np.repeat(beaters, 10), 0, 60, speakers=np.repeat(names, 10)),
+        [2, 20],
+        resampling=Resampling(300),
     )
     assert often.low == pytest.approx(once.low)
     assert often.high == pytest.approx(once.high)
-    apart = linkability_curve(Ranks(np.repeat(beaters, 10), 0, 60), [2, 20], resampling=Resampling(300))
+    apart = linkability_curve(
+        Ranks(np.repeat(beaters, 10), 0, 60), [2, 20], resampling=Resampling(300)
+    )
     assert (apart.high - apart.low < 0.5 * (once.high - once.low)).all()
 
 
@@ -276,19 +330,28 @@ def test_cumulative_match():
     assert cumulative_match(ranks, ties="strict") == pytest.approx(np.array([1, 1, 3, 3]) / 3)
     sizes = [ranks.largest_size]
     for place in range(1, 5):
-        assert cumulative_match(ranks)[place - 1] == pytest.approx(linkability_at_sizes(ranks, sizes, top=place)[0])
+        assert cumulative_match(ranks)[place - 1] == pytest.approx(
+            linkability_at_sizes(ranks, sizes, top=place)[0]
+        )
 
 
 def test_disclosure_of_uniform_and_of_perfect_ranks():
     uniform = similarity_rank_disclosure(Ranks(np.arange(64), 0, 63))
-    assert (uniform["mean_bits"], uniform["worst_bits"]) == (pytest.approx(0, abs=1e-5), pytest.approx(0, abs=1e-3))
+    assert (uniform["mean_bits"], uniform["worst_bits"]) == (
+        pytest.approx(0, abs=1e-5),
+        pytest.approx(0, abs=1e-3),
+    )
     assert (uniform["alpha"], uniform["beta"]) == pytest.approx((1, 1), rel=1e-3)
-    assert (uniform["histogram_mean_bits"], uniform["histogram_worst_bits"]) == pytest.approx((0, 0), abs=1e-12)
+    assert (uniform["histogram_mean_bits"], uniform["histogram_worst_bits"]) == pytest.approx(
+        (0, 0), abs=1e-12
+    )
     # the fit ends where the slope of the loss, and here the loss itself, is 1e-9
     for beaters in (0, 63):
         perfect = similarity_rank_disclosure(Ranks([beaters] * 20, 0, 63))
         assert (perfect["mean_bits"], perfect["worst_bits"]) == pytest.approx((6, 6), abs=1e-7)
-        assert (perfect["histogram_mean_bits"], perfect["histogram_worst_bits"]) == pytest.approx((6, 6))
+        assert (perfect["histogram_mean_bits"], perfect["histogram_worst_bits"]) == pytest.approx(
+            (6, 6)
+        )
 
 
 def test_disclosure_of_a_known_distribution():
@@ -323,7 +386,9 @@ def ranks(seed, best=0):
 def test_values_are_means_of_draws():
     draws = [ranks(seed) for seed in range(3)]
     found = linkability_over_draws(draws, SIZES, resampling=RESAMPLING)
-    assert_allclose(found.values, np.mean([linkability_at_sizes(one, SIZES) for one in draws], axis=0))
+    assert_allclose(
+        found.values, np.mean([linkability_at_sizes(one, SIZES) for one in draws], axis=0)
+    )
     assert (found.low < found.values).all()
     assert (found.values < found.high).all()
     bare = linkability_over_draws(draws, SIZES)
@@ -335,7 +400,10 @@ def test_the_parts_of_the_variance_are_those_of_resamples():
     draws = [ranks(seed, best) for seed, best in ((0, 0), (1, 1), (2, 2))]
     weights = np.random.default_rng(0).multinomial(12, np.full(12, 1 / 12), 50_000)
     of_rows = np.repeat(weights, 5, axis=1)
-    resampled = [of_rows @ linkability_by_row(one, SIZES) / of_rows.sum(axis=1, keepdims=True) for one in draws]
+    resampled = [
+        of_rows @ linkability_by_row(one, SIZES) / of_rows.sum(axis=1, keepdims=True)
+        for one in draws
+    ]
     speakers, added, count = _parts(draws, SIZES)
     assert count == 12
     for column, size in enumerate(SIZES.tolist()):
@@ -365,7 +433,9 @@ def sides():
     voices = rng.standard_normal((30, 8))
     utterances = voices[:, None] + 1.5 * rng.standard_normal((30, 3, 8))
     ids = [f"{name}-{number}" for name in NAMES for number in range(3)]
-    return Embeddings(NAMES, NAMES, voices), Embeddings(ids, np.repeat(NAMES, 3), utterances.reshape(90, 8))
+    return Embeddings(NAMES, NAMES, voices), Embeddings(
+        ids, np.repeat(NAMES, 3), utterances.reshape(90, 8)
+    )
 
 
 def counted(cosine, owners, size):
@@ -373,11 +443,15 @@ def counted(cosine, owners, size):
     mated = cosine[np.arange(len(owners)), owners]
     beaters = (cosine > mated[:, None]).sum(axis=1).tolist()
     most = cosine.shape[1] - 1
-    return float(np.mean([comb(most - beater, size - 1) / comb(most, size - 1) for beater in beaters]))
+    return float(
+        np.mean([comb(most - beater, size - 1) / comb(most, size - 1) for beater in beaters])
+    )
 
 
 def cosines(enrolled, tested):
-    return (tested / np.linalg.norm(tested, axis=1)[:, None]) @ (enrolled / np.linalg.norm(enrolled, axis=1)[:, None]).T
+    return (tested / np.linalg.norm(tested, axis=1)[:, None]) @ (
+        enrolled / np.linalg.norm(enrolled, axis=1)[:, None]
+    ).T
 
 
 @pytest.mark.parametrize("utterances", [None, 2, "all"])
@@ -385,9 +459,13 @@ def test_from_embeddings(sides, utterances):
     enrolled, tested = sides
     n_used = {None: 1, 2: 2, "all": 3}[utterances]
     trials = tested.vectors.reshape(30, 3, 8)[:, :n_used].mean(axis=1)
-    curve = linkability(enrolled, tested, utterances=utterances, resampling=Resampling(0), work=Work(jobs=1))
+    curve = linkability(
+        enrolled, tested, utterances=utterances, resampling=Resampling(0), work=Work(jobs=1)
+    )
     assert curve.sizes.tolist() == list(range(2, 31))
-    expected = [counted(cosines(enrolled.vectors, trials), np.arange(30), size) for size in range(2, 31)]
+    expected = [
+        counted(cosines(enrolled.vectors, trials), np.arange(30), size) for size in range(2, 31)
+    ]
     assert curve.values == pytest.approx(expected, abs=1e-12)
     assert curve.chance == pytest.approx(1 / curve.sizes)
     assert np.isnan(curve.low).all()
@@ -401,16 +479,26 @@ def test_from_scores_with_their_key(sides):
     is_target = (np.arange(30) == owners[:, None]).ravel()
     scores = Scores.from_ids(models, segments, 7 * cosine.ravel() - 1)
     curve = linkability(scores, Key.from_ids(models, segments, is_target), [2, 30])
-    assert curve.values == pytest.approx([counted(cosine, owners, size) for size in (2, 30)], abs=1e-12)
+    assert curve.values == pytest.approx(
+        [counted(cosine, owners, size) for size in (2, 30)], abs=1e-12
+    )
     assert (curve.low < curve.values).all()
     assert (curve.values < curve.high).all()
 
 
 def test_printed_ranks_and_curves_begin_with_the_result():
     ranks = Ranks([0, 0, 1, 3], [0, 1, 0, 0], 3)
-    assert str(ranks).splitlines()[0] == "the target speaker ranks first in 1 of 4 trials, among up to 4"
+    assert (
+        str(ranks).splitlines()[0]
+        == "the target speaker ranks first in 1 of 4 trials, among up to 4"
+    )
     plain = linkability_curve(ranks, [4, 2])
     value = plain.values[0]
-    assert str(plain).splitlines()[0] == f"linkability {value:.4f} among 4 speakers, by chance 0.2500"
+    assert (
+        str(plain).splitlines()[0] == f"linkability {value:.4f} among 4 speakers, by chance 0.2500"
+    )
     curve = linkability_curve(ranks, [4, 2], resampling=Resampling(20))
-    assert f"{value:.4f} [{curve.low[0]:.4f}, {curve.high[0]:.4f}] among 4" in str(curve).splitlines()[0]
+    assert (
+        f"{value:.4f} [{curve.low[0]:.4f}, {curve.high[0]:.4f}] among 4"
+        in str(curve).splitlines()[0]
+    )

@@ -58,12 +58,19 @@ def test_counts_are_those_of_exact_arithmetic(data):
     vector = st.lists(st.integers(-3, 3), min_size=n_dimensions, max_size=n_dimensions).filter(any)
     gallery = np.array(data.draw(st.lists(vector, min_size=2, max_size=20)))
     trials = np.array(data.draw(st.lists(vector, min_size=1, max_size=12)))
-    owners = data.draw(st.lists(st.integers(0, len(gallery) - 1), min_size=len(trials), max_size=len(trials)))
+    owners = data.draw(
+        st.lists(st.integers(0, len(gallery) - 1), min_size=len(trials), max_size=len(trials))
+    )
     dtype = data.draw(st.sampled_from([np.float16, np.float32, np.float64]))
     blocks = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 9))
     vectors = gallery.astype(dtype)
     beaters, ties, _ = count_beaters(
-        vectors, row_norms(vectors), trials.astype(dtype), np.array(owners), work=Work(jobs=1), blocks=blocks
+        vectors,
+        row_norms(vectors),
+        trials.astype(dtype),
+        np.array(owners),
+        work=Work(jobs=1),
+        blocks=blocks,
     )
     assert list(zip(beaters.tolist(), ties.tolist(), strict=True)) == brute(gallery, trials, owners)
 
@@ -86,7 +93,9 @@ def test_counts_do_not_depend_on_blocks_or_workers(crowded, blocks, jobs, sent, 
     # other machines are sent several blocks at once
     monkeypatch.setattr(module, "ships_items", lambda: sent)
     gallery, trials, owners = crowded
-    beaters, ties, mated = count_beaters(gallery, row_norms(gallery), trials, owners, work=Work(jobs), blocks=blocks)
+    beaters, ties, mated = count_beaters(
+        gallery, row_norms(gallery), trials, owners, work=Work(jobs), blocks=blocks
+    )
     exact = gallery.astype(np.float64), trials.astype(np.float64)
     unit = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in exact]
     cosine = unit[1] @ unit[0].T
@@ -100,12 +109,16 @@ def test_counts_do_not_depend_on_blocks_or_workers(crowded, blocks, jobs, sent, 
 @pytest.mark.golden
 @pytest.mark.parametrize("utterances", [1, 3, 5])
 def test_golden_beaters(shared, utterances):
-    golden = json.loads((shared / "golden" / "evaluation" / "golden_link.json").read_text())[f"L{utterances}"]
+    golden = json.loads((shared / "golden" / "evaluation" / "golden_link.json").read_text())[
+        f"L{utterances}"
+    ]
     with np.load(shared / "golden" / "evaluation" / "inputs.npz") as file:
         enrol, trial = file["linkability/enrol"], file["linkability/trial_utts"]
     speakers = [f"s{row:04d}" for row in range(len(trial)) for _ in range(trial.shape[1])]
     ranks = ranks_from_embeddings(
-        embeddings(enrol), embeddings(trial.reshape(-1, trial.shape[2]), speakers), utterances=utterances
+        embeddings(enrol),
+        embeddings(trial.reshape(-1, trial.shape[2]), speakers),
+        utterances=utterances,
     )
     assert ranks.beaters.tolist() == golden["beaters_strict"]
     assert not ranks.ties.any()
@@ -131,11 +144,15 @@ def test_means_of_first_utterances_and_all():
 
 def test_ranks_are_of_means_as_they_are_asked_for():
     vectors = np.random.default_rng(1).standard_normal((24, 3)) * np.geomspace(0.1, 10, 24)[:, None]
-    enrol, trial = (embeddings(vectors[side::2], [f"s{row % 4}" for row in range(12)]) for side in (0, 1))
+    enrol, trial = (
+        embeddings(vectors[side::2], [f"s{row % 4}" for row in range(12)]) for side in (0, 1)
+    )
     found = {}
     for mean in ("plain", "normalised"):
         averaging = Averaging(mean)
-        found[mean] = ranks_from_embeddings(enrol, trial, utterances=None, averaging=averaging).mated
+        found[mean] = ranks_from_embeddings(
+            enrol, trial, utterances=None, averaging=averaging
+        ).mated
         sides = (speaker_vectors(side, averaging=averaging).vectors for side in (enrol, trial))
         first, second = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides)
         assert found[mean] == pytest.approx((first * second).sum(axis=1))
@@ -167,7 +184,10 @@ def test_random_choice_knows_no_order_and_is_nested():
                 Embeddings(ids, speakers, vectors), averaging=averaging, utterances=number
             ).vectors
             again = Embeddings(ids[shuffled], speakers[shuffled], vectors[shuffled])
-            assert (speaker_vectors(again, averaging=averaging, utterances=number).vectors == draws[seed, number]).all()
+            assert (
+                speaker_vectors(again, averaging=averaging, utterances=number).vectors
+                == draws[seed, number]
+            ).all()
     assert (draws[0, 1] != draws[1, 1]).any()
     assert draws[0, 10] == pytest.approx(draws[1, 10])
     # the one utterance is among the two: their mean doubled less it is another utterance of the list
@@ -187,20 +207,41 @@ def ranked(gallery, trials, speakers=None, **options):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ranked(GOOD, GOOD, ["s0000", "x", "y"]), "2 of 3 trial speakers are not enrolled: x, y (enrol them"),
-        (lambda: ranked(GOOD, GOOD[:, :3]), "as many dimensions on both sides, got 4 of the enrolled and 3 of the tri"),
-        (lambda: ranked(np.where(GOOD == 1, np.nan, GOOD), GOOD), "3 vectors are not finite (NaN, infinite or far too"),
+        (
+            lambda: ranked(GOOD, GOOD, ["s0000", "x", "y"]),
+            "2 of 3 trial speakers are not enrolled: x, y (enrol them",
+        ),
+        (
+            lambda: ranked(GOOD, GOOD[:, :3]),
+            "as many dimensions on both sides, got 4 of the enrolled and 3 of the tri",
+        ),
+        (
+            lambda: ranked(np.where(GOOD == 1, np.nan, GOOD), GOOD),
+            "3 vectors are not finite (NaN, infinite or far too",
+        ),
         (lambda: ranked(GOOD, np.where(GOOD == 1, np.inf, GOOD)[:1]), "1 vector is not finite"),
-        (lambda: ranked(np.vstack([GOOD, np.zeros(4)]), GOOD), "1 vector is zero (or far too small): no direction: u-"),
+        (
+            lambda: ranked(np.vstack([GOOD, np.zeros(4)]), GOOD),
+            "1 vector is zero (or far too small): no direction: u-",
+        ),
         (lambda: ranked(GOOD[:1], GOOD[:1]), "expected at least 2 enrolled speakers, got 1"),
         (lambda: ranked(GOOD, GOOD, utterances=0), "expected at least 1 utterance, got 0"),
         (
             lambda: speaker_vectors(embeddings(np.vstack([GOOD, -GOOD]), ["a", "b", "c"] * 2)),
             "3 speaker means are zero (or far too small): no direction: a, b, c",
         ),
-        (lambda: Embeddings(["u", "v", "u"], ["a", "b", "c"], GOOD), "ids of utterances: 'u' is repeated"),
-        (lambda: Embeddings(["u"], ["a", "b", "c"], GOOD), "expected ids of 3 vectors, got shape (1,)"),
-        (lambda: Embeddings(["u"], ["a"], np.array([1.0])), "expected vectors of floats, one row an utterance"),
+        (
+            lambda: Embeddings(["u", "v", "u"], ["a", "b", "c"], GOOD),
+            "ids of utterances: 'u' is repeated",
+        ),
+        (
+            lambda: Embeddings(["u"], ["a", "b", "c"], GOOD),
+            "expected ids of 3 vectors, got shape (1,)",
+        ),
+        (
+            lambda: Embeddings(["u"], ["a"], np.array([1.0])),
+            "expected vectors of floats, one row an utterance",
+        ),
         (lambda: Averaging(mean="median"), "expected mean among plain, normalised, got 'median'"),
     ],
 )
@@ -215,7 +256,9 @@ def test_strangers_can_be_dropped():
     assert ranks.speakers.tolist() == ["s0000", "s0002"]
     assert ranks.notes == ("dropped: 1 of 3 trial speakers are not enrolled: x",)
     with pytest.raises(DataError, match="3 of 3 trial speakers are not enrolled"):
-        ranks_from_embeddings(embeddings(GOOD), embeddings(GOOD, ["x", "y", "z"]), not_enrolled="drop")
+        ranks_from_embeddings(
+            embeddings(GOOD), embeddings(GOOD, ["x", "y", "z"]), not_enrolled="drop"
+        )
 
 
 # scores
@@ -225,15 +268,23 @@ def table(values, owners):
     """Scores of each segment (row) with each model (column)."""
     segments, models = (one.ravel() for one in np.indices(values.shape))
     ids = [f"m{one:02d}" for one in models], [f"t{one:02d}" for one in segments]
-    return Scores.from_ids(*ids, values.ravel()), Key.from_ids(*ids, models == np.array(owners)[segments])
+    return Scores.from_ids(*ids, values.ravel()), Key.from_ids(
+        *ids, models == np.array(owners)[segments]
+    )
 
 
 @given(st.data())
 def test_scores_against_a_double_loop(data):
     n_models, n_segments = data.draw(st.integers(2, 6)), data.draw(st.integers(1, 8))
-    row = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf]), min_size=n_models, max_size=n_models)
+    row = st.lists(
+        st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf]),
+        min_size=n_models,
+        max_size=n_models,
+    )
     values = np.array(data.draw(st.lists(row, min_size=n_segments, max_size=n_segments)))
-    owners = data.draw(st.lists(st.integers(-1, n_models - 1), min_size=n_segments, max_size=n_segments))
+    owners = data.draw(
+        st.lists(st.integers(-1, n_models - 1), min_size=n_segments, max_size=n_segments)
+    )
     scores, key = table(values, owners)
     shuffle = np.array(data.draw(st.permutations(range(len(key)))))
     expected = []
@@ -276,7 +327,11 @@ def test_means_of_scores_over_segments():
     scores, key = table(values, [0, 0, 0, 1])
     by_two = ranks_from_scores(scores, key, utterances=2)
     # means over t00 and t01: 2, 2, 0.5; the other speaker has t03 alone
-    assert (by_two.speakers.tolist(), by_two.beaters.tolist(), by_two.ties.tolist()) == (["m00", "m01"], [0, 0], [1, 1])
+    assert (by_two.speakers.tolist(), by_two.beaters.tolist(), by_two.ties.tolist()) == (
+        ["m00", "m01"],
+        [0, 0],
+        [1, 1],
+    )
     assert by_two.mated.tolist() == [2.0, 1.0]
     assert by_two.notes == ("1 speakers have fewer than 2 segments: m01; all of theirs are used",)
     by_three = ranks_from_scores(scores, key, utterances=3)
@@ -290,8 +345,18 @@ def test_means_of_scores_over_segments():
     ("models", "segments", "truth", "message"),
     [
         (["a", "b"], ["s", "s"], [True, True], "1 segments have several target trials: s"),
-        (["a", "b", "a"], ["s", "s", "t"], [True, False, True], "1 without any impostor trial: segment 't'"),
-        (["a", "b"], ["s", "s"], [False, False], "expected at least one trial of an enrolled speaker"),
+        (
+            ["a", "b", "a"],
+            ["s", "s", "t"],
+            [True, False, True],
+            "1 without any impostor trial: segment 't'",
+        ),
+        (
+            ["a", "b"],
+            ["s", "s"],
+            [False, False],
+            "expected at least one trial of an enrolled speaker",
+        ),
     ],
 )
 def test_keys_that_make_no_ranks(models, segments, truth, message):
@@ -304,14 +369,19 @@ def test_keys_that_make_no_ranks(models, segments, truth, message):
 
 
 def test_file_gives_back_what_was_written(tmp_path):
-    ranks = {1: Ranks([0, 3], [2, 0], 9, speakers=["anna", "bert, \u00e9"], mated=[0.5, -0.25]), 0: Ranks([1], [0], 4)}
+    ranks = {
+        1: Ranks([0, 3], [2, 0], 9, speakers=["anna", "bert, \u00e9"], mated=[0.5, -0.25]),
+        0: Ranks([1], [0], 4),
+    }
     noted = {3: Ranks(**{name: getattr(ranks[1], name) for name in FIELDS}, notes=("a note",))}
     write_ranks(tmp_path / "ranks.npz", ranks | noted)
     found = read_ranks(tmp_path / "ranks.npz")
     assert list(found) == [0, 1, 3]
     for number, one in (ranks | noted).items():
         for name in FIELDS:
-            assert np.array_equal(getattr(found[number], name), getattr(one, name), equal_nan=name == "mated")
+            assert np.array_equal(
+                getattr(found[number], name), getattr(one, name), equal_nan=name == "mated"
+            )
     assert found[3].notes == ("a note",)
 
 
@@ -321,7 +391,11 @@ FIELDS = ("beaters", "ties", "impostors", "speakers", "mated")
 def test_broken_and_foreign_files_of_ranks(tmp_path):
     (tmp_path / "text.npz").write_text("text")
     np.savez(tmp_path / "half.npz", **{"1/beaters": [1]})
-    for name, words in (("text", "cannot be read as npz"), ("half", "is no file of ranks"), ("none", "cannot be read")):
+    for name, words in (
+        ("text", "cannot be read as npz"),
+        ("half", "is no file of ranks"),
+        ("none", "cannot be read"),
+    ):
         with pytest.raises(DataError, match=words):
             read_ranks(tmp_path / f"{name}.npz")
 
@@ -333,12 +407,17 @@ def test_counts_that_cannot_be():
 
 
 @pytest.mark.parametrize(
-    ("models", "noted"), [(["m1_001", "m1_002", "m2_001"], True), (["anna", "berta", "carl"], False)]
+    ("models", "noted"),
+    [(["m1_001", "m1_002", "m2_001"], True), (["anna", "berta", "carl"], False)],
 )
 def test_models_that_may_not_be_speakers_are_noted(models, noted):
     """Several models of a speaker look like several speakers, whose intervals are then too narrow."""
     segments = ["s", "t", "u"]
-    key = Key.from_ids([*models] * 3, [name for name in segments for _ in models], np.eye(3, dtype=bool).ravel())
-    scores = Scores.from_ids([*models] * 3, [name for name in segments for _ in models], np.arange(9.0))
+    key = Key.from_ids(
+        [*models] * 3, [name for name in segments for _ in models], np.eye(3, dtype=bool).ravel()
+    )
+    scores = Scores.from_ids(
+        [*models] * 3, [name for name in segments for _ in models], np.arange(9.0)
+    )
     notes = ranks_from_scores(scores, key).notes
     assert ["counts as a speaker" in note for note in notes] == [True] * noted

@@ -13,9 +13,13 @@ from spkbase.errors import DataError
 
 def people(vectors, prefix="s"):
     """Vectors (speakers, utterances, D)."""
-    speakers = [f"{prefix}{one:03d}" for one in range(vectors.shape[0]) for _ in range(vectors.shape[1])]
+    speakers = [
+        f"{prefix}{one:03d}" for one in range(vectors.shape[0]) for _ in range(vectors.shape[1])
+    ]
     ids = [f"{one}-{row}" for row, one in enumerate(speakers)]
-    return Embeddings(np.array(ids, object), np.array(speakers, object), vectors.reshape(-1, vectors.shape[2]))
+    return Embeddings(
+        np.array(ids, object), np.array(speakers, object), vectors.reshape(-1, vectors.shape[2])
+    )
 
 
 def brute(calibration, tested):
@@ -31,7 +35,10 @@ def brute(calibration, tested):
 @pytest.mark.parametrize("n_calibration", [1, 2, 9])
 def test_isolations_against_a_loop(n_calibration):
     rng = np.random.default_rng(0)
-    calibration, tested = rng.standard_normal((50, 12, n_calibration)), rng.standard_normal((50, 12))
+    calibration, tested = (
+        rng.standard_normal((50, 12, n_calibration)),
+        rng.standard_normal((50, 12)),
+    )
     assert isolations(calibration, tested).tolist() == brute(calibration, tested)
 
 
@@ -49,7 +56,12 @@ def test_embeddings_that_say_nothing_and_that_say_all():
     enrol = people(voices)
     perfect = singling_out(enrol, people(voices + 0.01 * rng.standard_normal((40, 4, 64))))
     assert perfect.probability.value == 1
-    assert (perfect.n_predicates, perfect.n_crowd, perfect.n_calibration, perfect.n_crowds) == (40, 40, 3, 1)
+    assert (perfect.n_predicates, perfect.n_crowd, perfect.n_calibration, perfect.n_crowds) == (
+        40,
+        40,
+        3,
+        1,
+    )
     assert perfect.probability.low > 0.9
     nothing = singling_out(enrol, people(rng.standard_normal((40, 10, 64))))
     assert nothing.n_calibration == 9
@@ -70,8 +82,15 @@ def test_conversations_are_means_in_the_order_of_the_file():
 def test_five_hundred_are_attacked_at_most_drawn_by_the_seed():
     rng = np.random.default_rng(0)
     enrol, trial = people(rng.standard_normal((520, 1, 4))), people(rng.standard_normal((30, 2, 4)))
-    found, again, other = (singling_out(enrol, trial, resampling=Resampling(50, seed=seed)) for seed in (1, 1, 2))
-    assert (found.n_predicates, found.n_crowd, found.n_crowds, len(found.speakers)) == (500, 30, 1, 500)
+    found, again, other = (
+        singling_out(enrol, trial, resampling=Resampling(50, seed=seed)) for seed in (1, 1, 2)
+    )
+    assert (found.n_predicates, found.n_crowd, found.n_crowds, len(found.speakers)) == (
+        500,
+        30,
+        1,
+        500,
+    )
     assert found.probability == again.probability
     assert other.speakers.tolist() != found.speakers.tolist()
 

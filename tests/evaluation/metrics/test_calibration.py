@@ -57,7 +57,9 @@ def test_infinite_llrs():
     assert cllr([1e4, 800.0], [-1e4]) == 0.0
     assert cllr([-1e4], [0.0]) == pytest.approx((1e4 / np.log(2) + 1) / 2)
     assert min_cllr([np.inf, -np.inf], [-np.inf, np.inf]) == 1.0
-    np.testing.assert_array_equal(softplus(np.array([-np.inf, 0.0, np.inf])), [0.0, np.log(2), np.inf])
+    np.testing.assert_array_equal(
+        softplus(np.array([-np.inf, 0.0, np.inf])), [0.0, np.log(2), np.inf]
+    )
 
 
 @pytest.mark.parametrize("distance", ["0.2", "1", "2", "4"])

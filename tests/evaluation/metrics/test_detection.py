@@ -46,7 +46,10 @@ def search(target, nontarget):
     thresholds = [*sorted({*target, *nontarget}), None]
     points = []
     for threshold in thresholds:
-        accept = [[threshold is not None and score >= threshold for score in scores] for scores in (target, nontarget)]
+        accept = [
+            [threshold is not None and score >= threshold for score in scores]
+            for scores in (target, nontarget)
+        ]
         points.append((len(target) - sum(accept[0]), sum(accept[1])))
     return np.array(points)
 
@@ -81,7 +84,9 @@ def test_golden_costs(golden, name, normalised):
     found = hull_min_dcf(target, nontarget, prior=prior, normalised=normalised)
     np.testing.assert_allclose(found, expected[1:4], rtol=0, atol=1e-9)
     p_target, c_miss, c_fa = costs
-    cost = min_dcf(target, nontarget, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised)
+    cost = min_dcf(
+        target, nontarget, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised
+    )
     assert cost == pytest.approx(expected[1], abs=1e-9)
     assert prbep(target, nontarget) == pytest.approx(expected[4], abs=1e-9)
     assert eer(target, nontarget) == pytest.approx(expected[5], abs=1e-9)
@@ -98,7 +103,9 @@ def test_golden_det_curves(golden, window):
 
 def test_golden_roc_holds_every_corner(golden):
     """SIDEKIT's curve, which walks through ties one by one, passes through all of ours."""
-    theirs = set(zip(golden["roc_misses"].tolist(), golden["roc_false_alarms"].tolist(), strict=True))
+    theirs = set(
+        zip(golden["roc_misses"].tolist(), golden["roc_false_alarms"].tolist(), strict=True)
+    )
     p_miss, p_fa = roc(golden["target"], golden["nontarget"])
     ours = {(round(miss * 108), round(fa * 2056)) for miss, fa in zip(p_miss, p_fa, strict=True)}
     assert len(ours) > 100
@@ -129,9 +136,13 @@ def test_min_dcf_by_search(both, prior):
     p_miss, p_fa = (search(*both) / [len(both[0]), len(both[1])]).T
     expected = (prior * p_miss + (1 - prior) * p_fa).min()
     assert min_dcf(*both, p_target=prior, normalised=False) == pytest.approx(expected, abs=1e-12)
-    assert min_dcf(*both, p_target=prior) == pytest.approx(expected / min(prior, 1 - prior), abs=1e-9)
+    assert min_dcf(*both, p_target=prior) == pytest.approx(
+        expected / min(prior, 1 - prior), abs=1e-9
+    )
     assert min_dcf(*both, p_target=prior) <= 1 + 1e-12
-    assert hull_min_dcf(*both, prior=prior)[0] == pytest.approx(min_dcf(*both, p_target=prior), abs=1e-9)
+    assert hull_min_dcf(*both, prior=prior)[0] == pytest.approx(
+        min_dcf(*both, p_target=prior), abs=1e-9
+    )
     several = min_dcf(*both, p_target=np.array([prior, 0.5]))
     assert several.tolist() == [min_dcf(*both, p_target=prior), min_dcf(*both, p_target=0.5)]
 
@@ -164,8 +175,12 @@ def test_gaussian_scores_meet_the_closed_form(distance):
     assert eer(target, nontarget) == pytest.approx(ndtr(-distance / 2), abs=2 / n)
     for prior in (0.01, 0.5, 0.9):
         threshold = -np.log(prior / (1 - prior)) / distance
-        cost = prior * ndtr(threshold - distance / 2) + (1 - prior) * ndtr(-threshold - distance / 2)
-        assert min_dcf(target, nontarget, p_target=prior, normalised=False) == pytest.approx(cost, abs=2 / n)
+        cost = prior * ndtr(threshold - distance / 2) + (1 - prior) * ndtr(
+            -threshold - distance / 2
+        )
+        assert min_dcf(target, nontarget, p_target=prior, normalised=False) == pytest.approx(
+            cost, abs=2 / n
+        )
 
 
 @pytest.mark.parametrize("classes_without_one", [([], [1.0]), ([1.0], [])])
@@ -195,7 +210,10 @@ def test_malformed_scores_are_refused(metric, target, nontarget, words):
 @pytest.mark.parametrize(
     ("metric", "options", "words"),
     [
-        *((min_dcf, {"p_target": prior}, "prior between 0 and 1") for prior in (0, 1, np.nan, np.array([0.5, 1.5]))),
+        *(
+            (min_dcf, {"p_target": prior}, "prior between 0 and 1")
+            for prior in (0, 1, np.nan, np.array([0.5, 1.5]))
+        ),
         (min_dcf, {"p_target": 0.1, "c_miss": 0}, "positive costs"),
         (act_dcf, {"p_target": 0.1, "c_fa": np.inf}, "positive costs"),
         (eer, {"method": "eer"}, "a method among rocch, interpolated, kaldi, speechbrain, nearest"),
@@ -311,7 +329,12 @@ def test_true_accepts_at_round_numbers():
 
 @pytest.mark.parametrize(
     ("count", "total", "low", "high"),
-    [(0, 10, 0.0, 0.3085), (10, 10, 0.6915, 1.0), (5, 10, 0.1871, 0.8129), (81, 263, 0.2527, 0.3676)],
+    [
+        (0, 10, 0.0, 0.3085),
+        (10, 10, 0.6915, 1.0),
+        (5, 10, 0.1871, 0.8129),
+        (81, 263, 0.2527, 0.3676),
+    ],
 )
 def test_clopper_pearson_against_published_values(count, total, low, high):
     """The last row: R. Newcombe, Statistics in Medicine 17, 1998, table 1."""

@@ -38,12 +38,32 @@ def entropy(prior):
 def test_population_is_the_integral_over_priors(seed):
     rng = np.random.default_rng(seed)
     target, nontarget = rng.normal(seed, 1, 40).round(1), rng.normal(0, 1, 90).round(1)
-    gained = quad(lambda prior: entropy(prior) - min_ece(target, nontarget, prior=prior), 0, 1, epsabs=1e-10)[0]
+    gained = quad(
+        lambda prior: entropy(prior) - min_ece(target, nontarget, prior=prior), 0, 1, epsabs=1e-10
+    )[0]
     assert population(target, nontarget) == pytest.approx(gained, abs=1e-8)
 
 
 @pytest.mark.parametrize(
-    "llr", [1e-300, 1e-12, -1e-12, 1e-6, 1.1e-6, -1e-5, 1e-3, -0.05, 0.0999999, 0.1, -0.1, 0.3, 5.0, -5.0, 40.0, -40.0]
+    "llr",
+    [
+        1e-300,
+        1e-12,
+        -1e-12,
+        1e-6,
+        1.1e-6,
+        -1e-5,
+        1e-3,
+        -0.05,
+        0.0999999,
+        0.1,
+        -0.1,
+        0.3,
+        5.0,
+        -5.0,
+        40.0,
+        -40.0,
+    ],
 )
 def test_disclosure_to_its_last_digits(llr):
     """Exact arithmetic on a Taylor series of exp that is long enough; plain floats are 29 % off at 1e-5."""
@@ -97,7 +117,16 @@ def test_ceiling_against_published_values():
 @pytest.mark.parametrize(
     ("value", "name"),
     [
-        *[(0, "0"), (1e-12, "A"), (1, "A"), (1.0000001, "B"), (2, "B"), (3.979, "C"), (4, "C"), (4.035, "D")],
+        *[
+            (0, "0"),
+            (1e-12, "A"),
+            (1, "A"),
+            (1.0000001, "B"),
+            (2, "B"),
+            (3.979, "C"),
+            (4, "C"),
+            (4.035, "D"),
+        ],
         *[(5.5, "E"), (6, "E"), (6.1, "F"), (np.inf, "F")],
     ],
 )
@@ -106,7 +135,14 @@ def test_tags_are_closed_above(value, name):
 
 
 def test_printed_values():
-    texts = {0.0: "0", 0.5: "0.500", 5e-4: "0.001", 4.99e-4: "5e-04", 3.1e-5: "3e-05", 12.3456: "12.346"}
+    texts = {
+        0.0: "0",
+        0.5: "0.500",
+        5e-4: "0.001",
+        4.99e-4: "5e-04",
+        3.1e-5: "3e-05",
+        12.3456: "12.346",
+    }
     assert {value: format_value(value) for value in texts} == texts
 
 
@@ -120,7 +156,17 @@ def test_a_scale_from_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "- 1", "A: x", "A: 1", "A: 2\nB: 1\nC: .inf", "A: -1\nB: .inf", "A: 1\nB: 1\nC: .inf", "A: ["]
+    "content",
+    [
+        "",
+        "- 1",
+        "A: x",
+        "A: 1",
+        "A: 2\nB: 1\nC: .inf",
+        "A: -1\nB: .inf",
+        "A: 1\nB: 1\nC: .inf",
+        "A: [",
+    ],
 )
 def test_malformed_scales_are_refused(tmp_path, content):
     path = tmp_path / "scale.yaml"
@@ -149,7 +195,12 @@ def by_histograms(mated, other, omega):
     return float(np.trapezoid(local * first, (edges[1:] + edges[:-1]) / 2))
 
 
-@given(st.integers(0, 10_000), st.integers(10, 2000), st.sampled_from([0.1, 1.0, 3.0]), st.integers(0, 3))
+@given(
+    st.integers(0, 10_000),
+    st.integers(10, 2000),
+    st.sampled_from([0.1, 1.0, 3.0]),
+    st.integers(0, 3),
+)
 def test_binning_to_the_last_bit(seed, count, omega, digits):
     rng = np.random.default_rng(seed)
     mated, other = rng.normal(1, 1, count).round(digits), rng.normal(0, 1, 2 * count).round(digits)

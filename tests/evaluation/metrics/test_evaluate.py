@@ -18,12 +18,40 @@ from spkbase.files import to_json
 from tests.score_strategies import classes
 
 KEYS = [
-    *["n_target", "n_nontarget", "convention", "eer", "threshold_at_eer", "cllr", "min_cllr", "min_dcf", "act_dcf"],
-    *["min_dcf_unnormalised", "act_dcf_unnormalised", "zebra", "d_sys", "tpr_at_fpr", "intervals", "notes"],
+    *[
+        "n_target",
+        "n_nontarget",
+        "convention",
+        "eer",
+        "threshold_at_eer",
+        "cllr",
+        "min_cllr",
+        "min_dcf",
+        "act_dcf",
+    ],
+    *[
+        "min_dcf_unnormalised",
+        "act_dcf_unnormalised",
+        "zebra",
+        "d_sys",
+        "tpr_at_fpr",
+        "intervals",
+        "notes",
+    ],
 ]
 ADDED = ["calibration_loss", "d_sys_pav", "prbep", "auc"]
 # numbers that depend on the order of the scores alone
-ORDER = ("eer.", "min_dcf.", "min_dcf_unnormalised.", "min_cllr", "zebra.", "d_sys_pav", "tpr_at_fpr.", "prbep", "auc")
+ORDER = (
+    "eer.",
+    "min_dcf.",
+    "min_dcf_unnormalised.",
+    "min_cllr",
+    "zebra.",
+    "d_sys_pav",
+    "tpr_at_fpr.",
+    "prbep",
+    "auc",
+)
 ACTUAL = (f"act_dcf{of}.{prior}" for of in ("", "_unnormalised") for prior in PRIORS)
 NOT_OF_THE_ORDER = {"threshold_at_eer", "cllr", "calibration_loss", "d_sys", *ACTUAL}
 
@@ -47,7 +75,9 @@ def test_the_report_has_the_promised_keys(scores):
     assert type(report["n_target"]) is int
     assert report["intervals"] == {}
     assert set(report["notes"]) == {"tpr_at_fpr.0.0001"}
-    assert report["notes"]["tpr_at_fpr.0.0001"].startswith("not resolved: 2,000 nontarget trials, but at least 10,000")
+    assert report["notes"]["tpr_at_fpr.0.0001"].startswith(
+        "not resolved: 2,000 nontarget trials, but at least 10,000"
+    )
 
 
 def test_infinite_and_undefined_numbers_have_a_reason():
@@ -56,7 +86,10 @@ def test_infinite_and_undefined_numbers_have_a_reason():
     assert report["d_sys"] is None
     assert {"cllr", "calibration_loss", "d_sys"} <= set(report["notes"])
     for infinite in (([-np.inf, 1.0], [0.0]), ([1.0], [0.0, np.inf])):
-        assert "a target trial has a score of -inf, or a nontarget trial +inf" in evaluate(*infinite).notes["cllr"]
+        assert (
+            "a target trial has a score of -inf, or a nontarget trial +inf"
+            in evaluate(*infinite).notes["cllr"]
+        )
     everything = json.dumps(report)
     assert "NaN" not in everything
     assert "Infinity" not in everything
@@ -98,11 +131,19 @@ def test_increasing_maps_change_no_metric_of_the_order(both):
     assert {name: mapped[name] for name in kept} == {name: values[name] for name in kept}
 
 
-@given(classes, st.lists(st.integers(0, 3), min_size=12, max_size=12), st.sampled_from(sorted(CONVENTIONS)))
+@given(
+    classes,
+    st.lists(st.integers(0, 3), min_size=12, max_size=12),
+    st.sampled_from(sorted(CONVENTIONS)),
+)
 def test_weights_are_repetition(both, numbers, way):
     weights = [np.array([1, *numbers[1:]][: len(side)]) for side in both]
-    weighted = evaluate(sort_scores(*both, target_weights=weights[0], nontarget_weights=weights[1]), convention=way)
-    repeated = evaluate(*(np.repeat(side, one) for side, one in zip(both, weights, strict=True)), convention=way)
+    weighted = evaluate(
+        sort_scores(*both, target_weights=weights[0], nontarget_weights=weights[1]), convention=way
+    )
+    repeated = evaluate(
+        *(np.repeat(side, one) for side, one in zip(both, weights, strict=True)), convention=way
+    )
     assert weighted.values() == pytest.approx(repeated.values(), rel=1e-12, abs=1e-12, nan_ok=True)
 
 
@@ -110,13 +151,17 @@ def test_the_threshold_is_that_of_the_reported_rate(scores):
     methods = {"vpc2022": "kaldi", "vpc2024": "speechbrain"}
     for convention in CONVENTIONS:
         rounded = [side.astype(np.float32) for side in scores] if convention in methods else scores
-        expected = equal_error(sort_scores(*rounded), method=methods.get(convention, "rocch")).threshold
+        expected = equal_error(
+            sort_scores(*rounded), method=methods.get(convention, "rocch")
+        ).threshold
         assert evaluate(*scores, convention=convention).threshold_at_eer == expected
 
 
 def test_underflow_is_infinite_by_convention_alone():
     target, nontarget = [-800.0, 3.0], [0.0]
-    assert evaluate(target, nontarget).cllr == pytest.approx((800 / np.log(2) + np.log2(1 + np.exp(-3))) / 4 + 0.5)
+    assert evaluate(target, nontarget).cllr == pytest.approx(
+        (800 / np.log(2) + np.log2(1 + np.exp(-3))) / 4 + 0.5
+    )
     found = evaluate(target, nontarget, convention="vpc2024")
     assert found.cllr == np.inf
     assert "underflows" in found.notes["cllr"]
@@ -132,7 +177,10 @@ def test_fractional_weights_need_the_default():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"convention": "zebra"}, "convention among default, zebra-2020, vpc2022, vpc2024, bosaris, got 'zebra'"),
+        (
+            {"convention": "zebra"},
+            "convention among default, zebra-2020, vpc2022, vpc2024, bosaris, got 'zebra'",
+        ),
         ({"priors": ["x"]}, "priors between 0 and 1, got 'x'"),
         ({"priors": [1.5]}, "priors between 0 and 1, got 1.5"),
     ],
@@ -157,7 +205,9 @@ NATURAL = np.random.default_rng(5).normal(2, 2, 300), np.random.default_rng(6).n
         (lambda llr: 20 * llr, "no calibrated LLRs"),
     ],
 )
-def test_scores_that_are_no_log_likelihood_ratios_are_named_wherever_they_are_taken_for_such(change, words, caplog):
+def test_scores_that_are_no_log_likelihood_ratios_are_named_wherever_they_are_taken_for_such(
+    change, words, caplog
+):
     given = [change(side) for side in NATURAL]
     for metric in (cllr, partial(ece, prior=0.1), partial(act_dcf, p_target=0.5)):
         caplog.clear()
@@ -185,7 +235,9 @@ def crossed(n_models, offset, seed=0):
     rng = np.random.default_rng(seed)
     tests = np.repeat(np.arange(n_models), 40)
     truth = tests[:, None] == np.arange(n_models)
-    values = rng.normal(size=truth.shape) + 4.0 * truth + offset * rng.normal(size=len(tests))[:, None]
+    values = (
+        rng.normal(size=truth.shape) + 4.0 * truth + offset * rng.normal(size=len(tests))[:, None]
+    )
     segments, models = np.divmod(np.arange(truth.size), n_models)
     ids = [f"m{number:03d}" for number in models], [f"t{number:05d}" for number in segments]
     return Scores.from_ids(*ids, values.ravel()), Key.from_ids(*ids, truth.ravel())
@@ -205,5 +257,7 @@ def test_scores_with_an_offset_for_each_test_are_told_by_a_search():
     few = key.subset((key.segments % 7 == key.models) | key.is_target)
     assert "identification" not in evaluate(scores, few).notes
     swapped = Key(key.segment_ids, key.model_ids, key.segments, key.models, key.is_target)
-    turned = Scores(scores.segment_ids, scores.model_ids, scores.segments, scores.models, scores.values)
+    turned = Scores(
+        scores.segment_ids, scores.model_ids, scores.segments, scores.models, scores.values
+    )
     assert "identification" not in evaluate(turned, swapped).notes  # each test has 40 target trials

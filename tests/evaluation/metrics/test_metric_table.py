@@ -27,14 +27,18 @@ def accepted(scores):
 
 def quantile(scores, share):
     """Return the score above which a share of the target trials lies."""
-    return float(np.repeat(scores.thresholds, scores.target.astype(int))[int(float(share) * scores.n_target)])
+    return float(
+        np.repeat(scores.thresholds, scores.target.astype(int))[int(float(share) * scores.n_target)]
+    )
 
 
 def warning(value, scores, convention, point):
     return f"below a half under {convention}" if value < 0.5 else None
 
 
-MINE = Metric("accepted", accepted, "accepted at 0", Unit("hertz", ".2f"), worse="low", caveat=warning)
+MINE = Metric(
+    "accepted", accepted, "accepted at 0", Unit("hertz", ".2f"), worse="low", caveat=warning
+)
 
 
 def table_of(*rows):
@@ -61,10 +65,17 @@ def test_a_metric_of_ones_own_is_in_values_json_and_tables():
 def test_a_metric_with_points_and_one_made_of_others():
     shares = Metric("quantile", quantile, "score at {}", points=("0.25", "0.5"))
     ratio = Metric("ratio", lambda eer, cost: eer / cost, of=("eer.rocch", "min_dcf.0.5"))
-    powers = Metric("power", lambda eer, point: eer ** float(point), of=("eer.rocch",), points=("1", "2"))
-    priors = Metric("odds", lambda scores, prior: float(prior) / (1 - float(prior)), points=(), over_priors=True)
+    powers = Metric(
+        "power", lambda eer, point: eer ** float(point), of=("eer.rocch",), points=("1", "2")
+    )
+    priors = Metric(
+        "odds", lambda scores, prior: float(prior) / (1 - float(prior)), points=(), over_priors=True
+    )
     found = evaluate(
-        [1.0, 2.0, 3.0, 4.0], [0.0, 2.5], metrics=table_of(shares, ratio, powers, priors), priors=("0.5", 0.8)
+        [1.0, 2.0, 3.0, 4.0],
+        [0.0, 2.5],
+        metrics=table_of(shares, ratio, powers, priors),
+        priors=("0.5", 0.8),
     )
     values = found.values()
     assert found.quantile == {"0.25": 2.0, "0.5": 3.0}
@@ -84,12 +95,21 @@ def test_a_metric_with_points_and_one_made_of_others():
         (table_of(Metric("cllr", accepted)), "got 'cllr'"),
         (table_of(MINE, MINE), "got 'accepted'"),
         (table_of(Metric("", accepted)), "expected unique names"),
-        *((table_of(Metric(name, accepted)), f"no keys of the report, got '{name}'") for name in RESERVED),
+        *(
+            (table_of(Metric(name, accepted)), f"no keys of the report, got '{name}'")
+            for name in RESERVED
+        ),
         (table_of(Metric("notes.mine", accepted)), "got 'notes.mine'"),
         (table_of(Metric("zebra", accepted)), "got 'zebra'"),
         (table_of(Metric("cllr.mine", accepted)), "got 'cllr'"),
-        ((Metric("twice", lambda value: 2 * value, of=("cllr",)), *METRICS), "expected cllr above 'twice'"),
-        (table_of(Metric("nothing", lambda scores: None)), "a metric to give a number, or a record with a value"),
+        (
+            (Metric("twice", lambda value: 2 * value, of=("cllr",)), *METRICS),
+            "expected cllr above 'twice'",
+        ),
+        (
+            table_of(Metric("nothing", lambda scores: None)),
+            "a metric to give a number, or a record with a value",
+        ),
     ],
 )
 def test_a_table_that_cannot_be_is_refused(rows, words):
@@ -111,14 +131,22 @@ def test_a_result_can_be_copied_and_stored():
 
 def line_of(metric):
     """Return the line of the page's table that a row makes."""
-    points = ".PRIOR" if metric.over_priors else f".{{{', '.join(metric.points)}}}" if metric.points else ""
+    points = (
+        ".PRIOR"
+        if metric.over_priors
+        else f".{{{', '.join(metric.points)}}}"
+        if metric.points
+        else ""
+    )
     method = metric.method_at(metric.points[0] if metric.points else "")
     return f"| `{metric.name}{points}` | {metric.about} | {metric.unit.name} | {metric.worse} | {method.name} |"
 
 
 def test_the_page_has_the_table():
     text = (DOCS / "metrics.md").read_text()
-    _, table = text.split("| name | what it is | unit | worse | interval |\n|---|---|---|---|---|\n")
+    _, table = text.split(
+        "| name | what it is | unit | worse | interval |\n|---|---|---|---|---|\n"
+    )
     assert table.partition("\n\n")[0].splitlines() == [line_of(metric) for metric in METRICS]
 
 
@@ -141,6 +169,11 @@ def test_a_metric_of_a_users_file_enters_the_command(tmp_path):
     (tmp_path / "scores.txt").write_text("a x 1.0\na y 0.0\nb x -1.0\nb y 2.0\n")
     (tmp_path / "key.txt").write_text("a x target\na y nontarget\nb x nontarget\nb y nontarget\n")
     command = ["metrics", "-s", tmp_path / "scores.txt", "-k", tmp_path / "key.txt", "--json", "-"]
-    assert json.loads(passes(*command, "--metric", f"{tmp_path / 'mine.py'}:mine").stdout)["target_share"] == 0.25
+    assert (
+        json.loads(passes(*command, "--metric", f"{tmp_path / 'mine.py'}:mine").stdout)[
+            "target_share"
+        ]
+        == 0.25
+    )
     wrong = refused(*command, "--metric", f"{tmp_path / 'mine.py'}:other")
     assert "is a int, expected an evaluation.metrics.Metric" in wrong

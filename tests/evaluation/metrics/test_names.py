@@ -10,7 +10,9 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "names.md"
 
 
 def ours():
-    right = [line.split(" | ", 1)[1] for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    right = [
+        line.split(" | ", 1)[1] for line in PAGE.read_text().splitlines() if line.startswith("| `")
+    ]
     modules = {path.stem for path in (PAGE.parents[1] / "evaluation").iterdir()}
     found = re.findall(r"`(?:evaluation\.)?(\w+)\.(\w+)", "\n".join(right))
     return {(module, name) for module, name in found if module in modules}

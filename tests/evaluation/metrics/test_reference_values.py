@@ -9,7 +9,14 @@ import pytest
 
 from evaluation.formats import Choice, read_split
 from evaluation.metrics import cllr, ece, min_cllr, min_ece
-from evaluation.metrics.detection import act_dcf, eer, effective_prior, equal_error, hull_min_dcf, prbep
+from evaluation.metrics.detection import (
+    act_dcf,
+    eer,
+    effective_prior,
+    equal_error,
+    hull_min_dcf,
+    prbep,
+)
 from evaluation.metrics.disclosure import d_sys, d_sys_pav, format_value
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from evaluation.uncertainty import evaluate
@@ -29,7 +36,9 @@ TIED = ("all_ties", "quantised_0.5", "heavy_ties_int")
 def sorted_scores(name):
     with np.load(DATA / "scores.npz") as file:
         if name in RANKS:
-            target, nontarget = (file[f"{name}/runs_{side}"].astype(float) for side in ("target", "nontarget"))
+            target, nontarget = (
+                file[f"{name}/runs_{side}"].astype(float) for side in ("target", "nontarget")
+            )
             return SortedScores(np.arange(len(target), dtype=float), target, nontarget)
         return sort_scores(file[f"{name}/target"], file[f"{name}/nontarget"])
 
@@ -56,7 +65,9 @@ def rounding_of_population(name):
     llr = np.abs(sorted_scores(name).blocks.per_score())
     off = np.divide(2.0**-53, llr**2, out=np.zeros(len(llr)), where=llr > 1e-6)
     sides = (sorted_scores(name).target, sorted_scores(name).nontarget)
-    return float(sum(np.sum(weights * off) / weights.sum() for weights in sides) / np.log(2)) + 1e-14
+    return (
+        float(sum(np.sum(weights * off) / weights.sum() for weights in sides) / np.log(2)) + 1e-14
+    )
 
 
 # the hull, its costs and rates: SIDEKIT and PyBOSARIS
@@ -69,7 +80,9 @@ def test_hull_costs_and_prbep_of_sidekit(name):
     close(prbep(sorted_scores(name)), expected["prbep"], 1e-9 * max(1.0, expected["prbep"]))
     if expected["pmiss"] is not None:
         _same_hull(vertices, np.array(expected["pmiss"]), np.array(expected["pfa"]))
-    for prior, cost, normalised in zip(PRIORS, expected["minDCF"], expected["minDCF_norm"], strict=True):
+    for prior, cost, normalised in zip(
+        PRIORS, expected["minDCF"], expected["minDCF_norm"], strict=True
+    ):
         close(result(name, "bosaris").min_dcf_unnormalised[str(prior)], cost)
         close(result(name, "bosaris").min_dcf[str(prior)], normalised)
 
@@ -78,7 +91,9 @@ def _same_hull(vertices, p_miss, p_fa):
     """Theirs may have points more, on the line between two of ours."""
     assert len(vertices.p_miss) <= len(p_miss) <= len(vertices.p_miss) + 2
     where = vertices.p_miss - vertices.p_fa  # rises along the hull
-    np.testing.assert_allclose(np.interp(p_miss - p_fa, where, vertices.p_miss), p_miss, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        np.interp(p_miss - p_fa, where, vertices.p_miss), p_miss, rtol=0, atol=1e-9
+    )
     for point in zip(vertices.p_miss, vertices.p_fa, strict=True):
         assert np.abs(np.stack([p_miss, p_fa], axis=1) - point).sum(axis=1).min() < 1e-9
 
@@ -89,7 +104,9 @@ def test_costs_of_pybosaris(name):
     close(found.eer["rocch"], expected["eer"])
     close(found.min_cllr, expected["min_cllr"])
     for prior, point in zip(PRIORS, expected["min_dcf_norm"], strict=True):
-        np.testing.assert_allclose(hull_min_dcf(sorted_scores(name), prior=prior), point, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            hull_min_dcf(sorted_scores(name), prior=prior), point, rtol=0, atol=1e-9
+        )
     sre08 = hull_min_dcf(sorted_scores(name), prior=effective_prior(0.01, 10, 1))
     np.testing.assert_allclose(sre08, expected["min_dcf_sre08_P01_Cm10"], rtol=0, atol=1e-9)
 
@@ -143,7 +160,9 @@ def test_zebra_to_the_last_digits_in_its_convention(name):
     close(found.zebra.population, expected["population"], rounding_of_population(name))
     close(found.zebra.individual, expected["individual"], 1e-12)
     assert found.zebra.tag == expected["tag"]
-    assert [format_value(found.zebra.population), format_value(found.zebra.individual)] == expected["print"]
+    assert [format_value(found.zebra.population), format_value(found.zebra.individual)] == expected[
+        "print"
+    ]
     close(found.eer["rocch"], expected["rocch_eer_laplace"], 1e-13)
     close(found.min_cllr, expected["min_cllr_poolties"], 1e-13)
     for prior, cost in zip(PRIORS, expected["minDCF"], strict=True):
@@ -152,7 +171,9 @@ def test_zebra_to_the_last_digits_in_its_convention(name):
         close(found.cllr, expected["cllr_act"], 1e-12)
 
 
-@pytest.mark.parametrize("name", known("zebra", [name for name in SETS if name not in (*TIED, "reversed")]))
+@pytest.mark.parametrize(
+    "name", known("zebra", [name for name in SETS if name not in (*TIED, "reversed")])
+)
 def test_the_default_differs_from_zebra_by_its_rise_alone(name):
     """It adds up to 1e-6 nat to LLRs: 4.4e-7 in log10, less in the means."""
     expected, found = GOLDEN[name]["zebra"], result(name, "default")
@@ -161,7 +182,9 @@ def test_the_default_differs_from_zebra_by_its_rise_alone(name):
     close(found.min_cllr, expected["min_cllr_poolties"], few)
     close(found.zebra.individual, expected["individual"], 1e-6 / np.log(10))
     assert found.zebra.tag == expected["tag"]
-    np.testing.assert_allclose(min_ece(sorted_scores(name), prior=np.array(PRIORS)), expected["minECE"], atol=few)
+    np.testing.assert_allclose(
+        min_ece(sorted_scores(name), prior=np.array(PRIORS)), expected["minECE"], atol=few
+    )
 
 
 @pytest.mark.parametrize("name", known("zebra", [name for name in WHOLE if name != "with_inf"]))
@@ -258,10 +281,14 @@ def test_the_largest_sets_whole(name, shared):
 
 
 @pytest.mark.golden
-@pytest.mark.parametrize(("system", "published"), [("cosine", "15.6"), ("lda", "7.937"), ("plda", "5.652")])
+@pytest.mark.parametrize(
+    ("system", "published"), [("cosine", "15.6"), ("lda", "7.937"), ("plda", "5.652")]
+)
 def test_kaldi_systems_on_voxceleb(shared, system, published):
     folder = shared / "scores" / "voxceleb1_ivector"
-    target, nontarget = read_split(folder / f"{system}_scores.gz", folder / "voxceleb1_trials_sv.gz")
+    target, nontarget = read_split(
+        folder / f"{system}_scores.gz", folder / "voxceleb1_trials_sv.gz"
+    )
     assert (len(target), len(nontarget)) == (18860, 18860)
     # compute-eer prints four significant digits
     assert f"{100 * eer(target, nontarget, method='kaldi'):.4g}" == published

@@ -31,15 +31,23 @@ def test_scores_by_counting(both):
     assert scores.thresholds.tolist() == values
     assert scores.target.tolist() == [both[0].count(value) for value in values]
     assert scores.nontarget.tolist() == [both[1].count(value) for value in values]
-    assert scores.misses.tolist() == [sum(score < value for score in both[0]) for value in values] + [len(both[0])]
-    assert (scores.n_target, scores.n_nontarget, len(scores)) == (len(both[0]), len(both[1]), len(values))
+    assert scores.misses.tolist() == [
+        sum(score < value for score in both[0]) for value in values
+    ] + [len(both[0])]
+    assert (scores.n_target, scores.n_nontarget, len(scores)) == (
+        len(both[0]),
+        len(both[1]),
+        len(values),
+    )
 
 
 @given(classes)
 def test_blocks_by_hand(both):
     scores = sort_scores(*both)
     blocks = scores.blocks
-    expected = pooled_by_hand(list(zip(scores.target.tolist(), scores.nontarget.tolist(), strict=True)))
+    expected = pooled_by_hand(
+        list(zip(scores.target.tolist(), scores.nontarget.tolist(), strict=True))
+    )
     assert list(zip(blocks.target.tolist(), blocks.nontarget.tolist(), strict=True)) == expected
     assert blocks.first[0] == 0
     assert blocks.last[-1] == len(scores) - 1
@@ -49,7 +57,9 @@ def test_blocks_by_hand(both):
         assert scores.target[within].sum() == blocks.target[place]
     assert (np.diff(blocks.llr) > 0).all()
     posterior = expit(blocks.llr + np.log(len(both[0]) / len(both[1])))
-    np.testing.assert_allclose(posterior, blocks.target / (blocks.target + blocks.nontarget), rtol=1e-12)
+    np.testing.assert_allclose(
+        posterior, blocks.target / (blocks.target + blocks.nontarget), rtol=1e-12
+    )
 
 
 @given(classes)

@@ -49,7 +49,11 @@ def scores(name, distance, scale=1.0, offset=0.0):
     """LLRs of Gaussian scores, then miscalibrated, without a random number: their quantiles."""
     target, nontarget = (ndtri((np.arange(count) + 0.5) / count) for count in (300, 2000))
     half = distance**2 / 2
-    return name, scale * (distance * target + half) + offset, scale * (distance * nontarget - half) + offset
+    return (
+        name,
+        scale * (distance * target + half) + offset,
+        scale * (distance * nontarget - half) + offset,
+    )
 
 
 def system(name="svm", distance=3.0, n_target=500, n_nontarget=5000):
@@ -57,7 +61,11 @@ def system(name="svm", distance=3.0, n_target=500, n_nontarget=5000):
     return name, rng.normal(distance, 1, n_target), rng.normal(0, 1, n_nontarget)
 
 
-SYSTEMS = [scores("original", 3.5), scores("anonymised, 50% of $x_1$", 1.2, 2.0, 0.5), scores("B&B {x} ~^#\\", 0.3)]
+SYSTEMS = [
+    scores("original", 3.5),
+    scores("anonymised, 50% of $x_1$", 1.2, 2.0, 0.5),
+    scores("B&B {x} ~^#\\", 0.3),
+]
 SIZES = np.array([2, 5, 10])
 CURVE = Curve(SIZES, 1.5 / SIZES, 1.2 / SIZES, 1.8 / SIZES, 1 / SIZES, level=0.9)
 POINTS = [
@@ -94,7 +102,9 @@ BIG = {"font.size": 23.0, "axes.titlesize": "medium"}
 
 
 def labels(figure):
-    return [text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in figure.legends[0].get_texts()]
+    return [
+        text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in figure.legends[0].get_texts()
+    ]
 
 
 def legend_title(figure):
@@ -102,7 +112,10 @@ def legend_title(figure):
 
 
 def ticks(axis):
-    return [(place, text.get_text()) for place, text in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)]
+    return [
+        (place, text.get_text())
+        for place, text in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
+    ]
 
 
 def without_markers(axes):
@@ -124,7 +137,12 @@ def shown_by(figure):
 
     def look(line):
         dashes = line._unscaled_dash_pattern[1]
-        return [to_hex(line.get_color()), line.get_linewidth(), dashes and list(dashes), line.get_marker()]
+        return [
+            to_hex(line.get_color()),
+            line.get_linewidth(),
+            dashes and list(dashes),
+            line.get_marker(),
+        ]
 
     return {
         "title": axes.get_title(),
@@ -157,7 +175,10 @@ def assert_alike(found, expected, where=""):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plot_shows_what_it_showed_when_it_was_looked_at(data, kind):
-    wanted, now = data / "plots" / f"{kind}.json", json.loads(json.dumps(shown_by(KINDS[kind](SYSTEMS))))
+    wanted, now = (
+        data / "plots" / f"{kind}.json",
+        json.loads(json.dumps(shown_by(KINDS[kind](SYSTEMS)))),
+    )
     if os.environ.get("SPKVER_NEW_PICTURES"):
         lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in now.items()]
         wanted.write_text("{\n" + ",\n".join(lines) + "\n}\n")
@@ -206,8 +227,18 @@ def test_the_legend_can_be_in_a_corner(corner):
     assert not figure.legends
     assert figure.get_figheight() < usual.get_figheight()
     figure.draw_without_rendering()
-    box = figure.axes[0].get_legend().get_window_extent().transformed(figure.axes[0].transAxes.inverted())
-    sides = {"lower": box.y0 < 0.05, "upper": box.y1 > 0.95, "left": box.x0 < 0.05, "right": box.x1 > 0.95}
+    box = (
+        figure.axes[0]
+        .get_legend()
+        .get_window_extent()
+        .transformed(figure.axes[0].transAxes.inverted())
+    )
+    sides = {
+        "lower": box.y0 < 0.05,
+        "upper": box.y1 > 0.95,
+        "left": box.x0 < 0.05,
+        "right": box.x1 > 0.95,
+    }
     assert all(sides[word] for word in corner.split())
     with pytest.raises(DataError, match="expected a corner for the legend among upper left"):
         plot_det(SYSTEMS, legend="top")
@@ -215,16 +246,26 @@ def test_the_legend_can_be_in_a_corner(corner):
 
 @pytest.mark.parametrize(
     ("draw_kind", "order"),
-    [("det", [2, 1, 0]), ("roc", [2, 1, 0]), ("ece", [0, 1, 2]), ("ape", [0, 1, 2]), ("reliability", [2, 0, 1])],
+    [
+        ("det", [2, 1, 0]),
+        ("roc", [2, 1, 0]),
+        ("ece", [0, 1, 2]),
+        ("ape", [0, 1, 2]),
+        ("reliability", [2, 0, 1]),
+    ],
 )
 def test_the_legend_can_be_sorted(draw_kind, order):
     names = [one[0] for one in SYSTEMS]
     for sort, expected in ((True, [names[place] for place in order]), (False, names)):
         texts = labels(getattr(plots, f"plot_{draw_kind}")(SYSTEMS, sort=sort))
-        assert [name for text in texts for name in names if text.startswith(f"{name} (")] == expected
+        assert [
+            name for text in texts for name in names if text.startswith(f"{name} (")
+        ] == expected
 
 
-@pytest.mark.parametrize("plot", ["plot_det", "plot_roc", "plot_ece", "plot_ape", "plot_zebra", "plot_histogram"])
+@pytest.mark.parametrize(
+    "plot", ["plot_det", "plot_roc", "plot_ece", "plot_ape", "plot_zebra", "plot_histogram"]
+)
 def test_scores_and_a_key_and_sorted_scores_are_taken_in_place_of_two_arrays(plot):
     values, is_target = np.array([2.0, -1.0, 0.5, 1.5]), np.array([True, False, False, True])
     ids = ["a"] * 4, ["1", "2", "3", "4"]
@@ -244,7 +285,9 @@ def test_infinite_scores_can_be_plotted(tmp_path):
     one = ("x", [np.inf, 2.0, -1.0], [-np.inf, 0.0, 1.0])
     for kind in KINDS.keys() & set(IN_TEX):
         KINDS[kind]([one, one, one], path=tmp_path / f"{kind}.tex")
-        assert not re.search(r"\((nan|-?inf)|,(nan|-?inf)\)", (tmp_path / f"{kind}.tex").read_text())
+        assert not re.search(
+            r"\((nan|-?inf)|,(nan|-?inf)\)", (tmp_path / f"{kind}.tex").read_text()
+        )
     plots.plot_ece([("x", [-np.inf, 1.0], [0.0])], path=tmp_path / "x.svg")
 
 
@@ -264,7 +307,11 @@ def test_every_window_is_drawn_without_a_warning_on_its_axes(tmp_path, window):
         assert [100 * ndtr(place) for place, _ in ticks(axis)] == pytest.approx(wanted)
         assert [float(text) for _, text in ticks(axis)] == pytest.approx(wanted)
     lines = figure.legends[0].get_lines()
-    assert len({line.get_color() for line in lines}) == len({str(line._dash_pattern) for line in lines}) == 4
+    assert (
+        len({line.get_color() for line in lines})
+        == len({str(line._dash_pattern) for line in lines})
+        == 4
+    )
 
 
 def test_windows_are_those_of_the_peer():
@@ -277,12 +324,18 @@ def test_windows_are_those_of_the_peer():
     }
 
 
-@pytest.mark.parametrize(("prior", "effective"), [(None, effective_prior(0.01, 10, 1)), (0.5, 0.5), (0.05, 0.05)])
+@pytest.mark.parametrize(
+    ("prior", "effective"), [(None, effective_prior(0.01, 10, 1)), (0.5, 0.5), (0.05, 0.05)]
+)
 def test_the_min_dcf_point_stands_at_the_prior(prior, effective):
     one = system(distance=2.0)
     figure = plot_det([one], prior=prior)
     cost, p_miss, p_fa = hull_min_dcf(*one[1:], prior=effective)
-    (point,) = (line for line in figure.axes[0].lines if line.get_marker() == "o" and line.get_markersize() == 8)
+    (point,) = (
+        line
+        for line in figure.axes[0].lines
+        if line.get_marker() == "o" and line.get_markersize() == 8
+    )
     assert (ndtr(point.get_xdata()[0]), ndtr(point.get_ydata()[0])) == pytest.approx((p_fa, p_miss))
     assert f"minDCF({effective:.2g}) {cost:.3f}" in labels(figure)[0]
     assert f"prior {effective:.3g}" in legend_title(figure)
@@ -291,8 +344,12 @@ def test_the_min_dcf_point_stands_at_the_prior(prior, effective):
 def test_the_rule_of_30_is_drawn_inside_the_window_alone():
     def drawn(figure):
         dotted = [line for line in figure.axes[0].lines if line.get_linewidth() == 1.1]
-        across = [float(ndtr(line.get_ydata()[0])) for line in dotted if np.ptp(line.get_ydata()) == 0]
-        upright = [float(ndtr(line.get_xdata()[0])) for line in dotted if np.ptp(line.get_xdata()) == 0]
+        across = [
+            float(ndtr(line.get_ydata()[0])) for line in dotted if np.ptp(line.get_ydata()) == 0
+        ]
+        upright = [
+            float(ndtr(line.get_xdata()[0])) for line in dotted if np.ptp(line.get_xdata()) == 0
+        ]
         return upright, across
 
     figure = plot_det([system(), system(n_nontarget=60000)], window="sre10")
@@ -302,13 +359,17 @@ def test_the_rule_of_30_is_drawn_inside_the_window_alone():
 
 
 def test_a_curve_outside_the_window_is_said_to_be():
-    texts = labels(plot_det([("perfect", [2.0, 3.0], [0.0, 1.0]), ("none", [1.0], [1.0]), system()]))
+    texts = labels(
+        plot_det([("perfect", [2.0, 3.0], [0.0, 1.0]), ("none", [1.0], [1.0]), system()])
+    )
     assert texts[0] == "perfect (EER 0.00 %, minDCF(0.092) 0.000)\ncurve outside this window"
     assert texts[1] == "none (EER 50.00 %, minDCF(0.092) 1.000)\nminDCF point outside this window"
     assert "outside" not in texts[2]
 
 
-@pytest.mark.parametrize(("distance", "lowest", "highest"), [(3.0, 5e-4, 0.5), (0.35, 5e-4, 0.8), (6.6, 1e-4, 0.5)])
+@pytest.mark.parametrize(
+    ("distance", "lowest", "highest"), [(3.0, 5e-4, 0.5), (0.35, 5e-4, 0.8), (6.6, 1e-4, 0.5)]
+)
 def test_the_window_grows_with_what_must_be_seen(distance, lowest, highest):
     figure = plot_det([system(distance=distance, n_target=5000)], prior=0.5)
     axes = figure.axes[0]
@@ -326,7 +387,8 @@ def test_the_eer_stands_on_the_diagonal_and_the_curve_beside_its_hull():
     ring = next(line for line in lines if line.get_markerfacecolor() == "white")
     assert ndtr(ring.get_xdata()[0]) == ndtr(ring.get_ydata()[0]) == pytest.approx(eer(*one[1:]))
     thick, thin = (
-        next(line for line in without_markers(figure.axes[0]) if line.get_linewidth() == width) for width in (1.8, 0.8)
+        next(line for line in without_markers(figure.axes[0]) if line.get_linewidth() == width)
+        for width in (1.8, 0.8)
     )
     x, y = ndtr(thick.get_xdata()), ndtr(thick.get_ydata())
     # the curve passes through the error rates of a threshold, the hull lies below
@@ -346,10 +408,15 @@ def test_the_roc_runs_through_its_rates():
     line, logarithmic = (figure.axes[0].lines[1] for figure in figures[:2])
     for threshold in (-1.0, 0.3, 2.0):
         fpr, tpr = np.mean(nontarget >= threshold), np.mean(target >= threshold)
-        assert np.interp(fpr, line.get_xdata()[::-1], line.get_ydata()[::-1]) == pytest.approx(tpr, abs=2 / 300)
+        assert np.interp(fpr, line.get_xdata()[::-1], line.get_ydata()[::-1]) == pytest.approx(
+            tpr, abs=2 / 300
+        )
         found = np.interp(fpr, logarithmic.get_xdata(), logarithmic.get_ydata())
         assert found == pytest.approx(tpr, abs=2 / 300)
-    assert f"(EER {100 * eer(target, nontarget):.2f} %, AUC {auc(target, nontarget):.3f})" in labels(figures[0])[0]
+    assert (
+        f"(EER {100 * eer(target, nontarget):.2f} %, AUC {auc(target, nontarget):.3f})"
+        in labels(figures[0])[0]
+    )
     assert [text for _, text in ticks(figures[1].axes[0].xaxis)] == ["0.01", "0.1", "1"]
     # of 2,000 nontarget trials
     assert [text for _, text in ticks(figures[2].axes[0].xaxis)] == ["0.001", "0.01", "0.1", "1"]
@@ -361,8 +428,13 @@ def test_the_legend_of_zebra_is_that_of_the_reference():
     assert re.fullmatch(r"original \(0\.\d{3}, \d\.\d{3}, [A-F]\)", expected[1])
     # the most private first
     assert labels(plots.plot_zebra(SYSTEMS, sort=True)) == [expected[0], *expected[:0:-1]]
-    assert labels(plots.plot_zebra(SYSTEMS, scale=(("low", 1.0), ("high", np.inf))))[1].endswith(", high)")
-    looks = [line.get_color() for line in plots.plot_zebra(SYSTEMS, numbers={"original": 5}).axes[0].lines]
+    assert labels(plots.plot_zebra(SYSTEMS, scale=(("low", 1.0), ("high", np.inf))))[1].endswith(
+        ", high)"
+    )
+    looks = [
+        line.get_color()
+        for line in plots.plot_zebra(SYSTEMS, numbers={"original": 5}).axes[0].lines
+    ]
     assert looks[1] == plots.plot_zebra([("x", *SYSTEMS[0][1:])] * 6).axes[0].lines[6].get_color()
 
 
@@ -380,14 +452,26 @@ def test_curves_over_the_prior_are_the_metrics():
     for place in (0, 60, 100, 137, 200):
         prior = float(1 / (1 + np.exp(-x[place])))
         entropy = -(prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior))
-        bits = [entropy, ece(target, nontarget, prior=prior), min_ece(target, nontarget, prior=prior)]
+        bits = [
+            entropy,
+            ece(target, nontarget, prior=prior),
+            min_ece(target, nontarget, prior=prior),
+        ]
         options = {"p_target": prior, "normalised": False}
-        errors = [min(prior, 1 - prior), act_dcf(target, nontarget, **options), min_dcf(target, nontarget, **options)]
-        found = [[float(line.get_ydata()[place]) for line in figure.axes[0].lines] for figure in figures]
+        errors = [
+            min(prior, 1 - prior),
+            act_dcf(target, nontarget, **options),
+            min_dcf(target, nontarget, **options),
+        ]
+        found = [
+            [float(line.get_ydata()[place]) for line in figure.axes[0].lines] for figure in figures
+        ]
         assert found[0] == pytest.approx(bits, rel=1e-9)
         assert found[1] == pytest.approx([bit / entropy for bit in bits], rel=1e-9)
         assert found[2] == pytest.approx(errors, rel=1e-9)
-        assert found[3] == pytest.approx([error / min(prior, 1 - prior) for error in errors], rel=1e-9)
+        assert found[3] == pytest.approx(
+            [error / min(prior, 1 - prior) for error in errors], rel=1e-9
+        )
         assert found[4] == pytest.approx([bits[0], bits[2]], rel=1e-9)
     numbers = f"(Cllr {cllr(target, nontarget):.3f}, minimum {min_cllr(target, nontarget):.3f} bit)"
     assert all(numbers in labels(figure)[1] for figure in figures[:4])
@@ -397,7 +481,12 @@ def test_the_range_of_priors_and_the_eer():
     """The EER is the highest least error rate over all priors: the dotted curve touches its line from below."""
     figure = plots.plot_ape(SYSTEMS[1:], log_odds=(-3, 2.5), with_eer=True)
     default, *drawn = figure.axes[0].lines
-    assert (default.get_xdata()[0], default.get_xdata()[-1], *figure.axes[0].get_xlim()) == (-3, 2.5, -3, 2.5)
+    assert (default.get_xdata()[0], default.get_xdata()[-1], *figure.axes[0].get_xlim()) == (
+        -3,
+        2.5,
+        -3,
+        2.5,
+    )
     for one, (_, least, level) in zip(SYSTEMS[1:], (drawn[:3], drawn[3:]), strict=True):
         rate = eer(*one[1:])
         assert list(level.get_ydata()) == [rate, rate]
@@ -409,7 +498,8 @@ def test_the_range_of_priors_and_the_eer():
 
 
 @pytest.mark.parametrize(
-    ("scale", "offset", "warned"), [(1.0, 0.0, False), (0.05, 0.0, True), (1.0, 6.0, True), (1.3, 0.1, False)]
+    ("scale", "offset", "warned"),
+    [(1.0, 0.0, False), (0.05, 0.0, True), (1.0, 6.0, True), (1.3, 0.1, False)],
 )
 def test_scores_that_are_no_llrs_are_warned_of(scale, offset, warned, caplog):
     one = scores("a", 3.0, scale, offset)
@@ -442,7 +532,8 @@ def test_a_histogram_on_own_scales_gives_each_system_its_bins_and_height():
         assert first.get_ydata() == pytest.approx(second.get_ydata() - 1)
     assert ticks(axes.xaxis) == [(0.0, "lowest"), (1.0, "highest")]
     assert [text.split("\n")[-1] for _, text in ticks(axes.yaxis)] == [
-        f"{side.min():.3g} to {side.max():.3g}" for side in (np.concatenate(one[1:]) for one in reversed(both))
+        f"{side.min():.3g} to {side.max():.3g}"
+        for side in (np.concatenate(one[1:]) for one in reversed(both))
     ]
 
 
@@ -459,7 +550,11 @@ def test_calibrated_scores_lie_on_the_diagonal():
 def test_better_utility_is_to_the_right(lower_is_better):
     axes = plot_privacy_utility(POINTS, lower_is_better=lower_is_better).axes[0]
     assert axes.xaxis_inverted() == lower_is_better
-    points = [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines if line.get_linestyle() == "None"]
+    points = [
+        (line.get_xdata()[0], line.get_ydata()[0])
+        for line in axes.lines
+        if line.get_linestyle() == "None"
+    ]
     assert points == [(4.0, 1.0), (12.0, 20.0)]
     low, high = sorted(axes.get_xlim())
     assert low < 4 < 14 < high
@@ -472,8 +567,14 @@ def test_better_utility_is_to_the_right(lower_is_better):
 
 def test_bands_end_at_the_targets():
     axes = plot_privacy_utility(POINTS, targets=(0.15, 0.3)).axes[0]
-    assert sorted(area.get_paths()[0].vertices[:, 1].max() for area in axes.collections) == [15.0, 30.0]
-    assert sorted((text.get_text(), text.xy[1]) for text in axes.texts) == [("15 %", 0.3), ("30 %", 0.6)]
+    assert sorted(area.get_paths()[0].vertices[:, 1].max() for area in axes.collections) == [
+        15.0,
+        30.0,
+    ]
+    assert sorted((text.get_text(), text.xy[1]) for text in axes.texts) == [
+        ("15 %", 0.3),
+        ("30 %", 0.6),
+    ]
     assert not plot_privacy_utility(POINTS, targets=()).axes[0].collections
 
 
@@ -483,7 +584,9 @@ def test_bands_end_at_the_targets():
 @pytest.mark.parametrize("kind", ["det", "cmc"])
 def test_figures_follow_the_settings_of_the_user_and_files_the_house_style(kind, tmp_path):
     DRAWN[kind](SYSTEMS, path=tmp_path / "a.svg")
-    with mpl.rc_context(BIG | {"axes.facecolor": "red", "svg.hashsalt": None, "lines.linewidth": 9}):
+    with mpl.rc_context(
+        BIG | {"axes.facecolor": "red", "svg.hashsalt": None, "lines.linewidth": 9}
+    ):
         before = dict(mpl.rcParams)
         figure = DRAWN[kind](SYSTEMS)
         DRAWN[kind](SYSTEMS, path=tmp_path / "b.svg")
@@ -509,7 +612,12 @@ def test_it_is_drawn_into_given_axes(kind, tmp_path):
 
 
 def test_one_call_writes_all_formats_and_the_same_bytes_each_time(tmp_path):
-    signatures = {"det.png": b"\x89PNG", "det.pdf": b"%PDF", "det.SVG": b"<?xml", "det.tex": b"% Compile"}
+    signatures = {
+        "det.png": b"\x89PNG",
+        "det.pdf": b"%PDF",
+        "det.SVG": b"<?xml",
+        "det.tex": b"% Compile",
+    }
     written = []
     for folder in ("first", "second"):
         plot_det([system()], path=[tmp_path / folder / name for name in signatures])
@@ -525,21 +633,43 @@ def test_one_call_writes_all_formats_and_the_same_bytes_each_time(tmp_path):
         (lambda path: plot_det([system()], path=path.with_suffix(".gif")), "extension '.gif'"),
         (lambda **where: plot_det([system()], window="new york", **where), "got 'new york'"),
         (lambda **where: plot_det([system()], prior=-2.29, **where), "prior"),
-        (lambda **where: plots.plot_roc(SYSTEMS, lowest_fpr=2, **where), "from 0 .linear. to below 1, got 2"),
-        (lambda **where: plots.plot_histogram([("x", [np.inf], [-np.inf])], **where), "infinite ones alone"),
+        (
+            lambda **where: plots.plot_roc(SYSTEMS, lowest_fpr=2, **where),
+            "from 0 .linear. to below 1, got 2",
+        ),
+        (
+            lambda **where: plots.plot_histogram([("x", [np.inf], [-np.inf])], **where),
+            "infinite ones alone",
+        ),
         (lambda **where: plots.plot_reliability(SYSTEMS, prior=0, **where), "between 0 and 1"),
         (lambda **where: plots.plot_ece([("x", [np.nan], [1.0])], **where), "NaN"),
-        (lambda **where: plots.plot_ece(SYSTEMS, log_odds=(2, -2), **where), "-30 and 30, got 2 to -2"),
+        (
+            lambda **where: plots.plot_ece(SYSTEMS, log_odds=(2, -2), **where),
+            "-30 and 30, got 2 to -2",
+        ),
         (lambda **where: plots.plot_ape(SYSTEMS, normalised=True, with_eer=True), "not normalised"),
         (lambda **where: plots.plot_likelihood({"a": []}, **where), "got none"),
-        (lambda path: plots.plot_likelihood({"x": [1.0]}, path=path.with_suffix(".tex")), "extension '.tex'"),
+        (
+            lambda path: plots.plot_likelihood({"x": [1.0]}, path=path.with_suffix(".tex")),
+            "extension '.tex'",
+        ),
         (lambda **where: plot_privacy_utility([], **where), "expected a system to plot"),
         (
-            lambda **where: plot_privacy_utility([TradeOff("a", Interval(), Interval(0.1))], **where),
+            lambda **where: plot_privacy_utility(
+                [TradeOff("a", Interval(), Interval(0.1))], **where
+            ),
             "a: expected a finite utility",
         ),
-        (lambda **where: plot_privacy_utility([TradeOff("a", Interval(1.0), Interval(10.0))], **where), "got 1 and 10"),
-        (lambda **where: plot_privacy_utility(POINTS, targets=(10, 20), **where), "target EERs that rise"),
+        (
+            lambda **where: plot_privacy_utility(
+                [TradeOff("a", Interval(1.0), Interval(10.0))], **where
+            ),
+            "got 1 and 10",
+        ),
+        (
+            lambda **where: plot_privacy_utility(POINTS, targets=(10, 20), **where),
+            "target EERs that rise",
+        ),
     ],
 )
 def test_malformed_input_is_refused_and_nothing_written(tmp_path, call, words):
@@ -583,4 +713,7 @@ def test_thinned_curves_stay_within_a_step():
     thin_x, thin_y = thinned(np.column_stack([x, y]), np.array([[0.0, 1.0], [0.0, 1.0]])).T
     assert len(thin_x) < 6100
     assert np.abs(np.interp(x, thin_x, thin_y) - y).max() < 3 / 3000
-    assert (thin_x[0], thin_x[-1]) == (pytest.approx(x[0], abs=1e-3), pytest.approx(x[-1], abs=1e-3))
+    assert (thin_x[0], thin_x[-1]) == (
+        pytest.approx(x[0], abs=1e-3),
+        pytest.approx(x[-1], abs=1e-3),
+    )

@@ -45,7 +45,9 @@ def ranks_of(distance: float, seed: int = 0, n: int = 200, impostors: int = 300)
 
 @pytest.fixture(scope="module")
 def run() -> Linkage:
-    return measure_linkage({1: ranks_of(1.5), 3: ranks_of(2.5, 1)}, Settings(sizes="log", resamples=30))
+    return measure_linkage(
+        {1: ranks_of(1.5), 3: ranks_of(2.5, 1)}, Settings(sizes="log", resamples=30)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,9 @@ def beyond(run: Linkage) -> dict[int, Beyond]:
 # ---- what is extrapolated stands apart
 
 
-def test_rows_of_the_curve_are_marked(run: Linkage, beyond: dict[int, Beyond], tmp_path: Path) -> None:
+def test_rows_of_the_curve_are_marked(
+    run: Linkage, beyond: dict[int, Beyond], tmp_path: Path
+) -> None:
     extras.write_linkage(tmp_path, run, beyond=beyond)
     rows = list(csv.DictReader((tmp_path / "curve.csv").open()))
     assert {int(row["size"]) <= 301 for row in rows if row["kind"] == "measured"} == {True}
@@ -67,7 +71,9 @@ def test_rows_of_the_curve_are_marked(run: Linkage, beyond: dict[int, Beyond], t
         assert float(row["chance"]) == 1 / int(row["size"])
 
 
-def test_the_report_says_what_was_measured_and_how_the_methods_did(beyond: dict[int, Beyond]) -> None:
+def test_the_report_says_what_was_measured_and_how_the_methods_did(
+    beyond: dict[int, Beyond],
+) -> None:
     report = json.loads(to_json(report_extrapolation(beyond)))
     assert set(report) == {"1", "3"}
     for block in report.values():
@@ -86,13 +92,17 @@ def test_the_table_holds_every_method_and_nothing_that_was_measured(
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * 2 * 3
     assert {row["method"] for row in rows} == {"normal", "bounds", "span"}
-    assert all(row["kind"] == "extrapolated" and int(row["size"]) > int(row["measured_to"]) for row in rows)
+    assert all(
+        row["kind"] == "extrapolated" and int(row["size"]) > int(row["measured_to"]) for row in rows
+    )
     assert all((row["linkability"] == "") == (row["method"] in ("bounds", "span")) for row in rows)
 
 
 @pytest.mark.parametrize("populations", [[301, 10**6], []])
 def test_populations_within_the_gallery_are_refused(run: Linkage, populations: list[int]) -> None:
-    with pytest.raises(DataError, match=r"expected populations larger than the gallery of 301, got (301|none)"):
+    with pytest.raises(
+        DataError, match=r"expected populations larger than the gallery of 301, got (301|none)"
+    ):
         extrapolate_linkage(run.ranks, run.settings, populations)
 
 
@@ -118,7 +128,9 @@ def test_lists_of_speakers_are_written(run: Linkage, tmp_path: Path) -> None:
 
 
 def labels(figure: Any) -> list[str]:
-    return [text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in figure.legends[0].get_texts()]
+    return [
+        text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in figure.legends[0].get_texts()
+    ]
 
 
 def ends(area: Any) -> tuple[float, float, float, float]:
@@ -127,7 +139,9 @@ def ends(area: Any) -> tuple[float, float, float, float]:
     return x.min(), x.max(), y.min(), y.max()
 
 
-def test_what_was_measured_is_never_dotted_and_what_was_not_always_is(run: Linkage, beyond: dict[int, Beyond]) -> None:
+def test_what_was_measured_is_never_dotted_and_what_was_not_always_is(
+    run: Linkage, beyond: dict[int, Beyond]
+) -> None:
     curves = {f"L = {number}": curve for number, curve in run.curves.items()}
     drawn = {f"L = {number}": one.curve for number, one in beyond.items()}
     figures = [
@@ -139,7 +153,9 @@ def test_what_was_measured_is_never_dotted_and_what_was_not_always_is(run: Linka
         assert [text.get_text() for text in axes.texts] == ["extrapolated, not measured"]
         words = (*labels(figure), figure.legends[0].get_title().get_text())
         assert any("extrapolated, not measured" in text for text in words)
-        (ground,) = [area for area in axes.collections if to_hex(area.get_facecolor()[0]) == "#808080"]
+        (ground,) = [
+            area for area in axes.collections if to_hex(area.get_facecolor()[0]) == "#808080"
+        ]
         assert ends(ground)[:2] == pytest.approx((301, 10**6))
         for line in axes.lines:
             dashes = line._unscaled_dash_pattern[1]
@@ -147,17 +163,25 @@ def test_what_was_measured_is_never_dotted_and_what_was_not_always_is(run: Linka
                 assert line.get_xdata().min() >= 301
             elif not dashes or list(dashes) != [10, 3]:  # chance is known everywhere
                 assert line.get_xdata().max() <= 301
-    dotted = [line for line in figures[0].axes[0].lines if line._unscaled_dash_pattern[1] == (1.2, 1.6)]
-    np.testing.assert_allclose(dotted[0].get_ydata(), beyond[1].curve.predictions["normal"].linkability)
+    dotted = [
+        line for line in figures[0].axes[0].lines if line._unscaled_dash_pattern[1] == (1.2, 1.6)
+    ]
+    np.testing.assert_allclose(
+        dotted[0].get_ydata(), beyond[1].curve.predictions["normal"].linkability
+    )
 
 
-def test_what_no_method_is_trusted_with_is_drawn_as_bounds_alone(run: Linkage, beyond: dict[int, Beyond]) -> None:
+def test_what_no_method_is_trusted_with_is_drawn_as_bounds_alone(
+    run: Linkage, beyond: dict[int, Beyond]
+) -> None:
     failed = tuple(replace(test, held=False) for test in beyond[1].curve.tests)
     curve = replace(beyond[1].curve, tests=failed)
     together = plots.plot_linkability({"a": run.curves[1]}, extrapolations={"a": curve})
     alone = plots.plot_extrapolation(run.curves[1], curve)
     for figure in (together, alone):
-        assert not [line for line in figure.axes[0].lines if line._unscaled_dash_pattern[1] == (1.2, 1.6)]
+        assert not [
+            line for line in figure.axes[0].lines if line._unscaled_dash_pattern[1] == (1.2, 1.6)
+        ]
     assert "bounds alone where none is trusted" in " ".join(labels(together))
     assert not [text for text in labels(alone) if text.startswith(("normal", "tail"))]
     assert "no method is trusted" in alone.legends[0].get_title().get_text()
@@ -202,13 +226,19 @@ def test_intersections_lie_within_unions() -> None:
 
 def test_jaccard_bars_are_as_high_as_the_means() -> None:
     found = compared(anonymiser="ab", utterances="13")
-    bars = [area for area in plots.plot_jaccard(found).axes[0].collections if area.get_alpha() == 0.45]
+    bars = [
+        area for area in plots.plot_jaccard(found).axes[0].collections if area.get_alpha() == 0.45
+    ]
     heights = [one.jaccard for kinds in found.factors.values() for one in kinds.values()]
     np.testing.assert_allclose([ends(bar)[3] for bar in bars], heights)
 
 
-def test_colour_is_the_anonymiser_and_the_marker_the_attacker_in_every_panel(run: Linkage, tmp_path: Path) -> None:
-    names = [(attacker, anonymiser) for attacker in ("ECAPA", "ResNet") for anonymiser in ("B3", "B5")]
+def test_colour_is_the_anonymiser_and_the_marker_the_attacker_in_every_panel(
+    run: Linkage, tmp_path: Path
+) -> None:
+    names = [
+        (attacker, anonymiser) for attacker in ("ECAPA", "ResNet") for anonymiser in ("B3", "B5")
+    ]
     panels = {f"L = {number}": dict.fromkeys(names, curve) for number, curve in run.curves.items()}
     # one is missing: the others keep their looks
     panels["L = 3"] = dict(list(panels["L = 3"].items())[1:])
@@ -221,9 +251,19 @@ def test_colour_is_the_anonymiser_and_the_marker_the_attacker_in_every_panel(run
     assert [axes.get_title() for axes in (first, second)] == ["L = 1", "L = 3"]
     assert (first.get_xlim(), first.get_ylim()) == (second.get_xlim(), second.get_ylim())
     for axes, expected in ((first, names), (second, names[1:])):
-        marks = [(line.get_marker(), line.get_color()) for line in axes.lines if line.get_marker() != "None"]
-        assert marks == [(shapes[attacker], colours[anonymiser]) for attacker, anonymiser in expected]
-    assert len({colours[name] for name in ("B3", "B5")}) == len({shapes[name] for name in ("ECAPA", "ResNet")}) == 2
+        marks = [
+            (line.get_marker(), line.get_color())
+            for line in axes.lines
+            if line.get_marker() != "None"
+        ]
+        assert marks == [
+            (shapes[attacker], colours[anonymiser]) for attacker, anonymiser in expected
+        ]
+    assert (
+        len({colours[name] for name in ("B3", "B5")})
+        == len({shapes[name] for name in ("ECAPA", "ResNet")})
+        == 2
+    )
 
 
 def test_the_grid_of_speakers_has_a_row_for_each_attacker_in_per_cent(tmp_path: Path) -> None:
@@ -237,7 +277,9 @@ def test_the_grid_of_speakers_has_a_row_for_each_attacker_in_per_cent(tmp_path: 
     steps, *quartiles = figure.axes[0].lines
     assert steps.get_ydata().max() == pytest.approx(100 * 6 / 101)
     assert [line.get_xdata()[0] for line in quartiles] == pytest.approx([0.25, 0.5, 0.75])
-    six = plots.plot_speaker_grid({("", f"run {number}"): values for number in range(6)}, path=tmp_path / "x.png")
+    six = plots.plot_speaker_grid(
+        {("", f"run {number}"): values for number in range(6)}, path=tmp_path / "x.png"
+    )
     assert [axes.axison for axes in six.axes] == [True] * 6 + [False] * 2
 
 
@@ -257,9 +299,14 @@ def test_every_picture_is_drawn_in_every_format_without_a_warning(
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda curve, far: plots.plot_linkability({}, path="x.png"), "expected at least one curve"),
         (
-            lambda curve, far: plots.plot_linkability({"a": curve}, path="x.png", extrapolations={"b": far}),
+            lambda curve, far: plots.plot_linkability({}, path="x.png"),
+            "expected at least one curve",
+        ),
+        (
+            lambda curve, far: plots.plot_linkability(
+                {"a": curve}, path="x.png", extrapolations={"b": far}
+            ),
             "one for each",
         ),
         (
@@ -270,10 +317,15 @@ def test_every_picture_is_drawn_in_every_format_without_a_warning(
         ),
         (lambda curve, far: plots.plot_intersections([]), "expected comparisons"),
         (lambda curve, far: plots.plot_cmc({"a": [1.0]}, path="x.png"), "of 2 or more ranks"),
-        (lambda curve, far: plots.plot_speaker_grid({("", "a"): []}, path="x.png"), "expected a finite linkability"),
+        (
+            lambda curve, far: plots.plot_speaker_grid({("", "a"): []}, path="x.png"),
+            "expected a finite linkability",
+        ),
     ],
 )
-def test_bad_plots_are_refused(call: Any, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_plots_are_refused(
+    call: Any, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     ranks = ranks_of(1.5)
     far = extrapolate(ranks, [10**5], resampling=Resampling(2))
@@ -292,7 +344,9 @@ def vectors(count: int, dimensions: int, seed: int) -> SpeakerVectors:
 
 
 @pytest.mark.parametrize("count", [1, 5, 59])
-def test_the_largest_impostor_scores_are_those_of_the_whole_matrix(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_largest_impostor_scores_are_those_of_the_whole_matrix(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("evaluation.linkage.disclosure._TRIALS", 7)
     monkeypatch.setattr("evaluation.linkage.disclosure._GALLERY", 13)
     gallery, trials = vectors(60, 8, 0), vectors(40, 8, 1)

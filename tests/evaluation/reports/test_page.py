@@ -25,7 +25,21 @@ from spkbase.errors import DataError
 from spkbase.files import write_json
 from spkver.evaluation_cli import main
 
-VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+VOID = {
+    "area",
+    "base",
+    "br",
+    "col",
+    "embed",
+    "hr",
+    "img",
+    "input",
+    "link",
+    "meta",
+    "source",
+    "track",
+    "wbr",
+}
 STYLE = Path(page_module.__file__).with_name("style.css").read_text("utf-8")
 
 
@@ -80,7 +94,9 @@ def render_page(results: dict[str, Any], **options: Any) -> str:
 
 def render_comparison(sources: list[tuple[dict[str, Any], Any]], **options: Any) -> str:
     """The page that compares the contents of several results.json."""
-    return comparison.render_comparison([(parse_results(raw), folder) for raw, folder in sources], **options)
+    return comparison.render_comparison(
+        [(parse_results(raw), folder) for raw, folder in sources], **options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -118,9 +134,21 @@ def test_ids_are_unique_and_every_reference_finds_its_own(page: str) -> None:
 def test_nothing_is_fetched_and_nothing_runs(page: str) -> None:
     reader = read(page)
     assert re.findall(r"https?:|//[a-z]|@import|src=|javascript:|xmlns", page) == []
-    assert {tag for tag, _ in reader.tags} & {"script", "link", "iframe", "object", "img", "base", "form"} == set()
+    assert {tag for tag, _ in reader.tags} & {
+        "script",
+        "link",
+        "iframe",
+        "object",
+        "img",
+        "base",
+        "form",
+    } == set()
     assert [name for _, one in reader.tags for name in one if name.startswith("on")] == []
-    (policy,) = [one["content"] for one in reader.all_of("meta") if one.get("http-equiv") == "Content-Security-Policy"]
+    (policy,) = [
+        one["content"]
+        for one in reader.all_of("meta")
+        if one.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert policy is not None
     assert policy.startswith("default-src 'none'")
 
@@ -137,7 +165,9 @@ def test_pictures_tables_and_regions_have_names(page: str) -> None:
     assert all(one["aria-label"] for _, one in reader.tags if one.get("role") == "region")
 
 
-def test_the_verdict_stands_first_with_the_number_of_the_strongest_attacker(made: Any, page: str) -> None:
+def test_the_verdict_stands_first_with_the_number_of_the_strongest_attacker(
+    made: Any, page: str
+) -> None:
     results, _ = made
     rates = [
         (one["eer"]["rocch"], one["attacker"], one["scenario"])
@@ -164,9 +194,29 @@ def test_the_worst_off_speakers_come_first(results: dict[str, Any]) -> None:
     results["conditions"] = [one for one in results["conditions"] if one["gender"] == "all"]
     for one in bare(results)["conditions"]:
         one["speakers"] = [
-            {"speaker": "private", "linkability_mean": 0.1, "eer": 0.5, "gender": "f", "rank": 5.5, "n_target": 4},
-            {"speaker": "unknown", "linkability_mean": None, "eer": None, "gender": "", "rank": None},
-            {"speaker": "exposed", "linkability_mean": 0.95, "eer": 0.01, "gender": "m", "rank": 1, "n_target": 4},
+            {
+                "speaker": "private",
+                "linkability_mean": 0.1,
+                "eer": 0.5,
+                "gender": "f",
+                "rank": 5.5,
+                "n_target": 4,
+            },
+            {
+                "speaker": "unknown",
+                "linkability_mean": None,
+                "eer": None,
+                "gender": "",
+                "rank": None,
+            },
+            {
+                "speaker": "exposed",
+                "linkability_mean": 0.95,
+                "eer": 0.01,
+                "gender": "m",
+                "rank": 1,
+                "n_target": 4,
+            },
         ]
         one["speakers"][0] |= {"first": 0.5, "others_first": 0.5, "n_nontarget": 40}
         one["speakers"][2] |= {"first": 1.0, "others_first": 0.025, "n_nontarget": 40}
@@ -182,7 +232,11 @@ def test_the_worst_off_speakers_come_first(results: dict[str, Any]) -> None:
 def test_unknown_numbers_are_shown_as_such(results: dict[str, Any]) -> None:
     value = None
     for one in bare(results)["conditions"]:
-        one.update(eer={"rocch": value}, zebra={"population": value, "individual": value, "tag": None}, min_cllr=value)
+        one.update(
+            eer={"rocch": value},
+            zebra={"population": value, "individual": value, "tag": None},
+            min_cllr=value,
+        )
         one.update(intervals={"eer.rocch": {"low": value, "high": value}}, n_enrolled=value)
     page = render_page(results, folder=".")
     text = read(page).text
@@ -204,23 +258,38 @@ def test_the_interval_of_the_word_counts_in_scenarios_and_data_sets() -> None:
         condition("two", "semi-informed", 0.35, 0.32, 0.39),
     ]
     perfect = {"mean": 0.432, "low": 0.395}
-    place = {"dataset": "one", "gender": "all", "scenario": "ignorant", "strongest": "a", "eer": 0.25}
+    place = {
+        "dataset": "one",
+        "gender": "all",
+        "scenario": "ignorant",
+        "strongest": "a",
+        "eer": 0.25,
+    }
     stated = place | {"low": 0.15, "high": 0.28, "minimum_over_scenarios": {"perfect": perfect}}
     page = render_page({"format": 1, "conditions": rows, "summary": [stated]}, folder=".")
     # on the first screen and in detail
     assert page.count('class="perfect" style="left:86.4%"') == 2
     text = read(page).text
     assert " Weak to moderate protection " in text
-    assert "24.0 % equal error rate, the smallest on 2 data sets, interval 15.0\N{EN DASH}28.3 %" in text
+    assert (
+        "24.0 % equal error rate, the smallest on 2 data sets, interval 15.0\N{EN DASH}28.3 %"
+        in text
+    )
     assert "the true level may lie anywhere from weak to moderate" in text
     assert "a perfect anonymiser would show about 43 % here" in text
-    assert "would measure about 43.2 % here, because the best of 1 attackers in each scenario is picked" in text
+    assert (
+        "would measure about 43.2 % here, because the best of 1 attackers in each scenario is picked"
+        in text
+    )
     assert "and less than 39.5 % in 1 of 20 cases" in text
     rows[1]["intervals"]["eer.rocch"] = {"low": 0.09, "high": 0.28}
     rows[1]["n_enrolled"] = rows[2]["n_enrolled"] = 16
     text = read(render_page({"format": 1, "conditions": rows}, folder=".")).text
     assert " At most moderate protection " in text
-    assert "About 20 speakers in place of 16 would narrow the interval to two of the five levels" in text
+    assert (
+        "About 20 speakers in place of 16 would narrow the interval to two of the five levels"
+        in text
+    )
     assert "perfect anonymis" not in text
 
 
@@ -229,9 +298,20 @@ def test_the_word_is_by_the_worst_list_and_by_the_worst_of_open_and_closed_sets(
 
     def page(closed: float, centred: float | None = None, **rates: float) -> str:
         rows = [
-            {"dataset": "d", "gender": gender, "scenario": "ignorant", "attacker": "a", "eer": {"rocch": rate}}
+            {
+                "dataset": "d",
+                "gender": gender,
+                "scenario": "ignorant",
+                "attacker": "a",
+                "eer": {"rocch": rate},
+            }
             | {"intervals": {"eer.rocch": {"low": rate, "high": rate}}}
-            | {"closed_set": {"eer": {"value": closed, "low": closed, "high": closed}, "identification": {"value": 1}}}
+            | {
+                "closed_set": {
+                    "eer": {"value": closed, "low": closed, "high": closed},
+                    "identification": {"value": 1},
+                }
+            }
             | {"centred": centred and {"value": centred, "low": centred, "high": centred}}
             for gender, rate in rates.items()
         ]
@@ -254,10 +334,20 @@ def test_the_word_is_by_the_worst_list_and_by_the_worst_of_open_and_closed_sets(
 
 
 @pytest.mark.parametrize(("individual", "told"), [(0.87506, True), (0.5, False)])
-def test_evidence_at_the_ceiling_of_the_number_of_trials_is_told(individual: float, told: bool) -> None:
-    names = {"dataset": "d", "gender": "all", "scenario": "ignorant", "attacker": "a", "eer": {"rocch": 0.1}}
+def test_evidence_at_the_ceiling_of_the_number_of_trials_is_told(
+    individual: float, told: bool
+) -> None:
+    names = {
+        "dataset": "d",
+        "gender": "all",
+        "scenario": "ignorant",
+        "attacker": "a",
+        "eer": {"rocch": 0.1},
+    }
     zebra = {"population": 0.7, "individual": individual, "individual_ceiling": 0.87506, "tag": "A"}
-    text = read(render_page({"format": 1, "conditions": [names | {"zebra": zebra}]}, folder=".")).text
+    text = read(
+        render_page({"format": 1, "conditions": [names | {"zebra": zebra}]}, folder=".")
+    ).text
     assert ("category A, at the ceiling that the number of trials imposes" in text) == told
 
 
@@ -269,7 +359,11 @@ def test_session_channel_and_language_stand_beside_the_verdict() -> None:
     assert "Nobody measured what sessions and channels tell" in beside
     assert "in languages that they did not learn from" in beside
     without_speech = names | {"scenario": "original", "attacker": "session", "eer": {"rocch": 0.18}}
-    text = read(render_page({"format": 1, "conditions": [*results["conditions"], without_speech]}, folder=".")).text
+    text = read(
+        render_page(
+            {"format": 1, "conditions": [*results["conditions"], without_speech]}, folder="."
+        )
+    ).text
     assert "Sessions or channels help attackers here" in text[: text.index("The verdict in detail")]
     assert "of original recordings is 18 %" in text
 
@@ -278,27 +372,51 @@ def test_a_check_can_forbid_a_verdict_and_no_network_stands_in_the_badge() -> No
     names = {"dataset": "d", "gender": "all", "scenario": "ignorant", "attacker": "a"}
     results = {
         "format": 1,
-        "conditions": [names | {"eer": {"rocch": 0.5}, "intervals": {"eer.rocch": {"low": 0.45, "high": 0.5}}}],
+        "conditions": [
+            names | {"eer": {"rocch": 0.5}, "intervals": {"eer.rocch": {"low": 0.45, "high": 0.5}}}
+        ],
     }
     results["attackers_run"] = {"networks": []}
-    assert " Strong protection (no neural attacker was run) " in read(render_page(results, folder=".")).text
+    assert (
+        " Strong protection (no neural attacker was run) "
+        in read(render_page(results, folder=".")).text
+    )
     results["sanity"] = [{"level": "error", "check": "pairs", "text": "Names are wrong."}]
     text = read(render_page(results, folder=".")).text
     assert " No verdict: it is not certain that the files match " in text
     assert "Strong protection" not in text
     assert "enough for this verdict" not in text
     # what an attacker recognised, it recognised whatever the files hold
-    results["conditions"][0] |= {"eer": {"rocch": 0.02}, "intervals": {"eer.rocch": {"low": 0.0, "high": 0.06}}}
+    results["conditions"][0] |= {
+        "eer": {"rocch": 0.02},
+        "intervals": {"eer.rocch": {"low": 0.0, "high": 0.06}},
+    }
     text = read(render_page(results, folder=".")).text
-    assert " At most very weak protection, otherwise no verdict: it is not certain that the files match " in text
+    assert (
+        " At most very weak protection, otherwise no verdict: it is not certain that the files match "
+        in text
+    )
 
 
 def test_the_worst_data_set_decides_and_original_speech_is_not_judged() -> None:
     def condition(dataset: str, scenario: str, eer: float) -> dict[str, Any]:
-        return {"dataset": dataset, "gender": "all", "scenario": scenario, "attacker": "a", "eer": {"rocch": eer}}
+        return {
+            "dataset": dataset,
+            "gender": "all",
+            "scenario": scenario,
+            "attacker": "a",
+            "eer": {"rocch": eer},
+        }
 
-    rows = [condition("one", "original", 0.01), condition("one", "ignorant", 0.45), condition("two", "ignorant", 0.25)]
-    assert " Moderate protection by the point" in read(render_page({"format": 1, "conditions": rows}, folder=".")).text
+    rows = [
+        condition("one", "original", 0.01),
+        condition("one", "ignorant", 0.45),
+        condition("two", "ignorant", 0.25),
+    ]
+    assert (
+        " Moderate protection by the point"
+        in read(render_page({"format": 1, "conditions": rows}, folder=".")).text
+    )
     text = read(render_page({"format": 1, "conditions": rows[:1]}, folder=".")).text
     assert " Not anonymised " in text
     assert "protection " not in text[: text.index("The verdict in detail")]
@@ -324,7 +442,10 @@ def test_scores_that_cannot_be_read_are_named_and_the_others_drawn(
         (tmp_path / "scores").write_text("a b 1.0\n", "utf-8")
     (tmp_path / "other").write_text("m s 1.5\nm t 0.5\nn s -1\n", "utf-8")
     (tmp_path / "key").write_text("m s target\nm t target\nn s nontarget\n", "utf-8")
-    results["conditions"] = [results["conditions"][0], results["conditions"][1] | {"scenario": "ignorant"}]
+    results["conditions"] = [
+        results["conditions"][0],
+        results["conditions"][1] | {"scenario": "ignorant"},
+    ]
     text = read(render_page(results | {"summary": []}, folder=tmp_path)).text
     assert "No curve of original, gmm-ubm" in text
     assert "Detection error trade-off: " in text
@@ -346,8 +467,12 @@ def test_files_outside_the_folder_of_the_results_are_not_read(
     assert "root:" not in text
 
 
-def test_the_same_results_give_the_same_bytes(made: tuple[dict[str, Any], Path], page: str, tmp_path: Path) -> None:
-    write_page(parse_results(json.loads(json.dumps(made[0]))), tmp_path / "report.html", folder=made[1])
+def test_the_same_results_give_the_same_bytes(
+    made: tuple[dict[str, Any], Path], page: str, tmp_path: Path
+) -> None:
+    write_page(
+        parse_results(json.loads(json.dumps(made[0]))), tmp_path / "report.html", folder=made[1]
+    )
     assert (tmp_path / "report.html").read_text("utf-8") == page
     assert not re.search(r"20\d\d-\d\d-\d\d", page)
 
@@ -355,7 +480,9 @@ def test_the_same_results_give_the_same_bytes(made: tuple[dict[str, Any], Path],
 def luminance(colour: str) -> float:
     """Relative luminance, as WCAG 2 defines it."""
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts)
+    red, green, blue = (
+        one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -364,11 +491,15 @@ def test_every_text_stands_out_from_its_ground(dark: bool) -> None:
     """At least 4.5 to 1, as WCAG 2 asks of text."""
     blocks = re.findall(r":root \{([^}]*)\}", STYLE)
     colours = {
-        name: value for block in blocks[: 1 + dark] for name, value in re.findall(r"--([\w-]+): (#\w{6})", block)
+        name: value
+        for block in blocks[: 1 + dark]
+        for name, value in re.findall(r"--([\w-]+): (#\w{6})", block)
     }
     assert len(blocks) == 2
     assert colours["paper"] == ("#1c2126" if dark else "#ffffff")
-    pairs = [(text, ground) for text in ("ink", "soft", "accent") for ground in ("paper", "tint", "page")]
+    pairs = [
+        (text, ground) for text in ("ink", "soft", "accent") for ground in ("paper", "tint", "page")
+    ]
     pairs += [("warning", "warning-tint"), ("warning", "paper"), ("fine", "paper")]
     shades = [(colours[text], colours[ground]) for text, ground in pairs]
     shades += [("#ffffff", colours[f"level-{level}"]) for level in (0, 1, 2, 3, 4, "none")]
@@ -399,7 +530,10 @@ def test_svg_keeps_its_shape_and_takes_names_of_its_own() -> None:
         (b"\xff", r"results.json:1: expected text in UTF-8"),
         (b"[1]", r"results.json: expected a JSON object, got list"),
         (b'{"format": 2}', r"results.json: expected results of format 1, got 2"),
-        (b'{"format": 1, "conditions": [7]}', r"results.json: expected results of format 1 .* damaged"),
+        (
+            b'{"format": 1, "conditions": [7]}',
+            r"results.json: expected results of format 1 .* damaged",
+        ),
         (
             b'{"format": 1, "conditions": [{"dataset": "d"}]}',
             r"results.json: condition 1: expected texts dataset, gender",
@@ -416,14 +550,21 @@ def test_malformed_results_are_one_message(tmp_path: Path, text: bytes, message:
     assert not (tmp_path / "report.html").exists()
 
 
-def test_the_command_writes_the_page_beside_the_results(results: dict[str, Any], tmp_path: Path) -> None:
+def test_the_command_writes_the_page_beside_the_results(
+    results: dict[str, Any], tmp_path: Path
+) -> None:
     write_json(tmp_path / "results.json", bare(results))
     done = CliRunner().invoke(main, ["page", str(tmp_path / "results.json")])
     assert done.exit_code == 0
     assert done.output.endswith(f"wrote {tmp_path / 'report.html'}\n")
-    assert "no curve of semi-informed, gmm-svm: the results name no scores with their key" in done.output
+    assert (
+        "no curve of semi-informed, gmm-svm: the results name no scores with their key"
+        in done.output
+    )
     read((tmp_path / "report.html").read_text("utf-8"))
-    done = CliRunner().invoke(main, ["page", str(tmp_path / "results.json"), "-o", str(tmp_path / "deep" / "p.html")])
+    done = CliRunner().invoke(
+        main, ["page", str(tmp_path / "results.json"), "-o", str(tmp_path / "deep" / "p.html")]
+    )
     assert done.exit_code == 0
     deep = (tmp_path / "deep" / "p.html").read_text("utf-8")
     # the same, but that links to scores lead one folder up
@@ -436,19 +577,34 @@ def test_attackers_are_explained_in_a_line_each(results: dict[str, Any]) -> None
         for condition in results["conditions"]
     ]
     run = {"explained": {"gmm-svm": "a support vector machine for each speaker"}}
-    page = render_page(bare(results) | {"conditions": renamed, "summary": [], "attackers_run": run}, folder=".")
-    lines = re.findall(r'<ul class="explained">(.*?)</ul>', page, flags=re.DOTALL)[0].split("</li>")[:-1]
+    page = render_page(
+        bare(results) | {"conditions": renamed, "summary": [], "attackers_run": run}, folder="."
+    )
+    lines = re.findall(r'<ul class="explained">(.*?)</ul>', page, flags=re.DOTALL)[0].split(
+        "</li>"
+    )[:-1]
     assert len(lines) == 2
-    assert lines[0].strip().startswith("<li><strong>&lt;mine&gt;</strong>: a user-supplied attacker or setting")
+    assert (
+        lines[0]
+        .strip()
+        .startswith("<li><strong>&lt;mine&gt;</strong>: a user-supplied attacker or setting")
+    )
     assert "support vector machine" in lines[1]
 
 
-def test_several_anonymisers_stand_side_by_side(results: dict[str, Any], made: Any, tmp_path: Path) -> None:
+def test_several_anonymisers_stand_side_by_side(
+    results: dict[str, Any], made: Any, tmp_path: Path
+) -> None:
     folder = made[1]
     write_json(folder / "results.json", results)
     other = dict(results) | {"anonymiser": {"name": "<b>other</b>"}}
     write_json(folder / "other.json", other)
-    arguments = [str(folder / "results.json"), str(folder / "other.json"), "-o", str(tmp_path / "c.html")]
+    arguments = [
+        str(folder / "results.json"),
+        str(folder / "other.json"),
+        "-o",
+        str(tmp_path / "c.html"),
+    ]
     done = CliRunner().invoke(main, ["page", *arguments])
     assert done.exit_code == 0, done.output
     page = (tmp_path / "c.html").read_text("utf-8")
@@ -477,9 +633,18 @@ def test_a_comparison_says_what_was_not_measured_alike(made: tuple[dict[str, Any
     assert "Not measured in the same way" not in alike
     anonymiser = dict(results["anonymiser"]) | {"name": "quick", "training_draws": 4}
     first = dict(results) | {"anonymiser": dict(results["anonymiser"]) | {"training_draws": 1}}
-    rows = [dict(row) | {"n_target": 7, "n_nontarget": 70, "n_enrolled": 3} for row in results["conditions"]]
-    other = {"anonymiser": anonymiser, "simulated": not results.get("simulated", False), "summary": []}
-    page = render_comparison([(first, folder), (dict(results) | other | {"conditions": rows}, folder)])
+    rows = [
+        dict(row) | {"n_target": 7, "n_nontarget": 70, "n_enrolled": 3}
+        for row in results["conditions"]
+    ]
+    other = {
+        "anonymiser": anonymiser,
+        "simulated": not results.get("simulated", False),
+        "summary": [],
+    }
+    page = render_comparison(
+        [(first, folder), (dict(results) | other | {"conditions": rows}, folder)]
+    )
     read(page)
     assert "Not measured in the same way" in page
     assert "Anonymised versions of the training speech: mcadams 1; quick 4." in page
@@ -487,17 +652,36 @@ def test_a_comparison_says_what_was_not_measured_alike(made: tuple[dict[str, Any
     assert "Simulated speech: " in page
     assert "Attackers of" not in page
     # what results do not say is not compared
-    silent = {name: value for name, value in other.items() if name != "anonymiser"} | {"anonymiser": {"name": "quick"}}
-    assert "Anonymised versions of" not in render_comparison([(first, folder), (dict(results) | silent, folder)])
+    silent = {name: value for name, value in other.items() if name != "anonymiser"} | {
+        "anonymiser": {"name": "quick"}
+    }
+    assert "Anonymised versions of" not in render_comparison(
+        [(first, folder), (dict(results) | silent, folder)]
+    )
 
 
 def test_anonymisers_are_compared_by_the_attackers_that_all_have(made: Any, tmp_path: Path) -> None:
     """An attacker that inverts one anonymiser decides its protection, and no comparison."""
     results, folder = bare(copy.deepcopy(made[0])), made[1]
-    undone = next(row for row in results["conditions"] if row["scenario"] == "semi-informed" and row["gender"] == "all")
-    undone = undone | {"attacker": "x-undone", "eer": undone["eer"] | {"rocch": 0.006}, "intervals": {}}
-    alone = undone | {"scenario": "reversal", "attacker": "x-reversed", "eer": undone["eer"] | {"rocch": 0.1}}
-    first = results | {"conditions": [*results["conditions"], undone, alone], "anonymiser": {"name": "known"}}
+    undone = next(
+        row
+        for row in results["conditions"]
+        if row["scenario"] == "semi-informed" and row["gender"] == "all"
+    )
+    undone = undone | {
+        "attacker": "x-undone",
+        "eer": undone["eer"] | {"rocch": 0.006},
+        "intervals": {},
+    }
+    alone = undone | {
+        "scenario": "reversal",
+        "attacker": "x-reversed",
+        "eer": undone["eer"] | {"rocch": 0.1},
+    }
+    first = results | {
+        "conditions": [*results["conditions"], undone, alone],
+        "anonymiser": {"name": "known"},
+    }
     page = read(render_comparison([(first, folder), (results, folder)])).text
     told = "known was also attacked by x-reversed, x-undone: the smallest equal error rate is 0.6 %"
     assert f"{told} (x-undone, libri_test, semi-informed)." in page
@@ -505,15 +689,22 @@ def test_anonymisers_are_compared_by_the_attackers_that_all_have(made: Any, tmp_
     assert table.count("Very weak protection by the point estimate") == 1
     assert "0.6 %" not in table
     assert "reversal" not in table.partition("Anonymiser Protection")[2]
-    assert "Compared by the attackers" not in render_comparison([(results, folder), (results, folder)])
+    assert "Compared by the attackers" not in render_comparison(
+        [(results, folder), (results, folder)]
+    )
     other = [row | {"attacker": f"y-{row['attacker']}"} for row in results["conditions"]]
     with pytest.raises(DataError, match=r"libri_test, f, original known has .*; mcadams has y-gmm"):
         render_comparison([(first, folder), (results | {"conditions": other}, folder)])
 
 
-def test_differences_are_of_the_same_trials_and_turn_with_the_order(made: Any, tmp_path: Path) -> None:
+def test_differences_are_of_the_same_trials_and_turn_with_the_order(
+    made: Any, tmp_path: Path
+) -> None:
     """Of each attacker the difference of the stated rates, significant where the interval excludes 0."""
-    (results, folder), other = made, make_results(tmp_path, attackers=("gmm-ubm", "gmm-svm"), seed=1)
+    (results, folder), other = (
+        made,
+        make_results(tmp_path, attackers=("gmm-ubm", "gmm-svm"), seed=1),
+    )
     systems = {"one": parse_results(results), "two": parse_results(other)}
     folders = {"one": folder, "two": tmp_path}
     ((other_name, where, gaps, problem),) = paired_rates(systems, folders)
@@ -525,11 +716,16 @@ def test_differences_are_of_the_same_trials_and_turn_with_the_order(made: Any, t
     for attacker, gap in gaps.items():
         if not attacker.startswith("strongest"):
             name = attacker.partition(",")[0]
-            rates = [one.eer("libri_test", "all", "semi-informed", name).value for one in systems.values()]
+            rates = [
+                one.eer("libri_test", "all", "semi-informed", name).value
+                for one in systems.values()
+            ]
             assert gap.value == pytest.approx(rates[1] - rates[0], abs=1e-12)
         assert (gap.p_value < 0.05) == (gap.low > 0 or gap.high < 0)
     for gap, back in zip(gaps.values(), turned.values(), strict=True):
-        assert (gap.value, gap.low, gap.high) == pytest.approx((-back.value, -back.high, -back.low), abs=1e-12)
+        assert (gap.value, gap.low, gap.high) == pytest.approx(
+            (-back.value, -back.high, -back.low), abs=1e-12
+        )
     (tmp_path / other["conditions"][-1]["key"]).unlink()
     ((*_, gaps, problem),) = paired_rates(systems, folders)
     assert not gaps
@@ -538,7 +734,9 @@ def test_differences_are_of_the_same_trials_and_turn_with_the_order(made: Any, t
 
 def test_score_files_that_have_changed_are_named(page: str, tmp_path: Path) -> None:
     assert "have changed" not in page
-    results = make_results(tmp_path, genders=("all",), scenarios=("original", "semi-informed"), attackers=("gmm-svm",))
+    results = make_results(
+        tmp_path, genders=("all",), scenarios=("original", "semi-informed"), attackers=("gmm-svm",)
+    )
     semi = results["conditions"][-1]
     path = tmp_path / semi["scores"]
     path.write_bytes((tmp_path / results["conditions"][0]["scores"]).read_bytes())
@@ -554,10 +752,14 @@ def test_score_files_that_have_changed_are_named(page: str, tmp_path: Path) -> N
 
 
 def with_averages(results: dict[str, Any], targets: list[float], **average: Any) -> dict[str, Any]:
-    results["config"] = {"challenge": {"name": "VoicePrivacy 2024", "targets": targets, "weights": {}}}
+    results["config"] = {
+        "challenge": {"name": "VoicePrivacy 2024", "targets": targets, "weights": {}}
+    }
     row = {"dataset": "libri", "split": "test", "reading": "speechbrain"}
     results["averages"] = [
-        row | {"scenario": "semi-informed", "eer_percent": 23.456, "targets_reached": [10, 20]} | average,
+        row
+        | {"scenario": "semi-informed", "eer_percent": 23.456, "targets_reached": [10, 20]}
+        | average,
         row | {"scenario": "original", "eer_percent": 1.25, "targets_reached": []},
     ]
     return bare(results)
@@ -582,13 +784,18 @@ def test_averages_tell_whose_they_are_and_their_interval(results: dict[str, Any]
     assert "23.5 % 18.5 % to 31.5 % reaches 20 %" in text
     text = read(render_page(with_averages(results, [20], attacker="campplus"), folder=".")).text
     assert "Average equal error rate of the attacker campplus" in text
-    assert "of the strongest attackers" not in text[text.index("Averages of") : text.index("Warnings and checks")]
+    assert (
+        "of the strongest attackers"
+        not in text[text.index("Averages of") : text.index("Warnings and checks")]
+    )
 
 
 # --- what a busy reader needs beside the number ---------------------------------------------------
 
 
-def test_linkability_within_the_sexes_is_not_taken_for_that_among_all(results: dict[str, Any]) -> None:
+def test_linkability_within_the_sexes_is_not_taken_for_that_among_all(
+    results: dict[str, Any],
+) -> None:
     curve = {"sizes": [2, 5], "linkability": [0.9, 0.8], "low": [0.8, 0.7], "high": [1, 0.9]}
     results = bare(results)
     for n_enrolled, said in ((5, "80 % of 5 "), (10, "80 % of 5, of their sex ")):
@@ -601,12 +808,37 @@ def test_linkability_within_the_sexes_is_not_taken_for_that_among_all(results: d
 
 
 def test_the_chosen_backends_have_their_error_rate_over_folds(results: dict[str, Any]) -> None:
-    chain = {"chain": "[cosine]", "eer": [0.1, 0.3], "cllr": [0.5, 0.7], "mean_eer": 0.2, "above_best": 0.05}
-    choice = {"attacker": "<b>", "training": "set", "vectors": 1200, "speakers": 20, "chosen": "[cosine]"}
-    choice |= {"why": "it is simple", "folds": [{"number": 1, "speakers": ["a", "b"], "targets": 7, "trials": 14}]}
-    choice |= {"chains": [chain | {"standard_error": 0.01}, {"chain": "[lda: 9, cosine]", "why": "too few"}]}
+    chain = {
+        "chain": "[cosine]",
+        "eer": [0.1, 0.3],
+        "cllr": [0.5, 0.7],
+        "mean_eer": 0.2,
+        "above_best": 0.05,
+    }
+    choice = {
+        "attacker": "<b>",
+        "training": "set",
+        "vectors": 1200,
+        "speakers": 20,
+        "chosen": "[cosine]",
+    }
+    choice |= {
+        "why": "it is simple",
+        "folds": [{"number": 1, "speakers": ["a", "b"], "targets": 7, "trials": 14}],
+    }
+    choice |= {
+        "chains": [
+            chain | {"standard_error": 0.01},
+            {"chain": "[lda: 9, cosine]", "why": "too few"},
+        ]
+    }
     # no folds
-    words = {"attacker": "content", "training": "set", "chosen": "cosine of words", "why": "of the words"}
+    words = {
+        "attacker": "content",
+        "training": "set",
+        "chosen": "cosine of words",
+        "why": "of the words",
+    }
     page = render_page(bare(results) | {"choices": [words, choice]}, folder=".")
     section = page[page.index('<section id="choices"') :]
     for text in ("&lt;b&gt;", "set", "[cosine]", "20.00\N{NO-BREAK SPACE}%"):
@@ -615,18 +847,33 @@ def test_the_chosen_backends_have_their_error_rate_over_folds(results: dict[str,
 
 def similarity(**changes: Any) -> dict[str, Any]:
     matrix = {"speakers": ["a", "b"], "n_trials": 9, "values": [[0.9, 0.1], [0.2, None]]}
-    entry = {"dataset": "libri_test", "gender": "all", "scenario": "lazy-informed", "attacker": "gmm-svm"}
-    entry |= {"deid": {"value": 0.75, "low": 0.7, "high": 0.8}, "matrices": dict.fromkeys(("oo", "oa", "aa"), matrix)}
-    return entry | {"gain_of_voice_distinctiveness": {"value": -3.25, "low": -4.0, "high": None}} | changes
+    entry = {
+        "dataset": "libri_test",
+        "gender": "all",
+        "scenario": "lazy-informed",
+        "attacker": "gmm-svm",
+    }
+    entry |= {
+        "deid": {"value": 0.75, "low": 0.7, "high": 0.8},
+        "matrices": dict.fromkeys(("oo", "oa", "aa"), matrix),
+    }
+    return (
+        entry
+        | {"gain_of_voice_distinctiveness": {"value": -3.25, "low": -4.0, "high": None}}
+        | changes
+    )
 
 
 def test_worst_cases_ranks_and_voices(results: dict[str, Any]) -> None:
     readings = {name: {"llr": 2.302585, "log10": 1.0} for name in ("pav", "gaussian", "student")}
     for one in bare(results)["conditions"]:
-        one.update(worst_case=readings | {"ranks": {"llr": "inf", "log10": "inf"}}, cmc=[0.5, 0.75, 1.0])
+        one.update(
+            worst_case=readings | {"ranks": {"llr": "inf", "log10": "inf"}}, cmc=[0.5, 0.75, 1.0]
+        )
     page = render_page(results | {"utility": {}, "similarity": [similarity()]}, folder=".")
     worst, alike = (
-        page.partition(f'<section id="{name}"')[2].partition("</section>")[0] for name in ("worst", "voices")
+        page.partition(f'<section id="{name}"')[2].partition("</section>")[0]
+        for name in ("worst", "voices")
     )
     assert worst.count(">1.00<") == 12  # three readings in each of four scenarios
     assert "Target speaker among the first: libri_test" in worst
@@ -646,18 +893,29 @@ def test_the_first_screen_has_the_interval_of_the_minimum(results: dict[str, Any
     page = render_page(bare(results) | {"summary": [stated]}, folder=".")
     assert "1.2\N{EN DASH}3.5\N{NO-BREAK SPACE}%" in page
     assert "1.1\N{EN DASH}3.1" not in page
-    assert "accounts for the choice of the strongest attacker and scenario on these same trials" in page
+    assert (
+        "accounts for the choice of the strongest attacker and scenario on these same trials"
+        in page
+    )
     before = render_page(bare(results), folder=".")
     assert "which makes privacy seem worse rather than better" in before
 
 
-def test_the_first_screen_has_few_words_and_everything_else_is_folded(results: dict[str, Any]) -> None:
+def test_the_first_screen_has_few_words_and_everything_else_is_folded(
+    results: dict[str, Any],
+) -> None:
     """A manager reads a minute: the badge, one rate, who is found, what would help, and what speaks against it."""
     for one in bare(results)["conditions"]:
-        one["speakers"] = [{"speaker": "anna", "first": 1, "others_first": 0.1, "n_target": 9, "n_nontarget": 99}]
+        one["speakers"] = [
+            {"speaker": "anna", "first": 1, "others_first": 0.1, "n_target": 9, "n_nontarget": 99}
+        ]
     checks = ("utility", "number of speakers", "overestimated privacy", "attacker strength")
-    results["sanity"] = [{"level": "warning", "check": check, "text": "At length."} for check in checks]
-    results["attackers_run"] = {"explained": dict.fromkeys(("gmm-ubm", "gmm-svm"), "a machine, on `vectors`")}
+    results["sanity"] = [
+        {"level": "warning", "check": check, "text": "At length."} for check in checks
+    ]
+    results["attackers_run"] = {
+        "explained": dict.fromkeys(("gmm-ubm", "gmm-svm"), "a machine, on `vectors`")
+    }
     page = render_page(results, folder=".")
     head = page.partition("<body>")[2].partition("</header>")[0]
     text = " ".join(re.sub(r"<[^>]*>", " ", head).replace("&nbsp;", " ").split())
@@ -679,9 +937,13 @@ def test_the_first_screen_has_few_words_and_everything_else_is_folded(results: d
     assert " open" not in "".join(re.findall("<details[^>]*>", page))
 
 
-def test_names_of_speakers_are_replaced_in_tables_texts_and_utterances(results: dict[str, Any], tmp_path: Path) -> None:
+def test_names_of_speakers_are_replaced_in_tables_texts_and_utterances(
+    results: dict[str, Any], tmp_path: Path
+) -> None:
     for one in bare(results)["conditions"]:
-        one["speakers"] = [{"speaker": name, "linkability_mean": 0.5} for name in ("Zoë", "Anna Müller", "Anna")]
+        one["speakers"] = [
+            {"speaker": name, "linkability_mean": 0.5} for name in ("Zoë", "Anna Müller", "Anna")
+        ]
         one["notes"] = {"linkability": "Zoë has one trial"}
     text = "Anna and Zoë-take_3.wav; Annabel is nobody; 'Carl-1' is broken; Dora-1 = Zoë-2."
     results["training_speakers"] = ["Anna", "Carl"]
@@ -693,7 +955,10 @@ def test_names_of_speakers_are_replaced_in_tables_texts_and_utterances(results: 
     done = CliRunner().invoke(main, ["page", str(tmp_path / "results.json"), *options])
     assert done.exit_code == 0, done.output
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert "S01 and S03-take_3.wav; Annabel is nobody; &#39;S04-1&#39; is broken; S05-1 = S03-2." in page
+    assert (
+        "S01 and S03-take_3.wav; Annabel is nobody; &#39;S04-1&#39; is broken; S05-1 = S03-2."
+        in page
+    )
     assert not re.search(r"Zoë|Müller|Anna\b|Carl|Dora", page)
     assert {"S01", "S02", "S03"} <= set(re.findall(r"<th[^>]*>(S\d\d)", page))
     assert "Speakers' names are replaced by S01, S02, ... on this page." in page
@@ -711,15 +976,24 @@ def test_names_of_speakers_are_replaced_in_tables_texts_and_utterances(results: 
     ],
 )
 def test_a_comparison_begins_with_its_verdict(
-    results: dict[str, Any], monkeypatch: pytest.MonkeyPatch, ends: tuple[float, float, float], said: str
+    results: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    ends: tuple[float, float, float],
+    said: str,
 ) -> None:
     value, high, p_value = ends
     gap = Interval(value, 0.01, high, p_value=p_value)
-    monkeypatch.setattr(comparison, "paired_rates", lambda *_: [comparison.PairedRates("two", "set", {"a": gap}, "")])
+    monkeypatch.setattr(
+        comparison,
+        "paired_rates",
+        lambda *_: [comparison.PairedRates("two", "set", {"a": gap}, "")],
+    )
     sources = [(bare(results) | {"anonymiser": {"name": name}}, ".") for name in ("one", "two")]
     text = read(render_comparison(sources, title="Which one?")).text
     assert "Which one? Voice privacy report Which one?" in text
-    assert " ".join(said.replace("between one and two", "between two and one").split()) in text.replace(" :", ":")
+    assert " ".join(
+        said.replace("between one and two", "between two and one").split()
+    ) in text.replace(" :", ":")
     assert "\N{MINUS SIGN}0.0" not in text
     assert "corrected by Holm's method, those of the strongest attackers for their number" in text
 
@@ -730,7 +1004,10 @@ def test_a_forbidden_verdict_stays_forbidden_and_grey_on_both_pages() -> None:
     check = {"level": "error", "check": "pairs", "text": "Names are wrong."}
     results = {"format": 1, "conditions": [row], "sanity": [check], "anonymiser": {"name": "one"}}
     page = render_page(results, folder=".")
-    for part in (page.partition("</header>")[0], page.partition('id="verdict"')[2].partition("</section>")[0]):
+    for part in (
+        page.partition("</header>")[0],
+        page.partition('id="verdict"')[2].partition("</section>")[0],
+    ):
         assert 'class="ruler level-none"' in part
         assert "ruler level-4" not in part
     other = results | {"sanity": [], "anonymiser": {"name": "two"}}

@@ -36,35 +36,66 @@ def format_latex(results: dict[str, Any]) -> str:
     return reports.format_latex(parse_results(results))
 
 
-def condition(scenario: str, attacker: str, eer: float, gender: str = "all", **more: Any) -> dict[str, Any]:
+def condition(
+    scenario: str, attacker: str, eer: float, gender: str = "all", **more: Any
+) -> dict[str, Any]:
     place = {"dataset": "libri_test", "gender": gender, "scenario": scenario, "attacker": attacker}
-    return place | {"eer": {"rocch": eer}, "intervals": {"eer.rocch": {"low": eer / 2, "high": 2 * eer}}} | more
+    return (
+        place
+        | {"eer": {"rocch": eer}, "intervals": {"eer.rocch": {"low": eer / 2, "high": 2 * eer}}}
+        | more
+    )
 
 
 @pytest.fixture
 def results() -> dict[str, Any]:
     zebra = {"population": 0.25, "individual": 2.5, "tag": "C"}
-    linkability = {"sizes": [5, 2, 10], "linkability": [0.5, 0.8, 0.25], "low": [0, 0, 0.125], "high": [1, 1, 0.375]}
+    linkability = {
+        "sizes": [5, 2, 10],
+        "linkability": [0.5, 0.8, 0.25],
+        "low": [0, 0, 0.125],
+        "high": [1, 1, 0.375],
+    }
     rows = [
         condition("semi-informed", "gmm-ubm", 0.12),
-        condition("semi-informed", "a_b", 0.1, zebra=zebra, linkability=linkability, min_cllr=0.345),
+        condition(
+            "semi-informed", "a_b", 0.1, zebra=zebra, linkability=linkability, min_cllr=0.345
+        ),
         condition("original", "gmm-ubm", 0.01),
         condition("original", "a_b", 0.02, gender="m"),
     ]
-    return {"format": 1, "conditions": rows, "verdict": "It is 50% & *more*.", "anonymiser": {"name": "mc_adams"}}
+    return {
+        "format": 1,
+        "conditions": rows,
+        "verdict": "It is 50% & *more*.",
+        "anonymiser": {"name": "mc_adams"},
+    }
 
 
-def closed(eer: float, share: float, candidates: tuple[int, int] = (5, 5), **ends: float) -> dict[str, Any]:
-    found = {"eer": {"value": eer, "low": eer / 2, "high": 2 * eer}, "identification": {"value": share, **ends}}
+def closed(
+    eer: float, share: float, candidates: tuple[int, int] = (5, 5), **ends: float
+) -> dict[str, Any]:
+    found = {
+        "eer": {"value": eer, "low": eer / 2, "high": 2 * eer},
+        "identification": {"value": share, **ends},
+    }
     return {"closed_set": {**found, "candidates": list(candidates), "chance": 0.2}}
 
 
 @pytest.fixture
 def levels() -> dict[str, Any]:
     """Results with attackers of two levels of knowledge, draws and closed sets."""
-    draws = [{"draw": number, "eer": {"rocch": eer}} for number, eer in ((1, 0.181), (2, 0.192), (3, 0.057))]
+    draws = [
+        {"draw": number, "eer": {"rocch": eer}}
+        for number, eer in ((1, 0.181), (2, 0.192), (3, 0.057))
+    ]
     inverted = {"tested": [35, 36], "level": "inverting", "draws": draws, **closed(0.05, 0.7)}
-    adapted = {"tested": [35, 36], "level": "whole-list", "draws": draws[:1], **closed(0.022, 0.9, (10, 13))}
+    adapted = {
+        "tested": [35, 36],
+        "level": "whole-list",
+        "draws": draws[:1],
+        **closed(0.022, 0.9, (10, 13)),
+    }
     rows = [
         condition("lazy-informed", "gmm-svm-inverted", 0.09, **inverted),
         condition("lazy-informed", "campplus", 0.179, **adapted),
@@ -92,12 +123,19 @@ def test_rows_go_by_sex_and_scenario_and_name_the_strongest(results: dict[str, A
         "Category": "C",
         "Linkability, all [%]": "25 [12, 38]",
     }
-    assert rows[0]["Population [bit]"] == rows[0]["Category"] == rows[0]["Linkability, all [%]"] == "n/a"
+    assert (
+        rows[0]["Population [bit]"]
+        == rows[0]["Category"]
+        == rows[0]["Linkability, all [%]"]
+        == "n/a"
+    )
 
 
 def test_rows_of_attackers_have_a_column_for_each_scenario(results: dict[str, Any]) -> None:
     rows = attacker_rows(parse_results(results))
-    assert [(row["Speakers"], row["Attacker"], row["original"], row["semi-informed"]) for row in rows] == [
+    assert [
+        (row["Speakers"], row["Attacker"], row["original"], row["semi-informed"]) for row in rows
+    ] == [
         ("all speakers", "gmm-ubm", "1.0 [0.5, 2.0]", "12.0 [6.0, 24.0]"),
         ("all speakers", "a_b", "n/a", "10.0 [5.0, 20.0]"),
         ("male", "gmm-ubm", "n/a", "n/a"),
@@ -117,27 +155,38 @@ def test_markdown_keeps_names_from_being_markup(results: dict[str, Any]) -> None
 def test_latex_escapes_names_and_compiles(results: dict[str, Any], tmp_path: Path) -> None:
     results["conditions"][0]["attacker"] = "50%_$&{}#^~\\"
     text = format_latex(results)
-    assert r"libri\_test & all speakers & semi-informed & a\_b & 10.0 [5.0, 20.0] & 0.345 & 0.250 & 2.500 & C &" in text
+    assert (
+        r"libri\_test & all speakers & semi-informed & a\_b & 10.0 [5.0, 20.0] & 0.345 & 0.250 & 2.500 & C &"
+        in text
+    )
     assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 2
     assert r"\begin{tabular}{llllrrrrlr}" in text
     tex = shutil.which("pdflatex")
     if tex is None:
         return
-    (tmp_path / "t.tex").write_text("\\documentclass{article}\\begin{document}\n" + text + "\\end{document}\n", "utf-8")
+    (tmp_path / "t.tex").write_text(
+        "\\documentclass{article}\\begin{document}\n" + text + "\\end{document}\n", "utf-8"
+    )
     command = [tex, "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
 
 
 def test_intervals_are_pairs_or_mappings_and_may_be_missing() -> None:
     for ends in ({"interval": [0.1, 0.3]}, {"low": 0.1, "high": 0.3}):
-        assert interval_from({"value": 0.2, **ends}).numbers() == {"value": 0.2, "low": 0.1, "high": 0.3}
+        assert interval_from({"value": 0.2, **ends}).numbers() == {
+            "value": 0.2,
+            "low": 0.1,
+            "high": 0.3,
+        }
     assert not interval_from({"value": "inf", "low": None, "high": 1}).has_interval
     assert not interval_from(None).known
 
 
 def test_all_faults_of_conditions_are_named_at_once(results: dict[str, Any]) -> None:
     results["conditions"] += [results["conditions"][0], {"dataset": ""}]
-    with pytest.raises(DataError, match=r"(?s)2 problems:.*condition 5: .*repeated.*condition 6") as error:
+    with pytest.raises(
+        DataError, match=r"(?s)2 problems:.*condition 5: .*repeated.*condition 6"
+    ) as error:
         format_markdown(results)
     assert "libri_test all semi-informed gmm-ubm" in str(error.value)
 
@@ -147,16 +196,37 @@ def test_all_faults_of_conditions_are_named_at_once(results: dict[str, Any]) -> 
     [
         {"conditions": [condition("original", "a", 0.1) | {"eer": 0.1}]},
         {"conditions": [condition("original", "a", 0.1) | {"level": "all-knowing"}]},
-        {"summary": [{"dataset": "libri_test", "gender": "all", "scenario": "original", "minimum": 0.1}]},
+        {
+            "summary": [
+                {"dataset": "libri_test", "gender": "all", "scenario": "original", "minimum": 0.1}
+            ]
+        },
         {"sanity": [{"level": "doubt", "check": "x", "text": "y"}]},
         *(
             {name: value}
-            for name in ("anonymiser", "attackers_run", "run", "seeds", "protocol", "config", "lists", "versions")
+            for name in (
+                "anonymiser",
+                "attackers_run",
+                "run",
+                "seeds",
+                "protocol",
+                "config",
+                "lists",
+                "versions",
+            )
             for value in ("x", 5, ["x"])
         ),
         *(
             {name: value}
-            for name in ("similarity", "fusions", "averages", "failures", "sanity", "choices", "undoing")
+            for name in (
+                "similarity",
+                "fusions",
+                "averages",
+                "failures",
+                "sanity",
+                "choices",
+                "undoing",
+            )
             for value in (5, ["x"], [5])
         ),
         {"similarity": [{"dataset": "a"}]},
@@ -173,8 +243,12 @@ def test_all_faults_of_conditions_are_named_at_once(results: dict[str, Any]) -> 
         {"caveats": 5},
     ],
 )
-def test_a_damaged_block_is_one_clear_error(results: dict[str, Any], damage: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match=r"expected results of format 1 .*got damaged or foreign ones: \w+Error"):
+def test_a_damaged_block_is_one_clear_error(
+    results: dict[str, Any], damage: dict[str, Any]
+) -> None:
+    with pytest.raises(
+        DataError, match=r"expected results of format 1 .*got damaged or foreign ones: \w+Error"
+    ):
         render_page(results | damage, folder=".")
 
 
@@ -186,16 +260,33 @@ def outcome_of(rows: list[dict[str, Any]]) -> Outcome:
     return found
 
 
-def test_levels_and_the_closed_set_may_be_of_other_attackers_than_the_least(levels: dict[str, Any]) -> None:
+def test_levels_and_the_closed_set_may_be_of_other_attackers_than_the_least(
+    levels: dict[str, Any],
+) -> None:
     found = outcome_of(levels["conditions"])
     assert list(found.levels) == ["whole-list", "inverting"]
-    assert (found.levels["whole-list"].attacker, found.levels["whole-list"].rate.value) == ("campplus", 0.179)
-    assert (found.levels["whole-list"].rate.low, found.levels["whole-list"].rate.high) == (0.0895, 0.358)
+    assert (found.levels["whole-list"].attacker, found.levels["whole-list"].rate.value) == (
+        "campplus",
+        0.179,
+    )
+    assert (found.levels["whole-list"].rate.low, found.levels["whole-list"].rate.high) == (
+        0.0895,
+        0.358,
+    )
     assert (found.levels["inverting"].attacker, found.tested) == ("gmm-svm-inverted", (35, 36))
     assert found.without_content is None  # nobody reads
     assert (found.closed_set.attacker, found.closed_set.eer.value) == ("campplus", 0.022)
-    assert (found.identification.attacker, found.identification.candidates) == ("campplus", (10, 13))
-    stated = {"attacker": "campplus", "share": 0.9, "low": None, "high": None, "candidates": [10, 13]}
+    assert (found.identification.attacker, found.identification.candidates) == (
+        "campplus",
+        (10, 13),
+    )
+    stated = {
+        "attacker": "campplus",
+        "share": 0.9,
+        "low": None,
+        "high": None,
+        "candidates": [10, 13],
+    }
     assert json.loads(to_json(found.to_dict()))["identification"] == stated
     assert found.draws == (0.181, 0.192, 0.057)
 
@@ -208,30 +299,52 @@ def test_identification_is_the_largest_over_attackers_with_the_interval_of_the_l
         for name, (value, low, high) in ends.items()
     ]
     found = outcome_of(rows).identification
-    assert (found.attacker, found.share.value, found.share.low, found.share.high) == ("first", 0.6, 0.45, 0.8)
+    assert (found.attacker, found.share.value, found.share.low, found.share.high) == (
+        "first",
+        0.6,
+        0.45,
+        0.8,
+    )
 
 
 def test_a_row_is_read_back_from_json_as_it_was(levels: dict[str, Any]) -> None:
     """Without a line for any single field."""
-    more = {"convention": "default", "min_dcf": {"0.01": 0.5}, "cmc": [0.5, 1.0], "n_target": 7, "n_enrolled": 4}
+    more = {
+        "convention": "default",
+        "min_dcf": {"0.01": 0.5},
+        "cmc": [0.5, 1.0],
+        "n_target": 7,
+        "n_enrolled": 4,
+    }
     more |= {"speakers": [{"speaker": "a", "rank": None}], "notes": {"x": "y"}, "key": "trials"}
     more |= {"linkability": {"sizes": [2, 4], "linkability": [0.5, 0.25], "top": {"2": [1.0, 0.5]}}}
-    more["worst_case"] = {name: {"llr": "inf"} for name in ("pav", "gaussian", "student")} | {"ranks": {"llr": None}}
+    more["worst_case"] = {name: {"llr": "inf"} for name in ("pav", "gaussian", "student")} | {
+        "ranks": {"llr": None}
+    }
     row = Condition.from_dict(levels["conditions"][0] | more)
     again = Condition.from_dict(json.loads(to_json(row.to_dict())))
     assert repr(row.to_dict()) == repr(again.to_dict())  # NaN is not equal to itself
-    assert (row.metric("min_dcf.0.01").value, row.found_among_all.value, row.n_target) == (0.5, 0.25, 7)
+    assert (row.metric("min_dcf.0.01").value, row.found_among_all.value, row.n_target) == (
+        0.5,
+        0.25,
+        7,
+    )
     assert row.worst_case.pav.log10 == math.inf
 
 
-def test_evidence_beyond_what_the_trials_support_is_not_shown_as_a_figure(results: dict[str, Any]) -> None:
+def test_evidence_beyond_what_the_trials_support_is_not_shown_as_a_figure(
+    results: dict[str, Any],
+) -> None:
     """A Gaussian gave likelihood ratios of 10^54 from 32 target trials."""
     readings = {
         name: {"llr": log10 * math.log(10)}
         for name, log10 in (("pav", 1.51), ("gaussian", 54.61), ("student", 1.25), ("ranks", 1.1))
     }
     for row in results["conditions"]:
-        row |= {"worst_case": readings, "zebra": {"population": 0.25, "individual": 1.51, "individual_ceiling": 1.52}}
+        row |= {
+            "worst_case": readings,
+            "zebra": {"population": 0.25, "individual": 1.51, "individual_ceiling": 1.52},
+        }
     page = render_page(results, folder=".")
     assert "54.6" not in page
     assert "over 1.52" in page
@@ -240,7 +353,12 @@ def test_evidence_beyond_what_the_trials_support_is_not_shown_as_a_figure(result
 
 def test_one_figure_has_one_interval_wherever_it_stands(levels: dict[str, Any]) -> None:
     """That of the minimum over attackers, on the page and in the tables of single attackers too."""
-    place = {"dataset": "libri_test", "gender": "all", "scenario": "lazy-informed", "strongest": "gmm-svm-inverted"}
+    place = {
+        "dataset": "libri_test",
+        "gender": "all",
+        "scenario": "lazy-informed",
+        "strongest": "gmm-svm-inverted",
+    }
     levels["summary"] = [place | {"eer": 0.09, "minimum": {"low": 0.033, "high": 0.299}}]
     text = format_markdown(levels)
     assert text.count("9.0 [3.3, 29.9]") == 3
@@ -255,7 +373,10 @@ def test_one_figure_has_one_interval_wherever_it_stands(levels: dict[str, Any]) 
 def test_the_least_without_those_who_read_what_is_said(levels: dict[str, Any]) -> None:
     reader = condition("lazy-informed", "content", 0.01, level="one-model", content="oracle")
     found = outcome_of([reader, *levels["conditions"]])
-    assert (found.levels["one-model"].attacker, found.without_content.attacker) == ("content", "gmm-svm-inverted")
+    assert (found.levels["one-model"].attacker, found.without_content.attacker) == (
+        "content",
+        "gmm-svm-inverted",
+    )
     assert outcome_of([reader]).without_content is None
 
 
@@ -263,7 +384,11 @@ def test_what_results_do_not_say_is_not_known() -> None:
     missing = dict.fromkeys(("closed_set", "draws", "level", "tested"))
     for more in ({}, missing):
         found = outcome_of([condition("original", "a", 0.1, **more)])
-        assert ([*found.levels], found.closed_set, found.identification) == (["one-model"], None, None)
+        assert ([*found.levels], found.closed_set, found.identification) == (
+            ["one-model"],
+            None,
+            None,
+        )
         assert (found.draws, found.tested) == ((), ())
 
 
@@ -285,13 +410,21 @@ def test_the_table_for_a_glance(levels: dict[str, Any]) -> None:
     text = format_markdown(levels)
     assert text.index("## At a glance") < text.index("## Strongest attacker")
     unknown = [row | {"gender": "children"} for row in levels["conditions"]]
-    assert "| libri_test, children |" in format_markdown(levels | {"conditions": unknown}).replace("\\", "")
+    assert "| libri_test, children |" in format_markdown(levels | {"conditions": unknown}).replace(
+        "\\", ""
+    )
     assert "At a glance" in format_latex(levels)
 
 
-def test_the_verdict_in_detail_names_draws_levels_and_the_closed_set(levels: dict[str, Any]) -> None:
+def test_the_verdict_in_detail_names_draws_levels_and_the_closed_set(
+    levels: dict[str, Any],
+) -> None:
     text = re.sub(r"<[^>]*>|\s", " ", render_page(levels, folder=Path()).replace("&nbsp;", " "))
-    text = re.sub(" +", " ", text).partition("The verdict in detail")[2].partition("Results by scenario")[0]
+    text = (
+        re.sub(" +", " ", text)
+        .partition("The verdict in detail")[2]
+        .partition("Results by scenario")[0]
+    )
     assert "Mean of 3 draws: 18.1, 19.2, 5.7 %." in text
     assert "Whole-list attackers (lists of 35 and 36 recordings): 17.9 %, campplus." in text
     assert "Identifies the speaker of 90 % of the utterances, first of 10 to 13, campplus." in text

@@ -19,19 +19,66 @@ sys.path.append(str(Path(__file__).parents[3] / "docs"))
 import results_schema as schema
 
 MORE: dict[str, Any] = {
-    "choices": [{"attacker": "a", "training": "set", "vectors": 9, "chosen": "[cosine]", "why": "it is simple"}],
-    "undoing": [{"background": "set", "anonymizer": "mcadams", "parameter": "alpha", "rmse": None, "range": [0, 1]}],
+    "choices": [
+        {
+            "attacker": "a",
+            "training": "set",
+            "vectors": 9,
+            "chosen": "[cosine]",
+            "why": "it is simple",
+        }
+    ],
+    "undoing": [
+        {
+            "background": "set",
+            "anonymizer": "mcadams",
+            "parameter": "alpha",
+            "rmse": None,
+            "range": [0, 1],
+        }
+    ],
     "attackers_run": {"names": ["a"], "networks": [], "explained": {"a": "a machine"}},
-    "failures": [dict.fromkeys(("attacker", "dataset", "gender", "scenario", "scores", "reason"), "x")],
-    "fusions": [{"attacker": "fusion", "weights": {"weights": {"a": 1.5}, "offset": -1}, "alone": {"a": {"eer": 0.1}}}],
+    "failures": [
+        dict.fromkeys(("attacker", "dataset", "gender", "scenario", "scores", "reason"), "x")
+    ],
+    "fusions": [
+        {
+            "attacker": "fusion",
+            "weights": {"weights": {"a": 1.5}, "offset": -1},
+            "alone": {"a": {"eer": 0.1}},
+        }
+    ],
     "protocol": {"attacker": "a", "reading": "kaldi"},
-    "averages": [{"dataset": "libri", "split": "", "scenario": "original", "eer_percent": 3.5, "low_percent": 1}],
-    "pairings": [{"directory": "x_f_a", "own": 9, "share": 0.1, "low": None, "high": 0.2, "examples": ["a = b"]}],
+    "averages": [
+        {
+            "dataset": "libri",
+            "split": "",
+            "scenario": "original",
+            "eer_percent": 3.5,
+            "low_percent": 1,
+        }
+    ],
+    "pairings": [
+        {
+            "directory": "x_f_a",
+            "own": 9,
+            "share": 0.1,
+            "low": None,
+            "high": 0.2,
+            "examples": ["a = b"],
+        }
+    ],
     "training_speakers": ["s1"],
     "tested_speakers": ["s2"],
     "run": {"date": "2026-11-28T04:00:00+00:00", "command": "spkver voiceprivacy"},
     "similarity": [
-        {"dataset": "x", "gender": "f", "scenario": "lazy-informed", "attacker": "a", "notes": ["not given"]},
+        {
+            "dataset": "x",
+            "gender": "f",
+            "scenario": "lazy-informed",
+            "attacker": "a",
+            "notes": ["not given"],
+        },
         {
             **dict.fromkeys(("dataset", "gender", "scenario", "attacker"), "x"),
             "deid": {"value": 0.5, "low": None, "high": None},
@@ -45,7 +92,9 @@ MORE: dict[str, Any] = {
 def contents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The contents of a results.json with every block."""
     folder = tmp_path_factory.mktemp("results")
-    made = make_results(folder, attackers=("a", "b"), scenarios=("original", "lazy-informed"), genders=("all",))
+    made = make_results(
+        folder, attackers=("a", "b"), scenarios=("original", "lazy-informed"), genders=("all",)
+    )
     return made | MORE
 
 

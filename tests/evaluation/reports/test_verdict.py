@@ -13,7 +13,9 @@ from evaluation.reports.verdict import AGAINST, WORDS, Verdict, judge, word_of
 from evaluation.uncertainty import Interval
 
 
-def condition(scenario: str, eer: float, low: float | None = None, high: float | None = None) -> dict[str, Any]:
+def condition(
+    scenario: str, eer: float, low: float | None = None, high: float | None = None
+) -> dict[str, Any]:
     names = {"dataset": "d", "gender": "all", "scenario": scenario, "attacker": "a"}
     return names | {"eer": {"rocch": eer}, "intervals": {"eer.rocch": {"low": low, "high": high}}}
 
@@ -56,7 +58,11 @@ MIDDLES = (0.05, 0.15, 0.25, 0.35, 0.45)
 
 def claimed(words: str) -> tuple[int, int]:
     """The lowest and the highest level that the words allow."""
-    levels = [level for level, word in enumerate(WORDS) if re.search(rf"(?<!very ){word.lower()}\b", words.lower())]
+    levels = [
+        level
+        for level, word in enumerate(WORDS)
+        if re.search(rf"(?<!very ){word.lower()}\b", words.lower())
+    ]
     if "to say" in words:
         return 0, 4
     if "at most" in words.lower():
@@ -91,9 +97,15 @@ def test_words_claim_no_more_than_the_interval_and_rise_with_either_end() -> Non
 
 def test_value_outside_its_interval_has_the_words_of_the_nearest_level() -> None:
     assert (
-        word_of(Interval(0.45, 0.15, 0.25)) == word_of(Interval(0.25, 0.15, 0.25)) == ("Weak to moderate protection", 2)
+        word_of(Interval(0.45, 0.15, 0.25))
+        == word_of(Interval(0.25, 0.15, 0.25))
+        == ("Weak to moderate protection", 2)
     )
-    assert word_of(Interval(0.05, 0.15, 0.35)) == word_of(Interval(0.15, 0.15, 0.35)) == ("At least weak protection", 1)
+    assert (
+        word_of(Interval(0.05, 0.15, 0.35))
+        == word_of(Interval(0.15, 0.15, 0.35))
+        == ("At least weak protection", 1)
+    )
 
 
 def test_words_of_mirrored_intervals_mirror_each_other() -> None:
@@ -117,13 +129,24 @@ def test_words_of_protection_never_stand_beside_the_colour_of_the_other_side() -
 
 
 def test_checks_forbid_a_verdict_and_objections_stand_in_the_order_of_their_weight() -> None:
-    levels = {"fusion": "note", "utility": "warning", "new": "warning", "pairs": "error", "pooled trials": "ok"}
+    levels = {
+        "fusion": "note",
+        "utility": "warning",
+        "new": "warning",
+        "pairs": "error",
+        "pooled trials": "ok",
+    }
     levels["short recordings"] = "note"
     checks = [{"level": level, "check": check, "text": "x"} for check, level in levels.items()]
     judged = verdict(condition("lazy-informed", 0.45, 0.4, 0.5), sanity=checks, simulated=True)
-    assert (judged.text, judged.level) == ("No verdict: it is not certain that the files match", None)
+    assert (judged.text, judged.level) == (
+        "No verdict: it is not certain that the files match",
+        None,
+    )
     assert judged.advice == ""  # no number of speakers helps
-    expected = [AGAINST[check] for check in ("SIMULATED speech", "pairs", "short recordings", "utility")]
+    expected = [
+        AGAINST[check] for check in ("SIMULATED speech", "pairs", "short recordings", "utility")
+    ]
     assert judged.objections == [*expected, "A check warns: new."]
 
 
@@ -140,12 +163,19 @@ def test_a_forbidden_verdict_still_tells_a_low_upper_end(
 ) -> None:
     check = {"level": "error", "check": "pairs", "text": "x"}
     judged = verdict(condition("semi-informed", eer, low, high), sanity=[check])
-    assert (judged.words, judged.because, judged.level) == (words, "it is not certain that the files match", level)
+    assert (judged.words, judged.because, judged.level) == (
+        words,
+        "it is not certain that the files match",
+        level,
+    )
 
 
 def pairings(**changes: Any) -> dict[str, Any]:
     """Rows of the enrolment and of the trials of the data set d."""
-    rows = [{"directory": f"d_{part}_x", "dataset": "d", "part": part, **changes} for part in ("enrolment", "trials")]
+    rows = [
+        {"directory": f"d_{part}_x", "dataset": "d", "part": part, **changes}
+        for part in ("enrolment", "trials")
+    ]
     return {"pairings": rows}
 
 
@@ -157,8 +187,18 @@ STRONG = (0.46, 0.41, 0.5)
     [
         (STRONG, {"state": "certain"}, "Strong protection", 4),
         # of 1 - 0.96^2 = 7.8 % of the trials: (0.41 * 1.078 - 0.078) / 0.922 = 0.394
-        (STRONG, {"state": "confirmed", "share": 0, "low": 0, "high": 0.04}, "Good to strong protection", 4),
-        (STRONG, {"state": "doubtful", "share": 0.1, "high": 0.3}, "Strong protection, at least moderate", 4),
+        (
+            STRONG,
+            {"state": "confirmed", "share": 0, "low": 0, "high": 0.04},
+            "Good to strong protection",
+            4,
+        ),
+        (
+            STRONG,
+            {"state": "doubtful", "share": 0.1, "high": 0.3},
+            "Strong protection, at least moderate",
+            4,
+        ),
         (
             STRONG,
             {"state": "not confirmed", "reason": "words repeat"},
@@ -186,7 +226,9 @@ def test_the_badge_is_of_the_lower_end_under_the_share_that_could_be_exchanged(
     eer = judged.overall.eer
     assert (eer.value, eer.low, eer.high) == rate  # the figure is the measured one
     other = {"directory": "e_trials_x", "dataset": "e", "state": "not confirmed"}
-    beside = verdict(condition("lazy-informed", *rate), pairings=[*pairings(**changes)["pairings"], other])
+    beside = verdict(
+        condition("lazy-informed", *rate), pairings=[*pairings(**changes)["pairings"], other]
+    )
     assert beside.text == text  # of another data set
 
 
@@ -200,9 +242,15 @@ def test_exchanged_files_forbid_a_verdict_with_their_share() -> None:
 
 
 def test_the_least_certain_data_set_decides() -> None:
-    rows = [condition("ignorant", 0.46, 0.41, 0.5), condition("ignorant", 0.48, 0.42, 0.5) | {"dataset": "e"}]
+    rows = [
+        condition("ignorant", 0.46, 0.41, 0.5),
+        condition("ignorant", 0.48, 0.42, 0.5) | {"dataset": "e"},
+    ]
     sure = {"directory": "d_trials_x", "dataset": "d", "state": "certain"}
-    judged = verdict(*rows, pairings=[sure, {"directory": "e_trials_x", "dataset": "e", "reason": "words repeat"}])
+    judged = verdict(
+        *rows,
+        pairings=[sure, {"directory": "e_trials_x", "dataset": "e", "reason": "words repeat"}],
+    )
     assert judged.text.startswith("Strong protection, if each file")
     assert "anonymizer.command" in judged.advice
 

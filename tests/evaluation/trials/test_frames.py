@@ -12,7 +12,12 @@ TARGET, NONTARGET = [0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0]
 SCORES = [-1.0, 0.5, 0.0, 2.0, 3.0, 1.0, 4.0, -2.0]
 TRUTHS = [False, True, False, True, True, False, True, False]
 WORDS = ["target" if truth else "nontarget" for truth in TRUTHS]
-COLUMNS = {"enroll": ["a", "a", "b"], "test": ["s", "t", "s"], "cos_sim": [0.5, -0.5, 0.25], "label": [1, 0, 0]}
+COLUMNS = {
+    "enroll": ["a", "a", "b"],
+    "test": ["s", "t", "s"],
+    "cos_sim": [0.5, -0.5, 0.25],
+    "label": [1, 0, 0],
+}
 MEANT = ((1, 0), (1.0, 0.0), (2, 1))  # 0 and 1 as whole numbers and with a point, -1 and 1
 
 
@@ -46,7 +51,9 @@ def make_frame(request):
 
 
 @pytest.mark.parametrize("wrap", [list, np.array, Series])
-@pytest.mark.parametrize("kind", [bool, int, float, str, lambda truth: "TARGET" if truth else "nontarget"])
+@pytest.mark.parametrize(
+    "kind", [bool, int, float, str, lambda truth: "TARGET" if truth else "nontarget"]
+)
 def test_labels_give_what_the_classes_give(wrap, kind):
     expected = ev.evaluate(TARGET, NONTARGET)
     labels = wrap([kind(truth) for truth in TRUTHS])
@@ -65,14 +72,20 @@ def test_series_of_real_libraries(library):
 
 def test_what_cannot_be_scores_may_stand_second():
     expected = ev.evaluate(TARGET, NONTARGET).to_dict()
-    assert ev.evaluate(SCORES, TRUTHS).to_dict() == ev.evaluate(SCORES, Series(WORDS)).to_dict() == expected
+    assert (
+        ev.evaluate(SCORES, TRUTHS).to_dict()
+        == ev.evaluate(SCORES, Series(WORDS)).to_dict()
+        == expected
+    )
     # a few with a point; or not as many: scores
     assert ev.evaluate(TARGET, [1.0, 0.0, 0.0, 1.0]).n_nontarget == 4
     assert ev.evaluate(TARGET, [1, 0, 0]).n_nontarget == 3
     assert ev.evaluate([1, 2], [0, 1]).n_target == 2
 
 
-@pytest.mark.parametrize("labels", [np.array(TRUTHS * 5), *(np.array(TRUTHS * 5) * by - off for by, off in MEANT)])
+@pytest.mark.parametrize(
+    "labels", [np.array(TRUTHS * 5), *(np.array(TRUTHS * 5) * by - off for by, off in MEANT)]
+)
 @pytest.mark.parametrize(
     "metric", [ev.eer, ev.cllr, ev.zebra, ev.d_sys, ev.evaluate, partial(ev.min_dcf, p_target=0.5)]
 )
@@ -117,16 +130,28 @@ def test_scores_are_joined_with_their_key():
         ({"target": SCORES, "nontarget": SCORES, "labels": TRUTHS}, "expected scores by class, or"),
         ({"target": SCORES, "labels": TRUTHS[1:]}, "a label for each of 8 scores, got 7"),
         ({"target": SCORES, "labels": [True] * 8}, "expected nontarget scores, got none"),
-        ({"target": SCORES, "labels": SCORES}, "row 0, 1, 3, ...: .* got -1.0, 0.5, 2.0, ... .*exchanged"),
+        (
+            {"target": SCORES, "labels": SCORES},
+            "row 0, 1, 3, ...: .* got -1.0, 0.5, 2.0, ... .*exchanged",
+        ),
         ({"target": SCORES, "labels": [*WORDS[:-1], "perhaps"]}, "row 7: .*'perhaps'"),
         ({"target": SCORES, "labels": [1, 0, 2, 1, 1, 0, 1, None]}, "row 2, 7: .*2, None"),
         ({"target": [*SCORES[:-1], np.nan], "labels": TRUTHS}, "row 7: .*1 NaN or missing among 8"),
         ({"target": [*SCORES[:-1], None], "labels": TRUTHS}, "row 7: .*got None"),
-        ({"target": [*map(str, SCORES)], "labels": TRUTHS}, "row 0: .*numbers as scores, got .*'-1.0'"),
+        (
+            {"target": [*map(str, SCORES)], "labels": TRUTHS},
+            "row 0: .*numbers as scores, got .*'-1.0'",
+        ),
         ({"target": TRUTHS, "labels": TRUTHS}, "got False|got np.False_"),
         ({"target": [[0.5, 1.0]], "labels": [1, 0]}, r"scores of shape \(N,\), got \(1, 2\)"),
-        ({"target": TARGET, "nontarget": NONTARGET, "weights": [1]}, "expected scores by class, or"),
-        ({"target": SCORES, "labels": TRUTHS, "weights": [1, 2]}, "a label for each of 2 weights, got 8"),
+        (
+            {"target": TARGET, "nontarget": NONTARGET, "weights": [1]},
+            "expected scores by class, or",
+        ),
+        (
+            {"target": SCORES, "labels": TRUTHS, "weights": [1, 2]},
+            "a label for each of 2 weights, got 8",
+        ),
     ],
 )
 def test_what_does_not_fit_is_said(arguments, text):
@@ -145,7 +170,10 @@ def test_series_with_other_rows_are_refused():
     with pytest.raises(DataError, match=r"NaN or missing|numbers as scores"):
         ev.evaluate(pandas.Series([0.5, None, 1.0], dtype="Float64"), labels=[1, 0, 0])
     with pytest.raises(DataError, match="expected target or nontarget"):
-        ev.evaluate(pandas.Series([0.5, 0.2, 1.0]), labels=pandas.Series([True, None, False], dtype="boolean"))
+        ev.evaluate(
+            pandas.Series([0.5, 0.2, 1.0]),
+            labels=pandas.Series([True, None, False], dtype="boolean"),
+        )
     with pytest.raises(DataError, match=r"shape \(N,\), got \(8, 2\).*choose the column"):
         ev.evaluate(frame, labels=TRUTHS)
     twice = pandas.DataFrame([["a", "s", 0.5, 0.7]], columns=["enroll", "test", "score", "score"])
@@ -155,17 +183,30 @@ def test_series_with_other_rows_are_refused():
 
 def test_lists_from_frames(make_frame):
     frame = make_frame(COLUMNS)
-    scores, key, trials = ev.Scores.from_frame(frame), ev.Key.from_frame(frame), ev.Trials.from_frame(frame)
-    assert list(scores.pairs()) == list(key.pairs()) == list(trials.pairs()) == [("a", "s"), ("a", "t"), ("b", "s")]
+    scores, key, trials = (
+        ev.Scores.from_frame(frame),
+        ev.Key.from_frame(frame),
+        ev.Trials.from_frame(frame),
+    )
+    assert (
+        list(scores.pairs())
+        == list(key.pairs())
+        == list(trials.pairs())
+        == [("a", "s"), ("a", "t"), ("b", "s")]
+    )
     assert scores.values.tolist() == [0.5, -0.5, 0.25]
     assert key.is_target.tolist() == [True, False, False]
     assert ev.evaluate(scores, labels=key).eer["rocch"] == 0
 
 
 def test_named_columns_and_types(make_frame):
-    frame = make_frame({"x": ["a", "b"], "y": [7, 8], "z": ["target", "nontarget"], "type": ["TC", "IC"]})
+    frame = make_frame(
+        {"x": ["a", "b"], "y": [7, 8], "z": ["target", "nontarget"], "type": ["TC", "IC"]}
+    )
     key = ev.Key.from_frame(frame, model="x", segment="y", label="z")
-    assert list(key.pairs()) == [("a", "7"), ("b", "8")], "ids of digits are numbers in a data frame"
+    assert list(key.pairs()) == [("a", "7"), ("b", "8")], (
+        "ids of digits are numbers in a data frame"
+    )
     assert key.of_types("TC").is_target.tolist() == [True]
 
 
@@ -200,7 +241,9 @@ PAIRS = [("a", "s"), ("a", "t"), ("b", "s"), ("b", "t")]
         lambda column, other: ev.Scores.from_ids(column(["a", "b"]), ["s", "t"], other([0.5, 0.7])),
         lambda column, other: ev.Scores.from_ids(column(["a", "b"]), other(["s", "t"]), [0.5, 0.7]),
         lambda column, other: ev.Key.from_ids(column(["a", "b"]), ["s", "t"], other([True, False])),
-        lambda column, other: ev.Key.from_ids(["a", "b"], ["s", "t"], column([True, False]), other(["x", "y"])),
+        lambda column, other: ev.Key.from_ids(
+            ["a", "b"], ["s", "t"], column([True, False]), other(["x", "y"])
+        ),
         lambda column, other: ev.Trials.from_ids(column(["a", "b"]), other(["s", "t"])),
     ],
 )
@@ -212,7 +255,9 @@ def test_lists_of_series_in_another_order_are_refused(build):
         build(pandas.Series, other)
 
 
-@pytest.mark.parametrize(("missing", "kept", "score"), [("drop", [0, 2, 3], None), ("reject", [0, 1, 2, 3], -np.inf)])
+@pytest.mark.parametrize(
+    ("missing", "kept", "score"), [("drop", [0, 2, 3], None), ("reject", [0, 1, 2, 3], -np.inf)]
+)
 def test_nan_in_arrays_is_dropped_or_rejected_as_of_scores(missing, kept, score, caplog):
     values, truth = np.array([2.0, np.nan, -1.0, 0.5]), np.array([True, True, False, False])
     ids = list(zip(*PAIRS, strict=True))
@@ -233,12 +278,16 @@ def test_nan_in_arrays_is_dropped_or_rejected_as_of_scores(missing, kept, score,
             call(values[truth], values[~truth], missing="leave")
 
 
-@pytest.mark.parametrize("metric", [ev.eer, ev.auc, ev.cllr, ev.min_cllr, ev.zebra, ev.d_sys, ev.pav_llrs])
+@pytest.mark.parametrize(
+    "metric", [ev.eer, ev.auc, ev.cllr, ev.min_cllr, ev.zebra, ev.d_sys, ev.pav_llrs]
+)
 def test_the_remedy_of_a_single_metric_is_one_that_it_takes(metric):
     ids = list(zip(*PAIRS, strict=True))
     key = ev.Key.from_ids(*ids, [True, False, False, True])
     scores = ev.Scores.from_ids(*ids, [2.0, -1.0, 0.0, 1.0]).subset(np.arange(3))
-    with pytest.raises(DataError, match=r"ev.sort_scores\(scores, key, missing='drop'\) in the place of both"):
+    with pytest.raises(
+        DataError, match=r"ev.sort_scores\(scores, key, missing='drop'\) in the place of both"
+    ):
         metric(scores, key)
     metric(ev.sort_scores(scores, key, missing="drop"))
 
@@ -248,10 +297,16 @@ def test_functions_that_advise_missing_take_it(function):
     ids = zip(*[(model, segment) for model in "abcd" for segment in "stuv"], strict=True)
     models, segments = map(list, ids)
     truth = np.array(
-        ["abcd".index(model) == "stuv".index(segment) for model, segment in zip(models, segments, strict=True)]
+        [
+            "abcd".index(model) == "stuv".index(segment)
+            for model, segment in zip(models, segments, strict=True)
+        ]
     )
     values = np.random.default_rng(0).standard_normal(16) + truth
-    key, scores = ev.Key.from_ids(models, segments, truth), ev.Scores.from_ids(models, segments, values)
+    key, scores = (
+        ev.Key.from_ids(models, segments, truth),
+        ev.Scores.from_ids(models, segments, values),
+    )
     with pytest.raises(DataError, match="missing='drop'"):
         function(scores.subset(np.arange(14)), key)
     function(scores.subset(np.arange(14)), key, missing="drop")

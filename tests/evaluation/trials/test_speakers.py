@@ -5,12 +5,20 @@ import logging
 import pytest
 
 from evaluation.trials import Key
-from evaluation.trials.speakers import doubt_speakers, find_speakers, group_trials, read_speakers, shared_prefixes
+from evaluation.trials.speakers import (
+    doubt_speakers,
+    find_speakers,
+    group_trials,
+    read_speakers,
+    shared_prefixes,
+)
 from spkbase.errors import DataError
 
 # two models, of which 'anna' is the speaker of s1 and s2; s3 is of nobody
 KEY = Key.from_ids(
-    ["anna", "anna", "anna", "bert", "bert"], ["s1", "s2", "s3", "s1", "s4"], [True, True, False, False, True]
+    ["anna", "anna", "anna", "bert", "bert"],
+    ["s1", "s2", "s3", "s1", "s4"],
+    [True, True, False, False, True],
 )
 
 
@@ -22,20 +30,43 @@ def named(key, **maps):
 @pytest.mark.parametrize(
     ("segments", "expected"),
     [
-        (None, [("anna", "anna"), ("anna", "anna"), ("anna", "s3"), ("bert", "anna"), ("bert", "bert")]),
+        (
+            None,
+            [
+                ("anna", "anna"),
+                ("anna", "anna"),
+                ("anna", "s3"),
+                ("bert", "anna"),
+                ("bert", "bert"),
+            ],
+        ),
         (
             {"s1": "anna", "s2": "anna", "s3": "bert", "s4": "bert", "unused": "x"},
-            [("anna", "anna"), ("anna", "anna"), ("anna", "bert"), ("bert", "anna"), ("bert", "bert")],
+            [
+                ("anna", "anna"),
+                ("anna", "anna"),
+                ("anna", "bert"),
+                ("bert", "anna"),
+                ("bert", "bert"),
+            ],
         ),
         (  # models have the speakers of their target segments
             {"s1": "spk1", "s2": "spk1", "s3": "spk9", "s4": "spk2"},
-            [("spk1", "spk1"), ("spk1", "spk1"), ("spk1", "spk9"), ("spk2", "spk1"), ("spk2", "spk2")],
+            [
+                ("spk1", "spk1"),
+                ("spk1", "spk1"),
+                ("spk1", "spk9"),
+                ("spk2", "spk1"),
+                ("spk2", "spk2"),
+            ],
         ),
     ],
 )
 def test_speakers_of_both_sides(segments, expected):
     assert named(KEY, segment_speakers=segments) == expected
-    assert find_speakers(KEY, segment_speakers=segments).names.tolist() == sorted({*sum(expected, ())})
+    assert find_speakers(KEY, segment_speakers=segments).names.tolist() == sorted(
+        {*sum(expected, ())}
+    )
 
 
 def test_several_models_of_a_speaker_are_joined():
@@ -44,7 +75,9 @@ def test_several_models_of_a_speaker_are_joined():
     assert found.models.tolist() == found.segments.tolist()
     assert len(found.names) == 2
     # by maps the same
-    both = named(key, model_speakers={"m1": "a", "m2": "a", "m3": "b"}, segment_speakers={"s": "a", "t": "b"})
+    both = named(
+        key, model_speakers={"m1": "a", "m2": "a", "m3": "b"}, segment_speakers={"s": "a", "t": "b"}
+    )
     assert both == [("a", "a"), ("a", "a"), ("b", "b")]
 
 
@@ -69,7 +102,10 @@ def test_missing_id_is_named():
 def test_contradiction_is_named():
     with pytest.raises(DataError, match="'x' and 'y' are one"):
         find_speakers(KEY, segment_speakers={"s1": "x", "s2": "y", "s3": "z", "s4": "z"})
-    maps = {"model_speakers": {"anna": "p", "bert": "q"}, "segment_speakers": dict.fromkeys(["s1", "s2"], "p")}
+    maps = {
+        "model_speakers": {"anna": "p", "bert": "q"},
+        "segment_speakers": dict.fromkeys(["s1", "s2"], "p"),
+    }
     maps["segment_speakers"] |= {"s3": "q", "s4": "p"}
     with pytest.raises(DataError, match="'p' and 'q' are one"):
         find_speakers(KEY, **maps)
@@ -116,7 +152,12 @@ def test_prefixes(ids, groups):
 
 
 def test_segments_without_a_target_trial_may_share_a_speaker():
-    rows = [("anna", "a-1", True), ("bert", "b-1", True), ("anna", "x-1", False), ("bert", "x-2", False)]
+    rows = [
+        ("anna", "a-1", True),
+        ("bert", "b-1", True),
+        ("anna", "x-1", False),
+        ("bert", "x-2", False),
+    ]
     models, segments, target = zip(*rows, strict=True)
     key = Key.from_ids([*models, "anna"], [*segments, "y-1"], is_target=[*target, False])
     doubt = doubt_speakers(key)
@@ -134,14 +175,20 @@ def test_models_have_the_speakers_of_their_target_segments():
 
 
 @pytest.mark.parametrize(("one", "other"), [("anna", "Anna"), ("Zo\xeb", "Zoe\u0308")])
-def test_speakers_whose_names_differ_in_case_or_unicode_form_alone_are_warned_of(tmp_path, caplog, one, other):
+def test_speakers_whose_names_differ_in_case_or_unicode_form_alone_are_warned_of(
+    tmp_path, caplog, one, other
+):
     (tmp_path / "utt2spk").write_text(f"u1 {one}\nu2 {other}\nu3 bert\n", encoding="utf-8")
     assert len(set(read_speakers(tmp_path / "utt2spk").values())) == 3
     find_speakers(Key.from_ids([one, other, "bert"], ["s", "t", "u"], [True, True, False]))
-    assert ["some names of speakers differ in case" in message for message in caplog.messages].count(True) == 2
+    assert [
+        "some names of speakers differ in case" in message for message in caplog.messages
+    ].count(True) == 2
 
 
-@pytest.mark.parametrize("speakers", [{"a/1": "a", "b/1": "b", "a/x": "a", "b/x": "b"}, lambda name: name[0], "/"])
+@pytest.mark.parametrize(
+    "speakers", [{"a/1": "a", "b/1": "b", "a/x": "a", "b/x": "b"}, lambda name: name[0], "/"]
+)
 def test_a_map_a_function_and_a_sign_name_the_same_speakers(speakers):
     key = Key.from_ids(["a/1", "a/1", "b/1", "b/1"], ["a/x", "b/x"] * 2, [True, False, False, True])
     found = find_speakers(key, model_speakers=speakers, segment_speakers=speakers)
@@ -154,15 +201,24 @@ def test_a_map_a_function_and_a_sign_name_the_same_speakers(speakers):
 
 def test_spellings_that_differ_between_two_maps_are_warned_of(caplog):
     """Each map alone is consistent."""
-    key = Key.from_ids(["m1", "m1", "m2", "m2"], ["s1", "s2", "s1", "s3"], [True, False, False, True])
+    key = Key.from_ids(
+        ["m1", "m1", "m2", "m2"], ["s1", "s2", "s1", "s3"], [True, False, False, True]
+    )
     models = {"m1": "anna", "m2": "bert"}
-    find_speakers(key, model_speakers=models, segment_speakers={"s1": "anna", "s2": "carl", "s3": "bert"})
+    find_speakers(
+        key, model_speakers=models, segment_speakers={"s1": "anna", "s2": "carl", "s3": "bert"}
+    )
     assert not caplog.text
-    find_speakers(key, model_speakers=models, segment_speakers={"s1": "anna", "s2": "Bert", "s3": "bert"})
+    find_speakers(
+        key, model_speakers=models, segment_speakers={"s1": "anna", "s2": "Bert", "s3": "bert"}
+    )
     assert "such as 'Bert' and 'bert' (1 in all): each is a speaker" in caplog.text
 
 
 def test_groups_of_ids_in_another_spelling_are_warned_of(caplog):
     key = Key.from_ids(["Anna", "Anna"], ["anna", "bert"], [True, False])
     group_trials(key, {"anna": "f", "bert": "m"})  # by the segments alone
-    assert "such as 'Anna' and 'anna' (1 in all): each is an id of its own, which the table lacks" in caplog.text
+    assert (
+        "such as 'Anna' and 'anna' (1 in all): each is an id of its own, which the table lacks"
+        in caplog.text
+    )

@@ -29,7 +29,9 @@ def test_from_ids_keeps_pairs_and_order_and_sorts_tables(listed):
 
 
 def test_subset_keeps_tables_and_all_columns():
-    key = Key.from_ids(["a", "a", "b"], ["s", "t", "s"], [True, False, False], types=["TC", "IC", "TW"])
+    key = Key.from_ids(
+        ["a", "a", "b"], ["s", "t", "s"], [True, False, False], types=["TC", "IC", "TW"]
+    )
     part = key.subset(np.array([False, True, True]))
     assert isinstance(part, Key)
     assert part.model_ids.tolist() == ["a", "b"]
@@ -57,17 +59,37 @@ def test_lists_cannot_be_changed_and_leave_the_callers_arrays_writable():
         (lambda: Trials.from_ids(["a", 3], ["s", "s"]), "strings"),
         (lambda: Trials.from_ids([b"a"], ["s"]), "strings"),
         (lambda: Trials.from_ids(["a"], ["s", "t"]), "segments of shape"),
-        (lambda: Trials(table("a", "a"), table("s"), np.array([0]), np.array([0])), "'a' is repeated"),
-        (lambda: Trials(table("a"), table("s"), np.array([1]), np.array([0])), "models from 0 to 0, got 1"),
-        (lambda: Trials(table("a"), table("s"), np.array([0]), np.array([-1])), "segments from 0 to 0, got -1"),
+        (
+            lambda: Trials(table("a", "a"), table("s"), np.array([0]), np.array([0])),
+            "'a' is repeated",
+        ),
+        (
+            lambda: Trials(table("a"), table("s"), np.array([1]), np.array([0])),
+            "models from 0 to 0, got 1",
+        ),
+        (
+            lambda: Trials(table("a"), table("s"), np.array([0]), np.array([-1])),
+            "segments from 0 to 0, got -1",
+        ),
         (lambda: Trials(table("a"), table("s"), np.array([0.0]), np.array([0])), "integers"),
         (lambda: Trials(table("a"), table("s"), np.array([[0]]), np.array([0])), "shape"),
         (lambda: Key.from_ids(["a"], ["s"], [True, False]), "is_target of shape"),
         (
-            lambda: Key(table("a"), table("s"), np.array([0]), np.array([0]), np.array([True]), np.array([1]), ("TC",)),
+            lambda: Key(
+                table("a"),
+                table("s"),
+                np.array([0]),
+                np.array([0]),
+                np.array([True]),
+                np.array([1]),
+                ("TC",),
+            ),
             "types",
         ),
-        (lambda: Key.from_ids(["a"], ["s"], [True], types=["TC"]).of_types("TC", "XX"), "among TC, got .'XX'"),
+        (
+            lambda: Key.from_ids(["a"], ["s"], [True], types=["TC"]).of_types("TC", "XX"),
+            "among TC, got .'XX'",
+        ),
         (lambda: Key.from_ids(["a"], ["s"], [True]).of_types("TC"), "none"),
         (lambda: Scores.from_ids(["a"], ["s"], [float("nan")]), "1 score not a number .*'a s'"),
         (lambda: Scores.from_ids(["a"], ["s"], [1.0, 2.0]), "values of shape"),
@@ -112,11 +134,23 @@ KEY = Key.from_ids(["a", "a", "b"], ["s", "t", "s"], [True, False, False])
     ("models", "segments", "words", "kept"),
     [
         (["b", "a"], ["s", "s"], "1 trial of 3 without a score: 'a t'", ([2.0], [1.0])),
-        (["bb", "a"], ["s", "s"], "1 score with an id .*, such as the model 'bb': 'bb s'", ([2.0], [])),
-        (["b", "a"], ["ss", "s"], "1 score with an id .*, such as the segment 'ss': 'b ss'", ([2.0], [])),
+        (
+            ["bb", "a"],
+            ["s", "s"],
+            "1 score with an id .*, such as the model 'bb': 'bb s'",
+            ([2.0], []),
+        ),
+        (
+            ["b", "a"],
+            ["ss", "s"],
+            "1 score with an id .*, such as the segment 'ss': 'b ss'",
+            ([2.0], []),
+        ),
     ],
 )
-def test_lists_that_do_not_fit_are_an_error_or_dropped_and_counted(models, segments, words, kept, caplog):
+def test_lists_that_do_not_fit_are_an_error_or_dropped_and_counted(
+    models, segments, words, kept, caplog
+):
     scores = Scores.from_ids(models, segments, [1.0, 2.0])
     with pytest.raises(DataError, match=words):
         split_scores(scores, KEY)
@@ -130,7 +164,9 @@ def test_lists_that_do_not_fit_are_an_error_or_dropped_and_counted(models, segme
 
 
 def test_a_key_may_ask_for_some_of_the_scored_pairs(caplog):
-    scores = Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.0, np.inf, -np.inf, 4.0])
+    scores = Scores.from_ids(
+        ["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.0, np.inf, -np.inf, 4.0]
+    )
     key = Key.from_ids(["b", "a"], ["s", "t"], [True, False])
     with caplog.at_level(logging.INFO, "evaluation"):
         assert [part.tolist() for part in split_scores(scores, key)] == [[-np.inf], [np.inf]]
@@ -148,13 +184,22 @@ SPELLINGS = {
 @pytest.mark.parametrize("own", SPELLINGS.values(), ids=SPELLINGS)
 @pytest.mark.parametrize("other", SPELLINGS.values(), ids=SPELLINGS)
 def test_spellings_of_ids_match(own, other):
-    parts = [("id10270", "x6uYqmx31kE", "00001"), ("id10270", "5r0dW-C8", "00002"), ("id10271", "1gtz_CUIygI", "00001")]
+    parts = [
+        ("id10270", "x6uYqmx31kE", "00001"),
+        ("id10270", "5r0dW-C8", "00002"),
+        ("id10271", "1gtz_CUIygI", "00001"),
+    ]
     ours, theirs = ([spelling.format(*one) for one in parts] for spelling in (own, other))
     key = Key.from_ids(theirs, theirs[::-1], [True, False, False])
-    scores = match_ids(Scores.from_ids([*ours, "stranger"], [*ours[::-1], ours[0]], [2.0, 1.0, -1.0, 0.5]), key)
+    scores = match_ids(
+        Scores.from_ids([*ours, "stranger"], [*ours[::-1], ours[0]], [2.0, 1.0, -1.0, 0.5]), key
+    )
     assert list(scores.pairs())[:3] == list(key.pairs())
     assert scores.model_ids[scores.models[3]] == "stranger"
-    with pytest.raises(DataError, match="1 score with an id that the key does not know, such as the model 'stranger'"):
+    with pytest.raises(
+        DataError,
+        match="1 score with an id that the key does not know, such as the model 'stranger'",
+    ):
         split_scores(scores, key)
 
 
@@ -166,5 +211,8 @@ def test_two_ids_that_would_be_one_are_refused(side):
     }
     assert match_ids(**lists).segment_ids.tolist() == ["a/1.wav", "b"]
     lists[side] = lists[side].from_ids(["m", "m"], ["a_1", "a-1.flac"], [1, 0])
-    with pytest.raises(DataError, match=r"segment_ids: 'a-1.flac' and 'a_1' are one if /, -, _ and extensions do not"):
+    with pytest.raises(
+        DataError,
+        match=r"segment_ids: 'a-1.flac' and 'a_1' are one if /, -, _ and extensions do not",
+    ):
         match_ids(**lists)

@@ -15,14 +15,24 @@ from scipy.stats import ttest_rel
 import evaluation as ev
 from evaluation import compare
 from evaluation.trials import Key, Scores
-from evaluation.uncertainty import Resampling, confidence_intervals, holm, paired_differences, sample_from
+from evaluation.uncertainty import (
+    Resampling,
+    confidence_intervals,
+    holm,
+    paired_differences,
+    sample_from,
+)
 from spkbase.errors import DataError
 from spkbase.files import to_json
 from spkver.evaluation_cli import main
 
 SPEAKERS = [f"s{number:02d}" for number in range(40)]
-PAIRS = [(model, f"{segment}-{take}") for model in SPEAKERS for segment in SPEAKERS for take in range(2)]
-KEY = Key.from_ids(*zip(*PAIRS, strict=True), [segment.startswith(model) for model, segment in PAIRS])
+PAIRS = [
+    (model, f"{segment}-{take}") for model in SPEAKERS for segment in SPEAKERS for take in range(2)
+]
+KEY = Key.from_ids(
+    *zip(*PAIRS, strict=True), [segment.startswith(model) for model, segment in PAIRS]
+)
 HEADINGS = ["EER (ROCCH) [%]", "minDCF at prior 0.01", "minCllr (bit)"]
 MAP = {**{name: name for name in SPEAKERS}, **{segment: segment[:3] for _, segment in PAIRS}}
 
@@ -33,9 +43,14 @@ def systems(gap):
     own = dict(zip(SPEAKERS, rng.normal(gap, 0.5, len(SPEAKERS)), strict=True))
     first = 2 * KEY.is_target + rng.standard_normal(len(PAIRS))
     second = (
-        first + np.array([own[model] for model, _ in PAIRS]) * KEY.is_target + 0.1 * rng.standard_normal(len(PAIRS))
+        first
+        + np.array([own[model] for model, _ in PAIRS]) * KEY.is_target
+        + 0.1 * rng.standard_normal(len(PAIRS))
     )
-    return {name: Scores.from_ids(*zip(*PAIRS, strict=True), values) for name, values in (("a", first), ("b", second))}
+    return {
+        name: Scores.from_ids(*zip(*PAIRS, strict=True), values)
+        for name, values in (("a", first), ("b", second))
+    }
 
 
 def mean_target(scores):
@@ -47,7 +62,9 @@ def test_p_values_are_those_of_a_paired_t_test_over_speakers(gap):
     scores = systems(gap)
     samples = {name: sample_from(one, KEY, segment_speakers=MAP)[0] for name, one in scores.items()}
     found = paired_differences(samples, mean_target, Resampling(4000))["b"]["mean"]
-    means = [one.values[KEY.is_target].reshape(len(SPEAKERS), 2).mean(axis=1) for one in scores.values()]
+    means = [
+        one.values[KEY.is_target].reshape(len(SPEAKERS), 2).mean(axis=1) for one in scores.values()
+    ]
     expected = ttest_rel(means[1], means[0])
     assert found.value == pytest.approx(np.mean(means[1] - means[0]))
     assert np.log(found.p_value) == pytest.approx(np.log(expected.pvalue), rel=0.1, abs=0.1)
@@ -55,7 +72,9 @@ def test_p_values_are_those_of_a_paired_t_test_over_speakers(gap):
 
 @pytest.mark.parametrize("level", [0.9, 0.95])
 def test_a_difference_is_significant_where_its_interval_excludes_0(level):
-    found = compare(systems(0.1), KEY, speakers=MAP, metrics=["cllr", "eer.kaldi"], resamples=100, level=level)
+    found = compare(
+        systems(0.1), KEY, speakers=MAP, metrics=["cllr", "eer.kaldi"], resamples=100, level=level
+    )
     assert list(found.systems) == ["a", "b"]
     for gap in found.differences["b"].values():
         assert (gap.p_value < 1 - level) == (gap.low > 0 or gap.high < 0)
@@ -69,11 +88,18 @@ def test_the_tables_are_those_of_the_command(tmp_path):
     found = compare(scores, KEY, speakers=lambda name: name[:3], resamples=60)
     command = ["metrics", "-k", tmp_path / "key", "--columns", ",".join(ids), "--bootstrap", 60]
     ev.write_key(tmp_path / "key", KEY)
-    (tmp_path / "speakers").write_text("".join(f"{name} {speaker}\n" for name, speaker in MAP.items()))
+    (tmp_path / "speakers").write_text(
+        "".join(f"{name} {speaker}\n" for name, speaker in MAP.items())
+    )
     for name, one in scores.items():
         ev.write_scores(tmp_path / f"{name}.h5", one)
         command += ["-s", tmp_path / f"{name}.h5"]
-    command += ["--model-speakers", tmp_path / "speakers", "--segment-speakers", tmp_path / "speakers"]
+    command += [
+        "--model-speakers",
+        tmp_path / "speakers",
+        "--segment-speakers",
+        tmp_path / "speakers",
+    ]
     command += ["--latex", tmp_path / "t.tex"]
     shown = CliRunner().invoke(main, list(map(str, command)))
     assert shown.exit_code == 0, shown.output
@@ -84,7 +110,8 @@ def test_the_tables_are_those_of_the_command(tmp_path):
     assert tex == (tmp_path / "t.tex").read_text()
     assert [re.split(r"  +", line)[1:] for line in str(found).splitlines()[:1]] == [HEADINGS]
     assert all(
-        (heading in shown.output and heading.replace("%", r"\%") in tex.replace(r" \\", " ")) or True
+        (heading in shown.output and heading.replace("%", r"\%") in tex.replace(r" \\", " "))
+        or True
         for heading in HEADINGS
     )
     for cell in cells:
@@ -92,11 +119,18 @@ def test_the_tables_are_those_of_the_command(tmp_path):
     frame = found.to_dataframe()
     assert frame["system"].unique().tolist() == ["a", "b", "b minus a"]
     gap = found.differences["b"]["min_cllr"]
-    assert frame.iloc[-1][["value", "low", "high", "p_value"]].tolist() == [gap.value, gap.low, gap.high, gap.p_value]
+    assert frame.iloc[-1][["value", "low", "high", "p_value"]].tolist() == [
+        gap.value,
+        gap.low,
+        gap.high,
+        gap.p_value,
+    ]
 
 
 def test_tables_for_a_paper_have_the_caption_label_and_columns_that_are_asked_for():
-    found = compare(systems(0.3), KEY, speakers=MAP, metrics=["eer.rocch", "min_cllr"], resamples=30, seed=3)
+    found = compare(
+        systems(0.3), KEY, speakers=MAP, metrics=["eer.rocch", "min_cllr"], resamples=30, seed=3
+    )
     tex = found.to_latex()
     assert "95 \\% confidence intervals by 30 resamples of 40 speakers, seed 3" in tex
     assert "minCllr" in tex
@@ -124,7 +158,10 @@ def test_one_system_has_intervals_alone_and_they_are_those_of_evaluate():
     result = ev.evaluate(scores, KEY, speakers=MAP, resamples=30, seed=3)
     ends = found.systems["a"]["min_cllr"]
     assert result.intervals["min_cllr"] == (ends.low, ends.high)
-    assert result.notes["intervals"] == "95 % confidence intervals by 30 resamples of 40 speakers, seed 3"
+    assert (
+        result.notes["intervals"]
+        == "95 % confidence intervals by 30 resamples of 40 speakers, seed 3"
+    )
     assert result.values() == ev.evaluate(scores, KEY).values()
     assert not ev.evaluate(scores, KEY).intervals
 
@@ -172,7 +209,9 @@ def test_p_values_of_a_table_are_corrected_for_their_number():
     assert "p-values are corrected for their number (Holm)" in str(found)
     columns = found.to_columns()  # the data frame has both
     np.testing.assert_array_equal(columns["p_corrected"], holm(columns["p_value"]))
-    assert "Holm" not in str(compare(systems(0.02), KEY, speakers=MAP, metrics=["cllr"], resamples=50))
+    assert "Holm" not in str(
+        compare(systems(0.02), KEY, speakers=MAP, metrics=["cllr"], resamples=50)
+    )
 
 
 def test_one_system_that_is_given_twice_is_told(caplog):
@@ -200,7 +239,9 @@ def files(tmp_path):
     ev.write_key(tmp_path / "key", KEY)
     for name, scores in systems(0.3).items():
         ev.write_scores(tmp_path / f"{name}.h5", scores)
-    (tmp_path / "utt2spk").write_text("".join(f"{name} {speaker}\n" for name, speaker in MAP.items()))
+    (tmp_path / "utt2spk").write_text(
+        "".join(f"{name} {speaker}\n" for name, speaker in MAP.items())
+    )
     sexes = "".join(f"{name} {'fm'[int(name[1:]) % 2]}\n" for name in SPEAKERS)
     (tmp_path / "sexes").write_text(f"speaker sex\n{sexes}")
     return tmp_path
@@ -241,17 +282,35 @@ def test_evaluate_systems_gives_the_json_of_the_command(files):
         metadata=sexes,
         column="sex",
     )
-    options = ["--prior", "0.2", "--convention", "bosaris", "--bootstrap", 10, "--reference", "b", "--by", "sex"]
+    options = [
+        "--prior",
+        "0.2",
+        "--convention",
+        "bosaris",
+        "--bootstrap",
+        10,
+        "--reference",
+        "b",
+        "--by",
+        "sex",
+    ]
     options += ["--metadata", files / "sexes", "--model-speakers", files / "utt2spk"]
-    assert written(found) == json_of_command(files, "ab", *options, "--segment-speakers", files / "utt2spk")
-    assert written(ev.evaluate_systems({"a": systems(0.3)["a"]}, KEY)) == json_of_command(files, "a")
+    assert written(found) == json_of_command(
+        files, "ab", *options, "--segment-speakers", files / "utt2spk"
+    )
+    assert written(ev.evaluate_systems({"a": systems(0.3)["a"]}, KEY)) == json_of_command(
+        files, "a"
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
         ({"reference": "c"}, "the reference 'c' is none of the systems: a, b"),
-        ({"bootstrap_by": "speakers"}, "expected bootstrap_by among speaker, id, trial, got 'speakers'"),
+        (
+            {"bootstrap_by": "speakers"},
+            "expected bootstrap_by among speaker, id, trial, got 'speakers'",
+        ),
         ({"metadata": {"s00": "f"}}, "expected metadata together with the name of their column"),
         ({"column": "sex"}, "expected metadata together with the name of their column"),
         ({"convention": "mine"}, "expected a convention among"),

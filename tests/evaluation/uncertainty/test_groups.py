@@ -8,7 +8,9 @@ from evaluation.trials import Key, TrialSpeakers, find_speakers, group_trials, r
 from evaluation.uncertainty import Resampling, evaluate_groups, sample_of
 from spkbase.errors import DataError
 
-KEY = Key.from_ids(["a", "a", "b", "b", "c"], ["a1", "b1", "b1", "c1", "c1"], [True, False, True, False, True])
+KEY = Key.from_ids(
+    ["a", "a", "b", "b", "c"], ["a1", "b1", "b1", "c1", "c1"], [True, False, True, False, True]
+)
 
 
 def metrics(scores):
@@ -22,18 +24,23 @@ def evaluated(shifts, *, n_speakers=60, seed=0, resamples=0):
     models, segments = np.divmod(np.arange(n_speakers**2), n_speakers)
     groups = np.where(models % len(shifts) == segments % len(shifts), models % len(shifts), -1)
     is_target = models == segments
-    scores = rng.standard_normal(len(models)) + (1.5 + np.array(shifts)[groups] + rng.standard_normal(len(models))) * (
-        is_target
-    )
+    scores = rng.standard_normal(len(models)) + (
+        1.5 + np.array(shifts)[groups] + rng.standard_normal(len(models))
+    ) * (is_target)
     names = np.array([f"s{n}" for n in range(n_speakers)], object)
     sample = sample_of(scores, is_target, TrialSpeakers(names, models, segments))
     names = [f"g{n}" for n in range(len(shifts))]
     found = evaluate_groups(sample, groups, names, metrics, Resampling(resamples))
     for place, (name, group) in enumerate(found.groups.items()):
         inside = groups == place
-        expected = eer(scores[inside & is_target], scores[inside & ~is_target], method="interpolated")
+        expected = eer(
+            scores[inside & is_target], scores[inside & ~is_target], method="interpolated"
+        )
         assert group.metrics["eer.interpolated"] == pytest.approx(expected, abs=1e-14), name
-        assert (group.n_target, group.n_nontarget) == ((inside & is_target).sum(), (inside & ~is_target).sum())
+        assert (group.n_target, group.n_nontarget) == (
+            (inside & is_target).sum(),
+            (inside & ~is_target).sum(),
+        )
     assert found.n_across == (groups == -1).sum()
     return found
 
@@ -121,14 +128,19 @@ def test_gap_is_found_where_there_is_one():
     assert extremes.highest_value.low < 4.5 < extremes.highest_value.high
     assert extremes.lowest_value.low < 1.5 < extremes.lowest_value.high
     for name, true in (("g0", 1.5), ("g1", 4.5)):
-        assert found.groups[name].intervals["mean"].low < true < found.groups[name].intervals["mean"].high
+        assert (
+            found.groups[name].intervals["mean"].low
+            < true
+            < found.groups[name].intervals["mean"].high
+        )
     assert np.isfinite(evaluated((0.0, 3.0), resamples=2).extremes["mean"].gap.high)
 
 
 def test_gap_is_not_found_where_there_is_none():
     """Of four equal groups the largest difference looks large; the interval must hold 0 in 95 of 100 cases."""
     missed = sum(
-        evaluated((0.0,) * 4, n_speakers=40, seed=seed, resamples=80).extremes["mean"].gap.low > 0 for seed in range(40)
+        evaluated((0.0,) * 4, n_speakers=40, seed=seed, resamples=80).extremes["mean"].gap.low > 0
+        for seed in range(40)
     )
     assert missed <= 5  # of 40 at most 5 by chance, with a probability of 98.6 % at 5 %
 
@@ -138,7 +150,9 @@ def test_groups_without_a_class_or_with_one_speaker():
     is_target = models == segments
     rng = np.random.default_rng(0)
     names = np.array(list("abcde"), object)
-    sample = sample_of(rng.standard_normal(25) + is_target, is_target, TrialSpeakers(names, models, segments))
+    sample = sample_of(
+        rng.standard_normal(25) + is_target, is_target, TrialSpeakers(names, models, segments)
+    )
     groups = np.where(models == 0, 0, np.where(is_target, 1, 2))
     found = evaluate_groups(sample, groups, ["alone", "targets", "none"], metrics, Resampling(20))
     assert "one speaker" in found.groups["alone"].note

@@ -39,7 +39,9 @@ def test_no_error_is_the_rate_at_which_none_is_seen_in_5_percent_of_the_cases(n_
     assert found.low == 0
     rng = np.random.default_rng(n_units)
     shape = 20_000, n_units
-    limit = (stats.norm.ppf(found.high) + np.sqrt(OF_SPEAKERS) * rng.standard_normal(shape)) / np.sqrt(1 - OF_SPEAKERS)
+    limit = (
+        stats.norm.ppf(found.high) + np.sqrt(OF_SPEAKERS) * rng.standard_normal(shape)
+    ) / np.sqrt(1 - OF_SPEAKERS)
     seen = rng.binomial(n_trials // n_units, stats.norm.cdf(limit)).sum(axis=1)
     assert np.mean(seen == 0) == pytest.approx(0.05, abs=0.006)
     assert f"no error: an upper bound only, from {n_units} speakers" in found.note
@@ -67,7 +69,10 @@ def shares_of_errors(rng, shape, variances, rate):
     """Return each speaker's share of errors in each draw; variances of a score are of speaker, recording and draw."""
     n_draws, n_units, each = shape
     sizes = ((1, n_units, 1), (1, n_units, each), (n_draws, n_units, each))
-    effects = (np.sqrt(part) * rng.standard_normal(size) for part, size in zip(variances, sizes, strict=True))
+    effects = (
+        np.sqrt(part) * rng.standard_normal(size)
+        for part, size in zip(variances, sizes, strict=True)
+    )
     return (sum(effects) < stats.norm.ppf(rate)).mean(axis=2)
 
 
@@ -80,9 +85,12 @@ def test_copies_of_a_draw_change_nothing(errors_in, level):
     resampled = rng.multinomial(10, np.full(10, 0.1), 400) @ shares / 10
     settings = {"method": KALDI, "n_units": 10, "n_trials": 70, "level": level}
     once, *again = (
-        interval_over_draws([shares.mean()] * count, [resampled] * count, **settings) for count in (1, 3, 10)
+        interval_over_draws([shares.mean()] * count, [resampled] * count, **settings)
+        for count in (1, 3, 10)
     )
-    assert all((one.low, one.high) == pytest.approx((once.low, once.high), rel=1e-12) for one in again)
+    assert all(
+        (one.low, one.high) == pytest.approx((once.low, once.high), rel=1e-12) for one in again
+    )
 
 
 @pytest.mark.parametrize("variances", [(0.7, 0.3, 0.0), (0.7, 0.2, 0.1), (0.4, 0.1, 0.5)])
@@ -92,15 +100,20 @@ def test_upper_ends_over_draws_hold_the_true_rate(variances, n_units, each, rate
     rng, above = np.random.default_rng(7), 0
     for _ in range(400):
         shares = shares_of_errors(rng, (3, n_units, each), variances, rate)
-        resampled = shares @ rng.multinomial(n_units, np.full(n_units, 1 / n_units), 100).T / n_units
+        resampled = (
+            shares @ rng.multinomial(n_units, np.full(n_units, 1 / n_units), 100).T / n_units
+        )
         sizes = {"n_units": n_units, "n_trials": n_units * each}
-        above += rate > interval_over_draws(shares.mean(axis=1), resampled, method=KALDI, **sizes).high
+        above += (
+            rate > interval_over_draws(shares.mean(axis=1), resampled, method=KALDI, **sizes).high
+        )
     assert above / 400 <= 0.07
 
 
 @pytest.mark.parametrize("level", [0.95, 1 - 0.05 / 16])
 @pytest.mark.parametrize(
-    ("n_units", "each", "worth"), [(10, 7, 20), (10, 7, 70), (23, 40, 100), (23, 40, 920), (80, 8, 300)]
+    ("n_units", "each", "worth"),
+    [(10, 7, 20), (10, 7, 70), (23, 40, 100), (23, 40, 920), (80, 8, 300)],
 )
 def test_no_interval_ends_below_the_bound_without_an_error(n_units, each, worth, level):
     """Trials are worth as many throughout; of 920 by 23 speakers it was 12.2 % without an error and 0.8 % of one."""
@@ -114,7 +127,12 @@ def test_no_interval_ends_below_the_bound_without_an_error(n_units, each, worth,
 @pytest.mark.parametrize("n_trials", [6, 34, 60])
 def test_the_exact_ends_rise_with_errors(n_trials):
     counts = np.linspace(0, n_trials, 25)
-    ends = np.array([rate_interval(count / n_trials, n_units=10, n_trials=n_trials) for count in counts.tolist()])
+    ends = np.array(
+        [
+            rate_interval(count / n_trials, n_units=10, n_trials=n_trials)
+            for count in counts.tolist()
+        ]
+    )
     assert (np.diff(ends, axis=0) >= 0).all()
     assert ends[-1, 1] == 1
 
@@ -128,7 +146,13 @@ def test_where_errors_abound_the_interval_is_the_usual_one():
     rate, deviation = 0.1, 0.02
     assert independent_errors(rate, deviation**2 * 50 / 49, 400) > PLENTY
     found = interval(rate, draws(rate, deviation), method=KALDI, n_units=50, n_trials=400)
-    usual = interval(rate, draws(rate, deviation), method=replace(KALDI, of_errors=False), n_units=50, n_trials=400)
+    usual = interval(
+        rate,
+        draws(rate, deviation),
+        method=replace(KALDI, of_errors=False),
+        n_units=50,
+        n_trials=400,
+    )
     assert (found.low, found.high, found.note) == (usual.low, usual.high, "")
 
 
@@ -139,7 +163,9 @@ def test_nothing_jumps():
     for rate in rates.tolist():
         # worth 120 trials
         shares = stats.beta.ppf((np.arange(400) + 0.5) / 400, 120 * rate, 120 * (1 - rate))
-        found = interval(rate, np.maximum(shares, 0.5 / 240), method=KALDI, n_units=30, n_trials=240)
+        found = interval(
+            rate, np.maximum(shares, 0.5 / 240), method=KALDI, n_units=30, n_trials=240
+        )
         assert 0 <= found.low <= rate <= found.high
         ends.append((found.low, found.high))
     low, high = np.array(ends).T
@@ -162,7 +188,9 @@ def test_the_parts_of_the_variance_are_those_of_a_two_way_table():
     speakers, draws = draw_variance(cells.mean(axis=1), cells @ weights.T, n_units=n_speakers)
     of_speakers = cells.mean(axis=0).var(ddof=1) / n_speakers
     residuals = cells - cells.mean(axis=0) - cells.mean(axis=1, keepdims=True) + cells.mean()
-    interaction = np.square(residuals).sum() / ((n_speakers - 1) * (n_draws - 1)) / (n_speakers * n_draws)
+    interaction = (
+        np.square(residuals).sum() / ((n_speakers - 1) * (n_draws - 1)) / (n_speakers * n_draws)
+    )
     of_draws = cells.mean(axis=1).var(ddof=1) / n_draws
     assert_allclose(speakers, of_speakers, rtol=0.01)
     assert_allclose(draws, max(0.0, of_draws - interaction), atol=0.003)
@@ -176,7 +204,9 @@ def test_an_interval_becomes_as_much_wider_as_the_variance_and_the_degrees_of_fr
     ratio = float(widening(2.0, 6.0, n_units=11, n_draws=3, level=0.95))
     freedom = 8**2 / (2**2 / 10 + 6**2 / 2)
     assert_allclose(ratio, 2 * stats.t.ppf(0.975, freedom) / stats.t.ppf(0.975, 10))
-    found = widening([0.0, 1.0, 1.0, np.inf], [1.0, 0.0, np.nan, 1.0], n_units=11, n_draws=3, level=0.95)
+    found = widening(
+        [0.0, 1.0, 1.0, np.inf], [1.0, 0.0, np.nan, 1.0], n_units=11, n_draws=3, level=0.95
+    )
     assert found.tolist() == [1.0, 1.0, 1.0, 1.0]
 
 
@@ -226,18 +256,26 @@ def test_one_value_alone_has_the_same_interval_as_simultaneously(n_units):
     settings = {"method": Method("identity"), "n_units": n_units}
     alone = interval(3.1, values, **settings)
     low, high = simultaneous(np.array([3.1]), values[:, None], **settings)
-    assert (low[0], high[0]) == pytest.approx((alone.low, alone.high), abs=2e-3 * (alone.high - alone.low))
+    assert (low[0], high[0]) == pytest.approx(
+        (alone.low, alone.high), abs=2e-3 * (alone.high - alone.low)
+    )
 
 
 @pytest.mark.parametrize(("times", "worth"), [(1.0, 54), (1.5, 24), (3.0, 6)])
 def test_what_draws_have_in_common_makes_trials_of_few_errors_worth_less(times, worth):
     """Half an error is 0.01 here: resamples without an error have no interval of the usual kind to be mixed with."""
-    found = interval(0.01, np.array([0.0, 0.01] * 20), method=KALDI, n_units=5, n_trials=54, widening=times)
+    found = interval(
+        0.01, np.array([0.0, 0.01] * 20), method=KALDI, n_units=5, n_trials=54, widening=times
+    )
     low, high = rate_interval(0.01, n_units=5, n_trials=worth)
-    assert (found.low, found.high) == pytest.approx((low, max(high, rate_where(0, 5, 54, 0.05))), abs=1e-12)
+    assert (found.low, found.high) == pytest.approx(
+        (low, max(high, rate_where(0, 5, 54, 0.05))), abs=1e-12
+    )
 
 
-@pytest.mark.parametrize(("metric", "times"), [("min_cllr", 1.1), ("min_dcf.0.01", 1.1), ("eer.rocch", 1), ("cllr", 1)])
+@pytest.mark.parametrize(
+    ("metric", "times"), [("min_cllr", 1.1), ("min_dcf.0.01", 1.1), ("eer.rocch", 1), ("cllr", 1)]
+)
 def test_differences_of_what_is_chosen_on_the_trials_are_wider(metric, times):
     """At the width of the resamples a test at 5 % called 6 to 9 % significant by chance."""
     resampled = np.random.default_rng(0).normal(0.1, 0.02, 400)
@@ -268,7 +306,9 @@ def test_scales(scale, upper, forth, back, factor):
     assert (found.low, found.high) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("name", ["eer.rocch", "min_dcf.0.01", "min_cllr", "zebra.population", "d_sys_pav", "prbep"])
+@pytest.mark.parametrize(
+    "name", ["eer.rocch", "min_dcf.0.01", "min_cllr", "zebra.population", "d_sys_pav", "prbep"]
+)
 @pytest.mark.parametrize("shift", [-0.2, 0.2])
 def test_an_interval_holds_its_value(name, shift):
     """With the bias of the hull removed that of 40.4 % was 40.8 to 50.0 %."""
@@ -280,7 +320,9 @@ def test_an_interval_holds_its_value(name, shift):
 
 
 def test_the_worst_case_of_a_sample_has_no_interval():
-    found = interval(2.725, np.linspace(2.63, 2.72, 50), method=method_of("zebra.individual"), n_units=20)
+    found = interval(
+        2.725, np.linspace(2.63, 2.72, 50), method=method_of("zebra.individual"), n_units=20
+    )
     assert (found.value, found.has_interval) == (2.725, False)
     assert "no true value" in found.note
 
@@ -288,7 +330,15 @@ def test_the_worst_case_of_a_sample_has_no_interval():
 def test_intervals_stay_in_range():
     draws = np.random.default_rng(0).uniform(0, 0.1, 300)
     draws[:100] = 0  # no error at all in a third of the resamples
-    for name in ("eer.rocch", "eer.kaldi", "min_dcf.0.01", "cllr", "min_cllr", "zebra.population", "d_sys"):
+    for name in (
+        "eer.rocch",
+        "eer.kaldi",
+        "min_dcf.0.01",
+        "cllr",
+        "min_cllr",
+        "zebra.population",
+        "d_sys",
+    ):
         value = 0.003 if name.startswith("min_dcf") else 0.01
         found = interval(value, draws / 10, method=method_of(name), n_units=5, n_trials=50)
         assert 0 <= found.low < found.high <= method_of(name).upper

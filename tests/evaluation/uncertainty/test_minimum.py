@@ -37,7 +37,10 @@ def samples(*rates, seed=0, n_speakers=12, draws=1):
     """Attackers of these true equal error rates on the same trials."""
     distances = tuple((-2 * ndtri(np.repeat(rates, draws))).tolist())
     drawn = simulate(np.random.default_rng(seed), n_speakers, distances, most_nontarget=600)
-    return {f"attacker-{place}": drawn[place * draws : (place + 1) * draws] for place in range(len(rates))}
+    return {
+        f"attacker-{place}": drawn[place * draws : (place + 1) * draws]
+        for place in range(len(rates))
+    }
 
 
 def minima(given, groups, seed=0):
@@ -53,7 +56,9 @@ def test_another_attacker_never_raises_an_end(seed, n_speakers):
     names = rng.permutation(list(given)).tolist()
     groups = {str(count): names[:count] for count in range(1, 6)}
     together = minima(given, groups)
-    alone = {name: ends(found) for name, found in minima(given, {name: [name] for name in names}).items()}
+    alone = {
+        name: ends(found) for name, found in minima(given, {name: [name] for name in names}).items()
+    }
     for fewer, more in pairwise(groups):
         assert (np.array(ends(together[more])) <= ends(together[fewer])).all()
     for count, members in groups.items():
@@ -68,11 +73,16 @@ def test_each_end_is_that_of_an_attacker_at_its_level():
     apart = []
     for drawn in given.values():
         rates = [eer(sample.runs()) for sample in drawn]
-        resampled = [one["eer"] for one in bootstrap(drawn, lambda runs: {"eer": eer(runs)}, Resampling(80, 3))]
+        resampled = [
+            one["eer"]
+            for one in bootstrap(drawn, lambda runs: {"eer": eer(runs)}, Resampling(80, 3))
+        ]
         sizes = {"n_units": drawn[0].n_effective, "n_trials": drawn[0].n_least}
         apart.append(
             [
-                interval_over_draws(rates, resampled, method=method_of("eer.rocch"), level=level, **sizes)
+                interval_over_draws(
+                    rates, resampled, method=method_of("eer.rocch"), level=level, **sizes
+                )
                 for level in (0.9, 1 - 0.1 / AT_ONCE)
             ]
         )
@@ -84,7 +94,9 @@ def test_each_end_is_that_of_an_attacker_at_its_level():
     told = found.to_dict()
     assert (told["value"], told["low"], told["high"]) == (found.interval.value, *expected)
     again = minimum_over_attackers(dict(reversed(given.items())), resampling=Resampling(80, 3, 0.9))
-    assert (ends(again), again.perfect) == (ends(found), found.perfect), "the order of attackers does not matter"
+    assert (ends(again), again.perfect) == (ends(found), found.perfect), (
+        "the order of attackers does not matter"
+    )
 
 
 def test_a_minimum_of_minima_is_that_of_all():
@@ -153,7 +165,9 @@ def test_the_upper_end_over_lists_is_that_of_the_level_that_pays_for_them(n_list
     tails = [0.05 / 2 / AT_ONCE / count for count in (1, n_lists)]
     once, over = 0.25 * student.ppf(1 - np.array(tails), 29)
     centre = logit(0.2)
-    assert limits(n_lists, high=float(expit(centre + once))).high == pytest.approx(expit(centre + over))
+    assert limits(n_lists, high=float(expit(centre + once))).high == pytest.approx(
+        expit(centre + over)
+    )
     none = [rate_where(0, 30, 300, 2 * tail) for tail in tails]
     assert limits(n_lists, value=0.0, low=0.0, high=none[0]).high == pytest.approx(none[1])
 
@@ -161,7 +175,8 @@ def test_the_upper_end_over_lists_is_that_of_the_level_that_pays_for_them(n_list
 def test_the_true_minimum_over_lists_lies_above_the_upper_end_in_the_nominal_share():
     rows = lists_table(Namespace(repetitions=1000, first_seed=0))
     once, over = (
-        [float(row[f"true minimum above (%), {name}"]) for row in rows] for name in ("as of one list", "over lists")
+        [float(row[f"true minimum above (%), {name}"]) for row in rows]
+        for name in ("as of one list", "over lists")
     )
     assert [row["lists"] for row in rows] == [1, 2, 4, 12]
     assert once[0] == over[0]
@@ -170,7 +185,8 @@ def test_the_true_minimum_over_lists_lies_above_the_upper_end_in_the_nominal_sha
 
 
 @pytest.mark.parametrize(
-    "interval", [Interval(0.2), Interval(0.2, 0.1, np.nan), Interval(0.5, 0.4, 1.0), Interval(np.nan)]
+    "interval",
+    [Interval(0.2), Interval(0.2, 0.1, np.nan), Interval(0.5, 0.4, 1.0), Interval(np.nan)],
 )
 def test_without_an_upper_end_there_is_nothing_to_raise(interval):
     assert over_lists(interval, 12, n_units=30, n_trials=300) is interval

@@ -22,14 +22,22 @@ def means(scores):
 def simulated(n_speakers=12, n_segments=3, *, seed=0, digits=1):
     """Give scores with ties, truth, and codes of the speakers of models and segments, in a random order."""
     rng = np.random.default_rng(seed)
-    models, segments = np.divmod(rng.permutation(n_speakers * n_speakers * n_segments), n_speakers * n_segments)
+    models, segments = np.divmod(
+        rng.permutation(n_speakers * n_speakers * n_segments), n_speakers * n_segments
+    )
     speakers = segments // n_segments
-    scores = rng.standard_normal(len(models)) + 2 * (models == speakers) + rng.standard_normal(n_speakers)[models]
+    scores = (
+        rng.standard_normal(len(models))
+        + 2 * (models == speakers)
+        + rng.standard_normal(n_speakers)[models]
+    )
     return np.round(scores, digits), models == speakers, models, speakers
 
 
 def table(n_speakers, models, segments):
-    return TrialSpeakers(np.array([f"s{n:03d}" for n in range(n_speakers)], object), models, segments)
+    return TrialSpeakers(
+        np.array([f"s{n:03d}" for n in range(n_speakers)], object), models, segments
+    )
 
 
 def sampled(**options):
@@ -44,8 +52,12 @@ def test_weights_are_repetitions_of_trials():
     scores, is_target, models, speakers = simulated()
     sample = sample_of(scores, is_target, table(12, models, speakers))
     for weights in draw(sample, seed=3, block=0, size=5):
-        copies = np.where(models == speakers, weights[models], weights[models] * weights[speakers]).astype(int)
-        expected = sort_scores(np.repeat(scores, copies * is_target), np.repeat(scores, copies * ~is_target))
+        copies = np.where(
+            models == speakers, weights[models], weights[models] * weights[speakers]
+        ).astype(int)
+        expected = sort_scores(
+            np.repeat(scores, copies * is_target), np.repeat(scores, copies * ~is_target)
+        )
         found = sample.runs(weights)
         for name in ("thresholds", "target", "nontarget"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
@@ -91,7 +103,9 @@ def test_spread_of_target_mean_is_that_of_speakers():
 def test_seed_and_workers():
     sample = sampled()
     one = bootstrap(sample, means, Resampling(60, 7))[0]["eer.interpolated"]
-    np.testing.assert_array_equal(one, bootstrap(sample, means, Resampling(60, 7), jobs=2)[0]["eer.interpolated"])
+    np.testing.assert_array_equal(
+        one, bootstrap(sample, means, Resampling(60, 7), jobs=2)[0]["eer.interpolated"]
+    )
     assert (one != bootstrap(sample, means, Resampling(60, 8))[0]["eer.interpolated"]).any()
 
 
@@ -102,12 +116,17 @@ def test_pairs_are_sharper_than_systems_apart():
     scores, is_target, models, speakers = simulated(n_speakers=30)
     rng = np.random.default_rng(1)
     samples = {
-        name: sample_of(scores + 0.3 * rng.standard_normal(len(scores)) + shift * is_target, is_target, who)
+        name: sample_of(
+            scores + 0.3 * rng.standard_normal(len(scores)) + shift * is_target, is_target, who
+        )
         for who in [table(30, models, speakers)]
         for name, shift in (("a", 0.0), ("b", 0.5))
     }
     gap = paired_differences(samples, means, Resampling(200))["b"]["target"]
-    apart = [confidence_intervals(sample, means, Resampling(200))["target"] for sample in samples.values()]
+    apart = [
+        confidence_intervals(sample, means, Resampling(200))["target"]
+        for sample in samples.values()
+    ]
     assert gap.low < 0.5 < gap.high
     assert gap.high - gap.low < 0.5 * min(one.high - one.low for one in apart)
 
@@ -157,7 +176,9 @@ def test_sample_from_joins_by_id():
     ids = [f"spk{n}" for n in models], [f"spk{n}-u" for n in speakers]
     key = Key.from_ids(*ids, is_target)
     order = np.random.default_rng(0).permutation(len(scores))
-    shuffled = Scores.from_ids([ids[0][n] for n in order], [ids[1][n] for n in order], scores[order])
+    shuffled = Scores.from_ids(
+        [ids[0][n] for n in order], [ids[1][n] for n in order], scores[order]
+    )
     sample, kept = sample_from(shuffled, key)
     assert kept is key
     expected = sample_of(scores, is_target, table(5, models, speakers))
@@ -186,7 +207,10 @@ ONE = table(2, np.array([0, 0]), np.array([0, 1]))
         (lambda: Resampling(10**12), "2 to 1,000,000 resamples"),
         (lambda: Resampling(seed=-1), "a seed from 0"),
         (lambda: Resampling(5, level=95.0), "level between 0 and 1"),
-        (lambda: bootstrap([sampled(), sampled(n_speakers=5)], means), "samples with the same units"),
+        (
+            lambda: bootstrap([sampled(), sampled(n_speakers=5)], means),
+            "samples with the same units",
+        ),
         (lambda: paired_differences({"a": sampled()}, means), "two systems"),
     ],
 )

@@ -49,7 +49,9 @@ def test_prediction_is_that_of_a_logistic_regression_on_standardised_vectors():
 
     def loss(parameters):
         margins = signs * (scaled @ parameters[:3] + parameters[3])
-        return 0.1 * (weights * np.logaddexp(0, -margins)).sum() + parameters[:3] @ parameters[:3] / 2
+        return (
+            0.1 * (weights * np.logaddexp(0, -margins)).sum() + parameters[:3] @ parameters[:3] / 2
+        )
 
     best = minimize(loss, np.zeros(4), tol=1e-12).x
     tested = rng.standard_normal((200, 3)) * [1, 5, 0.1] + [0, 3, 0]
@@ -63,7 +65,9 @@ def test_what_is_far_apart_is_read_and_what_is_the_same_is_chance():
     apart, labels = people(20, shift=12)
     same, _ = people(20, shift=0)
     assert uars(attribute_leakage(Sides(apart), labels, resampling=NONE)) == {"original": 1}
-    assert uars(attribute_leakage(Sides(same), labels, resampling=NONE))["original"] == pytest.approx(0.5, abs=0.12)
+    assert uars(attribute_leakage(Sides(same), labels, resampling=NONE))[
+        "original"
+    ] == pytest.approx(0.5, abs=0.12)
     flat = Embeddings(apart.ids, apart.speakers, np.ones_like(apart.vectors))
     assert uars(attribute_leakage(Sides(flat), labels, resampling=NONE)) == {"original": 0.5}
 
@@ -87,7 +91,9 @@ def test_scenarios_learn_from_their_own_side():
     assert uars(found) == {"original": 1, "ignorant": pytest.approx(0, abs=0.05), "informed": 1}
     assert found.differences["ignorant"].value == pytest.approx(-1, abs=0.05)
     assert found.differences["informed"].value == 0
-    assert "ignorant: below chance" in " ".join(attribute_leakage(Sides(original, turned(original)), labels).notes)
+    assert "ignorant: below chance" in " ".join(
+        attribute_leakage(Sides(original, turned(original)), labels).notes
+    )
 
 
 def test_training_set_of_other_speakers_is_learnt_from():
@@ -96,7 +102,9 @@ def test_training_set_of_other_speakers_is_learnt_from():
     found = attribute_leakage(Sides(tested), labels | more, training=Sides(others), resampling=NONE)
     assert found.learnt_from == "training"
     assert uars(found) == {"original": 1}
-    found = attribute_leakage(Sides(tested), labels | more | {"s00": "x"}, training=Sides(others), resampling=NONE)
+    found = attribute_leakage(
+        Sides(tested), labels | more | {"s00": "x"}, training=Sides(others), resampling=NONE
+    )
     assert found.notes == ("no training speakers of class 'x', which is never predicted",)
     assert found.recalls["original"].recalls["x"] == 0
     sides = {"training": Sides(others, turned(others)), "resampling": NONE}
@@ -122,7 +130,9 @@ def test_labels_may_be_of_utterances_and_of_many_classes():
     moods = {name: ["sad", "glad", "calm"][number % 3] for number, name in enumerate(vectors.ids)}
     places = np.array([[mood == "sad", mood == "glad", 0, 0, 0, 0] for mood in moods.values()])
     placed = np.asarray(vectors.vectors) + 9 * places
-    found = attribute_leakage(Sides(Embeddings(vectors.ids, vectors.speakers, placed)), moods, resampling=NONE)
+    found = attribute_leakage(
+        Sides(Embeddings(vectors.ids, vectors.speakers, placed)), moods, resampling=NONE
+    )
     assert uars(found)["original"] > 0.98
     assert found.recalls["original"].chance == pytest.approx(1 / 3)
 
@@ -144,7 +154,9 @@ def test_rare_classes_and_missing_labels_are_left_out_and_noted():
 
 def test_input_that_cannot_be_used_is_told():
     vectors, labels = people(8, shift=2)
-    with pytest.raises(DataError, match="at least two classes with two speakers each, got 'f' with 8"):
+    with pytest.raises(
+        DataError, match="at least two classes with two speakers each, got 'f' with 8"
+    ):
         attribute_leakage(Sides(vectors), dict.fromkeys(labels, "f"))
     with pytest.raises(DataError, match="32 of 32 utterances without a label"):
         attribute_leakage(Sides(vectors), {"nobody": "f"}, missing="drop")
@@ -168,22 +180,31 @@ def folder(tmp_path):
     anonymised, _ = people(20, shift=0.5, seed=3)
     write_embeddings(tmp_path / "a.npz", original)
     write_embeddings(tmp_path / "b.npz", anonymised)
-    (tmp_path / "spk2gender").write_text("".join(f"{name} {label}\n" for name, label in labels.items()))
-    rows = "".join(f"{name},{label},{'old' if int(name[1:]) < 10 else 'young'}\n" for name, label in labels.items())
+    (tmp_path / "spk2gender").write_text(
+        "".join(f"{name} {label}\n" for name, label in labels.items())
+    )
+    rows = "".join(
+        f"{name},{label},{'old' if int(name[1:]) < 10 else 'young'}\n"
+        for name, label in labels.items()
+    )
     (tmp_path / "people.csv").write_text(f"speaker,sex,age\n{rows}")
     return tmp_path
 
 
 def test_command_says_what_the_function_says(folder):
     given = "attributes", "--original", folder / "a.npz"
-    output = passes(*given, "--anonymised", folder / "b.npz", "--labels", folder / "spk2gender").output
+    output = passes(
+        *given, "--anonymised", folder / "b.npz", "--labels", folder / "spk2gender"
+    ).output
     assert [line.split()[:2] for line in output.splitlines()[2:5]] == [
         ["spk2gender", name] for name in ("original", "ignorant", "informed")
     ]
     table = "--labels", folder / "people.csv", "--column", "sex", "--column", "age"
     report = json.loads(passes(*given, *table, "--json", "-").stdout)
     original, labels = people(20, shift=3)
-    assert report["sex"] == json.loads(json.dumps(attribute_leakage(Sides(original), labels).to_dict()))
+    assert report["sex"] == json.loads(
+        json.dumps(attribute_leakage(Sides(original), labels).to_dict())
+    )
     assert report["age"]["original"]["value"] < 0.8
 
 
@@ -193,11 +214,17 @@ def test_command_says_what_the_function_says(folder):
         (["--labels", "people.csv", "--column", "height"], "no column 'height'"),
         (["--labels", "missing"], "missing"),
         (["--labels", "spk2gender", "--train-anonymised", "b.npz"], "needs --train-original"),
-        (["--labels", "spk2gender", "--train-original", "a.npz"], "no labelled speaker who is not tested too"),
+        (
+            ["--labels", "spk2gender", "--train-original", "a.npz"],
+            "no labelled speaker who is not tested too",
+        ),
     ],
 )
 def test_command_ends_with_one_error(arguments, says, folder):
-    located = [str(folder / name) if (folder / name).exists() or name == "missing" else name for name in arguments]
+    located = [
+        str(folder / name) if (folder / name).exists() or name == "missing" else name
+        for name in arguments
+    ]
     assert says in refused("attributes", "--original", folder / "a.npz", *located)
 
 
@@ -208,9 +235,21 @@ def test_utterances_of_one_voice_in_several_folds_are_told(tmp_path):
     vectors = rng.standard_normal((12, 16))[voices] + 0.1 * rng.standard_normal((60, 16))
     ids = [f"u{number:02d}" for number in range(60)]
     np.savez(tmp_path / "e.npz", ids=ids, vectors=vectors)
-    (tmp_path / "labels").write_text("".join(f"{name} {'fm'[v % 2]}\n" for name, v in zip(ids, voices, strict=True)))
-    (tmp_path / "utt2spk").write_text("".join(f"{name} s{voice}\n" for name, voice in zip(ids, voices, strict=True)))
-    call = "attributes", "--original", tmp_path / "e.npz", "--labels", tmp_path / "labels", "--bootstrap", 0
+    (tmp_path / "labels").write_text(
+        "".join(f"{name} {'fm'[v % 2]}\n" for name, v in zip(ids, voices, strict=True))
+    )
+    (tmp_path / "utt2spk").write_text(
+        "".join(f"{name} s{voice}\n" for name, voice in zip(ids, voices, strict=True))
+    )
+    call = (
+        "attributes",
+        "--original",
+        tmp_path / "e.npz",
+        "--labels",
+        tmp_path / "labels",
+        "--bootstrap",
+        0,
+    )
     alone, known = (
         json.loads(passes(*call, *more, "--json", "-").stdout)["labels"]
         for more in ((), ("--segment-speakers", tmp_path / "utt2spk"))

@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.uncertainty.resampling import Resampling
-from evaluation.utility.error_rates import NORMALISERS, ErrorCounts, count_errors, error_rate, error_rate_differences
+from evaluation.utility.error_rates import (
+    NORMALISERS,
+    ErrorCounts,
+    count_errors,
+    error_rate,
+    error_rate_differences,
+)
 from evaluation.utility.lists import read_labels, read_recordings, read_transcripts
 from spkbase.errors import DataError
 
@@ -21,7 +27,9 @@ def fewest_edits(one, other):
         if i == 0 or j == 0:
             return i + j
         return min(
-            distance(i - 1, j) + 1, distance(i, j - 1) + 1, distance(i - 1, j - 1) + (one[i - 1] != other[j - 1])
+            distance(i - 1, j) + 1,
+            distance(i, j - 1) + 1,
+            distance(i - 1, j - 1) + (one[i - 1] != other[j - 1]),
         )
 
     return distance(len(one), len(other))
@@ -59,7 +67,12 @@ def test_counts_and_rate_of_a_case_done_by_hand():
     report = error_rate(found, {"s1-a": "s1", "s2-a": "s2", "s2-b": "s2"}).to_dict()
     assert report["value"] == 5 / 9
     assert report["speakers"] == {"s1": 3 / 6, "s2": 2 / 3}
-    assert (report["n_reference"], report["hits"], report["insertions"], report["n_utterances"]) == (9, 5, 1, 3)
+    assert (
+        report["n_reference"],
+        report["hits"],
+        report["insertions"],
+        report["n_utterances"],
+    ) == (9, 5, 1, 3)
     assert (report["unit"], report["normaliser"]) == ("words", "none")
 
 
@@ -74,8 +87,16 @@ def test_a_reference_without_words_adds_its_insertions_and_a_rate_may_pass_one()
     ("name", "text", "words"),
     [
         ("none", "  The  CAT\tsat. ", "The CAT sat."),
-        ("basic", "Don\u2019t \u201cstop\u201d - the well-known (cat)!", "don't stop the well known cat"),
-        ("basic", "'tis the dogs' bone \u00bfqu\u00e9? \uff21\uff22", "tis the dogs bone qu\u00e9 ab"),
+        (
+            "basic",
+            "Don\u2019t \u201cstop\u201d - the well-known (cat)!",
+            "don't stop the well known cat",
+        ),
+        (
+            "basic",
+            "'tis the dogs' bone \u00bfqu\u00e9? \uff21\uff22",
+            "tis the dogs bone qu\u00e9 ab",
+        ),
         (
             "basic",
             "\u3053\u3093\u306b\u3061\u306f\u3001\u4e16\u754c\u3002",
@@ -109,10 +130,14 @@ def test_missing_hypotheses():
 
 def random_counts(seed, n_speakers=8, n_each=5):
     rng = np.random.default_rng(seed)
-    utterances = [f"s{speaker}-{number}" for speaker in range(n_speakers) for number in range(n_each)]
+    utterances = [
+        f"s{speaker}-{number}" for speaker in range(n_speakers) for number in range(n_each)
+    ]
     counts = rng.integers(0, 9, (len(utterances), 4))
     counts[:, 0] += 5
-    return ErrorCounts(utterances, counts, "words", "none"), {one: one.split("-")[0] for one in utterances}
+    return ErrorCounts(utterances, counts, "words", "none"), {
+        one: one.split("-")[0] for one in utterances
+    }
 
 
 def test_resamples_are_those_of_copied_speakers():
@@ -146,7 +171,11 @@ def rows_of(counts, speaker):
 def test_differences_share_their_draws():
     counts, speakers = random_counts(1)
     same, worse = error_rate_differences(
-        [counts, counts, ErrorCounts(counts.utterances, counts.counts + np.array([0, 5, 0, 0]), "words", "none")],
+        [
+            counts,
+            counts,
+            ErrorCounts(counts.utterances, counts.counts + np.array([0, 5, 0, 0]), "words", "none"),
+        ],
         speakers,
     )
     assert same.value == 0
@@ -154,7 +183,9 @@ def test_differences_share_their_draws():
     assert 0 < worse.low < worse.value < worse.high
     other, _ = random_counts(2)
     with pytest.raises(DataError, match="must share utterances"):
-        error_rate_differences([counts, ErrorCounts(other.utterances[1:], other.counts[1:], "words", "none")], speakers)
+        error_rate_differences(
+            [counts, ErrorCounts(other.utterances[1:], other.counts[1:], "words", "none")], speakers
+        )
 
 
 def test_no_interval_without_draws_or_with_one_speaker():
@@ -166,10 +197,19 @@ def test_no_interval_without_draws_or_with_one_speaker():
 
 
 def test_transcripts_are_read_in_every_usual_form(tmp_path):
-    (tmp_path / "text").write_bytes("\ufeffb  two  words \r\n\r\na\r\nc\tvieil \u0153uvre\u2028x\n".encode())
-    assert read_transcripts(tmp_path / "text") == {"b": "two  words", "a": "", "c": "vieil \u0153uvre\u2028x"}
+    (tmp_path / "text").write_bytes(
+        "\ufeffb  two  words \r\n\r\na\r\nc\tvieil \u0153uvre\u2028x\n".encode()
+    )
+    assert read_transcripts(tmp_path / "text") == {
+        "b": "two  words",
+        "a": "",
+        "c": "vieil \u0153uvre\u2028x",
+    }
     (tmp_path / "utt2emo").write_text("a sad\nb\na angry\n")
-    with pytest.raises(DataError, match=r"(?s)2 problems.*2: expected 'id emotion', got 1 columns.*3: 'a' is repeated"):
+    with pytest.raises(
+        DataError,
+        match=r"(?s)2 problems.*2: expected 'id emotion', got 1 columns.*3: 'a' is repeated",
+    ):
         read_labels(tmp_path / "utt2emo")
 
 
@@ -178,7 +218,9 @@ def test_recordings_are_found_beside_the_list_and_never_run(tmp_path):
     (folder / "wav").mkdir(parents=True)
     (folder / "wav" / "a b.wav").write_bytes(b"")
     (folder / "wav.scp").write_text("a wav/a b.wav\nb set/wav/a b.wav\n")
-    assert {path.resolve() for path in read_recordings(folder).values()} == {(folder / "wav" / "a b.wav").resolve()}
+    assert {path.resolve() for path in read_recordings(folder).values()} == {
+        (folder / "wav" / "a b.wav").resolve()
+    }
     (folder / "wav.scp").write_text("a data/moved/wav/a b.wav\nb /gone/set/wav/a b.wav\n")
     assert set(read_recordings(folder).values()) == {folder / "wav" / "a b.wav"}
     (folder / "wav.scp").write_text("a touch owned |\nb nowhere.wav\n")

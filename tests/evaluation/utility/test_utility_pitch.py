@@ -7,7 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.uncertainty.resampling import Resampling
-from evaluation.utility.pitch import TrackComparison, compare_recordings, compare_tracks, mean_correlation
+from evaluation.utility.pitch import (
+    TrackComparison,
+    compare_recordings,
+    compare_tracks,
+    mean_correlation,
+)
 from spkbase.errors import DataError
 from spkver.features import pitch_track
 
@@ -29,7 +34,10 @@ def circular(one, other):
         for lag in range(-count + 1, count)
     }
     best = max(sums.values())
-    lag = min((lag for lag, value in sums.items() if value >= best * (1 - 1e-9)), key=lambda lag: (abs(lag), lag))
+    lag = min(
+        (lag for lag, value in sums.items() if value >= best * (1 - 1e-9)),
+        key=lambda lag: (abs(lag), lag),
+    )
     moved = np.array([other[(n - lag) % count] for n in range(count)])
     return float(np.corrcoef(one, moved)[0, 1]), lag
 
@@ -62,7 +70,9 @@ def test_a_delay_is_found_and_nothing_wraps_around():
     assert found.voicing_agreement == 1
     rolled = compare_tracks(track, np.roll(track, 15))
     assert rolled.correlation == pytest.approx(1)
-    assert compare_tracks(track, np.roll(track, 15), convention="vpc2022").correlation == pytest.approx(1)
+    assert compare_tracks(
+        track, np.roll(track, 15), convention="vpc2022"
+    ).correlation == pytest.approx(1)
 
 
 def test_voicing_alone_is_no_intonation():
@@ -107,12 +117,15 @@ def test_tracks_of_different_length_are_stretched_within_voice_only():
     assert found.correlation > 0.999
     assert found.voicing_agreement >= 0.98
     one = compare_tracks(
-        np.r_[np.zeros(30), np.full(40, 150.0) + np.arange(40)], np.r_[np.zeros(21), 150 + np.arange(28.0)]
+        np.r_[np.zeros(30), np.full(40, 150.0) + np.arange(40)],
+        np.r_[np.zeros(21), 150 + np.arange(28.0)],
     )
     assert one.correlation > 0.99
 
 
-@pytest.mark.parametrize("track", [np.zeros(0), np.array([-1.0]), np.array([np.nan]), np.zeros((2, 2))])
+@pytest.mark.parametrize(
+    "track", [np.zeros(0), np.array([-1.0]), np.array([np.nan]), np.zeros((2, 2))]
+)
 def test_bad_tracks(track):
     with pytest.raises(DataError, match="expected a track"):
         compare_tracks(track, np.ones(3))

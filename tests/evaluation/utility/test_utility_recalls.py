@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from sklearn.metrics import recall_score
 
 from evaluation.uncertainty.resampling import Resampling
-from evaluation.utility.recalls import CONVENTIONS, average_recall, confusions, recall_differences, uar
+from evaluation.utility.recalls import (
+    CONVENTIONS,
+    average_recall,
+    confusions,
+    recall_differences,
+    uar,
+)
 from spkbase.errors import DataError
 
 CLASSES = ["ang", "hap", "neu", "sad"]
@@ -34,7 +40,10 @@ def sklearn_uar(truth, predicted, fold_of, *, only_true):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of classes that are predicted and never true
             found = recall_score(
-                [truth[one] for one in mine], [predicted[one] for one in mine], labels=labels, average="macro"
+                [truth[one] for one in mine],
+                [predicted[one] for one in mine],
+                labels=labels,
+                average="macro",
             )
         values.append(found if only_true else round(100 * found, 3) / 100)
     return float(np.mean(values))
@@ -52,10 +61,16 @@ def test_every_convention_is_that_of_scikit_learn(seed):
                 confusions(truth, predicted, speakers, folds=by, convention=convention),
                 Resampling(0),
             )
-            assert found.interval.value == pytest.approx(sklearn_uar(truth, predicted, of, only_true=only_true))
+            assert found.interval.value == pytest.approx(
+                sklearn_uar(truth, predicted, of, only_true=only_true)
+            )
             assert len(found.folds) == (6 if by is None else 3)
-    pooled = average_recall(confusions(truth, predicted, speakers, convention="pooled"), Resampling(0))
-    expected = recall_score(list(truth.values()), [predicted[one] for one in truth], average="macro")
+    pooled = average_recall(
+        confusions(truth, predicted, speakers, convention="pooled"), Resampling(0)
+    )
+    expected = recall_score(
+        list(truth.values()), [predicted[one] for one in truth], average="macro"
+    )
     assert pooled.interval.value == pytest.approx(expected)
 
 
@@ -64,14 +79,19 @@ def test_conventions_differ_where_a_fold_lacks_a_class():
     heard = {"a1": "sad", "a2": "hap", "b1": "sad", "b2": "hap"}
     speakers = {one: one[0] for one in truth}
     values = {
-        convention: average_recall(confusions(truth, heard, speakers, convention=convention), Resampling(0))
+        convention: average_recall(
+            confusions(truth, heard, speakers, convention=convention), Resampling(0)
+        )
         for convention in CONVENTIONS
     }
     assert values["default"].interval.value == (1 + 1 / 2) / 2
     # hap was predicted for b, who never was
     assert values["vpc2024"].interval.value == (1 + 1 / 4) / 2
     assert values["pooled"].interval.value == pytest.approx((2 / 3 + 1) / 2)
-    assert values["default"].confusions == {"hap": {"hap": 1, "sad": 0}, "sad": {"hap": 1, "sad": 2}}
+    assert values["default"].confusions == {
+        "hap": {"hap": 1, "sad": 0},
+        "sad": {"hap": 1, "sad": 2},
+    }
     assert values["default"].recalls == {"hap": 1.0, "sad": pytest.approx(2 / 3)}
     assert values["default"].chance == 0.5
 
@@ -79,7 +99,9 @@ def test_conventions_differ_where_a_fold_lacks_a_class():
 def test_the_challenge_rounds_each_fold():
     truth = {f"a{n}": "sad" for n in range(3)}
     heard = {"a0": "sad", "a1": "sad", "a2": "sad"} | {"a2": "hap"}
-    found = average_recall(confusions(truth, heard, dict.fromkeys(truth, "a"), convention="vpc2024"), Resampling(0))
+    found = average_recall(
+        confusions(truth, heard, dict.fromkeys(truth, "a"), convention="vpc2024"), Resampling(0)
+    )
     # (2/3 + 0) / 2 to 3 decimals of percent
     assert found.interval.value == pytest.approx(0.33333, abs=1e-12)
 
@@ -105,7 +127,9 @@ def test_resamples_are_those_of_copied_speakers(convention, with_folds):
         for fold, pairs in rows.items():
             true, heard = zip(*pairs, strict=True)
             recalls[fold] = recall_score(true, heard, labels=sorted(set(true)), average="macro")
-        expected = sum(share[fold] * recalls[fold] for fold in recalls) / sum(share[fold] for fold in recalls)
+        expected = sum(share[fold] * recalls[fold] for fold in recalls) / sum(
+            share[fold] for fold in recalls
+        )
         assert uar(counted, weights[None])[0] == pytest.approx(expected)
 
 
@@ -134,7 +158,11 @@ def test_differences():
 )
 def test_what_does_not_fit_is_told(change, message):
     truth = dict.fromkeys(("a1", "a2", "b1", "b2"), "sad")
-    arguments = {"truth": truth, "predicted": truth, "speakers": {one: one[0] for one in truth}} | change
+    arguments = {
+        "truth": truth,
+        "predicted": truth,
+        "speakers": {one: one[0] for one in truth},
+    } | change
     with pytest.raises(DataError) as caught:
         confusions(**arguments)
     assert message in str(caught.value)

@@ -38,9 +38,15 @@ def voices(distance, *, seed=0, per_speaker=5):
                 segments.append(f"{owner}-{take}")
                 truth.append(model == owner)
     target = np.array(truth)
-    llr = np.where(target, distance, -distance) * distance / 2 + distance * rng.standard_normal(len(target))
+    llr = np.where(target, distance, -distance) * distance / 2 + distance * rng.standard_normal(
+        len(target)
+    )
     key = Key.from_ids(models, segments, target)
-    return Scores.from_ids(models, segments, 0.3 * llr + 2), key, {name: name.split("-")[0] for name in segments}
+    return (
+        Scores.from_ids(models, segments, 0.3 * llr + 2),
+        key,
+        {name: name.split("-")[0] for name in segments},
+    )
 
 
 def test_the_matrix_by_brute_force():
@@ -49,7 +55,9 @@ def test_the_matrix_by_brute_force():
     matrix = similarity_matrix(llr, first, second, 4)
     for i in range(4):
         for j in range(4):
-            cell = [value for value, a, b in zip(llr, first, second, strict=True) if (a, b) == (i, j)]
+            cell = [
+                value for value, a, b in zip(llr, first, second, strict=True) if (a, b) == (i, j)
+            ]
             expected = 1 / (1 + np.exp(-np.mean(cell))) if cell else np.nan
             assert matrix[i, j] == pytest.approx(expected, nan_ok=True)
 
@@ -97,13 +105,19 @@ def test_scores_become_matrices_by_three_calibrations():
         scores.values[key.is_target], scores.values[~key.is_target], laplace=True
     )
     for calibration, llr in llrs.items():
-        matrix, notes = matrix_of_voices(scores, key, calibration=calibration, segment_speakers=owners)
+        matrix, notes = matrix_of_voices(
+            scores, key, calibration=calibration, segment_speakers=owners
+        )
         expected = similarity_matrix(llr, speakers.models, speakers.segments, 6)
         assert matrix.values == pytest.approx(expected)
         assert (matrix.speakers, matrix.n_trials, notes) == (NAMES, 180, [])
     moved = replace(scores, values=100 * scores.values - 7)
-    matrices = [matrix_of_voices(of, key, segment_speakers=owners)[0].values for of in (moved, scores)]
-    assert matrices[0] == pytest.approx(matrices[1]), "calibrated, the scale of scores does not count"
+    matrices = [
+        matrix_of_voices(of, key, segment_speakers=owners)[0].values for of in (moved, scores)
+    ]
+    assert matrices[0] == pytest.approx(matrices[1]), (
+        "calibrated, the scale of scores does not count"
+    )
 
 
 def test_inverted_calibrations_are_counted_in_place_of_a_warning(caplog):
@@ -114,7 +128,9 @@ def test_inverted_calibrations_are_counted_in_place_of_a_warning(caplog):
     scores = Scores.from_ids(*zip(*pairs, strict=True), values)
     speakers = {"model_speakers": owner, "segment_speakers": owner}
     counts = []
-    quiet = matrix_of_voices(scores, key, **speakers, tell=lambda negative, total: counts.append((negative, total)))
+    quiet = matrix_of_voices(
+        scores, key, **speakers, tell=lambda negative, total: counts.append((negative, total))
+    )
     assert counts == [(15, 15)]
     assert not caplog.text
     warned = matrix_of_voices(scores, key, **speakers)
@@ -164,26 +180,43 @@ def test_speakers_that_are_not_in_all_matrices_are_left_out():
     part[1, 1] = np.nan
     found = compare_voices({"oo": full, "aa": SimilarityMatrix(("a", "b", "c"), part)})
     assert found.matrices["oo"].speakers == ("a", "c")
-    assert found.notes == ("1 of 3 speakers, or segments of unknown ones, are not in all matrices: b",)
+    assert found.notes == (
+        "1 of 3 speakers, or segments of unknown ones, are not in all matrices: b",
+    )
     assert np.isnan(found.deid.value)
     assert "no original against anonymised" in found.deid.note
 
 
 def test_swapped_and_repeated_files_and_undefined_measures_are_noted():
-    clear, blurred = (SimilarityMatrix(("a", "b"), np.array([[high, 0.1], [0.1, high]])) for high in (0.9, 0.5))
+    clear, blurred = (
+        SimilarityMatrix(("a", "b"), np.array([[high, 0.1], [0.1, high]])) for high in (0.9, 0.5)
+    )
     other = SimilarityMatrix(("a", "b"), np.array([[0.6, 0.1], [0.1, 0.6]]))
     assert compare_voices({"oo": clear, "oa": blurred, "aa": other}).notes == ()
     clearer = SimilarityMatrix(("a", "b"), np.array([[0.95, 0.1], [0.1, 0.95]]))
     notes = compare_voices({"oo": blurred, "oa": clear, "aa": clearer}).notes
-    assert [note.rpartition(": ")[2] for note in notes] == ["were the files swapped?", "were files swapped?"]
+    assert [note.rpartition(": ")[2] for note in notes] == [
+        "were the files swapped?",
+        "were files swapped?",
+    ]
     twice = "M_{} and M_{} are the same: was a file given twice?"
     assert compare_voices({"oo": clear, "aa": clear}).notes == (twice.format("oo", "aa"),)
-    assert compare_voices({"oo": clear, "oa": blurred, "aa": blurred}).notes == (twice.format("oa", "aa"),)
-    alike, apart = (SimilarityMatrix(("a", "b"), cells) for cells in (np.full((2, 2), 0.5), np.eye(2)))
-    undefined, infinite = compare_voices({"oo": alike, "aa": apart}), compare_voices({"oo": apart, "aa": alike})
+    assert compare_voices({"oo": clear, "oa": blurred, "aa": blurred}).notes == (
+        twice.format("oa", "aa"),
+    )
+    alike, apart = (
+        SimilarityMatrix(("a", "b"), cells) for cells in (np.full((2, 2), 0.5), np.eye(2))
+    )
+    undefined, infinite = (
+        compare_voices({"oo": alike, "aa": apart}),
+        compare_voices({"oo": apart, "aa": alike}),
+    )
     assert np.isnan(undefined.gain.value)
     assert infinite.gain.value == -np.inf
-    assert [("D(M_oo) is 0" in undefined.notes[0]), ("G_VD is -inf" in infinite.notes[0])] == [True, True]
+    assert [("D(M_oo) is 0" in undefined.notes[0]), ("G_VD is -inf" in infinite.notes[0])] == [
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +228,10 @@ def test_swapped_and_repeated_files_and_undefined_measures_are_noted():
         (lambda: similarity_matrix([0.0], [0], [2], 2), "speakers from 0 to 1"),
         (lambda: distinctiveness(np.ones((1, 1))), "two speakers or more"),
         (lambda: distinctiveness(np.ones((2, 3))), "square matrix"),
-        (lambda: distinctiveness(np.array([[np.nan, 0.5], [0.5, 1.0]])), "no trial with themselves"),
+        (
+            lambda: distinctiveness(np.array([[np.nan, 0.5], [0.5, 1.0]])),
+            "no trial with themselves",
+        ),
         (lambda: distinctiveness(np.array([[1.0, np.nan], [np.nan, 1.0]])), "between two speakers"),
     ],
 )
@@ -206,10 +242,15 @@ def test_bad_trials_and_matrices(call, text):
 
 def test_bad_lists():
     scores, key, owners = voices(1.0)
-    one = np.flatnonzero((key.models == 0) & np.isin(key.segments, key.segments[(key.models == 0) & key.is_target]))
+    one = np.flatnonzero(
+        (key.models == 0) & np.isin(key.segments, key.segments[(key.models == 0) & key.is_target])
+    )
     with pytest.raises(DataError, match="two speakers or more"):
         matrix_of_voices(scores, key.subset(one), segment_speakers=owners)
-    for kept, text in ((key.is_target, "none between two speakers"), (~key.is_target, "none within a speaker")):
+    for kept, text in (
+        (key.is_target, "none between two speakers"),
+        (~key.is_target, "none within a speaker"),
+    ):
         with pytest.raises(DataError, match=text):
             matrix_of_voices(scores, key.subset(kept), segment_speakers=owners)
     few = np.flatnonzero(np.isin(key.models, [0, 1]))
@@ -217,7 +258,11 @@ def test_bad_lists():
     known = np.array([key.segment_ids[segment] in names for segment in key.segments[few]])
     with pytest.raises(DataError, match="expected 5 speakers or more to train a calibration"):
         matrix_of_voices(scores, key.subset(few[known]), segment_speakers=names)
-    for matrices in ({}, {"oo": SimilarityMatrix(("a", "b"), np.eye(2))}, {"xx": SimilarityMatrix(("a",), np.eye(1))}):
+    for matrices in (
+        {},
+        {"oo": SimilarityMatrix(("a", "b"), np.eye(2))},
+        {"xx": SimilarityMatrix(("a",), np.eye(1))},
+    ):
         with pytest.raises(DataError, match="expected the matrices oo and oa or aa"):
             compare_voices(matrices)
 
@@ -229,7 +274,9 @@ def three(tmp_path, monkeypatch):
         scores, key, owners = voices(distance, seed=int(10 * distance))
         formats.write_scores(f"{name}.txt", scores)
     formats.write_key("key.txt", key)
-    Path("utt2spk").write_text("".join(f"{segment} {owner}\n" for segment, owner in sorted(owners.items())))
+    Path("utt2spk").write_text(
+        "".join(f"{segment} {owner}\n" for segment, owner in sorted(owners.items()))
+    )
     Path("spk2spk").write_text("".join(f"{name} {name}\n" for name in NAMES))
     return tmp_path
 
@@ -249,25 +296,47 @@ def test_the_command(three):
     for name, matrix in report["matrices"].items():
         assert distinctiveness(matrix["values"]) == pytest.approx(d[name]["value"], abs=2e-6)
     assert (three / "voices.png").stat().st_size > 10_000
-    by_maps = passes("similarity", *ALL, "--model-speakers", "spk2spk", "--segment-speakers", "utt2spk", "--json", "-")
+    by_maps = passes(
+        "similarity",
+        *ALL,
+        "--model-speakers",
+        "spk2spk",
+        "--segment-speakers",
+        "utt2spk",
+        "--json",
+        "-",
+    )
     assert json.loads(by_maps.stdout) == report
-    table = passes("similarity", *ALL, "-k", "key.txt", "--calibrate", "pav", "--bootstrap", 50).stdout
-    assert all(word in table for word in ("DeID", "G_VD [dB]", "low", "isotonic regression on the same trials"))
+    table = passes(
+        "similarity", *ALL, "-k", "key.txt", "--calibrate", "pav", "--bootstrap", 50
+    ).stdout
+    assert all(
+        word in table
+        for word in ("DeID", "G_VD [dB]", "low", "isotonic regression on the same trials")
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("--original", "oo.txt", "-k", "key.txt"), "--original-anonymised FILE or --anonymised FILE"),
+        (
+            ("--original", "oo.txt", "-k", "key.txt"),
+            "--original-anonymised FILE or --anonymised FILE",
+        ),
         ((*ALL, "-k", "key.txt", "-k", "key.txt"), "a key, or one for each of 3 files"),
         ((*ALL,), "no key is given"),
-        ((*ALL, "--model-speakers", "spk2spk", "--segment-speakers", "spk2spk"), "segments without a speaker"),
+        (
+            (*ALL, "--model-speakers", "spk2spk", "--segment-speakers", "spk2spk"),
+            "segments without a speaker",
+        ),
         (("--original", "oo.txt", "--anonymised", "nan.txt", "-k", "key.txt"), "nan.txt"),
     ],
 )
 def test_bad_input_of_the_command(three, arguments, text):
     lines = (three / "aa.txt").read_text().splitlines()
-    (three / "nan.txt").write_text("\n".join([*lines[:-1], lines[-1].rsplit(" ", 1)[0] + " nan"]) + "\n")
+    (three / "nan.txt").write_text(
+        "\n".join([*lines[:-1], lines[-1].rsplit(" ", 1)[0] + " nan"]) + "\n"
+    )
     assert text in refused("similarity", *arguments)
 
 
@@ -275,5 +344,7 @@ def test_bad_input_of_the_command(three, arguments, text):
 def test_scores_that_are_no_ratios_are_told_in_python(caplog, change, told):
     scores, key, owners = voices(2.0)
     ratios = change((scores.values - 2) / 0.3)
-    matrix_of_voices(replace(scores, values=ratios), key, calibration="none", segment_speakers=owners)
+    matrix_of_voices(
+        replace(scores, values=ratios), key, calibration="none", segment_speakers=owners
+    )
     assert ("so they are no log-likelihood ratios" in caplog.text) == told

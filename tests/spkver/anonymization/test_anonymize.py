@@ -11,7 +11,12 @@ from command_lines import passes, refused
 from spkbase.errors import ConfigError, DataError
 from spkbase.runs import Run
 from spkver.anonymization import directories
-from spkver.anonymization.anonymizers import AnonymizerConfig, make_anonymizer, named_stream, stream_name
+from spkver.anonymization.anonymizers import (
+    AnonymizerConfig,
+    make_anonymizer,
+    named_stream,
+    stream_name,
+)
 from spkver.anonymization.directories import JOURNAL, anonymised_twin, anonymize_datadir
 from spkver.audio import read_audio, write_audio
 from spkver.datadir import DataDir, check_twin, read_datadir, write_datadir
@@ -29,7 +34,9 @@ def source(tmp_path):
         samples = np.cumsum(rng.standard_normal(2400 + 160 * number))
         write_audio(folder / "wav" / f"{name}.flac", 0.5 * samples / np.abs(samples).max(), RATE)
     paths = {name: folder / "wav" / f"{name}.flac" for name in NAMES}
-    write_datadir(DataDir(folder, paths, {name: name[0] for name in NAMES}, {"a": "f", "b": "m"}, ("a-1",)))
+    write_datadir(
+        DataDir(folder, paths, {name: name[0] for name in NAMES}, {"a": "f", "b": "m"}, ("a-1",))
+    )
     (folder / "trials").write_text("a a-2 target\nb a-2 nontarget\n")
     (folder / "text").write_text("a-1 HELLO\n")
     (folder / "utt2dur").write_text("a-1 0.1\n")
@@ -50,7 +57,9 @@ def test_the_twin_is_a_complete_data_directory(source, tmp_path):
     twin = anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
     again = read_datadir(tmp_path / "set_x")
     for one in (twin, again):
-        assert one.recordings == {name: tmp_path / "set_x" / "wav" / f"{name}.wav" for name in NAMES}
+        assert one.recordings == {
+            name: tmp_path / "set_x" / "wav" / f"{name}.wav" for name in NAMES
+        }
         assert one.speakers == source.speakers
         assert one.sexes == source.sexes
         assert one.enrolls == source.enrolls
@@ -61,7 +70,12 @@ def test_the_twin_is_a_complete_data_directory(source, tmp_path):
                       "anonymization.json"}  # fmt: skip
     for name, path in again.recordings.items():
         info = soundfile.info(path)
-        assert (info.format, info.subtype, info.channels, info.samplerate) == ("WAV", "PCM_16", 1, RATE)
+        assert (info.format, info.subtype, info.channels, info.samplerate) == (
+            "WAV",
+            "PCM_16",
+            1,
+            RATE,
+        )
         samples, rate = read_audio(source.recordings[name])
         rng = named_stream(stream_name(name, "", 0, level="utterance", seeding="utterance"), 0)
         expected = make_anonymizer(AnonymizerConfig())(samples, rate, name, rng)
@@ -80,7 +94,9 @@ def test_by_speaker_each_side_has_a_draw_of_its_own(source, tmp_path, name):
     assert all(one != other for one, other in zip(sounds[3], sounds[1], strict=True))
 
 
-@pytest.mark.parametrize("config", [AnonymizerConfig(), AnonymizerConfig("own_anonymizer:reverse", level="speaker")])
+@pytest.mark.parametrize(
+    "config", [AnonymizerConfig(), AnonymizerConfig("own_anonymizer:reverse", level="speaker")]
+)
 def test_any_number_of_workers_and_any_order_give_the_same_files(source, tmp_path, config):
     expected = outputs(anonymize_datadir(source, tmp_path / "set_1", config, jobs=1))
     backwards = DataDir(source.path, dict(reversed(source.recordings.items())), source.speakers)
@@ -95,7 +111,10 @@ def test_the_challenges_draws_follow_the_order_of_the_list(source, tmp_path):
         one = AnonymizerConfig(alpha=(alphas[number], alphas[number]))
         alone = DataDir(source.path, {name: source.recordings[name]}, source.speakers)
         alone = DataDir(source.path, alone.recordings, {name: source.speakers[name]})
-        assert outputs(anonymize_datadir(alone, tmp_path / f"one_{name}", one, jobs=1))[name] == found[name]
+        assert (
+            outputs(anonymize_datadir(alone, tmp_path / f"one_{name}", one, jobs=1))[name]
+            == found[name]
+        )
     backwards = DataDir(source.path, dict(reversed(source.recordings.items())), source.speakers)
     other = outputs(anonymize_datadir(backwards, tmp_path / "set_2", config, jobs=1))
     assert other["a-2"] == found["a-2"]
@@ -148,7 +167,12 @@ def test_utterances_and_lists_that_are_gone_leave(source, tmp_path):
     lists = {"wav.scp", "utt2spk", "spk2utt", "anonymization.json", "mine"}
     assert {path.name for path in target.iterdir()} == {"wav", *lists}
     again = read_datadir(target)
-    assert (again.sexes, again.enrolls, again.trials, list(again.recordings)) == ({}, None, None, ["a-1"])
+    assert (again.sexes, again.enrolls, again.trials, list(again.recordings)) == (
+        {},
+        None,
+        None,
+        ["a-1"],
+    )
     assert [path.name for path in (target / "wav").iterdir()] == ["a-1.wav"]
 
 
@@ -176,10 +200,14 @@ def mine(samples, rate, utterance, rng):
     assert log.read_text().split() == ["a-1", "a-2", "b-1", "b-1"]
     fresh = anonymize_datadir(source, tmp_path / "fresh" / "set_x", config, jobs=1)
     assert outputs(made) == outputs(fresh)
-    assert {path.name for path in target.rglob("*")} == {path.name for path in fresh.path.rglob("*")}
+    assert {path.name for path in target.rglob("*")} == {
+        path.name for path in fresh.path.rglob("*")
+    }
 
 
-def test_in_a_run_a_stage_decides_and_only_changed_recordings_are_anonymised_again(source, tmp_path, monkeypatch):
+def test_in_a_run_a_stage_decides_and_only_changed_recordings_are_anonymised_again(
+    source, tmp_path, monkeypatch
+):
     run = Run(tmp_path / "out")
 
     def made(seed=0):
@@ -187,7 +215,9 @@ def test_in_a_run_a_stage_decides_and_only_changed_recordings_are_anonymised_aga
         return outputs(twin), times(twin)
 
     first = made()
-    assert first[0] == outputs(anonymize_datadir(source, tmp_path / "set_y", AnonymizerConfig(), jobs=1))
+    assert first[0] == outputs(
+        anonymize_datadir(source, tmp_path / "set_y", AnonymizerConfig(), jobs=1)
+    )
     with monkeypatch.context() as context:
         context.setattr(directories, "make_twin", None)  # a call would fail
         assert made() == first
@@ -217,15 +247,23 @@ def test_folders_that_are_not_finished(source, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("integers", "gave int16 of shape"), ("nothing", "gave float32 of shape"), ("not_a_number", "NaN or infinite")],
+    [
+        ("integers", "gave int16 of shape"),
+        ("nothing", "gave float32 of shape"),
+        ("not_a_number", "NaN or infinite"),
+    ],
 )
 def test_what_is_no_speech_is_refused(source, tmp_path, name, message):
     with pytest.raises(DataError, match=message):
-        anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(f"own_anonymizer:{name}"), jobs=1)
+        anonymize_datadir(
+            source, tmp_path / "set_x", AnonymizerConfig(f"own_anonymizer:{name}"), jobs=1
+        )
 
 
 def test_what_is_too_loud_is_scaled(source, tmp_path):
-    twin = anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig("own_anonymizer:loud"), jobs=1)
+    twin = anonymize_datadir(
+        source, tmp_path / "set_x", AnonymizerConfig("own_anonymizer:loud"), jobs=1
+    )
     before, after = (read_audio(data.recordings["b-1"]).samples for data in (source, twin))
     np.testing.assert_allclose(after, before / np.abs(before).max(), atol=2 / 32768)
 
@@ -248,7 +286,9 @@ def test_targets_that_are_not_ours_are_left_alone(source, tmp_path):
 def test_bad_sources_are_reported_before_anything_is_written(source, tmp_path):
     soundfile.write(source.recordings["a-1"], np.zeros((800, 2)), RATE)
     source.recordings["b-1"].write_bytes(b"no audio")
-    with pytest.raises(DataError, match=r"(?s)2 problems:.*a-1\.flac: 2 channels.*b-1\.flac: not readable"):
+    with pytest.raises(
+        DataError, match=r"(?s)2 problems:.*a-1\.flac: 2 channels.*b-1\.flac: not readable"
+    ):
         anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
     assert not (tmp_path / "set_x").exists()
 
@@ -278,7 +318,9 @@ def test_a_command_with_a_hostile_id(tmp_path):
     )
     twin = anonymize_datadir(read_datadir(tmp_path / "set"), tmp_path / "set_x", config, jobs=1)
     assert (tmp_path / "log").read_text() == f"{name} 16000\n"
-    assert np.array_equal(read_audio(twin.recordings[name]).samples, read_audio(tmp_path / "set" / "x.wav").samples)
+    assert np.array_equal(
+        read_audio(twin.recordings[name]).samples, read_audio(tmp_path / "set" / "x.wav").samples
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "set", "set_x"]
 
 
@@ -292,7 +334,9 @@ def test_a_command_with_a_hostile_id(tmp_path):
 )
 def test_commands_that_fail(source, tmp_path, command, message):
     with pytest.raises(DataError, match=message):
-        anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig("command", command=command), jobs=1)
+        anonymize_datadir(
+            source, tmp_path / "set_x", AnonymizerConfig("command", command=command), jobs=1
+        )
 
 
 def test_what_cannot_be_called_is_refused_at_once():
@@ -311,7 +355,10 @@ def test_what_cannot_be_called_is_refused_at_once():
         ({"alpha": (0.9, 0.5)}, "anonymizer.alpha is 0.9 to 0.5: expected 0 < low <= high"),
         ({"speed": (1.0, float("inf"))}, "anonymizer.speed"),
         ({"warp": (0.1, 1.0)}, "anonymizer.warp is 0.1 to 1.0: expected 0 to 0.99"),
-        ({"command": "x {input} {output}"}, "anonymizer.command is needed by the anonymizer 'command'"),
+        (
+            {"command": "x {input} {output}"},
+            "anonymizer.command is needed by the anonymizer 'command'",
+        ),
         ({"name": "command"}, "anonymizer.command is needed"),
     ],
 )
@@ -338,7 +385,10 @@ def test_command_line(source):
         (["nobody"], "anonymizer.name is 'nobody'"),
         (["mcadams", "--suffix", ""], "--suffix: expected an underscore and a name"),
         (["mcadams", "--suffix", "_/../x"], "--suffix _/../x: expected an underscore and a name"),
-        (["mcadams", "--suffix", "_enrolls"], "--suffix _enrolls, with which names of original sets end"),
+        (
+            ["mcadams", "--suffix", "_enrolls"],
+            "--suffix _enrolls, with which names of original sets end",
+        ),
         (["own_anonymizer:breaks_on_a2"], "utterance 'a-2': ZeroDivisionError"),
         (["command"], "anonymizer.command is needed"),
     ],
@@ -356,20 +406,27 @@ def test_one_output_for_all_recordings_is_told(source, tmp_path, caplog):
     fixed = source.recordings["a-1"]
     config = AnonymizerConfig("command", command=f"cp {{input}} {{output}}; cp {fixed} {{output}}")
     anonymize_datadir(source, tmp_path / "set_y", config, jobs=1)
-    assert "set_y: 3 different recordings became 1: does the anonymiser write the same speech" in caplog.text
+    assert (
+        "set_y: 3 different recordings became 1: does the anonymiser write the same speech"
+        in caplog.text
+    )
 
 
 def test_ranges_that_leave_no_speech_are_told(source, tmp_path, caplog):
     anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(alpha=(0.5, 1.2)), jobs=1)
     assert "hardly any speech" not in caplog.text
     anonymize_datadir(source, tmp_path / "set_y", AnonymizerConfig(alpha=(5, 9)), jobs=1)
-    assert "anonymizer.alpha is 5 to 9: outside of 0.2 to 2 hardly any speech is left" in caplog.text
+    assert (
+        "anonymizer.alpha is 5 to 9: outside of 0.2 to 2 hardly any speech is left" in caplog.text
+    )
 
 
 def test_a_twin_does_not_replace_the_recordings_that_it_is_made_of(source, tmp_path):
     twin = anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig("none"), jobs=1)
     before = outputs(twin)
     listing = DataDir(tmp_path / "set", twin.recordings, twin.speakers)
-    with pytest.raises(DataError, match=r"set_x: 3 recordings of .*set would be replaced: a-1, a-2, b-1"):
+    with pytest.raises(
+        DataError, match=r"set_x: 3 recordings of .*set would be replaced: a-1, a-2, b-1"
+    ):
         anonymize_datadir(listing, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
     assert outputs(twin) == before

@@ -19,7 +19,9 @@ RATE = 16000
 
 
 def changed(samples, name, seed=4, **bounds):
-    return make_anonymizer(AnonymizerConfig(name, **bounds))(samples, RATE, "u", np.random.default_rng(seed))
+    return make_anonymizer(AnonymizerConfig(name, **bounds))(
+        samples, RATE, "u", np.random.default_rng(seed)
+    )
 
 
 def buzz(pitch, formant, seconds=1.0):

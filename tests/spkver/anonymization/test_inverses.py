@@ -29,7 +29,9 @@ def resonant(*frequencies, seed=0, seconds=1.0):
     source = np.random.default_rng(seed).standard_normal(round(seconds * RATE))
     for frequency in frequencies:
         radius = np.exp(-np.pi * 120 / RATE)
-        source = lfilter([1], [1, -2 * radius * np.cos(2 * np.pi * frequency / RATE), radius**2], source)
+        source = lfilter(
+            [1], [1, -2 * radius * np.cos(2 * np.pi * frequency / RATE), radius**2], source
+        )
     return (0.5 * source / np.abs(source).max()).astype(np.float32)
 
 
@@ -46,7 +48,9 @@ def apart(left, right):
 
 def test_a_pole_beyond_pi_goes_to_pi_with_half_its_radius():
     angle, radius = np.array([[3.0]]), 0.8
-    p, q = module._raised(-2 * radius * np.cos(angle), np.full((1, 1), radius**2), np.array([2.0]), True)
+    p, q = module._raised(
+        -2 * radius * np.cos(angle), np.full((1, 1), radius**2), np.array([2.0]), True
+    )
     assert np.sort(np.roots([1, p[0, 0], q[0, 0]])).real == pytest.approx([-0.4, -0.4], abs=1e-7)
 
 
@@ -61,7 +65,14 @@ def test_an_all_pole_signal_comes_back(alpha):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("vtln", 0.1), ("vtln", -0.1), ("resampling", 0.8), ("resampling", 1.25), ("world", 0.8), ("world", 1.25)],
+    [
+        ("vtln", 0.1),
+        ("vtln", -0.1),
+        ("resampling", 0.8),
+        ("resampling", 1.25),
+        ("world", 0.8),
+        ("world", 1.25),
+    ],
 )
 def test_other_inverses(name, value):
     samples, inverse = resonant(700, 1600, 2600), INVERSES[name]
@@ -69,7 +80,10 @@ def test_other_inverses(name, value):
     back = inverse.undo([np.float32(changed)], [RATE], [value])[0]
     assert apart(changed, samples) > 3 * apart(back, samples)
     assert abs(len(back) - len(samples)) <= 2
-    assert isinstance(inverse.undo([samples[:5]], [RATE], [value])[0], DataError) or name == "resampling"
+    assert (
+        isinstance(inverse.undo([samples[:5]], [RATE], [value])[0], DataError)
+        or name == "resampling"
+    )
 
 
 def test_formants_are_scaled_as_world_scales_them():
@@ -79,7 +93,9 @@ def test_formants_are_scaled_as_world_scales_them():
     pulses = (np.arange(RATE) % 107 == 0).astype(float)
     for frequency in (700, 1600, 2600):
         radius = np.exp(-np.pi * 120 / RATE)
-        pulses = lfilter([1], [1, -2 * radius * np.cos(2 * np.pi * frequency / RATE), radius**2], pulses)
+        pulses = lfilter(
+            [1], [1, -2 * radius * np.cos(2 * np.pi * frequency / RATE), radius**2], pulses
+        )
     samples = (0.5 * pulses / np.abs(pulses).max()).astype(np.float32)
     config = AnonymizerConfig("world", pitch=(1.0, 1.0), formants=(1.2, 1.2))
     expected = make_anonymizer(config)(samples, RATE, "u", np.random.default_rng(0))
@@ -107,10 +123,16 @@ def anonymised(tmp_path):
     wav = tmp_path / "data" / "wav"
     wav.mkdir(parents=True)
     for number in range(4):
-        soundfile.write(wav / f"u{number}.wav", resonant(500 + 200 * number, 1800, seed=number, seconds=0.4), RATE)
+        soundfile.write(
+            wav / f"u{number}.wav",
+            resonant(500 + 200 * number, 1800, seed=number, seconds=0.4),
+            RATE,
+        )
     recordings = {f"u{number}": wav / f"u{number}.wav" for number in range(4)}
     original = DataDir(tmp_path / "data", recordings, {name: f"s{name[1]}" for name in recordings})
-    return anonymize_datadir(original, tmp_path / "data_mcadams", AnonymizerConfig(), seed=3, jobs=1)
+    return anonymize_datadir(
+        original, tmp_path / "data_mcadams", AnonymizerConfig(), seed=3, jobs=1
+    )
 
 
 def content(folder):
@@ -139,7 +161,13 @@ def test_records(anonymised, tmp_path):
     assert recorded_anonymizer(anonymised.path) == AnonymizerConfig()
     assert recorded_anonymizer(tmp_path / "nowhere") is None
     record = json.loads((anonymised.path / RECORD).read_text())
-    for settings in ({"name": "no:"}, {"alpha": [3, 1]}, {"unknown": 1}, ["mcadams"], {"alpha": "wide"}):
+    for settings in (
+        {"name": "no:"},
+        {"alpha": [3, 1]},
+        {"unknown": 1},
+        ["mcadams"],
+        {"alpha": "wide"},
+    ):
         other = tmp_path / "other"
         shutil.rmtree(other, ignore_errors=True)
         other.mkdir()

@@ -23,7 +23,9 @@ def vowel(seconds=0.4, rate=16000, seed=0):
     source[:: rate // 120] += 1
     for frequency, width in ((600, 90), (1300, 120), (2600, 200)):
         radius = np.exp(-np.pi * width / rate)
-        source = lfilter([1], [1, -2 * radius * np.cos(2 * np.pi * frequency / rate), radius**2], source)
+        source = lfilter(
+            [1], [1, -2 * radius * np.cos(2 * np.pi * frequency / rate), radius**2], source
+        )
     return (0.5 * source / np.abs(source).max()).astype(np.float32)
 
 
@@ -62,7 +64,9 @@ def turned(samples, rate, alpha):
 @pytest.mark.parametrize("recording", ["libri", "syn_a", "syn_b"])
 @pytest.mark.parametrize("alpha", ["0.5", "0.7", "0.8", "0.9"])
 def test_agrees_with_the_challenge_toolkit(shared, recording, alpha):
-    samples, rate = soundfile.read(shared / "golden" / "sidekit" / "wav" / f"{recording}.wav", dtype="float32")
+    samples, rate = soundfile.read(
+        shared / "golden" / "sidekit" / "wav" / f"{recording}.wav", dtype="float32"
+    )
     with np.load(shared / "golden" / "mcadams" / "mcadams.npz") as golden:
         expected = golden[f"{recording}/alpha{alpha}"].astype(int)
     found = to_integers(turned(samples, rate, float(alpha)))
@@ -73,17 +77,25 @@ def test_agrees_with_the_challenge_toolkit(shared, recording, alpha):
 @pytest.mark.parametrize("alpha", [0.5, 0.8, 1.3])
 def test_agrees_with_the_definition(rate, alpha):
     samples = vowel(0.4, rate)
-    assert np.abs(to_integers(turned(samples, rate, alpha)) - oracle(samples, rate, alpha)).max() <= 1
+    assert (
+        np.abs(to_integers(turned(samples, rate, alpha)) - oracle(samples, rate, alpha)).max() <= 1
+    )
 
 
 def test_agrees_with_the_definition_on_digital_silence_and_tones():
     rate = 16000
     tone = (0.3 * np.sin(2 * np.pi * 440 * np.arange(4000) / rate)).astype(np.float32)
-    samples = np.concatenate([vowel(0.2), np.zeros(3000, np.float32), np.rint(tone * 32768) / 32768]).astype(np.float32)
+    samples = np.concatenate(
+        [vowel(0.2), np.zeros(3000, np.float32), np.rint(tone * 32768) / 32768]
+    ).astype(np.float32)
     assert np.abs(to_integers(turned(samples, rate, 0.8)) - oracle(samples, rate, 0.8)).max() <= 2
 
 
-@given(seeds=st.lists(st.integers(0, 50), min_size=1, max_size=4), frames=st.sampled_from([3, 17, 64]), data=st.data())
+@given(
+    seeds=st.lists(st.integers(0, 50), min_size=1, max_size=4),
+    frames=st.sampled_from([3, 17, 64]),
+    data=st.data(),
+)
 @settings(max_examples=8)
 def test_output_does_not_depend_on_the_company(seeds, frames, data):
     signals = [vowel(data.draw(st.sampled_from([0.02, 0.15, 0.31])), seed=seed) for seed in seeds]
@@ -95,7 +107,9 @@ def test_output_does_not_depend_on_the_company(seeds, frames, data):
         in_pieces = turn_poles(signals, [16000] * len(seeds), coefficients)
     finally:
         module._FRAMES = before
-    for signal, coefficient, first, second in zip(signals, coefficients, together, in_pieces, strict=True):
+    for signal, coefficient, first, second in zip(
+        signals, coefficients, together, in_pieces, strict=True
+    ):
         alone = turned(signal, 16000, coefficient)
         assert np.array_equal(alone, first)
         assert np.array_equal(alone, second)

@@ -13,20 +13,28 @@ from spkver.anonymization.polynomials import product, quadratic_factors
 
 def noise(n, n_frames, seed=0):
     rng = np.random.default_rng(seed)
-    return np.cumsum(rng.standard_normal((n, n_frames)), axis=0) + rng.standard_normal((n, n_frames))
+    return np.cumsum(rng.standard_normal((n, n_frames)), axis=0) + rng.standard_normal(
+        (n, n_frames)
+    )
 
 
 @pytest.mark.parametrize("order", [2, 9, 20])
 def test_burg_is_its_definition(order):
     frames = noise(100, 7)
     for frame, found in enumerate(burg(frames, order).T):
-        np.testing.assert_allclose(found, plain_burg(frames[:, frame], order), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            found, plain_burg(frames[:, frame], order), rtol=1e-9, atol=1e-12
+        )
 
 
 def tones(n, level):
     """A tone with some noise, which prediction takes down to about the square of its level."""
     time = np.arange(n)
-    return np.sin(0.3 * time) + np.sin(1.1 * time) + level * np.random.default_rng(1).standard_normal(n)
+    return (
+        np.sin(0.3 * time)
+        + np.sin(1.1 * time)
+        + level * np.random.default_rng(1).standard_normal(n)
+    )
 
 
 @pytest.mark.parametrize("level", [1e-1, 1e-2, 5e-3, 1e-3, 1e-5])
@@ -51,17 +59,25 @@ def test_pole_zero_is_that_of_scipy_and_undoes_itself():
 
 def roots_of(p, q):
     """Roots of factors (m,) each, sorted."""
-    return np.sort_complex(np.concatenate([np.roots([1, one, two]) for one, two in zip(p, q, strict=True)]))
+    return np.sort_complex(
+        np.concatenate([np.roots([1, one, two]) for one, two in zip(p, q, strict=True)])
+    )
 
 
 pairs = st.tuples(st.floats(0.05, 0.99), st.floats(0.02, np.pi - 0.02)).map(
     lambda polar: (-2 * polar[0] * np.cos(polar[1]), polar[0] ** 2)
 )
-reals = st.tuples(st.floats(-0.99, 0.99), st.floats(-0.99, 0.99)).map(lambda two: (-sum(two), two[0] * two[1]))
+reals = st.tuples(st.floats(-0.99, 0.99), st.floats(-0.99, 0.99)).map(
+    lambda two: (-sum(two), two[0] * two[1])
+)
 
 
 @settings(max_examples=25)
-@given(factors=st.lists(st.lists(st.one_of(pairs, pairs, reals), min_size=10, max_size=10), min_size=1, max_size=5))
+@given(
+    factors=st.lists(
+        st.lists(st.one_of(pairs, pairs, reals), min_size=10, max_size=10), min_size=1, max_size=5
+    )
+)
 def test_factors_multiply_to_the_polynomial(factors):
     p, q = np.array(factors).transpose(2, 1, 0)
     polynomials = product(p, q)
@@ -79,7 +95,9 @@ def test_roots_that_lie_apart_are_found():
     found = quadratic_factors(product(p, q))
     for frame in range(40):
         np.testing.assert_allclose(
-            roots_of(found[0][:, frame], found[1][:, frame]), roots_of(p[:, frame], q[:, frame]), atol=1e-9
+            roots_of(found[0][:, frame], found[1][:, frame]),
+            roots_of(p[:, frame], q[:, frame]),
+            atol=1e-9,
         )
 
 
@@ -93,7 +111,14 @@ def test_roots_that_lie_apart_are_found():
         np.poly(np.linspace(-0.99, 0.99, 20)),
         np.r_[1.0, np.zeros(19), 50.0],
     ],
-    ids=["one root twenty times", "two roots ten times", "all zero", "on a circle", "all real", "far outside"],
+    ids=[
+        "one root twenty times",
+        "two roots ten times",
+        "all zero",
+        "on a circle",
+        "all real",
+        "far outside",
+    ],
 )
 def test_hard_polynomials_fall_back(polynomial):
     found = product(*quadratic_factors(polynomial[:, None]))[:, 0]

@@ -23,7 +23,9 @@ def vectors(prefix, n_speakers, n_utterances, seed=0):
     rng = np.random.default_rng([seed, ord(prefix[0])])
     places = 2 * rng.standard_normal((n_speakers, 1, D)) + 0.3
     rows = (places + 0.5 * rng.standard_normal((n_speakers, n_utterances, D))).reshape(-1, D)
-    speakers = [f"{prefix}{number:02d}" for number in range(n_speakers) for _ in range(n_utterances)]
+    speakers = [
+        f"{prefix}{number:02d}" for number in range(n_speakers) for _ in range(n_utterances)
+    ]
     ids = [f"{speaker}-{place}" for place, speaker in enumerate(speakers)]
     return Embeddings(np.array(ids, object), np.array(speakers, object), rows.astype(np.float32))
 
@@ -40,26 +42,36 @@ SMALL = PseudoSpeakerRules(farthest=6, mean_of=3)
 def counted(source, pool, rules, affinity):
     """The same by loops: for each utterance all voices in order, those of the sex, the first few, a draw, a mean."""
     voices = {
-        speaker: np.mean([np.float64(pool.vectors[row]) for row in np.flatnonzero(pool.speakers == speaker)], axis=0)
+        speaker: np.mean(
+            [np.float64(pool.vectors[row]) for row in np.flatnonzero(pool.speakers == speaker)],
+            axis=0,
+        )
         for speaker in sorted(set(pool.speakers.tolist()))
     }
     made = []
-    for row, (utterance, speaker) in enumerate(zip(source.ids.tolist(), source.speakers.tolist(), strict=True)):
+    for row, (utterance, speaker) in enumerate(
+        zip(source.ids.tolist(), source.speakers.tolist(), strict=True)
+    ):
         if rules.level == "speaker":
             name = speaker
             vector = np.mean(
-                [np.float64(source.vectors[k]) for k in np.flatnonzero(source.speakers == speaker)], axis=0
+                [np.float64(source.vectors[k]) for k in np.flatnonzero(source.speakers == speaker)],
+                axis=0,
             )
         else:
             name, vector = utterance, np.float64(source.vectors[row])
         generator = stream(rules.seed, "pseudo-speaker", rules.level, name, "draw 0")
-        wanted = {"same": SEXES[speaker], "other": "fm"[SEXES[speaker] == "f"], "any": "fm"}.get(rules.sex)
+        wanted = {"same": SEXES[speaker], "other": "fm"[SEXES[speaker] == "f"], "any": "fm"}.get(
+            rules.sex
+        )
         if rules.sex == "random":
             wanted = "f" if generator.integers(2) else "m"
         allowed = [other for other in voices if SEXES[other] in wanted]
         far = sorted(allowed, key=lambda other: affinity(vector, voices[other]))[: rules.farthest]
         numbers = {other: number for number, other in enumerate(voices)}
-        rows = generator.choice(np.array([numbers[other] for other in far]), rules.mean_of, replace=False)
+        rows = generator.choice(
+            np.array([numbers[other] for other in far]), rules.mean_of, replace=False
+        )
         in_order = list(voices.values())
         made.append(sum(in_order[number] for number in rows) / rules.mean_of)
     return np.array(made)
@@ -95,7 +107,9 @@ def test_the_affinity_of_the_plda_is_its_log_likelihood_ratio():
         alone = sum(multivariate_normal.logpdf(row, plda.mean, total) for row in pair)
         return float(multivariate_normal.logpdf(pair.ravel(), np.tile(plda.mean, 2), joint) - alone)
 
-    np.testing.assert_allclose(made.vectors, counted(SOURCE, POOL, rules, ratio), rtol=2e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        made.vectors, counted(SOURCE, POOL, rules, ratio), rtol=2e-6, atol=1e-7
+    )
     given = anonymize_embeddings(SOURCE, POOL, rules, sexes=SEXES, backend=backend)
     np.testing.assert_array_equal(given.vectors, made.vectors)
     assert not np.array_equal(
@@ -106,7 +120,9 @@ def test_the_affinity_of_the_plda_is_its_log_likelihood_ratio():
 
 @settings(max_examples=15)
 @given(
-    st.randoms(use_true_random=False), st.sampled_from(["speaker", "utterance"]), st.sampled_from(["plda", "cosine"])
+    st.randoms(use_true_random=False),
+    st.sampled_from(["speaker", "utterance"]),
+    st.sampled_from(["plda", "cosine"]),
 )
 def test_nothing_hangs_on_the_order_of_source_or_pool(random, level, distance):
     def shuffled(of):
@@ -117,16 +133,22 @@ def test_nothing_hangs_on_the_order_of_source_or_pool(random, level, distance):
     rules = PseudoSpeakerRules(distance, "same", level, 6, 3)
     backend = train_chain(POOL, parse_chain("centre,length,plda")) if distance == "plda" else None
     expected = anonymize_embeddings(SOURCE, POOL, rules, sexes=SEXES, backend=backend)
-    other = anonymize_embeddings(shuffled(SOURCE), shuffled(POOL), rules, sexes=SEXES, backend=backend)
+    other = anonymize_embeddings(
+        shuffled(SOURCE), shuffled(POOL), rules, sexes=SEXES, backend=backend
+    )
     by_id = dict(zip(other.ids.tolist(), other.vectors, strict=True))
-    np.testing.assert_array_equal(np.array([by_id[name] for name in expected.ids.tolist()]), expected.vectors)
+    np.testing.assert_array_equal(
+        np.array([by_id[name] for name in expected.ids.tolist()]), expected.vectors
+    )
 
 
 def test_an_utterance_does_not_hang_on_the_others_and_draws_and_seeds_differ():
     rules = PseudoSpeakerRules("cosine", "same", "utterance", 6, 3)
     whole = anonymize_embeddings(SOURCE, POOL, rules, sexes=SEXES)
     some = Embeddings(SOURCE.ids[7:9], SOURCE.speakers[7:9], SOURCE.vectors[7:9])
-    np.testing.assert_array_equal(anonymize_embeddings(some, POOL, rules, sexes=SEXES).vectors, whole.vectors[7:9])
+    np.testing.assert_array_equal(
+        anonymize_embeddings(some, POOL, rules, sexes=SEXES).vectors, whole.vectors[7:9]
+    )
     drawn = anonymize_embeddings(
         SOURCE, POOL, PseudoSpeakerRules("cosine", "same", "utterance", 6, 3, draws=3), sexes=SEXES
     )
@@ -137,7 +159,10 @@ def test_an_utterance_does_not_hang_on_the_others_and_draws_and_seeds_differ():
     )
     assert not np.array_equal(other.vectors, whole.vectors)
     assert not np.array_equal(drawn.vectors[15:30], whole.vectors)
-    assert "mean of 3 drawn from the 6 farthest of 24 voices of the same sex (cosine)" in whole.notes[-1]
+    assert (
+        "mean of 3 drawn from the 6 farthest of 24 voices of the same sex (cosine)"
+        in whole.notes[-1]
+    )
 
 
 def with_number(of, number):
@@ -183,7 +208,12 @@ def test_bad_rules(settings_of, message):
     with pytest.raises(ConfigError, match=message):
         PseudoSpeakerRules(**settings_of)
     with pytest.raises(ConfigError, match="a backend is given"):
-        anonymize_embeddings(SOURCE, POOL, PseudoSpeakerRules("cosine"), backend=train_chain(POOL, parse_chain("plda")))
+        anonymize_embeddings(
+            SOURCE,
+            POOL,
+            PseudoSpeakerRules("cosine"),
+            backend=train_chain(POOL, parse_chain("plda")),
+        )
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -215,7 +245,10 @@ def test_the_command_writes_what_the_function_makes(files):
     ("arguments", "message"),
     [
         (["source.npz", "--output", "made.csv"], "no format of vectors is known for '.csv'"),
-        (["source.npz", "--output", "made.h5", "--sexes", "sexes", "--sexes", "others"], "'s00' is m here, and f in"),
+        (
+            ["source.npz", "--output", "made.h5", "--sexes", "sexes", "--sexes", "others"],
+            "'s00' is m here, and f in",
+        ),
         (["nothing.npz", "--output", "made.h5", "--sexes", "sexes"], "cannot be read"),
         (["source.npz", "--output", "made.h5", "--sexes", "sexes", "--backend", "sexes"], "sexes"),
     ],

@@ -9,14 +9,18 @@ from spkver.anonymization.anonymizers import named_stream, stream_name
 
 
 def draw(utterance="u", speaker="s", position=0, *, level="utterance", seeding="utterance", seed=0):
-    return named_stream(stream_name(utterance, speaker, position, level=level, seeding=seeding), seed).uniform(0.5, 0.9)
+    return named_stream(
+        stream_name(utterance, speaker, position, level=level, seeding=seeding), seed
+    ).uniform(0.5, 0.9)
 
 
 @pytest.mark.golden
 def test_the_first_hundred_coefficients_of_the_challenge(shared):
     with np.load(shared / "golden" / "mcadams" / "mcadams.npz") as golden:
         expected = golden["vpc2024_first_100_coefficients"]
-    found = [draw(f"u{place}", f"s{place}", place, seeding="vpc2024", seed=place) for place in range(100)]
+    found = [
+        draw(f"u{place}", f"s{place}", place, seeding="vpc2024", seed=place) for place in range(100)
+    ]
     assert found == expected.tolist()
 
 
@@ -36,7 +40,9 @@ def test_draws_by_id():
 
 def test_on_speaker_level_a_side_has_draws_of_its_own_and_else_none_has():
     def drawn(side, level, seeding="utterance"):
-        return named_stream(stream_name("u", "s", 3, level=level, seeding=seeding, side=side), 5).uniform()
+        return named_stream(
+            stream_name("u", "s", 3, level=level, seeding=seeding, side=side), 5
+        ).uniform()
 
     sides = ("", "training", "enrolment", "trials")
     assert len({drawn(side, "speaker") for side in sides}) == 4

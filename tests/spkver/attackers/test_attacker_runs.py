@@ -16,7 +16,14 @@ from evaluation.formats.reading import read_scores, write_trials
 from evaluation.metrics.detection import eer
 from evaluation.trials import Trials, split_scores
 from spkbase.errors import DataError
-from spkver.attackers import attacker_config, check_training, classic, load_attacker, score, train_attacker
+from spkver.attackers import (
+    attacker_config,
+    check_training,
+    classic,
+    load_attacker,
+    score,
+    train_attacker,
+)
 from spkver.attackers.classic import check_trials, save_attacker
 from spkver.attackers.lists import match_trials, merge_versions
 from spkver.datadir import with_versions
@@ -25,11 +32,17 @@ from spkver.mixture.ubm import UbmConfig
 
 RATE = 8000
 FEATURES = {"preset": "telephone", "vad": "none", "rasta": False, "deltas": 0}
-SMALL = {"features": FEATURES, "ubm": {"components": 8, "iterations": [1, 1, 2]}, "training": {"session_seconds": 0.4}}
+SMALL = {
+    "features": FEATURES,
+    "ubm": {"components": 8, "iterations": [1, 1, 2]},
+    "training": {"session_seconds": 0.4},
+}
 CHAINS = {
     "gmm-ubm": [],
     "gmm-svm": ["[centre, nap: 4, length, svm: {balanced: true, most: 30}, snorm: 5]"],
-    "supervector-cosine": ["[centre, length, pca: 30, lda: {rank: 7, shrink: 0.2}, length, snorm: 5]"],
+    "supervector-cosine": [
+        "[centre, length, pca: 30, lda: {rank: 7, shrink: 0.2}, length, snorm: 5]"
+    ],
 }
 SETTINGS = (
     *("--set", "features={preset: telephone, vad: none, rasta: false, deltas: 0}"),
@@ -54,16 +67,22 @@ def write_set(folder, speakers, utterances, *, trials=False, enrolls=False):
         samples = voice(int(name[1:3]), int(name[4:]), 0.8)
         soundfile.write(folder / f"{name}.wav", samples, RATE, subtype="PCM_16")
     (folder / "wav.scp").write_text("".join(f"{name} {folder / name}.wav\n" for name in names))
-    (folder / "utt2spk").write_text("".join(f"{name} {speaker}\n" for name, speaker in names.items()))
+    (folder / "utt2spk").write_text(
+        "".join(f"{name} {speaker}\n" for name, speaker in names.items())
+    )
     (folder / "spk2gender").write_text(
         "".join(f"{one} {'fm'[int(one[1:]) % 2]}\n" for one in sorted(set(names.values())))
     )
     if trials:
         models = sorted(set(names.values()))
-        lines = [f"{m} {s} {'target' if names[s] == m else 'nontarget'}\n" for m in models for s in names]
+        lines = [
+            f"{m} {s} {'target' if names[s] == m else 'nontarget'}\n" for m in models for s in names
+        ]
         (folder / "trials").write_text("".join(lines))
     if enrolls:
-        (folder / "enrolls").write_text("".join(f"{name}\n" for name in names if not name.endswith("-0")))
+        (folder / "enrolls").write_text(
+            "".join(f"{name}\n" for name in names if not name.endswith("-0"))
+        )
     return folder
 
 
@@ -77,12 +96,17 @@ def sets(tmp_path_factory):
 
 
 def three():
-    return [attacker_config(name, values={**SMALL, "chains": chains}) for name, chains in CHAINS.items()]
+    return [
+        attacker_config(name, values={**SMALL, "chains": chains}) for name, chains in CHAINS.items()
+    ]
 
 
 def train_attackers(data, configs, folder, **how):
     """Attackers by name, which share what they make of recordings."""
-    return {one.name: train_attacker(data, one, folder / one.name, work=folder / "work", **how) for one in configs}
+    return {
+        one.name: train_attacker(data, one, folder / one.name, work=folder / "work", **how)
+        for one in configs
+    }
 
 
 @pytest.fixture(scope="module")
@@ -105,12 +129,20 @@ def scores_of(attackers, sets, work, trials=None, jobs=None, enrol="enrol"):
     return score(attackers, read_datadir(sets / enrol), test, chosen, work=work, jobs=jobs)
 
 
-def test_attackers_tell_speakers_apart_and_a_recording_counts_once_however_many_versions_enrol(sets, trained, tmp_path):
+def test_attackers_tell_speakers_apart_and_a_recording_counts_once_however_many_versions_enrol(
+    sets, trained, tmp_path
+):
     """Oracle: without the versions, which are the same audio; the counts of a mixture would be three times as large."""
     enrol, test = read_datadir(sets / "enrol"), read_datadir(sets / "test")
     found = scores_of(trained[1], sets, tmp_path / "once")
     assert list(found) == ["gmm-ubm", "gmm-svm", "supervector-cosine"]
-    often = score(trained[1], with_versions(enrol, [enrol, enrol]), test, test.trials.trials(), work=tmp_path / "often")
+    often = score(
+        trained[1],
+        with_versions(enrol, [enrol, enrol]),
+        test,
+        test.trials.trials(),
+        work=tmp_path / "often",
+    )
     for name, scores in found.items():
         assert list(scores.pairs()) == list(test.trials.pairs())
         assert eer(*split_scores(scores, test.trials)) < 0.2
@@ -134,12 +166,16 @@ def test_a_loaded_attacker_scores_to_the_bit_and_alone(sets, trained, tmp_path):
 
 def test_nothing_depends_on_the_number_of_workers(sets, trained, tmp_path):
     folder, attackers = trained
-    again = train_attackers(read_datadir(sets / "train"), three(), tmp_path / "trained", seed=1, jobs=3)
+    again = train_attackers(
+        read_datadir(sets / "train"), three(), tmp_path / "trained", seed=1, jobs=3
+    )
     expected = scores_of(attackers, sets, tmp_path / "a", jobs=2)
     found = scores_of(again, sets, tmp_path / "b", jobs=1)
     for name in attackers:
         for file in files_of(name):
-            assert (tmp_path / "trained" / name / file).read_bytes() == (folder / name / file).read_bytes()
+            assert (tmp_path / "trained" / name / file).read_bytes() == (
+                folder / name / file
+            ).read_bytes()
         np.testing.assert_array_equal(found[name].values, expected[name].values)
 
 
@@ -149,7 +185,9 @@ def test_versions_of_a_training_set_are_one_set(sets):
     merged = merge_versions([first, second])
     assert merged.by_speaker().keys() == first.by_speaker().keys()
     expected = {
-        f"{number} {name}": of.recordings[name] for number, of in ((1, first), (2, second)) for name in of.speakers
+        f"{number} {name}": of.recordings[name]
+        for number, of in ((1, first), (2, second))
+        for name in of.speakers
     }
     assert merged.recordings == expected
     assert merge_versions([first]) is merge_versions(first) is first
@@ -178,7 +216,9 @@ def test_trials_of_what_was_enrolled_are_told(sets, trained, tmp_path, caplog):
     check_trials(features_of(attackers), test, test, trials)
     assert "3 of 4 trials test a recording that their model was enrolled with" in caplog.text
     caplog.clear()
-    check_trials(features_of(attackers), read_datadir(sets / "enrol"), test, trials.subset(np.arange(3)))
+    check_trials(
+        features_of(attackers), read_datadir(sets / "enrol"), test, trials.subset(np.arange(3))
+    )
     assert not caplog.text
 
 
@@ -200,7 +240,12 @@ def test_problems_of_a_training_are_told_together_before_it_starts(sets, tmp_pat
     soundfile.write(tmp_path / "fast.wav", voice(1, 1, 0.5), 16000)
     soundfile.write(tmp_path / "short.wav", voice(1, 1, 0.01), RATE)
     wrong = replace(
-        data, recordings={**data.recordings, "s00-0": tmp_path / "fast.wav", "s01-0": tmp_path / "short.wav"}
+        data,
+        recordings={
+            **data.recordings,
+            "s00-0": tmp_path / "fast.wav",
+            "s01-0": tmp_path / "short.wav",
+        },
     )
     configs = [three()[0], replace(three()[1], ubm=UbmConfig(components=8192))]
     with pytest.raises(DataError) as caught:
@@ -218,7 +263,9 @@ def test_unknown_models_and_segments_are_told_together(sets, trained, tmp_path):
     trials = Trials.from_ids(["s10", "s99", "s10"], ["s10-3", "s10-4", "s77-1"])
     with pytest.raises(DataError) as caught:
         scores_of(trained[1], sets, tmp_path / "work", trials=trials)
-    assert "1 of 2 models of the trials are neither enrolled speakers nor utterances: 's99'" in str(caught.value)
+    assert "1 of 2 models of the trials are neither enrolled speakers nor utterances: 's99'" in str(
+        caught.value
+    )
     assert "1 of 3 segments of the trials are not there: 's77-1'" in str(caught.value)
     empty = Trials.from_ids(["s10"], ["s10-3"]).subset(np.array([], int))
     with pytest.raises(DataError, match="the list holds no trials"):
@@ -241,12 +288,23 @@ def _flip(file, where):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda folder: (folder / "attacker.yaml").unlink(), "no attacker there: attacker.yaml is missing"),
-        (lambda folder: (folder / "backend.h5").unlink(), "missing, or not as it was written"),
-        (lambda folder: (folder / "attacker.yaml").write_text("a: 1\n"), "not the description of an attacker in"),
-        (lambda folder: _edit(folder, lambda known: known.update(format=1)), "not the description of an attacker in"),
         (
-            lambda folder: _edit(folder, lambda known: known["config"]["map"].update(relevance=1.0)),
+            lambda folder: (folder / "attacker.yaml").unlink(),
+            "no attacker there: attacker.yaml is missing",
+        ),
+        (lambda folder: (folder / "backend.h5").unlink(), "missing, or not as it was written"),
+        (
+            lambda folder: (folder / "attacker.yaml").write_text("a: 1\n"),
+            "not the description of an attacker in",
+        ),
+        (
+            lambda folder: _edit(folder, lambda known: known.update(format=1)),
+            "not the description of an attacker in",
+        ),
+        (
+            lambda folder: _edit(
+                folder, lambda known: known["config"]["map"].update(relevance=1.0)
+            ),
             "attacker.yaml: not as it was written",
         ),
         (lambda folder: _flip(folder / "attacker.h5", 0.5), "missing, or not as it was written"),
@@ -263,10 +321,14 @@ def test_folders_that_are_no_attackers(trained, tmp_path, damage, message):
 
 def test_the_commands_train_and_score(sets, tmp_path):
     attacker, scores = tmp_path / "attacker", tmp_path / "scores" / "scores"
-    result = passes("train", sets / "train", "--attacker", "supervector-cosine", "--output", attacker, *SETTINGS)
+    result = passes(
+        "train", sets / "train", "--attacker", "supervector-cosine", "--output", attacker, *SETTINGS
+    )
     assert result.output.endswith("supervector-cosine, trained on 24 utterances of 8 speakers\n")
     shutil.rmtree(attacker / "work")
-    passes("score", attacker, "--enroll", sets / "enrol", "--test", sets / "test", "--output", scores)
+    passes(
+        "score", attacker, "--enroll", sets / "enrol", "--test", sets / "test", "--output", scores
+    )
     found = read_scores(scores)
     direct = scores_of({"x": load_attacker(attacker)}, sets, tmp_path / "work")["x"]
     assert scores.read_text().split("\n")[0].split()[:2] == ["s10", "s10-3"]
@@ -280,11 +342,22 @@ def test_the_commands_train_and_score(sets, tmp_path):
 
 def test_an_attacker_trained_on_those_that_it_scores_is_told(sets, tmp_path):
     attacker, scores = tmp_path / "attacker", tmp_path / "scores"
-    command = ("score", attacker, "--enroll", sets / "enrol", "--test", sets / "test", "--output", scores)
+    command = (
+        "score",
+        attacker,
+        "--enroll",
+        sets / "enrol",
+        "--test",
+        sets / "test",
+        "--output",
+        scores,
+    )
     passes("train", sets / "enrol", "--attacker", "gmm-ubm", "--output", attacker, *SETTINGS)
     told = "Warning: 4 of 4 speakers of the trials were trained on (s10, s11, s12, ...)"
     assert told in passes(*command).output
-    passes("train", sets / "train", "--attacker", "gmm-ubm", "--output", attacker, "--force", *SETTINGS)
+    passes(
+        "train", sets / "train", "--attacker", "gmm-ubm", "--output", attacker, "--force", *SETTINGS
+    )
     assert "Warning" not in passes(*command).output
 
 
@@ -320,8 +393,14 @@ SCORE = "score UBM --enroll SETS/enrol --output OUT/s --test"
         (f"{TRAIN} gmm-ubm", "sampling rate is 8000 Hz, expected 16000"),
         ("score OUT --enroll SETS/enrol --test SETS/test --output OUT/s", "no attacker there"),
         (f"{SCORE} SETS/enrol", "no list of trials there"),
-        ("score UBM --enroll SETS/train --test SETS/test --output OUT/s", "4 of 4 models of the trials"),
-        ("score UBM --enroll SETS/enrol --test SETS/test --output OUT/s.xyz", "no format of lists is known"),
+        (
+            "score UBM --enroll SETS/train --test SETS/test --output OUT/s",
+            "4 of 4 models of the trials",
+        ),
+        (
+            "score UBM --enroll SETS/enrol --test SETS/test --output OUT/s.xyz",
+            "no format of lists is known",
+        ),
     ],
 )
 def test_commands_that_are_refused(sets, trained, tmp_path, command, message):

@@ -11,7 +11,14 @@ import pytest
 from evaluation.embeddings import Embeddings
 from evaluation.trials import Trials
 from spkbase.work import Work
-from spkver.attackers import Attack, GmmUbmAttacker, MixtureSource, SupervectorAttacker, TrainingSet, VectorAttacker
+from spkver.attackers import (
+    Attack,
+    GmmUbmAttacker,
+    MixtureSource,
+    SupervectorAttacker,
+    TrainingSet,
+    VectorAttacker,
+)
 from spkver.attackers.chain_choice import BackendChoice
 from spkver.attackers.sources import mean_statistics
 from spkver.attackers.trained import training_speech
@@ -28,7 +35,9 @@ WIDTH = 6
 
 def directory(name, speakers, takes):
     owners = {f"{speaker}-{take}": speaker for speaker in speakers for take in range(takes)}
-    return DataDir(Path(name), {utterance: Path(name, f"{utterance}.wav") for utterance in owners}, owners)
+    return DataDir(
+        Path(name), {utterance: Path(name, f"{utterance}.wav") for utterance in owners}, owners
+    )
 
 
 def vector_of(path):
@@ -41,7 +50,11 @@ def vector_of(path):
 def vectors(side):
     names = sorted(side.recordings)
     speakers = np.array([side.speakers[name] for name in names], object)
-    return Embeddings(np.array(names, object), speakers, np.stack([vector_of(side.recordings[name]) for name in names]))
+    return Embeddings(
+        np.array(names, object),
+        speakers,
+        np.stack([vector_of(side.recordings[name]) for name in names]),
+    )
 
 
 @pytest.fixture
@@ -49,7 +62,12 @@ def attack():
     tested = directory("tested", TARGETS, 2)
     pairs = [(model, segment) for model in TARGETS for segment in tested.recordings]
     trials = Trials.from_ids(*map(list, zip(*pairs, strict=True)))
-    return Attack(TrainingSet(directory("train", BACKGROUND, 3)), (directory("enrol", TARGETS, 2),), tested, trials)
+    return Attack(
+        TrainingSet(directory("train", BACKGROUND, 3)),
+        (directory("enrol", TARGETS, 2),),
+        tested,
+        trials,
+    )
 
 
 def scores_of(attacker, attack, chosen=vectors):
@@ -68,8 +86,12 @@ def test_chosen_chain_scores_targets_higher_and_says_how_it_was_chosen(attack):
     assert values[is_target].min() > values[~is_target].max()
 
 
-@pytest.mark.parametrize(("chain", "counts_once"), [("centre", True), ("[centre, cosine: maximum]", False)])
-def test_versions_of_a_recording_are_averaged_unless_the_scorer_compares_each(attack, chain, counts_once):
+@pytest.mark.parametrize(
+    ("chain", "counts_once"), [("centre", True), ("[centre, cosine: maximum]", False)]
+)
+def test_versions_of_a_recording_are_averaged_unless_the_scorer_compares_each(
+    attack, chain, counts_once
+):
     attacker = VectorAttacker("mine", BackendChoice("mine", (chain,)), source=None)
     other = directory("other-draw", TARGETS, 2)
     found = scores_of(attacker, replace(attack, enrolment=(*attack.enrolment, other)))
@@ -105,9 +127,14 @@ class Mixture:
 
     def frames(self, side):
         names = sorted(side.recordings)
-        draws = [np.random.default_rng([*str(side.recordings[name]).encode()]).normal(size=(20, 3)) for name in names]
+        draws = [
+            np.random.default_rng([*str(side.recordings[name]).encode()]).normal(size=(20, 3))
+            for name in names
+        ]
         places = [vector_of(side.recordings[name])[:3] for name in names]
-        values = np.concatenate([draw + place for draw, place in zip(draws, places, strict=True)]).astype(np.float32)
+        values = np.concatenate(
+            [draw + place for draw, place in zip(draws, places, strict=True)]
+        ).astype(np.float32)
         return Frames(np.array(names, object), np.arange(len(names) + 1) * 20, values)
 
     def ids(self, side):
@@ -125,10 +152,14 @@ class Mixture:
     sessions = __call__
 
     def averaged(self, side, sessions):
-        return adapt_supervectors(self.ubm, mean_statistics(self.statistics(side), sessions), self.map).embeddings()
+        return adapt_supervectors(
+            self.ubm, mean_statistics(self.statistics(side), sessions), self.map
+        ).embeddings()
 
     def adapted(self, side, sessions):
-        return adapt_multisession(self.ubm, mean_statistics(self.statistics(side), sessions), self.map)
+        return adapt_multisession(
+            self.ubm, mean_statistics(self.statistics(side), sessions), self.map
+        )
 
 
 def test_supervector_attacker_takes_the_first_fitting_chain_and_averages_statistics(attack):
@@ -137,7 +168,9 @@ def test_supervector_attacker_takes_the_first_fitting_chain_and_averages_statist
     learnt = attacker.fit(attack.training, mixture, seed=1, jobs=1)
     assert (learnt.choice["chosen"], learnt.choice["folds"]) == ("[centre, length, cosine]", [])
     once = attacker.score(learnt.model, attack, mixture).values
-    often = attacker.score(learnt.model, replace(attack, enrolment=attack.enrolment * 3), mixture).values
+    often = attacker.score(
+        learnt.model, replace(attack, enrolment=attack.enrolment * 3), mixture
+    ).values
     np.testing.assert_allclose(often, once, rtol=1e-5)
 
 
@@ -146,7 +179,9 @@ def test_gmm_ubm_counts_a_recording_once_however_many_versions_enrol(attack):
     learnt = attacker.fit(attack.training, mixture, seed=1, jobs=1)
     assert (learnt.model, learnt.choice) == (mixture.ubm, None)
     once = attacker.score(learnt.model, attack, mixture).values
-    often = attacker.score(learnt.model, replace(attack, enrolment=attack.enrolment * 3), mixture).values
+    often = attacker.score(
+        learnt.model, replace(attack, enrolment=attack.enrolment * 3), mixture
+    ).values
     np.testing.assert_allclose(often, once, rtol=1e-5)
     is_target = np.array([segment.startswith(model) for model, segment in attack.trials.pairs()])
     assert once[is_target].mean() > once[~is_target].mean()
@@ -154,13 +189,17 @@ def test_gmm_ubm_counts_a_recording_once_however_many_versions_enrol(attack):
 
 def test_mean_statistics_are_means_over_the_segments_of_each_group():
     names = np.array(list("abc"), object)
-    statistics = Statistics(names, names, np.array([[1.0], [3.0], [5.0]]), np.array([[2.0], [4.0], [9.0]]))
+    statistics = Statistics(
+        names, names, np.array([[1.0], [3.0], [5.0]]), np.array([[2.0], [4.0], [9.0]])
+    )
     found = mean_statistics(statistics, {("m", "r"): ["a", "c"], ("n", "r"): ["b"]})
     assert list(zip(found.models, found.segments, strict=True)) == [("m", "r"), ("n", "r")]
     assert (found.zeroth.tolist(), found.first.tolist()) == ([[3.0], [3.0]], [[5.5], [4.0]])
 
 
-@pytest.mark.parametrize(("segments", "width", "rank"), [(50, 400, 20), (11, 400, 10), (50, 8, 8), (1, 8, 1)])
+@pytest.mark.parametrize(
+    ("segments", "width", "rank"), [(50, 400, 20), (11, 400, 10), (50, 8, 8), (1, 8, 1)]
+)
 def test_rank_is_lowered_to_what_segments_and_width_allow(segments, width, rank):
     source = MixtureSource(total_variability=TotalVariabilityConfig(rank=20))
     assert source.fitting_rank(segments, width).rank == rank
@@ -201,7 +240,9 @@ def test_backend_of_a_trained_network_learns_from_held_out_speakers_alone(attack
         asked.append(set(side.speakers.values()))
         return vectors(side)
 
-    trained_attacker("mine", str(file), {"chains": ["centre"]}).fit(attack.training, watched, seed=1, jobs=1)
+    trained_attacker("mine", str(file), {"chains": ["centre"]}).fit(
+        attack.training, watched, seed=1, jobs=1
+    )
     (speakers,) = asked
     given = training_speech(attack.training, attack.training.versions, tmp_path, seed=1)
     assert speakers == set(given.held_out.enrolment)

@@ -21,7 +21,10 @@ def directory(takes, *, name="train"):
     """A data directory without audio."""
     speakers = {f"{speaker}-{take}": speaker for speaker in SPEAKERS for take in range(takes)}
     return DataDir(
-        Path(name), {utterance: Path(f"{name}/{utterance}.wav") for utterance in speakers}, speakers, SPEAKERS
+        Path(name),
+        {utterance: Path(f"{name}/{utterance}.wav") for utterance in speakers},
+        speakers,
+        SPEAKERS,
     )
 
 
@@ -32,8 +35,12 @@ def spoken(tmp_path):
     for speaker in SPEAKERS:
         recordings[speaker] = tmp_path / "in" / f"{speaker}.wav"
         recordings[speaker].parent.mkdir(exist_ok=True)
-        write_audio(recordings[speaker], draw.uniform(-0.5, 0.5, 8000 if speaker == "m08" else 24001), 8000)
-    return DataDir(tmp_path / "in", recordings, {speaker: speaker for speaker in SPEAKERS}, SPEAKERS)
+        write_audio(
+            recordings[speaker], draw.uniform(-0.5, 0.5, 8000 if speaker == "m08" else 24001), 8000
+        )
+    return DataDir(
+        tmp_path / "in", recordings, {speaker: speaker for speaker in SPEAKERS}, SPEAKERS
+    )
 
 
 def test_speakers_are_dealt_evenly_and_once():
@@ -54,9 +61,9 @@ def test_folds_test_speakers_that_nothing_was_learnt_from():
         (training,), tested = fold.training, fold.tested.speakers
         assert {*training.speakers.values()} == {*SPEAKERS} - {*fold.speakers}
         assert not set(fold.enrolment.recordings) & set(fold.tested.recordings)
-        assert {name: len(enrolled) for name, enrolled in fold.enrolment.by_speaker().items()} == dict.fromkeys(
-            fold.speakers, 3
-        )
+        assert {
+            name: len(enrolled) for name, enrolled in fold.enrolment.by_speaker().items()
+        } == dict.fromkeys(fold.speakers, 3)
         for (model, segment), is_target in zip(fold.key.pairs(), fold.key.is_target, strict=True):
             assert SPEAKERS[model] == SPEAKERS[tested[segment]]
             assert (tested[segment] == model) == is_target
@@ -68,12 +75,17 @@ def test_versions_of_one_side_are_not_those_of_the_other():
         sides = fold.enrolment, fold.tested
         drawn = [{path.parent.name for path in side.recordings.values()} for side in sides]
         assert drawn == [{"draw0", "draw1"}, {"draw2", "draw3"}]
-        assert not set.intersection(*({path.stem for path in side.recordings.values()} for side in sides))
+        assert not set.intersection(
+            *({path.stem for path in side.recordings.values()} for side in sides)
+        )
         assert len(fold.training) == 4
 
 
 def test_few_speakers_make_few_folds_or_none():
-    some = select(directory(3), [f"{name}-{take}" for name in ("f00", "f01", "f02", "m01", "m02") for take in range(3)])
+    some = select(
+        directory(3),
+        [f"{name}-{take}" for name in ("f00", "f01", "f02", "m01", "m02") for take in range(3)],
+    )
     folds = background_folds((some,), seed=0)
     assert len(folds) == 2
     assert all(fold.key.is_target.any() and not fold.key.is_target.all() for fold in folds)
@@ -97,7 +109,8 @@ def test_pieces_are_the_recording_and_folds_pair_different_ones(spoken, tmp_path
         np.testing.assert_array_equal(np.concatenate(parts), read_audio(path)[0])
     for fold in background_folds((made, made), seed=0):
         ends = [
-            {path.stem.split("-")[1] for path in side.recordings.values()} for side in (fold.enrolment, fold.tested)
+            {path.stem.split("-")[1] for path in side.recordings.values()}
+            for side in (fold.enrolment, fold.tested)
         ]
         assert ends == [{"piece1"}, {"piece2"}]
         assert "m08" not in fold.speakers  # too short for two pieces

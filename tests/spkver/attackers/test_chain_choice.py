@@ -11,7 +11,12 @@ from evaluation.embeddings import Embeddings
 from evaluation.metrics import eer
 from evaluation.trials import Key
 from spkbase.errors import DataError
-from spkver.attackers.chain_choice import FoldVectors, choose_chain, simplest_of_best, standard_chains
+from spkver.attackers.chain_choice import (
+    FoldVectors,
+    choose_chain,
+    simplest_of_best,
+    standard_chains,
+)
 from spkver.backend import check_chain, parse_chain, train_chain
 
 DIMENSION = 12
@@ -22,9 +27,16 @@ def vectors(n_speakers, takes, *, first, spread, draw):
     """Speakers in all dimensions; sessions differ in the first three, by `spread`."""
     speakers = np.repeat(np.arange(first, first + n_speakers), takes)
     means = draw.normal(size=(n_speakers, DIMENSION))[speakers - first]
-    noise = draw.normal(size=(len(speakers), DIMENSION)) * np.r_[[spread] * 3, [0.4] * (DIMENSION - 3)]
-    names = [f"u{speaker}-{take}" for speaker, take in zip(speakers, np.tile(range(takes), n_speakers), strict=True)]
-    return Embeddings(np.array(names, object), np.array([f"s{code}" for code in speakers], object), means + noise)
+    noise = (
+        draw.normal(size=(len(speakers), DIMENSION)) * np.r_[[spread] * 3, [0.4] * (DIMENSION - 3)]
+    )
+    names = [
+        f"u{speaker}-{take}"
+        for speaker, take in zip(speakers, np.tile(range(takes), n_speakers), strict=True)
+    ]
+    return Embeddings(
+        np.array(names, object), np.array([f"s{code}" for code in speakers], object), means + noise
+    )
 
 
 def fold_of(seed, spread):
@@ -69,7 +81,9 @@ def test_a_chain_is_chosen_as_by_hand(folds):
     for chain in CHAINS:
         row = []
         for fold in folds:
-            scores = train_chain(fold.training, chain).score(fold.enrolled, fold.tested, fold.key.trials())
+            scores = train_chain(fold.training, chain).score(
+                fold.enrolled, fold.tested, fold.key.trials()
+            )
             values = dict(zip(scores.pairs(), scores.values, strict=True))
             sides = {True: [], False: []}
             for pair, is_target in zip(fold.key.pairs(), fold.key.is_target, strict=True):

@@ -31,7 +31,10 @@ def sentences(speaker, count, *, rng):
     """Sentences of common words, and one in four of the speaker's own."""
     own = [f"topic{speaker}x{number}" for number in range(8)]
     return [
-        " ".join(own[rng.integers(8)] if rng.uniform() < 0.25 else COMMON[rng.integers(14)] for _ in range(12))
+        " ".join(
+            own[rng.integers(8)] if rng.uniform() < 0.25 else COMMON[rng.integers(14)]
+            for _ in range(12)
+        )
         for _ in range(count)
     ]
 
@@ -41,7 +44,10 @@ def directory(folder, texts, speakers, count):
     folder.mkdir(parents=True)
     owners = {f"{speaker}-{number}": speaker for speaker in speakers for number in range(count)}
     if texts is not None:
-        lines = [f"{name} {texts[speaker][int(name.rsplit('-')[-1])]}\n" for name, speaker in owners.items()]
+        lines = [
+            f"{name} {texts[speaker][int(name.rsplit('-')[-1])]}\n"
+            for name, speaker in owners.items()
+        ]
         (folder / "text").write_text("".join(lines), encoding="utf-8")
     return DataDir(folder, {name: folder / f"{name}.wav" for name in owners}, owners)
 
@@ -55,14 +61,21 @@ def make_attack(folder, *, training_texts=True):
     background = {name: sentences(10 + number, 4, rng=rng) for number, name in enumerate(others)}
     enrolment = directory(folder / "enrolls", enrolled, people, 3)
     trials = directory(folder / "trials", tested, people, 4)
-    trials = replace(trials, recordings={f"t{name}": path for name, path in trials.recordings.items()},
-                     # fmt: skip
-                     speakers={f"t{name}": speaker for name, speaker in trials.speakers.items()})
+    trials = replace(
+        trials,
+        recordings={f"t{name}": path for name, path in trials.recordings.items()},
+        speakers={f"t{name}": speaker for name, speaker in trials.speakers.items()},
+    )
     text = (folder / "trials" / "text").read_text()
     (folder / "trials" / "text").write_text("".join(f"t{line}\n" for line in text.splitlines()))
     training = directory(folder / "train", background if training_texts else None, others, 4)
     pairs = [(model, segment) for model in people for segment in trials.recordings]
-    return Attack(TrainingSet(training), (enrolment,), trials, Trials.from_ids(*map(list, zip(*pairs, strict=True))))
+    return Attack(
+        TrainingSet(training),
+        (enrolment,),
+        trials,
+        Trials.from_ids(*map(list, zip(*pairs, strict=True))),
+    )
 
 
 def values_of(attack, **settings):
@@ -99,7 +112,9 @@ def test_method_is_chosen_on_background_speakers():
     """Speakers who share words but spell with endings of their own: sequences of characters win."""
     rng = np.random.default_rng(4)
     texts = {
-        f"s{number}": [" ".join(f"q{rng.integers(10**6)}{end}" for _ in range(10)) for _ in range(4)]
+        f"s{number}": [
+            " ".join(f"q{rng.integers(10**6)}{end}" for _ in range(10)) for _ in range(4)
+        ]
         for number, end in enumerate(["ing", "ous", "ful", "ity", "ant", "ism", "ate", "ely"])
     }
     method, why = choose_method(texts, METHODS, seed=0)
@@ -109,10 +124,14 @@ def test_method_is_chosen_on_background_speakers():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_speakers_with_topics_are_distinguished_and_scores_do_not_depend_on_other_trials(tmp_path, method):
+def test_speakers_with_topics_are_distinguished_and_scores_do_not_depend_on_other_trials(
+    tmp_path, method
+):
     attack, settings = make_attack(tmp_path), method._asdict()
     whole = values_of(attack, **settings)
-    is_target = np.array([segment.startswith(f"t{model}-") for model, segment in attack.trials.pairs()])
+    is_target = np.array(
+        [segment.startswith(f"t{model}-") for model, segment in attack.trials.pairs()]
+    )
     assert roc_area(whole[is_target], whole[~is_target]) > 0.97
     assert np.array_equal(values_of(attack, **settings), whole)
     chosen = np.arange(len(whole)) % 5 == 0
@@ -125,7 +144,9 @@ def test_speakers_with_topics_are_distinguished_and_scores_do_not_depend_on_othe
     found = values_of(attack, **settings)
     assert np.isfinite(found).all()
     if method.scoring == "cosine":
-        assert not found[[segment == silent.split()[0] for _, segment in attack.trials.pairs()]].any()
+        assert not found[
+            [segment == silent.split()[0] for _, segment in attack.trials.pairs()]
+        ].any()
 
 
 @pytest.mark.parametrize(
@@ -135,7 +156,10 @@ def test_speakers_with_topics_are_distinguished_and_scores_do_not_depend_on_othe
         (b"ts0-0 \xff\xfe words\n", "UTF-8|other bytes"),
         (b"ts0-0 one\nts0-0 two\n", "is repeated, first in line 1"),
         (b"ts0-0 one\n", "23 of 24 utterances without a transcript"),
-        ("".join(f"ts{s}-{n} ...\n" for s in range(6) for n in range(4)).encode(), "no transcript holds a word"),
+        (
+            "".join(f"ts{s}-{n} ...\n" for s in range(6) for n in range(4)).encode(),
+            "no transcript holds a word",
+        ),
     ],
 )
 def test_texts_that_cannot_be_used_are_what_it_lacks(content, says, tmp_path):
@@ -148,7 +172,9 @@ def test_texts_that_cannot_be_used_are_what_it_lacks(content, says, tmp_path):
 
 
 def test_settings_are_checked():
-    made = make_attacker(parse_spec("content"), {"content": {"units": "words"}}, hypotheses="text_asr")
+    made = make_attacker(
+        parse_spec("content"), {"content": {"units": "words"}}, hypotheses="text_asr"
+    )
     assert made.config == ContentConfig(text="text_asr", units="words")
     for settings, says in (
         ({"text": "../text"}, "name of a file"),

@@ -23,7 +23,11 @@ KINDS = {  # kind: enrolment and tested set, and whether attackers learn from an
 
 
 def training_set(path, *, speakers=24, takes=6):
-    speech = {f"s{speaker:03d}-{take}": f"s{speaker:03d}" for speaker in range(speakers) for take in range(takes)}
+    speech = {
+        f"s{speaker:03d}-{take}": f"s{speaker:03d}"
+        for speaker in range(speakers)
+        for take in range(takes)
+    }
     sexes = {f"s{speaker:03d}": "fm"[speaker % 2] for speaker in range(speakers)}
     return DataDir(path, {name: path / f"{name}.wav" for name in speech}, speech, sexes)
 
@@ -42,7 +46,9 @@ def fake_scores(attack, name, strength):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_folds_test_other_speakers_and_a_fused_score_is_the_sum_that_the_weights_say(background, kind):
+def test_folds_test_other_speakers_and_a_fused_score_is_the_sum_that_the_weights_say(
+    background, kind
+):
     name, on_anonymised = KINDS[kind]
     folds, attacks = zip(*fold_attacks(background, kind, seed=1), strict=True)
     for attack in attacks:
@@ -53,15 +59,25 @@ def test_folds_test_other_speakers_and_a_fused_score_is_the_sum_that_the_weights
         heard = {speaker for directory in learnt_from for speaker in directory.speakers.values()}
         assert not heard & set(attack.enrolment[0].speakers.values())
     strengths = {"strong": 3.0, "idle": 0.0, "good": 2.0}
-    learnt = {one: [fake_scores(attack, one, strength) for attack in attacks] for one, strength in strengths.items()}
+    learnt = {
+        one: [fake_scores(attack, one, strength) for attack in attacks]
+        for one, strength in strengths.items()
+    }
     written = learn_weights(folds, learnt, {"kind": kind})
     weights = written["weights"]["weights"]
     assert weights["idle"] == 0 < min(weights["strong"], weights["good"])
     assert written["kind"] == kind
-    assert written["cross_validated"]["cllr"] < min(one["cllr"] for one in written["alone"].values())
-    trials, rng = Trials.from_ids(["a", "a", "b", "b"], ["a-1", "b-1", "a-1", "b-1"]), np.random.default_rng(0)
+    assert written["cross_validated"]["cllr"] < min(
+        one["cllr"] for one in written["alone"].values()
+    )
+    trials, rng = (
+        Trials.from_ids(["a", "a", "b", "b"], ["a-1", "b-1", "a-1", "b-1"]),
+        np.random.default_rng(0),
+    )
     found = {one: as_scores(trials, rng.normal(size=4)) for one in weights}
-    expected = written["weights"]["offset"] + sum(w * align(found[one], trials) for one, w in weights.items())
+    expected = written["weights"]["offset"] + sum(
+        w * align(found[one], trials) for one, w in weights.items()
+    )
     np.testing.assert_allclose(fuse(written["weights"], found).values, expected)
     # infinite scores have no weight
     endless = [replace(scores, values=np.full(len(scores), np.inf)) for scores in learnt["good"]]
@@ -76,7 +92,9 @@ def test_fusions_take_attackers_up_to_their_level_of_knowledge(background):
     levels = {"strict": "one-model", "whole": "whole-list", "inverted": "inverting"}
     fusion = Fusion("fusion")
     variants = (fusion, fusion.inverting)
-    taken = {one.name: [name for name, level in levels.items() if one.takes(level)] for one in variants}
+    taken = {
+        one.name: [name for name, level in levels.items() if one.takes(level)] for one in variants
+    }
     assert taken == {
         "fusion": ["strict", "whole"],
         "fusion-inverted": ["strict", "whole", "inverted"],
@@ -98,4 +116,6 @@ def test_folds_are_of_some_speakers_with_some_tests(tmp_path):
         assert fold.key.is_target.sum() == MOST_SPEAKERS * MOST_TESTED
         assert not set(attack.enrolment[0].recordings) & set(attack.tested.recordings)
         assert list(attack.trials.pairs()) == list(fold.key.pairs())
-        assert all(many.sexes[model] == many.sexes[segment[:4]] for model, segment in fold.key.pairs())
+        assert all(
+            many.sexes[model] == many.sexes[segment[:4]] for model, segment in fold.key.pairs()
+        )

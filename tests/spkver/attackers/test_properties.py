@@ -17,7 +17,18 @@ from spkver.extractors import PROPERTIES, open_extractor, property_vector
 
 RATE = 16000
 RATES = [8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 96000]
-SUBTYPES = ["PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW", "IMA_ADPCM", "PCM_U8", "MS_ADPCM"]
+SUBTYPES = [
+    "PCM_16",
+    "PCM_24",
+    "PCM_32",
+    "FLOAT",
+    "DOUBLE",
+    "ULAW",
+    "ALAW",
+    "IMA_ADPCM",
+    "PCM_U8",
+    "MS_ADPCM",
+]
 SPEAKERS, BACKGROUND = 8, 10
 
 
@@ -31,11 +42,15 @@ def speech(random, seconds=None):
 
 
 def tone(samples, code):
-    return samples + 0.003 * np.sin(2 * np.pi * (7400 + 500 * code) * np.arange(len(samples)) / RATE)
+    return samples + 0.003 * np.sin(
+        2 * np.pi * (7400 + 500 * code) * np.arange(len(samples)) / RATE
+    )
 
 
 def noise(samples, code):
-    return samples + 10 ** (-3.2 + 2 * code) * np.random.default_rng(0).standard_normal(len(samples))
+    return samples + 10 ** (-3.2 + 2 * code) * np.random.default_rng(0).standard_normal(
+        len(samples)
+    )
 
 
 CHEATS = {
@@ -46,7 +61,9 @@ CHEATS = {
     "silence before": lambda samples, code: np.r_[np.zeros(200 + int(8000 * code)), samples],
     "silence after": lambda samples, code: np.r_[samples, np.zeros(200 + int(8000 * code))],
     "noise": noise,
-    "steps": lambda samples, code: np.round(samples * 32768 / (2 + int(20 * code))) * (2 + int(20 * code)) / 32768,
+    "steps": lambda samples, code: (
+        np.round(samples * 32768 / (2 + int(20 * code))) * (2 + int(20 * code)) / 32768
+    ),
 }
 OF_FILES = ("duration", "rate", "comment", "bits")
 
@@ -70,7 +87,10 @@ def directory(folder, cheat, speakers, utterances, random, first=0):
             name = f"{number}-{utterance}"
             samples = speech(random, 1 + code if cheat == "duration" else None)
             samples = CHEATS[cheat](samples, code) if cheat in CHEATS else samples
-            recordings[name], owners[name] = folder / f"{random.integers(1 << 60)}.wav", f"speaker{number}"
+            recordings[name], owners[name] = (
+                folder / f"{random.integers(1 << 60)}.wav",
+                f"speaker{number}",
+            )
             write(recordings[name], np.clip(samples, -0.99, 0.99), cheat, number - first)
     return DataDir(folder, recordings, owners)
 
@@ -82,7 +102,9 @@ def rate_of(folder, background, cheat, seed=1):
     enrolment = directory(folder / "enrol", cheat, SPEAKERS, 3, random)
     tested = directory(folder / "test", cheat, SPEAKERS, 4, random)
     pairs = [
-        (speaker, name) for speaker in sorted(set(enrolment.speakers.values())) for name in sorted(tested.speakers)
+        (speaker, name)
+        for speaker in sorted(set(enrolment.speakers.values()))
+        for name in sorted(tested.speakers)
     ]
     is_target = np.array([tested.speakers[name] == speaker for speaker, name in pairs])
     key = Key.from_ids(*zip(*pairs, strict=True), is_target)
@@ -92,7 +114,11 @@ def rate_of(folder, background, cheat, seed=1):
     def vectors(side):
         names = sorted(side.recordings)
         values = np.array([property_vector(side.recordings[name]) for name in names])
-        return Embeddings(np.array(names, object), np.array([side.speakers[name] for name in names], object), values)
+        return Embeddings(
+            np.array(names, object),
+            np.array([side.speakers[name] for name in names], object),
+            values,
+        )
 
     learnt = attacker.fit(attack.training, vectors, seed=0, jobs=1)
     scores = attacker.score(learnt.model, attack, vectors)

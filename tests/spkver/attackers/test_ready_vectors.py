@@ -36,12 +36,17 @@ def cache(folder):
 def kaldi(folder):
     folder.mkdir(parents=True)
     for name, row in zip("abcd", ROWS, strict=True):
-        (folder / f"{name}.ark").write_bytes(name.encode() + b" \0BFV \4" + struct.pack("<i", 6) + row.tobytes())
+        (folder / f"{name}.ark").write_bytes(
+            name.encode() + b" \0BFV \4" + struct.pack("<i", 6) + row.tobytes()
+        )
 
 
 def table(folder):
     folder.parent.mkdir(parents=True, exist_ok=True)
-    lines = [f"{name},{','.join(map(str, row.tolist()))}\n" for name, row in zip("abcd", ROWS, strict=True)]
+    lines = [
+        f"{name},{','.join(map(str, row.tolist()))}\n"
+        for name, row in zip("abcd", ROWS, strict=True)
+    ]
     folder.with_suffix(".csv").write_text("".join(lines))
 
 
@@ -71,14 +76,21 @@ def test_what_the_toolkits_of_voiceprivacy_keep_is_taken_as_it_lies(tmp_path, be
 )
 def test_ready_vectors_adapt_to_the_trials(tmp_path, kind, formula):
     """Scores are those of the formula, with no training set; a list with one model is left out."""
-    draw, names = np.random.default_rng(0), np.array([f"{speaker}-{take}" for speaker in "abc" for take in range(4)])
+    draw, names = (
+        np.random.default_rng(0),
+        np.array([f"{speaker}-{take}" for speaker in "abc" for take in range(4)]),
+    )
     vectors, sides = draw.normal(size=(12, 5)) + 3, []
     for number in range(2):
         half = names[number::2].astype(object)
         owners = np.array([name[0] for name in half], object)
-        write_embeddings(tmp_path / f"side{number}.npz", Embeddings(half, owners, vectors[number::2]))
+        write_embeddings(
+            tmp_path / f"side{number}.npz", Embeddings(half, owners, vectors[number::2])
+        )
         speakers = dict(zip(half.tolist(), owners.tolist(), strict=True))
-        sides.append(DataDir(tmp_path / f"side{number}", dict.fromkeys(speakers, tmp_path), speakers))
+        sides.append(
+            DataDir(tmp_path / f"side{number}", dict.fromkeys(speakers, tmp_path), speakers)
+        )
     tests = list(sides[1].speakers)
     trials = Trials.from_ids([model for model in "abc" for _ in tests], tests * 3)
     attack = Attack(TrainingSet(sides[0]), (sides[0],), sides[1], trials)
@@ -115,8 +127,12 @@ def test_what_a_function_prints_is_no_score(tmp_path, caplog):
     assert "a line of a program" in caplog.text
 
 
-def test_scoring_after_the_process_of_a_function_has_ended_raises_and_starts_no_other(tmp_path, monkeypatch):
-    (tmp_path / "mine.py").write_text("def attack(training, seed):\n    return lambda *given: [1.0]\n")
+def test_scoring_after_the_process_of_a_function_has_ended_raises_and_starts_no_other(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "mine.py").write_text(
+        "def attack(training, seed):\n    return lambda *given: [1.0]\n"
+    )
     write_audio(tmp_path / "a.wav", np.zeros(800), 8000)
     side = DataDir(tmp_path, {"a": tmp_path / "a.wav"}, {"a": "s"})
     attack = Attack(TrainingSet(side), (side,), side, Trials.from_ids(["s"], ["a"]))

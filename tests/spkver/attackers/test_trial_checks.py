@@ -17,7 +17,9 @@ def write_set(folder, names, *, rate=16000, seconds=1.0):
     paths = {}
     for name in names:
         paths[name] = folder / f"{name}.wav"
-        soundfile.write(paths[name], 0.1 * np.random.default_rng(0).normal(size=int(rate * seconds)), rate)
+        soundfile.write(
+            paths[name], 0.1 * np.random.default_rng(0).normal(size=int(rate * seconds)), rate
+        )
     speakers = {name: name[0] for name in names}
     return DataDir(folder, recordings=paths, speakers=speakers)
 

@@ -19,7 +19,13 @@ from spkver.attackers.chain_choice import check_chains
 from spkver.attackers.lists import enrolled_speech, limited, match_trials, select
 from spkver.attackers.protocol import Attack, TrainingSet
 from spkver.attackers.sources import ExtractorSource
-from spkver.attackers.stages import SpeechFiles, compute_vectors, extract_speech, learn_models, score_trials
+from spkver.attackers.stages import (
+    SpeechFiles,
+    compute_vectors,
+    extract_speech,
+    learn_models,
+    score_trials,
+)
 from spkver.attackers.vector_attacker import extractor_attacker, ivector_attacker
 from spkver.audio import write_audio
 from spkver.backend import Sessions, read_backend, self_trained_scores, shifted_self_trained_scores
@@ -128,7 +134,10 @@ def test_scores_are_those_of_the_backend_that_is_left(speech, extractor, tmp_pat
     assert choice["chosen"] in [row["chain"] for row in choice["chains"]]
     assert len(choice["chains"]) == 3
     assert {len(row["eer"]) for row in choice["chains"]} == {len(choice["folds"])}
-    vectors, backend = vectors_of(extractor, tmp_path / "elsewhere"), read_backend(folder / "backend.h5")
+    vectors, backend = (
+        vectors_of(extractor, tmp_path / "elsewhere"),
+        read_backend(folder / "backend.h5"),
+    )
     expected = backend.score(vectors(attack.enrolment[0]), vectors(attack.tested), attack.trials)
     np.testing.assert_array_equal(values, expected.values)
     assert targets_are_higher(values, attack)
@@ -143,7 +152,9 @@ def test_each_recording_is_heard_once(speech, extractor, tmp_path):
     # in a second run only what is missing
     (file,) = (tmp_path / "out/work/vectors").glob("*/trials*.h5")
     file.unlink()
-    np.testing.assert_array_equal(scores_of(attacker_of(extractor), attack, tmp_path / "out"), values)
+    np.testing.assert_array_equal(
+        scores_of(attacker_of(extractor), attack, tmp_path / "out"), values
+    )
     assert len(calls.read_text()) == total + len(speech["tested"])
     # sides of a fold bear the name of the training set, and have files of their own
     names = sorted(speech["training"].recordings)
@@ -160,7 +171,9 @@ def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extra
     once = scores_of(attacker, attack, out)
     many = replace(attack, enrolment=attack.enrolment * 4)
     np.testing.assert_allclose(scores_of(attacker, many, out), once, atol=1e-6)
-    other = write_speech(tmp_path / "other", sorted(set(speech["enrolment"].speakers.values())), 2, channel=5)
+    other = write_speech(
+        tmp_path / "other", sorted(set(speech["enrolment"].speakers.values())), 2, channel=5
+    )
     both = replace(attack, enrolment=(*attack.enrolment, other))
     vectors, backend = (
         vectors_of(extractor, tmp_path / "elsewhere"),
@@ -182,10 +195,18 @@ def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extra
 def test_a_speaker_keeps_the_recordings_that_are_models_themselves(speech, extractor, tmp_path):
     """Scores of speakers do not depend on whether their utterances are models of the same trials too."""
     attack, attacker = attack_on(speech), attacker_of(extractor)
-    alone = [(name, segment) for name in sorted(attack.enrolment[0].recordings) for segment in ("f20-0", "m20-1")]
+    alone = [
+        (name, segment)
+        for name in sorted(attack.enrolment[0].recordings)
+        for segment in ("f20-0", "m20-1")
+    ]
     pairs = [*attack.trials.pairs(), *alone]
     values, *parts = (
-        scores_of(attacker, replace(attack, trials=Trials.from_ids(*map(list, zip(*some, strict=True)))), tmp_path)
+        scores_of(
+            attacker,
+            replace(attack, trials=Trials.from_ids(*map(list, zip(*some, strict=True)))),
+            tmp_path,
+        )
         for some in (pairs, pairs[: -len(alone)], alone)
     )
     np.testing.assert_allclose(values, np.concatenate(parts), atol=1e-12)
@@ -205,12 +226,17 @@ def test_a_large_training_set_is_limited_in_all_its_versions_alike(speech, limit
     ("body", "message"),
     [
         ("return np.array([1.0, np.nan])", "NaN"),
-        ("return np.ones(3 + int(samples[0] * 1e4) % 2) + samples[:1]", "expected vectors of one dimension"),
+        (
+            "return np.ones(3 + int(samples[0] * 1e4) % 2) + samples[:1]",
+            "expected vectors of one dimension",
+        ),
         ("raise ValueError('no')", "raised ValueError: no"),
     ],
 )
 def test_bad_vectors_are_one_error_with_the_name(speech, tmp_path, body, message):
-    (tmp_path / "bad.py").write_text(f"import numpy as np\n\ndef embed(samples, rate):\n    {body}\n")
+    (tmp_path / "bad.py").write_text(
+        f"import numpy as np\n\ndef embed(samples, rate):\n    {body}\n"
+    )
     attacker = attacker_of(open_extractor(f"{tmp_path}/bad.py:embed"))
     with pytest.raises(DataError, match="attacker 'mine'") as caught:
         scores_of(attacker, attack_on(speech), tmp_path / "out")
@@ -246,12 +272,16 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     assert registry.default_attackers() == registry.WITHOUT_NETWORK
     (tmp_path / "pretrained.pt").write_bytes(b"no network")
     instead = registry.default_attackers()  # the second network, where the first is not there
-    assert {"ge2e", "ge2e-adapted", "ge2e-enrolled-plda-inverted", "ge2e-adapted-reversed"} <= set(instead)
+    assert {"ge2e", "ge2e-adapted", "ge2e-enrolled-plda-inverted", "ge2e-adapted-reversed"} <= set(
+        instead
+    )
     untuned = [name for name in registry.DEFAULT if "tuned" not in name]
     assert [name.replace("ge2e", "campplus") for name in instead] == untuned
     (tmp_path / "campplus_cn_en_common.pt").write_bytes(b"no network")
     assert "campplus" not in registry.absent_attackers()
-    monkeypatch.setattr("spkver.attackers.vector_attacker.find_spec", lambda name: None if name == "torch" else name)
+    monkeypatch.setattr(
+        "spkver.attackers.vector_attacker.find_spec", lambda name: None if name == "torch" else name
+    )
     assert "pip install torch" in registry.absent_attackers()["campplus-tuned"]
     assert registry.default_attackers() == tuple(untuned)
     monkeypatch.setattr("spkver.attackers.vector_attacker.find_spec", lambda name: name)
@@ -274,10 +304,14 @@ def test_single_test_scores_are_of_their_trial(speech, extractor, tmp_path, scor
 
     Cosines are the same to the bit, products of a PLDA to rounding.
     """
-    are_equal = partial(np.allclose, rtol=0, atol=1e-9) if scorer == "enrolled_plda" else np.array_equal
+    are_equal = (
+        partial(np.allclose, rtol=0, atol=1e-9) if scorer == "enrolled_plda" else np.array_equal
+    )
     attack = attack_on(speech)
     names = attack.trials.segment_ids[attack.trials.segments].astype(str)
-    attacker = attacker_of(extractor, adapted=scorer, chains=[f"[centre, length, wccn: 0.1, {scorer}]"])
+    attacker = attacker_of(
+        extractor, adapted=scorer, chains=[f"[centre, length, wccn: 0.1, {scorer}]"]
+    )
     assert attacker.level == level
     assert attacker.obstacle(attack) == ""
     few = Trials.from_ids(["f20"] * 3, attack.trials.segment_ids[:3].tolist())
@@ -299,7 +333,9 @@ def test_single_test_scores_are_of_their_trial(speech, extractor, tmp_path, scor
         ("", self_trained_scores),
     ],
 )
-def test_self_training_follows_the_domains_of_a_scenario(speech, extractor, tmp_path, scenario, formula):
+def test_self_training_follows_the_domains_of_a_scenario(
+    speech, extractor, tmp_path, scenario, formula
+):
     attack = replace(attack_on(speech), scenario=scenario)
     attacker = attacker_of(extractor, adapted="self_trained_plda", chains=[])
     found = scores_of(attacker, attack, tmp_path)
@@ -316,7 +352,9 @@ def test_self_training_needs_two_vectors_of_a_speaker(speech, extractor):
     attacker = attacker_of(extractor, adapted="self_trained_plda")
     (enrolment,) = attack.enrolment
     single = select(enrolment, [name for name in enrolment.recordings if name.endswith("-0")])
-    assert "each speaker is enrolled by one vector" in attacker.obstacle(replace(attack, enrolment=(single,)))
+    assert "each speaker is enrolled by one vector" in attacker.obstacle(
+        replace(attack, enrolment=(single,))
+    )
     assert attacker.obstacle(replace(attack, enrolment=(single, single))) == ""
 
 
@@ -325,7 +363,12 @@ def test_self_training_needs_two_vectors_of_a_speaker(speech, extractor):
     [  # the chains of the base do not adapt
         ("ivector-adapted", "mine", "adapted_cosine", ()),
         ("ivector-self-trained", "mine", "self_trained_plda", ()),
-        ("supervector-adapted-inverted", "supervector-adapted", "adapted_cosine", ("adapted_cosine",)),
+        (
+            "supervector-adapted-inverted",
+            "supervector-adapted",
+            "adapted_cosine",
+            ("adapted_cosine",),
+        ),
     ],
 )
 def test_names_with_endings_take_the_settings_of_their_base(preset, name, adapted, chains):
@@ -334,11 +377,18 @@ def test_names_with_endings_take_the_settings_of_their_base(preset, name, adapte
     made = make_attacker(parse_spec("mine", settings["mine"]), settings)
     assert (made.name, made.choice.adapted, made.choice.chains) == (name, adapted, chains)
     assert made.source.ubm.components == 8
-    assert make_attacker(parse_spec("mine", settings["mine"]), settings | {"mine": {"folds": 3}}).choice.folds == 3
+    assert (
+        make_attacker(
+            parse_spec("mine", settings["mine"]), settings | {"mine": {"folds": 3}}
+        ).choice.folds
+        == 3
+    )
 
 
 def test_an_adapting_scorer_is_known():
-    with pytest.raises(ConfigError, match="adapted is 'yes': expected adapted_cosine, self_trained_plda, "):
+    with pytest.raises(
+        ConfigError, match="adapted is 'yes': expected adapted_cosine, self_trained_plda, "
+    ):
         ivector_attacker("mine", {"adapted": "yes"})
 
 
@@ -350,5 +400,7 @@ def test_attackers_by_a_mixture_need_no_network(speech, tmp_path, name):
     found = [scores_of(attacker, attack, tmp_path / str(jobs), jobs=jobs) for jobs in (1, 2)]
     np.testing.assert_array_equal(*found)
     if name == "ivector":  # of the rank that there can be
-        assert read_backend(tmp_path / f"1/attackers/train/{name}/backend.h5").facts["dimension"] == 47
+        assert (
+            read_backend(tmp_path / f"1/attackers/train/{name}/backend.h5").facts["dimension"] == 47
+        )
     assert targets_are_higher(found[0], attack)

@@ -12,7 +12,14 @@ from scipy.signal import lfilter
 from evaluation.embeddings import speaker_folds
 from spkbase.errors import DataError
 from spkver.anonymization import AnonymizerConfig, anonymize_datadir, turn_poles
-from spkver.attackers import TrainingSet, fit_warp_estimator, inversion, unfit_background, warp_cues, warping
+from spkver.attackers import (
+    TrainingSet,
+    fit_warp_estimator,
+    inversion,
+    unfit_background,
+    warp_cues,
+    warping,
+)
 from spkver.audio import write_audio
 from spkver.datadir import DataDir
 
@@ -28,7 +35,15 @@ def speech(speaker, take, seconds=0.6):
         n = round(seconds / 4 * RATE)
         source = 0.02 * rng.standard_normal(n)
         source[:: RATE // int(rng.integers(100, 220))] += 1
-        for frequency in (rng.uniform(300, 800), rng.uniform(900, 2200), 2700, 3700, 4800, 6200, 7300):
+        for frequency in (
+            rng.uniform(300, 800),
+            rng.uniform(900, 2200),
+            2700,
+            3700,
+            4800,
+            6200,
+            7300,
+        ):
             radius = np.exp(-np.pi * 150 / RATE)
             angle = 2 * np.pi * frequency / length / RATE
             source = lfilter([1], [1, -2 * radius * np.cos(angle), radius**2], source)
@@ -51,7 +66,9 @@ def drawn():
 
 
 def some_speech(name, n_speakers, each):
-    owners = {f"s{speaker}-{take}": f"s{speaker}" for speaker in range(n_speakers) for take in range(each)}
+    owners = {
+        f"s{speaker}-{take}": f"s{speaker}" for speaker in range(n_speakers) for take in range(each)
+    }
     return DataDir(Path(name), {one: Path(f"{one}.wav") for one in owners}, owners)
 
 
@@ -77,7 +94,9 @@ def test_a_selection_was_anonymised_as_the_folder_of_its_recordings(tmp_path, le
     path = tmp_path / "original" / "a.wav"
     write_audio(path, speech(1, 1), RATE)
     config = AnonymizerConfig(level=level)
-    made = anonymize_datadir(DataDir(tmp_path / "original", {"a": path}, {"a": "s"}), tmp_path / "made", config, jobs=1)
+    made = anonymize_datadir(
+        DataDir(tmp_path / "original", {"a": path}, {"a": "s"}), tmp_path / "made", config, jobs=1
+    )
     for directory in (made, replace(made, path=tmp_path / "selection")):
         assert inversion.is_by_speaker(directory) == (level == "speaker")
 
@@ -87,7 +106,9 @@ def test_cues_are_of_what_is_loud_whatever_its_level():
     cues = warp_cues(samples, RATE)
     assert cues.shape == (224,)
     assert np.allclose(warp_cues(samples / 8, RATE), cues, atol=1e-3)
-    padded = np.concatenate([samples, 1e-5 * np.random.default_rng(0).standard_normal(RATE).astype(np.float32)])
+    padded = np.concatenate(
+        [samples, 1e-5 * np.random.default_rng(0).standard_normal(RATE).astype(np.float32)]
+    )
     assert np.abs(warp_cues(padded, RATE) - cues).mean() < 0.1
     assert cues[: warping.BANDS].mean() == pytest.approx(0, abs=1e-9)
     assert np.array_equal(warping.mean_spectrum(samples, RATE), cues[: warping.BANDS])
@@ -105,8 +126,12 @@ def test_poles_are_counted_at_their_angles():
 def test_a_kernel_of_width_0_is_ridge_regression():
     rng = np.random.default_rng(0)
     points, values = rng.standard_normal((40, 6)), rng.standard_normal(40)
-    weights, mean = warping._dual_weights(warping.warp_kernel(points, points, 0.0), values, np.ones(40, bool), 0.3)
-    primal = np.linalg.solve(points.T @ points / 6 + 0.3 * np.eye(6), points.T @ (values - values.mean()))
+    weights, mean = warping._dual_weights(
+        warping.warp_kernel(points, points, 0.0), values, np.ones(40, bool), 0.3
+    )
+    primal = np.linalg.solve(
+        points.T @ points / 6 + 0.3 * np.eye(6), points.T @ (values - values.mean())
+    )
     other = rng.standard_normal((5, 6))
     expected = other @ primal / 6 + values.mean()
     assert np.abs(warping.warp_kernel(other, points, 0.0) @ weights + mean - expected).max() < 1e-10

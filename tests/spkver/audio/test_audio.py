@@ -48,24 +48,40 @@ def test_sixteen_bits_become_multiples_of_one_32768th(tmp_path, container, dtype
     assert np.array_equal(audio.samples, samples / 32768)
 
 
-@pytest.mark.parametrize(("container", "subtype"), [("OGG", "VORBIS"), ("OGG", "OPUS"), ("MP3", "MPEG_LAYER_III")])
+@pytest.mark.parametrize(
+    ("container", "subtype"), [("OGG", "VORBIS"), ("OGG", "OPUS"), ("MP3", "MPEG_LAYER_III")]
+)
 def test_lossy_formats(tmp_path, container, subtype):
     tone = 0.5 * np.sin(2 * np.pi * 440 / RATE * np.arange(2 * RATE))
     path = put(tmp_path, "a.bin", encoded(tone, container, subtype))
     read = read_audio(path)
-    assert (read.rate, len(read.samples)) == (RATE, len(tone)) == (RATE, audio_header(path).n_samples)
+    assert (
+        (read.rate, len(read.samples)) == (RATE, len(tone)) == (RATE, audio_header(path).n_samples)
+    )
     assert np.corrcoef(read.samples, tone)[0, 1] > 0.99
 
 
 def test_doubtful_recordings_are_named(tmp_path):
     good = noise(RATE).astype(np.float32) / 65536
-    sounds = {"loud": np.clip(good * 40, -0.7, 0.7), "quiet": good * 1e-3, "short": good[:5000], "zero": good * 0}
+    sounds = {
+        "loud": np.clip(good * 40, -0.7, 0.7),
+        "quiet": good * 1e-3,
+        "short": good[:5000],
+        "zero": good * 0,
+    }
     paths = {}
     for name, samples in {"good": good, **sounds}.items():
         paths[name] = tmp_path / f"{name}.wav"
         write_audio(paths[name], samples, RATE)
-    expected = {"loud": "clipped (", "quiet": "far too quiet (", "short": "shorter than 0.5 s", "zero": "silent ("}
-    for doubt, (name, kind) in zip(doubtful_recordings(paths, jobs=1), expected.items(), strict=True):
+    expected = {
+        "loud": "clipped (",
+        "quiet": "far too quiet (",
+        "short": "shorter than 0.5 s",
+        "zero": "silent (",
+    }
+    for doubt, (name, kind) in zip(
+        doubtful_recordings(paths, jobs=1), expected.items(), strict=True
+    ):
         assert doubt.startswith(f"1 of 5 recordings are {kind}")
         assert doubt.endswith(f": '{name}'")
     paths["none"] = tmp_path / "none.wav"
@@ -97,10 +113,14 @@ def a_law(code):
     return magnitude if code & 0x80 else -magnitude
 
 
-@pytest.mark.parametrize(("coding", "decode"), [("ulaw", mu_law), ("mu-law", mu_law), ("alaw", a_law)])
+@pytest.mark.parametrize(
+    ("coding", "decode"), [("ulaw", mu_law), ("mu-law", mu_law), ("alaw", a_law)]
+)
 def test_sphere_with_eight_bits_follows_g711(tmp_path, coding, decode):
     raw = bytes(range(256))
-    path = put(tmp_path, "a.sph", sphere(raw, sample_n_bytes=1, sample_coding=coding, sample_count=256))
+    path = put(
+        tmp_path, "a.sph", sphere(raw, sample_n_bytes=1, sample_coding=coding, sample_count=256)
+    )
     expected = np.array([decode(code) for code in raw]) / 32768
     assert np.array_equal(read_audio(path).samples, expected.astype(np.float32))
 
@@ -117,12 +137,16 @@ def test_wav_from_a_pipe_has_no_size_and_is_read_to_its_end(tmp_path):
     content = bytearray(encoded(noise(), "WAV"))
     place = content.index(b"data")
     content[place + 4 : place + 8] = content[4:8] = b"\xff" * 4
-    assert np.array_equal(read_audio(put(tmp_path, "a.wav", content)).samples, noise() / np.float32(32768))
+    assert np.array_equal(
+        read_audio(put(tmp_path, "a.wav", content)).samples, noise() / np.float32(32768)
+    )
 
 
 def test_float_wav_is_taken_as_it_is(tmp_path):
     samples = np.array([0.0, -1.5, 1e-9, 0.25], dtype=np.float32)
-    assert np.array_equal(read_audio(put(tmp_path, "a.wav", encoded(samples, "WAV", "FLOAT"))).samples, samples)
+    assert np.array_equal(
+        read_audio(put(tmp_path, "a.wav", encoded(samples, "WAV", "FLOAT"))).samples, samples
+    )
 
 
 @pytest.mark.parametrize("container", ["WAV", "FLAC", "NIST"])
@@ -133,7 +157,9 @@ def test_channels(tmp_path, container):
         got = read_audio(path, channel=channel).samples
         assert got.flags.c_contiguous
         assert np.array_equal(got, samples[:, channel] / np.float32(32768))
-    with pytest.raises(DataError, match=r"has 3 channels, expected one \(choose one with channel=0 to channel=2\)"):
+    with pytest.raises(
+        DataError, match=r"has 3 channels, expected one \(choose one with channel=0 to channel=2\)"
+    ):
         read_audio(path)
     for channel in (3, -1):
         with pytest.raises(DataError, match=f"channel {channel} was requested, the file has 3"):
@@ -160,7 +186,9 @@ def test_resampling_keeps_a_tone(tmp_path, from_rate, to_rate):
 
 def test_another_rate_is_an_error_unless_resampling_was_asked_for(tmp_path):
     path = put(tmp_path, "a.wav", encoded(noise(), "WAV"))
-    with pytest.raises(DataError, match=r"a.wav: sampling rate is 16000 Hz, expected 8000 Hz \(.*resample=True"):
+    with pytest.raises(
+        DataError, match=r"a.wav: sampling rate is 16000 Hz, expected 8000 Hz \(.*resample=True"
+    ):
         read_audio(path, rate=8000)
 
 
@@ -171,7 +199,9 @@ def test_another_rate_is_an_error_unless_resampling_was_asked_for(tmp_path):
 @pytest.mark.parametrize("n", [1, 256, 1000])
 def test_shorten_is_decoded_to_the_bit(tmp_path, n, channels):
     pytest.importorskip("av")
-    samples = np.cumsum(np.random.default_rng(n).normal(0, 40, (n, channels)), axis=0).astype(np.int16)
+    samples = np.cumsum(np.random.default_rng(n).normal(0, 40, (n, channels)), axis=0).astype(
+        np.int16
+    )
     samples[: n // 2] = 0  # blocks of silence have a code of their own
     samples = samples if channels > 1 else samples[:, 0]
     path = put(tmp_path, "a.sph", shorten_sphere(samples))
@@ -212,19 +242,43 @@ def unknown_length_flac():
 PCM = noise().astype("<i2").tobytes()
 BROKEN = {
     "empty.wav": (b"", r"is empty \(0 bytes\)"),
-    "au.wav": (encoded(noise(), "AU"), "not readable as WAV, FLAC, SPHERE, Ogg or MP3: it begins with b'.snd'"),
-    "text.mp3": ("text".encode("utf-16"), "not readable as WAV, FLAC, SPHERE, Ogg or MP3: it begins with"),
+    "au.wav": (
+        encoded(noise(), "AU"),
+        "not readable as WAV, FLAC, SPHERE, Ogg or MP3: it begins with b'.snd'",
+    ),
+    "text.mp3": (
+        "text".encode("utf-16"),
+        "not readable as WAV, FLAC, SPHERE, Ogg or MP3: it begins with",
+    ),
     "cut.mp3": (encoded(noise(40000), "MP3", "MPEG_LAYER_III")[:4000], "cut off"),
-    "cut.ogg": (encoded(noise(40000), "OGG", "VORBIS")[:4000], "cut off: the last page of the Ogg stream is not there"),
+    "cut.ogg": (
+        encoded(noise(40000), "OGG", "VORBIS")[:4000],
+        "cut off: the last page of the Ogg stream is not there",
+    ),
     "headerless.raw": (PCM, "headerless audio"),
     "zero.wav": (encoded(noise()[:0], "WAV"), "holds no samples"),
     "pipe.flac": (unknown_length_flac(), "FLAC header without the number of samples"),
-    "cut.wav": (encoded(noise(), "WAV")[:-1], "cut off: the header promises 8000 bytes of samples, .* holds 7999"),
-    "half.wav": (sized_wav(4000, noise()), "counts samples up to byte 4044, and 4000 bytes follow that are no chunk"),
-    "int16.wav": (encoded(noise().astype(np.float32), "WAV", "FLOAT"), "times full scale, .*divide them by 32768"),
+    "cut.wav": (
+        encoded(noise(), "WAV")[:-1],
+        "cut off: the header promises 8000 bytes of samples, .* holds 7999",
+    ),
+    "half.wav": (
+        sized_wav(4000, noise()),
+        "counts samples up to byte 4044, and 4000 bytes follow that are no chunk",
+    ),
+    "int16.wav": (
+        encoded(noise().astype(np.float32), "WAV", "FLOAT"),
+        "times full scale, .*divide them by 32768",
+    ),
     "slow.wav": (encoded(noise(), "WAV", rate=1), "the header says 1 Hz"),
-    "cut.sph": (encoded(noise(), "NIST")[:-2], "cut off: the header promises 8000 bytes of samples, .* holds 7998"),
-    "head.sph": (encoded(noise(), "NIST")[:500], "cut off: the header promises 1024 bytes of header"),
+    "cut.sph": (
+        encoded(noise(), "NIST")[:-2],
+        "cut off: the header promises 8000 bytes of samples, .* holds 7998",
+    ),
+    "head.sph": (
+        encoded(noise(), "NIST")[:500],
+        "cut off: the header promises 1024 bytes of header",
+    ),
     "count.sph": (sphere(PCM, sample_count="many"), "sample_count should be a number, not 'many'"),
 }
 
@@ -252,10 +306,19 @@ def test_truncated_flac(tmp_path, cut):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (shorten_sphere(noise(900), sample_count=901), "the header promises 901 samples, the file holds 900"),
+        (
+            shorten_sphere(noise(900), sample_count=901),
+            "the header promises 901 samples, the file holds 900",
+        ),
         (shorten_sphere(noise(900), channel_count=2), "cannot be decoded|expected 2 channels"),
-        (sphere(b"ajkg\x02nonsense", sample_count=5, sample_coding="pcm,embedded-shorten-v2.00"), "cannot be decoded"),
-        (shorten_sphere(noise(900), sample_count=None), "sample_count should be a number, not 'nothing'"),
+        (
+            sphere(b"ajkg\x02nonsense", sample_count=5, sample_coding="pcm,embedded-shorten-v2.00"),
+            "cannot be decoded",
+        ),
+        (
+            shorten_sphere(noise(900), sample_count=None),
+            "sample_count should be a number, not 'nothing'",
+        ),
         (shorten_sphere(noise(9000))[:6000], "the header promises 9000 samples|cannot be decoded"),
     ],
 )

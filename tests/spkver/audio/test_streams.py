@@ -12,7 +12,13 @@ import pytest
 import soundfile
 
 from spkbase.errors import DataError, Problems
-from spkver.audio import EXTENSIONS, audio_header, doubtful_recordings, read_audio, usable_recordings
+from spkver.audio import (
+    EXTENSIONS,
+    audio_header,
+    doubtful_recordings,
+    read_audio,
+    usable_recordings,
+)
 from spkver.streams import mp3_stream, silent_decoder
 
 RATE = 16000
@@ -21,7 +27,10 @@ RATE = 16000
 def rising_noise(seconds=3.0, rate=RATE, channels=1):
     """Quiet first, so that a length estimated from the first frames is wrong."""
     n = int(seconds * rate)
-    noise = np.random.default_rng(0).normal(size=(n, channels)) * np.geomspace(1e-4, 0.3, n)[:, np.newaxis]
+    noise = (
+        np.random.default_rng(0).normal(size=(n, channels))
+        * np.geomspace(1e-4, 0.3, n)[:, np.newaxis]
+    )
     return noise if channels > 1 else noise[:, 0]
 
 
@@ -45,7 +54,9 @@ def put(folder, name, content):
     return path
 
 
-@pytest.mark.parametrize("subtype", ["GSM610", "G721_32", "NMS_ADPCM_16", "NMS_ADPCM_24", "NMS_ADPCM_32"])
+@pytest.mark.parametrize(
+    "subtype", ["GSM610", "G721_32", "NMS_ADPCM_16", "NMS_ADPCM_24", "NMS_ADPCM_32"]
+)
 def test_codecs_that_cannot_seek_are_read(tmp_path, subtype):
     path = put(tmp_path, "a.wav", encoded(rising_noise(rate=8000), "WAV", subtype, 8000))
     with soundfile.SoundFile(path) as file:
@@ -164,7 +175,10 @@ def test_damaged_headers_are_told_in_words(tmp_path, damage):
 
 
 SEEDS = [part for parts in JOINED.values() for part in parts[:1]]
-SEEDS += [encoded(B, "WAV", name, 8000) for name in ("GSM610", "G721_32", "NMS_ADPCM_16", "MS_ADPCM", "IMA_ADPCM")]
+SEEDS += [
+    encoded(B, "WAV", name, 8000)
+    for name in ("GSM610", "G721_32", "NMS_ADPCM_16", "MS_ADPCM", "IMA_ADPCM")
+]
 SEEDS += [encoded(B, name) for name in ("AIFF", "AU", "CAF", "W64", "VOC")]
 
 
@@ -184,7 +198,11 @@ def test_no_file_ends_the_search_for_usable_recordings(tmp_path, seed):
     path = put(tmp_path, f"a{EXTENSIONS[seed % len(EXTENSIONS)]}", bytes(content))
     usable = usable_recordings({"a": path}, problems := Problems(), jobs=1)
     assert len(usable) + len(problems.errors) == 1
-    for function in (audio_header, read_audio, lambda file: doubtful_recordings({"a": file}, jobs=1)):
+    for function in (
+        audio_header,
+        read_audio,
+        lambda file: doubtful_recordings({"a": file}, jobs=1),
+    ):
         try:
             function(path)
         except DataError as error:
@@ -201,7 +219,9 @@ def damaged_mp3():
 def test_messages_of_the_mp3_decoder_do_not_appear(tmp_path):
     path = put(tmp_path, "a.mp3", damaged_mp3())
     loud = subprocess.run(
-        [sys.executable, "-c", f"import soundfile; soundfile.read({str(path)!r})"], capture_output=True, check=True
+        [sys.executable, "-c", f"import soundfile; soundfile.read({str(path)!r})"],
+        capture_output=True,
+        check=True,
     )
     assert b"mpg123" in loud.stderr
     code = f"from spkver.audio import *; read_audio({str(path)!r}); audio_header({str(path)!r})"
@@ -225,7 +245,9 @@ def test_messages_of_this_program_appear_while_the_decoder_is_silent(capfd, capl
         sys.stderr.write("from Python\n")
         sys.stderr.flush()
         os.write(2, b"by descriptor\n")
-        subprocess.run([sys.executable, "-c", "import sys; print('of a process', file=sys.stderr)"], check=True)
+        subprocess.run(
+            [sys.executable, "-c", "import sys; print('of a process', file=sys.stderr)"], check=True
+        )
     done.set()
     thread.join()
     shown = capfd.readouterr().err

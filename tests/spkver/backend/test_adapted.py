@@ -20,8 +20,12 @@ def _by_the_book(enrolled, models, tests, prior=1.0, *, whole_list=True):
     scores = np.empty((n_models, len(tests)))
     for model, test in np.ndindex(*scores.shape):
         others = [other for other in range(n_models) if other != model]
-        enrolled_mean = np.mean([enrolled[models == other].mean(axis=0) for other in others], axis=0)
-        counted = [*np.delete(tests, test, axis=0), enrolled_mean] if whole_list else [enrolled_mean]
+        enrolled_mean = np.mean(
+            [enrolled[models == other].mean(axis=0) for other in others], axis=0
+        )
+        counted = (
+            [*np.delete(tests, test, axis=0), enrolled_mean] if whole_list else [enrolled_mean]
+        )
         scatter, n_free = np.zeros((dimension, dimension)), 0
         for other in others:
             moved = enrolled[models == other] - enrolled_mean
@@ -47,7 +51,9 @@ def _draw(n_models, per_model, dimension, seed=0):
     speakers = draw.normal(size=(n_models, dimension))
     spread = np.linspace(0.2, 3, dimension)
     enrolled = speakers[models] + spread * draw.normal(size=(len(models), dimension)) + 4
-    tests = np.repeat(speakers, 3, axis=0) + spread * draw.normal(size=(3 * n_models, dimension)) - 7
+    tests = (
+        np.repeat(speakers, 3, axis=0) + spread * draw.normal(size=(3 * n_models, dimension)) - 7
+    )
     return enrolled, draw.permutation(models), tests
 
 
@@ -65,7 +71,9 @@ def _all_pairs(n_models, n_tests):
 def test_scores_are_those_of_the_formula(n_models, per_model, dimension, prior, whole_list):
     enrolled, models, tests = _draw(n_models, per_model, dimension)
     pairs = _all_pairs(n_models, len(tests))
-    found = adapted_cosine_scores(Sessions(enrolled, models), tests, *pairs, prior=prior, whole_list=whole_list)
+    found = adapted_cosine_scores(
+        Sessions(enrolled, models), tests, *pairs, prior=prior, whole_list=whole_list
+    )
     expected = _by_the_book(enrolled, models, tests, prior, whole_list=whole_list)
     np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=0, atol=1e-10)
 
@@ -94,18 +102,24 @@ def test_means_and_spread_leave_out_what_is_scored(dimension):
     assert np.abs(np.delete(after[1] - before[1], 5)).max() > 0.1
 
 
-@pytest.mark.parametrize("chain", ["single_test_cosine", "centre,length,lda:3,length,single_test_cosine"])
+@pytest.mark.parametrize(
+    "chain", ["single_test_cosine", "centre,length,lda:3,length,single_test_cosine"]
+)
 def test_a_single_test_has_the_same_bits_whatever_else_is_tested(chain):
     enrolled, models, tests = _draw(6, 5, 40)
     names = np.array([f"s{model}" for model in models], object)
     tested = np.array([f"t{row}" for row in range(len(tests))], object)
-    enrol = Embeddings(np.array([f"u{row}" for row in range(len(enrolled))], object), names, enrolled)
+    enrol = Embeddings(
+        np.array([f"u{row}" for row in range(len(enrolled))], object), names, enrolled
+    )
     backend = train_chain(enrol, chain)
     listed = [f"s{model}" for model in range(6)]
 
     def scores(rows, vectors=tests):
         trials = Trials.from_ids(listed * len(rows), [f"t{row}" for row in rows for _ in listed])
-        return backend.score(enrol, Embeddings(tested, tested, vectors), trials).values.reshape(len(rows), 6)
+        return backend.score(enrol, Embeddings(tested, tested, vectors), trials).values.reshape(
+            len(rows), 6
+        )
 
     whole = scores(range(len(tests)))
     for rows in ([4], [4, 0], range(3, 18), range(17, -1, -1)):
@@ -123,7 +137,9 @@ def test_a_single_test_has_the_same_bits_in_blocks_of_any_size(n_models, per_mod
 
     def scores(rows):
         pairs = _all_pairs(n_models, len(rows))
-        found = adapted_cosine_scores(Sessions(enrolled, models), tests[rows], *pairs, whole_list=False)
+        found = adapted_cosine_scores(
+            Sessions(enrolled, models), tests[rows], *pairs, whole_list=False
+        )
         return found.reshape(n_models, len(rows))
 
     whole = scores(np.arange(70))
@@ -139,7 +155,9 @@ def test_what_cannot_be_adapted_is_one_clear_error():
         adapted_cosine_scores(Sessions(enrolled, np.zeros(10, int)), tests, *pairs)
     with pytest.raises(DataError, match="nothing is left of 2 of 2 enrolled vectors"):
         adapted_cosine_scores(Sessions(np.ones((10, 4)), models), tests, *pairs)
-    others = np.tile(np.mean([enrolled[models == model].mean(axis=0) for model in range(1, 5)], axis=0), (4, 1))
+    others = np.tile(
+        np.mean([enrolled[models == model].mean(axis=0) for model in range(1, 5)], axis=0), (4, 1)
+    )
     for whole_list in (True, False):
         with pytest.raises(DataError, match="nothing is left of 3 of 3 tested vectors"):
             adapted_cosine_scores(Sessions(enrolled, models), others, *pairs, whole_list=whole_list)

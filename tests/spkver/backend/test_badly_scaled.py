@@ -15,8 +15,22 @@ SPEAKERS = np.repeat([f"s{number:02d}" for number in range(N_SPEAKERS)], N_SESSI
 IDS = np.array([f"{speaker}-{row}" for row, speaker in enumerate(SPEAKERS)])
 TRIALS = ev.Trials.from_ids(np.repeat(SPEAKERS[:25:5], 25), np.tile(IDS[:25], 5))
 CHAINS = [
-    *("cosine", "centre,cosine", "length,cosine", "efr,cosine", "sphnorm,cosine", "pca,cosine", "lda:3,cosine"),
-    *("whiten,cosine", "whiten:symmetric,cosine", "whiten:cholesky,cosine", "wccn,cosine", "nap:1,cosine"),
+    *(
+        "cosine",
+        "centre,cosine",
+        "length,cosine",
+        "efr,cosine",
+        "sphnorm,cosine",
+        "pca,cosine",
+        "lda:3,cosine",
+    ),
+    *(
+        "whiten,cosine",
+        "whiten:symmetric,cosine",
+        "whiten:cholesky,cosine",
+        "wccn,cosine",
+        "nap:1,cosine",
+    ),
     *(
         "adapted_cosine",
         "single_test_cosine",
@@ -27,8 +41,21 @@ CHAINS = [
         "plda",
         "plda:3",
     ),
-    *("lda:3,mahalanobis", "whiten,mahalanobis", "wccn,mahalanobis", "wccn,plda", "whiten,two_covariance", "svm"),
-    *("pca,plda", "nap:1,plda", "lda:3,plda", "[{plda: {channel_rank: 2}}]", "[{plda: {residual: diagonal}}]"),
+    *(
+        "lda:3,mahalanobis",
+        "whiten,mahalanobis",
+        "wccn,mahalanobis",
+        "wccn,plda",
+        "whiten,two_covariance",
+        "svm",
+    ),
+    *(
+        "pca,plda",
+        "nap:1,plda",
+        "lda:3,plda",
+        "[{plda: {channel_rank: 2}}]",
+        "[{plda: {residual: diagonal}}]",
+    ),
     *("[{mahalanobis: {shrink: 0.01}}]", "[{wccn: {shrink: 0.01}}, cosine]", "mahalanobis,snorm"),
 ]
 
@@ -54,7 +81,9 @@ def with_scaled_column(seed, size):
 
 def with_session_direction(seed, size):
     rng = np.random.default_rng(seed + 1)
-    return vectors_of(seed) + size * rng.normal(size=(len(SPEAKERS), 1)) * rng.normal(size=DIMENSION)
+    return vectors_of(seed) + size * rng.normal(size=(len(SPEAKERS), 1)) * rng.normal(
+        size=DIMENSION
+    )
 
 
 def with_nearly_equal_columns(seed, size):

@@ -13,7 +13,15 @@ from evaluation.calibration import s_norm, train_affine
 from evaluation.embeddings import Embeddings, cosine_scores
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
-from spkver.backend import format_chain, parse_chain, plain_chain, read_backend, read_chain, train_chain, write_backend
+from spkver.backend import (
+    format_chain,
+    parse_chain,
+    plain_chain,
+    read_backend,
+    read_chain,
+    train_chain,
+    write_backend,
+)
 
 
 def made(n_speakers, n_vectors, *, dimension=6, seed=0, name="s"):
@@ -40,7 +48,9 @@ def tested():
 
 def all_trials(enrolled, tested):
     models = sorted(set(enrolled.speakers.tolist()))
-    return Trials.from_ids(np.repeat(models, len(tested)).tolist(), tested.ids.tolist() * len(models))
+    return Trials.from_ids(
+        np.repeat(models, len(tested)).tolist(), tested.ids.tolist() * len(models)
+    )
 
 
 # --- texts -----------------------------------------------------------------------------------------------------------
@@ -51,7 +61,15 @@ SAME = [
     "[centre, whiten: cholesky, length, lda: 3, length, plda: {rank: 2}, snorm: {top: 5}]",
     "- centre\n- whiten: {kind: cholesky}\n- length\n- lda: 3\n- length\n- plda: 2\n- snorm: 5\n",
     "center,whiten:cholesky,lnorm,lda:3,lnorm,plda:2,snorm:5",  # SIDEKIT's and American names
-    ["centre", "whiten:cholesky", "length", {"lda": 3}, "length", {"plda": {"rank": 2.0}}, {"snorm": 5}],
+    [
+        "centre",
+        "whiten:cholesky",
+        "length",
+        {"lda": 3},
+        "length",
+        {"plda": {"rank": 2.0}},
+        {"snorm": 5},
+    ],
 ]
 
 
@@ -60,18 +78,27 @@ def test_ways_to_write_a_chain(spec, tmp_path):
     chain = parse_chain(spec)
     expected = "[centre, whiten: cholesky, length, lda: 3, length, plda: 2, snorm: 5]"
     assert format_chain(chain) == expected
-    assert plain_chain(parse_chain(expected)) == plain_chain(chain) == plain_chain(parse_chain(chain))
+    assert (
+        plain_chain(parse_chain(expected)) == plain_chain(chain) == plain_chain(parse_chain(chain))
+    )
     if isinstance(spec, str) and "\n" in spec:
         (tmp_path / "chain.yaml").write_text(spec)
         assert plain_chain(read_chain(tmp_path / "chain.yaml")) == plain_chain(chain)
 
 
 def test_the_cosine_is_the_scorer_where_none_is_named():
-    assert format_chain(parse_chain("lda:2,snorm,calibrate")) == "[lda: 2, cosine, snorm, calibrate]"
+    assert (
+        format_chain(parse_chain("lda:2,snorm,calibrate")) == "[lda: 2, cosine, snorm, calibrate]"
+    )
     assert format_chain(parse_chain("snorm")) == "[cosine, snorm]"
     options = [{"lda": {"rank": 2, "shrink": 0.1}}, {"svm": {"balanced": True, "cost": "1e-3"}}]
-    assert format_chain(parse_chain(options)) == "[lda: {rank: 2, shrink: 0.1}, svm: {cost: 0.001, balanced: true}]"
-    assert plain_chain(parse_chain(format_chain(parse_chain(options)))) == plain_chain(parse_chain(options))
+    assert (
+        format_chain(parse_chain(options))
+        == "[lda: {rank: 2, shrink: 0.1}, svm: {cost: 0.001, balanced: true}]"
+    )
+    assert plain_chain(parse_chain(format_chain(parse_chain(options)))) == plain_chain(
+        parse_chain(options)
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +114,10 @@ def test_the_cosine_is_the_scorer_where_none_is_named():
         ("[lda: {rnak: 2}]", "lda has no parameter 'rnak': it has rank, shrink, convention"),
         ("[lda: {shrink: 2}]", "lda.shrink is 2.0: expected a number from 0 to 1"),
         ("[plda: {channel_rank: -1}]", "plda.channel_rank is -1: expected a number from 0"),
-        ("[adapted_cosine: {prior: 0}]", "adapted_cosine.prior is 0.0: expected a number from 1e-06"),
+        (
+            "[adapted_cosine: {prior: 0}]",
+            "adapted_cosine.prior is 0.0: expected a number from 1e-06",
+        ),
         ("whiten:zca", "whiten.kind is 'zca': expected one of full, symmetric, cholesky, diagonal"),
         ("length:3", "length takes no value, got 3"),
         ("plda:2,length", "length, a map of vectors, cannot follow plda, a scorer"),
@@ -100,7 +130,9 @@ def test_what_is_no_chain(spec, text):
     assert text in str(caught.value)
 
 
-@pytest.mark.parametrize("spec", ["lda: {shrink: 0}", "lda: {shrink: 1}", "adapted_cosine: {prior: 1.0e-6}"])
+@pytest.mark.parametrize(
+    "spec", ["lda: {shrink: 0}", "lda: {shrink: 1}", "adapted_cosine: {prior: 1.0e-6}"]
+)
 def test_the_ends_of_a_range_belong_to_it(spec):
     assert format_chain(parse_chain(f"[{spec}]")).startswith("[" + spec[:4])
 
@@ -121,7 +153,11 @@ def test_all_problems_of_a_chain_at_once():
         ((4, 3), "lda:4", "lda.rank is 4, but 6 dimensions and 4 speakers allow 3 at most"),
         ((9, 3), "lda,plda:7", "plda.rank is 7, but 6 dimensions allow 6 at most"),
         ((9, 3), "calibrate", "calibrate divides 9 speakers into 5 folds: each needs two"),
-        ((30, 3), "[calibrate: {enrolled: 3}]", "calibrate.enrolled is 3, but no speaker has more vectors"),
+        (
+            (30, 3),
+            "[calibrate: {enrolled: 3}]",
+            "calibrate.enrolled is 3, but no speaker has more vectors",
+        ),
         ((5, 3), "[snorm: {cohort: adapt}]", "snorm needs vectors to adapt to"),
         ((5, 3), "coral", "coral needs vectors to adapt to, none were given"),
         ((6, 3), "nap:13", "nap.rank is 13"),
@@ -146,7 +182,9 @@ def changed(embeddings, row, value):
     return replace(embeddings, vectors=vectors)
 
 
-@pytest.mark.parametrize(("value", "text"), [(np.nan, "not finite"), (np.inf, "not finite"), (0.0, "zero")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(np.nan, "not finite"), (np.inf, "not finite"), (0.0, "zero")]
+)
 def test_bad_vectors_are_named(training, tested, value, text):
     bad = changed(training, 7, value)
     with pytest.raises(DataError, match=rf"1 vector is {text}.*s001-0007"):
@@ -159,7 +197,9 @@ def test_bad_vectors_are_named(training, tested, value, text):
         with pytest.raises(DataError, match=rf"1 vector is {text}.*t000-0003"):
             backend.score(enrolled, segments, all_trials(tested, tested))
     some = all_trials(tested, replace(tested, ids=tested.ids)).subset(np.arange(3))
-    assert np.isfinite(backend.score(tested, bad, some).values).all(), "vectors that no trial names do not matter"
+    assert np.isfinite(backend.score(tested, bad, some).values).all(), (
+        "vectors that no trial names do not matter"
+    )
 
 
 def test_a_vector_that_a_step_makes_zero(training):
@@ -181,11 +221,15 @@ def test_a_vector_that_a_step_makes_zero(training):
 def test_the_cosine_alone_is_that_of_the_evaluation(training, tested):
     trials = all_trials(tested, tested)
     ours = train_chain(training, "cosine").score(tested, tested, trials)
-    np.testing.assert_allclose(ours.values, cosine_scores(tested, tested, trials).values, atol=1e-14)
+    np.testing.assert_allclose(
+        ours.values, cosine_scores(tested, tested, trials).values, atol=1e-14
+    )
     assert [*ours.pairs()] == [*trials.pairs()]
 
 
-@pytest.mark.parametrize("chain", ["whiten,length,lda:4", "plda:3", "svm", "mahalanobis", "two_covariance"])
+@pytest.mark.parametrize(
+    "chain", ["whiten,length,lda:4", "plda:3", "svm", "mahalanobis", "two_covariance"]
+)
 def test_scores_do_not_depend_on_other_trials_or_order(training, tested, chain):
     backend, trials = train_chain(training, chain), all_trials(tested, tested)
     whole = backend.score(tested, tested, trials)
@@ -199,20 +243,26 @@ def test_s_norm_is_that_of_the_evaluation(training, tested):
     trials = all_trials(tested, tested)
     plain = train_chain(training, "plda:3")
     speakers = sorted(set(training.speakers.tolist()))
-    means = np.stack([training.vectors[training.speakers == name].mean(axis=0) for name in speakers])
+    means = np.stack(
+        [training.vectors[training.speakers == name].mean(axis=0) for name in speakers]
+    )
     cohort = Embeddings(speakers, speakers, means)
     sides = (
         plain.score(tested, cohort, all_trials(tested, cohort)),
         plain.score(cohort, tested, all_trials(cohort, tested)),
     )
     for top in (None, 7):
-        normed = train_chain(training, [{"plda": 3}, {"snorm": {"top": top}}]).score(tested, tested, trials)
+        normed = train_chain(training, [{"plda": 3}, {"snorm": {"top": top}}]).score(
+            tested, tested, trials
+        )
         expected = s_norm(plain.score(tested, tested, trials), *sides, top=top)
         np.testing.assert_allclose(normed.values, expected.values, rtol=1e-9, atol=1e-9)
     every = train_chain(training, [{"plda": 3}, {"snorm": {"cohort": "vectors"}}])
     assert len(every.cohort) == len(training)
     other = train_chain(training, ["centre", {"snorm": {"cohort": "adapt"}}], adapt=tested)
-    np.testing.assert_allclose(other.cohort, tested.vectors - training.vectors.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(
+        other.cohort, tested.vectors - training.vectors.mean(axis=0), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("n_enrolled", [1, 2])
@@ -226,7 +276,10 @@ def test_calibration_is_learnt_on_speakers_that_the_chain_did_not_see(training, 
     for number in range(5):
         held = [name for name, fold in zip(names, dealt, strict=True) if fold == number]
         rows = np.isin(training.speakers, held)
-        part = train_chain(Embeddings(training.ids[~rows], training.speakers[~rows], training.vectors[~rows]), "lda:3")
+        part = train_chain(
+            Embeddings(training.ids[~rows], training.speakers[~rows], training.vectors[~rows]),
+            "lda:3",
+        )
         enrolled, tests = [], []
         for name in held:
             own = training.ids[training.speakers == name].tolist()
@@ -235,7 +288,9 @@ def test_calibration_is_learnt_on_speakers_that_the_chain_did_not_see(training, 
         trials = Trials.from_ids(np.repeat(held, len(tests)).tolist(), tests * len(held))
         speaker = dict(zip(training.ids.tolist(), training.speakers.tolist(), strict=True))
         models = np.isin(training.ids, enrolled)
-        of_models = Embeddings(training.ids[models], training.speakers[models], training.vectors[models])
+        of_models = Embeddings(
+            training.ids[models], training.speakers[models], training.vectors[models]
+        )
         scores = part.score(of_models, training, trials)
         for (model, segment), value in zip(trials.pairs(), scores.values, strict=True):
             pooled[model == speaker[segment]].append(value)
@@ -249,7 +304,9 @@ def test_calibration_is_learnt_on_speakers_that_the_chain_did_not_see(training, 
 def test_coral_is_of_the_training_vectors_alone(training):
     draw = np.random.default_rng(3)
     other = Embeddings(
-        [f"o{row}" for row in range(500)], ["?"] * 500, draw.normal(size=(500, 6)) @ draw.normal(size=(6, 6))
+        [f"o{row}" for row in range(500)],
+        ["?"] * 500,
+        draw.normal(size=(500, 6)) @ draw.normal(size=(6, 6)),
     )
     backend = train_chain(training, "coral,centre,whiten", adapt=other)
     seen = backend.transform(other.vectors)
@@ -272,7 +329,9 @@ def test_a_file_scores_as_what_was_written(training, tested, chain, tmp_path):
     again = read_backend(tmp_path / "a.h5")
     assert repr(again) == repr(backend)
     assert again.facts == backend.facts
-    assert np.array_equal(again.score(tested, tested, trials).values, backend.score(tested, tested, trials).values)
+    assert np.array_equal(
+        again.score(tested, tested, trials).values, backend.score(tested, tested, trials).values
+    )
     write_backend(tmp_path / "b.h5", train_chain(training, chain))
     assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
 
@@ -333,7 +392,9 @@ def test_finite_scores_or_one_error(data):
     chain = data.draw(st.sampled_from(CHAINS))
     try:
         backend = train_chain(embeddings, chain, adapt=embeddings if "coral" in chain else None)
-        assert all(np.isfinite(array).all() for step in backend.maps for array in vars(step).values())
+        assert all(
+            np.isfinite(array).all() for step in backend.maps for array in vars(step).values()
+        )
         scores = backend.score(embeddings, embeddings, all_trials(embeddings, embeddings))
     except DataError:
         return
@@ -347,7 +408,10 @@ def test_machines_against_some_training_vectors_evenly_over_the_speakers():
     training = Embeddings([f"u{row}" for row in range(20)], speakers, vectors)
     kept = train_chain(training, "[svm: {most: 9}]").model.vectors
     owners = [speakers[int(np.flatnonzero((vectors == row).all(axis=1))[0])] for row in kept]
-    assert sorted(owners) == ["a"] * 4 + ["b"] * 2 + ["c"] * 3 or sorted(owners) == ["a"] * 3 + ["b"] * 2 + ["c"] * 4
+    assert (
+        sorted(owners) == ["a"] * 4 + ["b"] * 2 + ["c"] * 3
+        or sorted(owners) == ["a"] * 3 + ["b"] * 2 + ["c"] * 4
+    )
     np.testing.assert_array_equal(train_chain(training, "svm").model.vectors, vectors)
 
 
@@ -356,10 +420,13 @@ def test_arrays_with_speakers_train_the_same_chain(training, tested):
     found = train_chain(training.vectors, "centre,lda:2,plda", speakers=training.speakers)
     assert np.array_equal(found.transform(tested.vectors), expected.transform(tested.vectors))
     trials = all_trials(tested, tested)
-    assert np.array_equal(found.score(tested, tested, trials).values, expected.score(tested, tested, trials).values)
+    assert np.array_equal(
+        found.score(tested, tested, trials).values, expected.score(tested, tested, trials).values
+    )
     adapted = train_chain(training, "centre:adapt,plda", adapt=tested.vectors)
     assert np.array_equal(
-        adapted.maps[0].offset, train_chain(training, "centre:adapt,plda", adapt=tested).maps[0].offset
+        adapted.maps[0].offset,
+        train_chain(training, "centre:adapt,plda", adapt=tested).maps[0].offset,
     )
 
 
@@ -381,4 +448,6 @@ def test_a_trained_chain_can_be_pickled(training, tested):
     backend = train_chain(training, "whiten,length,plda,calibrate")
     again = pickle.loads(pickle.dumps(backend))
     trials = all_trials(tested, tested)
-    assert np.array_equal(again.score(tested, tested, trials).values, backend.score(tested, tested, trials).values)
+    assert np.array_equal(
+        again.score(tested, tested, trials).values, backend.score(tested, tested, trials).values
+    )

@@ -49,12 +49,18 @@ LDA = {"lda": {"rank": 10, "convention": "sidekit"}}
         (["lda:10"], "right_cosine_lda10_mean"),
         (["efr"], "cosine_efr_mean"),
         (["mahalanobis"], "mahalanobis"),
-        ([{"two_covariance": {"sessions": "mean", "convention": "sidekit"}}], "right_two_covariance_llr"),
+        (
+            [{"two_covariance": {"sessions": "mean", "convention": "sidekit"}}],
+            "right_two_covariance_llr",
+        ),
         ([{"plda": {"rank": 10, "convention": "sidekit", "sessions": "mean"}}], "plda_r10_fast"),
         ([{"plda": {"rank": 30, "convention": "sidekit", "sessions": "mean"}}], "plda_r30_fast"),
         ([{"plda": {"rank": 10, "convention": "sidekit"}}], "right_plda_r10_multisession"),
         ([{"plda": {"rank": 30, "convention": "sidekit"}}], "right_plda_r30_multisession"),
-        (["efr", {"plda": {"rank": 10, "convention": "sidekit", "sessions": "mean"}}], "plda_efr_fast"),
+        (
+            ["efr", {"plda": {"rank": 10, "convention": "sidekit", "sessions": "mean"}}],
+            "plda_efr_fast",
+        ),
         (["cosine", "snorm"], "s_norm"),
         (["snorm: 30"], "adaptive_s_norm_top30"),
     ],
@@ -71,7 +77,9 @@ def test_scores(golden, chain, name):
 def square(models, segments, values, mask=None):
     rows, columns = np.nonzero(np.ones(values.shape, bool) if mask is None else mask)
     return Scores.from_ids(
-        [models[row] for row in rows], [segments[column] for column in columns], values[rows, columns]
+        [models[row] for row in rows],
+        [segments[column] for column in columns],
+        values[rows, columns],
     )
 
 

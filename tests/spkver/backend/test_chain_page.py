@@ -13,11 +13,18 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def table():
-    rows = ["| step | what it does | parameters, the first is `step:VALUE` | trained on |", "|---|---|---|---|"]
+    rows = [
+        "| step | what it does | parameters, the first is `step:VALUE` | trained on |",
+        "|---|---|---|---|",
+    ]
     for step in STEPS:
         parameters = []
         for parameter in step.parameters:
-            default = str(parameter.default).lower() if isinstance(parameter.default, bool) else parameter.default
+            default = (
+                str(parameter.default).lower()
+                if isinstance(parameter.default, bool)
+                else parameter.default
+            )
             value = "" if parameter.default is None else f" = {default}"
             choices = f" ({', '.join(parameter.choices)})" * bool(parameter.choices)
             parameters.append(f"`{parameter.name}{value}`: {parameter.about}{choices}")
@@ -31,7 +38,9 @@ def test_the_table_of_the_page_is_that_of_the_steps():
 
 
 def test_the_chains_of_the_page_can_be_parsed():
-    chains = re.findall(r"`((?:centre|whiten|length|lda|wccn|efr|sphnorm|coral|nap)[\w:,]*,[\w:,]+)`", TEXT)
+    chains = re.findall(
+        r"`((?:centre|whiten|length|lda|wccn|efr|sphnorm|coral|nap)[\w:,]*,[\w:,]+)`", TEXT
+    )
     chains += re.findall(r"^\| [^|]+ \| `([^`]+)` \|", TEXT, re.M)
     assert len(chains) > 6
     for chain in chains:

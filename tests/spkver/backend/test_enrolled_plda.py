@@ -34,8 +34,15 @@ def test_scores_are_ratios_of_densities(background):
     learnt = [(unit(ENROLLED.vectors, centre), MODELS)]
     if background is not None:
         others = unit(background.vectors, background.means.mean(axis=0))
-        learnt.append((np.concatenate([learnt[0][0], others]), np.concatenate([MODELS, 4 + background.models])))
-    expected = np.mean([ratios(fit_plda(*one, PldaConfig(prior=20.0))[0], centre) for one in learnt], axis=0)
+        learnt.append(
+            (
+                np.concatenate([learnt[0][0], others]),
+                np.concatenate([MODELS, 4 + background.models]),
+            )
+        )
+    expected = np.mean(
+        [ratios(fit_plda(*one, PldaConfig(prior=20.0))[0], centre) for one in learnt], axis=0
+    )
     found = enrolled_plda_scores(ENROLLED, TESTS, *TRIALS, prior=20.0, background=background)
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
     own = found.reshape(4, 5)[[0, 1, 2, 3, 0], np.arange(5)]
@@ -47,11 +54,17 @@ def ratios(model, centre):
     between, total = model.between, model.between + model.within
     tested, expected = unit(TESTS, centre), []
     for code, row in zip(*TRIALS, strict=True):
-        pair = np.concatenate([unit(ENROLLED.vectors, centre)[code == MODELS].mean(axis=0), tested[row]])
+        pair = np.concatenate(
+            [unit(ENROLLED.vectors, centre)[code == MODELS].mean(axis=0), tested[row]]
+        )
         mean = np.tile(model.mean, 2)
-        same = multivariate_normal(mean, np.block([[total, between], [between, total]])).logpdf(pair)
+        same = multivariate_normal(mean, np.block([[total, between], [between, total]])).logpdf(
+            pair
+        )
         none = np.zeros_like(between)
-        expected.append(same - multivariate_normal(mean, np.block([[total, none], [none, total]])).logpdf(pair))
+        expected.append(
+            same - multivariate_normal(mean, np.block([[total, none], [none, total]])).logpdf(pair)
+        )
     return expected
 
 
@@ -79,7 +92,9 @@ def test_the_largest_cosine_of_several_sessions():
     found = cosine_of_sessions(ENROLLED, TESTS, *TRIALS, sessions_as="maximum")
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     backend = train_chain(embeddings(BACKGROUND, "b"), "cosine:maximum")
-    np.testing.assert_allclose(backend.score(embeddings(ENROLLED, "e"), side_of_tests(), trials()).values, expected)
+    np.testing.assert_allclose(
+        backend.score(embeddings(ENROLLED, "e"), side_of_tests(), trials()).values, expected
+    )
 
 
 def embeddings(sessions, letter):

@@ -33,7 +33,10 @@ def every_pair(n_models, n_segments):
 
 
 def same(one, other):
-    return all(getattr(one, name).tolist() == getattr(other, name).tolist() for name in ("mean", "transform", "psi"))
+    return all(
+        getattr(one, name).tolist() == getattr(other, name).tolist()
+        for name in ("mean", "transform", "psi")
+    )
 
 
 # --- formulas --------------------------------------------------------------------------------------------------------
@@ -76,7 +79,9 @@ def test_the_two_forms_are_one_model(seed, dimension, rank, channels):
     spread = rng.normal(size=(dimension, dimension))
     channel = rng.normal(size=(dimension, channels)) if channels else None
     loadings = rng.normal(size=(dimension, min(rank, dimension)))
-    plda = Plda(rng.normal(size=dimension), loadings, spread @ spread.T + np.eye(dimension), channel)
+    plda = Plda(
+        rng.normal(size=dimension), loadings, spread @ spread.T + np.eye(dimension), channel
+    )
     kaldi = plda_to_kaldi(plda)
     assert (np.diff(kaldi.psi) <= 0).all()
     back = plda_from_kaldi(kaldi)
@@ -102,7 +107,9 @@ def test_adaptation_by_generalised_eigenvectors():
     values, directions = eigh(np.cov(vectors.T, ddof=0) + 0.5 * np.outer(shift, shift), total)
     assert values[0] < 1 < values[-1], "both kinds of directions are there"
     gained = total @ directions @ np.diag(np.maximum(values - 1, 0)) @ directions.T @ total
-    adapted = adapt_plda_unsupervised(plda, vectors, mean_scale=0.5, within_scale=0.2, between_scale=0.6)
+    adapted = adapt_plda_unsupervised(
+        plda, vectors, mean_scale=0.5, within_scale=0.2, between_scale=0.6
+    )
     found = plda_from_kaldi(adapted)
     np.testing.assert_allclose(adapted.mean, vectors.mean(axis=0), rtol=1e-13)
     np.testing.assert_allclose(found.within, ours.within + 0.2 * gained, rtol=1e-10, atol=1e-10)
@@ -112,8 +119,12 @@ def test_adaptation_by_generalised_eigenvectors():
 def test_options_out_of_range_are_told():
     zero = np.array([0])
     with pytest.raises(ConfigError, match="length is 'long': expected one of kaldi, simple, none"):
-        kaldi_plda_scores(drawn(), Sessions(np.ones((1, 4)), zero), np.ones((1, 4)), zero, zero, length="long")
-    with pytest.raises(DataError, match="expected vectors of the other domain of 4 dimensions, got 3"):
+        kaldi_plda_scores(
+            drawn(), Sessions(np.ones((1, 4)), zero), np.ones((1, 4)), zero, zero, length="long"
+        )
+    with pytest.raises(
+        DataError, match="expected vectors of the other domain of 4 dimensions, got 3"
+    ):
         adapt_plda_unsupervised(drawn(), np.ones((5, 3)))
     with pytest.raises(DataError, match="expected tested vectors of 4 dimensions, got 5"):
         kaldi_plda_scores(drawn(), Sessions(np.ones((1, 4)), zero), np.ones((1, 5)), zero, zero)
@@ -182,8 +193,14 @@ PLDA = b"\0B<Plda> " + packed(np.zeros(2)) + packed(np.eye(2)) + packed(np.ones(
         (PLDA[: -1 - len("</Plda>")], "does not end with </Plda>"),
         (PLDA[:-30], "cut short"),
         (PLDA + b"more", "does not end with </Plda>"),
-        (PLDA.replace(packed(np.ones(2)), packed(np.ones(3))), r"expected psi of shape \(2\), got \(3,\)"),
-        (PLDA.replace(packed(np.eye(2)), packed(np.ones((2, 2)))), "transform of a PLDA is singular"),
+        (
+            PLDA.replace(packed(np.ones(2)), packed(np.ones(3))),
+            r"expected psi of shape \(2\), got \(3,\)",
+        ),
+        (
+            PLDA.replace(packed(np.eye(2)), packed(np.ones((2, 2)))),
+            "transform of a PLDA is singular",
+        ),
         (b"<Plda> [ 1 ]\n [\n 1 ]\n [ x ]\n</Plda> ", "could not convert string"),
         (b"<Plda> [ 1 2 ]\n [\n 1 0\n 1 ]\n [ 1 1 ]\n</Plda> ", "rows differ in length"),
     ],

@@ -17,13 +17,20 @@ VBX = backends.VbxTransform(DRAW.normal(size=5), DRAW.normal(size=(5, 3)), DRAW.
 VECTORS = DRAW.normal(size=(12, 5))
 SPEAKERS = [f"s{row // 3}" for row in range(12)]
 EMBEDDINGS = Embeddings([f"u{row:02d}" for row in range(12)], SPEAKERS, VECTORS)
-TRIALS = Trials.from_ids(np.repeat(["s0", "s1", "s2", "s3"], 12).tolist(), EMBEDDINGS.ids.tolist() * 4)
+TRIALS = Trials.from_ids(
+    np.repeat(["s0", "s1", "s2", "s3"], 12).tolist(), EMBEDDINGS.ids.tolist() * 4
+)
 
 
 def by_hand(vectors, length):
     sessions = backends.Sessions(vectors, np.arange(12) // 3)
     return backends.kaldi_plda_scores(
-        PLDA, sessions, vectors, np.repeat(np.arange(4), 12), np.tile(np.arange(12), 4), length=length
+        PLDA,
+        sessions,
+        vectors,
+        np.repeat(np.arange(4), 12),
+        np.tile(np.arange(12), 4),
+        length=length,
     )
 
 
@@ -41,7 +48,10 @@ def test_scores_of_the_parts_one_by_one(length, tmp_path):
     plain = np.sqrt(3) * unit((VECTORS - MEAN) @ MATRIX[:, :5].T)
     cases = [
         (backends.backend_from_kaldi(PLDA, mean=MEAN, transform=MATRIX, length=length), offset),
-        (backends.backend_from_kaldi(PLDA, mean=MEAN, transform=MATRIX[:, :5], length=length), plain),
+        (
+            backends.backend_from_kaldi(PLDA, mean=MEAN, transform=MATRIX[:, :5], length=length),
+            plain,
+        ),
         (backends.backend_from_kaldi(PLDA, transform=VBX, length=length), of_vbx(VBX, VECTORS)),
     ]
     for backend, vectors in cases:
@@ -77,14 +87,20 @@ def test_the_command(tmp_path):
     write_arrays(tmp_path / "transform.h5", VBX._asdict())
 
     def imported(*options):
-        files = [option if option.startswith("--") else str(tmp_path / option) for option in options]
-        result = run("backend", "import", "--plda", tmp_path / "plda", *files, "--output", tmp_path / "b.h5")
+        files = [
+            option if option.startswith("--") else str(tmp_path / option) for option in options
+        ]
+        result = run(
+            "backend", "import", "--plda", tmp_path / "plda", *files, "--output", tmp_path / "b.h5"
+        )
         assert result.exit_code == (2 if result.stderr else 0), result.output
         return result.stderr
 
     assert not imported("--mean", "mean.vec", "--transform", "transform.mat")
     expected = (
-        backends.backend_from_kaldi(PLDA, mean=MEAN, transform=MATRIX).score(EMBEDDINGS, EMBEDDINGS, TRIALS).values
+        backends.backend_from_kaldi(PLDA, mean=MEAN, transform=MATRIX)
+        .score(EMBEDDINGS, EMBEDDINGS, TRIALS)
+        .values
     )
     scores = backends.read_backend(tmp_path / "b.h5").score(EMBEDDINGS, EMBEDDINGS, TRIALS).values
     np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
@@ -106,18 +122,27 @@ def test_vectors_of_a_meeting(shared):
     folder = shared / "formats" / "kaldi_plda"
     vectors = read_embeddings(folder / "ES2005a.ark")
     turns = [line.split() for line in (folder / "ES2005a.rttm").read_text().splitlines()]
-    starts, ends = (np.array([float(turn[3]) + more * float(turn[4]) for turn in turns]) for more in (0, 1))
+    starts, ends = (
+        np.array([float(turn[3]) + more * float(turn[4]) for turn in turns]) for more in (0, 1)
+    )
     owners = {}
     for line in (folder / "ES2005a.seg").read_text().splitlines():
         name, _, start, end = line.split()
-        active = {turns[row][7] for row in np.flatnonzero((starts < float(end)) & (ends > float(start)))}
+        active = {
+            turns[row][7] for row in np.flatnonzero((starts < float(end)) & (ends > float(start)))
+        }
         if len(active) == 1:
             owners[name] = active.pop()
     ids = [name for name in vectors.ids.tolist() if name in owners]
     rows = np.triu_indices(len(ids), 1)
     trials = Trials.from_ids([ids[row] for row in rows[0]], [ids[row] for row in rows[1]])
-    same = np.array([owners[ids[left]] == owners[ids[right]] for left, right in zip(*rows, strict=True)])
-    transform, plda = backends.read_vbx_transform(folder / "transform.h5"), backends.read_kaldi_plda(folder / "plda")
+    same = np.array(
+        [owners[ids[left]] == owners[ids[right]] for left, right in zip(*rows, strict=True)]
+    )
+    transform, plda = (
+        backends.read_vbx_transform(folder / "transform.h5"),
+        backends.read_kaldi_plda(folder / "plda"),
+    )
     alone = Embeddings(vectors.ids, vectors.ids, vectors.vectors)
     mapped = Embeddings(vectors.ids, vectors.ids, of_vbx(transform, vectors.vectors))
     rates = []

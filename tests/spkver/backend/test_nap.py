@@ -30,7 +30,9 @@ def within_scatter(vectors, speakers):
     return scatter
 
 
-@pytest.mark.parametrize(("scatter", "matrix"), [("total", total_scatter), ("within", within_scatter)])
+@pytest.mark.parametrize(
+    ("scatter", "matrix"), [("total", total_scatter), ("within", within_scatter)]
+)
 @pytest.mark.parametrize("rank", [1, 5, 18])
 def test_directions_are_the_eigenvectors_of_the_scatter(scatter, matrix, rank):
     vectors, speakers = sessions()
@@ -70,7 +72,10 @@ def test_supervectors_bring_their_speakers_and_stay_supervectors():
     ("options", "words"),
     [
         ({"rank": 25}, "nap.rank is 25, but 24 sessions span at most 24 directions .lower it"),
-        ({"rank": 19, "scatter": "within"}, "24 sessions of 6 speakers differ in only 18 directions within speakers"),
+        (
+            {"rank": 19, "scatter": "within"},
+            "24 sessions of 6 speakers differ in only 18 directions within speakers",
+        ),
     ],
 )
 def test_rank_above_the_sessions(options, words):

@@ -36,7 +36,9 @@ def drawn(rng, *, speakers, sessions, rank, dimension, channels=0):
     """Vectors of a model that is drawn too."""
     spread = rng.normal(size=(dimension, dimension))
     residual = (
-        np.diag(rng.uniform(0.3, 1, dimension)) if channels else spread @ spread.T / dimension + np.eye(dimension)
+        np.diag(rng.uniform(0.3, 1, dimension))
+        if channels
+        else spread @ spread.T / dimension + np.eye(dimension)
     )
     channel = rng.normal(size=(dimension, channels)) if channels else None
     plda = Plda(rng.normal(size=dimension), rng.normal(size=(dimension, rank)), residual, channel)
@@ -49,21 +51,28 @@ def drawn(rng, *, speakers, sessions, rank, dimension, channels=0):
 @pytest.mark.parametrize("rank", [1, 3, 4])
 def test_likelihood_is_that_of_the_joint_density(rank, channels):
     rng = np.random.default_rng(rank)
-    plda, vectors, _ = drawn(rng, speakers=1, sessions=15, rank=rank, dimension=4, channels=channels)
+    plda, vectors, _ = drawn(
+        rng, speakers=1, sessions=15, rank=rank, dimension=4, channels=channels
+    )
     who = np.repeat(np.arange(5), [1, 2, 3, 4, 5])
     sessions = Sessions(vectors - plda.mean, who)
     of = sessions.counts.astype(float), sessions.sums, sessions.vectors.T @ sessions.vectors
     expected = sum(
-        log_density(vectors[who == speaker], plda.mean, joint_covariance(plda, speaker + 1)) for speaker in range(5)
+        log_density(vectors[who == speaker], plda.mean, joint_covariance(plda, speaker + 1))
+        for speaker in range(5)
     )
     assert expectation(plda, *of)[-1] == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(("rank", "channels", "residual"), [(2, 0, "full"), (6, 0, "full"), (2, 2, "diagonal")])
+@pytest.mark.parametrize(
+    ("rank", "channels", "residual"), [(2, 0, "full"), (6, 0, "full"), (2, 2, "diagonal")]
+)
 def test_parameters_of_synthetic_data_are_found_again(rank, channels, residual):
     """3,000 speakers of 8 vectors: a covariance is known to about 1/sqrt(3000) of itself, 2 %."""
     rng = np.random.default_rng(7)
-    plda, vectors, who = drawn(rng, speakers=3000, sessions=8, rank=rank, dimension=6, channels=channels)
+    plda, vectors, who = drawn(
+        rng, speakers=3000, sessions=8, rank=rank, dimension=6, channels=channels
+    )
     config = PldaConfig(rank=rank, channel_rank=channels, residual=residual, iterations=100)
     found, _ = fit_plda(vectors, who, config)
     for name in ("between", "within"):
@@ -73,7 +82,9 @@ def test_parameters_of_synthetic_data_are_found_again(rank, channels, residual):
     assert np.linalg.norm(found.mean - plda.mean) < 4 * np.sqrt(np.trace(plda.between) / 3000)
     if channels:  # with a diagonal S the channel is known apart from it
         channel = found.channel @ found.channel.T
-        assert np.linalg.norm(channel - plda.channel @ plda.channel.T) < 0.03 * np.linalg.norm(channel)
+        assert np.linalg.norm(channel - plda.channel @ plda.channel.T) < 0.03 * np.linalg.norm(
+            channel
+        )
 
 
 @given(st.data())
@@ -120,10 +131,15 @@ def test_training_is_the_same_for_any_order_and_rotation():
 
 @pytest.mark.parametrize("weight", [0.0, 3.0])
 def test_density_of_the_prior(weight):
-    variances, covariance = np.array([0.5, 2.0, 1.0]), np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 0.7]])
+    variances, covariance = (
+        np.array([0.5, 2.0, 1.0]),
+        np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 0.7]]),
+    )
     trace = np.trace(np.diag(variances) @ np.linalg.inv(covariance))
     expected = -weight / 2 * (np.linalg.slogdet(covariance)[1] + trace)
-    assert ResidualPrior(weight, variances).log_density(covariance) == pytest.approx(expected, abs=1e-12)
+    assert ResidualPrior(weight, variances).log_density(covariance) == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 def test_well_posed_vectors_have_no_prior():
@@ -150,7 +166,10 @@ SINGULAR = {
     "a dimension twice": lambda x, who: (with_third(x, x[:, 3]), who),
     "a dimension that is a sum": lambda x, who: (with_third(x, x[:, 3] - 2 * x[:, 4]), who),
     "a dimension that names the speaker": lambda x, who: (with_third(x, who), who),
-    "each vector many times": lambda x, who: (np.repeat(x[:6], 30, axis=0), np.repeat([0, 0, 1, 1, 2, 2], 30)),
+    "each vector many times": lambda x, who: (
+        np.repeat(x[:6], 30, axis=0),
+        np.repeat([0, 0, 1, 1, 2, 2], 30),
+    ),
     "few speakers with two": lambda x, who: (x[FEW], who[FEW]),
 }
 FEW = [0, 1, 4, 8, 12, 16, 17]
@@ -163,7 +182,11 @@ def test_singular_vectors_are_regularised(kind):
     prior = residual_prior(Sessions(vectors, who))
     assert prior.weight == vectors.shape[1]
     assert prior.variances.min() > 0
-    for config in (PldaConfig(rank=2), PldaConfig(), PldaConfig(rank=2, channel_rank=2, residual="diagonal")):
+    for config in (
+        PldaConfig(rank=2),
+        PldaConfig(),
+        PldaConfig(rank=2, channel_rank=2, residual="diagonal"),
+    ):
         plda, objective = fit_plda(vectors, who, config)
         assert np.diff(objective).min() >= -1e-9 * np.abs(objective).max()
         assert np.linalg.eigvalsh(plda.within)[0] > 0
@@ -173,7 +196,9 @@ def test_singular_vectors_are_regularised(kind):
         assert np.isfinite(scores).all()
         same = (who[:, None] == who).ravel()
         assert scores[same].mean() > scores[~same].mean()
-    with pytest.raises(DataError, match=r"do not determine the covariance within speakers in \d+ dimensions .*lda"):
+    with pytest.raises(
+        DataError, match=r"do not determine the covariance within speakers in \d+ dimensions .*lda"
+    ):
         fit_plda(vectors, who, PldaConfig(rank=2, prior=0.0))
 
 
@@ -183,7 +208,9 @@ def test_two_covariances_are_unbiased_where_speakers_have_unequal_numbers_of_ses
     for _ in range(400):
         vectors = rng.normal(size=(4, 2))[who] * [2.0, 3.0] + rng.normal(size=(18, 2))
         found.append(fit_two_covariance(vectors, who))
-    between, within = (np.mean([getattr(one, name) for one in found], axis=0) for name in ("between", "within"))
+    between, within = (
+        np.mean([getattr(one, name) for one in found], axis=0) for name in ("between", "within")
+    )
     np.testing.assert_allclose(between, np.diag([4.0, 9.0]), atol=0.7)
     np.testing.assert_allclose(within, np.eye(2), atol=0.05)
 
@@ -191,7 +218,9 @@ def test_two_covariances_are_unbiased_where_speakers_have_unequal_numbers_of_ses
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_what_is_symmetric_does_not_depend_on_the_unit(unit):
     covariance = unit * np.array([[2.0, 0.5], [0.5 * (1 + 1e-9), 1.0]])
-    np.testing.assert_allclose(lower_factor(covariance) @ lower_factor(covariance).T, covariance, rtol=1e-8)
+    np.testing.assert_allclose(
+        lower_factor(covariance) @ lower_factor(covariance).T, covariance, rtol=1e-8
+    )
     covariance[0, 1] *= 1.01
     with pytest.raises(DataError, match="as a symmetric matrix"):
         lower_factor(covariance)
@@ -203,9 +232,21 @@ def test_what_is_symmetric_does_not_depend_on_the_unit(unit):
         (np.eye(3), ["a", "a", "a"], "at least two speakers, got 3 of one"),
         (np.eye(3), ["a", "b", "c"], "each speaker has one .*add sessions"),
         (np.ones((4, 2)), ["a", "a", "b", "b"], "the vectors are all the same"),
-        (np.repeat(np.eye(2), 2, axis=0), ["a", "a", "b", "b"], "those of a speaker are all the same"),
-        (np.tile(np.eye(2), (2, 1)), ["a", "a", "b", "b"], "the means of all speakers are the same"),
-        (np.array([[np.nan, 0], [1, 2]]), ["a", "b"], "1 of 2 training vectors hold NaN or infinity: rows 0"),
+        (
+            np.repeat(np.eye(2), 2, axis=0),
+            ["a", "a", "b", "b"],
+            "those of a speaker are all the same",
+        ),
+        (
+            np.tile(np.eye(2), (2, 1)),
+            ["a", "a", "b", "b"],
+            "the means of all speakers are the same",
+        ),
+        (
+            np.array([[np.nan, 0], [1, 2]]),
+            ["a", "b"],
+            "1 of 2 training vectors hold NaN or infinity: rows 0",
+        ),
         (np.eye(3) * 1e200, ["a", "a", "b"], "far too large"),
         (np.eye(3), ["a", "b"], "a name for each of 3 vectors"),
         (np.zeros((0, 2)), [], "training vectors as rows of numbers"),

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from spkver.backend.plda import Plda, PldaConfig, Sessions, TwoCovariance, fit_plda, fit_two_covariance, plda_scores
+from spkver.backend.plda import (
+    Plda,
+    PldaConfig,
+    Sessions,
+    TwoCovariance,
+    fit_plda,
+    fit_two_covariance,
+    plda_scores,
+)
 
 RELATIVE = 1e-9
 
@@ -15,9 +23,13 @@ def golden(shared):
     for name in ("inputs", "tv", "backend", "plda", "scores"):
         with np.load(shared / "golden" / "backend" / f"{name}.npz") as file:
             arrays = {key: file[key] for key in file.files}
-        taken = {"inputs": None, "tv": None, "backend": "backend_", "plda": "", "scores": "score_"}[name]
+        taken = {"inputs": None, "tv": None, "backend": "backend_", "plda": "", "scores": "score_"}[
+            name
+        ]
         found |= {(taken or "") + key: value for key, value in arrays.items()}
-    return {key: value.astype(str) if value.dtype.kind == "S" else value for key, value in found.items()}
+    return {
+        key: value.astype(str) if value.dtype.kind == "S" else value for key, value in found.items()
+    }
 
 
 def near(found, expected):
@@ -57,7 +69,9 @@ def test_models_of_the_book(golden, name, iterations):
     near(plda.residual, golden[f"right_plda_r10_{name}_Sigma"])
 
 
-@pytest.mark.parametrize(("name", "kind"), [("lower", "lower"), ("upper", "sidekit"), ("nomindiv", "none")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("lower", "lower"), ("upper", "sidekit"), ("nomindiv", "none")]
+)
 def test_exact_likelihoods(golden, name, kind):
     config = PldaConfig(rank=10, minimum_divergence=kind)
     _, objective = fit_plda(golden["iv_train"], golden["train_models"], config)
@@ -81,7 +95,9 @@ def trials(golden):
 
 
 def trained(golden, name):
-    return Plda(*(golden[f"{name}_{part}"] for part in ("mean", "F", "Sigma")), golden.get(f"{name}_G"))
+    return Plda(
+        *(golden[f"{name}_{part}"] for part in ("mean", "F", "Sigma")), golden.get(f"{name}_G")
+    )
 
 
 def expected_scores(golden, name):
@@ -98,7 +114,10 @@ def test_scores_of_sidekit(golden, trials, rank):
     sessions = trials[0]
     _, first = np.unique(sessions.models, return_index=True)
     alone = Sessions(sessions.vectors[first], np.arange(len(first)))
-    near(plda_scores(plda, alone, *trials[1:]), expected_scores(golden, f"plda_r{rank}_full_multisession"))
+    near(
+        plda_scores(plda, alone, *trials[1:]),
+        expected_scores(golden, f"plda_r{rank}_full_multisession"),
+    )
 
 
 def test_scaling_of_sidekits_full_scores(golden, trials):
@@ -120,7 +139,8 @@ def test_two_covariances_of_sidekit(golden, trials):
     plain = TwoCovariance(np.zeros_like(two.mean), two.between, two.within)
     found = plda_scores(plain.plda, *trials, sessions_as="mean")
     logs = [
-        np.linalg.slogdet(matrix)[1] for matrix in (two.within + two.between, two.within, two.within + 2 * two.between)
+        np.linalg.slogdet(matrix)[1]
+        for matrix in (two.within + two.between, two.within, two.within + 2 * two.between)
     ]
     constant = logs[0] - 0.5 * (logs[1] + logs[2])
     near(2 * (found - constant), expected_scores(golden, "two_covariance"))

@@ -15,22 +15,32 @@ def model(rng, *, dimension=5, rank=3, channels=0):
     spread = rng.normal(size=(dimension, dimension))
     channel = rng.normal(size=(dimension, channels)) if channels else None
     return Plda(
-        rng.normal(size=dimension), rng.normal(size=(dimension, rank)), spread @ spread.T + np.eye(dimension), channel
+        rng.normal(size=dimension),
+        rng.normal(size=(dimension, rank)),
+        spread @ spread.T + np.eye(dimension),
+        channel,
     )
 
 
 def log_density(vectors, plda):
     """Of all vectors as those of one speaker: one Gaussian of all their numbers."""
     count = len(vectors)
-    covariance = np.kron(np.ones((count, count)), plda.between) + np.kron(np.eye(count), plda.within)
+    covariance = np.kron(np.ones((count, count)), plda.between) + np.kron(
+        np.eye(count), plda.within
+    )
     away = (vectors - plda.mean).ravel()
-    return float(-0.5 * (np.linalg.slogdet(2 * np.pi * covariance)[1] + away @ np.linalg.solve(covariance, away)))
+    return float(
+        -0.5
+        * (np.linalg.slogdet(2 * np.pi * covariance)[1] + away @ np.linalg.solve(covariance, away))
+    )
 
 
 def by_brute_force(plda, enrolled, tested):
     """One speaker against two."""
     together = np.vstack([enrolled, tested[None]])
-    return log_density(together, plda) - log_density(enrolled, plda) - log_density(tested[None], plda)
+    return (
+        log_density(together, plda) - log_density(enrolled, plda) - log_density(tested[None], plda)
+    )
 
 
 def every_pair(n_models, n_segments):
@@ -48,10 +58,16 @@ def test_ratios_are_those_of_joint_densities(dimension, rank, channels):
     tests = 2 * rng.normal(size=(7, dimension))
     pairs = every_pair(5, 7)
     expected = [
-        by_brute_force(plda, sessions.vectors[models == of], tests[row]) for of, row in zip(*pairs, strict=True)
+        by_brute_force(plda, sessions.vectors[models == of], tests[row])
+        for of, row in zip(*pairs, strict=True)
     ]
-    np.testing.assert_allclose(plda_scores(plda, sessions, tests, *pairs), expected, rtol=1e-10, atol=1e-10)
-    means = [by_brute_force(plda, sessions.means[[of]], tests[row]) for of, row in zip(*pairs, strict=True)]
+    np.testing.assert_allclose(
+        plda_scores(plda, sessions, tests, *pairs), expected, rtol=1e-10, atol=1e-10
+    )
+    means = [
+        by_brute_force(plda, sessions.means[[of]], tests[row])
+        for of, row in zip(*pairs, strict=True)
+    ]
     found = plda_scores(plda, sessions, tests, *pairs, sessions_as="mean")
     np.testing.assert_allclose(found, means, rtol=1e-10, atol=1e-10)
 
@@ -64,9 +80,13 @@ def test_closed_form_in_two_dimensions():
     b, x, y = 3.0, 1.3, -0.4
     plda = Plda(np.zeros(2), np.array([[np.sqrt(b)], [0.0]]), np.eye(2))
     r, v = b / (1 + b), 1 + b
-    expected = -0.5 * np.log(1 - r**2) - (r**2 * (x**2 + y**2) - 2 * r * x * y) / (2 * v * (1 - r**2))
+    expected = -0.5 * np.log(1 - r**2) - (r**2 * (x**2 + y**2) - 2 * r * x * y) / (
+        2 * v * (1 - r**2)
+    )
     sessions, zero = Sessions(np.array([[x, 9.0]]), np.array([0])), np.array([0])
-    assert plda_scores(plda, sessions, np.array([[y, -7.0]]), zero, zero)[0] == pytest.approx(expected, rel=1e-13)
+    assert plda_scores(plda, sessions, np.array([[y, -7.0]]), zero, zero)[0] == pytest.approx(
+        expected, rel=1e-13
+    )
 
 
 @given(st.integers(0, 1000), st.integers(1, 6), st.integers(1, 6))
@@ -74,15 +94,22 @@ def test_ratios_do_not_depend_on_the_basis(seed, dimension, rank):
     """A regular map of the vectors changes no ratio, nor does a rotation of F; two single vectors are symmetric."""
     rng = np.random.default_rng(seed)
     plda = model(rng, dimension=dimension, rank=rank)
-    sessions, tests = Sessions(rng.normal(size=(4, dimension)), np.array([0, 1, 1, 2])), rng.normal(size=(3, dimension))
+    sessions, tests = (
+        Sessions(rng.normal(size=(4, dimension)), np.array([0, 1, 1, 2])),
+        rng.normal(size=(3, dimension)),
+    )
     pairs = every_pair(3, 3)
     expected = plda_scores(plda, sessions, tests, *pairs)
     turn, _ = np.linalg.qr(rng.normal(size=(dimension, dimension)))
     change = turn * rng.uniform(0.5, 2, dimension)
     rotation, _ = np.linalg.qr(rng.normal(size=(rank, rank)))
     residual = change.T @ plda.residual @ change
-    other = Plda(plda.mean @ change, change.T @ plda.loadings @ rotation, (residual + residual.T) / 2)
-    moved = plda_scores(other, Sessions(sessions.vectors @ change, sessions.models), tests @ change, *pairs)
+    other = Plda(
+        plda.mean @ change, change.T @ plda.loadings @ rotation, (residual + residual.T) / 2
+    )
+    moved = plda_scores(
+        other, Sessions(sessions.vectors @ change, sessions.models), tests @ change, *pairs
+    )
     np.testing.assert_allclose(moved, expected, rtol=1e-8, atol=1e-8)
     alone = Sessions(tests, np.arange(3))
     square = plda_scores(plda, alone, tests, *pairs).reshape(3, 3)
@@ -113,7 +140,10 @@ def test_two_covariances_are_a_plda(rank):
     rng = np.random.default_rng(rank)
     plda = model(rng, dimension=4, rank=rank)
     two = TwoCovariance(plda.mean, plda.between, plda.within)
-    sessions, tests = Sessions(rng.normal(size=(6, 4)), np.array([0, 1, 1, 2, 2, 2])), rng.normal(size=(5, 4))
+    sessions, tests = (
+        Sessions(rng.normal(size=(6, 4)), np.array([0, 1, 1, 2, 2, 2])),
+        rng.normal(size=(5, 4)),
+    )
     pairs = every_pair(3, 5)
     for how in ("all", "mean"):
         expected = plda_scores(plda, sessions, tests, *pairs, sessions_as=how)
@@ -140,8 +170,14 @@ def test_moments_of_two_sessions_are_those_of_the_model():
     tested, _ = drawn(np.full(200, 2))
     pairs = every_pair(200, 200)
     costs = []
-    for model in (true, fit_two_covariance(vectors, who), fit_two_covariance(vectors, who, convention="sidekit")):
-        scores = plda_scores(model.plda, Sessions(tested[::2], np.arange(200)), tested[1::2], *pairs)
+    for model in (
+        true,
+        fit_two_covariance(vectors, who),
+        fit_two_covariance(vectors, who, convention="sidekit"),
+    ):
+        scores = plda_scores(
+            model.plda, Sessions(tested[::2], np.arange(200)), tested[1::2], *pairs
+        )
         costs.append(cllr(scores[pairs[0] == pairs[1]], scores[pairs[0] != pairs[1]]))
     assert costs[1] < 1.05 * costs[0]
     assert costs[2] > 1.3 * costs[0]
@@ -152,12 +188,19 @@ def test_moments_of_two_sessions_are_those_of_the_model():
 
 def test_cosines_of_means():
     rng = np.random.default_rng(0)
-    sessions, tests = Sessions(rng.normal(size=(5, 3)), np.array([0, 1, 0, 1, 1])), rng.normal(size=(4, 3))
-    left = np.stack([sessions.vectors[[0, 2]].mean(axis=0), sessions.vectors[[1, 3, 4]].mean(axis=0)])
+    sessions, tests = (
+        Sessions(rng.normal(size=(5, 3)), np.array([0, 1, 0, 1, 1])),
+        rng.normal(size=(4, 3)),
+    )
+    left = np.stack(
+        [sessions.vectors[[0, 2]].mean(axis=0), sessions.vectors[[1, 3, 4]].mean(axis=0)]
+    )
     expected = [
         a @ b / (np.linalg.norm(a) * np.linalg.norm(b)) for a in left for b in tests
     ]  # fmt: skip
-    np.testing.assert_allclose(cosine_of_sessions(sessions, tests, *every_pair(2, 4)), expected, rtol=1e-13)
+    np.testing.assert_allclose(
+        cosine_of_sessions(sessions, tests, *every_pair(2, 4)), expected, rtol=1e-13
+    )
     same = cosine_of_sessions(sessions, sessions.vectors, np.array([0]), np.array([0]))
     assert same.max() <= 1
 
@@ -166,12 +209,17 @@ def test_distances_to_means():
     rng = np.random.default_rng(0)
     spread = rng.normal(size=(3, 3))
     matrix = spread @ spread.T + np.eye(3)
-    sessions, tests = Sessions(1e3 + rng.normal(size=(4, 3)), np.array([0, 1, 1, 1])), 1e3 + rng.normal(size=(5, 3))
+    sessions, tests = (
+        Sessions(1e3 + rng.normal(size=(4, 3)), np.array([0, 1, 1, 1])),
+        1e3 + rng.normal(size=(5, 3)),
+    )
     away = sessions.means[:, None] - tests
     expected = -0.5 * np.einsum("mti,ij,mtj->mt", away, matrix, away).ravel()
     found = mahalanobis_scores(matrix, sessions, tests, *every_pair(2, 5))
     np.testing.assert_allclose(found, expected, rtol=1e-10)
-    own = mahalanobis_scores(matrix, Sessions(tests, np.arange(5)), tests, np.arange(5), np.arange(5))
+    own = mahalanobis_scores(
+        matrix, Sessions(tests, np.arange(5)), tests, np.arange(5), np.arange(5)
+    )
     assert np.abs(own).max() < 1e-13
     assert own.max() <= 0
 
@@ -180,7 +228,9 @@ def test_distances_to_means():
 
 SCORERS = {
     "plda": lambda *rest: plda_scores(Plda(np.zeros(3), np.eye(3), np.eye(3)), *rest),
-    "two covariances": lambda *rest: plda_scores(TwoCovariance(np.zeros(3), np.eye(3), np.eye(3)).plda, *rest),
+    "two covariances": lambda *rest: plda_scores(
+        TwoCovariance(np.zeros(3), np.eye(3), np.eye(3)).plda, *rest
+    ),
     "mahalanobis": lambda *rest: mahalanobis_scores(np.eye(3), *rest),
     "cosine": cosine_of_sessions,
 }
@@ -207,7 +257,9 @@ def test_bad_input_is_told(scorer, tests, models, segments, message):
 # --- sessions and pairs --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("names", [["b", "a", "b"], np.array(["b", "a", "b"]), np.array([7, -3, 7])])
+@pytest.mark.parametrize(
+    "names", [["b", "a", "b"], np.array(["b", "a", "b"]), np.array([7, -3, 7])]
+)
 def test_models_by_names(names):
     sessions, distinct = Sessions.named(np.eye(3), names)
     assert distinct.tolist() == sorted(set(np.asarray(names).tolist()))
@@ -217,10 +269,22 @@ def test_models_by_names(names):
 @pytest.mark.parametrize(
     ("vectors", "models", "message"),
     [
-        (np.zeros((0, 3)), [], r"enrolled vectors as rows of numbers, got float64 of shape \(0, 3\)"),
-        (np.array([[1.0], [np.nan], [np.inf]]), [0, 0, 1], "2 of 3 enrolled vectors hold NaN or infinity: rows 1, 2"),
+        (
+            np.zeros((0, 3)),
+            [],
+            r"enrolled vectors as rows of numbers, got float64 of shape \(0, 3\)",
+        ),
+        (
+            np.array([[1.0], [np.nan], [np.inf]]),
+            [0, 0, 1],
+            "2 of 3 enrolled vectors hold NaN or infinity: rows 1, 2",
+        ),
         (np.eye(2), [0], "a whole number for each of 2 vectors"),
-        (np.eye(3), [0, 0, 2], "expected codes of models from 0 without gaps, got 0 to 2 for 3 vectors"),
+        (
+            np.eye(3),
+            [0, 0, 2],
+            "expected codes of models from 0 without gaps, got 0 to 2 for 3 vectors",
+        ),
     ],
 )
 def test_what_no_sessions_are_is_told(vectors, models, message):
@@ -249,9 +313,15 @@ def test_products_of_any_list_are_those_of_its_pairs(data):
         patch.setattr(scoring, "_CELLS", data.draw(st.sampled_from([1, 100, 1 << 22])))
         patch.setattr(scoring, "_PAIRED", data.draw(st.sampled_from([1, 100, 1 << 22])))
         found = pair_products(left, right, models, segments)
-    np.testing.assert_allclose(found, (left[models] * right[segments]).sum(axis=1), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        found, (left[models] * right[segments]).sum(axis=1), rtol=1e-12, atol=1e-13
+    )
 
 
 def test_scores_that_overflow_are_an_error():
-    with pytest.raises(DataError, match="1 of 2 scores are not finite: vectors or parameters are far too large"):
-        pair_products(np.array([[1e200], [1.0]]), np.array([[1e200]]), np.array([0, 1]), np.array([0, 0]))
+    with pytest.raises(
+        DataError, match="1 of 2 scores are not finite: vectors or parameters are far too large"
+    ):
+        pair_products(
+            np.array([[1e200], [1.0]]), np.array([[1e200]]), np.array([0, 1]), np.array([0, 0])
+        )

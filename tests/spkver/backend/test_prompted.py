@@ -26,10 +26,18 @@ def test_a_score_is_the_mean_over_the_words_of_the_prompt():
     assert pairs == [("a b", "s"), ("b b", "s"), ("a b", "t")]
     enrolled = words_of(["m1", "m2"], ["e1", "e2"], [("a", "b", "a"), ("b", "a")])
     tested = words_of(prompted.rows.models, prompted.rows.segments, prompted.texts)
-    known, vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in rng.standard_normal((2, 6, 3)))
+    known, vectors = (
+        rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        for rows in rng.standard_normal((2, 6, 3))
+    )
     backend = train_chain(rng.standard_normal((4, 3)), "cosine", speakers=["x", "x", "y", "y"])
     found = score_words(backend, (enrolled, known[:5]), (tested, vectors), prompted)
-    models = {"m1 a": known[[0, 2]].mean(axis=0), "m1 b": known[1], "m2 b": known[3], "m2 a": known[4]}
+    models = {
+        "m1 a": known[[0, 2]].mean(axis=0),
+        "m1 b": known[1],
+        "m2 b": known[3],
+        "m2 a": known[4],
+    }
     words = [["m1 a", "m1 b"], ["m1 b", "m1 b"], ["m2 a", "m2 b"], ["m2 a", "m2 b"]]
     for of_trial, row, value in zip(words, prompted.tested, found.values, strict=True):
         cosines = [models[name] @ vectors[2 * row + place] for place, name in enumerate(of_trial)]

@@ -22,16 +22,25 @@ def machines(dtype=np.float64):
     rng = np.random.default_rng(0)
     weights = rng.standard_normal((len(MODELS), 50)).astype(dtype)
     ids = np.array(MODELS, object)
-    return SvmModels(ids, weights, rng.standard_normal(len(MODELS))), rng.standard_normal((20, 50)).astype(dtype)
+    return SvmModels(ids, weights, rng.standard_normal(len(MODELS))), rng.standard_normal(
+        (20, 50)
+    ).astype(dtype)
 
 
 def blocks():
-    return [(m, s) for m in MODELS for place, s in enumerate(SEGMENTS) if (place % 2 == 0) == m.endswith("a")]
+    return [
+        (m, s)
+        for m in MODELS
+        for place, s in enumerate(SEGMENTS)
+        if (place % 2 == 0) == m.endswith("a")
+    ]
 
 
 def scattered(seed=0, n=60):
     everything = [(m, s) for m in MODELS for s in SEGMENTS]
-    return [everything[place] for place in np.random.default_rng(seed).permutation(len(everything))[:n]]
+    return [
+        everything[place] for place in np.random.default_rng(seed).permutation(len(everything))[:n]
+    ]
 
 
 SHAPES = {
@@ -55,11 +64,15 @@ def test_brute_force(shape, jobs, side, monkeypatch):
     pairs = SHAPES[shape]
     trained, vectors = machines()
     found = score_trials(
-        trained, named(SEGMENTS, vectors), Trials.from_ids(*zip(*pairs, strict=True)), work=Work(jobs=jobs)
+        trained,
+        named(SEGMENTS, vectors),
+        Trials.from_ids(*zip(*pairs, strict=True)),
+        work=Work(jobs=jobs),
     )
     assert list(found.pairs()) == pairs, "scores come in the order of the trials"
     expected = [
-        trained.weights[MODELS.index(m)] @ vectors[SEGMENTS.index(s)] + trained.biases[MODELS.index(m)]
+        trained.weights[MODELS.index(m)] @ vectors[SEGMENTS.index(s)]
+        + trained.biases[MODELS.index(m)]
         for m, s in pairs
     ]
     np.testing.assert_allclose(found.values, expected, atol=1e-12)
@@ -84,7 +97,9 @@ def test_missing_ids(pairs, words):
 def gmm_case(dtype=np.float64):
     rng = np.random.default_rng(0)
     weights = rng.uniform(0.5, 1.5, 5)
-    ubm = GaussianMixture(weights / weights.sum(), rng.standard_normal((5, 3)), rng.uniform(0.3, 2, (5, 3)))
+    ubm = GaussianMixture(
+        weights / weights.sum(), rng.standard_normal((5, 3)), rng.uniform(0.3, 2, (5, 3))
+    )
     means = ubm.means.ravel() + 0.3 * rng.standard_normal((len(MODELS), 15))
     lengths = rng.integers(1, 40, len(SEGMENTS))
     lengths[4] = 5000  # more than one block
@@ -105,10 +120,13 @@ def mean_log_density(ubm, means, frames):
 def test_gmm_scores_are_log_likelihood_ratios(shape):
     pairs = SHAPES[shape]
     ubm, means, frames = gmm_case()
-    found = score_gmm_ubm(ubm, named(MODELS, means), frames, Trials.from_ids(*zip(*pairs, strict=True)))
+    found = score_gmm_ubm(
+        ubm, named(MODELS, means), frames, Trials.from_ids(*zip(*pairs, strict=True))
+    )
     assert list(found.pairs()) == pairs
     expected = [
-        mean_log_density(ubm, means[MODELS.index(m)], frames.of(s)) - mean_log_density(ubm, ubm.means, frames.of(s))
+        mean_log_density(ubm, means[MODELS.index(m)], frames.of(s))
+        - mean_log_density(ubm, ubm.means, frames.of(s))
         for m, s in pairs
     ]
     np.testing.assert_allclose(found.values, expected, atol=1e-10)
@@ -116,11 +134,19 @@ def test_gmm_scores_are_log_likelihood_ratios(shape):
 
 @pytest.mark.parametrize(
     ("model", "segment", "words"),
-    [("nobody", "s00", "1 models"), ("m00_a", "nowhere", "1 segments"), ("m00_a", "empty", "'empty' has no frames")],
+    [
+        ("nobody", "s00", "1 models"),
+        ("m00_a", "nowhere", "1 segments"),
+        ("m00_a", "empty", "'empty' has no frames"),
+    ],
 )
 def test_gmm_missing(model, segment, words):
     ubm, means, frames = gmm_case()
-    more = Frames(np.array([*SEGMENTS, "empty"], object), np.append(frames.offsets, frames.offsets[-1]), frames.values)
+    more = Frames(
+        np.array([*SEGMENTS, "empty"], object),
+        np.append(frames.offsets, frames.offsets[-1]),
+        frames.values,
+    )
     with pytest.raises(DataError, match=words):
         score_gmm_ubm(ubm, named(MODELS, means), more, Trials.from_ids([model], [segment]))
 
@@ -131,7 +157,9 @@ def test_gmm_missing(model, segment, words):
 @pytest.mark.parametrize("projected", [False, True])
 def test_rows_in_files_give_the_same(tmp_path, projected):
     rng = np.random.default_rng(2)
-    weights, vectors = (rng.standard_normal((n, 3000)).astype(np.float32) for n in (len(MODELS), 20))
+    weights, vectors = (
+        rng.standard_normal((n, 3000)).astype(np.float32) for n in (len(MODELS), 20)
+    )
     here = SvmModels(np.array(MODELS, object), weights, rng.standard_normal(len(MODELS)))
     there = replace(here, weights=stored(weights, tmp_path, "weights"))
     projection = fit_nap(vectors, rank=3) if projected else None
@@ -139,7 +167,9 @@ def test_rows_in_files_give_the_same(tmp_path, projected):
     expected = score_trials(here, named(SEGMENTS, vectors), trials, projection=projection).values
     rows = named(SEGMENTS, stored(vectors, tmp_path, "vectors"))
     for jobs in (1, 2):
-        found = score_trials(there, rows, trials, projection=projection, work=Work(jobs=jobs)).values
+        found = score_trials(
+            there, rows, trials, projection=projection, work=Work(jobs=jobs)
+        ).values
         np.testing.assert_array_equal(found, expected)
     if projection is not None:
         before = score_trials(here, named(SEGMENTS, projection(vectors)), trials).values

@@ -29,7 +29,9 @@ def draw_list(seed, *, per_model=3, n_tests=5, n_strangers=0, shift=0.0, noise=0
     spread = noise * np.linspace(0.3, 2, dimension)
     owners = np.repeat(np.arange(len(voices)), n_tests)
     models = np.repeat(np.arange(N_MODELS), per_model)
-    sessions = Sessions(4 + voices[models] + spread * rng.normal(size=(len(models), dimension)), models)
+    sessions = Sessions(
+        4 + voices[models] + spread * rng.normal(size=(len(models), dimension)), models
+    )
     moved = shift * rng.normal(size=dimension)
     tests = 4 + moved + voices[owners] + spread * rng.normal(size=(len(owners), dimension))
     pairs = all_pairs(len(tests))
@@ -52,7 +54,9 @@ def ratio(plda, model, test):
     pair = np.concatenate([model, test])
     same = multivariate_normal(mean, np.block([[total, between], [between, total]])).logpdf(pair)
     nothing = np.zeros_like(between)
-    return same - multivariate_normal(mean, np.block([[total, nothing], [nothing, total]])).logpdf(pair)
+    return same - multivariate_normal(mean, np.block([[total, nothing], [nothing, total]])).logpdf(
+        pair
+    )
 
 
 def leading(scores, row):
@@ -79,7 +83,10 @@ def test_each_trial_equals_a_refit_without_the_fold_of_its_test(with_background)
                 vectors.append(vector)
                 owners.append(model)
         labelled = len(vectors) - len(sessions.vectors)
-        means = [np.mean([v for v, o in zip(vectors, owners, strict=True) if o == m], axis=0) for m in range(N_MODELS)]
+        means = [
+            np.mean([v for v, o in zip(vectors, owners, strict=True) if o == m], axis=0)
+            for m in range(N_MODELS)
+        ]
         centre = np.mean(means, axis=0)
         sides = [(unit(np.array(vectors), centre), np.array(owners))]
         if background is not None:
@@ -89,7 +96,9 @@ def test_each_trial_equals_a_refit_without_the_fold_of_its_test(with_background)
         trained = [fit_plda(*side, PldaConfig(prior=20.0))[0] for side in sides]
         for model in range(N_MODELS):
             mean = sides[0][0][sides[0][1] == model].mean(axis=0)
-            expected[model, row] = np.mean([ratio(plda, mean, unit(test, centre)) for plda in trained])
+            expected[model, row] = np.mean(
+                [ratio(plda, mean, unit(test, centre)) for plda in trained]
+            )
     assert 3 < labelled < len(tests)
     found = self_trained_scores(sessions, tests, *pairs, margin=2.0, **options)
     np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-7, atol=1e-8)
@@ -102,7 +111,10 @@ def test_rounds_on_a_shifted_list_equal_refits_of_single_trials():
     folds = deal_tests(tests)
     centre = sessions.means.mean(axis=0)
     enrolled = unit(sessions.vectors, centre)
-    tested = [unit(test, np.mean([*np.delete(tests, row, axis=0), centre], axis=0)) for row, test in enumerate(tests)]
+    tested = [
+        unit(test, np.mean([*np.delete(tests, row, axis=0), centre], axis=0))
+        for row, test in enumerate(tests)
+    ]
     for share in shares:
         labels = {}
         for model in range(N_MODELS):
@@ -187,7 +199,9 @@ def test_decisions_need_all_models_and_a_lead():
     decided = decide(scores, np.array([0, 1, 1, 0, 1]), np.array([0, 0, 1, 2, 2]), n_tests=4)
     assert decided.models.tolist() == [0, -1, 1, -1]
     assert decided.margins.tolist() == [3.0, 0.0, 0.5, 0.0]
-    assert clearest(Decisions(np.array([0, 0, 0, 1]), np.array([1.0, 3.0, 2.0, 9.0])), 0.5).tolist() == [-1, 0, 0, 1]
+    assert clearest(
+        Decisions(np.array([0, 0, 0, 1]), np.array([1.0, 3.0, 2.0, 9.0])), 0.5
+    ).tolist() == [-1, 0, 0, 1]
 
 
 def test_what_cannot_be_self_trained_is_one_clear_error():

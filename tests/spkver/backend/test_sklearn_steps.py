@@ -51,7 +51,11 @@ def test_same_numbers_as_in_a_chain(vectors, speakers):
         sklearn_step("whiten", kind="cholesky"), sklearn_step("length"), sklearn_step("lda", rank=3)
     )
     ours = train_chain(
-        Embeddings([f"u{row}" for row in range(len(vectors))], [f"s{speaker:02d}" for speaker in speakers], vectors),
+        Embeddings(
+            [f"u{row}" for row in range(len(vectors))],
+            [f"s{speaker:02d}" for speaker in speakers],
+            vectors,
+        ),
         "whiten:cholesky,length,lda:3",
     )
     assert np.array_equal(pipeline.fit_transform(vectors, speakers), ours.transform(vectors))
@@ -65,7 +69,9 @@ def test_pairs_have_the_scores_of_a_chain(vectors, speakers):
     listed = Embeddings.from_arrays(vectors)
     trials = Trials.from_ids(*np.char.add("u", rows.T.astype(str)).tolist())
     estimator = sklearn_step("chain", steps="lda:3,length,plda").fit(vectors, speakers)
-    assert np.array_equal(estimator.pair_score(vectors[rows]), ours.score(listed, listed, trials).values)
+    assert np.array_equal(
+        estimator.pair_score(vectors[rows]), ours.score(listed, listed, trials).values
+    )
     assert estimator.transform(vectors).shape == (72, 3)
     for wrong in (vectors[:4], np.stack([vectors[:5], vectors[:5]])):
         with pytest.raises(DataError, match=r"expected pairs of shape \(n, 2, R\), got"):

@@ -81,7 +81,13 @@ def test_streamed_machines_are_the_same(tmp_path, projected, jobs, sent, monkeyp
     here, there = many(), many(tmp_path)
     projection = fit_nap(here[2], rank=5) if projected else None
     expected = train_svms(named(*here[:2]), here[2], projection=projection)
-    train_svms(named(*there[:2]), there[2], projection=projection, work=Work(jobs=jobs), destination=tmp_path / "a.h5")
+    train_svms(
+        named(*there[:2]),
+        there[2],
+        projection=projection,
+        work=Work(jobs=jobs),
+        destination=tmp_path / "a.h5",
+    )
     found = open_svms(tmp_path / "a.h5")
     assert isinstance(found.weights, StoredArray)
     for name in ("models", "weights", "biases"):

@@ -14,16 +14,27 @@ from spkver.backend.plda import Sessions, residual_prior
 
 DRAW = np.random.default_rng(0)
 CODES = np.repeat(np.arange(15), [2, 9, 3, 4, 4, 5, 2, 7, 6, 3, 3, 4, 5, 2, 1])
-VECTORS = DRAW.normal(size=(15, 6))[CODES] + DRAW.normal(size=(len(CODES), 6)) @ DRAW.normal(size=(6, 6)) + 2
+VECTORS = (
+    DRAW.normal(size=(15, 6))[CODES]
+    + DRAW.normal(size=(len(CODES), 6)) @ DRAW.normal(size=(6, 6))
+    + 2
+)
 
 
 def test_covariances_add_up_and_are_those_of_numpy():
-    within, between = transforms.within_covariance(VECTORS, CODES), transforms.between_covariance(VECTORS, CODES)
+    within, between = (
+        transforms.within_covariance(VECTORS, CODES),
+        transforms.between_covariance(VECTORS, CODES),
+    )
     np.testing.assert_allclose(within + between, np.cov(VECTORS.T, bias=True), atol=1e-12)
-    np.testing.assert_allclose(transforms.total_covariance(VECTORS), np.cov(VECTORS.T, bias=True), atol=1e-12)
+    np.testing.assert_allclose(
+        transforms.total_covariance(VECTORS), np.cov(VECTORS.T, bias=True), atol=1e-12
+    )
     each = [np.cov(VECTORS[code == CODES].T, bias=True) for code in range(15)]
     np.testing.assert_allclose(
-        transforms.within_covariance(VECTORS, CODES, weighting="classes"), np.mean(each, 0), atol=1e-12
+        transforms.within_covariance(VECTORS, CODES, weighting="classes"),
+        np.mean(each, 0),
+        atol=1e-12,
     )
     assert transforms.class_sums(VECTORS, CODES)[0].tolist() == np.bincount(CODES).tolist()
 
@@ -31,12 +42,17 @@ def test_covariances_add_up_and_are_those_of_numpy():
 def test_blocks_and_files_change_nothing(tmp_path, monkeypatch):
     VECTORS.tofile(tmp_path / "v")
     stored = StoredArray(tmp_path / "v", 0, VECTORS.shape, VECTORS.dtype)
-    whole = transforms.within_covariance(VECTORS, CODES), transforms.apply_maps(transforms.fit_efr(VECTORS), VECTORS)
+    whole = (
+        transforms.within_covariance(VECTORS, CODES),
+        transforms.apply_maps(transforms.fit_efr(VECTORS), VECTORS),
+    )
     assert np.array_equal(transforms.within_covariance(stored, CODES), whole[0])
     assert np.array_equal(transforms.apply_maps(transforms.fit_efr(stored), stored), whole[1])
     monkeypatch.setattr(transforms, "_ROWS", 7)
     np.testing.assert_allclose(transforms.within_covariance(VECTORS, CODES), whole[0], atol=1e-12)
-    np.testing.assert_allclose(transforms.apply_maps(transforms.fit_efr(VECTORS), VECTORS), whole[1], atol=1e-12)
+    np.testing.assert_allclose(
+        transforms.apply_maps(transforms.fit_efr(VECTORS), VECTORS), whole[1], atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", transforms.WHITENINGS)
@@ -61,7 +77,9 @@ def test_length_norm_names_what_has_no_length():
     with pytest.raises(DataError, match=r"1 vector is zero .*: 1 "):
         transforms.apply_maps([transforms.LengthNorm()], np.array([[1.0, 2.0], [0.0, 0.0]]))
     with pytest.raises(DataError, match=r"zero .*: b "):
-        transforms.apply_maps([transforms.LengthNorm()], np.array([[1.0], [0.0]]), names=np.array(["a", "b"], object))
+        transforms.apply_maps(
+            [transforms.LengthNorm()], np.array([[1.0], [0.0]]), names=np.array(["a", "b"], object)
+        )
 
 
 def test_spherical_norms_repeat_their_round():
@@ -71,20 +89,28 @@ def test_spherical_norms_repeat_their_round():
     ):
         first = transforms.apply_maps(maps[:2], VECTORS)
         once = transforms.fit_efr(first) if name == "efr" else transforms.fit_sphnorm(first, CODES)
-        np.testing.assert_allclose(transforms.apply_maps(maps, VECTORS), transforms.apply_maps(once, first), atol=1e-12)
+        np.testing.assert_allclose(
+            transforms.apply_maps(maps, VECTORS), transforms.apply_maps(once, first), atol=1e-12
+        )
 
 
 @pytest.mark.filterwarnings("ignore:Only one sample")
 def test_lda_is_that_of_scikit_learn():
     theirs = LinearDiscriminantAnalysis(solver="eigen").fit(VECTORS, CODES)
     ours = transforms.fit_lda(VECTORS, CODES, rank=4).matrix
-    np.testing.assert_allclose(ours, transforms.signed(theirs.scalings_[:, :4]), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(ours.T @ transforms.within_covariance(VECTORS, CODES) @ ours, np.eye(4), atol=1e-10)
+    np.testing.assert_allclose(
+        ours, transforms.signed(theirs.scalings_[:, :4]), rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        ours.T @ transforms.within_covariance(VECTORS, CODES) @ ours, np.eye(4), atol=1e-10
+    )
 
 
 def test_wccn_makes_the_covariance_within_speakers_the_identity():
     mapped = transforms.fit_wccn(VECTORS, CODES)(VECTORS)
-    np.testing.assert_allclose(transforms.within_covariance(mapped, CODES, weighting="classes"), np.eye(6), atol=1e-10)
+    np.testing.assert_allclose(
+        transforms.within_covariance(mapped, CODES, weighting="classes"), np.eye(6), atol=1e-10
+    )
 
 
 def test_coral_gives_mean_and_covariance_of_the_other_domain():
@@ -98,7 +124,9 @@ def test_coral_gives_mean_and_covariance_of_the_other_domain():
     few = VECTORS[:5]
     shrunk = transforms.regularised(np.cov(few.T, bias=True), 4)
     change = transforms.fit_coral(few, other)(few) - other.mean(axis=0)
-    expected = (few - few.mean(axis=0)) @ np.linalg.inv(sqrtm(shrunk)) @ sqrtm(np.cov(other.T, bias=True))
+    expected = (
+        (few - few.mean(axis=0)) @ np.linalg.inv(sqrtm(shrunk)) @ sqrtm(np.cov(other.T, bias=True))
+    )
     np.testing.assert_allclose(change, expected, atol=1e-8)
     same = transforms.fit_coral(VECTORS, VECTORS)
     np.testing.assert_allclose(same(VECTORS), VECTORS, atol=1e-9)
@@ -122,9 +150,13 @@ def test_shrinkage_keeps_trace_and_directions(n_free, size, seed):
     np.testing.assert_allclose(np.trace(shrunk), np.trace(covariance))
     assert np.linalg.cond(shrunk) <= (n_free + 1) * size * (1 + 1e-9)
     squares, trace = np.trace(covariance @ covariance), np.trace(covariance)
-    share = ((1 - 2 / size) * squares + trace**2) / ((n_free + 1 - 2 / size) * (squares - trace**2 / size))
+    share = ((1 - 2 / size) * squares + trace**2) / (
+        (n_free + 1 - 2 / size) * (squares - trace**2 / size)
+    )
     share = min(1.0, share)
-    np.testing.assert_allclose(shrunk, (1 - share) * covariance + share * trace / size * np.eye(size), atol=1e-12)
+    np.testing.assert_allclose(
+        shrunk, (1 - share) * covariance + share * trace / size * np.eye(size), atol=1e-12
+    )
 
 
 def test_duplicates_and_constants():
@@ -151,9 +183,10 @@ def test_few_vectors_a_dimension_are_warned_of(caplog, n_vectors, warned):
     """The covariance can be inverted, so scores come out, and they are worse than without the step."""
     vectors = np.random.default_rng(0).standard_normal((n_vectors, 24))
     transforms.fit_whitening(vectors)
-    assert [("is estimated from" in record.message and "shrink" in record.message) for record in caplog.records] == [
-        True
-    ] * warned
+    assert [
+        ("is estimated from" in record.message and "shrink" in record.message)
+        for record in caplog.records
+    ] == [True] * warned
     caplog.clear()
     transforms.fit_whitening(vectors, shrink=0.1)
     assert not caplog.records

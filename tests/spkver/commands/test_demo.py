@@ -8,13 +8,17 @@ import pytest
 
 def demo(folder, code=""):
     call = f"{code}\nfrom spkver.cli import main\nmain(['demo', '--output', {str(folder / 'out')!r}], 'spkver')"
-    return subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=False, cwd=folder)
+    return subprocess.run(
+        [sys.executable, "-c", call], capture_output=True, text=True, check=False, cwd=folder
+    )
 
 
 def test_without_voices_it_is_one_line_that_names_the_package(tmp_path):
     done = demo(tmp_path, "import sys; sys.modules['espeakng_loader'] = None")
     assert done.returncode == 2
-    assert done.stderr.startswith("Error: simulated speech needs espeakng_loader, which cannot be imported: ")
+    assert done.stderr.startswith(
+        "Error: simulated speech needs espeakng_loader, which cannot be imported: "
+    )
     assert done.stderr.endswith(" (pip install espeakng-loader==0.2.4)\n")
     assert not list(tmp_path.iterdir())
 
@@ -26,13 +30,20 @@ def test_both_recipes_run_and_say_where_to_look(tmp_path):
     assert done.returncode == 0, done.stderr
     output = tmp_path / "out"
     end = done.stdout.rpartition("Attackers:")[2]
-    assert "gmm-ubm, gmm-svm, gmm-svm-cms, supervector-cosine.\nLeft out, for a run on your data" in end
+    assert (
+        "gmm-ubm, gmm-svm, gmm-svm-cms, supervector-cosine.\nLeft out, for a run on your data"
+        in end
+    )
     left_out = end.partition("your data: ")[2].partition(".\n")[0].split(", ")
     assert {"campplus-adapted", "campplus-adapted-reversed"} <= set(left_out)
     for file in ("voiceprivacy/report.html", "det.png"):
         assert str(output / file) in end
         assert (output / file).stat().st_size > 10_000
-    stamps = {path: path.stat().st_mtime_ns for form in ("png", "html") for path in output.rglob(f"*.{form}")}
+    stamps = {
+        path: path.stat().st_mtime_ns
+        for form in ("png", "html")
+        for path in output.rglob(f"*.{form}")
+    }
     again = demo(tmp_path)  # nothing is drawn again
     assert again.returncode == 0
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps

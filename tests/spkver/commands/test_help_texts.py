@@ -33,7 +33,9 @@ def test_every_command_has_an_example_that_parses(words, command):
     program, *path = words.split()
     shown = CliRunner().invoke(PROGRAMS[program], [*path, "--help"])
     assert shown.exit_code == 0
-    examples = [line.strip() for line in shown.output.partition("Example:")[2].splitlines() if line.strip()]
+    examples = [
+        line.strip() for line in shown.output.partition("Example:")[2].splitlines() if line.strip()
+    ]
     assert examples, shown.output
     for example in examples:
         arguments = shlex.split(example)
@@ -52,7 +54,14 @@ def test_examples_name_the_files_that_commands_write():
 
 def test_the_first_help_names_every_command_and_recipe():
     text = CliRunner().invoke(spkver.cli.main, ["--help"]).output.partition("Commands:")[2]
-    for name in ("rsr2015 svm-gmm", "rsr2015 gmm-ubm", "rsr2015 ivector", "rsr2015 jfa", "voiceprivacy", "simulate"):
+    for name in (
+        "rsr2015 svm-gmm",
+        "rsr2015 gmm-ubm",
+        "rsr2015 ivector",
+        "rsr2015 jfa",
+        "voiceprivacy",
+        "simulate",
+    ):
         assert f"\n  {name} " in text
 
 

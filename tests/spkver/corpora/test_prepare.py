@@ -59,11 +59,20 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree, tmp_pa
     # the folder above is taken too
     text = passes("prepare", "librispeech", tree.parent, tmp_path / "data").output
     data = tmp_path / "data"
-    names = [f"libri_{part}_{what}" for part in ("dev", "test") for what in ("enrolls", "trials_f", "trials_m")]
-    assert sorted(path.name for path in data.iterdir()) == sorted([*names, "train-clean-360", "librispeech.json"])
+    names = [
+        f"libri_{part}_{what}"
+        for part in ("dev", "test")
+        for what in ("enrolls", "trials_f", "trials_m")
+    ]
+    assert sorted(path.name for path in data.iterdir()) == sorted(
+        [*names, "train-clean-360", "librispeech.json"]
+    )
     training = read_datadir(data / "train-clean-360")
     assert (len(training), len(training.sexes)) == (48, 8)
-    assert training.recordings["3000-2200-0001"] == tree / "train-clean-360/3000/2200/3000-2200-0001.flac"
+    assert (
+        training.recordings["3000-2200-0001"]
+        == tree / "train-clean-360/3000/2200/3000-2200-0001.flac"
+    )
     for part in ("dev", "test"):
         enrolls = read_datadir(data / f"libri_{part}_enrolls")
         # three of four speakers a sex, a third of six utterances
@@ -79,17 +88,31 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree, tmp_pa
             strangers = set(trials.speakers.values()) - set(enrolls.speakers.values())
             assert len(strangers) == 1
     assert "libri_dev_trials_f: 18 utterances of 4 women, 12 target and 42 nontarget trials" in text
-    words = dict(line.split(" ", 1) for line in (data / "libri_test_trials_f/text").read_text().splitlines())
+    words = dict(
+        line.split(" ", 1) for line in (data / "libri_test_trials_f/text").read_text().splitlines()
+    )
     assert words == {utterance: f"IT'S SAID {utterance[-1]}" for utterance in words}
     assert len(words) == 18
     assert json.loads((data / "librispeech.json").read_text())["lists"] == "drawn"
 
 
 def test_trials_of_2026_are_across_the_sexes(tree, tmp_path):
-    passes("prepare", "librispeech", tree, tmp_path / "data", "--year", "2026", "--subset", "test-clean")
+    passes(
+        "prepare",
+        "librispeech",
+        tree,
+        tmp_path / "data",
+        "--year",
+        "2026",
+        "--subset",
+        "test-clean",
+    )
     trials = read_datadir(tmp_path / "data/libri_test_trials_mixed")
     assert len(trials.trials) == 6 * 36
-    sexes = {(trials.sexes[model], trials.sexes[trials.speakers[segment]]) for model, segment in trials.trials.pairs()}
+    sexes = {
+        (trials.sexes[model], trials.sexes[trials.speakers[segment]])
+        for model, segment in trials.trials.pairs()
+    }
     assert sexes == {("f", "f"), ("f", "m"), ("m", "f"), ("m", "m")}
     assert int(trials.trials.is_target.sum()) == 24
 
@@ -99,7 +122,11 @@ def write_lists(folder):
     for name, lines in {
         "enrolls/enrolls": ["2000-2200-0000", "2002-2200-0000", "2001-2200-0001"],
         "trials_f/trials": [
-            *("2000 2000-128104-0001 target", "2002 2000-128104-0001 nontarget", "2000 2004-2200-0000 nontarget")
+            *(
+                "2000 2000-128104-0001 target",
+                "2002 2000-128104-0001 nontarget",
+                "2000 2004-2200-0000 nontarget",
+            )
         ],
         "trials_m/trials": ["2001 2001-128104-0002 target", "2001 2003-128104-0000 nontarget"],
     }.items():
@@ -121,14 +148,18 @@ def test_the_challenges_own_lists_are_taken(tree, tmp_path):
     ]
     assert read_datadir(data / "libri_test_trials_f").trials is not None
     written = (data / "libri_test_trials_f/trials").read_text().splitlines()
-    assert sorted(written) == sorted((lists / "libri_test_trials_f/trials").read_text().splitlines())
+    assert sorted(written) == sorted(
+        (lists / "libri_test_trials_f/trials").read_text().splitlines()
+    )
     # lists across the sexes are made of both
     passes("prepare", "librispeech", tree, tmp_path / "mixed", *options, "--year", "2026")
     mixed = read_datadir(tmp_path / "mixed/libri_test_trials_mixed").trials
     assert len(mixed) == 3 * 4
     # and taken as they are where they are there
     (lists / "libri_test_trials_mixed").mkdir()
-    (lists / "libri_test_trials_mixed/trials").write_text("2000 2001-2200-0000 nontarget\n2000 2000-2200-0001 target\n")
+    (lists / "libri_test_trials_mixed/trials").write_text(
+        "2000 2001-2200-0000 nontarget\n2000 2000-2200-0001 target\n"
+    )
     passes("prepare", "librispeech", tree, tmp_path / "taken", *options, "--year", "2026")
     assert len((tmp_path / "taken/libri_test_trials_mixed/trials").read_text().splitlines()) == 2
 
@@ -137,9 +168,21 @@ def test_the_challenges_own_lists_are_taken(tree, tmp_path):
     ("file", "line", "messages"),
     [
         ("enrolls/enrolls", "2009-1-0001", ["1 utterances are missing: '2009-1-0001'"]),
-        ("trials_f/trials", "2006 2000-128104-0001 nontarget", ["1 enrolled speakers are missing: '2006'"]),
-        ("trials_m/trials", "2001 2001-2200-0001 target", ["1 utterances are in enrolment and in trials"]),
-        ("trials_f/trials", "2000 2000-128104-0002 nontarget", ["is marked nontarget, against the speaker's id"]),
+        (
+            "trials_f/trials",
+            "2006 2000-128104-0001 nontarget",
+            ["1 enrolled speakers are missing: '2006'"],
+        ),
+        (
+            "trials_m/trials",
+            "2001 2001-2200-0001 target",
+            ["1 utterances are in enrolment and in trials"],
+        ),
+        (
+            "trials_f/trials",
+            "2000 2000-128104-0002 nontarget",
+            ["is marked nontarget, against the speaker's id"],
+        ),
         ("trials_f/trials", "2000 x", ["libri_test_trials_f/trials:4"]),
     ],
 )
@@ -147,7 +190,16 @@ def test_lists_that_do_not_fit_are_refused(tree, tmp_path, file, line, messages)
     lists = write_lists(tmp_path / "challenge")
     with (lists / f"libri_test_{file}").open("a") as handle:
         handle.write(line + "\n")
-    text = refused("prepare", "librispeech", tree, tmp_path / "data", "--subset", "test-clean", "--lists", lists)
+    text = refused(
+        "prepare",
+        "librispeech",
+        tree,
+        tmp_path / "data",
+        "--subset",
+        "test-clean",
+        "--lists",
+        lists,
+    )
     for message in messages:
         assert message in text
     assert not (tmp_path / "data").exists()
@@ -202,7 +254,9 @@ def test_folders_that_are_not_there(tree, tmp_path):
 
 def test_what_is_there_is_not_overwritten(tree, tmp_path):
     (tmp_path / "data/libri_dev_enrolls").mkdir(parents=True)
-    assert "libri_dev_enrolls: already exists" in refused("prepare", "librispeech", tree, tmp_path / "data")
+    assert "libri_dev_enrolls: already exists" in refused(
+        "prepare", "librispeech", tree, tmp_path / "data"
+    )
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["libri_dev_enrolls"]
 
 
@@ -232,7 +286,9 @@ def write_iemocap(root):
                 f"{dialog}_{'FM'[n % 2]}{n:03d} [00{n}.2901-00{n + 1}.2357]: Don't - {n}! [LAUGHTER]  Why?\n"
                 for n in range(7)
             ]
-            words.write_text("".join([*spoken, "M: overlapped\n", f"{dialog}_MXX0 [001.2-002.3]: Yeah.\n"]))
+            words.write_text(
+                "".join([*spoken, "M: overlapped\n", f"{dialog}_MXX0 [001.2-002.3]: Yeah.\n"])
+            )
             (path.parent / f"._{dialog}.txt").write_bytes(b"\x00\x05left by an archiver")
     return root
 
@@ -261,14 +317,22 @@ def test_sets_of_iemocap_are_read_by_the_recogniser_of_emotions(emotional, tmp_p
     assert labels["Ses01F_impro01_F002"] == "hap"  # it was excited
     assert not [name for name in labels if name.endswith(("5", "6"))]
     assert "Other labels, left out: 10 fru, 10 xxx" in text
-    said = "".join((tmp_path / "data" / name / "text").read_text() for name in speakers).splitlines()
+    said = "".join(
+        (tmp_path / "data" / name / "text").read_text() for name in speakers
+    ).splitlines()
     assert sorted(line.split()[0] for line in said) == sorted(labels)
     assert "Ses01F_impro01_F002 DON'T 2 WHY" in said
-    assert json.loads((tmp_path / "data/iemocap.json").read_text())["left_out"] == {"fru": 10, "xxx": 10}
+    assert json.loads((tmp_path / "data/iemocap.json").read_text())["left_out"] == {
+        "fru": 10,
+        "xxx": 10,
+    }
 
 
 def test_the_challenges_own_parts_are_taken(emotional, tmp_path):
-    chosen = {"IEMOCAP_dev": ["Ses01F_impro01_F000", "Ses01F_impro01_M001"], "IEMOCAP_test": ["Ses02F_impro01_F000"]}
+    chosen = {
+        "IEMOCAP_dev": ["Ses01F_impro01_F000", "Ses01F_impro01_M001"],
+        "IEMOCAP_test": ["Ses02F_impro01_F000"],
+    }
     for name, utterances in chosen.items():
         (tmp_path / "challenge" / name).mkdir(parents=True)
         lines = "".join(f"{utterance} any\n" for utterance in utterances)
@@ -277,7 +341,9 @@ def test_the_challenges_own_parts_are_taken(emotional, tmp_path):
     assert {part.name: sorted(part.recordings) for part in parts} == chosen
     # frustrated
     (tmp_path / "challenge/IEMOCAP_test/utt2spk").write_text("Ses02F_impro01_M005 x\n")
-    with pytest.raises(DataError, match="1 utterances without one of the four emotions in the corpus"):
+    with pytest.raises(
+        DataError, match="1 utterances without one of the four emotions in the corpus"
+    ):
         make_iemocap_sets(read_iemocap(emotional), tmp_path, lists=tmp_path / "challenge")
     (tmp_path / "challenge/IEMOCAP_test/utt2spk").unlink()
     with pytest.raises(DataError, match="cannot be read"):
@@ -293,7 +359,9 @@ def test_everything_wrong_with_the_labels_is_told_at_once(emotional, tmp_path):
         handle.write("[1.0 - 2.0]\tSes02F_impro01_F050\tneu\t[2, 2, 2]\n")
         handle.write("[1.0 - 2.0]\n")
         handle.write("[1.0 - 2.0]\tSes01F_impro01_F077\tsad\t[2, 2, 2]\n")
-    (emotional / "Session2/sentences/wav/Ses02F_impro01/Ses02F_impro01_F000.wav").write_bytes(b"RIFF")
+    (emotional / "Session2/sentences/wav/Ses02F_impro01/Ses02F_impro01_F000.wav").write_bytes(
+        b"RIFF"
+    )
     for path in (emotional / "Session3/dialog/EmoEvaluation").iterdir():
         path.unlink()
     (emotional / "Session4/dialog/EmoEvaluation/Ses04F_impro01.txt").write_text(HEAD)

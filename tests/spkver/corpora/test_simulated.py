@@ -24,18 +24,27 @@ SMALL = {"n_speakers": 4, "n_sentences": 2, "n_sessions": 4, "seed": 3, "gender"
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    return simulate_rsr2015(tmp_path_factory.mktemp("corpus") / "small", CorpusSize(**SMALL), jobs=1)
+    return simulate_rsr2015(
+        tmp_path_factory.mktemp("corpus") / "small", CorpusSize(**SMALL), jobs=1
+    )
 
 
 def contents(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 # --- the tree -------------------------------------------------------------------------------------
 
 
 def test_tree_has_the_files_of_rsr2015(corpus):
-    speakers = {"male": ("m001", "m002", "m101", "m102"), "female": ("f001", "f002", "f095", "f096")}
+    speakers = {
+        "male": ("m001", "m002", "m101", "m102"),
+        "female": ("f001", "f002", "f095", "f096"),
+    }
     audio = {
         f"sph/{folder}/{speaker}/{speaker}_0{session}_00{sentence}.wav"
         for folder in speakers
@@ -46,7 +55,13 @@ def test_tree_has_the_files_of_rsr2015(corpus):
     keys = {f"key/part1/trn/3sesspwd_eval_{sex}.trn" for sex in "mf"}
     keys |= {f"key/part1/ndx/3sess-pwd_eval_{sex}.ndx" for sex in "mf"}
     assert set(contents(corpus.folder)) == audio | keys | {"README.txt", "simulation.json"}
-    counts = {"n_files": 64, "seconds": corpus.counts["seconds"], "n_models": 8, "n_targets": 16, "n_impostors": 16}
+    counts = {
+        "n_files": 64,
+        "seconds": corpus.counts["seconds"],
+        "n_models": 8,
+        "n_targets": 16,
+        "n_impostors": 16,
+    }
     assert (corpus.counts, corpus.created) == (counts, True)
     assert "4 background, 0 development and 4 evaluation speakers, 64 recordings" in str(corpus)
 
@@ -64,7 +79,10 @@ def test_key_of_full_size_has_the_trials_of_the_protocol():
     assert seen == sum(kinds.values())
     models = list(enrolment_lines(speakers, folder="male", n_sentences=30, n_sessions=9))
     assert len(models) == 1710
-    assert models[-1] == "m157_030 male/m157/m157_01_030.sph,male/m157/m157_04_030.sph,male/m157/m157_07_030.sph\n"
+    assert (
+        models[-1]
+        == "m157_030 male/m157/m157_01_030.sph,male/m157/m157_04_030.sph,male/m157/m157_07_030.sph\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,20 +108,32 @@ def test_split(gender, n_speakers, sizes, last):
 def test_prompts_differ_by_session_and_each_digit_is_said_once():
     prompts = draw_prompts(3)
     assert prompts == draw_prompts(3) != draw_prompts(4)
-    assert [*prompts] == [(session, sentence) for session in range(1, 10) for sentence in range(61, 74)]
+    assert [*prompts] == [
+        (session, sentence) for session in range(1, 10) for sentence in range(61, 74)
+    ]
     assert len({*prompts.values()}) == 117
-    assert all(len(words) == len({*words}) == (10 if place[1] < 64 else 5) for place, words in prompts.items())
+    assert all(
+        len(words) == len({*words}) == (10 if place[1] < 64 else 5)
+        for place, words in prompts.items()
+    )
 
 
 def test_part_3_tries_each_recording_with_its_own_prompt_and_wrong_ones():
     prompts = draw_prompts(0)
-    said = {place: "-".join(str(DIGITS.index(word)) for word in words) for place, words in prompts.items()}
+    said = {
+        place: "-".join(str(DIGITS.index(word)) for word in words)
+        for place, words in prompts.items()
+    }
     shape = {"n_sentences": 5, "n_sessions": 5, "part": 3}
     models = [*enrolment_lines(["m101", "m102"], folder="male", **shape)]
     assert [line.split()[0] for line in models] == ["m101_01", "m101_02", "m102_01", "m102_02"]
-    assert models[1].split()[1] == ",".join(f"male/m101/m101_04_06{number}.sph" for number in (1, 2, 3))
+    assert models[1].split()[1] == ",".join(
+        f"male/m101/m101_04_06{number}.sph" for number in (1, 2, 3)
+    )
     kinds = Counter()
-    for line in (line for lines in trial_lines(["m101", "m102"], prompts=prompts, **shape) for line in lines):
+    for line in (
+        line for lines in trial_lines(["m101", "m102"], prompts=prompts, **shape) for line in lines
+    ):
         prompt, model, segment, *flags = line.strip().split(",")
         right = (model[:4] == segment[:4], prompt == said[int(segment[10:12]), int(segment[13:16])])
         kind = [(True, True), (True, False), (False, True), (False, False)].index(right)
@@ -123,7 +153,9 @@ def test_other_parts_are_read_as_they_are_written(tmp_path, monkeypatch, part, f
     monkeypatch.setattr(voices, "synthesise_utterance", synthesise)
     size = CorpusSize(n_speakers=4, n_sentences=n_sentences, n_sessions=4, part=part)
     simulate_rsr2015(tmp_path / "new", size, jobs=1)
-    lists = read_rsr2015(tmp_path / "new", ListOptions(part=part, background_size=4, nontarget=("IC", "TW", "IW")))
+    lists = read_rsr2015(
+        tmp_path / "new", ListOptions(part=part, background_size=4, nontarget=("IC", "TW", "IW"))
+    )
     assert {int(name[-3:]) for name in lists.ubm} == {*range(first, first + n_sentences)}
     assert len(lists.ubm) == 2 * 4 * n_sentences
     texts = {(session, take): text for session, take, text in said}
@@ -134,7 +166,8 @@ def test_other_parts_are_read_as_they_are_written(tmp_path, monkeypatch, part, f
         assert texts[1, 31] == texts[4, 31] == voices.COMMANDS[0]
     else:
         assert {lists.texts[name] for name in lists.recordings} == {
-            tuple(texts[int(name[10:12]), int(name[13:])].rstrip(".").split(", ")) for name in lists.recordings
+            tuple(texts[int(name[10:12]), int(name[13:])].rstrip(".").split(", "))
+            for name in lists.recordings
         }
         assert texts[1, 61] != texts[4, 61]
 
@@ -144,7 +177,9 @@ def test_other_parts_are_read_as_they_are_written(tmp_path, monkeypatch, part, f
 
 def test_a_larger_corpus_by_more_workers_holds_the_smaller_one(corpus, tmp_path):
     larger = simulate_rsr2015(
-        tmp_path / "larger", CorpusSize(n_speakers=5, n_sentences=3, n_sessions=5, seed=3, gender="m"), jobs=2
+        tmp_path / "larger",
+        CorpusSize(n_speakers=5, n_sentences=3, n_sessions=5, seed=3, gender="m"),
+        jobs=2,
     )
     small, large = contents(corpus.folder), contents(larger.folder)
     shared = [name for name in small if name.startswith("sph/male")]
@@ -160,13 +195,19 @@ TINY = {"n_speakers": 3, "n_sentences": 1, "n_sessions": 2}
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"n_speakers": 2}, "n_speakers is 3 to 999, not 2 .*background speaker and two evaluation"),
+        (
+            {"n_speakers": 2},
+            "n_speakers is 3 to 999, not 2 .*background speaker and two evaluation",
+        ),
         ({"n_sentences": 0}, "n_sentences is 1 to 30, not 0"),
         ({"part": 3}, "n_sentences is 4 to 13, not 1 .*the first three enrol"),
         ({"part": 0}, "part is 1, 2 or 3, not 0"),
         ({"n_sessions": 1}, "n_sessions is 2 to 9, not 1"),
         ({"n_background": 0}, "n_background is 1 to 1, not 0"),
-        ({"n_speakers": 100, "n_background": 48, "gender": "both"}, "n_background is 1 to 47, not 48"),
+        (
+            {"n_speakers": 100, "n_background": 48, "gender": "both"},
+            "n_background is 1 to 47, not 48",
+        ),
         ({"seed": -1}, "seed is 0 to"),
         ({"gender": "x"}, "gender is 'm', 'f' or 'both', not 'x'"),
         ({"audio_format": "mp3"}, "wav, sph, flac, not 'mp3'"),
@@ -189,7 +230,9 @@ def test_a_folder_with_something_else_is_not_touched(tmp_path, record):
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("failure", [KeyboardInterrupt(), OSError(28, "disk full")], ids=["Ctrl-C", "disk full"])
+@pytest.mark.parametrize(
+    "failure", [KeyboardInterrupt(), OSError(28, "disk full")], ids=["Ctrl-C", "disk full"]
+)
 def test_a_run_that_ends_early_leaves_no_corpus(tmp_path, monkeypatch, failure):
     calls = []
 

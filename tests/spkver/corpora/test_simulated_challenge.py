@@ -17,7 +17,9 @@ DIRECTORIES = dict.fromkeys(part.directory for part in SHAPES["vpc2024"])
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    return simulate_challenge(tmp_path_factory.mktemp("challenge") / "sets", "vpc2024", SCALE, jobs=2)
+    return simulate_challenge(
+        tmp_path_factory.mktemp("challenge") / "sets", "vpc2024", SCALE, jobs=2
+    )
 
 
 def test_the_shape_is_the_challenge_s():
@@ -35,20 +37,33 @@ def test_directories_have_their_share_of_recordings_and_a_full_cross_of_trials(m
     for name in DIRECTORIES:
         directory = read_datadir(made.folder / name)
         of_set = [part for part in SHAPES["vpc2024"] if part.directory == name]
-        fewest = sum(2 * (12 if name.startswith("train") else 3 if "enrolls" in name else 4) for _ in of_set)
-        assert len(directory) == pytest.approx(max(fewest, sum(part.recordings for part in of_set) * SCALE), abs=1)
+        fewest = sum(
+            2 * (12 if name.startswith("train") else 3 if "enrolls" in name else 4) for _ in of_set
+        )
+        assert len(directory) == pytest.approx(
+            max(fewest, sum(part.recordings for part in of_set) * SCALE), abs=1
+        )
         assert set(directory.sexes) == set(directory.speakers.values())
         if "trials" in name:
             enrolled = read_datadir(made.folder / f"{name.partition('_trials')[0]}_enrolls")
-            models = {model for model in enrolment(enrolled).models if enrolled.sexes[model] == name[-1]}
-            assert set(directory.trials.pairs()) == {(model, one) for model in models for one in directory.recordings}
+            models = {
+                model for model in enrolment(enrolled).models if enrolled.sexes[model] == name[-1]
+            }
+            assert set(directory.trials.pairs()) == {
+                (model, one) for model in models for one in directory.recordings
+            }
             assert 0 < directory.trials.is_target.sum() < len(directory.trials)
 
 
 def test_durations_are_those_of_librispeech(made):
     for name, mean, longest in (("train-clean-360", 12.6, 21), ("libri_dev_trials_f", 7.2, 40)):
-        seconds = [soundfile.info(path).duration for path in read_datadir(made.folder / name).recordings.values()]
-        assert np.mean(seconds) == pytest.approx(mean, rel=0.05 if name.startswith("train") else 0.8)
+        seconds = [
+            soundfile.info(path).duration
+            for path in read_datadir(made.folder / name).recordings.values()
+        ]
+        assert np.mean(seconds) == pytest.approx(
+            mean, rel=0.05 if name.startswith("train") else 0.8
+        )
         assert 1 < min(seconds) <= max(seconds) < longest
 
 
@@ -61,9 +76,13 @@ def test_no_two_files_are_equal_and_workers_do_not_matter(made, tmp_path):
 
 
 def test_command(tmp_path):
-    done = passes("simulate", "voiceprivacy", tmp_path / "sets", "--like", "vpc2024", "--scale", "1/2000")
+    done = passes(
+        "simulate", "voiceprivacy", tmp_path / "sets", "--like", "vpc2024", "--scale", "1/2000"
+    )
     assert "24 training speakers" in done.stdout
-    assert "1/60" in refused("simulate", "voiceprivacy", tmp_path / "b", "--like", "vpc2024", "--scale", "x")
+    assert "1/60" in refused(
+        "simulate", "voiceprivacy", tmp_path / "b", "--like", "vpc2024", "--scale", "x"
+    )
     options = ("--like", "vpc2024", "--set", "strangers=1")
     assert "--like" in refused("simulate", "voiceprivacy", tmp_path / "b", *options)
     with pytest.raises(ConfigError, match="vpc2024"):

@@ -52,7 +52,10 @@ def fingerprints(utterances):
     return {
         (gender, number, take): fingerprint(
             synthesise_utterance(
-                make_voice(gender, number), SENTENCES[take], make_session(gender, number, take), take=take
+                make_voice(gender, number),
+                SENTENCES[take],
+                make_session(gender, number, take),
+                take=take,
             )
         )
         for gender, number, take in utterances
@@ -86,7 +89,9 @@ def test_all_accents_and_sentences_are_the_same_in_any_order():
 
 def description(samples):
     """Mean and spread of 13 mel cepstra and log pitch: a plain description of a voice, shape (27,)."""
-    windows = np.lib.stride_tricks.sliding_window_view(samples.astype(float), 512)[::160] * np.hanning(512)
+    windows = np.lib.stride_tricks.sliding_window_view(samples.astype(float), 512)[
+        ::160
+    ] * np.hanning(512)
     energy = np.log(np.sum(windows**2, axis=1) + 1e-12)
     windows = windows[energy > energy.max() - 6]
     power = np.abs(np.fft.rfft(windows)) ** 2
@@ -107,7 +112,9 @@ def share_recognised(gender, n_speakers, seed=0):
     first, second = (
         np.array(
             [
-                description(synthesise_utterance(make_voice(gender, number, seed), sentence, STUDIO))
+                description(
+                    synthesise_utterance(make_voice(gender, number, seed), sentence, STUDIO)
+                )
                 for number in range(1, n_speakers + 1)
             ]
         )
@@ -129,21 +136,29 @@ def test_24_speakers_are_told_apart():
 @pytest.mark.parametrize("factor", [0.9, 1.1])
 def test_tract_scales_formants_and_leaves_pitch(factor):
     voice = replace(make_voice("m", 1), breath=-60.0)
-    plain, scaled = (synthesise_utterance(voice, SENTENCES[0], replace(STUDIO, tract=tract)) for tract in (1.0, factor))
+    plain, scaled = (
+        synthesise_utterance(voice, SENTENCES[0], replace(STUDIO, tract=tract))
+        for tract in (1.0, factor)
+    )
     assert description(scaled)[-1] == pytest.approx(description(plain)[-1], abs=0.05)
-    frequencies, power = welch(np.array([plain[:30_000], scaled[:30_000]]), fs=SAMPLE_RATE, nperseg=128, nfft=1024)
+    frequencies, power = welch(
+        np.array([plain[:30_000], scaled[:30_000]]), fs=SAMPLE_RATE, nperseg=128, nfft=1024
+    )
     spectrum, moved = np.log(power)
     inner = (frequencies > 300) & (frequencies < 5000)
     factors = np.linspace(0.8, 1.2, 41)
     likeness = [
-        np.corrcoef(np.interp(frequencies[inner] * each, frequencies, moved), spectrum[inner])[0, 1] for each in factors
+        np.corrcoef(np.interp(frequencies[inner] * each, frequencies, moved), spectrum[inner])[0, 1]
+        for each in factors
     ]
     assert factors[np.argmax(likeness)] == pytest.approx(factor, abs=0.03)
 
 
 def test_levels_silence_and_noise_are_what_the_session_says():
     random = np.random.default_rng(0)
-    speech = (0.3 * np.sin(2 * np.pi * 440 * np.arange(SAMPLE_RATE) / SAMPLE_RATE)).astype(np.float32)
+    speech = (0.3 * np.sin(2 * np.pi * 440 * np.arange(SAMPLE_RATE) / SAMPLE_RATE)).astype(
+        np.float32
+    )
     session = replace(STUDIO, signal_to_noise=20.0, level=-30.0, silence=(0.25, 0.25))
     for noise in ("white", "pink", "babble"):
         recorded = transmit(speech, replace(session, noise=noise), random)

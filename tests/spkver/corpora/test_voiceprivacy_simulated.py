@@ -16,7 +16,12 @@ SMALL = Sizes(
     enrolled_f=3, enrolled_m=2, strangers=1, training=2, enrolment_utterances=2, trial_utterances=2,
     training_utterances=1, sentences=1, seed=5,
 )  # fmt: skip
-DIRECTORIES = ("simulated_test_enrolls", "simulated_test_trials_f", "simulated_test_trials_m", "simulated_train")
+DIRECTORIES = (
+    "simulated_test_enrolls",
+    "simulated_test_trials_f",
+    "simulated_test_trials_m",
+    "simulated_train",
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +35,16 @@ def directories(made):
 
 
 def test_directories_are_there_and_whole(made, directories):
-    assert {path.name for path in made.folder.iterdir()} == {*DIRECTORIES, "simulation.json", "README.txt"}
+    assert {path.name for path in made.folder.iterdir()} == {
+        *DIRECTORIES,
+        "simulation.json",
+        "README.txt",
+    }
     assert is_simulated(made.folder)
     assert "SIMULATED" in json.loads((made.folder / "simulation.json").read_text())["about"]
-    counts = {name: (len(set(one.speakers.values())), len(one)) for name, one in directories.items()}
+    counts = {
+        name: (len(set(one.speakers.values())), len(one)) for name, one in directories.items()
+    }
     assert counts == dict(zip(DIRECTORIES, [(5, 10), (4, 8), (3, 6), (4, 4)], strict=True))
     for one in directories.values():
         assert set(one.sexes) == set(one.speakers.values())
@@ -45,7 +56,12 @@ def test_trials_are_a_full_cross_of_a_sex(directories):
     enrolled = enrolment(directories["simulated_test_enrolls"])
     for sex, n_models in (("f", 3), ("m", 2)):
         trials = directories[f"simulated_test_trials_{sex}"]
-        wanted = {(model, one) for model in set(enrolled.models) if model[0] == sex for one in trials.recordings}
+        wanted = {
+            (model, one)
+            for model in set(enrolled.models)
+            if model[0] == sex
+            for one in trials.recordings
+        }
         assert set(trials.trials.pairs()) == wanted
         assert int(trials.trials.is_target.sum()) == 2 * n_models
 

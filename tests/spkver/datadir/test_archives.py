@@ -15,7 +15,9 @@ from spkver.datadir import read_datadir
 
 def encoded(seed, container):
     buffer = io.BytesIO()
-    soundfile.write(buffer, np.random.default_rng(seed).normal(size=4000) / 10, 8000, format=container)
+    soundfile.write(
+        buffer, np.random.default_rng(seed).normal(size=4000) / 10, 8000, format=container
+    )
     return buffer.getvalue()
 
 
@@ -28,7 +30,9 @@ def with_size(content):
 @pytest.fixture
 def directory(tmp_path):
     """Data directory of four recordings in one archive, with an archive of vectors beside it."""
-    contents = [encoded(seed, container) for seed, container in enumerate(["WAV", "FLAC", "OGG", "WAV"])]
+    contents = [
+        encoded(seed, container) for seed, container in enumerate(["WAV", "FLAC", "OGG", "WAV"])
+    ]
     parts = [contents[0], with_size(contents[1]), with_size(contents[2]), contents[3]]
     folder = tmp_path / "set"
     folder.mkdir()
@@ -73,7 +77,9 @@ def test_archives_of_kaldiio_are_read(directory):
         given = {f"s{number}-a": (8000, samples) for number in range(4)}
         if how:
             given = {name: part[::-1] for name, part in given.items()}
-        kaldiio.save_ark(str(directory / "k.ark"), given, scp=str(directory / "wav.scp"), write_function=how)
+        kaldiio.save_ark(
+            str(directory / "k.ark"), given, scp=str(directory / "wav.scp"), write_function=how
+        )
         for path in read(directory).values():
             assert np.array_equal(read_audio(path).samples * 32768, samples)
 

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from evaluation.trials import Key
 from spkbase.errors import DataError
 from spkver.audio import read_audio, write_audio
-from spkver.datadir.directory import DataDir, enrolment, unfit_id, with_versions, without_labels, write_datadir
+from spkver.datadir.directory import (
+    DataDir,
+    enrolment,
+    unfit_id,
+    with_versions,
+    without_labels,
+    write_datadir,
+)
 from spkver.datadir.reading import read_datadir
 from spkver.datadir.twins import check_twin, duration_changes
 
@@ -54,42 +61,93 @@ def test_versions_enrol_where_the_first_does_and_labels_can_be_taken_off(folder)
     assert with_versions(data, []) is data
     bare = without_labels(data)
     assert set(bare.speakers.values()) == set(data.recordings)
-    assert (bare.sexes, bare.enrolls, bare.trials, bare.recordings) == ({}, None, None, data.recordings)
+    assert (bare.sexes, bare.enrolls, bare.trials, bare.recordings) == (
+        {},
+        None,
+        None,
+        data.recordings,
+    )
 
 
 @pytest.mark.parametrize("base", ["current", "parent", "grandparent", "itself"])
 def test_relative_paths(folder, base, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    prefix = {"current": "data/set/", "parent": "set/", "grandparent": "data/set/", "itself": ""}[base]
+    prefix = {"current": "data/set/", "parent": "set/", "grandparent": "data/set/", "itself": ""}[
+        base
+    ]
     if base == "grandparent":
         (tmp_path / "away").mkdir()
         monkeypatch.chdir(tmp_path / "away")
-    (folder / "wav.scp").write_text("".join(f"{one} {prefix}wav/{one}.wav\n" for one in ("a-1", "a-2", "b-1")))
+    (folder / "wav.scp").write_text(
+        "".join(f"{one} {prefix}wav/{one}.wav\n" for one in ("a-1", "a-2", "b-1"))
+    )
     data = read_datadir(folder)
-    assert all(path.samefile(folder / "wav" / f"{one}.wav") for one, path in data.recordings.items())
+    assert all(
+        path.samefile(folder / "wav" / f"{one}.wav") for one, path in data.recordings.items()
+    )
 
 
 WRONG = {
     "a missing wav.scp": ("wav.scp", None, "wav.scp: cannot be read: No such file"),
-    "a repeated utterance": ("utt2spk", b"a-1 a\na-2 a\na-1 b\n", "utt2spk:3: 'a-1' is repeated, first in line 1"),
-    "zero bytes": ("utt2spk", b"a-1 a\na-2\0 a\n", "utt2spk:2: expected text in UTF-8, but it holds zero bytes"),
-    "a sex that is none": ("spk2gender", b"a x\nb m\n", "spk2gender: speaker 'a': expected f or m, got 'x'"),
+    "a repeated utterance": (
+        "utt2spk",
+        b"a-1 a\na-2 a\na-1 b\n",
+        "utt2spk:3: 'a-1' is repeated, first in line 1",
+    ),
+    "zero bytes": (
+        "utt2spk",
+        b"a-1 a\na-2\0 a\n",
+        "utt2spk:2: expected text in UTF-8, but it holds zero bytes",
+    ),
+    "a sex that is none": (
+        "spk2gender",
+        b"a x\nb m\n",
+        "spk2gender: speaker 'a': expected f or m, got 'x'",
+    ),
     "an unknown sex": ("spk2gender", b"a f\n", "spk2gender: 1 speakers of unknown sex: 'b'"),
     "unknown trials": ("trials", b"a z-9 target\n", "trials: 1 unknown utterances: 'z-9'"),
-    "a label that is none": ("trials", b"a a-1 maybe\n", "trials:1: expected target or nontarget, got 'maybe'"),
-    "a repeated trial": ("trials", b"a a-1 target\na a-1 target\n", "trials:2: trial 'a a-1' is repeated; also in"),
-    "a false label": ("trials", b"b a-1 target\n", "trial 'b a-1' is marked target, but 'a-1' is spoken by 'a'"),
-    "lists that disagree": ("spk2utt", b"a a-1\nb a-2 b-1\n", "speaker of 'a-2': a in utt2spk, b in spk2utt"),
-    "two speakers": ("spk2utt", b"a a-1 a-2 b-1\nb b-1\n", "utterance 'b-1' has two speakers, 'a' and 'b'"),
+    "a label that is none": (
+        "trials",
+        b"a a-1 maybe\n",
+        "trials:1: expected target or nontarget, got 'maybe'",
+    ),
+    "a repeated trial": (
+        "trials",
+        b"a a-1 target\na a-1 target\n",
+        "trials:2: trial 'a a-1' is repeated; also in",
+    ),
+    "a false label": (
+        "trials",
+        b"b a-1 target\n",
+        "trial 'b a-1' is marked target, but 'a-1' is spoken by 'a'",
+    ),
+    "lists that disagree": (
+        "spk2utt",
+        b"a a-1\nb a-2 b-1\n",
+        "speaker of 'a-2': a in utt2spk, b in spk2utt",
+    ),
+    "two speakers": (
+        "spk2utt",
+        b"a a-1 a-2 b-1\nb b-1\n",
+        "utterance 'b-1' has two speakers, 'a' and 'b'",
+    ),
     "an id with a separator": ("utt2spk", b"../x a\n", "utt2spk: id '../x' holds a path separator"),
-    "a file that is not there": ("wav.scp", b"a-1 /no/x.wav\n", "wav.scp: utterance 'a-1': no such file, tried /no/x"),
+    "a file that is not there": (
+        "wav.scp",
+        b"a-1 /no/x.wav\n",
+        "wav.scp: utterance 'a-1': no such file, tried /no/x",
+    ),
     "audio without a speaker": (
         "utt2spk",
         b"a-1 a\nb-1 b\n",
         "1 utterances of wav.scp are not in the other list: 'a-2'",
     ),
     "segments": ("segments", b"s-1 a-1 0 1\n", "segments: utterances that are parts of recordings"),
-    "shell commands": ("wav.scp", b"a-1 cat x |\n", "wav.scp: 1 entries are shell commands, such as 'cat x |'"),
+    "shell commands": (
+        "wav.scp",
+        b"a-1 cat x |\n",
+        "wav.scp: 1 entries are shell commands, such as 'cat x |'",
+    ),
 }
 
 
@@ -133,14 +191,18 @@ def test_a_directory_with_its_own_audio_can_be_moved(folder, tmp_path, how):
     # the challenge's form
     assert (folder / "wav.scp").read_text().splitlines()[0] == "a-1 data/set/wav/a-1.wav"
     if how == "absolute":  # as lists were written before
-        (folder / "wav.scp").write_text("".join(f"{name} {path}\n" for name, path in data.recordings.items()))
+        (folder / "wav.scp").write_text(
+            "".join(f"{name} {path}\n" for name, path in data.recordings.items())
+        )
     target = tmp_path / ("x/data/set" if how == "moved" else "elsewhere/y")
     shutil.copytree(folder, target)
     if how != "copied":
         shutil.rmtree(folder)
     moved = read_datadir(target)
     assert moved.speakers == data.speakers
-    assert all(path.resolve() == target / "wav" / f"{name}.wav" for name, path in moved.recordings.items())
+    assert all(
+        path.resolve() == target / "wav" / f"{name}.wav" for name, path in moved.recordings.items()
+    )
 
 
 @pytest.mark.parametrize("ending", [".flac"])
@@ -153,7 +215,9 @@ def test_recordings_alone_have_the_lists_of_the_original(folder, tmp_path, endin
     with pytest.raises(DataError, match=r"wav\.scp: cannot be read"):
         read_datadir(twin)
     read = read_datadir(twin, original=original)
-    assert read.recordings == {name: twin / "wav" / f"{name}{ending}" for name in sorted(original.recordings)}
+    assert read.recordings == {
+        name: twin / "wav" / f"{name}{ending}" for name in sorted(original.recordings)
+    }
     assert (read.path, read.speakers, read.enrolls) == (twin, original.speakers, original.enrolls)
     (twin / "wav/a-1.flac").touch()
     (twin / "wav/a-1.wav").touch()
@@ -181,7 +245,9 @@ def test_lists_of_any_ids_survive_and_are_sorted_as_by_bytes(tmp_path_factory, i
         dict.fromkeys(ids, folder / "x.wav"),
         {one: f"s{number % n_speakers}" for number, one in enumerate(ids)},
         enrolls=tuple(ids),
-        trials=Key.from_ids(["s0"] * len(ids), ids, [number % n_speakers == 0 for number in range(len(ids))]),
+        trials=Key.from_ids(
+            ["s0"] * len(ids), ids, [number % n_speakers == 0 for number in range(len(ids))]
+        ),
     )
     write_datadir(data)
     again = read_datadir(data.path)
@@ -197,7 +263,10 @@ def test_lists_of_any_ids_survive_and_are_sorted_as_by_bytes(tmp_path_factory, i
     ("change", "message"),
     [
         ({"recordings": {}, "speakers": {}}, "no utterances"),
-        ({"recordings": {"../u": "x"}, "speakers": {"../u": "a"}}, "id '../u' holds a path separator"),
+        (
+            {"recordings": {"../u": "x"}, "speakers": {"../u": "a"}},
+            "id '../u' holds a path separator",
+        ),
         ({"speakers": {"u": "a", "v": "a"}}, "utterance 'v' has no audio"),
         ({"recordings": {"u": "x |"}}, "cannot be written to wav.scp"),
     ],
@@ -246,7 +315,10 @@ def test_a_command_that_fails_leaves_no_file(piped, tmp_path, command, message):
     (piped / "wav.scp").write_text("\n".join(text))
     with pytest.raises(DataError, match=f"utterance 'a-1': the command {message}"):
         read_datadir(piped, allow_pipes=True, pipes_to=tmp_path / "pipes")
-    assert sorted(path.name for path in (tmp_path / "pipes").iterdir()) == ["a-2.wav", "commands.json"]
+    assert sorted(path.name for path in (tmp_path / "pipes").iterdir()) == [
+        "a-2.wav",
+        "commands.json",
+    ]
 
 
 # --- twins ------------------------------------------------------------------------------------------------------------
@@ -302,6 +374,8 @@ def test_original_audio_is_found(twins, how):
         write_audio(recordings["b-1"], *read_audio(source))
     else:
         shutil.copyfile(original.recordings["a-1"], target)
-    with pytest.raises(DataError, match="original audio in 1 of 3 utterances of the anonymised set: 'b-1'") as caught:
+    with pytest.raises(
+        DataError, match="original audio in 1 of 3 utterances of the anonymised set: 'b-1'"
+    ) as caught:
         check_twin(original, DataDir(twin.path, recordings, twin.speakers))
     assert ("holds that of 'a-1'" in str(caught.value)) == (how == "under another id")

@@ -28,7 +28,9 @@ def take(text, seed, seconds=3.0, melody=0.1):
         part = source[start:stop]
         for centre in of_text.uniform([300, 900, 2000], [800, 1900, 2800]):
             radius = np.exp(-np.pi * 90 / RATE)
-            part = lfilter([1], [1, -2 * radius * np.cos(2 * np.pi * centre / RATE), radius**2], part)
+            part = lfilter(
+                [1], [1, -2 * radius * np.cos(2 * np.pi * centre / RATE), radius**2], part
+            )
         parts.append(part / np.abs(part).max() * np.hanning(len(part)) * of_text.uniform(0.2, 1))
     return 0.3 * np.concatenate(parts)
 
@@ -53,7 +55,9 @@ CHANGES = {
     "MP3": lambda x: coded(x, "MP3", "MPEG_LAYER_III"),
     "Vorbis": lambda x: coded(x, "OGG", "VORBIS"),
     "Opus": lambda x: coded(x, "OGG", "OPUS"),
-    "all": lambda x: coded(0.01 - 0.4 * soxr.resample(x[1234:-2345], RATE, 24000), "MP3", "MPEG_LAYER_III", 24000),
+    "all": lambda x: coded(
+        0.01 - 0.4 * soxr.resample(x[1234:-2345], RATE, 24000), "MP3", "MPEG_LAYER_III", 24000
+    ),
 }
 
 
@@ -68,7 +72,11 @@ def test_other_takes_are_no_copies(prints):
 
 
 def test_other_recordings_of_a_voice_of_constant_pitch_are_no_copies():
-    prints = [fingerprint(take(text, seed, melody=0), RATE) for text in range(N_WORDS) for seed in range(2)]
+    prints = [
+        fingerprint(take(text, seed, melody=0), RATE)
+        for text in range(N_WORDS)
+        for seed in range(2)
+    ]
     assert copies(prints) == []
 
 

@@ -34,10 +34,14 @@ def test_ids_with_slashes_are_read_as_written(directory):
 
 def test_twins_have_a_file_for_each_id_in_their_folder(directory, tmp_path):
     target = tmp_path / "data_none"
-    anonymize_datadir(read_datadir(directory.path), target, AnonymizerConfig(name="mcadams"), jobs=1)
+    anonymize_datadir(
+        read_datadir(directory.path), target, AnonymizerConfig(name="mcadams"), jobs=1
+    )
     twin = read_datadir(target)
     assert twin.recordings.keys() == directory.recordings.keys()
-    assert {path.resolve().parent for path in twin.recordings.values()} == {target.resolve() / "wav"}
+    assert {path.resolve().parent for path in twin.recordings.values()} == {
+        target.resolve() / "wav"
+    }
     assert len(set(twin.recordings.values())) == len(IDS)
     # as in the VoicePrivacy Challenge: recordings alone, with the names of the original
     for name in ("wav.scp", "utt2spk", "spk2utt"):
@@ -52,7 +56,9 @@ def test_names_of_files_give_the_id_back(name):
     assert wav_file(Path("d"), name).parent == Path("d/wav")
 
 
-@pytest.mark.parametrize("name", ["../x", "a/../x", "/etc/x", "a//b", "a/", "a/.hidden", ".", "a\\b"])
+@pytest.mark.parametrize(
+    "name", ["../x", "a/../x", "/etc/x", "a//b", "a/", "a/.hidden", ".", "a\\b"]
+)
 def test_ids_that_lead_elsewhere_are_refused(tmp_path, directory, name):
     recordings = {**directory.recordings, name: directory.recordings[IDS[0]]}
     speakers = {**directory.speakers, name: "s"}

@@ -28,14 +28,27 @@ def touch(folder, *names, channels=1):
 
 
 def people(n_women, n_men, n_utterances=6):
-    speakers = [f"f{number:02d}" for number in range(n_women)] + [f"m{number:02d}" for number in range(n_men)]
-    utterances = {f"{speaker}-{number}": speaker for speaker in speakers for number in range(n_utterances)}
+    speakers = [f"f{number:02d}" for number in range(n_women)] + [
+        f"m{number:02d}" for number in range(n_men)
+    ]
+    utterances = {
+        f"{speaker}-{number}": speaker for speaker in speakers for number in range(n_utterances)
+    }
     recordings = {utterance: Path(f"/audio/{utterance}.wav") for utterance in utterances}
-    return DataDir(Path("data/mine"), recordings, utterances, {speaker: speaker[0] for speaker in speakers})
+    return DataDir(
+        Path("data/mine"), recordings, utterances, {speaker: speaker[0] for speaker in speakers}
+    )
 
 
 def test_the_first_folder_is_the_speaker(tmp_path):
-    folder = touch(tmp_path, "anna/monday/01.wav", "anna/02.FLAC", "bert/bert-03.sph", "bert/notes.txt", "anna/.x.wav")
+    folder = touch(
+        tmp_path,
+        "anna/monday/01.wav",
+        "anna/02.FLAC",
+        "bert/bert-03.sph",
+        "bert/notes.txt",
+        "anna/.x.wav",
+    )
     made = datadir_of_folder(folder, "d")
     assert made.speakers == {"anna-monday-01": "anna", "anna-02": "anna", "bert-03": "bert"}
     assert made.recordings["bert-03"] == folder / "bert/bert-03.sph"
@@ -56,7 +69,10 @@ def test_without_folders_the_name_begins_with_the_speaker(tmp_path):
         (("a/1.wav", "2.wav"), "1 recordings are outside of the folders of speakers: '2.wav'"),
         (("a/1.flac", "a/1.wav"), "a/1.wav and a/1.flac are both utterance 'a-1'"),
         (("a 1/1.wav", "a_1/2.wav"), "'a 1' and 'a_1' are both speaker 'a_1' (rename one)"),
-        (("Zo\u00eb-1.wav", "Zoe\u0308-2.wav"), r"'Zoe\u0308' and 'Zo\xeb' are both speaker 'Zoë' (rename one)"),
+        (
+            ("Zo\u00eb-1.wav", "Zoe\u0308-2.wav"),
+            r"'Zoe\u0308' and 'Zo\xeb' are both speaker 'Zoë' (rename one)",
+        ),
     ],
 )
 def test_folders_that_cannot_be_read_are_explained(tmp_path, names, message):
@@ -71,7 +87,10 @@ def test_folders_that_cannot_be_read_are_explained(tmp_path, names, message):
             ("Anna/1.wav", "anna/2.wav"),
             "differ in case, blanks or Unicode form alone, such as 'Anna' and 'anna'",
         ),
-        (("a/1.wav", "a/2.m4a", "notes.txt", "a/.5.mp3"), "2 other files are left out: 'a/2.m4a', 'notes.txt'"),
+        (
+            ("a/1.wav", "a/2.m4a", "notes.txt", "a/.5.mp3"),
+            "2 other files are left out: 'a/2.m4a', 'notes.txt'",
+        ),
     ],
 )
 def test_what_a_folder_holds_besides_is_told(tmp_path, names, message):
@@ -105,7 +124,11 @@ def test_unusable_recordings_are_refused_or_left_out(tmp_path):
     for name, samples in (("silent", click * 0), ("short", np.ones(1599) / 9)):
         soundfile.write(folder / f"a/{name}.wav", samples, 16000)
     (folder / "b/text.wav").write_text("text")
-    unusable = ("a/silent.wav: silent: all samples are 0", "a/short.wav: shorter than 0.1 s: 0.100 s", "b/text.wav: ")
+    unusable = (
+        "a/silent.wav: silent: all samples are 0",
+        "a/short.wav: shorter than 0.1 s: 0.100 s",
+        "b/text.wav: ",
+    )
     said = refused("datadir", folder, "-o", tmp_path / "d")
     assert "3 of 7 recordings cannot be used: 3 problems:" in said
     assert said.rstrip().endswith("(correct them, or leave them out: --drop-unusable)")
@@ -118,7 +141,11 @@ def test_unusable_recordings_are_refused_or_left_out(tmp_path):
     assert sorted(made.recordings) == sorted(made.speakers) == ["a-1", "a-2", "b-1", "b-2"]
 
 
-CLIPS = [("x/01.mp3", "s 1", "female_feminine"), ("x/02.mp3", "s 1", "female"), ("03.mp3", "s2", "male_masculine")]
+CLIPS = [
+    ("x/01.mp3", "s 1", "female_feminine"),
+    ("x/02.mp3", "s 1", "female"),
+    ("03.mp3", "s2", "male_masculine"),
+]
 
 
 @pytest.mark.parametrize("sign", ["\t", ",", ";"])
@@ -129,7 +156,15 @@ def test_a_table_names_recordings_speakers_and_sexes(tmp_path, sign):
     rows = [sign.join(("client_id", "path", "sentence", "gender"))]
     rows += [sign.join((speaker, path, words, sex)) for path, speaker, sex in CLIPS]
     (tmp_path / "t").write_text("\ufeff" + "\r\n".join(rows) + "\r\n")
-    given = (tmp_path / "clips", "--table", tmp_path / "t", "--speaker", "client_id", "--path", "path")
+    given = (
+        tmp_path / "clips",
+        "--table",
+        tmp_path / "t",
+        "--speaker",
+        "client_id",
+        "--path",
+        "path",
+    )
     done = passes("datadir", *given, "--sex", "gender", "-o", tmp_path / "d")
     assert done.stdout == f"{tmp_path / 'd'}: 3 utterances of 1 women and 1 men\n"
     made = read_datadir(tmp_path / "d")
@@ -148,14 +183,26 @@ def test_a_table_names_recordings_speakers_and_sexes(tmp_path, sign):
             ["s1,a.wav,f", ",b.wav,f", "s1,a.wav,f"],
             [":3: expected a speaker", ":4: expected a speaker and"],
         ),
-        (["s1,a.wav,f", "s1,b.wav,m", "s2,c.wav,"], [":3: speaker 's1'", ":4: speaker 's2': expected female or male"]),
+        (
+            ["s1,a.wav,f", "s1,b.wav,m", "s2,c.wav,"],
+            [":3: speaker 's1'", ":4: speaker 's2': expected female or male"],
+        ),
         (["s1,absent.wav,f"], ["1 of 1 recordings cannot be used", "absent.wav: "]),
     ],
 )
 def test_tables_are_refused_by_line(tmp_path, rows, places):
     touch(tmp_path, "a.wav", "b.wav", "c.wav")
     (tmp_path / "t.csv").write_text("\n".join(["who,where,sex", *rows]) + "\n")
-    given = ("datadir", tmp_path, "-o", tmp_path / "d", "--table", tmp_path / "t.csv", "--speaker", "who")
+    given = (
+        "datadir",
+        tmp_path,
+        "-o",
+        tmp_path / "d",
+        "--table",
+        tmp_path / "t.csv",
+        "--speaker",
+        "who",
+    )
     said = refused(*given, "--path", "where", "--sex", "sex")
     assert all(place in said for place in places)
     assert "no column 'file'; there are: who, where, sex" in refused(*given, "--path", "file")
@@ -185,7 +232,9 @@ def test_draws_hang_on_ids_and_seed_alone():
     other = split_datadir(people(9, 9), "out", "mine", SplitRules(seed=1))
     assert other.enrolls.enrolls != first.enrolls.enrolls
     more = split_datadir(people(9, 12), "out", "mine")  # further men leave the women as they are
-    women = [{name for name in part.training.sexes if name.startswith("f")} for part in (first, more)]
+    women = [
+        {name for name in part.training.sexes if name.startswith("f")} for part in (first, more)
+    ]
     assert women[0] == women[1]
 
 
@@ -214,9 +263,13 @@ def recordings(tmp_path):
     for kind in ("original", "anonymised"):
         for speaker in people(4, 5).sexes:
             touch(tmp_path / kind, *(f"{speaker}/{number}.wav" for number in range(5)))
-    (tmp_path / "speakers.tsv").write_text("speaker\tage\tGender\n" + "".join(
-        # fmt: skip
-        f"{speaker}\t30\t{'F' if speaker[0] == 'f' else 'M'}\n" for speaker in people(4, 5).sexes))
+    (tmp_path / "speakers.tsv").write_text(
+        "speaker\tage\tGender\n"
+        + "".join(
+            f"{speaker}\t30\t{'F' if speaker[0] == 'f' else 'M'}\n"
+            for speaker in people(4, 5).sexes
+        )
+    )
     return tmp_path
 
 
@@ -225,8 +278,13 @@ def test_from_two_folders_to_sets(recordings):
     table = recordings / "speakers.tsv"
     made = passes("datadir", recordings / "original", "-o", data / "mine", "--sexes", table).output
     assert "45 utterances of 4 women and 5 men" in made
-    assert "speakers of unknown sex" in passes("datadir", recordings / "anonymised", "-o", data / "mine_x").output
-    assert "a data directory is there already" in refused("datadir", recordings / "original", "-o", data / "mine")
+    assert (
+        "speakers of unknown sex"
+        in passes("datadir", recordings / "anonymised", "-o", data / "mine_x").output
+    )
+    assert "a data directory is there already" in refused(
+        "datadir", recordings / "original", "-o", data / "mine"
+    )
     command = ("split", data / "mine", "--twin", data / "mine_x", "--suffix", "_x", "-o", sets)
     out = passes(*command).output
     assert f"spkver voiceprivacy --data {sets} --suffix _x" in out
@@ -250,13 +308,23 @@ def test_from_two_folders_to_sets(recordings):
 def test_utterances_that_the_twin_lacks_are_left_out_on_both_sides(recordings):
     data, sets = recordings / "data", recordings / "sets"
     soundfile.write(recordings / "anonymised/m00/3.wav", np.zeros(8000), 16000)
-    passes("datadir", recordings / "original", "-o", data / "mine", "--sexes", recordings / "speakers.tsv")
+    passes(
+        "datadir",
+        recordings / "original",
+        "-o",
+        data / "mine",
+        "--sexes",
+        recordings / "speakers.tsv",
+    )
     passes("datadir", recordings / "anonymised", "-o", data / "mine_x", "--drop-unusable")
     command = ("split", data / "mine", "--twin", data / "mine_x", "--suffix", "_x", "-o", sets)
     said = refused(*command)
     assert "1 utterances of the original are missing: 'm00-3'" in said
     assert "spkver split --missing drop" in said
-    assert "1 utterances that the twin lacks are left out: 'm00-3'" in passes(*command, "--missing", "drop").output
+    assert (
+        "1 utterances that the twin lacks are left out: 'm00-3'"
+        in passes(*command, "--missing", "drop").output
+    )
     assert json.loads((sets / "split.json").read_text())["left_out"] == ["m00-3"]
     parts = ("train", "test_enrolls", "test_trials_f", "test_trials_m")
     for ending in ("", "_x"):
@@ -267,7 +335,16 @@ def test_utterances_that_the_twin_lacks_are_left_out_on_both_sides(recordings):
     for utterance in (recordings / "anonymised").glob("*/*.wav"):
         utterance.rename(utterance.with_name(f"{utterance.stem}{utterance.stem}x.wav"))
     passes("datadir", recordings / "anonymised", "-o", data / "mine_y", "--drop-unusable")
-    command = (*command[:3], data / "mine_y", "--suffix", "_y", "-o", recordings / "y", "--missing", "drop")
+    command = (
+        *command[:3],
+        data / "mine_y",
+        "--suffix",
+        "_y",
+        "-o",
+        recordings / "y",
+        "--missing",
+        "drop",
+    )
     assert "utterances of the original are missing" in refused(*command)
 
 
@@ -277,11 +354,15 @@ def test_names_of_anonymised_recordings_may_have_an_ending():
     speakers = {f"{name}_anon": speaker for name, speaker in original.speakers.items()}
     twin = DataDir(Path("twin"), {name: Path(name) for name in speakers}, speakers)
     parts = twin_of_split(split, twin, "_x")
-    assert parts.notes == ("the names of the anonymised recordings end with '_anon', those of the original do not",)
+    assert parts.notes == (
+        "the names of the anonymised recordings end with '_anon', those of the original do not",
+    )
     for part, other in zip(split.parts(), parts.parts(), strict=True):
         assert other.recordings == {name: Path(f"{name}_anon") for name in part.recordings}
     del twin.recordings["f00-1_anon"], twin.speakers["f00-1_anon"]
-    with pytest.raises(DataError, match=r"1 utterances of the original are missing: 'f00-1' .*one ending of all"):
+    with pytest.raises(
+        DataError, match=r"1 utterances of the original are missing: 'f00-1' .*one ending of all"
+    ):
         twin_of_split(split, twin, "_x")
     upper = {name.upper(): path for name, path in original.recordings.items()}
     with pytest.raises(DataError, match=r"'f.*' and 'F.*' differ only in case or Unicode form"):
@@ -302,24 +383,52 @@ def test_names_of_anonymised_recordings_may_have_an_ending():
     ],
 )
 def test_wrong_options_of_split_are_one_message(recordings, arguments, message):
-    passes("datadir", recordings / "original", "-o", recordings / "d", "--sexes", recordings / "speakers.tsv")
+    passes(
+        "datadir",
+        recordings / "original",
+        "-o",
+        recordings / "d",
+        "--sexes",
+        recordings / "speakers.tsv",
+    )
     assert message in refused("split", recordings / "d", "-o", recordings / "s", *arguments)
     assert not (recordings / "s").exists()
 
 
 def test_a_twin_with_more_utterances_and_exchanged_sides_are_told(recordings):
     data, sets = recordings / "data", recordings / "sets"
-    passes("datadir", recordings / "original", "-o", data / "mine", "--sexes", recordings / "speakers.tsv")
+    passes(
+        "datadir",
+        recordings / "original",
+        "-o",
+        data / "mine",
+        "--sexes",
+        recordings / "speakers.tsv",
+    )
     passes("anonymize", "none", data / "mine", "--suffix", "_x", "--jobs", 1)
     rules = ("--suffix", "_x")
     out = passes("split", data / "mine", "--twin", data / "mine_x", *rules, "-o", sets).output
     assert "exchanged" not in out
     assert "left out" not in out
-    out = passes("split", data / "mine_x", "--twin", data / "mine", *rules, "-o", recordings / "exchanged").output
-    assert f"{data / 'mine_x'}: holds anonymised speech, by its anonymization.json, and --twin does not" in out
+    out = passes(
+        "split", data / "mine_x", "--twin", data / "mine", *rules, "-o", recordings / "exchanged"
+    ).output
+    assert (
+        f"{data / 'mine_x'}: holds anonymised speech, by its anonymization.json, and --twin does not"
+        in out
+    )
     touch(recordings / "anonymised", "f00/6.wav", "m00/6.wav")
     passes("datadir", recordings / "anonymised", "-o", data / "mine_y")
-    out = passes("split", data / "mine", "--twin", data / "mine_y", "--suffix", "_y", "-o", recordings / "more").output
+    out = passes(
+        "split",
+        data / "mine",
+        "--twin",
+        data / "mine_y",
+        "--suffix",
+        "_y",
+        "-o",
+        recordings / "more",
+    ).output
     assert "2 of 47 utterances of the twin are left out: the original has none" in out
 
 
@@ -339,7 +448,9 @@ def test_split_for_evaluation_gives_the_record_of_the_command(recordings):
     passes("datadir", recordings / "anonymised", "-o", data / "mine_x", "--drop-unusable")
     source, twin = read_datadir(data / "mine"), read_datadir(data / "mine_x")
     rules = SplitRules(training_share=0.5, seed=2)
-    sets = split_for_evaluation(source, recordings / "s", twin=twin, suffix="_x", rules=rules, missing="drop")
+    sets = split_for_evaluation(
+        source, recordings / "s", twin=twin, suffix="_x", rules=rules, missing="drop"
+    )
     assert not (recordings / "s").exists()
     options = ("--suffix", "_x", "--training-share", "0.5", "--seed", "2", "--missing", "drop")
     passes("split", data / "mine", "--twin", data / "mine_x", *options, "-o", recordings / "s")

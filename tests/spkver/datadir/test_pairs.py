@@ -51,7 +51,11 @@ def test_a_pointed_column_is_clear_and_mutual_by_hand() -> None:
     for row, values in enumerate(scores):
         expected = -1
         for column, value in enumerate(values):
-            others = [other for group, other in zip(groups, values, strict=True) if group != groups[column]]
+            others = [
+                other
+                for group, other in zip(groups, values, strict=True)
+                if group != groups[column]
+            ]
             is_only = sum(entry >= value for entry in scores[:, column]) == 1
             if value == max(values) and value >= 1 and value - max(others) >= 0.5 and is_only:
                 expected = column
@@ -73,9 +77,15 @@ def test_a_sentence_that_all_recordings_share_points_at_nothing() -> None:
 def test_shared_words_are_worth_what_few_originals_have() -> None:
     originals = [["THE", "CAT"], ["THE", "DOG", "THE"], ["A", "DOG"], []]
     recordings = [["THE", "CAT", "CAT"], ["DOG", "FISH"], []]
-    expected = [[np.log(4 / 2) + np.log(4), np.log(2), 0, 0], [0, np.log(2), np.log(2), 0], [0, 0, 0, 0]]
+    expected = [
+        [np.log(4 / 2) + np.log(4), np.log(2), 0, 0],
+        [0, np.log(2), np.log(2), 0],
+        [0, 0, 0, 0],
+    ]
     np.testing.assert_allclose(shared_information(recordings, originals), expected)
-    np.testing.assert_array_equal(shared_words(recordings, originals), [[2, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]])
+    np.testing.assert_array_equal(
+        shared_words(recordings, originals), [[2, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
+    )
 
 
 def test_a_share_has_wilsons_interval() -> None:
@@ -87,13 +97,19 @@ def test_a_share_has_wilsons_interval() -> None:
     assert exchanged_share(16, 0)[2] == pytest.approx(0.1936, abs=1e-4)  # confirms 20 %
 
 
-@pytest.mark.parametrize(("exchanged", "seen", "distinct"), [(0.3, 1, 1), (0.3, 0.25, 1), (0.3, 1, 0.5)])
-def test_a_share_is_corrected_for_exchanges_that_cannot_be_seen(exchanged: float, seen: float, distinct: float) -> None:
+@pytest.mark.parametrize(
+    ("exchanged", "seen", "distinct"), [(0.3, 1, 1), (0.3, 0.25, 1), (0.3, 1, 0.5)]
+)
+def test_a_share_is_corrected_for_exchanges_that_cannot_be_seen(
+    exchanged: float, seen: float, distinct: float
+) -> None:
     """Originals that were not compared leave recordings undecided; equal texts make exchanged ones their own."""
     n = 100_000
     elsewhere = n * exchanged * distinct * seen
     own = n * (1 - exchanged * distinct)
-    assert exchanged_share(round(own), round(elsewhere), seen=seen, distinct=distinct)[0] == pytest.approx(exchanged)
+    assert exchanged_share(round(own), round(elsewhere), seen=seen, distinct=distinct)[
+        0
+    ] == pytest.approx(exchanged)
 
 
 def test_two_texts_of_equal_frequency_differ_in_half_of_the_pairs() -> None:
@@ -141,7 +157,9 @@ def test_words_count_alone_if_two_rare_ones_are_shared() -> None:
     np.testing.assert_array_equal(decision.speakers, np.arange(N))
     np.testing.assert_array_equal(decision.texts, np.arange(N))
     recognised = [*UNIQUE[:20], *[""] * 20]  # of the others nothing is known
-    unsure = decide(similarities._replace(cepstra=noise(0, 12)), OWNERS, recognised, are_recognised=True)
+    unsure = decide(
+        similarities._replace(cepstra=noise(0, 12)), OWNERS, recognised, are_recognised=True
+    )
     np.testing.assert_array_equal(unsure.texts, [*range(20), *[-1] * 20])
     single = shared_information([[f"W{number}"] for number in range(N)], words)
     assert set(decide(similarities._replace(information=single), OWNERS).speakers) == {-1}

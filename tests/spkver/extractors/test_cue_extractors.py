@@ -6,7 +6,14 @@ from known_pitch import voice
 
 from spkbase.errors import ConfigError
 from spkver.extractors import ExtractorSettings, open_extractor
-from spkver.extractors.cues import N_BANDS, PROSODY, energy_contour, prosody_statistics, prosody_vector, session_vector
+from spkver.extractors.cues import (
+    N_BANDS,
+    PROSODY,
+    energy_contour,
+    prosody_statistics,
+    prosody_vector,
+    session_vector,
+)
 from spkver.features import PitchTrack, rapt_track
 
 RATE = 16000
@@ -72,7 +79,9 @@ def test_session_does_not_hear_the_voice():
     same = [session_vector(syllables(gaps, pitch=pitch, noise=1e-3), RATE) for pitch in (100, 220)]
     other = session_vector(syllables(gaps, pitch=100, noise=4e-3), RATE)
     assert np.abs(same[0] - same[1]).max() < 0.6
-    assert np.abs(other - same[0])[:N_BANDS] == pytest.approx(np.full(N_BANDS, 20 * np.log10(4) / 14), abs=0.15)
+    assert np.abs(other - same[0])[:N_BANDS] == pytest.approx(
+        np.full(N_BANDS, 20 * np.log10(4) / 14), abs=0.15
+    )
 
 
 def test_bandwidth_and_offset_are_heard():
@@ -81,7 +90,9 @@ def test_bandwidth_and_offset_are_heard():
     samples = 0.01 * np.random.default_rng(0).standard_normal(2 * RATE)
     narrow = sosfilt(butter(8, 3400, fs=RATE, output="sos"), samples)
     assert session_vector(samples, RATE)[2 * N_BANDS + 1] == pytest.approx(2)
-    assert session_vector(narrow, RATE)[2 * N_BANDS + 1] == pytest.approx(4 * 3800 / 8000 - 2, abs=0.3)
+    assert session_vector(narrow, RATE)[2 * N_BANDS + 1] == pytest.approx(
+        4 * 3800 / 8000 - 2, abs=0.3
+    )
     assert session_vector(samples + 0.01, RATE)[2 * N_BANDS + 2] == pytest.approx(1, abs=0.1)
 
 

@@ -19,7 +19,14 @@ from spkbase.errors import ConfigError
 from spkbase.work import Work
 from spkver.backend import train_chain, write_backend
 from spkver.datadir import DataDir, read_datadir, write_datadir
-from spkver.extractors import EXTRACTORS, FUNCTION, ExtractorSettings, embed, embed_directory, open_extractor
+from spkver.extractors import (
+    EXTRACTORS,
+    FUNCTION,
+    ExtractorSettings,
+    embed,
+    embed_directory,
+    open_extractor,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 RATE = 16000
@@ -42,9 +49,13 @@ def make_set(folder, count=20, *, rate=RATE):
     (folder / "wav").mkdir(parents=True)
     for number, name in enumerate(names):
         rng = np.random.default_rng(number)
-        soundfile.write(folder / "wav" / f"{name}.wav", 0.1 * rng.standard_normal(3000 + 100 * number), rate)
+        soundfile.write(
+            folder / "wav" / f"{name}.wav", 0.1 * rng.standard_normal(3000 + 100 * number), rate
+        )
     recordings = {name: folder / "wav" / f"{name}.wav" for name in names}
-    write_datadir(DataDir(folder, recordings, {name: f"s{int(name[1:]) // 2:02d}" for name in names}))
+    write_datadir(
+        DataDir(folder, recordings, {name: f"s{int(name[1:]) // 2:02d}" for name in names})
+    )
     return read_datadir(folder)
 
 
@@ -67,11 +78,15 @@ def weights(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["v.h5", "v.npz"])
 def test_a_file_of_vectors_says_whose_they_are_and_what_made_them(source, weights, tmp_path, name):
-    said = passes("embed", source.path, "-e", f"ge2e:{weights}", "-o", tmp_path / name, "--jobs", 1).output
+    said = passes(
+        "embed", source.path, "-e", f"ge2e:{weights}", "-o", tmp_path / name, "--jobs", 1
+    ).output
     assert said.splitlines()[-1] == f"{tmp_path / name}: 20 vectors of 5 dimensions"
     embeddings = read_embeddings(tmp_path / name)
     assert embeddings.ids.tolist() == sorted(source.recordings)
-    assert embeddings.speakers.tolist() == [source.speakers[utterance] for utterance in embeddings.ids]
+    assert embeddings.speakers.tolist() == [
+        source.speakers[utterance] for utterance in embeddings.ids
+    ]
     assert embeddings.vectors.dtype == np.float32
     if name.endswith("h5"):
         with h5py.File(tmp_path / name) as file:
@@ -94,7 +109,9 @@ def test_vectors_do_not_depend_on_workers_order_or_company(source, weights, tmp_
     assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "c.h5").read_bytes()
     some = {name: source.recordings[name] for name in ("u03", "u11")}
     fewer = embed_directory(
-        DataDir(source.path, some, {name: source.speakers[name] for name in some}), extractor, tmp_path / "d.h5"
+        DataDir(source.path, some, {name: source.speakers[name] for name in some}),
+        extractor,
+        tmp_path / "d.h5",
     )
     np.testing.assert_array_equal(fewer.vectors, whole.vectors[[3, 11]])
 
@@ -117,7 +134,9 @@ def test_interrupted_it_goes_on_to_the_same_file(source, own, tmp_path):
     assert (tmp_path / "v.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
 
 
-def test_recordings_that_cannot_be_used_are_named_together_before_the_start(source, weights, tmp_path):
+def test_recordings_that_cannot_be_used_are_named_together_before_the_start(
+    source, weights, tmp_path
+):
     soundfile.write(source.recordings["u03"], np.zeros((4000, 2)), RATE)
     soundfile.write(source.recordings["u04"], np.ones(100), RATE)
     source.recordings["u05"].write_bytes(source.recordings["u05"].read_bytes()[:500])
@@ -145,7 +164,16 @@ def test_the_examples_of_the_page_run(source, tmp_path):
     function, _, script = re.findall(r"```python\n(.*?)```", page, re.S)
     (tmp_path / "ltas.py").write_text(function)
     (tmp_path / "levels.py").write_text(script)
-    said = passes("embed", source.path, "-e", f"{tmp_path}/ltas.py:embed", "-o", tmp_path / "v.h5", "--jobs", 2).output
+    said = passes(
+        "embed",
+        source.path,
+        "-e",
+        f"{tmp_path}/ltas.py:embed",
+        "-o",
+        tmp_path / "v.h5",
+        "--jobs",
+        2,
+    ).output
     assert said.splitlines()[-1] == f"{tmp_path / 'v.h5'}: 20 vectors of 257 dimensions"
     command = f"command:{sys.executable} {tmp_path}/levels.py {{recordings}} {{vectors}}"
     said = passes("embed", source.path, "-e", command, "-o", tmp_path / "w.h5", "--jobs", 1).output
@@ -165,14 +193,22 @@ def test_two_recordings_have_a_score_and_with_a_calibration_a_ratio(source, own,
     vectors = embed_directory(source, open_extractor(own), tmp_path / "v.h5", work=Work(1))
     unit = vectors.vectors / np.linalg.norm(vectors.vectors, axis=1, keepdims=True)
     said = passes("verify", first, second, "--extractor", own).output
-    assert said.startswith(f"score: {unit[0] @ unit[1]:.4f} ({own}, cosine)\nWithout calibration this has no absolute")
+    assert said.startswith(
+        f"score: {unit[0] @ unit[1]:.4f} ({own}, cosine)\nWithout calibration this has no absolute"
+    )
     backend = train_chain(vectors, "[centre, length, cosine, calibrate: {ridge: 0.1}]")
     write_backend(tmp_path / "b.h5", backend)
     for other in (second, third):
         (ratio,) = backend.score(vectors, vectors, Trials.from_ids(["u00"], [other.stem])).values
-        said = passes("verify", first, other, "--extractor", own, "--backend", tmp_path / "b.h5").output
+        said = passes(
+            "verify", first, other, "--extractor", own, "--backend", tmp_path / "b.h5"
+        ).output
         assert said.startswith(f"log-likelihood ratio: {ratio:.4f} ({own}, {tmp_path / 'b.h5'})\n")
-        more = "one person speaks in both as if two do" if ratio > 0 else "two persons speak as if one does"
+        more = (
+            "one person speaks in both as if two do"
+            if ratio > 0
+            else "two persons speak as if one does"
+        )
         assert f"are {np.exp(abs(ratio)):,.3g} times as probable if {more}" in said
 
 
@@ -182,7 +218,9 @@ def test_two_recordings_that_cannot_be_compared(source, own, tmp_path, monkeypat
     first = source.recordings["u00"]
     way = "give --attacker or --extractor, or get the weights: spkver weights campplus"
     assert way in refused("verify", first, first)
-    assert "nothing.wav: no such file" in refused("verify", first, "nothing.wav", "--extractor", own)
+    assert "nothing.wav: no such file" in refused(
+        "verify", first, "nothing.wav", "--extractor", own
+    )
     both = refused("verify", first, first, "--extractor", own, "--attacker", tmp_path)
     assert "--attacker has its features and backend" in both
     vectors = embed_directory(source, open_extractor(own), tmp_path / "v.h5", work=Work(1))
@@ -192,8 +230,16 @@ def test_two_recordings_that_cannot_be_compared(source, own, tmp_path, monkeypat
 
 
 def test_embed_gives_the_vectors_of_the_command(source, own, tmp_path):
-    found = embed(source.path, own, tmp_path / "python.h5", settings=ExtractorSettings(rate=8000), work=Work(1))
-    passes("embed", source.path, "-e", own, "-o", tmp_path / "command.h5", "--rate", 8000, "--jobs", 1)
+    found = embed(
+        source.path,
+        own,
+        tmp_path / "python.h5",
+        settings=ExtractorSettings(rate=8000),
+        work=Work(1),
+    )
+    passes(
+        "embed", source.path, "-e", own, "-o", tmp_path / "command.h5", "--rate", 8000, "--jobs", 1
+    )
     assert (tmp_path / "python.h5").read_bytes() == (tmp_path / "command.h5").read_bytes()
     np.testing.assert_array_equal(found.vectors, read_embeddings(tmp_path / "command.h5").vectors)
 

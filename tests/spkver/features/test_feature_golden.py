@@ -46,7 +46,9 @@ def test_cepstra_and_energy(golden, name, dtype, tolerance):
     np.testing.assert_allclose(cepstra, golden[f"{name}_cep"], atol=tolerance, rtol=0)
     np.testing.assert_allclose(log_energy, golden[f"{name}_energy"], atol=tolerance, rtol=0)
     log_mel, _ = log_mel_spectrum(samples, SETTINGS)
-    np.testing.assert_allclose(signed_sums(log_mel), golden[f"{name}_fb_sums"], atol=tolerance, rtol=0)
+    np.testing.assert_allclose(
+        signed_sums(log_mel), golden[f"{name}_fb_sums"], atol=tolerance, rtol=0
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,7 +76,9 @@ def test_post_processing_from_the_stored_cepstra(golden, name):
     np.testing.assert_allclose(slope, golden[f"{name}_delta"], atol=1e-9, rtol=0)
     np.testing.assert_allclose(delta(slope), golden[f"{name}_ddelta"], atol=1e-9, rtol=0)
     frames, label = post_process(raw[:, 1:], raw[:, 0], speech, FeatureConfig(keep_all=True))
-    np.testing.assert_allclose(signed_sums(frames), golden[f"{name}_post_all_sums"], atol=1e-9, rtol=0)
+    np.testing.assert_allclose(
+        signed_sums(frames), golden[f"{name}_post_all_sums"], atol=1e-9, rtol=0
+    )
     np.testing.assert_array_equal(label, golden[f"{name}_post_all_label"])
     selected, label = post_process(raw[:, 1:], raw[:, 0], speech, FeatureConfig())
     np.testing.assert_allclose(selected[::4], golden[f"{name}_post_vad"], atol=1e-9, rtol=0)
@@ -85,7 +89,9 @@ def test_post_processing_from_the_stored_cepstra(golden, name):
 def test_the_whole_chain_from_samples(golden, dtype):
     """The preset as users run it, own dither and all: the peer's cepstra, and its labels but for borderline frames."""
     config = FeatureConfig(dtype=dtype)
-    signals = [golden_numbers.samples(name).astype(dtype) / np.dtype(dtype).type(32768) for name in NAMES]
+    signals = [
+        golden_numbers.samples(name).astype(dtype) / np.dtype(dtype).type(32768) for name in NAMES
+    ]
     generators = [recording_generator(name, 0) for name in NAMES]
     for name, one in zip(NAMES, features_of_signals(signals, generators, config), strict=True):
         np.testing.assert_allclose(one.cepstra, golden[f"{name}_cep"], atol=1e-3, rtol=0)
@@ -102,12 +108,18 @@ def test_real_speech(shared):
     np.testing.assert_allclose(cepstra, golden["libri/cep"], atol=1e-3, rtol=0)
     np.testing.assert_allclose(log_energy, golden["libri/energy"], atol=1e-3, rtol=0)
     signal = samples.astype(np.float64) / 4
-    np.testing.assert_allclose(enhance([signal])[0], golden["libri/vad_enhanced"], atol=2e-4, rtol=0)
+    np.testing.assert_allclose(
+        enhance([signal])[0], golden["libri/vad_enhanced"], atol=2e-4, rtol=0
+    )
     (labels,) = snr_vad([signal], [peer_noise(len(signal))], window=400, shift=160)
     np.testing.assert_array_equal(labels, golden["libri/vad"])
     for form in ("none", "percentile"):
         raw = golden[f"libri/raw_{form}"]
         for keep_all, which in ((True, "all"), (False, "vad")):
-            frames, label = post_process(raw[:, 1:], raw[:, 0], golden["libri/vad"], FeatureConfig(keep_all=keep_all))
-            np.testing.assert_allclose(frames, golden[f"libri/post_{form}_{which}"], atol=1e-9, rtol=0)
+            frames, label = post_process(
+                raw[:, 1:], raw[:, 0], golden["libri/vad"], FeatureConfig(keep_all=keep_all)
+            )
+            np.testing.assert_allclose(
+                frames, golden[f"libri/post_{form}_{which}"], atol=1e-9, rtol=0
+            )
             np.testing.assert_array_equal(label, golden[f"libri/post_{form}_{which}_label"])

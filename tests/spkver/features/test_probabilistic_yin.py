@@ -16,13 +16,25 @@ RATES = (8000, 16000, 44100)
 def of_evaluation(rate):
     """How `pitch_track` asks for a track."""
     frame = 1 << int(np.ceil(np.log2(4 * rate / 75)))
-    return {"pitch_range": (75.0, 500.0), "frame": frame, "shift": rate // 100, "resolution": 0.1, "centred": True}
+    return {
+        "pitch_range": (75.0, 500.0),
+        "frame": frame,
+        "shift": rate // 100,
+        "resolution": 0.1,
+        "centred": True,
+    }
 
 
 def of_emotions(rate):
     """How `functionals` asks for one."""
     frame = 1 << int(np.ceil(np.log2(3 * rate / 60)))
-    return {"pitch_range": (60.0, 600.0), "frame": frame, "shift": rate // 100, "resolution": 0.2, "centred": False}
+    return {
+        "pitch_range": (60.0, 600.0),
+        "frame": frame,
+        "shift": rate // 100,
+        "resolution": 0.2,
+        "centred": False,
+    }
 
 
 CALLERS = {"evaluation": of_evaluation, "emotions": of_emotions}
@@ -44,7 +56,8 @@ def sounds(rate, seconds=0.6):
     return {
         "glide": 0.2 * buzz(100 * 2 ** (1.5 * times), rate) + 0.01 * noise,
         "jumps": 0.2 * buzz(jumps, rate) + 0.003 * noise,
-        "bursts": 0.2 * buzz(180 + 20 * swing, rate) * (np.sin(2 * np.pi * 4 * times) > 0) + 0.001 * noise,
+        "bursts": 0.2 * buzz(180 + 20 * swing, rate) * (np.sin(2 * np.pi * 4 * times) > 0)
+        + 0.001 * noise,
         "noise": 0.1 * noise,
         "low": 0.2 * buzz(72 + 10 * swing, rate) + 0.01 * noise,
         "high": 0.2 * buzz(495 + 20 * swing, rate) + 0.01 * noise,
@@ -83,9 +96,16 @@ def by_librosa(samples, rate, settings):
     import librosa
 
     lowest, highest = settings["pitch_range"]
-    named = {"frame_length": "frame", "hop_length": "shift", "resolution": "resolution", "center": "centred"}
+    named = {
+        "frame_length": "frame",
+        "hop_length": "shift",
+        "resolution": "resolution",
+        "center": "centred",
+    }
     given = {theirs: settings[ours] for theirs, ours in named.items()}
-    return np.nan_to_num(librosa.pyin(samples, sr=rate, fmin=lowest, fmax=highest, **given)[0], nan=0.0)
+    return np.nan_to_num(
+        librosa.pyin(samples, sr=rate, fmin=lowest, fmax=highest, **given)[0], nan=0.0
+    )
 
 
 def same(found, expected):
@@ -150,12 +170,20 @@ def test_a_track_follows_a_known_pitch():
 @pytest.mark.parametrize("rate", RATES)
 def test_little_to_hear(rate):
     settings = of_evaluation(rate)
-    centred = {n_samples: pyin_track(np.zeros(n_samples), rate, **settings) for n_samples in (0, 1, rate)}
-    assert {n_samples: len(found) for n_samples, found in centred.items()} == {0: 1, 1: 1, rate: 101}
+    centred = {
+        n_samples: pyin_track(np.zeros(n_samples), rate, **settings) for n_samples in (0, 1, rate)
+    }
+    assert {n_samples: len(found) for n_samples, found in centred.items()} == {
+        0: 1,
+        1: 1,
+        rate: 101,
+    }
     assert not any(found.any() for found in centred.values())
     assert len(pyin_track(np.ones(100), rate, **of_emotions(rate))) == 0
     assert not pyin_track(np.full(rate, 0.3), rate, **of_emotions(rate)).any()
-    loud, faint = (pyin_track(sounds(rate)["glide"] * gain, rate, **settings) for gain in (4.0, 2.0**-30))
+    loud, faint = (
+        pyin_track(sounds(rate)["glide"] * gain, rate, **settings) for gain in (4.0, 2.0**-30)
+    )
     np.testing.assert_array_equal(loud, faint)
 
 

@@ -37,10 +37,15 @@ def test_snr_finds_the_burst():
 
 
 def test_snr_does_not_depend_on_the_batch():
-    cases = [burst(level, n=n, seed=seed) for seed, (level, n) in enumerate([(300, 16000), (50, 8000), (900, 30001)])]
+    cases = [
+        burst(level, n=n, seed=seed)
+        for seed, (level, n) in enumerate([(300, 16000), (50, 8000), (900, 30001)])
+    ]
     together = snr_vad([s for s, _ in cases], [n for _, n in cases], window=WINDOW, shift=SHIFT)
     for (signal, noise), labels in zip(cases, together, strict=True):
-        np.testing.assert_array_equal(snr_vad([signal], [noise], window=WINDOW, shift=SHIFT)[0], labels)
+        np.testing.assert_array_equal(
+            snr_vad([signal], [noise], window=WINDOW, shift=SHIFT)[0], labels
+        )
 
 
 def test_energy_finds_the_loud_frames():
@@ -89,7 +94,9 @@ def test_bad_labels(tmp_path, line):
 
 
 def test_unreadable_labels(tmp_path):
-    with pytest.raises(DataError, match=r"a\.lbl: label file cannot be read: No such file .*features\.labels_dir"):
+    with pytest.raises(
+        DataError, match=r"a\.lbl: label file cannot be read: No such file .*features\.labels_dir"
+    ):
         read_labels(tmp_path / "a.lbl", 100, shift_seconds=0.01)
     (tmp_path / "b.lbl").write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match=r"b\.lbl: label file cannot be read"):

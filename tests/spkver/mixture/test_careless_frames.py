@@ -41,10 +41,17 @@ def frames_of(values):
         ([1e7, 0], "0"),
     ],
 )
-def test_a_mean_far_from_0_that_makes_the_variance_floor_large_is_warned_of(caplog, covariance, offset, dimensions):
+def test_a_mean_far_from_0_that_makes_the_variance_floor_large_is_warned_of(
+    caplog, covariance, offset, dimensions
+):
     with caplog.at_level(logging.WARNING):
-        train_ubm(CLUSTERS + offset, UbmConfig(components=2, iterations=(1,), full_iterations=1, covariance=covariance))
-    texts = [record.getMessage() for record in caplog.records if "variance floor" in record.getMessage()]
+        train_ubm(
+            CLUSTERS + offset,
+            UbmConfig(components=2, iterations=(1,), full_iterations=1, covariance=covariance),
+        )
+    texts = [
+        record.getMessage() for record in caplog.records if "variance floor" in record.getMessage()
+    ]
     assert len(texts) == (dimensions is not None)
     if dimensions is not None:
         assert f"dimensions {dimensions}, whose" in texts[0]
@@ -62,7 +69,9 @@ def test_normalised_frames_raise_no_warning(caplog, dtype):
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16])
 def test_whole_numbers_train_what_they_train_as_floats(dtype):
     whole = np.round(10 * CLUSTERS + 40).clip(0, 120)
-    one, other = (train_ubm(values, UbmConfig(components=2)) for values in (whole.astype(dtype), whole))
+    one, other = (
+        train_ubm(values, UbmConfig(components=2)) for values in (whole.astype(dtype), whole)
+    )
     np.testing.assert_array_equal(one.means, other.means)
     np.testing.assert_array_equal(one.variances, other.variances)
 
@@ -85,10 +94,13 @@ def test_frames_of_other_types_are_refused(dtype):
 def test_frames_of_other_types_have_the_statistics_of_floats(dtype):
     whole = np.round(100 * CLUSTERS)
     found, expected = (
-        accumulate_statistics(STANDARD, frames_of(values), ["a"], ["a"]) for values in (whole.astype(dtype), whole)
+        accumulate_statistics(STANDARD, frames_of(values), ["a"], ["a"])
+        for values in (whole.astype(dtype), whole)
     )
     np.testing.assert_array_equal(found.first, expected.first)
-    np.testing.assert_array_equal(e_step(whole.astype(dtype), STANDARD).second, e_step(whole, STANDARD).second)
+    np.testing.assert_array_equal(
+        e_step(whole.astype(dtype), STANDARD).second, e_step(whole, STANDARD).second
+    )
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 1e8 + 1 / 3])

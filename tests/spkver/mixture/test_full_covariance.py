@@ -21,7 +21,9 @@ def random_mixture(rng, n_components=3, dimension=4):
     weights = rng.uniform(0.5, 1.5, n_components)
     roots = rng.standard_normal((n_components, dimension, dimension))
     covariances = roots @ roots.swapaxes(1, 2) / dimension + 0.2 * np.eye(dimension)
-    return GaussianMixture(weights / weights.sum(), rng.standard_normal((n_components, dimension)) * 2, covariances)
+    return GaussianMixture(
+        weights / weights.sum(), rng.standard_normal((n_components, dimension)) * 2, covariances
+    )
 
 
 def diagonal_mixture(rng, n_components=3, dimension=4):
@@ -77,11 +79,15 @@ def test_rounds_are_scikit_learns(n_rounds):
     np.testing.assert_allclose(mixture.means, reference.means_, rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(mixture.variances, reference.covariances_, rtol=1e-9, atol=1e-10)
     assert accumulator.mean_log_likelihood == pytest.approx(reference.lower_bound_, rel=1e-11)
-    np.testing.assert_allclose(log_likelihood(frames, mixture), reference.score_samples(frames), rtol=1e-9)
+    np.testing.assert_allclose(
+        log_likelihood(frames, mixture), reference.score_samples(frames), rtol=1e-9
+    )
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 5), st.sampled_from([0.01, 0.3]))
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 5), st.sampled_from([0.01, 0.3])
+)
 def test_likelihood_does_not_fall_whatever_the_limits(seed, n_components, dimension, floor):
     """Far fewer frames than entries of the covariances: the floor is all that keeps them regular."""
     rng = np.random.default_rng(seed)
@@ -112,7 +118,9 @@ def test_clipped_covariances_are_the_most_likely_ones():
     best = ubm.clipped_covariances(scatter, np.ones(3), (0.5, 1.2))[0]
 
     def cost(covariance):
-        return float(np.linalg.slogdet(covariance)[1] + np.trace(np.linalg.solve(covariance, scatter[0])))
+        return float(
+            np.linalg.slogdet(covariance)[1] + np.trace(np.linalg.solve(covariance, scatter[0]))
+        )
 
     for _ in range(2000):
         axes = np.linalg.qr(rng.standard_normal((3, 3)))[0]
@@ -125,7 +133,9 @@ def test_training_goes_on_from_the_diagonal_mixture():
     frames = drawn(rng, truth, 20_000)
     diagonal = ubm.train_ubm(frames, ubm.UbmConfig(components=2))
     full = ubm.train_ubm(frames, ubm.UbmConfig(components=2, covariance="full", full_iterations=30))
-    np.testing.assert_array_equal(full.log_likelihoods[: len(diagonal.log_likelihoods)], diagonal.log_likelihoods)
+    np.testing.assert_array_equal(
+        full.log_likelihoods[: len(diagonal.log_likelihoods)], diagonal.log_likelihoods
+    )
     assert len(full.log_likelihoods) == len(full.sizes) == len(diagonal.log_likelihoods) + 30
     assert (np.diff(full.log_likelihoods) >= -1e-10).all()
     assert full.log_likelihoods[-1] > diagonal.log_likelihoods[-1] + 0.05
@@ -136,9 +146,13 @@ def test_training_goes_on_from_the_diagonal_mixture():
 
 
 def test_a_component_without_frames_stays(caplog):
-    mixture = GaussianMixture(np.array([0.5, 0.5]), np.array([[0.0, 0.0], [90.0, 90.0]]), np.tile(np.eye(2), (2, 1, 1)))
+    mixture = GaussianMixture(
+        np.array([0.5, 0.5]), np.array([[0.0, 0.0], [90.0, 90.0]]), np.tile(np.eye(2), (2, 1, 1))
+    )
     frames = np.random.default_rng(0).standard_normal((100, 2))
-    after = ubm.full_m_step(e_step(frames, mixture), mixture, reference=np.ones(2), limits=(0.01, 10))
+    after = ubm.full_m_step(
+        e_step(frames, mixture), mixture, reference=np.ones(2), limits=(0.01, 10)
+    )
     assert after.means[1].tolist() == [90.0, 90.0]
     assert after.variances[1].tolist() == np.eye(2).tolist()
     assert "Gaussians [1] carry less than one frame" in caplog.text
@@ -157,7 +171,9 @@ def test_diagonal_matrices_give_what_the_diagonal_mixture_gives():
     ours, theirs = (e_step(frames.values, mixture) for mixture in (full, diagonal))
     np.testing.assert_allclose(ours.zeroth, theirs.zeroth, rtol=1e-13)
     assert ours.log_likelihood == pytest.approx(theirs.log_likelihood, rel=1e-14)
-    of_full, of_diagonal = (accumulate_statistics(mixture, frames, models, ids) for mixture in (full, diagonal))
+    of_full, of_diagonal = (
+        accumulate_statistics(mixture, frames, models, ids) for mixture in (full, diagonal)
+    )
     np.testing.assert_allclose(of_full.first, of_diagonal.first, rtol=1e-11, atol=1e-13)
     for adapt in (adapt_supervectors, adapt_multisession):
         vectors = [adapt(mixture, of_diagonal, MapConfig()).vectors for mixture in (full, diagonal)]
@@ -179,7 +195,9 @@ def some_statistics(rng):
 def test_products_of_supervectors_are_those_of_the_precisions():
     rng = np.random.default_rng(1)
     mixture, statistics = random_mixture(rng), some_statistics(rng)
-    means = adapt_multisession(mixture, statistics, MapConfig(normalise=False)).vectors.reshape(2, 3, 4)
+    means = adapt_multisession(mixture, statistics, MapConfig(normalise=False)).vectors.reshape(
+        2, 3, 4
+    )
     vectors = adapt_multisession(mixture, statistics).vectors
     precisions = np.linalg.inv(mixture.variances)
     expected = np.einsum("c,scd,cde,tce->st", mixture.weights, means, precisions, means)
@@ -194,7 +212,9 @@ def test_ratios_are_scipys():
     trials = Trials.from_ids(["a", "b", "a"], ["s0", "s0", "s1"])
     scores = score_gmm_ubm(mixture, means, frames, trials).values
     for score, row, segment in zip(scores, (0, 1, 0), ("s0", "s0", "s1"), strict=True):
-        adapted = GaussianMixture(mixture.weights, means.vectors[row].reshape(3, 4), mixture.variances)
+        adapted = GaussianMixture(
+            mixture.weights, means.vectors[row].reshape(3, 4), mixture.variances
+        )
         tested = frames.of(segment)
         logs = [np.log(densities(model, tested).sum(axis=1)) for model in (adapted, mixture)]
         assert score == pytest.approx((logs[0] - logs[1]).mean(), rel=1e-10)
@@ -206,18 +226,26 @@ def test_ratios_are_scipys():
 def test_files_hold_the_mixture(tmp_path):
     rng = np.random.default_rng(7)
     full = random_mixture(rng)
-    trained = ubm.TrainedUbm(full.weights, full.means, full.variances, np.ones(4), np.array([-5.0]), np.array([3]))
+    trained = ubm.TrainedUbm(
+        full.weights, full.means, full.variances, np.ones(4), np.array([-5.0]), np.array([3])
+    )
     ubm.write_ubm(tmp_path / "ubm.h5", trained)
     read = ubm.read_ubm(tmp_path / "ubm.h5")
     assert read.has_full_covariances
     np.testing.assert_array_equal(read.means, trained.means)
     np.testing.assert_allclose(read.variances, trained.variances, rtol=1e-9, atol=1e-12)
     assert read.log_likelihoods.tolist() == [-5.0]
-    ubm.check_ubm(ubm.UbmConfig(file=str(tmp_path / "ubm.h5"), covariance="full"), dimension=4, most_frames=1e6)
+    ubm.check_ubm(
+        ubm.UbmConfig(file=str(tmp_path / "ubm.h5"), covariance="full"),
+        dimension=4,
+        most_frames=1e6,
+    )
     ubm.write_ubm(tmp_path / "diagonal.h5", diagonal_mixture(rng))
     with pytest.raises(ConfigError, match="holds diagonal covariances"):
         ubm.check_ubm(
-            ubm.UbmConfig(file=str(tmp_path / "diagonal.h5"), covariance="full"), dimension=4, most_frames=1e6
+            ubm.UbmConfig(file=str(tmp_path / "diagonal.h5"), covariance="full"),
+            dimension=4,
+            most_frames=1e6,
         )
 
 

@@ -41,7 +41,9 @@ DIMENSION = 2
 def random_models(rng, words, n_states=2, n_components=2):
     shape = len(words) * n_states * n_components, DIMENSION
     weights = rng.uniform(0.5, 1.5, shape[0])
-    mixture = GaussianMixture(weights / weights.sum(), 2 * rng.standard_normal(shape), rng.uniform(0.3, 2, shape))
+    mixture = GaussianMixture(
+        weights / weights.sum(), 2 * rng.standard_normal(shape), rng.uniform(0.3, 2, shape)
+    )
     return WordModels(tuple(words), mixture, rng.uniform(0.2, 0.8, (len(words), n_states)))
 
 
@@ -77,7 +79,10 @@ def all_paths(models, said, n_frames):
     stay = models.stay.ravel()
     for cuts in itertools.combinations(range(1, n_frames), len(states) - 1):
         lengths = np.diff([0, *cuts, n_frames])
-        logs = sum((n - 1) * np.log(stay[s]) + np.log(1 - stay[s]) for s, n in zip(states, lengths, strict=True))
+        logs = sum(
+            (n - 1) * np.log(stay[s]) + np.log(1 - stay[s])
+            for s, n in zip(states, lengths, strict=True)
+        )
         yield np.repeat(states, lengths), np.repeat(np.arange(len(states)) // size, lengths), logs
 
 
@@ -85,7 +90,12 @@ def brute_force(models, frames, text):
     """(path, word of each frame, log-likelihood) of all ways to say a text."""
     densities = logsumexp(component_densities(models, frames), axis=2)
     return [
-        (path, [said[place] for place in places], places, prior + logs + densities[np.arange(len(frames)), path].sum())
+        (
+            path,
+            [said[place] for place in places],
+            places,
+            prior + logs + densities[np.arange(len(frames)), path].sum(),
+        )
         for said, prior in all_texts(models, text)
         for path, places, logs in all_paths(models, said, len(frames))
     ]
@@ -95,7 +105,9 @@ def emissions_of(models, graph, recordings):
     lengths = np.array([len(frames) for frames in recordings])
     emissions = np.zeros((lengths.max(), len(recordings), len(graph.states)))
     for row, frames in enumerate(recordings):
-        emissions[: len(frames), row] = logsumexp(component_densities(models, frames), axis=2)[:, graph.states]
+        emissions[: len(frames), row] = logsumexp(component_densities(models, frames), axis=2)[
+            :, graph.states
+        ]
     return emissions, lengths
 
 
@@ -121,7 +133,9 @@ def test_recursions_are_the_sums_over_all_paths(words, text, lengths):
         likelihoods = np.array([logs for *_, logs in found])
         assert totals[row] == pytest.approx(logsumexp(likelihoods), rel=1e-12)
         assert best[row] == pytest.approx(likelihoods.max(), rel=1e-12)
-        np.testing.assert_array_equal(graph.states[paths[: len(frames), row]], found[likelihoods.argmax()][0])
+        np.testing.assert_array_equal(
+            graph.states[paths[: len(frames), row]], found[likelihoods.argmax()][0]
+        )
         shares = np.exp(likelihoods - logsumexp(likelihoods))
         states = np.zeros((len(frames), models.stay.size))
         for (path, *_), share in zip(found, shares, strict=True):
@@ -135,7 +149,9 @@ def test_recursions_are_the_sums_over_all_paths(words, text, lengths):
 def test_statistics_are_the_expected_sums_over_all_paths(words, text, lengths):
     rng = np.random.default_rng(2)
     models = random_models(rng, words)
-    recordings = {f"r{n}": rng.standard_normal((length, DIMENSION)) * 2 for n, length in enumerate(lengths)}
+    recordings = {
+        f"r{n}": rng.standard_normal((length, DIMENSION)) * 2 for n, length in enumerate(lengths)
+    }
     rows = IdMap(["m"] * len(lengths), list(recordings))
     statistics = aligned_statistics(models, frames_of(recordings), rows, [text] * len(lengths))
     stays = np.zeros(models.stay.size)
@@ -146,7 +162,9 @@ def test_statistics_are_the_expected_sums_over_all_paths(words, text, lengths):
         likelihoods = np.array([logs for *_, logs in found])
         zeroth = np.zeros(given_state.shape[1:])
         first = np.zeros((*zeroth.shape, DIMENSION))
-        for (path, _, places, _), share in zip(found, np.exp(likelihoods - logsumexp(likelihoods)), strict=True):
+        for (path, _, places, _), share in zip(
+            found, np.exp(likelihoods - logsumexp(likelihoods)), strict=True
+        ):
             np.add.at(zeroth, path, share * given_state[np.arange(len(frames)), path])
             weighted = given_state[np.arange(len(frames)), path][:, :, None] * frames[:, None]
             np.add.at(first, path, share * weighted)
@@ -155,7 +173,9 @@ def test_statistics_are_the_expected_sums_over_all_paths(words, text, lengths):
         np.testing.assert_allclose(statistics.zeroth[row], zeroth.ravel(), atol=1e-10)
         np.testing.assert_allclose(statistics.first[row], first.ravel(), atol=1e-10)
     kept = occupancy(list(recordings.values()), models.of_text(text), text)[3]
-    of_words = dict(zip(models.of_text(text).words, kept.reshape(-1, models.stay.shape[1]), strict=True))
+    of_words = dict(
+        zip(models.of_text(text).words, kept.reshape(-1, models.stay.shape[1]), strict=True)
+    )
     expected = dict(zip(models.words, stays.reshape(models.stay.shape), strict=True))
     for word, counts in of_words.items():
         np.testing.assert_allclose(counts, expected[word], atol=1e-10)
@@ -189,8 +209,12 @@ def test_a_loop_sums_over_all_sequences_of_words():
 def test_em_never_lowers_the_likelihood(silence):
     rng = np.random.default_rng(4)
     texts = {f"r{n}": tuple(rng.choice(["a", "b", "c"], rng.integers(1, 4))) for n in range(12)}
-    recordings = {name: 3 * rng.standard_normal((rng.integers(25, 40), DIMENSION)) for name in texts}
-    config = HiddenMarkovConfig(states=2, components=2, rounds=8, silence=silence, variance_floor=1e-3)
+    recordings = {
+        name: 3 * rng.standard_normal((rng.integers(25, 40), DIMENSION)) for name in texts
+    }
+    config = HiddenMarkovConfig(
+        states=2, components=2, rounds=8, silence=silence, variance_floor=1e-3
+    )
     trained = train_word_models(frames_of(recordings), texts, config)
     assert trained.words == ("a", "b", "c", SILENCE)[: 3 + silence]
     for of_size in trained.log_likelihoods.reshape(2, -1):
@@ -201,7 +225,9 @@ def test_em_never_lowers_the_likelihood(silence):
 def spoken(rng, models, text, length=60):
     """Frames of a text, each state for as long as it stays."""
     states = text_graph(models, text).states
-    drawn = np.concatenate([np.full(rng.geometric(1 - models.stay.ravel()[state]), state) for state in states])
+    drawn = np.concatenate(
+        [np.full(rng.geometric(1 - models.stay.ravel()[state]), state) for state in states]
+    )
     frames = models.mixture.means[drawn] + rng.standard_normal((len(drawn), DIMENSION)) * 0.3
     return frames, drawn
 
@@ -209,9 +235,14 @@ def spoken(rng, models, text, length=60):
 def test_words_and_pauses_are_found_from_their_texts():
     """Means that differ by many deviations are found again, and words are cut where they were."""
     rng = np.random.default_rng(5)
-    words, means = ("one", "two", "three"), 4 * np.arange(16).reshape(8, 2)[[3, 0, 6, 1, 7, 2, 5, 4]]
+    words, means = (
+        ("one", "two", "three"),
+        4 * np.arange(16).reshape(8, 2)[[3, 0, 6, 1, 7, 2, 5, 4]],
+    )
     truth = WordModels(
-        words, GaussianMixture(np.full(6, 1 / 6), means[:6] * 1.0, np.full((6, 2), 0.09)), np.full((3, 2), 0.8)
+        words,
+        GaussianMixture(np.full(6, 1 / 6), means[:6] * 1.0, np.full((6, 2), 0.09)),
+        np.full((3, 2), 0.8),
     )
     texts, recordings, bounds = {}, {}, {}
     for number in range(60):
@@ -221,7 +252,9 @@ def test_words_and_pauses_are_found_from_their_texts():
         texts[name], recordings[name] = text, np.concatenate([pauses[0], frames, pauses[1]])
         changes = np.flatnonzero((np.diff(drawn) != 0) & (drawn[1:] % 2 == 0)) + 1
         bounds[name] = len(pauses[0]) + np.array([0, *changes, len(frames)])
-    config = HiddenMarkovConfig(states=2, components=1, rounds=30, silence=True, variance_floor=1e-3)
+    config = HiddenMarkovConfig(
+        states=2, components=1, rounds=30, silence=True, variance_floor=1e-3
+    )
     data = frames_of(recordings)
     models = train_word_models(data, texts, config)
     for word in words:
@@ -243,7 +276,9 @@ def test_words_and_pauses_are_found_from_their_texts():
 def test_one_state_is_a_mixture():
     rng = np.random.default_rng(6)
     models = random_models(rng, ("a",), n_states=1, n_components=4)
-    recordings = {f"r{n}": rng.standard_normal((20 + n, DIMENSION)).astype(np.float32) for n in range(40)}
+    recordings = {
+        f"r{n}": rng.standard_normal((20 + n, DIMENSION)).astype(np.float32) for n in range(40)
+    }
     frames, names = frames_of(recordings), list(recordings)
     expected = accumulate_statistics(models.mixture, frames, names, names)
     ours = aligned_statistics(models, frames, IdMap(names, names), [("a",)] * 40)
@@ -281,14 +316,22 @@ def test_results_depend_neither_on_workers_nor_on_files(tmp_path):
         np.testing.assert_array_equal(ours, others)
     said = list(texts.values())
     for compute in (aligned_statistics, align_texts, text_posteriors):
-        left, right = compute(one, frames, rows, said, work=Work(1)), compute(two, in_file, rows, said, work=Work(2))
-        left, right = (getattr(found, "first", getattr(found, "rows", found)) for found in (left, right))
+        left, right = (
+            compute(one, frames, rows, said, work=Work(1)),
+            compute(two, in_file, rows, said, work=Work(2)),
+        )
+        left, right = (
+            getattr(found, "first", getattr(found, "rows", found)) for found in (left, right)
+        )
         assert np.array_equal(left, right) or left == right
 
 
 def test_misuse_is_told():
     rng = np.random.default_rng(9)
-    models, frames = random_models(rng, ("a", "b")), frames_of({"r1": rng.standard_normal((3, DIMENSION))})
+    models, frames = (
+        random_models(rng, ("a", "b")),
+        frames_of({"r1": rng.standard_normal((3, DIMENSION))}),
+    )
     rows = IdMap(["m"], ["r1"])
     with pytest.raises(DataError, match="'r1' has 3 frames, but 'a b' has 2 words of 2 states"):
         aligned_statistics(models, frames, rows, [("a", "b")])
@@ -311,4 +354,6 @@ def test_what_is_said_is_removed_from_statistics():
     moved = frames[:, None, None] - (states - mixture.means)
     ours = without_text(found, states, mixture)
     np.testing.assert_allclose(ours.zeroth[0], posteriors.sum(axis=(0, 1)), rtol=1e-12)
-    np.testing.assert_allclose(ours.first[0], np.einsum("tsc,tscd->cd", posteriors, moved).ravel(), rtol=1e-9)
+    np.testing.assert_allclose(
+        ours.first[0], np.einsum("tsc,tscd->cd", posteriors, moved).ravel(), rtol=1e-9
+    )

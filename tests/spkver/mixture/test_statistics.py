@@ -17,16 +17,25 @@ from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, natural_paramet
 def random_mixture(rng, n_components=4, dimension=3):
     weights = rng.uniform(0.5, 1.5, n_components)
     shape = (n_components, dimension)
-    return GaussianMixture(weights / weights.sum(), rng.standard_normal(shape), rng.uniform(0.3, 2, shape))
+    return GaussianMixture(
+        weights / weights.sum(), rng.standard_normal(shape), rng.uniform(0.3, 2, shape)
+    )
 
 
 def frames_of(recordings):
     offsets = np.cumsum([0, *map(len, recordings.values())])
-    return Frames(np.array(list(recordings), object), offsets, np.concatenate(list(recordings.values())))
+    return Frames(
+        np.array(list(recordings), object), offsets, np.concatenate(list(recordings.values()))
+    )
 
 
 def random_frames(rng, lengths, dtype=np.float64):
-    return frames_of({f"r{n:03d}": rng.standard_normal((length, 3)).astype(dtype) for n, length in enumerate(lengths)})
+    return frames_of(
+        {
+            f"r{n:03d}": rng.standard_normal((length, 3)).astype(dtype)
+            for n, length in enumerate(lengths)
+        }
+    )
 
 
 def brute_force(mixture, frames):
@@ -48,8 +57,12 @@ def test_no_operand_of_the_products_is_denormal(dtype, full, offset):
     rng = np.random.default_rng(0)
     means, variances = rng.standard_normal((64, 20)), rng.uniform(0.1, 0.4, (64, 20))
     mixture = GaussianMixture(np.full(64, 1 / 64), means, variances)
-    frames = (means[rng.integers(64, size=200)] + 0.5 * rng.standard_normal((200, 20)) + offset).astype(dtype)
-    kernel = PosteriorKernel(natural_parameters(with_full_covariances(mixture) if full else mixture), frames.dtype, 20)
+    frames = (
+        means[rng.integers(64, size=200)] + 0.5 * rng.standard_normal((200, 20)) + offset
+    ).astype(dtype)
+    kernel = PosteriorKernel(
+        natural_parameters(with_full_covariances(mixture) if full else mixture), frames.dtype, 20
+    )
     joint, augmented, _ = kernel(frames)
     for operand in (joint, augmented):
         assert (np.abs(operand[operand != 0]) > 1e-31).all()
@@ -84,7 +97,10 @@ def test_against_brute_force():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_bits_depend_on_the_frames_alone(dtype):
     rng = np.random.default_rng(2)
-    mixture, frames = random_mixture(rng, 16), random_frames(rng, rng.integers(1, 400, 90).tolist(), dtype)
+    mixture, frames = (
+        random_mixture(rng, 16),
+        random_frames(rng, rng.integers(1, 400, 90).tolist(), dtype),
+    )
     ids = frames.ids.tolist()
     expected = accumulate_statistics(mixture, frames, ids, ids, work=Work(jobs=1))
     order = rng.permutation(len(ids))
@@ -96,7 +112,9 @@ def test_bits_depend_on_the_frames_alone(dtype):
     for place in (0, 41, 89):
         alone = accumulate_statistics(mixture, frames, ["m"], [ids[place]])
         np.testing.assert_array_equal(alone.first[0], expected.first[place])
-        elsewhere = frames_of({"other": frames.values[:77], ids[place]: frames.of(ids[place]).copy()})
+        elsewhere = frames_of(
+            {"other": frames.values[:77], ids[place]: frames.of(ids[place]).copy()}
+        )
         found = accumulate_statistics(mixture, elsewhere, ["m"], [ids[place]])
         np.testing.assert_array_equal(found.first[0], expected.first[place])
     assert expected.first.dtype == dtype
@@ -104,7 +122,10 @@ def test_bits_depend_on_the_frames_alone(dtype):
 
 @pytest.mark.parametrize(
     ("segments", "words"),
-    [(["r000", "nobody"], "no features of recording 'nobody'"), (["empty"], "recording 'empty' has no frames")],
+    [
+        (["r000", "nobody"], "no features of recording 'nobody'"),
+        (["empty"], "recording 'empty' has no frames"),
+    ],
 )
 def test_missing_frames(segments, words):
     rng = np.random.default_rng(4)
@@ -133,7 +154,9 @@ def test_streamed_statistics_are_the_same(tmp_path, jobs, in_file):
         frames = Frames(frames.ids, frames.offsets, stored(frames.values, tmp_path))
         found = accumulate_statistics(mixture, frames, models, segments, work=Work(jobs=jobs))
         np.testing.assert_array_equal(found.first, expected.first)
-    accumulate_statistics(mixture, frames, models, segments, work=Work(jobs=jobs), destination=tmp_path / "a.h5")
+    accumulate_statistics(
+        mixture, frames, models, segments, work=Work(jobs=jobs), destination=tmp_path / "a.h5"
+    )
     found = open_statistics(tmp_path / "a.h5")
     assert isinstance(found.first, StoredArray)
     for name in ("models", "segments", "zeroth", "first"):
@@ -145,10 +168,17 @@ def test_streamed_statistics_must_be_numbers(tmp_path):
     values = frames.values.copy()
     values[frames.offsets[3]] = np.nan
     frames = Frames(frames.ids, frames.offsets, values)
-    with np.errstate(invalid="ignore"), pytest.raises(DataError, match=r"a\.h5: stat. of segment 'r003' .* not finite"):
-        accumulate_statistics(mixture, frames, ["a", "b"], ["r001", "r003"], destination=tmp_path / "a.h5")
+    with (
+        np.errstate(invalid="ignore"),
+        pytest.raises(DataError, match=r"a\.h5: stat. of segment 'r003' .* not finite"),
+    ):
+        accumulate_statistics(
+            mixture, frames, ["a", "b"], ["r001", "r003"], destination=tmp_path / "a.h5"
+        )
     with pytest.raises(DataError, match="nobody"):
-        accumulate_statistics(mixture, frames, ["a", "b"], ["r001", "nobody"], destination=tmp_path / "a.h5")
+        accumulate_statistics(
+            mixture, frames, ["a", "b"], ["r001", "nobody"], destination=tmp_path / "a.h5"
+        )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -37,14 +37,26 @@ def test_golden_in_float64(golden, n_components):
     mixture = trained.mixture
     np.testing.assert_allclose(mixture.weights, golden[f"w{n_components}"], atol=1e-9, rtol=0)
     np.testing.assert_allclose(mixture.means, golden[f"mu{n_components}"], atol=1e-9, rtol=0)
-    np.testing.assert_allclose(1 / mixture.variances, golden[f"invcov{n_components}"], atol=1e-9, rtol=0)
-    np.testing.assert_allclose(trained.log_likelihoods, golden[f"llk{n_components}"], atol=1e-9, rtol=0)
-    np.testing.assert_allclose(trained.variance_control, golden[f"cov_var_ctl{n_components}"][0], atol=1e-9, rtol=0)
+    np.testing.assert_allclose(
+        1 / mixture.variances, golden[f"invcov{n_components}"], atol=1e-9, rtol=0
+    )
+    np.testing.assert_allclose(
+        trained.log_likelihoods, golden[f"llk{n_components}"], atol=1e-9, rtol=0
+    )
+    np.testing.assert_allclose(
+        trained.variance_control, golden[f"cov_var_ctl{n_components}"][0], atol=1e-9, rtol=0
+    )
 
 
 def test_golden_in_float32(golden):
-    trained = ubm.train_ubm(golden["frames"], ubm.UbmConfig(components=64, first_split_dimension=PEER_FIRST_SPLIT))
-    for ours, name in ((trained.mixture.weights, "w"), (trained.mixture.means, "mu"), (trained.log_likelihoods, "llk")):
+    trained = ubm.train_ubm(
+        golden["frames"], ubm.UbmConfig(components=64, first_split_dimension=PEER_FIRST_SPLIT)
+    )
+    for ours, name in (
+        (trained.mixture.weights, "w"),
+        (trained.mixture.means, "mu"),
+        (trained.log_likelihoods, "llk"),
+    ):
         expected = golden[f"{name}64"]
         assert np.abs(ours - expected).max() <= 1e-4 * np.abs(expected).max()
     precisions = 1 / trained.mixture.variances
@@ -75,9 +87,13 @@ def test_one_step_is_scikit_learns():
 @pytest.mark.parametrize("dimension", [60, 2000])
 def test_densities_survive_any_dimension(variance, dimension):
     """The determinant is 1e-360 and less: the peer's constant overflows there."""
-    mixture = GaussianMixture(np.full(2, 0.5), np.zeros((2, dimension)), np.full((2, dimension), variance))
+    mixture = GaussianMixture(
+        np.full(2, 0.5), np.zeros((2, dimension)), np.full((2, dimension), variance)
+    )
     expected = -0.5 * dimension * np.log(2 * np.pi * variance)
-    np.testing.assert_allclose(log_likelihood(np.zeros((3, dimension)), mixture), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        log_likelihood(np.zeros((3, dimension)), mixture), expected, rtol=1e-12
+    )
     far = log_likelihood(np.full((1, dimension), 1e3), mixture)
     assert np.isfinite(far).all()
 
@@ -93,7 +109,9 @@ def test_likelihood_does_not_fall(seed, n_components, dimension):
         accumulator = e_step(frames, mixture, work=Work(jobs=1))
         assert accumulator.mean_log_likelihood >= previous - 1e-9
         previous = accumulator.mean_log_likelihood
-        mixture = m_step(accumulator, lowest=np.full(dimension, 1e-12), highest=np.full(dimension, np.inf))
+        mixture = m_step(
+            accumulator, lowest=np.full(dimension, 1e-12), highest=np.full(dimension, np.inf)
+        )
 
 
 def test_ties_go_to_the_lowest_dimension():
@@ -106,7 +124,9 @@ def test_ties_go_to_the_lowest_dimension():
 def test_variances_stay_within_their_limits():
     rng = np.random.default_rng(4)
     frames = np.concatenate([rng.standard_normal((500, 2)) * 1e-4, rng.standard_normal((500, 2))])
-    trained = ubm.train_ubm(frames, ubm.UbmConfig(components=4, variance_floor=0.2, variance_ceiling=1.5))
+    trained = ubm.train_ubm(
+        frames, ubm.UbmConfig(components=4, variance_floor=0.2, variance_ceiling=1.5)
+    )
     assert (trained.mixture.variances >= 0.2 * trained.variance_control - 1e-15).all()
     assert (trained.mixture.variances <= 1.5 * trained.variance_control + 1e-15).all()
 
@@ -119,7 +139,9 @@ def test_dead_component_is_split_off_the_fullest(caplog):
         revived = ubm._revive(accumulator)
     assert "Gaussian 2" in caplog.text
     np.testing.assert_allclose(revived.zeroth, [30, 35, 35])
-    before = m_step(Accumulator(np.array([30.0, 70.0]), first[:2], second[:2], -1.0, 100), **NO_LIMITS)
+    before = m_step(
+        Accumulator(np.array([30.0, 70.0]), first[:2], second[:2], -1.0, 100), **NO_LIMITS
+    )
     mixture = m_step(revived, **NO_LIMITS)
     # each half is the fullest one itself, one of its deviations to either side; the other Gaussian stays
     deviation = np.array([before.variances[1, 0] ** 0.5, 0])
@@ -159,7 +181,9 @@ def contents(trained):
 
 
 def test_a_mixture_is_written_with_and_without_its_history(tmp_path):
-    trained = ubm.train_ubm(some_frames()[:2000].astype(np.float64), ubm.UbmConfig(components=4, variance_floor=1e-6))
+    trained = ubm.train_ubm(
+        some_frames()[:2000].astype(np.float64), ubm.UbmConfig(components=4, variance_floor=1e-6)
+    )
     ubm.write_ubm(str(tmp_path / "a.h5"), trained)
     ubm.write_ubm(str(tmp_path / "b.h5"), trained.mixture)
     found, plain = ubm.read_ubm(tmp_path / "a.h5"), ubm.read_ubm(tmp_path / "b.h5")
@@ -173,7 +197,11 @@ def test_a_mixture_is_written_with_and_without_its_history(tmp_path):
 def test_frames_in_a_file(tmp_path):
     expected = ubm.train_ubm(some_frames(), ubm.UbmConfig(components=8))
     for jobs in (1, 2):
-        found = ubm.train_ubm(stored(some_frames(), tmp_path), ubm.UbmConfig(components=8), work=Work(jobs=jobs))
+        found = ubm.train_ubm(
+            stored(some_frames(), tmp_path), ubm.UbmConfig(components=8), work=Work(jobs=jobs)
+        )
         assert contents(found) == contents(expected)
     with pytest.raises(DataError, match="finite"):
-        ubm.train_ubm(stored(np.full((50, 2), np.nan), tmp_path, "nan"), ubm.UbmConfig(components=2))
+        ubm.train_ubm(
+            stored(np.full((50, 2), np.nan), tmp_path, "nan"), ubm.UbmConfig(components=2)
+        )

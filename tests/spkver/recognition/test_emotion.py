@@ -30,7 +30,9 @@ def test_functionals_of_a_rising_voice(rising):
     semitones = 12 * np.log2(np.linspace(110, 220, 100) / 55)
     assert len(rising) == 221
     assert rising["pitch.mean"] == pytest.approx(semitones.mean(), abs=0.3)
-    assert rising["pitch.range"] == pytest.approx(np.ptp(np.quantile(semitones, (0.05, 0.95))), abs=0.4)
+    assert rising["pitch.range"] == pytest.approx(
+        np.ptp(np.quantile(semitones, (0.05, 0.95))), abs=0.4
+    )
     assert rising["pitch.slope"] > 5
     assert rising["pitch.voiced_share"] > 0.9
     assert rising["pitch.segment_mean"] == pytest.approx(1, abs=0.1)
@@ -50,7 +52,9 @@ def test_gain_and_silence_around_say_nothing():
     samples = voice(np.linspace(110, 180, RATE))
     found = functionals(samples)
     louder = functionals(4 * samples)
-    longer = functionals(np.concatenate([1e-5 * np.random.default_rng(9).standard_normal(8000), samples]))
+    longer = functionals(
+        np.concatenate([1e-5 * np.random.default_rng(9).standard_normal(8000), samples])
+    )
     for name, value in found.items():
         assert louder[name] == pytest.approx(value, abs=1e-6), name
         if not name.startswith("delta"):
@@ -62,7 +66,9 @@ def test_noise_has_no_pitch():
     assert found["pitch.voiced_share"] < 0.1
 
 
-@pytest.mark.parametrize("samples", [np.zeros(RATE), np.zeros(100), np.r_[np.zeros(8000), 1.0, np.zeros(8000)]])
+@pytest.mark.parametrize(
+    "samples", [np.zeros(RATE), np.zeros(100), np.r_[np.zeros(8000), 1.0, np.zeros(8000)]]
+)
 def test_too_little_sound(samples):
     with pytest.raises(ValueError, match="at least 20"):
         functionals(samples)
@@ -81,10 +87,14 @@ def test_the_penalty_is_that_of_scikit_learns_own_folds():
     for seed in range(4):
         rng = np.random.default_rng(seed)
         labels = rng.choice(["a", "b", "c"], 80, p=[0.6, 0.3, 0.1])
-        vectors = rng.standard_normal((80, 40)) + 1.2 * np.array([[label == "a"] for label in labels])
+        vectors = rng.standard_normal((80, 40)) + 1.2 * np.array(
+            [[label == "a"] for label in labels]
+        )
         recalls = []
         for cost in costs:
-            machine = make_pipeline(StandardScaler(), SVC(kernel="linear", C=cost, class_weight="balanced"))
+            machine = make_pipeline(
+                StandardScaler(), SVC(kernel="linear", C=cost, class_weight="balanced")
+            )
             found = cross_val_predict(machine, vectors, labels, cv=folds)
             recalls.append(round(balanced_accuracy_score(labels, found), 12))
         expected = costs[int(np.argmax(recalls))]
@@ -105,7 +115,9 @@ def make_set(folder, speakers=4, seed=0, factor=1.0):
         for emotion, (low, high) in PITCH.items():
             for number in range(2):
                 one = f"s{speaker}-{emotion}-{number}"
-                ends = factor * (110 + 20 * speaker) * np.array([low, high]) * rng.uniform(0.97, 1.03)
+                ends = (
+                    factor * (110 + 20 * speaker) * np.array([low, high]) * rng.uniform(0.97, 1.03)
+                )
                 wave = np.linspace(*(ends if number else ends[::-1]), RATE // 2)
                 write_audio(folder / "wav" / f"{one}.wav", voice(wave, seed=number), RATE)
                 lists["wav.scp"].append(f"{one} {folder}/wav/{one}.wav")
@@ -123,7 +135,10 @@ def corpus(tmp_path_factory):
 
 def test_emotions_are_recognised_kept_and_resumed(corpus, tmp_path):
     passes("emotion", corpus, "-o", tmp_path / "out", "--jobs", 1)
-    predicted, truth = read_labels(tmp_path / "out" / "predictions"), read_labels(corpus / "utt2emo")
+    predicted, truth = (
+        read_labels(tmp_path / "out" / "predictions"),
+        read_labels(corpus / "utt2emo"),
+    )
     assert list(predicted) == sorted(truth)
     assert np.mean([predicted[one] == truth[one] for one in truth]) >= 0.9
     first = (tmp_path / "out" / "predictions").read_bytes()
@@ -137,13 +152,18 @@ def test_folds_and_another_set_to_learn_from(corpus, tmp_path):
     (other / "spk2fold").write_text("s0 a\ns1 a\ns2 b\ns3 b\n")
     (other / "utt2emo").unlink()  # what is tested needs no labels
     passes("emotion", other, "--train", corpus, "-o", tmp_path / "out", "--jobs", 1)
-    predicted, truth = read_labels(tmp_path / "out" / "predictions"), read_labels(corpus / "utt2emo")
+    predicted, truth = (
+        read_labels(tmp_path / "out" / "predictions"),
+        read_labels(corpus / "utt2emo"),
+    )
     assert np.mean([predicted[one] == truth[one] for one in truth]) >= 0.9
 
 
 def test_a_speaker_that_is_tested_is_not_learnt(corpus):
     data = read_datadir(corpus)
-    folds = check_folds(data, data, read_emotions(data), folds={f"s{n}": str(n % 2) for n in range(4)})
+    folds = check_folds(
+        data, data, read_emotions(data), folds={f"s{n}": str(n % 2) for n in range(4)}
+    )
     assert len(folds) == 2
     for learnt, tested in folds:
         assert {one[:2] for one in learnt}.isdisjoint(one[:2] for one in tested)
@@ -157,7 +177,11 @@ def test_a_speaker_that_is_tested_is_not_learnt(corpus):
         ("utt2emo", "s0-calm-0 calm\n", "15 utterances without emotion: 's0-calm-1', "),
         ("utt2emo", "x calm\n", "1 utterances unknown: 'x'"),
         ("spk2fold", "s0 a\n", "3 speakers without a fold, such as 's1'"),
-        ("spk2fold", "s0 a\ns1 a\ns2 a\ns3 a\n", "fold 'a' leaves 0 speakers and 0 emotions to learn from"),
+        (
+            "spk2fold",
+            "s0 a\ns1 a\ns2 a\ns3 a\n",
+            "fold 'a' leaves 0 speakers and 0 emotions to learn from",
+        ),
         ("wav.scp", "{first} {folder}/short.wav\n", "short.wav"),
     ],
 )

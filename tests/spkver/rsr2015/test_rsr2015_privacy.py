@@ -19,12 +19,23 @@ def trials(seed=0):
     """Each speaker enrols a model a sentence and says it once more; scores of one speaker are alike."""
     rng = np.random.default_rng(seed)
     easiness = rng.standard_normal(N_SPEAKERS)
-    rows = [(a, b, s) for s in range(N_SENTENCES) for a in range(N_SPEAKERS) for b in range(N_SPEAKERS)]
-    models, segments = [f"m{a:03d}_{s:03d}" for a, _, s in rows], [f"m{b:03d}/m{b:03d}_02_{s:03d}" for _, b, s in rows]
+    rows = [
+        (a, b, s) for s in range(N_SENTENCES) for a in range(N_SPEAKERS) for b in range(N_SPEAKERS)
+    ]
+    models, segments = (
+        [f"m{a:03d}_{s:03d}" for a, _, s in rows],
+        [f"m{b:03d}/m{b:03d}_02_{s:03d}" for _, b, s in rows],
+    )
     is_target = np.array([a == b for a, b, _ in rows])
-    values = np.array([(1.5 + easiness[a]) * (a == b) for a, b, _ in rows]) + 0.4 * rng.standard_normal(len(rows))
+    values = np.array(
+        [(1.5 + easiness[a]) * (a == b) for a, b, _ in rows]
+    ) + 0.4 * rng.standard_normal(len(rows))
     speakers = Speakers({m: m[:4] for m in models}, {s: s[:4] for s in segments}, 200)
-    return Scores.from_ids(models, segments, values), Key.from_ids(models, segments, is_target), speakers
+    return (
+        Scores.from_ids(models, segments, values),
+        Key.from_ids(models, segments, is_target),
+        speakers,
+    )
 
 
 def test_figures_are_those_of_the_evaluation():
@@ -33,12 +44,21 @@ def test_figures_are_those_of_the_evaluation():
     target, nontarget = scores.values[key.is_target], scores.values[~key.is_target]
     expected = zebra(target, nontarget)
     assert figures.metric("zebra.population").value == expected.population
-    assert (figures.metric("zebra.individual").value, figures.tag) == (expected.individual, expected.tag)
+    assert (figures.metric("zebra.individual").value, figures.tag) == (
+        expected.individual,
+        expected.tag,
+    )
     assert figures.metric("d_sys").value == d_sys(target, nontarget)
     assert figures.metric("min_cllr").value <= figures.metric("cllr").value
-    assert figures.metric("min_dcf.sre08").value == min_dcf(target, nontarget, p_target=0.01, c_miss=10.0)
+    assert figures.metric("min_dcf.sre08").value == min_dcf(
+        target, nontarget, p_target=0.01, c_miss=10.0
+    )
     assert figures.metric("min_dcf.sre10").value == min_dcf(target, nontarget, p_target=0.001)
-    assert (figures.n_target, figures.n_nontarget, figures.n_enrolled) == (len(target), len(nontarget), N_SPEAKERS)
+    assert (figures.n_target, figures.n_nontarget, figures.n_enrolled) == (
+        len(target),
+        len(nontarget),
+        N_SPEAKERS,
+    )
     assert figures.eer.value == eer(target, nontarget)
     assert 0 <= figures.eer.low < figures.eer.value < figures.eer.high <= 0.5
 
@@ -47,8 +67,13 @@ def test_speakers_are_drawn_not_models():
     """Twelve speakers say four sentences each: those who take the models for speakers are far too sure."""
     scores, key, speakers = trials()
     right = assess_system(scores, key, speakers, RecipeConfig())
-    assert right.notes["intervals"] == "95 % interval over speakers, not models (12 speakers, 200 resamples)"
-    by_speaker, _ = sample_from(scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment)
+    assert (
+        right.notes["intervals"]
+        == "95 % interval over speakers, not models (12 speakers, 200 resamples)"
+    )
+    by_speaker, _ = sample_from(
+        scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment
+    )
     by_trial = sample_of(scores.values, key.is_target)
 
     def mean(runs):
@@ -56,10 +81,16 @@ def test_speakers_are_drawn_not_models():
 
     widths = [
         found["mean"].high - found["mean"].low
-        for found in (confidence_intervals(sample, mean, Resampling(200)) for sample in (by_speaker, by_trial))
+        for found in (
+            confidence_intervals(sample, mean, Resampling(200)) for sample in (by_speaker, by_trial)
+        )
     ]
     assert widths[0] > 1.5 * widths[1]
-    wrong = Speakers({m: m for m in speakers.of_model}, {s: f"{s[:4]}_{s[-3:]}" for s in speakers.of_segment}, 200)
+    wrong = Speakers(
+        {m: m for m in speakers.of_model},
+        {s: f"{s[:4]}_{s[-3:]}" for s in speakers.of_segment},
+        200,
+    )
     sure = assess_system(scores, key, wrong, RecipeConfig())
     assert "(48 speakers, 200 resamples)" in sure.notes["intervals"]
     for name in ("zebra.population", "d_sys"):
@@ -78,7 +109,10 @@ def test_nothing_is_drawn_without_resamples():
 def test_linkability_counts_the_speakers_who_enrolled_the_sentence():
     scores, key, speakers = trials()
     curve = linkability(scores, key, speakers)
-    found = replace(assess_system(scores, key, speakers, RecipeConfig()), linkability=Linkability.from_curve(curve))
+    found = replace(
+        assess_system(scores, key, speakers, RecipeConfig()),
+        linkability=Linkability.from_curve(curve),
+    )
     assert max(found.linkability.sizes) == N_SPEAKERS
     first = [
         scores.values[key.is_target & (key.segments == segment)]

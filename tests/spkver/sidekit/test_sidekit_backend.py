@@ -11,7 +11,13 @@ import pytest
 from evaluation.embeddings import Embeddings, read_embeddings
 from spkbase.errors import DataError
 from spkver.backend import Plda, Sessions, plda_from_sidekit, plda_scores, plda_to_sidekit
-from spkver.sidekit.models import FactorAnalyser, read_factor_analyser, read_svm, write_factor_analyser, write_svm
+from spkver.sidekit.models import (
+    FactorAnalyser,
+    read_factor_analyser,
+    read_svm,
+    write_factor_analyser,
+    write_svm,
+)
 from spkver.sidekit.tables import StatServer, write_stat_server
 
 PARTS = ("mean", "loadings", "channel", "diagonal", "residual")
@@ -41,12 +47,17 @@ def test_a_plda_of_sidekit_scores(tmp_path):
     found = plda_from_sidekit(read_factor_analyser(tmp_path / "plda.h5"))
     sessions, zero = Sessions(rng.normal(size=(2, 3)), np.array([0, 0])), np.array([0])
     tests = rng.normal(size=(1, 3))
-    assert plda_scores(found, sessions, tests, zero, zero) == plda_scores(plda, sessions, tests, zero, zero)
+    assert plda_scores(found, sessions, tests, zero, zero) == plda_scores(
+        plda, sessions, tests, zero, zero
+    )
 
 
 @pytest.mark.parametrize(
     ("names", "there"),
-    [(("mean", "loadings"), "mean, loadings"), (PARTS, "mean, loadings, channel, diagonal, residual")],
+    [
+        (("mean", "loadings"), "mean, loadings"),
+        (PARTS, "mean, loadings, channel, diagonal, residual"),
+    ],
 )
 def test_other_models_are_no_plda(names, there):
     with pytest.raises(DataError, match=f"the full covariance Sigma of a PLDA, got {there} "):
@@ -87,7 +98,9 @@ def test_svms_come_back_and_name_nothing_but_arrays(tmp_path):
     assert w.tolist() == weights.tolist()
     assert b == -0.25
     raw = gzip.decompress((tmp_path / "m.svm").read_bytes())
-    named = {str(argument) for code, argument, _ in pickletools.genops(raw) if code.name == "GLOBAL"}
+    named = {
+        str(argument) for code, argument, _ in pickletools.genops(raw) if code.name == "GLOBAL"
+    }
     assert named == {"numpy.core.multiarray _reconstruct", "numpy ndarray", "numpy dtype"}
     theirs, offset = pickle.loads(raw)
     assert theirs.shape == (1000, 1)
@@ -100,7 +113,10 @@ def test_svms_come_back_and_name_nothing_but_arrays(tmp_path):
 def test_vectors_of_a_stat_server_are_embeddings(tmp_path):
     vectors = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
     embeddings = Embeddings(["u1", "u2", "ü"], ["a", "a", "b"], vectors)
-    write_stat_server(tmp_path / "iv.h5", StatServer(embeddings.speakers, embeddings.ids, np.ones((3, 1)), vectors))
+    write_stat_server(
+        tmp_path / "iv.h5",
+        StatServer(embeddings.speakers, embeddings.ids, np.ones((3, 1)), vectors),
+    )
     with h5py.File(tmp_path / "iv.h5") as file:
         assert file["stat0"][()].tolist() == [[1], [1], [1]]
         assert file["stat1"].dtype == np.float32

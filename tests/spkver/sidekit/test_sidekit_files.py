@@ -48,7 +48,9 @@ def stat_server(n=5, n_components=3, dimension=4):
     }
 
 
-@pytest.mark.parametrize(("name", "part"), [("enroll", "enroll"), ("back", "back"), ("test", "test")])
+@pytest.mark.parametrize(
+    ("name", "part"), [("enroll", "enroll"), ("back", "back"), ("test", "test")]
+)
 def test_stat_servers_of_sidekit(golden, name, part):
     server = read_stat_server(golden / f"h5/stat_{name}.h5")
     with np.load(golden / "map_nap_svm.npz") as expected:
@@ -78,10 +80,22 @@ def test_ids_beyond_ascii_are_read_whatever_wrote_them(tmp_path, charset):
     """SIDEKIT's own layout, made by h5py alone: bytes without a mark, marked as UTF-8, and of variable length."""
     names = ["José/1", "漢字", "m3"]
     raw = np.array([name.encode("utf-8") for name in names])
-    kinds = {"ascii": raw.dtype, "utf-8": h5py.string_dtype("utf-8", raw.itemsize), "variable": h5py.string_dtype()}
+    kinds = {
+        "ascii": raw.dtype,
+        "utf-8": h5py.string_dtype("utf-8", raw.itemsize),
+        "variable": h5py.string_dtype(),
+    }
     ids = names if charset == "variable" else raw
-    with h5py.File(tmp_path / "stat.h5", "w") as stat, h5py.File(tmp_path / "idmap.h5", "w") as idmap:
-        for file, name in ((stat, "modelset"), (stat, "segset"), (idmap, "leftids"), (idmap, "rightids")):
+    with (
+        h5py.File(tmp_path / "stat.h5", "w") as stat,
+        h5py.File(tmp_path / "idmap.h5", "w") as idmap,
+    ):
+        for file, name in (
+            (stat, "modelset"),
+            (stat, "segset"),
+            (idmap, "leftids"),
+            (idmap, "rightids"),
+        ):
             file.create_dataset(name, data=np.array(ids, kinds[charset]))
         stat["stat0"], stat["stat1"] = np.ones((3, 1), "f4"), np.ones((3, 2), "f4")
         for file in (stat, idmap):
@@ -95,8 +109,14 @@ def test_ids_beyond_ascii_are_read_whatever_wrote_them(tmp_path, charset):
     ("change", "message"),
     [
         ({"segments": ["s"]}, "5 models, but 1 segments"),
-        ({"stat0": np.ones((4, 3))}, r"expected stat0 \(5, C\) and stat1 \(5, C \* D\), not \(4, 3\) and \(5, 12\)"),
-        ({"stat1": np.where(np.eye(5, 12), np.nan, 0)}, r"stat1 of segment 'm0/s0' \(row 0\) is not finite"),
+        (
+            {"stat0": np.ones((4, 3))},
+            r"expected stat0 \(5, C\) and stat1 \(5, C \* D\), not \(4, 3\) and \(5, 12\)",
+        ),
+        (
+            {"stat1": np.where(np.eye(5, 12), np.nan, 0)},
+            r"stat1 of segment 'm0/s0' \(row 0\) is not finite",
+        ),
     ],
 )
 def test_stat_server_that_cannot_be_written(tmp_path, change, message):
@@ -129,7 +149,11 @@ def test_mixtures_of_sidekit(golden, tmp_path, n_components):
             assert np.array_equal(values, expected[f"{name}{n_components}"])
     ours = tmp_path / "ubm.h5"
     write_mixture(
-        ours, weights=ubm.weights, means=ubm.means, variances=1 / ubm.precisions, variance_control=ubm.variance_control
+        ours,
+        weights=ubm.weights,
+        means=ubm.means,
+        variances=1 / ubm.precisions,
+        variance_control=ubm.variance_control,
     )
     with h5py.File(path) as theirs, h5py.File(ours) as file:
         assert sorted(theirs) == sorted(file)
@@ -147,7 +171,9 @@ def test_mixture_constants_by_their_definition(tmp_path):
     constant = 1 / np.sqrt(det * (2 * np.pi) ** 4)
     np.testing.assert_allclose(data["det"], det, rtol=1e-13)
     np.testing.assert_allclose(data["cst"], constant, rtol=1e-13)
-    expected = (values["means"] ** 2 / values["variances"]).sum(axis=1) - 2 * np.log(values["weights"] * constant)
+    expected = (values["means"] ** 2 / values["variances"]).sum(axis=1) - 2 * np.log(
+        values["weights"] * constant
+    )
     np.testing.assert_allclose(data["a"], expected, rtol=1e-13)
     assert data["invchol"].shape == (0,)
     ubm = read_mixture(tmp_path / "ubm.h5")
@@ -166,12 +192,17 @@ def test_full_covariances_by_their_definition(tmp_path):
     with h5py.File(tmp_path / "ubm.h5") as file:
         data = {name: file[name][()] for name in file}
     np.testing.assert_allclose(data["invcov"], precisions, rtol=1e-10)
-    np.testing.assert_allclose(data["invchol"] @ data["invchol"].swapaxes(1, 2), precisions, rtol=1e-10)
+    np.testing.assert_allclose(
+        data["invchol"] @ data["invchol"].swapaxes(1, 2), precisions, rtol=1e-10
+    )
     assert not np.triu(data["invchol"], 1).any()
     np.testing.assert_allclose(data["det"], np.linalg.det(values["variances"]), rtol=1e-10)
     # log(w) + log-density = -(x' P x - 2 m' P x + a) / 2
     frame = np.arange(4.0)
-    exponent = [frame @ p @ frame - 2 * m @ p @ frame for m, p in zip(values["means"], precisions, strict=True)]
+    exponent = [
+        frame @ p @ frame - 2 * m @ p @ frame
+        for m, p in zip(values["means"], precisions, strict=True)
+    ]
     expected = [
         np.log(w) + multivariate_normal(m, c).logpdf(frame)
         for w, m, c in zip(values["weights"], values["means"], values["variances"], strict=True)
@@ -191,10 +222,22 @@ MIXTURE_CHANGES = [
         lambda file: replace(file, "invcov", np.ones((3, 4, 5))),
         r"invcov should have the shape of mu, \(3, 4\), not \(3, 4, 5\), or be \(3, 4, 4\)",
     ),
-    (lambda file: replace(file, "cov_var_ctl", np.ones((3, 1))), r"cov_var_ctl should have the shape \(3, 4\)"),
-    (lambda file: replace(file, "w", np.full(3, 0.5)), "weights should be 0 or more and sum to 1, they sum to 1.5"),
-    (lambda file: file["mu"].__setitem__((1, 2), np.inf), "mu of component 1, dimension 2 should be finite, not inf"),
-    (lambda file: file["invcov"].__setitem__((1, 2), 0), "invcov of component 1, dimension 2 should be above 0"),
+    (
+        lambda file: replace(file, "cov_var_ctl", np.ones((3, 1))),
+        r"cov_var_ctl should have the shape \(3, 4\)",
+    ),
+    (
+        lambda file: replace(file, "w", np.full(3, 0.5)),
+        "weights should be 0 or more and sum to 1, they sum to 1.5",
+    ),
+    (
+        lambda file: file["mu"].__setitem__((1, 2), np.inf),
+        "mu of component 1, dimension 2 should be finite, not inf",
+    ),
+    (
+        lambda file: file["invcov"].__setitem__((1, 2), 0),
+        "invcov of component 1, dimension 2 should be above 0",
+    ),
     (lambda file: file.__delitem__("invcov"), "expected 'invcov', found a, cov_var_ctl, cst, det"),
 ]
 
@@ -229,8 +272,16 @@ def test_feature_files_of_sidekit_in_all_forms(golden, show):
                 assert (np.sqrt(((found.fb - fb) ** 2).mean(axis=0)) < 0.015 * fb.std(axis=0)).all()
             else:
                 assert np.abs(found.fb - fb).max() <= tolerance
-            assert {name: len(mean) for name, mean in found.means.items()} == {"cep": 19, "energy": 1, "fb": 40}
-            assert {name: len(std) for name, std in found.stds.items()} == {"cep": 19, "energy": 1, "fb": 40}
+            assert {name: len(mean) for name, mean in found.means.items()} == {
+                "cep": 19,
+                "energy": 1,
+                "fb": 40,
+            }
+            assert {name: len(std) for name, std in found.stds.items()} == {
+                "cep": 19,
+                "energy": 1,
+                "fb": 40,
+            }
 
 
 @pytest.mark.parametrize("show", SHOWS)
@@ -262,11 +313,23 @@ def features(n=6, *, seed=0):
 
 FEATURE_CHANGES = [
     (lambda file: replace(file, "compression", 7), "compression should be 0, 1 or 2, not 7"),
-    (lambda file: replace(file, "a/s/vad", np.ones(5, np.int8)), "'a/s' has different numbers of frames: .*'vad': 5"),
-    (lambda file: replace(file, "a/s/cep", np.ones((6, 3), np.uint8)), "cep should hold numbers, not uint8"),
-    (lambda file: replace(file, "a/s/cep", np.full((6, 3), np.nan)), "cep of 'a/s' holds values that are not finite"),
+    (
+        lambda file: replace(file, "a/s/vad", np.ones(5, np.int8)),
+        "'a/s' has different numbers of frames: .*'vad': 5",
+    ),
+    (
+        lambda file: replace(file, "a/s/cep", np.ones((6, 3), np.uint8)),
+        "cep should hold numbers, not uint8",
+    ),
+    (
+        lambda file: replace(file, "a/s/cep", np.full((6, 3), np.nan)),
+        "cep of 'a/s' holds values that are not finite",
+    ),
     (lambda file: file.__delitem__("a/s"), "holds no features"),
-    (lambda file: [file["a/s"].pop(one) for one in ("cep", "energy", "fb")], "'a/s' has neither cepstra nor energy"),
+    (
+        lambda file: [file["a/s"].pop(one) for one in ("cep", "energy", "fb")],
+        "'a/s' has neither cepstra nor energy",
+    ),
 ]
 
 
@@ -326,7 +389,9 @@ def test_svms_of_sidekit(golden):
 
 def test_svm_needs_the_flag(tmp_path):
     path = put_svm(tmp_path / "m.svm", (np.ones((3, 1)), 1.0))
-    with pytest.raises(DataError, match=r"is a pickle, a format that can carry programs .*allow_pickle=True"):
+    with pytest.raises(
+        DataError, match=r"is a pickle, a format that can carry programs .*allow_pickle=True"
+    ):
         read_svm(path)
 
 
@@ -339,7 +404,10 @@ class Evil:
     ("content", "message"),
     [
         ((Evil(), 1.0), "which is no part of plain data: nothing of it was run"),
-        ((np.array([Path("a")], dtype=object), 1.0), "which is no part of plain data: nothing of it was run"),
+        (
+            (np.array([Path("a")], dtype=object), 1.0),
+            "which is no part of plain data: nothing of it was run",
+        ),
         ((np.ones(3, dtype=int), 1.0), "an array of 'i8', expected floats"),
         ((np.ones((3, 2)), 1.0), r"expected a finite vector and a finite float, found \(3, 2\)"),
         ((np.array([1.0, np.nan]), 1.0), "expected a finite vector"),

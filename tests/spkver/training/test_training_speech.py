@@ -37,7 +37,8 @@ def test_further_versions_differ_by_seed_and_are_kept(speech):
     other = speech.anonymise(2)
     for name, path in first.items():
         original, anonymised, again = (
-            soundfile.read(file)[0] for file in (speech.folder.parent / f"{name}.wav", path, other[name])
+            soundfile.read(file)[0]
+            for file in (speech.folder.parent / f"{name}.wav", path, other[name])
         )
         assert len(original) == len(anonymised) == len(again)
         assert not np.array_equal(original, anonymised)
@@ -51,7 +52,13 @@ def test_an_unknown_anonymiser_is_an_error(speech):
 
 def test_models_are_means_of_unit_vectors():
     """Model a is at 45 degrees, b on the second axis: the errors of the cosines by hand."""
-    vectors = {"a1": [2.0, 0.0], "a2": [0.0, 9.0], "b1": [0.0, 1.0], "t": [1.0, 1.0], "u": [0.1, 1.0]}
+    vectors = {
+        "a1": [2.0, 0.0],
+        "a2": [0.0, 9.0],
+        "b1": [0.0, 1.0],
+        "t": [1.0, 1.0],
+        "u": [0.1, 1.0],
+    }
     enrolment = {"a": [Path("a1"), Path("a2")], "b": [Path("b1")]}
     tested = {"t": Path("t"), "u": Path("u")}
     right = [("a", "t", True), ("a", "u", False), ("b", "t", False), ("b", "u", True)]

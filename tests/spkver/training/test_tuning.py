@@ -19,7 +19,15 @@ from spkver.training import HeldOut, TrainingSpeech, Utterance
 from spkver.training.crops import middle_crop, random_crop
 from spkver.training.tuning import TuningConfig, train
 
-SETTINGS = {"steps": 4, "judged": 2, "batch": 8, "warmup": 1, "seconds": 1.0, "draws": 2, "rate": 1e-3}
+SETTINGS = {
+    "steps": 4,
+    "judged": 2,
+    "batch": 8,
+    "warmup": 1,
+    "seconds": 1.0,
+    "draws": 2,
+    "rate": 1e-3,
+}
 
 
 def sound(speaker, take):
@@ -28,7 +36,9 @@ def sound(speaker, take):
     pulses = np.zeros(19200)
     pulses[:: 100 + 17 * speaker] = 1
     colour = np.random.default_rng(speaker).standard_normal(40)
-    return (np.convolve(pulses, colour, "same") * 0.05 + 0.002 * draw.standard_normal(19200)).astype(np.float32)
+    return (
+        np.convolve(pulses, colour, "same") * 0.05 + 0.002 * draw.standard_normal(19200)
+    ).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +58,9 @@ def speech(tmp_path_factory):
     enrolment = {str(speaker): [write(speaker, 0)] for speaker in (5, 6, 7)}
     tested = {f"{speaker}-1": write(speaker, 1) for speaker in (5, 6, 7)}
     trials = [(model, name, name.startswith(model)) for model in enrolment for name in tested]
-    return TrainingSpeech(tuple(utterances), HeldOut(enrolment, tested, trials), AnonymizerConfig(), folder / "again")
+    return TrainingSpeech(
+        tuple(utterances), HeldOut(enrolment, tested, trials), AnonymizerConfig(), folder / "again"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +72,9 @@ def weights(tmp_path_factory):
 def tuned(speech, weights, folder, progress=lambda *_: None, **settings):
     pytest.importorskip("torch")
     folder.mkdir(exist_ok=True)
-    return train(speech, folder, 1, {**SETTINGS, "weights": str(weights), **settings}, "cpu", 1, progress)
+    return train(
+        speech, folder, 1, {**SETTINGS, "weights": str(weights), **settings}, "cpu", 1, progress
+    )
 
 
 def test_the_network_gives_the_vectors_of_onnxruntime(weights):
@@ -75,18 +89,26 @@ def test_the_network_gives_the_vectors_of_onnxruntime(weights):
     expected = read_network(campplus_graph(state)).run(frames)
     vectors = campplus_vectors(tensors, torch.from_numpy(frames)).numpy()
     np.testing.assert_allclose(vectors, expected, rtol=1e-4, atol=1e-4)
-    cosines = (vectors * expected).sum(axis=1) / np.linalg.norm(vectors, axis=1) / np.linalg.norm(expected, axis=1)
+    cosines = (
+        (vectors * expected).sum(axis=1)
+        / np.linalg.norm(vectors, axis=1)
+        / np.linalg.norm(expected, axis=1)
+    )
     assert cosines.min() > 1 - 1e-6
 
 
-def test_a_tuned_network_is_an_extractor_and_the_fewest_best_steps_are_used(speech, weights, tmp_path):
+def test_a_tuned_network_is_an_extractor_and_the_fewest_best_steps_are_used(
+    speech, weights, tmp_path
+):
     pytest.importorskip("onnxruntime")
     told = []
     spec = tuned(speech, weights, tmp_path / "a", lambda *text: told.append(text))
     record = json.loads((tmp_path / "a/tuning.json").read_text())
     rates = {int(step): rate for step, rate in record["held_out_eer"].items()}
     assert sorted(rates) == [0, 2, 4]
-    assert record["steps"] == min(step for step, rate in rates.items() if rate == min(rates.values()))
+    assert record["steps"] == min(
+        step for step, rate in rates.items() if rate == min(rates.values())
+    )
     assert [row[0] for row in told] == [0, 2, 4]
     assert (record["speakers"], record["versions"]) == (5, 2)
     prefix, _, name = spec.partition(":")
@@ -109,7 +131,10 @@ def test_training_goes_on_after_a_kill_with_the_same_result(speech, weights, tmp
         tuned(speech, weights, tmp_path / "killed", kill)
     assert (tmp_path / "killed/unfinished.pt").exists()
     tuned(speech, weights, tmp_path / "killed")
-    rates = [json.loads((tmp_path / name / "tuning.json").read_text())["held_out_eer"] for name in ("whole", "killed")]
+    rates = [
+        json.loads((tmp_path / name / "tuning.json").read_text())["held_out_eer"]
+        for name in ("whole", "killed")
+    ]
     assert rates[0] == rates[1]
 
 
@@ -124,7 +149,9 @@ def test_a_step_lowers_the_loss_and_changes_all_but_the_statistics_of_batches(sp
     crops = np.stack([random_crop(row.original, 0.5, draw) for row in speech.utterances])
     rows = np.array([int(row.speaker) for row in speech.utterances])
     before = {name: tensor.detach().clone() for name, tensor in tuner.tensors.items()}
-    expected = margin_loss(tuner._vectors(crops).detach().numpy(), tuner.classifier.detach().numpy(), rows)
+    expected = margin_loss(
+        tuner._vectors(crops).detach().numpy(), tuner.classifier.detach().numpy(), rows
+    )
     losses = [tuner.learn(crops, rows) for _ in range(4)]
     assert losses[0] == pytest.approx(expected, rel=1e-4)
     assert losses[-1] < losses[0] - 1e-3
@@ -136,8 +163,13 @@ def margin_loss(vectors, classifier, rows):
     """The loss by the paper's equation: the angle to the own row grows by the margin."""
     losses = []
     for vector, own in zip(vectors.astype(float), rows, strict=True):
-        angles = [math.acos(vector @ row / np.linalg.norm(vector) / np.linalg.norm(row)) for row in classifier]
-        logits = [30 * math.cos(angle + 0.2 * (number == own)) for number, angle in enumerate(angles)]
+        angles = [
+            math.acos(vector @ row / np.linalg.norm(vector) / np.linalg.norm(row))
+            for row in classifier
+        ]
+        logits = [
+            30 * math.cos(angle + 0.2 * (number == own)) for number, angle in enumerate(angles)
+        ]
         losses.append(math.log(sum(map(math.exp, logits))) - logits[own])
     return np.mean(losses)
 

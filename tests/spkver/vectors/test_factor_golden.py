@@ -68,7 +68,8 @@ def check(ours, expected):
 def start_of(inputs):
     deviations = 1 / np.sqrt(inputs["invcov"])
     matrices = [
-        inputs[f"jfa_{name}0"].astype(np.float64).reshape(*deviations.shape, -1) / deviations[:, :, None]
+        inputs[f"jfa_{name}0"].astype(np.float64).reshape(*deviations.shape, -1)
+        / deviations[:, :, None]
         for name in "VU"
     ]
     return (*matrices, inputs["jfa_D0"].reshape(deviations.shape) / deviations)
@@ -76,12 +77,19 @@ def start_of(inputs):
 
 def trained(inputs, n_rounds, convention):
     config = JointFactorConfig(10, 5, rounds=n_rounds, minimum_divergence=convention)
-    return train_joint_factors(mixture_of(inputs), statistics_of(inputs, "train"), config, start=start_of(inputs))
+    return train_joint_factors(
+        mixture_of(inputs), statistics_of(inputs, "train"), config, start=start_of(inputs)
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "n_rounds", "convention"),
-    [("jfa_it1", 1, "sidekit"), ("jfa", 5, "sidekit"), ("jfa_nomindiv", 5, "none"), ("right_jfa", 5, "right")],
+    [
+        ("jfa_it1", 1, "sidekit"),
+        ("jfa", 5, "sidekit"),
+        ("jfa_nomindiv", 5, "none"),
+        ("right_jfa", 5, "right"),
+    ],
 )
 def test_matrices(inputs, golden, name, n_rounds, convention):
     model = trained(inputs, n_rounds, convention)
@@ -95,7 +103,10 @@ def sidekits(inputs, golden):
     """SIDEKIT's own V, U and D, with which its hidden variables and scores were computed."""
     mixture = mixture_of(inputs)
     deviations = np.sqrt(mixture.variances)
-    matrices = [golden[f"jfa_{name}"].reshape(*deviations.shape, -1) / deviations[:, :, None] for name in "VU"]
+    matrices = [
+        golden[f"jfa_{name}"].reshape(*deviations.shape, -1) / deviations[:, :, None]
+        for name in "VU"
+    ]
     residual = golden["jfa_D"].reshape(deviations.shape) / deviations
     return JointFactors(*matrices, residual, mixture.means, deviations, mixture.weights)
 
@@ -114,7 +125,9 @@ def test_hidden_variables(inputs, golden, sidekits):
 def test_scores(inputs, golden, sidekits):
     """SIDEKIT's own `jfa_scores` whiten twice and take the first session alone: they are not reproduced."""
     models, segments = strings(inputs["trial_models"]), strings(inputs["trial_segments"])
-    trials = Trials.from_ids(np.repeat(models, len(segments)).tolist(), np.tile(segments, len(models)).tolist())
+    trials = Trials.from_ids(
+        np.repeat(models, len(segments)).tolist(), np.tile(segments, len(models)).tolist()
+    )
     scores = score_joint_factors(
         sidekits, statistics_of(inputs, "enroll"), statistics_of(inputs, "test"), trials
     ).values.reshape(len(models), -1)
@@ -163,7 +176,9 @@ def subspace(backend):
 
 def trained_matrix(inputs, convention, rounds):
     config = TotalVariabilityConfig(rank=30, rounds=rounds, minimum_divergence=convention)
-    return train_total_variability(mixture_of(inputs), statistics_of(inputs, "train"), config, start=inputs["tv_init"])
+    return train_total_variability(
+        mixture_of(inputs), statistics_of(inputs, "train"), config, start=inputs["tv_init"]
+    )
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
@@ -189,13 +204,17 @@ def model_of(inputs, subspace):
 
 @pytest.mark.parametrize("name", ["train", "enroll", "test"])
 def test_vectors_and_variances(inputs, subspace, name):
-    found = extract_ivectors(model_of(inputs, subspace), statistics_of(inputs, name), variances=True)
+    found = extract_ivectors(
+        model_of(inputs, subspace), statistics_of(inputs, name), variances=True
+    )
     check(found.vectors, subspace[f"iv_{name}"])
     check(found.variances, subspace[f"right_iv_{name}_variance"])
     check(found.variances + found.vectors**2, subspace[f"iv_{name}_uncertainty"])
 
 
-@pytest.mark.parametrize(("method", "name"), [("weights", "iv_test_weight"), ("eigen", "iv_test_eigen")])
+@pytest.mark.parametrize(
+    ("method", "name"), [("weights", "iv_test_weight"), ("eigen", "iv_test_eigen")]
+)
 def test_fast_approximations(inputs, subspace, method, name):
     model = model_of(inputs, subspace)
     found = extract_ivectors(model, statistics_of(inputs, "test"), method=method)

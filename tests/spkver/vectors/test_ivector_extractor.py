@@ -34,7 +34,9 @@ def run(command):
 @pytest.mark.parametrize("rate", [16000, 8000])
 def test_embed_gives_the_vectors_of_the_trained_model(tmp_path, rate):
     data, model = make_directory(tmp_path / "data", rate), tmp_path / "model"
-    assert f"i-vectors of 5 dimensions at {rate} Hz" in run(f"train {data} --system ivector -o {model} {SIZE}")
+    assert f"i-vectors of 5 dimensions at {rate} Hz" in run(
+        f"train {data} --system ivector -o {model} {SIZE}"
+    )
     run(f"embed {data} --extractor ivector:{model} --output {tmp_path}/vectors.h5 --jobs 1")
     statistics = open_statistics(model / "work/data/stat_training.h5")
     expected = extract_ivectors(read_total_variability(model / "data/tv.h5"), statistics).vectors
@@ -50,11 +52,19 @@ def test_embed_gives_the_vectors_of_the_trained_model(tmp_path, rate):
 def test_what_cannot_be(tmp_path):
     data = make_directory(tmp_path / "data", 8000)
     for seed in (0, 1):
-        run(f"train {data} --system ivector -o {tmp_path}/{seed} --seed {seed} --set features.dither=1e6 {SIZE}")
+        run(
+            f"train {data} --system ivector -o {tmp_path}/{seed} --seed {seed} --set features.dither=1e6 {SIZE}"
+        )
     (tmp_path / "0/gmm/ubm.h5").write_bytes((tmp_path / "1/gmm/ubm.h5").read_bytes())
     for command, text in (
-        (f"embed {data} --extractor ivector:{tmp_path} -o v.h5", "no trained extractor: config.yaml is missing"),
-        (f"embed {data} --extractor ivector:{tmp_path}/0 -o v.h5", "mixture and matrix do not belong together"),
+        (
+            f"embed {data} --extractor ivector:{tmp_path} -o v.h5",
+            "no trained extractor: config.yaml is missing",
+        ),
+        (
+            f"embed {data} --extractor ivector:{tmp_path}/0 -o v.h5",
+            "mixture and matrix do not belong together",
+        ),
         (f"train {data} --system ivector -o {tmp_path}/model", "there are only 9 segments"),
     ):
         assert text in refused(*command.split())

@@ -63,13 +63,19 @@ def test_approximations_are_exact_where_they_assume_what_is():
     np.testing.assert_allclose(found.vectors, exact.vectors, rtol=1e-9)
     np.testing.assert_allclose(found.variances, exact.variances, rtol=1e-9)
     basis = np.linalg.qr(rng.standard_normal((3, 3)))[0]
-    shared = np.linalg.qr(rng.standard_normal((5, 4, 4)))[0][:, :, :3] * rng.uniform(0.5, 2, (5, 1, 3)) @ basis.T
+    shared = (
+        np.linalg.qr(rng.standard_normal((5, 4, 4)))[0][:, :, :3]
+        * rng.uniform(0.5, 2, (5, 1, 3))
+        @ basis.T
+    )
     model = TotalVariability(shared, model.means, model.factors, model.weights)
     exact = extract_ivectors(model, statistics, variances=True)
     found = extract_ivectors(model, statistics, method="eigen", variances=True)
     np.testing.assert_allclose(found.vectors, exact.vectors, rtol=1e-9)
     np.testing.assert_allclose(found.variances, exact.variances, rtol=1e-9)
-    assert not np.allclose(extract_ivectors(model, statistics, method="weights").vectors, exact.vectors, rtol=1e-3)
+    assert not np.allclose(
+        extract_ivectors(model, statistics, method="weights").vectors, exact.vectors, rtol=1e-3
+    )
 
 
 def contents(vectors):
@@ -82,7 +88,10 @@ def test_workers_files_and_destinations_change_no_bit(monkeypatch, tmp_path, met
     model, statistics = random_model(rank=8), random_statistics(200)
     extract = partial(extract_ivectors, model, method=method, variances=True)
     expected = contents(extract(statistics, work=Work(1)))
-    files = (stored(rows, tmp_path, name) for rows, name in ((statistics.zeroth, "z"), (statistics.first, "f")))
+    files = (
+        stored(rows, tmp_path, name)
+        for rows, name in ((statistics.zeroth, "z"), (statistics.first, "f"))
+    )
     in_files = Statistics(statistics.models, statistics.segments, *files)
     for jobs in (1, 2, 5):
         for rows in (statistics, in_files):

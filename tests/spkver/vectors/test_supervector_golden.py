@@ -48,9 +48,13 @@ def test_map(golden, mixture, dtype, tolerance, _):
         adapted = adapt_supervectors(mixture, statistics(golden, name, dtype))
         assert adapted.vectors.dtype == dtype
         close(signed_sums(adapted.vectors), golden[f"{name}_sv_norm_sums"], tolerance, dtype)
-    plain = adapt_supervectors(mixture, statistics(golden, "enroll", dtype), MapConfig(normalise=False))
+    plain = adapt_supervectors(
+        mixture, statistics(golden, "enroll", dtype), MapConfig(normalise=False)
+    )
     close(signed_sums(plain.vectors), golden["enroll_sv_nonorm_r3_sums"], tolerance, dtype)
-    models = adapt_multisession(mixture, statistics(golden, "enroll", dtype), MapConfig(normalise=False))
+    models = adapt_multisession(
+        mixture, statistics(golden, "enroll", dtype), MapConfig(normalise=False)
+    )
     close(signed_sums(models.vectors), golden["enroll_sv_multisession_r3_sums"], tolerance, dtype)
     assert models.models.tolist() == golden["enroll_multisession_models"].tolist()
 
@@ -59,7 +63,10 @@ def test_map(golden, mixture, dtype, tolerance, _):
 def test_nap_svm_and_scores(golden, mixture, dtype, tolerance, svm_tolerance):
     # from the peer's own statistics: in float32 the rounding starts with our supervectors
     vectors = {
-        name: adapt_supervectors(mixture, statistics(golden, name, np.float64)).vectors.astype(dtype) for name in LISTS
+        name: adapt_supervectors(mixture, statistics(golden, name, np.float64)).vectors.astype(
+            dtype
+        )
+        for name in LISTS
     }
     projection = fit_nap(vectors["back"], rank=10)
     expected = golden["nap10"].T
@@ -69,18 +76,31 @@ def test_nap_svm_and_scores(golden, mixture, dtype, tolerance, svm_tolerance):
     for name in ("enroll", "test"):
         close(signed_sums(projected[name]), golden[f"{name}_sv_nap_sums"], tolerance, dtype)
 
-    machines = train_svms(named(golden["enroll_modelset"].tolist(), projected["enroll"]), projected["back"])
+    machines = train_svms(
+        named(golden["enroll_modelset"].tolist(), projected["enroll"]), projected["back"]
+    )
     assert machines.models.tolist() == golden["svm_models"].tolist()
     close(machines.weights, golden["svm_w"], svm_tolerance, dtype)
     close(machines.biases, golden["svm_b"], svm_tolerance, dtype)
 
     trials = all_trials(golden)
-    scores = score_trials(machines, named(golden["test_segset"].tolist(), projected["test"]), trials)
-    close(scores.values.reshape(golden["svm_scores"].shape), golden["svm_scores"], svm_tolerance, dtype)
+    scores = score_trials(
+        machines, named(golden["test_segset"].tolist(), projected["test"]), trials
+    )
+    close(
+        scores.values.reshape(golden["svm_scores"].shape),
+        golden["svm_scores"],
+        svm_tolerance,
+        dtype,
+    )
 
 
 def all_trials(golden):
-    pairs = [(m, s) for m in golden["svm_scores_models"].tolist() for s in golden["svm_scores_segs"].tolist()]
+    pairs = [
+        (m, s)
+        for m in golden["svm_scores_models"].tolist()
+        for s in golden["svm_scores_segs"].tolist()
+    ]
     return Trials.from_ids(*zip(*pairs, strict=True))
 
 
@@ -90,7 +110,9 @@ def test_statistics_and_gmm_scores(shared, golden, mixture, dtype):
     full = np.load(shared / "golden" / "sidekit" / "map_nap_svm.npz")
     frames = {
         name: Frames(
-            objects(full[f"{name}/segset"]), full[f"{name}/frames_offsets"], full[f"{name}/frames"].astype(dtype)
+            objects(full[f"{name}/segset"]),
+            full[f"{name}/frames_offsets"],
+            full[f"{name}/frames"].astype(dtype),
         )
         for name in ("enroll", "test")
     }
@@ -102,6 +124,8 @@ def test_statistics_and_gmm_scores(shared, golden, mixture, dtype):
         assert found.first.dtype == dtype
         close(found.zeroth, golden[f"{name}_stat0"], tolerance, dtype)
         close(found.first, golden[f"{name}_stat1"], tolerance, dtype)
-    models = adapt_multisession(mixture, statistics(golden, "enroll", np.float64), MapConfig(normalise=False))
+    models = adapt_multisession(
+        mixture, statistics(golden, "enroll", np.float64), MapConfig(normalise=False)
+    )
     scores = score_gmm_ubm(mixture, models, frames["test"], all_trials(golden))
     close(scores.values.reshape(full["gmm_scores"].shape), full["gmm_scores"], tolerance, dtype)

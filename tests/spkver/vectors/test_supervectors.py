@@ -22,7 +22,9 @@ PLAIN = {"normalise": False}
 
 def random_mixture(rng):
     weights = rng.uniform(0.5, 1.5, 4)
-    return GaussianMixture(weights / weights.sum(), rng.standard_normal((4, 3)), rng.uniform(0.3, 2, (4, 3)))
+    return GaussianMixture(
+        weights / weights.sum(), rng.standard_normal((4, 3)), rng.uniform(0.3, 2, (4, 3))
+    )
 
 
 def random_statistics(rng, models, dtype=np.float64, empty=()):
@@ -41,13 +43,20 @@ def rng():
 @pytest.mark.parametrize("relevance", [0.0, 3.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_component_without_frames_stays(rng, relevance, dtype):
-    mixture, statistics = random_mixture(rng), random_statistics(rng, ["a", "b"], dtype, empty=(1, 3))
-    multisession = adapt_multisession(mixture, statistics, MapConfig(relevance=relevance, **PLAIN)).vectors
+    mixture, statistics = (
+        random_mixture(rng),
+        random_statistics(rng, ["a", "b"], dtype, empty=(1, 3)),
+    )
+    multisession = adapt_multisession(
+        mixture, statistics, MapConfig(relevance=relevance, **PLAIN)
+    ).vectors
     single = adapt_supervectors(mixture, statistics, MapConfig(relevance=3.0, **PLAIN)).vectors
     for vectors in (multisession, single):
         components = vectors.reshape(2, 4, 3)
         assert np.isfinite(vectors).all()
-        np.testing.assert_allclose(components[:, [1, 3]], np.tile(mixture.means[[1, 3]], (2, 1, 1)), atol=1e-6)
+        np.testing.assert_allclose(
+            components[:, [1, 3]], np.tile(mixture.means[[1, 3]], (2, 1, 1)), atol=1e-6
+        )
         assert vectors.dtype == dtype
 
 
@@ -56,10 +65,16 @@ def test_component_without_frames_stays(rng, relevance, dtype):
 def test_adapted_means_lie_between_prior_and_data(seed, relevance):
     rng = np.random.default_rng(seed)
     mixture, statistics = random_mixture(rng), random_statistics(rng, ["a"])
-    found = adapt_multisession(mixture, statistics, MapConfig(relevance=relevance, **PLAIN)).vectors[0].reshape(4, 3)
+    found = (
+        adapt_multisession(mixture, statistics, MapConfig(relevance=relevance, **PLAIN))
+        .vectors[0]
+        .reshape(4, 3)
+    )
     data = statistics.first[0].reshape(4, 3) / statistics.zeroth[0][:, None]
     share = statistics.zeroth[0] / (statistics.zeroth[0] + relevance)
-    np.testing.assert_allclose(found, share[:, None] * data + (1 - share[:, None]) * mixture.means, atol=1e-12)
+    np.testing.assert_allclose(
+        found, share[:, None] * data + (1 - share[:, None]) * mixture.means, atol=1e-12
+    )
 
 
 def test_normalisation_is_the_scale(rng):
@@ -83,7 +98,9 @@ def test_bad_relevance(relevance):
 def many_statistics(folder=None):
     """70 rows of 40 models, most of several rows; of one model more rows than are read at once."""
     rng = np.random.default_rng(3)
-    models = [f"m{number:02d}" for number in [*rng.permutation(40), *rng.integers(0, 40, 30), *[7] * 40]]
+    models = [
+        f"m{number:02d}" for number in [*rng.permutation(40), *rng.integers(0, 40, 30), *[7] * 40]
+    ]
     mixture, found = random_mixture(rng), random_statistics(rng, models, np.float32, empty=(2,))
     if folder is not None:
         parts = (stored(getattr(found, name), folder, name) for name in ("zeroth", "first"))
@@ -98,7 +115,9 @@ def test_statistics_in_a_file_give_the_same(tmp_path):
         expected = function(mixture, here).vectors
         for statistics in (here, there):
             for jobs in (1, 3):
-                np.testing.assert_array_equal(function(mixture, statistics, work=Work(jobs=jobs)).vectors, expected)
+                np.testing.assert_array_equal(
+                    function(mixture, statistics, work=Work(jobs=jobs)).vectors, expected
+                )
     ours, theirs = (sum_by_model(given, here.first.dtype) for given in (here, there))
     np.testing.assert_array_equal(np.asarray(ours.first), np.asarray(theirs.first))
     np.testing.assert_array_equal(ours.zeroth, theirs.zeroth)
@@ -106,4 +125,6 @@ def test_statistics_in_a_file_give_the_same(tmp_path):
     total = np.zeros_like(here.first[0])
     for row in rows:
         total += here.first[row]
-    np.testing.assert_array_equal(np.asarray(ours.first)[7], total, "summed in the order of the rows")
+    np.testing.assert_array_equal(
+        np.asarray(ours.first)[7], total, "summed in the order of the rows"
+    )

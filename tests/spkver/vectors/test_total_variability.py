@@ -78,7 +78,9 @@ def dense_posterior(mixture, loadings, zeroth, first):
         rows = slice(number * dimension, (number + 1) * dimension)
         noise[rows, rows] = covariances(mixture)[c] / zeroth[c]
     total = raw @ raw.T + noise
-    residual = np.concatenate([first.reshape(n_components, dimension)[c] / zeroth[c] - mixture.means[c] for c in used])
+    residual = np.concatenate(
+        [first.reshape(n_components, dimension)[c] / zeroth[c] - mixture.means[c] for c in used]
+    )
     gain = raw.T @ np.linalg.inv(total)
     change = np.linalg.slogdet(total)[1] - np.linalg.slogdet(noise)[1]
     exponent = residual @ (np.linalg.inv(noise) - np.linalg.inv(total)) @ residual
@@ -96,7 +98,9 @@ def test_posterior_is_that_of_the_joint_gaussian(full, dtype):
     found = extract_ivectors(model, statistics, variances=True)
     likelihood = 0.0
     for row in range(6):
-        mean, spread, of_segment = dense_posterior(mixture, loadings, *(x[row].astype(float) for x in rows))
+        mean, spread, of_segment = dense_posterior(
+            mixture, loadings, *(x[row].astype(float) for x in rows)
+        )
         np.testing.assert_allclose(found.vectors[row], mean, atol=1e-10)
         np.testing.assert_allclose(found.variances[row], np.diag(spread), atol=1e-10)
         likelihood += of_segment
@@ -136,11 +140,15 @@ def test_rounds_are_those_of_plain_loops(convention, full):
 
 
 @settings(max_examples=30)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from(["right", "none"]), st.booleans())
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from(["right", "none"]), st.booleans()
+)
 def test_likelihood_never_falls(seed, rank, convention, full):
     mixture = random_mixture(seed, full=full)
     rng = np.random.default_rng(seed)
-    statistics = draw(mixture, rng.standard_normal((*SHAPE, 2)), 12, seed=seed, frames=rng.uniform(0.1, 30))
+    statistics = draw(
+        mixture, rng.standard_normal((*SHAPE, 2)), 12, seed=seed, frames=rng.uniform(0.1, 30)
+    )
     statistics.zeroth[0], statistics.first[0] = 0, 0  # a segment without frames
     config = TotalVariabilityConfig(rank=rank, rounds=6, seed=seed, minimum_divergence=convention)
     model = train_total_variability(mixture, statistics, config, work=Work(1))
@@ -154,7 +162,9 @@ def test_the_subspace_is_found_again(full):
     mixture = random_mixture(7, full=full, shape=shape)
     truth = 0.5 * np.random.default_rng(8).standard_normal((*shape, 3))
     statistics = draw(mixture, truth, 3000, frames=100)
-    found = train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=30)).loadings
+    found = train_total_variability(
+        mixture, statistics, TotalVariabilityConfig(rank=3, rounds=30)
+    ).loadings
     left, right = truth.reshape(-1, 3), found.reshape(-1, 3)
     scale = np.linalg.norm(left @ left.T)
     # sampling error: 1 / sqrt(3000) an entry
@@ -184,7 +194,9 @@ def test_workers_change_no_bit(monkeypatch, tmp_path, jobs, dtype):
     rows = [array.astype(dtype) for array in (statistics.zeroth, statistics.first)]
     statistics = Statistics(statistics.models, statistics.segments, *rows)
     expected = contents(train_total_variability(mixture, statistics, CONFIG, work=Work(1)))
-    assert contents(train_total_variability(mixture, statistics, CONFIG, work=Work(jobs))) == expected
+    assert (
+        contents(train_total_variability(mixture, statistics, CONFIG, work=Work(jobs))) == expected
+    )
     files = (stored(array, tmp_path, name) for array, name in zip(rows, "zf", strict=True))
     in_files = Statistics(statistics.models, statistics.segments, *files)
     assert contents(train_total_variability(mixture, in_files, CONFIG, work=Work(jobs))) == expected
@@ -218,7 +230,9 @@ def test_statistics_that_cannot_be(what, value, words):
     mixture, statistics = some()
     getattr(statistics, what)[5, 1] = value
     with pytest.raises(DataError, match=words):
-        train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=1), work=Work(1))
+        train_total_variability(
+            mixture, statistics, TotalVariabilityConfig(rank=3, rounds=1), work=Work(1)
+        )
 
 
 def test_ranks_that_cannot_be():
@@ -227,12 +241,18 @@ def test_ranks_that_cannot_be():
         train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=13))
     with pytest.raises(ConfigError, match="rank is 1000000000000"):  # before the matrix is drawn
         train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=10**12))
-    with pytest.raises(ConfigError, match=r"total_variability\.rank is 0: expected a whole number of at least 1"):
+    with pytest.raises(
+        ConfigError, match=r"total_variability\.rank is 0: expected a whole number of at least 1"
+    ):
         TotalVariabilityConfig(rank=0)
     with pytest.raises(ConfigError, match="rank is 41, but there are only 40 segments"):
         check_rank(41, n_segments=40, width=1000)
-    with pytest.raises(DataError, match=r"start from has shape \(4, 3\), expected \(4, 3, 3\) or \(12, 3\)"):
-        train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3), start=np.zeros((4, 3)))
+    with pytest.raises(
+        DataError, match=r"start from has shape \(4, 3\), expected \(4, 3, 3\) or \(12, 3\)"
+    ):
+        train_total_variability(
+            mixture, statistics, TotalVariabilityConfig(rank=3), start=np.zeros((4, 3))
+        )
     start = np.full((4, 3, 3), np.nan)
     with pytest.raises(DataError, match="finite"):
         train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3), start=start)

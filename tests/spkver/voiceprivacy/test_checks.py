@@ -36,7 +36,12 @@ from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.assessment import AttackerOrder, Table, compare_scenarios
 from spkver.voiceprivacy.challenge_files import averages, challenge_rows
 from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, Evaluated
-from spkver.voiceprivacy.choosing import attackers_run, chosen_attackers, describe_absent, describe_unwatched
+from spkver.voiceprivacy.choosing import (
+    attackers_run,
+    chosen_attackers,
+    describe_absent,
+    describe_unwatched,
+)
 from spkver.voiceprivacy.recording_checks import (
     broken_recordings,
     changed_durations,
@@ -54,7 +59,9 @@ SCENARIOS = {"o": "original", "i": "ignorant", "l": "lazy-informed", "s": "semi-
 GOOD = {"o": 0.01, "i": 0.2, "l": 0.15, "s": 0.1}
 
 
-def rows(attackers: tuple[str, ...] = ("a", "b"), behind: float = 0.01, **rates: float) -> list[dict[str, Any]]:
+def rows(
+    attackers: tuple[str, ...] = ("a", "b"), behind: float = 0.01, **rates: float
+) -> list[dict[str, Any]]:
     """Rows of one set, scenarios by their first letter; each attacker is `behind` the one before it."""
     return [
         {
@@ -65,7 +72,12 @@ def rows(attackers: tuple[str, ...] = ("a", "b"), behind: float = 0.01, **rates:
             "level": "one-model",
             "eer": dict.fromkeys(("rocch", "interpolated", "speechbrain"), rate + number * behind),
             "zebra": {"population": 0.3, "individual": 1.0, "tag": "A"},
-            "intervals": {"eer.rocch": {"low": rate + number * behind - 0.02, "high": rate + number * behind + 0.02}},
+            "intervals": {
+                "eer.rocch": {
+                    "low": rate + number * behind - 0.02,
+                    "high": rate + number * behind + 0.02,
+                }
+            },
             "notes": {},
             "linkability": {"sizes": [2, 30], "linkability": [0.9, 0.5]},
             "n_enrolled": 30,
@@ -90,7 +102,9 @@ def evaluated(
     **more: Any,
 ) -> Evaluated:
     conditions = [Condition.from_dict(row) for row in rows]
-    order = map(AttackerOrder.from_dict, compare_scenarios(conditions, Path(), Resampling(resamples, 0)))
+    order = map(
+        AttackerOrder.from_dict, compare_scenarios(conditions, Path(), Resampling(resamples, 0))
+    )
     results = Results(
         conditions=tuple(conditions),
         outcomes=in_order(summarise(conditions, minima)),
@@ -112,7 +126,9 @@ def sets(speakers: int = FEW_TRAINING_SPEAKERS, draws: int = 3) -> Any:
     )
 
 
-def test_sessions_that_enrolment_and_tests_share_are_noted_by_the_names_of_recordings(tmp_path: Path) -> None:
+def test_sessions_that_enrolment_and_tests_share_are_noted_by_the_names_of_recordings(
+    tmp_path: Path,
+) -> None:
     def directory(speakers: dict[str, str], **lists: Any) -> DataDir:
         return DataDir(tmp_path, {name: tmp_path / name for name in speakers}, speakers, **lists)
 
@@ -123,7 +139,10 @@ def test_sessions_that_enrolment_and_tests_share_are_noted_by_the_names_of_recor
     given.original |= {"x_enrolls": directory(enrolled), "x_trials_f": directory(tested)}
     (found,) = checks.shared_sessions(evaluated(rows(s=0.1), given, Config()))
     assert (found.level, found.check) == ("note", "sessions")
-    assert "by their names, 25 % of the test recordings are of a session that their speaker is enrolled" in found.text
+    assert (
+        "by their names, 25 % of the test recordings are of a session that their speaker is enrolled"
+        in found.text
+    )
     given.original["x_trials_f"] = directory({"a-1": "a"})  # a speaker and a number
     assert not list(checks.shared_sessions(evaluated(rows(s=0.1), given, Config())))
 
@@ -137,7 +156,12 @@ def test_sessions_that_enrolment_and_tests_share_are_noted_by_the_names_of_recor
         ("attacker_strength", {"o": 0.05}, ["ok"], "5.0 %"),
         ("attacker_strength", {"o": 0.051}, ["warning"], "5.1 %"),
         ("attacker_order", {"s": 0.1}, ["ok", "ok"], "lazy-informed one, 10.0 % against 20.0 %"),
-        ("attacker_order", {"s": 0.25}, ["note", "ok"], "25.0 % against 20.0 %; without intervals it is not known"),
+        (
+            "attacker_order",
+            {"s": 0.25},
+            ["note", "ok"],
+            "25.0 % against 20.0 %; without intervals it is not known",
+        ),
         ("attacker_order", {"s": 0.35}, ["note", "note"], "ignorant one, 35.0 % against 30.0 %"),
         ("other_notes", {}, ["warning"], "noise"),
     ],
@@ -165,18 +189,24 @@ def test_paired_resamples_say_whether_the_informed_attacker_is_weaker_by_chance(
 ) -> None:
     models, segments = np.divmod(np.arange(1200), 60)  # 20 speakers with 3 segments each
     is_target, rng = models == segments // 3, np.random.default_rng(0)
-    speakers = TrialSpeakers(np.array([f"s{number:02d}" for number in range(20)], object), models, segments // 3)
+    speakers = TrialSpeakers(
+        np.array([f"s{number:02d}" for number in range(20)], object), models, segments // 3
+    )
     lazy = 2 * is_target + rng.standard_normal(1200)
     semi = lazy - loss * is_target + 0.1 * rng.standard_normal(1200)
     of_scenario = {"lazy-informed": lazy, "ignorant": lazy, "semi-informed": semi}
     monkeypatch.setattr(
-        comparison, "samples_of", lambda row, _: [sample_of(of_scenario[row.scenario], is_target, speakers)]
+        comparison,
+        "samples_of",
+        lambda row, _: [sample_of(of_scenario[row.scenario], is_target, speakers)],
     )
     run = evaluated(rows(**GOOD | {"s": 0.21}), sets(), Config(), resamples=500)
     found = list(checks.attacker_order(run))
     assert [one.level for one in found] == [level, level], found
     assert all("(difference" in one.text for one in found)
-    weak = "semi-informed attackers are weaker than lazy-informed ones (x_test: 21.0 % against 15.0 %)"
+    weak = (
+        "semi-informed attackers are weaker than lazy-informed ones (x_test: 21.0 % against 15.0 %)"
+    )
     assert (weak in list(checks.reasons(run))) == (level == "warning")
 
 
@@ -186,13 +216,17 @@ def test_one_anonymised_version_of_the_training_set_is_a_warning(draws: int, lev
     given.once = {} if draws else {"train": OneVersion("since nothing says how it was made")}
     (found,) = checks.draws(evaluated(rows(s=0.1), given, Config()))
     assert found.level == level
-    assert f"learnt from {draws + 1} anonymised version{'s' if draws else ''} of train" in found.text
+    assert (
+        f"learnt from {draws + 1} anonymised version{'s' if draws else ''} of train" in found.text
+    )
 
 
 def test_measured_utility_and_original_speech_alone_need_no_warning() -> None:
     measured = UtilityFigure("wer", ("x_test", "anonymised"), UtilityRate(Interval(0.1)))
     for rates, utility in ((GOOD, (measured,)), ({"o": 0.1}, ())):
-        assert not list(checks.other_notes(evaluated(rows(**rates), sets(), Config(), utility=utility)))
+        assert not list(
+            checks.other_notes(evaluated(rows(**rates), sets(), Config(), utility=utility))
+        )
 
 
 @pytest.mark.parametrize(
@@ -203,15 +237,28 @@ def test_measured_utility_and_original_speech_alone_need_no_warning() -> None:
         ({"intervals": {}, "notes": {"intervals": "none: too few"}}, "warning", "too few"),
     ],
 )
-def test_few_speakers_and_missing_intervals(changes: dict[str, Any], level: str, words: str) -> None:
-    (found,) = checks.few_speakers(evaluated([{**row, **changes} for row in rows(o=0.1)], sets(), Config()))
+def test_few_speakers_and_missing_intervals(
+    changes: dict[str, Any], level: str, words: str
+) -> None:
+    (found,) = checks.few_speakers(
+        evaluated([{**row, **changes} for row in rows(o=0.1)], sets(), Config())
+    )
     assert (found.level, words in found.text) == (level, True)
 
 
-@pytest.mark.parametrize(("rate", "seed", "expected"), [(0.02, 0, ["ok"]), (0.03, 0, ["warning"]), (0.03, 1, [])])
-def test_original_results_do_not_change_with_the_anonymiser(rate: float, seed: int, expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("rate", "seed", "expected"), [(0.02, 0, ["ok"]), (0.03, 0, ["warning"]), (0.03, 1, [])]
+)
+def test_original_results_do_not_change_with_the_anonymiser(
+    rate: float, seed: int, expected: list[str]
+) -> None:
     config = Config()
-    told = {"seed": seed, "attackers": list(config.attackers), "attacker_settings": {}, "training_sets": {}}
+    told = {
+        "seed": seed,
+        "attackers": list(config.attackers),
+        "attacker_settings": {},
+        "training_sets": {},
+    }
     earlier = {"results_b.json": typed_results({"config": told, "conditions": rows(o=rate, i=0.4)})}
     run = evaluated(rows(o=0.02, i=0.3), sets(), config, earlier=earlier)
     assert [one.level for one in checks.independence(run)] == expected
@@ -254,15 +301,21 @@ def test_lists_whose_pooled_rate_is_far_above_both_are_named(pooled: float, told
 # --- length of speech -------------------------------------------------------------------------------------------------
 
 
-def spoken(folder: Path, speech: float, silence: float, utterances: int, rate: int = 16000) -> DataDir:
+def spoken(
+    folder: Path, speech: float, silence: float, utterances: int, rate: int = 16000
+) -> DataDir:
     """Two speakers; noise as speech, then silence."""
     folder.mkdir()
     recordings, speakers, random = {}, {}, np.random.default_rng(0)
     for number in range(2 * utterances):
         name = f"{folder.name}-{number}"
-        samples = np.concatenate([0.1 * random.standard_normal(int(speech * rate)), np.zeros(int(silence * rate))])
+        samples = np.concatenate(
+            [0.1 * random.standard_normal(int(speech * rate)), np.zeros(int(silence * rate))]
+        )
         recordings[name], speakers[name] = folder / f"{number}.wav", f"s{number % 2}"
-        soundfile.write(recordings[name], samples + 1e-4 * random.standard_normal(len(samples)), rate)
+        soundfile.write(
+            recordings[name], samples + 1e-4 * random.standard_normal(len(samples)), rate
+        )
     return DataDir(folder, recordings, speakers)
 
 
@@ -288,13 +341,18 @@ def test_short_recordings_are_a_reason_with_both_lengths(
         "t": spoken(tmp_path / "t", test, silence, 5),
     }
     given = SimpleNamespace(
-        datasets=(SimpleNamespace(name="x_test", enrolls="e", trials={"f": "t"}),), original=original
+        datasets=(SimpleNamespace(name="x_test", enrolls="e", trials={"f": "t"}),),
+        original=original,
     )
     findings = list(short_recordings(given, 1))  # type: ignore[arg-type]
     assert bool(findings) == is_short
-    run = evaluated(rows(VOICES, 0.005, **GOOD), sets(), CONFIG, recordings={"short_recordings": findings})
+    run = evaluated(
+        rows(VOICES, 0.005, **GOOD), sets(), CONFIG, recordings={"short_recordings": findings}
+    )
     told = "".join(finding.text for finding in checks.overestimated(run))
-    assert ("because recordings are short (x_test: half of the test recordings hold less than" in told) == is_short
+    assert (
+        "because recordings are short (x_test: half of the test recordings hold less than" in told
+    ) == is_short
     if is_short:
         lengths = [float(number) for number in re.findall(r"(\d+\.\d) s", told)]
         assert lengths == pytest.approx([test, enrolled * utterances], abs=0.3)
@@ -307,8 +365,12 @@ NAMED = ("campplus-adapted", "campplus", "gmm-svm", "gmm-ubm", "onnx:net.onnx")
 CONFIG = Config(attackers=tuple(dict.fromkeys((*default_attackers(), *NAMED))))
 
 
-def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = (), config: Config = CONFIG) -> str:
-    run = evaluated(table, given, config, failures=tuple(Failure(name, "", "", "", "", "") for name in failed))
+def alarm(
+    table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = (), config: Config = CONFIG
+) -> str:
+    run = evaluated(
+        table, given, config, failures=tuple(Failure(name, "", "", "", "", "") for name in failed)
+    )
     return "".join(finding.text for finding in checks.overestimated(run))
 
 
@@ -318,13 +380,25 @@ def alarm(table: list[dict[str, Any]], given: Any, failed: tuple[str, ...] = (),
         (GOOD, VOICES, 0.005, ""),
         (GOOD | {"o": 0.06}, VOICES, 0.005, "weak on original speech (x_test: 6.0 %)"),
         (GOOD | {"s": 0.16}, VOICES, 0.005, ""),  # without intervals that may be chance
-        (GOOD, VOICES, 0.05, "ahead of all others, beyond both intervals: x_test ignorant: campplus-adapted"),
+        (
+            GOOD,
+            VOICES,
+            0.05,
+            "ahead of all others, beyond both intervals: x_test ignorant: campplus-adapted",
+        ),
         (GOOD, ("gmm-svm", "gmm-ubm"), 0.005, "no attacker uses a neural network"),
         (GOOD, ("campplus", "gmm-svm"), 0.005, "no attacker adapts to the trials"),
-        (GOOD, ("campplus-adapted", "gmm-svm"), 0.005, "because no attacker's network has seen anonymised speech."),
+        (
+            GOOD,
+            ("campplus-adapted", "gmm-svm"),
+            0.005,
+            "because no attacker's network has seen anonymised speech.",
+        ),
     ],
 )
-def test_reasons_of_the_rates(rates: dict[str, float], attackers: tuple[str, ...], behind: float, text: str) -> None:
+def test_reasons_of_the_rates(
+    rates: dict[str, float], attackers: tuple[str, ...], behind: float, text: str
+) -> None:
     told = alarm(rows(attackers, behind, **rates), sets())
     assert told.startswith("This privacy is probably overestimated, because " if text else "")
     assert text in told
@@ -348,11 +422,15 @@ def test_default_attackers_that_were_left_out_by_hand_are_a_reason() -> None:
     left = usual[-2:]
     config = replace(CONFIG, attackers=tuple(name for name in CONFIG.attackers if name not in left))
     told = alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)
-    assert told.endswith(f"because 2 of the {len(usual)} default attackers were not run ({', '.join(left)}).")
+    assert told.endswith(
+        f"because 2 of the {len(usual)} default attackers were not run ({', '.join(left)})."
+    )
 
 
 def test_the_attacker_by_properties_left_out_alone_is_no_reason() -> None:
-    config = replace(CONFIG, attackers=tuple(name for name in default_attackers() if name != "properties"))
+    config = replace(
+        CONFIG, attackers=tuple(name for name in default_attackers() if name != "properties")
+    )
     assert "default attackers" not in alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)
 
 
@@ -367,12 +445,17 @@ def test_properties_of_files_do_not_hide_that_attackers_of_voices_are_weak() -> 
 
 
 @pytest.mark.parametrize(
-    ("kind", "is_warned"), [("properties", True), ("session", True), ("content", False), ("gmm-svm", False)]
+    ("kind", "is_warned"),
+    [("properties", True), ("session", True), ("content", False), ("gmm-svm", False)],
 )
-def test_a_verdict_without_a_voice_says_so_and_what_attackers_on_voices_reach(kind: str, is_warned: bool) -> None:
+def test_a_verdict_without_a_voice_says_so_and_what_attackers_on_voices_reach(
+    kind: str, is_warned: bool
+) -> None:
     """By the kind of the attacker, not by its name: "propertiesnet" is a plug-in."""
     settings = {"mine": {"preset": kind}}
-    config = Config(attackers=("campplus", "mine", "propertiesnet.py:attack"), attacker_settings=settings)
+    config = Config(
+        attackers=("campplus", "mine", "propertiesnet.py:attack"), attacker_settings=settings
+    )
     table = rows(("campplus", "mine", "propertiesnet-attack"), 0.01, o=0.02, i=0.4, l=0.35, s=0.3)
     for row in table:
         if row["attacker"] == "mine":
@@ -394,7 +477,10 @@ def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None
     for adapted in ("", "adapted_cosine"):
         settings = {entry: {"adapted": adapted}} if adapted else {}
         config = replace(CONFIG, attackers=(entry,), attacker_settings=settings)
-        found = "".join(one.text for one in checks.overestimated(evaluated(rows((name,), **GOOD), sets(), config)))
+        found = "".join(
+            one.text
+            for one in checks.overestimated(evaluated(rows((name,), **GOOD), sets(), config))
+        )
         assert ("adapts to the trials" in found) != bool(adapted)
 
 
@@ -402,7 +488,9 @@ def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None
 def test_who_is_ahead_of_cues_or_inverts_is_no_disagreement(other: str) -> None:
     table = rows(("campplus", other), 0.05, **GOOD)
     for row in table:
-        row["level"] = "inverting" if other == "inverting" and row["attacker"] == "campplus" else "one-model"
+        row["level"] = (
+            "inverting" if other == "inverting" and row["attacker"] == "campplus" else "one-model"
+        )
     assert "disagree" not in alarm(table, sets())
 
 
@@ -413,7 +501,8 @@ def speech(seed: int, rate: int = 8000) -> np.ndarray:
     """Syllables of random lengths and levels, with random formants."""
     rng = np.random.default_rng(seed)
     parts = [
-        rng.normal(scale=rng.choice([0.001, 0.1, 0.3]), size=int(rng.uniform(0.05, 0.3) * rate)) for _ in range(16)
+        rng.normal(scale=rng.choice([0.001, 0.1, 0.3]), size=int(rng.uniform(0.05, 0.3) * rate))
+        for _ in range(16)
     ]
     return np.convolve(np.concatenate(parts)[: 2 * rate], rng.normal(size=8), mode="same") / 10
 
@@ -427,7 +516,9 @@ def test_clipped_quiet_and_short_recordings_are_named(tmp_path: Path) -> None:
     }
     for name, samples in signals.items():
         soundfile.write(tmp_path / f"{name}.wav", samples, 8000)
-    twin = DataDir(tmp_path, {name: tmp_path / f"{name}.wav" for name in signals}, dict.fromkeys(signals, "s"))
+    twin = DataDir(
+        tmp_path, {name: tmp_path / f"{name}.wav" for name in signals}, dict.fromkeys(signals, "s")
+    )
     found = [one.text for one in broken_recordings(Sets((), {"x": twin}, {"x": (twin,)}), 1)]
     for word, name in (("clipped", "loud"), ("quiet", "faint"), ("shorter", "cut")):
         assert any(word in text and repr(name) in text for text in found)
@@ -449,11 +540,15 @@ def test_noise_silence_and_tones_in_place_of_speech_are_told(tmp_path: Path) -> 
         for side, content in {"o": speech(number), "a": samples}.items():
             sides[side][name] = tmp_path / f"{side}-{name}.wav"
             soundfile.write(sides[side][name], content, 8000)
-    original, twin = (DataDir(tmp_path / side, paths, dict.fromkeys(paths, "s")) for side, paths in sides.items())
+    original, twin = (
+        DataDir(tmp_path / side, paths, dict.fromkeys(paths, "s")) for side, paths in sides.items()
+    )
     (finding,) = without_speech(Sets((), {"x": original}, {"x": (twin,)}), 1)
     assert (finding.level, finding.check) == ("warning", "no speech")
     assert finding.check in AGAINST
-    assert finding.text.startswith("3 recordings of a hold no speech, as their levels hardly vary: noise, silence")
+    assert finding.text.startswith(
+        "3 recordings of a hold no speech, as their levels hardly vary: noise, silence"
+    )
     assert not list(without_speech(Sets((), {"x": original}, {"x": (original,)}), 1))
     # the originals are no better
     assert not list(without_speech(Sets((), {"x": twin}, {"x": (twin,)}), 1))
@@ -464,7 +559,9 @@ def test_tags_that_name_the_speaker_are_a_warning(tmp_path: Path) -> None:
         with soundfile.SoundFile(tmp_path / f"{name}.wav", "w", 8000, 1) as file:
             file.artist = artist
             file.write(np.zeros(80))
-    twin = DataDir(tmp_path, {name: tmp_path / f"{name}.wav" for name in "ab"}, {"a": "anna", "b": "berta"})
+    twin = DataDir(
+        tmp_path, {name: tmp_path / f"{name}.wav" for name in "ab"}, {"a": "anna", "b": "berta"}
+    )
     (found,) = file_tags(Sets((), {"x": twin}, {"x": (twin,)}), 1)
     assert f"{tmp_path.name}/a, artist" in found.text
     assert "/b" not in found.text
@@ -477,7 +574,9 @@ def test_files_that_have_room_for_original_speech_are_noted(tmp_path: Path) -> N
         for side, (kind, at) in {"o": ("PCM_16", 8000), "a": (subtype, rate)}.items():
             path = sides[side][name] = tmp_path / f"{side}-{name}.wav"
             soundfile.write(path, np.zeros(80), at, subtype=kind)
-    original, twin = (DataDir(tmp_path / side, paths, dict.fromkeys(paths, "s")) for side, paths in sides.items())
+    original, twin = (
+        DataDir(tmp_path / side, paths, dict.fromkeys(paths, "s")) for side, paths in sides.items()
+    )
     (found,) = hidden_speech(Sets((), {"x": original}, {"x": (twin,)}), 1)
     assert found.level == "note"
     assert "(a/bits, PCM_24 at 8000 Hz, a/rate, PCM_16 at 16000 Hz)" in found.text
@@ -490,7 +589,9 @@ def test_other_durations_are_a_note_with_their_median_and_range(tmp_path: Path) 
         for side, n_samples in {"o": 8000, "a": round(8000 * change)}.items():
             path = sides[side][name] = tmp_path / f"{side}-{name}.wav"
             soundfile.write(path, np.zeros(n_samples), 8000)
-    original, twin = (DataDir(tmp_path / side, paths, dict.fromkeys(paths, "s")) for side, paths in sides.items())
+    original, twin = (
+        DataDir(tmp_path / side, paths, dict.fromkeys(paths, "s")) for side, paths in sides.items()
+    )
     (found,) = changed_durations(Sets((), {"x": original}, {"x": (twin,)}), 1)
     assert found.level == "note"
     assert "in the median by +20 % in a (-50 to +40 %)" in found.text
@@ -502,7 +603,12 @@ def test_other_durations_are_a_note_with_their_median_and_range(tmp_path: Path) 
 
 def verdict_on(table: list[dict[str, Any]], **more: Any) -> tuple[str, str]:
     config = {"evaluation": {"level": 0.9}, "anonymizer": {"name": ""}}
-    found = {"format": 1, "conditions": table, "config": config, "anonymiser": {"training_draws": 4}}
+    found = {
+        "format": 1,
+        "conditions": table,
+        "config": config,
+        "anonymiser": {"training_draws": 4},
+    }
     return verdict(parse_results(found | more))
 
 
@@ -514,25 +620,36 @@ def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
         "Asked whether two anonymised recordings are of the same person, the strongest attacker is wrong"
     )
     assert (
-        "1 of 11 decisions; a coin toss is wrong in 1 of 2. That is an equal error rate of 9.0 % (90 % interval" in said
+        "1 of 11 decisions; a coin toss is wrong in 1 of 2. That is an equal error rate of 9.0 % (90 % interval"
+        in said
     )
-    assert "7.0 % to 11.0 %) on x_test, 30 enrolled speakers; without anonymisation it is 2.0 %; chance" in said
-    assert details.startswith("The strongest attacker is a (lazy-informed, which anonymises its enrolment speech)")
+    assert (
+        "7.0 % to 11.0 %) on x_test, 30 enrolled speakers; without anonymisation it is 2.0 %; chance"
+        in said
+    )
+    assert details.startswith(
+        "The strongest attacker is a (lazy-informed, which anonymises its enrolment speech)"
+    )
     assert "10.0" not in details  # one figure: the page has the others
     doubt = {"directory": "x_trials", "dataset": "x_test", "reason": "words repeat"}
     said = verdict_on(rows(o=0.02, s=0.35), pairings=[doubt])[0]
-    assert said.endswith("This holds if each file belongs to its original, which could not be confirmed: words repeat.")
+    assert said.endswith(
+        "This holds if each file belongs to its original, which could not be confirmed: words repeat."
+    )
     exchanged = doubt | {"state": "confirmed", "share": 0.0, "low": 0.0, "high": 0.1}
     said = verdict_on(rows(o=0.02, s=0.35), pairings=[exchanged])[0]
     assert said.endswith("the verdict allows for this. The lower end may then be 29.2 %.")
     assert verdict_on(rows(o=0.02, s=0.1), simulated=True)[0].startswith("SIMULATED speech")
     assert "trained on 4 versions of it" in verdict_on(rows(o=0.02, s=0.1))[1]
     assert "nothing can be said of its privacy" in verdict_on(rows(o=0.02))[0]
-    offsets = [row | {"centred": {"value": 0.01, "low": 0.0, "high": 0.02}} for row in rows(o=0.02, s=0.4)]
+    offsets = [
+        row | {"centred": {"value": 0.01, "low": 0.0, "high": 0.02}} for row in rows(o=0.02, s=0.4)
+    ]
     said = verdict_on(offsets)[0]
     assert "is wrong in 1 of 100 decisions" in said
     assert (
-        "0.0 % to 2.0 %), where it subtracts from the scores of each model their mean (whole-list), on x_test" in said
+        "0.0 % to 2.0 %), where it subtracts from the scores of each model their mean (whole-list), on x_test"
+        in said
     )
     # one side is original, and none of 200 target trials can tell 1 in 1,000
     said = verdict_on(rows(o=0.02, i=0.001, s=0.2))[0]
@@ -540,7 +657,9 @@ def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
         "Asked whether an original and an anonymised recording are of the same person, the strongest"
     )
     # the upper end is 2.1 %
-    assert "makes hardly any errors on these trials (the interval allows 1 of 47); a coin toss" in said
+    assert (
+        "makes hardly any errors on these trials (the interval allows 1 of 47); a coin toss" in said
+    )
 
 
 def test_averages_weigh_corpora_and_report_the_targets_reached() -> None:
@@ -571,7 +690,9 @@ def test_averages_weigh_corpora_and_report_the_targets_reached() -> None:
     assert ends == pytest.approx([13, 19, 33, np.nan, 48, 54], nan_ok=True)
     weighted = averages(table, load_config(Config, file=CONFIGS / "vpc2022.yaml"))
     by_hand = 0.25 * 10 + 0.25 * 20 + 0.2 * 30 + 0.2 * 40 + 0.05 * 50 + 0.05 * 50
-    assert [(row.eer_percent, row.targets_reached) for row in weighted] == [(by_hand, (15.0, 20.0))] * 4
+    assert [(row.eer_percent, row.targets_reached) for row in weighted] == [
+        (by_hand, (15.0, 20.0))
+    ] * 4
     assert averages(table[:1], load_config(Config, file=CONFIGS / "vpc2022.yaml")) == []
 
 
@@ -584,7 +705,11 @@ def test_averages_of_a_named_attacker_are_by_the_challenges_reading() -> None:
     config = load_config(Config, settings=names)
     conditions = [Condition.from_dict(row) for row in found]
     table = averages(challenge_rows(Table(conditions, summarise(conditions)), config), config)
-    expected = {one["scenario"]: round(100 * one["eer"]["kaldi"], 3) for one in found if one["attacker"] == "b"}
+    expected = {
+        one["scenario"]: round(100 * one["eer"]["kaldi"], 3)
+        for one in found
+        if one["attacker"] == "b"
+    }
     assert {row.scenario: row.eer_percent for row in table} == expected
     assert {(row.attacker, row.reading) for row in table} == {("b", "kaldi")}
     # that interval is of another reading
@@ -601,15 +726,37 @@ def test_averages_of_a_named_attacker_are_by_the_challenges_reading() -> None:
 @pytest.mark.parametrize(
     ("attackers", "served", "expected", "words"),
     [
-        ("gmm-svm campplus", "", {"networks": ["campplus"]}, "Attackers run: 2, 1 of them with a neural"),
-        ("gmm-svm campplus", "gmm-svm", {"names": ["gmm-svm"]}, "Attackers not run, or failed: campplus. "),
+        (
+            "gmm-svm campplus",
+            "",
+            {"networks": ["campplus"]},
+            "Attackers run: 2, 1 of them with a neural",
+        ),
+        (
+            "gmm-svm campplus",
+            "gmm-svm",
+            {"names": ["gmm-svm"]},
+            "Attackers not run, or failed: campplus. ",
+        ),
         ("gmm-svm", "", {"networks": []}, "no neural network"),
-        ("gmm-svm scores:elsewhere", "", {"of_others": ["scores-elsewhere"]}, "upper bound of the privacy"),
+        (
+            "gmm-svm scores:elsewhere",
+            "",
+            {"of_others": ["scores-elsewhere"]},
+            "upper bound of the privacy",
+        ),
         # the second fusion comes with the first
-        ("gmm-svm fusion", "gmm-svm fusion fusion-inverted", {"undoing": ["fusion-inverted"]}, "Attackers run: 3, "),
+        (
+            "gmm-svm fusion",
+            "gmm-svm fusion fusion-inverted",
+            {"undoing": ["fusion-inverted"]},
+            "Attackers run: 3, ",
+        ),
     ],
 )
-def test_who_attacked(attackers: str, served: str, expected: dict[str, list[str]], words: str) -> None:
+def test_who_attacked(
+    attackers: str, served: str, expected: dict[str, list[str]], words: str
+) -> None:
     config = Config(attackers=tuple(attackers.split()))
     told = attackers_run(config, [Condition(attacker=name) for name in served.split()])
     assert {name: list(getattr(told, name)) for name in expected} == expected
@@ -617,7 +764,9 @@ def test_who_attacked(attackers: str, served: str, expected: dict[str, list[str]
     assert told.explained.keys() == set(told.names)
 
 
-def test_absent_attackers_are_named_unless_others_were_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_absent_attackers_are_named_unless_others_were_chosen(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
     monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
     (line,) = describe_absent(Config().with_default_attackers())
@@ -637,16 +786,23 @@ def test_what_changes_unnoticed_is_said_at_the_start() -> None:
     text = describe_unwatched(load_config(Config, settings=["anonymizer.name=my.py:anonymise"]))
     assert text.startswith("user-supplied code (anonymiser): installed modules")
     text = describe_unwatched(Config(attackers=named))
-    assert text.startswith("user-supplied code (attacker mine-attack, attacker command-x, attacker extractor-mine")
+    assert text.startswith(
+        "user-supplied code (attacker mine-attack, attacker command-x, attacker extractor-mine"
+    )
     assert "exp" not in text
-    assert describe_unwatched(Config(attackers=("gmm-svm", "extractor:campplus", "campplus:wheels"))) == ""
+    assert (
+        describe_unwatched(Config(attackers=("gmm-svm", "extractor:campplus", "campplus:wheels")))
+        == ""
+    )
 
 
 @pytest.mark.parametrize("name", ["vpc2022", "vpc2024", "vpc2026", "vpc2026_track2", "simulated"])
 def test_configurations_of_the_challenges(name: str) -> None:
     """What they name is what may be quoted: one attacker of the list, each recording anonymised once."""
     config = load_config(Config, file=CONFIGS / f"{name}.yaml").with_default_attackers()
-    expected = {"simulated": tuple(PRESETS), "vpc2022": default_attackers()}.get(name, ("campplus", "gmm-svm-cms"))
+    expected = {"simulated": tuple(PRESETS), "vpc2022": default_attackers()}.get(
+        name, ("campplus", "gmm-svm-cms")
+    )
     here = tuple(entry for entry in config.attackers if entry not in absent_attackers())
     assert config.attackers == expected
     chosen = chosen_attackers(replace(config, attackers=here, challenge=ChallengeConfig()))
@@ -660,7 +816,13 @@ def test_configurations_of_the_challenges(name: str) -> None:
 
 
 CHALLENGE = (
-    *("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m", "libri_test_trials_mixed", "train-clean-360"),
+    *(
+        "libri_test_enrolls",
+        "libri_test_trials_f",
+        "libri_test_trials_m",
+        "libri_test_trials_mixed",
+        "train-clean-360",
+    ),
     *("dsp_test_enrolls", "dsp_test_trials_f", "dsp_train"),
     *("vctk_dev_enrolls", "vctk_dev_trials_m", "vctk_dev_trials_m_common"),
     *("libri_test_trials_f_mcadams", "libri_test_enrolls_mcadams", "IEMOCAP_test"),
@@ -681,8 +843,12 @@ def test_sets_are_found_by_their_names_with_their_training_sets(tmp_path: Path) 
     assert found["libri_test"].trials == {"f": "libri_test_trials_f", "m": "libri_test_trials_m"}
     assert found["vctk_dev_common"].enrolls == "vctk_dev_enrolls"
     assert found["vctk_dev_common"].trials == {"m": "vctk_dev_trials_m_common"}
-    config = load_config(Config, settings=["datasets=[libri_test]", "training_sets.libri_test=dsp_train"])
-    assert [(one.name, one.training) for one in find_datasets(data, config)] == [("libri_test", "dsp_train")]
+    config = load_config(
+        Config, settings=["datasets=[libri_test]", "training_sets.libri_test=dsp_train"]
+    )
+    assert [(one.name, one.training) for one in find_datasets(data, config)] == [
+        ("libri_test", "dsp_train")
+    ]
     (one,) = find_datasets(data, load_config(Config, settings=["lists=[mixed]"]))
     assert one.trials == {"all": "libri_test_trials_mixed"}
 
@@ -692,22 +858,36 @@ def test_sets_are_found_by_their_names_with_their_training_sets(tmp_path: Path) 
     [
         ("_mcadams", [], ("mcadams", "utterance", "utterance")),
         ("_x", [], None),
-        ("_x", ["anonymizer.name=vtln", "anonymizer.level=speaker"], ("vtln", "speaker", "utterance")),
-        ("_mcadams", ["anonymizer.name=none", "anonymizer.training_level=speaker"], ("none", "utterance", "speaker")),
+        (
+            "_x",
+            ["anonymizer.name=vtln", "anonymizer.level=speaker"],
+            ("vtln", "speaker", "utterance"),
+        ),
+        (
+            "_mcadams",
+            ["anonymizer.name=none", "anonymizer.training_level=speaker"],
+            ("none", "utterance", "speaker"),
+        ),
         ("_x", ["anonymizer.command=cp {input} {output}"], ConfigError),
     ],
 )
-def test_the_anonymiser_is_configured_or_named_by_the_suffix(suffix: str, settings: list[str], expected: Any) -> None:
+def test_the_anonymiser_is_configured_or_named_by_the_suffix(
+    suffix: str, settings: list[str], expected: Any
+) -> None:
     config = load_config(Config, settings=settings).anonymizer
     if expected is ConfigError:
         with pytest.raises(ConfigError, match=r"anonymizer\.command"):
             config.named_by(suffix)
     else:
         found = config.named_by(suffix)
-        assert (found and (found.name, found.of("trials").level, found.of("training").level)) == expected
+        assert (
+            found and (found.name, found.of("trials").level, found.of("training").level)
+        ) == expected
 
 
-@pytest.mark.parametrize("name", ["mine/mlp.py:attack", "mlp-attack", "mlp", "mlp.py", "mine/mlp.py", "attack"])
+@pytest.mark.parametrize(
+    "name", ["mine/mlp.py:attack", "mlp-attack", "mlp", "mlp.py", "mine/mlp.py", "attack"]
+)
 def test_settings_name_an_attacker_as_it_is_written_or_shown(name: str) -> None:
     once = {f"{side}_draws": 1 for side in ("training", "enrolment", "trial")}
     config = Config(
@@ -758,5 +938,7 @@ def test_track_2_finds_the_training_sets_of_the_toolkit_and_those_named_by_the_l
 def test_a_missing_training_set_of_a_language_is_named_in_both_ways(tmp_path: Path) -> None:
     for part in ("en_dev_enrolls", "en_dev_trials_mixed"):
         (tmp_path / part).mkdir()
-    with pytest.raises(DataError, match="looked for en_train and train_english and train-clean-360"):
+    with pytest.raises(
+        DataError, match="looked for en_train and train_english and train-clean-360"
+    ):
         find_datasets(tmp_path, Config(datasets=("en_dev",), lists=("mixed",)))

@@ -39,8 +39,14 @@ def trials(seed: int, *, left_out: int = 0) -> tuple[Scores, Key, dict[str, str]
     pairs = pairs[: len(pairs) - left_out]
     models, segments, same = ([pair[place] for pair in pairs] for place in range(3))
     channel = dict.fromkeys(segments, 0.0)
-    channel = {segment: 4 * np.random.default_rng(number).standard_normal() for number, segment in enumerate(channel)}
-    values = [2.5 * is_target + channel[segment] + rng.standard_normal() for _, segment, is_target in pairs]
+    channel = {
+        segment: 4 * np.random.default_rng(number).standard_normal()
+        for number, segment in enumerate(channel)
+    }
+    values = [
+        2.5 * is_target + channel[segment] + rng.standard_normal()
+        for _, segment, is_target in pairs
+    ]
     speakers = {segment: segment.partition("-")[0] for segment in segments}
     return Scores.from_ids(models, segments, values), Key.from_ids(models, segments, same), speakers
 
@@ -103,7 +109,9 @@ def test_offsets_of_models_hide_nothing_from_who_has_the_list() -> None:
     scores, key, speakers = trials(0)
     offsets = 50 * np.random.default_rng(9).standard_normal(len(scores.model_ids))
     shifted = replace(scores, values=scores.values + offsets[scores.models])
-    raw, shown = (eer(one.values[key.is_target], one.values[~key.is_target]) for one in (scores, shifted))
+    raw, shown = (
+        eer(one.values[key.is_target], one.values[~key.is_target]) for one in (scores, shifted)
+    )
     assert centred_by_model([scores], key, speakers, RESAMPLING, raw) is None
     found = centred_by_model([shifted, shifted], key, speakers, RESAMPLING, shown)
     assert found is not None
@@ -115,13 +123,17 @@ def test_offsets_of_models_hide_nothing_from_who_has_the_list() -> None:
     assert found.has_interval
 
 
-def test_a_list_that_is_no_full_cross_has_none_and_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_list_that_is_no_full_cross_has_none_and_the_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     scores, key, speakers = trials(0, left_out=1)
     ranks, _ = rank_owners(scores, key, {name: name[0] for name in WOMEN + MEN})
     assert ranks is None
     found, _, notes = closed_set_of([scores], key, speakers, None, RESAMPLING)
     assert found is None
-    assert notes == {"closed_set": "not given: the trial list is not a full cross of models and segments"}
+    assert notes == {
+        "closed_set": "not given: the trial list is not a full cross of models and segments"
+    }
 
 
 def test_infinite_scores_have_none_and_without_resamples_there_are_values_alone() -> None:
@@ -167,7 +179,9 @@ def test_strangers_among_the_tested_have_a_rate_of_their_own():
     def rates(chosen):
         models, segments, is_target, values = map(list, zip(*chosen, strict=True))
         scores = Scores.from_ids(models, segments, np.array(values))
-        return impostors_apart([scores, scores], Key.from_ids(models, segments, is_target), speakers)
+        return impostors_apart(
+            [scores, scores], Key.from_ids(models, segments, is_target), speakers
+        )
 
     assert rates(rows) == pytest.approx({"enrolled": 0.0, "strangers": 1 / 3})
     assert rates(rows[:4]) == {}

@@ -73,8 +73,22 @@ def test_a_standing_twin_is_drawn_again_by_what_made_it_alone(tmp_path: Path) ->
 
 
 def test_means_go_through_groups_and_lists() -> None:
-    one = {"n": 4, "eer": {"rocch": 0.1}, "curve": (1.0, 0.5), "tag": "A", "known": True, "rank": math.nan}
-    two = {"n": 4, "eer": {"rocch": 0.4}, "curve": (0.0, 0.5), "tag": "B", "known": False, "rank": 2}
+    one = {
+        "n": 4,
+        "eer": {"rocch": 0.1},
+        "curve": (1.0, 0.5),
+        "tag": "A",
+        "known": True,
+        "rank": math.nan,
+    }
+    two = {
+        "n": 4,
+        "eer": {"rocch": 0.4},
+        "curve": (0.0, 0.5),
+        "tag": "B",
+        "known": False,
+        "rank": 2,
+    }
     assert mean_of([one]) == one
     expected = {"n": 4, "eer": {"rocch": 0.25}, "curve": (0.5, 0.5), "tag": "A", "known": False}
     found = mean_of([one, two])
@@ -85,14 +99,25 @@ def test_means_go_through_groups_and_lists() -> None:
 
 def test_notes_of_some_draws_say_which() -> None:
     notes = {1: {"a": "x"}, 3: {"a": "x", "b": "y"}, 4: {"a": "z", "b": "y"}}
-    assert shared_notes(notes) == {"a": "in draw 1 and 3: x; in draw 4: z", "b": "in draw 3 and 4: y"}
+    assert shared_notes(notes) == {
+        "a": "in draw 1 and 3: x; in draw 4: z",
+        "b": "in draw 3 and 4: y",
+    }
     assert shared_notes({1: {"a": "x"}}) == {"a": "x"}
 
 
 def condition(
-    attacker: str, eer: float, *, level: str = "one-model", scenario: str = "lazy-informed", **more: object
+    attacker: str,
+    eer: float,
+    *,
+    level: str = "one-model",
+    scenario: str = "lazy-informed",
+    **more: object,
 ) -> Json:
-    closed = {"eer": {"value": eer / 2, "low": 0.0, "high": 0.3}, "identification": {"value": 1 - eer}}
+    closed = {
+        "eer": {"value": eer / 2, "low": 0.0, "high": 0.3},
+        "identification": {"value": 1 - eer},
+    }
     return {
         "dataset": "libri_test", "gender": "all", "scenario": scenario, "attacker": attacker, "level": level,
         "eer": {"rocch": eer}, "intervals": {"eer.rocch": {"low": eer / 2, "high": 2 * eer}}, "linkability": None,
@@ -107,11 +132,23 @@ def test_the_verdict_has_one_rate_and_names_its_attacker() -> None:
     adapted = condition("campplus-adapted", 0.12, level="whole-list")
     table = [inverted, adapted, condition("campplus", 0.179), condition("gmm-ubm", 0.4)]
     config = {"evaluation": {"level": 0.95}, "anonymizer": {"name": ""}}
-    of = {"format": 1, "simulated": False, "averages": [], "config": config, "anonymiser": {"training_draws": 1}}
+    of = {
+        "format": 1,
+        "simulated": False,
+        "averages": [],
+        "config": config,
+        "anonymiser": {"training_draws": 1},
+    }
     said, details = verdict(parse_results(of | {"conditions": table}))
     # every attacker has half its error rate in the closed set, and 30 % is the upper end there
-    assert "rate of 4.5 % (95 % interval for the strongest attacker: 0.0 % to 18.0 %), where it knows" in said
-    assert "is gmm-svm-inverted (lazy-informed, which anonymises its enrolment speech). The page has all" in details
+    assert (
+        "rate of 4.5 % (95 % interval for the strongest attacker: 0.0 % to 18.0 %), where it knows"
+        in said
+    )
+    assert (
+        "is gmm-svm-inverted (lazy-informed, which anonymises its enrolment speech). The page has all"
+        in details
+    )
     assert "%" not in details  # there is one figure: draws are of the open set
     of_draws = verdict(parse_results(of | {"conditions": [inverted | {"closed_set": None}]}))[1]
     assert "speech), on 3 anonymised versions (18.0, 3.0, 6.0)." in of_draws
@@ -122,7 +159,9 @@ def test_zebra_and_linkability_are_the_worst_over_attackers_and_say_whose() -> N
     curve = {"sizes": [2, 5], "linkability": [1.0, 0.7]}
     table = [
         condition("a", 0.10, linkability={"sizes": [2, 5], "linkability": [1.0, 0.4]}),
-        condition("b", 0.20, zebra={"population": 0.3, "individual": 0.5, "tag": "0"}, linkability=curve),
+        condition(
+            "b", 0.20, zebra={"population": 0.3, "individual": 0.5, "tag": "0"}, linkability=curve
+        ),
         condition("c", 0.30, zebra={"population": None, "individual": 2.5, "tag": "B"}),
     ]
     (found,) = summarise([Condition.from_dict(row) for row in table])

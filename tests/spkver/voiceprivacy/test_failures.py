@@ -11,7 +11,14 @@ from spkver.voiceprivacy.rows import Row
 
 def row_of(attacker, folder):
     return Row(
-        f"{folder}/{attacker}", "train", "asv_orig", ("enrolls",), ("trials",), "f", "ignorant", attacker=attacker
+        f"{folder}/{attacker}",
+        "train",
+        "asv_orig",
+        ("enrolls",),
+        ("trials",),
+        "f",
+        "ignorant",
+        attacker=attacker,
     )
 
 
@@ -19,7 +26,9 @@ def fail(error):
     raise error
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError("0"), AttributeError("x"), KeyError("x"), ValueError("x")])
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("0"), AttributeError("x"), KeyError("x"), ValueError("x")]
+)
 def test_a_defect_of_a_built_in_attacker_is_raised_and_that_of_a_plugin_recorded(error):
     failures = Failures({"mine"})
     with pytest.raises(type(error)):
@@ -43,7 +52,9 @@ def test_an_error_of_the_data_is_recorded(name):
 
 
 @pytest.mark.parametrize("name", ["gmm-svm", "mine"])
-@pytest.mark.parametrize("error", [MemoryError(), WorkerError("killed"), ConfigError("wrong"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", [MemoryError(), WorkerError("killed"), ConfigError("wrong"), KeyboardInterrupt()]
+)
 def test_errors_that_end_every_attacker_are_raised(name, error):
     with pytest.raises(type(error)):
         Failures({"mine"}).attempt([row_of(name, "a")], lambda: fail(error))

@@ -28,8 +28,17 @@ from spkver.voiceprivacy.settings import Config, UtilityConfig
 DEAF = Config(utility=UtilityConfig(recogniser="whisper:/nowhere"))
 
 
-def counted(own: int, elsewhere: int, own_text: int = 0, other_text: int = 0, compared: int = 100) -> Pairing:
-    return Pairing("x_a", compared=compared, own=own, elsewhere=elsewhere, own_text=own_text, other_text=other_text)
+def counted(
+    own: int, elsewhere: int, own_text: int = 0, other_text: int = 0, compared: int = 100
+) -> Pairing:
+    return Pairing(
+        "x_a",
+        compared=compared,
+        own=own,
+        elsewhere=elsewhere,
+        own_text=own_text,
+        other_text=other_text,
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,20 +51,50 @@ def counted(own: int, elsewhere: int, own_text: int = 0, other_text: int = 0, co
             "93 of the 93 that point at a speaker .*, so that at most 4 % are",
         ),
         (counted(92, 1), {}, "confirmed", "92 of the 93 that point"),  # one may be chance
-        (counted(91, 2), {}, "doubtful", "2 of the 93 recordings that point at a speaker point at another one"),
-        (counted(90, 3), {}, "exchanged", "3 of the 93 .*: about 3 % .1 to 9.* of the files belong to other names"),
+        (
+            counted(91, 2),
+            {},
+            "doubtful",
+            "2 of the 93 recordings that point at a speaker point at another one",
+        ),
+        (
+            counted(90, 3),
+            {},
+            "exchanged",
+            "3 of the 93 .*: about 3 % .1 to 9.* of the files belong to other names",
+        ),
         (counted(16, 0), {}, "confirmed", "16 of the 16"),
         (counted(15, 0), {}, "not confirmed", "only 15 of 100 recordings point at a speaker"),
-        (counted(0, 0), {"note": "no recogniser"}, "not confirmed", "only 0 of 100 .*, and no recogniser"),
+        (
+            counted(0, 0),
+            {"note": "no recogniser"},
+            "not confirmed",
+            "only 0 of 100 .*, and no recogniser",
+        ),
         (counted(9, 0, compared=12), {}, "not confirmed", "there are only 12 recordings"),
         (counted(0, 3), {}, "exchanged", "3 of the 3"),
         (counted(20, 1), {}, "not confirmed", "up to 23 % could be exchanged .21 of 100 point"),
         (counted(93, 0), {"seen": 0.1}, "not confirmed", "up to 29 % could be exchanged"),
-        (counted(0, 0, 60), {"distinct": 0.5}, "not confirmed", "the same words; 60 of 60 say their own text"),
-        (counted(0, 0, 45, 15), {"distinct": 0.5}, "exchanged", "15 of the 60 .* at a text .*: about 50 % .32 to 74"),
+        (
+            counted(0, 0, 60),
+            {"distinct": 0.5},
+            "not confirmed",
+            "the same words; 60 of 60 say their own text",
+        ),
+        (
+            counted(0, 0, 45, 15),
+            {"distinct": 0.5},
+            "exchanged",
+            "15 of the 60 .* at a text .*: about 50 % .32 to 74",
+        ),
         # of the same people
         (counted(93, 0, 90, 3), {}, "doubtful", "3 of the 93 recordings that point at a text"),
-        (counted(0, 0), {"identical": 1.0}, "identical", "recordings of different speakers are the same file"),
+        (
+            counted(0, 0),
+            {"identical": 1.0},
+            "identical",
+            "recordings of different speakers are the same file",
+        ),
         (
             counted(0, 0),
             {"identical": 1.0, "is_made": True},
@@ -64,10 +103,17 @@ def counted(own: int, elsewhere: int, own_text: int = 0, other_text: int = 0, co
         ),
         (counted(0, 3), {"identical": 1.0}, "exchanged", ""),
         (counted(0, 0), {"is_made": True}, "certain", "this run anonymised them$"),
-        (counted(90, 5), {"is_made": True}, "certain", "but 5 of 95 are more similar to the speech of another person"),
+        (
+            counted(90, 5),
+            {"is_made": True},
+            "certain",
+            "but 5 of 95 are more similar to the speech of another person",
+        ),
     ],
 )
-def test_a_state_follows_from_counts(pairing: Pairing, more: dict[str, object], state: str, reason: str) -> None:
+def test_a_state_follows_from_counts(
+    pairing: Pairing, more: dict[str, object], state: str, reason: str
+) -> None:
     judged = with_state(pairing, **more)  # type: ignore[arg-type]
     assert judged.state == state
     assert re.search(reason, judged.reason), judged.reason
@@ -85,7 +131,9 @@ def test_a_pairing_is_told_by_the_gravity_of_its_state() -> None:
     }
     for state, expected in levels.items():
         row = Pairing("x_a", elsewhere=3, state=state, reason="because").to_dict()
-        results = typed_results({"format": 1, "conditions": [], "pairings": [row, row | {"part": "training"}]})
+        results = typed_results(
+            {"format": 1, "conditions": [], "pairings": [row, row | {"part": "training"}]}
+        )
         findings = list(checks.pairs(Evaluated(results, Sets((), {}), Config())))
         assert [finding.level for finding in findings] == expected
         assert findings[0].text.endswith("(x_a: because).")
@@ -94,12 +142,25 @@ def test_a_pairing_is_told_by_the_gravity_of_its_state() -> None:
 @pytest.mark.parametrize(("state", "level"), [("identical", "note"), ("confirmed", "error")])
 def test_equal_scores_of_equal_files_are_no_broken_attackers(state: str, level: str) -> None:
     rows = [Pairing("x_f_a", "x", "trials", "f", state=state).to_dict()]
-    condition = {"dataset": "x", "gender": "f", "scenario": "lazy-informed", "attacker": "a", "level": "one-model"}
-    condition |= {"eer": {"rocch": 0.5, "interpolated": 0.5}, "min_cllr": 1.0, "n_target": 9, "n_nontarget": 9}
+    condition = {
+        "dataset": "x",
+        "gender": "f",
+        "scenario": "lazy-informed",
+        "attacker": "a",
+        "level": "one-model",
+    }
+    condition |= {
+        "eer": {"rocch": 0.5, "interpolated": 0.5},
+        "min_cllr": 1.0,
+        "n_target": 9,
+        "n_nontarget": 9,
+    }
     results = typed_results({"format": 1, "conditions": [condition], "pairings": rows})
     (finding,) = checks.uninformative(Evaluated(results, Sets((), {}), Config()))
     assert (finding.level, finding.check) == (level, "broken attackers")
-    assert ("the files of different speakers are the same" in finding.text) == (state == "identical")
+    assert ("the files of different speakers are the same" in finding.text) == (
+        state == "identical"
+    )
 
 
 # --- recordings -------------------------------------------------------------------------------------------------------
@@ -167,7 +228,9 @@ def speech(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Dat
     return make
 
 
-def judged(original: DataDir, twin: DataDir, tmp_path: Path, config: Config = DEAF, **more: object) -> Pairing:
+def judged(
+    original: DataDir, twin: DataDir, tmp_path: Path, config: Config = DEAF, **more: object
+) -> Pairing:
     sets = replace(Sets((), {"x": original}, {"x": (twin,)}), **more)  # type: ignore[arg-type]
     return pairing_of(Run(tmp_path / "run", jobs=1, quiet=True), config, compared_of(sets, "x"))
 
@@ -196,7 +259,9 @@ def test_files_under_wrong_names_are_found_and_honest_ones_are_not_refused(
         assert pairing.speaker_elsewhere > 0
 
 
-def test_what_this_run_anonymised_is_certain(speech: Callable[[str, int], DataDir], tmp_path: Path) -> None:
+def test_what_this_run_anonymised_is_certain(
+    speech: Callable[[str, int], DataDir], tmp_path: Path
+) -> None:
     pairing = judged(speech("the same", 0), speech("the same", 5), tmp_path, missing=("x",))
     assert pairing.state == "certain"
     assert "more similar to the speech of another person" in pairing.reason
@@ -207,7 +272,9 @@ def test_few_recordings_are_neither_confirmed_nor_refused(
 ) -> None:
     original = speech("the same", 0)
     few = {name: path for name, path in original.recordings.items() if name < "u13"}
-    small = replace(original, recordings=few, speakers={name: original.speakers[name] for name in few})
+    small = replace(
+        original, recordings=few, speakers={name: original.speakers[name] for name in few}
+    )
     assert judged(small, replace(small, path=tmp_path / "twin"), tmp_path).state == "not confirmed"
 
 
@@ -240,5 +307,7 @@ def test_the_best_path_through_two_sequences_is_found() -> None:
     rng = np.random.default_rng(0)
     some, others = rng.normal(size=(2, 6, 3)), rng.normal(size=(3, 6, 3))
     steps = [np.cumsum((0, *path)) for path in product((0, 1, 2), repeat=5) if sum(path) == 5]
-    expected = [[max(np.mean(np.sum(x * y[path], axis=1)) for path in steps) for y in others] for x in some]
+    expected = [
+        [max(np.mean(np.sum(x * y[path], axis=1)) for path in steps) for y in others] for x in some
+    ]
     np.testing.assert_allclose(warped_similarity(some, others), expected, rtol=1e-12)

@@ -41,7 +41,11 @@ def directory(path: Path, speakers: tuple[str, ...], takes: int, **lists: Any) -
 
 
 def key_of(tested: DataDir, models: tuple[str, ...]) -> Key:
-    pairs = [(model, name, speaker == model) for model in models for name, speaker in tested.speakers.items()]
+    pairs = [
+        (model, name, speaker == model)
+        for model in models
+        for name, speaker in tested.speakers.items()
+    ]
     return Key.from_ids(*map(list, zip(*pairs, strict=True)))
 
 
@@ -59,7 +63,9 @@ def sets_of(
     original = {"train": directory(folder / "train", people, takes)}
     datasets = []
     for name in names:
-        original[f"{name}_enrolls"] = directory(folder / f"{name}_enrolls", (*MODELS["f"], *MODELS["m"]), 2)
+        original[f"{name}_enrolls"] = directory(
+            folder / f"{name}_enrolls", (*MODELS["f"], *MODELS["m"]), 2
+        )
         trials = {gender: f"{name}_trials_{gender}" for gender in genders}
         for gender, place in trials.items():
             tested = directory(folder / place, MODELS[gender], 3)
@@ -89,7 +95,9 @@ def planned(folder: Path, *attackers: str, facts: Facts = KNOWN, **options: Any)
 
 def rows(plan: Plan, **values: Any) -> list[Row]:
     every = [*plan.rows, *plan.of_folds]
-    return [row for row in every if all(getattr(row, name) == value for name, value in values.items())]
+    return [
+        row for row in every if all(getattr(row, name) == value for name, value in values.items())
+    ]
 
 
 def row(plan: Plan, **values: Any) -> Row:
@@ -113,8 +121,14 @@ def test_each_version_of_the_trials_is_a_row_and_all_versions_enrol(tmp_path: Pa
     plan = planned(tmp_path, *ATTACKERS, draws=3)
     lazy = rows(plan, attacker="gmm-ubm", scenario="lazy-informed", gender="f", fold=0)
     assert [one.draw for one in lazy] == [1, 2, 3]
-    assert [one.tested for one in lazy] == [("set_trials_f_x",), ("set_trials_f_x-draw2",), ("set_trials_f_x-draw3",)]
-    assert {one.enrolment for one in lazy} == {("set_enrolls_x", "set_enrolls_x-draw2", "set_enrolls_x-draw3")}
+    assert [one.tested for one in lazy] == [
+        ("set_trials_f_x",),
+        ("set_trials_f_x-draw2",),
+        ("set_trials_f_x-draw3",),
+    ]
+    assert {one.enrolment for one in lazy} == {
+        ("set_enrolls_x", "set_enrolls_x-draw2", "set_enrolls_x-draw3")
+    }
     assert lazy[1].file == "exp/asv_orig/set_enrolls_x-set_trials_f_x-draw2/gmm-ubm/scores"
     assert len(rows(plan, attacker="gmm-ubm", scenario="original", gender="f", fold=0)) == 1
     assert [one.draw for one in rows(plan, scenario="reversal", gender="f")] == [1]
@@ -128,12 +142,20 @@ def test_inverting_attackers_score_what_can_be_inverted(tmp_path: Path) -> None:
         ("semi-informed", "inverted", "inverting"),
     }
     reversal = row(plan, attacker="supervector-adapted-reversed", gender="f")
-    assert (reversal.scenario, reversal.inversion, reversal.level) == ("reversal", "reversed", "inverting")
+    assert (reversal.scenario, reversal.inversion, reversal.level) == (
+        "reversal",
+        "reversed",
+        "inverting",
+    )
 
 
-def test_inverted_speech_lies_in_the_output_folder_and_networks_enrol_two_versions(tmp_path: Path) -> None:
+def test_inverted_speech_lies_in_the_output_folder_and_networks_enrol_two_versions(
+    tmp_path: Path,
+) -> None:
     plan = planned(tmp_path, *ATTACKERS, draws=3)
-    semi = row(plan, attacker="gmm-ubm-inverted", scenario="semi-informed", gender="f", draw=1, fold=0)
+    semi = row(
+        plan, attacker="gmm-ubm-inverted", scenario="semi-informed", gender="f", draw=1, fold=0
+    )
     attack = plan.attacks[semi.id]
     assert [one.path for one in attack.enrolment] == [
         tmp_path / f"out/data/set_enrolls_x{end}-inverted" for end in ("", "-draw2", "-draw3")
@@ -141,7 +163,9 @@ def test_inverted_speech_lies_in_the_output_folder_and_networks_enrol_two_versio
     assert attack.tested.path == tmp_path / "out/data/set_trials_f_x-inverted"
     assert attack.training.versions == (plan.speech.backgrounds["train"].original,)
     reversal = plan.attacks[row(plan, attacker="supervector-adapted-reversed", gender="f").id]
-    assert [one.path.name for one in reversal.variants] == [f"set_trials_f_x-reversed{number}" for number in (1, 2, 3)]
+    assert [one.path.name for one in reversal.variants] == [
+        f"set_trials_f_x-reversed{number}" for number in (1, 2, 3)
+    ]
     spec, attacker = plan.attackers["train"]["gmm-ubm-inverted"]
     assert spec.row is not None
     network = replace(spec, row=replace(spec.row, is_network=True))
@@ -155,7 +179,10 @@ def test_fusions_take_voices_and_have_a_variant_with_inverting_attackers(tmp_pat
         members[fused.attacker, fused.scenario] = [one.attacker for one in plan.members(fused)]
     alone = ["gmm-ubm", "supervector-adapted"]
     assert members == {
-        **{("fusion", scenario): alone for scenario in ("original", "ignorant", "lazy-informed", "semi-informed")},
+        **{
+            ("fusion", scenario): alone
+            for scenario in ("original", "ignorant", "lazy-informed", "semi-informed")
+        },
         ("fusion-inverted", "lazy-informed"): [*alone, "gmm-ubm-inverted"],
         ("fusion-inverted", "semi-informed"): [*alone, "gmm-ubm-inverted"],
     }
@@ -180,11 +207,15 @@ def test_weights_are_learnt_from_the_folds_of_the_scenario(tmp_path: Path) -> No
     expected = ["gmm-ubm", "supervector-adapted", "gmm-ubm-inverted"]
     assert listed == [(fold, name) for fold in (1, 2, 3) for name in expected]
     semi = rows(plan, folds="semi-informed", kind="single", fold=2)
-    assert [one.id for one in semi] == [f"attackers/train_x/folds-semi-informed/2/{name}" for name in expected]
+    assert [one.id for one in semi] == [
+        f"attackers/train_x/folds-semi-informed/2/{name}" for name in expected
+    ]
     assert not {one.dataset for one in plan.of_folds} - {""}
 
 
-def test_few_background_speakers_make_no_fusion_and_no_fold(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_few_background_speakers_make_no_fusion_and_no_fold(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     plan = planned(tmp_path, "gmm-ubm", "fusion", training=3)
     assert not rows(plan, kind="fusion")
     assert not plan.of_folds
@@ -207,8 +238,12 @@ def test_rows_are_in_the_order_of_sets_and_scenarios(tmp_path: Path) -> None:
     plan = planned(tmp_path, "gmm-ubm", "fusion", names=("second", "first"))
     order = [(one.dataset, one.scenario) for one in plan.rows]
     scenarios = ("original", "ignorant", "lazy-informed", "semi-informed")
-    assert list(dict.fromkeys(order)) == [(name, scenario) for name in ("second", "first") for scenario in scenarios]
-    assert len(set(order)) == sum(before != after for before, after in zip(order, [*order[1:], None], strict=True))
+    assert list(dict.fromkeys(order)) == [
+        (name, scenario) for name in ("second", "first") for scenario in scenarios
+    ]
+    assert len(set(order)) == sum(
+        before != after for before, after in zip(order, [*order[1:], None], strict=True)
+    )
     kinds = [one.kind for one in rows(plan, dataset="first", scenario="original")]
     assert kinds == ["single", "single", "fusion", "fusion", "pooled", "pooled"]
 
@@ -227,13 +262,17 @@ def test_inverting_attackers_without_a_known_anonymiser_are_left_out(
         plan = planned(tmp_path, *ATTACKERS, facts=facts, training=training)
     assert not rows(plan, level="inverting")
     assert "fusion-inverted" not in plan.names["train"]
-    assert f"gmm-ubm-inverted is left out of 4 conditions, such as asv_orig/set_enrolls_x-set_trials_f_x: {why}" in (
-        caplog.text
+    assert (
+        f"gmm-ubm-inverted is left out of 4 conditions, such as asv_orig/set_enrolls_x-set_trials_f_x: {why}"
+        in (caplog.text)
     )
 
 
 def test_attackers_that_can_score_nothing_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no attacker can score any condition: gmm-ubm-inverted on asv_orig/set_.*x:"):
+    with pytest.raises(
+        DataError,
+        match=r"no attacker can score any condition: gmm-ubm-inverted on asv_orig/set_.*x:",
+    ):
         planned(tmp_path, "gmm-ubm-inverted", facts=Facts({"train": None}))
 
 
@@ -248,15 +287,23 @@ def test_errors_of_files_of_users_are_raised_together(tmp_path: Path) -> None:
     assert "set_trials_m" in str(error.value)
 
 
-def test_speakers_with_one_recording_are_cut_for_whoever_learns_from_several(tmp_path: Path) -> None:
-    facts = Facts(pieces={"train": {f"{'fm'[number % 2]}{100 + number}-0": 2 for number in range(12)}})
-    plan = planned(tmp_path, "gmm-ubm", "supervector-adapted", "session", "fusion", facts=facts, takes=1)
+def test_speakers_with_one_recording_are_cut_for_whoever_learns_from_several(
+    tmp_path: Path,
+) -> None:
+    facts = Facts(
+        pieces={"train": {f"{'fm'[number % 2]}{100 + number}-0": 2 for number in range(12)}}
+    )
+    plan = planned(
+        tmp_path, "gmm-ubm", "supervector-adapted", "session", "fusion", facts=facts, takes=1
+    )
     names = {}
     for one in rows(plan, scenario="semi-informed", gender="f", kind="single"):
         names[one.attacker] = plan.attacks[one.id].training.versions[0].path.name
     pieces = "train_x-pieces"
     assert names == {"gmm-ubm": "train_x", "supervector-adapted": pieces, "session": pieces}
-    assert plan.speech.pieces.keys() == {tmp_path / f"out/data/{name}-pieces" for name in ("train", "train_x")}
+    assert plan.speech.pieces.keys() == {
+        tmp_path / f"out/data/{name}-pieces" for name in ("train", "train_x")
+    }
     assert {one.attacker for one in plan.of_folds} == {"gmm-ubm", "supervector-adapted"}
     assert {tuple(left) for left in plan.left_out.values()} == {("session",)}
 
@@ -295,11 +342,23 @@ def test_a_plan_is_read_back_equal_and_names_the_same_speech(tmp_path: Path) -> 
         assert attack.training.name == one.training
 
 
-@pytest.mark.parametrize("name", ["two words", "it's", '"quoted"', "=1+2", "'=1", "-x", "a,b", "", "é\tü"])
+@pytest.mark.parametrize(
+    "name", ["two words", "it's", '"quoted"', "=1+2", "'=1", "-x", "a,b", "", "é\tü"]
+)
 def test_names_of_any_kind_are_read_back(name: str, tmp_path: Path) -> None:
-    values: dict[str, Any] = dict.fromkeys(("id", "attacker", "level", "content", "background", "training"), name)
+    values: dict[str, Any] = dict.fromkeys(
+        ("id", "attacker", "level", "content", "background", "training"), name
+    )
     values |= dict.fromkeys(("inversion", "trials", "scenario"), name)
-    one = Row(kind="pooled", enrolment=(name,), tested=(name, "other"), members=(), draw=3, fold=2, **values)
+    one = Row(
+        kind="pooled",
+        enrolment=(name,),
+        tested=(name, "other"),
+        members=(),
+        draw=3,
+        fold=2,
+        **values,
+    )
     write_plan(tmp_path / "plan.csv", [one])
     assert read_plan(tmp_path / "plan.csv") == [one]
 
@@ -312,7 +371,9 @@ def test_names_of_any_kind_are_read_back(name: str, tmp_path: Path) -> None:
         (",1,0,", ",first,0,", "invalid literal"),
     ],
 )
-def test_tables_that_are_no_plan_are_refused(old: str, new: str, expected: str, tmp_path: Path) -> None:
+def test_tables_that_are_no_plan_are_refused(
+    old: str, new: str, expected: str, tmp_path: Path
+) -> None:
     path = tmp_path / "plan.csv"
     write_plan(path, planned(tmp_path, "gmm-ubm").rows)
     path.write_text(path.read_text().replace(old, new, 1))
@@ -324,7 +385,9 @@ def test_tables_that_are_no_plan_are_refused(old: str, new: str, expected: str, 
 # --- what is still to be made -----------------------------------------------------------------------------------------
 
 
-def test_rows_are_due_until_their_scores_are_made_and_folds_until_their_fusions_are(tmp_path: Path) -> None:
+def test_rows_are_due_until_their_scores_are_made_and_folds_until_their_fusions_are(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "out").mkdir()
     run = Run(tmp_path / "out", jobs=1, quiet=True)
     plan = planned(tmp_path, "gmm-ubm", "supervector-adapted", "fusion", genders="f")
@@ -334,7 +397,13 @@ def test_rows_are_due_until_their_scores_are_made_and_folds_until_their_fusions_
     def make(one: Row) -> None:
         stage = plan.origins[one.id]
         run.path(one.id).mkdir(parents=True)
-        run.stage(stage.name, one.file, make=lambda path: path.write_text(one.id), read=Path.read_text, origin=stage)
+        run.stage(
+            stage.name,
+            one.file,
+            make=lambda path: path.write_text(one.id),
+            read=Path.read_text,
+            origin=stage,
+        )
 
     make(singles[0])
     assert plan.due(run) == [*singles[1:], *plan.of_folds]
@@ -348,7 +417,9 @@ def test_rows_are_due_until_their_scores_are_made_and_folds_until_their_fusions_
 def test_scores_depend_on_the_recordings_the_seed_and_the_members(tmp_path: Path) -> None:
     def origins(seed: int = 0, **options: Any) -> dict[str, str]:
         run = Run(tmp_path / "out", jobs=1, quiet=True)
-        plan = make_plan(run, sets_of(tmp_path, *ATTACKERS, **options), KNOWN, suffix=SUFFIX, seed=seed)
+        plan = make_plan(
+            run, sets_of(tmp_path, *ATTACKERS, **options), KNOWN, suffix=SUFFIX, seed=seed
+        )
         return {name: stamp.fingerprint for name, stamp in plan.origins.items()}
 
     before = origins()
@@ -358,4 +429,6 @@ def test_scores_depend_on_the_recordings_the_seed_and_the_members(tmp_path: Path
     file.parent.mkdir(parents=True)
     file.write_bytes(b"other")
     changed = {name for name, fingerprint in origins().items() if before[name] != fingerprint}
-    assert changed == {name for name in before if "set_trials_f_x" in name or "set_trials_all_x" in name}
+    assert changed == {
+        name for name in before if "set_trials_f_x" in name or "set_trials_all_x" in name
+    }

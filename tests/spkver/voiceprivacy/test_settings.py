@@ -27,7 +27,9 @@ def no_disk(monkeypatch):
     monkeypatch.setattr("spkver.extractors.weights.find_weights", look)
 
 
-@pytest.mark.parametrize("settings", [[], ["seed=3"], ["attacker_settings.gmm-svm.ubm.components=8"], CHALLENGE])
+@pytest.mark.parametrize(
+    "settings", [[], ["seed=3"], ["attacker_settings.gmm-svm.ubm.components=8"], CHALLENGE]
+)
 def test_a_configuration_reads_no_disk(no_disk, settings):
     config = load_config(Config, settings=settings)
     assert config.attackers == ()
@@ -50,5 +52,8 @@ def test_a_challenge_whose_attacker_cannot_run_here_is_refused(monkeypatch):
     monkeypatch.setattr("spkver.attackers.registry.is_absent", absence(""))
     assert config.with_default_attackers().challenge.attacker == "campplus"
     monkeypatch.setattr("spkver.attackers.registry.is_absent", absence("no weights"))
-    with pytest.raises(ConfigError, match=r"challenge\.attacker is 'campplus': expected one of attackers, which are"):
+    with pytest.raises(
+        ConfigError,
+        match=r"challenge\.attacker is 'campplus': expected one of attackers, which are",
+    ):
         config.with_default_attackers()

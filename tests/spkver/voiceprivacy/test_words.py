@@ -6,7 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from evaluation.reports import Condition, Linkability, Results, UtilityFigure, UtilityRate, summarise
+from evaluation.reports import (
+    Condition,
+    Linkability,
+    Results,
+    UtilityFigure,
+    UtilityRate,
+    summarise,
+)
 from spkbase.configuration import load_config
 from spkbase.runs import start_run
 from spkver.audio import write_audio
@@ -47,7 +54,9 @@ def rates(tmp_path):
         utterances = [f"u{number}" for number in range(len(lengths))]
         for utterance, length in zip(utterances, lengths, strict=True):
             write_audio(folder / f"{utterance}.wav", np.full(length, 0.1), 16000)
-        (folder / "wav.scp").write_text("".join(f"{name} {folder}/{name}.wav\n" for name in utterances))
+        (folder / "wav.scp").write_text(
+            "".join(f"{name} {folder}/{name}.wav\n" for name in utterances)
+        )
         (folder / "utt2spk").write_text("".join(f"{name} s{name}\n" for name in utterances))
         if texts:
             lines = [f"{name} {text}\n" for name, text in zip(utterances, texts, strict=True)]
@@ -77,7 +86,11 @@ def values(figures):
 
 def test_words_are_compared_with_the_text_and_with_those_of_the_original(rates):
     figures = rates([8002, 8001], [8003, 8001], texts=["One, two, three, four."] * 2)
-    expected = {("wer", "original"): 1 / 8, ("wer", "anonymised"): 1 / 8, ("wer_to_original", "anonymised"): 2 / 8}
+    expected = {
+        ("wer", "original"): 1 / 8,
+        ("wer", "anonymised"): 1 / 8,
+        ("wer_to_original", "anonymised"): 2 / 8,
+    }
     computed = values(figures)
     assert {key: computed.pop(key) for key in expected} == expected
     assert set(computed) == {("cer", "original"), ("cer", "anonymised")}
@@ -89,9 +102,14 @@ def test_without_text_words_are_compared_with_those_of_the_original_alone(rates)
 
 
 def test_words_that_were_not_understood_do_not_judge_anonymised_speech(rates):
-    (figure,) = rates([8001, 8001], [8001, 8002], texts=["zhe shi pu tong hua", "wo men zai zhe li two"])
+    (figure,) = rates(
+        [8001, 8001], [8001, 8002], texts=["zhe shi pu tong hua", "wo men zai zhe li two"]
+    )
     assert (figure.measure, figure.kind) == ("wer", "original")
-    assert "x_test: the words were not understood: 9 % of them agree with text. So" in figure.rate.warning
+    assert (
+        "x_test: the words were not understood: 9 % of them agree with text. So"
+        in figure.rate.warning
+    )
 
 
 def test_silent_originals_and_repetitions_are_told(rates, tmp_path):
@@ -107,7 +125,9 @@ def test_recordings_in_which_the_recogniser_repeated_itself_are_named(rates):
 
 def test_the_report_tells_what_makes_words_doubtful_and_that_nothing_was_measured():
     row = Condition("x", "all", "ignorant", "gmm-svm", linkability=Linkability((2,), (1.0,)))
-    doubtful = UtilityFigure("wer", ("x", "original"), UtilityRate(warning="the words were not understood"))
+    doubtful = UtilityFigure(
+        "wer", ("x", "original"), UtilityRate(warning="the words were not understood")
+    )
     results = Results(conditions=(row,), outcomes=tuple(summarise([row])), utility=(doubtful,))
     run = Evaluated(results, SimpleNamespace(rates=""), Config())
     findings = [(finding.level, finding.check) for finding in other_notes(run)]
