@@ -1,13 +1,15 @@
 """What the report says of 38 transformations that are no anonymisers, or poor ones.
 
     python -m benchmarks.public_speech DIR --librispeech Resemblyzer
-    python -m benchmarks.hundred_speakers DIR/libri251 DIR100
-    python -m benchmarks.transformations DIR100 OUTPUT [--only NAME]...
+    python -m benchmarks.hundred_speakers DIR/libri251 DIR24 --tested 12 --trained 30
+    python -m benchmarks.transformations DIR24 OUTPUT [--only NAME]...
 
-Each is a function from samples to samples, evaluated with the default attackers on the 100 speakers of
-`benchmarks.hundred_speakers`, but for networks that are trained, with one draw of each side. Some can be undone by
-whoever knows them, some leave no speech, some keep what identifies a speaker, and some say who speaks without a voice.
-The table has the smallest equal error rate, the words of the verdict, its colour, and what speaks against it.
+Each is a function from samples to samples, evaluated with the default attackers but for networks
+that are trained, on 24 speakers with two recordings of 2 s for enrolment and two for the trials,
+with one draw of each side, and 30 other speakers to learn from. Some can be undone by whoever knows
+them, some leave no speech, some keep what identifies a speaker, and some say who speaks without a
+voice. The table has the smallest equal error rate, the words of the verdict, its colour, and what
+speaks against it.
 
 "Public" means that the random numbers are the same for every recording; the others are drawn for each.
 """
@@ -36,7 +38,6 @@ from spkver.anonymization import AnonymizerConfig, anonymize_datadir
 from spkver.datadir import read_datadir, write_datadir
 
 KEY = 20260101  # of the public random numbers
-SET = "libri100_test"
 COLUMNS = ("name", "what it does", "EER", "attacker", "words", "level", "against")
 SIDES = ("training", "enrolment", "trial")
 PATH = click.Path(path_type=Path)
@@ -353,11 +354,13 @@ EXCHANGED = "half"  # files by the McAdams coefficient, half of which have the n
 @click.option("--jobs", default=2, show_default=True, help="Workers.")
 def main(data: Path, output: Path, only: tuple[str, ...], jobs: int) -> None:
     """Evaluate the transformations one after the other, and write the table after each."""
+    tests = next(data.glob("*_enrolls")).name.removesuffix("_enrolls")
+    training = next(path.name for path in data.iterdir() if "_test" not in path.name)
     rows = []
     for name in only or (*TRANSFORMATIONS, EXCHANGED):
         command = [sys.executable, "-m", "spkver", "voiceprivacy", "--jobs", str(jobs)]
         command += ["--output", str(output), "--suffix", f"_{name}"]
-        settings = [f"datasets=[{SET}]", f"training_sets.{SET}=libri151"]
+        settings = [f"datasets=[{tests}]", f"training_sets.{tests}={training}"]
         folder = data
         if name == EXCHANGED:
             folder = output / "exchanged"
