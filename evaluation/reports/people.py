@@ -38,6 +38,15 @@ class Found:
     almost_always: int
     by_chance: float
 
+    @property
+    def constancy(self) -> str:
+        """How many of them are almost always found, in words."""
+        if self.almost_always < self.count:
+            return f"{self.almost_always} of them almost always"
+        if self.count == 1:
+            return "almost always"
+        return "all of them almost always"
+
 
 @dataclass(frozen=True)
 class LowestTenth:

@@ -222,7 +222,10 @@ def over_lists(
         quantiles = [stdtrit(n_units - 1, (1 + each) / 2) for each in levels]
         reach = logit(interval.high) - logit(max(interval.value, interval.high / 20))
         further = (quantiles[1] / quantiles[0] - 1) * reach
-    return replace(interval, high=float(expit(logit(interval.high) + max(further, 0.0))))
+    high = float(expit(logit(interval.high) + max(further, 0.0)))
+    if interval.high <= 0.5:  # as is every rate on the convex hull
+        high = min(high, 0.5)
+    return replace(interval, high=high)
 
 
 def minima_over_attackers(
