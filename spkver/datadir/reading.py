@@ -421,7 +421,7 @@ def _run(item: tuple[str, str], folder: Path, current: Path) -> tuple[str, DataE
         with atomic_path(path) as temporary:
             with temporary.open("wb") as output:
                 # the caller allowed the commands of the list; the folder of a worker is another
-                run_command(command.rstrip().removesuffix("|"), output=output, place=current)
+                run_command(command.rstrip().removesuffix("|"), output=output, folder=current)
             try:
                 audio_header(temporary)
             except DataError as error:
