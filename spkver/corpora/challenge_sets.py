@@ -64,7 +64,6 @@ EMOTIONS = {"neu": "neu", "sad": "sad", "ang": "ang", "hap": "hap", "exc": "hap"
 """Labels of the corpus that are kept, and the emotion of each."""
 OTHER_LABELS = ("fru", "sur", "fea", "dis", "oth", "xxx")
 PARTS = ("IEMOCAP_dev", "IEMOCAP_test")
-_SESSION = re.compile(r"Session([1-5])")
 _LINE = re.compile(r"\[[0-9.]+ - [0-9.]+\]\s+(?P<id>\S+)\s+(?P<label>\S+)\s+\[.*\]\s*$")
 _WORDS = re.compile(r"(\S+) \[[0-9.]+ ?- ?[0-9.]+\]:(.*)")
 _IEMOCAP_ID = re.compile(
@@ -426,10 +425,14 @@ def make_iemocap_sets(
     DataError
         With all problems: a list is missing, or names utterances that are missing or of another emotion.
     """
-    if lists is None:
-        parts = _drawn_parts(corpus)
-    else:
-        parts = _listed_parts(corpus, Path(lists))
+    problems = Problems()
+    parts = {}
+    for name in PARTS:
+        if lists is None:
+            parts[name] = [key for key in corpus.recordings if _drawn_part(key) == name]
+        else:
+            parts[name] = _listed_part(corpus, Path(lists) / name / "utt2spk", problems)
+    problems.raise_if_any()
     made = []
     for name, utterances in parts.items():
         speakers = {utterance: speaker_and_fold(utterance)[0] for utterance in sorted(utterances)}
@@ -439,29 +442,22 @@ def make_iemocap_sets(
     return made
 
 
-def _drawn_parts(corpus: Iemocap) -> dict[str, list[str]]:
-    parts: dict[str, list[str]] = {name: [] for name in PARTS}
-    for utterance in corpus.recordings:
-        speaker, fold = speaker_and_fold(utterance)
-        in_test = (speaker[-1] == "F") != (int(fold) % 2 == 1)
-        parts[PARTS[in_test]].append(utterance)
-    return parts
+def _drawn_part(utterance: str) -> str:
+    speaker, fold = speaker_and_fold(utterance)
+    in_test = (speaker[-1] == "F") != (int(fold) % 2 == 1)
+    return PARTS[in_test]
 
 
-def _listed_parts(corpus: Iemocap, folder: Path) -> dict[str, list[str]]:
-    parts: dict[str, list[str]] = {name: [] for name in PARTS}
-    problems = Problems()
-    for name in PARTS:
-        path = folder / name / "utt2spk"
-        with problems.noted():
-            parts[name] = sorted(read_id_list(path, "utterance speaker"))
-        unknown = [utterance for utterance in parts[name] if utterance not in corpus.recordings]
-        if unknown:
-            text = f"{len(unknown)} utterances without one of the four emotions in the corpus, such as {unknown[0]!r}"
-            remedy = "use the challenge's list unchanged, and the whole corpus"
-            problems.add(text, file=path, remedy=remedy)
-    problems.raise_if_any()
-    return parts
+def _listed_part(corpus: Iemocap, path: Path, problems: Problems) -> list[str]:
+    utterances: list[str] = []
+    with problems.noted():
+        utterances = sorted(read_id_list(path, "utterance speaker"))
+    unknown = [utterance for utterance in utterances if utterance not in corpus.recordings]
+    if unknown:
+        text = f"{len(unknown)} utterances without one of the four emotions in the corpus, such as {unknown[0]!r}"
+        remedy = "use the challenge's list unchanged, and the whole corpus"
+        problems.add(text, file=path, remedy=remedy)
+    return utterances
 
 
 def write_prepared(

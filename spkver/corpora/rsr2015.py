@@ -227,10 +227,13 @@ def read_trials(
     parts = [np.empty((2, 0), np.int64)]  # type, line
     model, segment = (1, 2) if has_prompts else (0, 1)  # columns
     flags = range(segment + 1, segment + 1 + len(TRIAL_TYPES))
-    options: dict[str, Any] = {"sep": r"\s+", "header": None, "names": range(flags.stop + 1)}
-    options["dtype"] = dict.fromkeys(range(flags.start), str)  # ids may be numbers
-    options["dtype"] |= dict.fromkeys([*flags, flags.stop], "category")
-    options |= {
+    dtypes: dict[int, Any] = dict.fromkeys([*flags, flags.stop], "category")
+    dtypes |= dict.fromkeys(range(flags.start), str)  # ids may be numbers
+    options: dict[str, Any] = {
+        "sep": r"\s+",
+        "header": None,
+        "names": range(flags.stop + 1),
+        "dtype": dtypes,
         "quoting": csv.QUOTE_NONE,
         "skip_blank_lines": False,
         "keep_default_na": False,
@@ -407,13 +410,7 @@ def read_list_files(
     """
     folder = Path(folder)
     stems = list_stems(partition, gender)
-    paths = {}
-    for kind, extension in product(_LISTS_READ, (".txt", ".h5")):
-        path = folder / f"{stems[kind]}{extension}"
-        if path.is_file():
-            paths[kind] = path
-    if (folder / UBM_LIST).is_file():
-        paths["ubm"] = folder / UBM_LIST
+    paths = _list_paths(folder, stems)
     if not paths:
         expected = ", ".join([*(f"{stems[kind]}.h5" for kind in _LISTS_READ), UBM_LIST])
         state = "holds none of the lists" if folder.is_dir() else "no such folder"
@@ -646,16 +643,6 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
             _check_prompts(trials_file, trials, texts, problems)
     problems.raise_if_any()
     assert trials is not None  # a missing list was a problem
-    background = files.background
-    if background is None:
-        random = np.random.default_rng(options.seed)
-        rows = random.choice(len(ubm), size=options.background_size, replace=False)
-        background = _by_speaker(ubm[row] for row in np.sort(rows))
-    nap = files.nap
-    if nap is None:
-        candidates = ubm[:: options.nap_step]
-        n_nap = options.nap_size or len(candidates)
-        nap = _by_speaker(candidates[i * len(candidates) // n_nap] for i in range(n_nap))
     enrolment: list[tuple[str, str]] = []
     for row in enrolled:
         enrolment += product([row.model], row.segments)
@@ -665,8 +652,8 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
         partition=options.partition,
         recordings=recordings,
         ubm=tuple(ubm),
-        background=background,
-        nap=nap,
+        background=files.background or _drawn_background(ubm, options),
+        nap=files.nap or _spread_nap(ubm, options),
         enrolment=IdMap.from_pairs(enrolment),
         test=IdMap.from_pairs(zip(key.segment_ids, key.segment_ids, strict=True)),
         key=key,
@@ -761,6 +748,18 @@ def list_hashes(lists: Rsr2015) -> dict[str, str]:
     return hashes
 
 
+def _list_paths(folder: Path, stems: dict[str, str]) -> dict[str, Path]:
+    """Return the file of each list that a folder has."""
+    paths = {}
+    for kind, extension in product(_LISTS_READ, (".txt", ".h5")):
+        path = folder / f"{stems[kind]}{extension}"
+        if path.is_file():
+            paths[kind] = path
+    if (folder / UBM_LIST).is_file():
+        paths["ubm"] = folder / UBM_LIST
+    return paths
+
+
 def _enrolment_and_trials(
     root: Path, files: ListFiles, options: ListOptions, problems: Problems
 ) -> tuple[Path, list[Enrolment], Path, TrialList | None]:
@@ -809,6 +808,18 @@ def _ubm_recordings(
     if ubm and files.nap is None:
         _check_size("nap", options.nap_size, len(ubm[:: options.nap_step]), problems)
     return ubm
+
+
+def _drawn_background(ubm: Sequence[str], options: ListOptions) -> IdMap:
+    random = np.random.default_rng(options.seed)
+    rows = random.choice(len(ubm), size=options.background_size, replace=False)
+    return _by_speaker(ubm[row] for row in np.sort(rows))
+
+
+def _spread_nap(ubm: Sequence[str], options: ListOptions) -> IdMap:
+    candidates = ubm[:: options.nap_step]
+    n_nap = options.nap_size or len(candidates)
+    return _by_speaker(candidates[i * len(candidates) // n_nap] for i in range(n_nap))
 
 
 def _check_background(
@@ -1122,7 +1133,7 @@ def _check_prompts(
     prompted = coded(key.model_ids)[key.models]
     spoken = coded(key.segment_ids)[key.segments]
     assert key.types is not None  # all trials of key files have one
-    is_wrong = np.array([name.endswith("W") for name in key.type_names])[key.types]
+    is_wrong = np.char.endswith(key.type_names, "W")[key.types]
     contradicts = (prompted >= 0) & (spoken >= 0) & ((prompted != spoken) != is_wrong)
     for row in np.flatnonzero(contradicts)[:_MAX_BAD_LINES].tolist():
         segment = key.segment_ids[key.segments[row]]

@@ -84,6 +84,7 @@ FULL_SIZE = 157  # speakers of a sex in RSR2015, from which on there is a develo
 _FOLDERS = {"m": "male", "f": "female"}
 _N_BACKGROUND = {"m": 50, "f": 47}  # and as many development speakers
 _FIRST_EVALUATION = {"m": 101, "f": 95}
+_Claim = tuple[str, tuple[int, int]]  # beginning of a trial line; session and sentence
 
 # --- VoicePrivacy ----------------------------------------------------------------------------------------------------
 
@@ -196,9 +197,7 @@ def trial_lines(
     m102_001,m101/m101_02_001.sph,N,N,Y,N
     m102_001,m102/m102_02_001.sph,Y,N,N,N
     """
-    sessions = [
-        session for session in range(1, n_sessions + 1) if session not in ENROLMENT_SESSIONS
-    ]
+    sessions = sorted(set(range(1, n_sessions + 1)) - set(ENROLMENT_SESSIONS))
     first = PART_SENTENCES[part][0]
     sentences = range(first, first + n_sentences)
     if part == 3:
@@ -207,7 +206,7 @@ def trial_lines(
         digits = [_digits(prompts[test]) for test in tests]
         claims = partial(_claims_of_digits, digits=digits, tests=tests)
         n_texts = len(tests)
-        numbers = range(1, sum(session <= n_sessions for session in ENROLMENT_SESSIONS) + 1)
+        numbers = range(1, n_sessions - len(sessions) + 1)
     else:
         claims = partial(_claims_of_sentence, sessions=sessions, sentences=sentences)
         n_texts = n_sentences
@@ -353,17 +352,16 @@ def simulate_rsr2015(output: str | Path, size: CorpusSize, *, jobs: int | None =
     source = "Texts are the project's own."
     if size.part == 1:
         source = "Sentences: Harvard sentences, IEEE 1969, public domain."
+    texts = voices.SENTENCES if size.part == 1 else voices.COMMANDS
     prompts = draw_prompts(size.seed)
     table = []
     for sex, split in splits.items():
         for speaker, session, sentence in product(sum(split, ()), sessions, sentences):
             file = f"sph/{_FOLDERS[sex]}/{speaker}/{speaker}_{session:02d}_{sentence:03d}.{size.audio_format}"
-            if size.part == 1:
-                text = voices.SENTENCES[sentence - first]
-            elif size.part == 2:
-                text = voices.COMMANDS[sentence - first]
-            else:
+            if size.part == 3:
                 text = ", ".join(prompts[session, sentence]) + "."
+            else:
+                text = texts[sentence - first]
             table.append(Recording(file, sex, int(speaker[1:]), session, text, sentence))
     background = ""
     if size.n_background is not None:
@@ -413,9 +411,11 @@ def split_speakers(gender: str, n_speakers: int, n_background: int | None = None
     SpeakerSplit(background=('f001',), development=(), evaluation=('f095', 'f096', 'f097'))
     """
     most = _N_BACKGROUND[gender]
-    n_development = most if n_speakers >= FULL_SIZE and n_background is None else 0
+    n_development = 0
     if n_background is None:
         n_background = min(-(-n_speakers // 3), most)
+        if n_speakers >= FULL_SIZE:
+            n_development = most
     first = _FIRST_EVALUATION[gender]
     n_evaluation = n_speakers - n_background - n_development
     return SpeakerSplit(
@@ -548,6 +548,14 @@ def utterance_text(number: int, session: int, n_sentences: int) -> str:
     return " ".join(voices.SENTENCES[(first + 11 * i) % n_all] for i in range(n_sentences))
 
 
+def write_recording(path: Path, samples: np.ndarray, audio_format: str) -> int:
+    """Write samples of 16 bits; return their number."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    container = CONTAINERS[audio_format]
+    soundfile.write(path, samples, voices.SAMPLE_RATE, format=container, subtype="PCM_16")
+    return len(samples)
+
+
 def simulate(
     output: Path,
     table: Sequence[Recording],
@@ -659,15 +667,7 @@ def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_
         session = voices.make_session(row.sex, row.number, row.session, seed)
         speech = voices.synthesise_utterance(voice, row.text, session, take=row.take)
         samples = np.round(speech * 32767).astype(np.int16)
-        (tree / row.file).parent.mkdir(parents=True, exist_ok=True)
-        soundfile.write(
-            tree / row.file,
-            samples,
-            voices.SAMPLE_RATE,
-            format=CONTAINERS[audio_format],
-            subtype="PCM_16",
-        )
-        n_samples += len(samples)
+        n_samples += write_recording(tree / row.file, samples, audio_format)
     return n_samples
 
 
@@ -677,7 +677,7 @@ def _segment(speaker: str, session: int, sentence: int) -> str:
 
 def _claims_of_sentence(
     target: str, number: int, step: int, *, sessions: Sequence[int], sentences: range
-) -> Iterator[tuple[str, tuple[int, int]]]:
+) -> Iterator[_Claim]:
     """Yield what a trial line begins with, and the session and sentence that are tested."""
     sentence = sentences[(number - sentences[0] + step) % len(sentences)]
     for session in sessions:
@@ -685,8 +685,8 @@ def _claims_of_sentence(
 
 
 def _claims_of_digits(
-    target: str, number: int, step: int, *, digits: list[str], tests: Sequence[tuple[int, int]]
-) -> Iterator[tuple[str, tuple[int, int]]]:
+    target: str, number: int, step: int, *, digits: list[str], tests: list[tuple[int, int]]
+) -> Iterator[_Claim]:
     """Yield the same for part 3, where each recording is claimed to hold the digits of the recording `step` later."""
     for text, test in zip(digits[step:] + digits[:step], tests, strict=True):
         yield f"{text},{target}_{number:02d}", test
@@ -704,13 +704,13 @@ def _write_keys(tree: Path, splits: dict[str, SpeakerSplit], size: CorpusSize) -
     counts = {"n_models": 0, "n_targets": 0, "n_impostors": 0}
     sizes = {"n_sentences": size.n_sentences, "n_sessions": size.n_sessions, "part": size.part}
     prompts = draw_prompts(size.seed)
-    for folder in ("trn", "ndx"):
-        (tree / f"key/part{size.part}" / folder).mkdir(parents=True, exist_ok=True)
     for sex, split in splits.items():
         for partition, speakers in (("dev", split.development), ("eval", split.evaluation)):
             if not speakers:
                 continue
             enrolment, trials = key_files(tree, sex, partition, size.part)
+            enrolment.parent.mkdir(parents=True, exist_ok=True)
+            trials.parent.mkdir(exist_ok=True)
             models = list(enrolment_lines(speakers, folder=_FOLDERS[sex], **sizes))
             enrolment.write_text("".join(models), encoding="ascii")
             n_lines: Counter[str] = Counter()

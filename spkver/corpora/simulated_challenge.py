@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import soundfile
 
 from spkbase.errors import ConfigError
 from spkver.corpora import voices
 from spkver.corpora.simulated import (
-    CONTAINERS,
     Recording,
     Simulated,
     simulate,
     write_challenge_lists,
+    write_recording,
 )
 
 _SENTENCES = 12  # of a speaker in a session
@@ -161,13 +160,5 @@ def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_
             parts.append(spoken[key])
         # no two files are equal, though short ones may hold the same sentence
         samples = (np.concatenate(parts) * (1 - 0.002 * (row.take % 100))).astype(np.int16)
-        (tree / row.file).parent.mkdir(parents=True, exist_ok=True)
-        soundfile.write(
-            tree / row.file,
-            samples,
-            voices.SAMPLE_RATE,
-            format=CONTAINERS[audio_format],
-            subtype="PCM_16",
-        )
-        n_samples += len(samples)
+        n_samples += write_recording(tree / row.file, samples, audio_format)
     return n_samples
