@@ -10,6 +10,7 @@ import sys
 import termios
 import time
 import tracemalloc
+import warnings
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -136,6 +137,17 @@ def test_an_error_is_all_that_is_said_of_a_map(tmp_path):
         [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
     assert (run.stdout, run.stderr) == ("integer division or modulo by zero\n" * 5, "")
+
+
+def test_a_map_that_is_left_early_ends_without_a_warning():
+    """Also where the filters of warnings have changed since it began, as pytest changes them for each test."""
+    with warnings.catch_warnings():
+        results = Work(2).map(late_square, range(40), processes=True)
+        assert next(results) == 0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results.close()
+    assert not caught
 
 
 def test_progress_counts_what_items_hold_and_what_loops_within_have_done(caplog, monkeypatch):
