@@ -139,17 +139,6 @@ def test_an_error_is_all_that_is_said_of_a_map(tmp_path):
     assert (run.stdout, run.stderr) == ("integer division or modulo by zero\n" * 5, "")
 
 
-def test_a_map_that_is_left_early_ends_without_a_warning():
-    """Also where the filters of warnings have changed since it began, as pytest changes them for each test."""
-    with warnings.catch_warnings():
-        results = Work(2).map(late_square, range(40), processes=True)
-        assert next(results) == 0
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        results.close()
-    assert not caught
-
-
 def test_progress_counts_what_items_hold_and_what_loops_within_have_done(caplog, monkeypatch):
     monkeypatch.setattr("spkbase.work._SECONDS_BETWEEN_LOG_LINES", 0.0)
     batches = chunks("abcde", 2)
@@ -262,3 +251,14 @@ def test_clusters_that_joblib_knows_register_themselves(kind, module, monkeypatc
         use_engine(kind),
     ):
         pass
+
+
+def test_a_map_that_is_left_early_ends_without_a_warning():
+    """Also where the filters of warnings have changed since it began, as pytest changes them for each test."""
+    with warnings.catch_warnings():
+        results = Work(2).map(late_square, range(40), processes=True)
+        assert next(results) == 0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results.close()
+    assert not caught
