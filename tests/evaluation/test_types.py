@@ -31,7 +31,7 @@ ev.plot_det(target, nontarget, path="det.png")
 
 
 @pytest.mark.whole
-def test_a_users_lines_pass_a_strict_type_checker(tmp_path, request):
+def test_user_code_passes_a_strict_type_checker(tmp_path, request):
     pytest.importorskip("mypy")
     script = tmp_path / "user.py"
     script.write_text(USER)
@@ -44,7 +44,7 @@ def test_a_users_lines_pass_a_strict_type_checker(tmp_path, request):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_metric_is_declared_with_its_type():
+def test_every_metric_has_a_declared_type():
     result = ev.evaluate([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0])
     declared = typing.get_type_hints(MetricAttributes)
     names = {metric.name.partition(".")[0] for metric in METRICS}
