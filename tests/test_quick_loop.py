@@ -8,7 +8,7 @@ from quick_loop import WHOLE
 TESTS = Path(__file__).resolve().parent
 
 
-def test_the_files_that_are_named_are_there():
+def test_every_listed_test_file_exists():
     stems = [path.stem for path in TESTS.rglob("test_*.py")]
     assert sorted(name for name in stems if name in WHOLE) == sorted(WHOLE)
     assert len(files()) == len(NUMERICAL) == len(set(NUMERICAL))
