@@ -71,7 +71,7 @@ class Row:
 
 
 class KnownRow(Row):
-    """Base class of rows that leave out of JSON what is None or NaN."""
+    """Base class of rows that omit None and NaN from JSON."""
 
     only_known = True
 
@@ -88,7 +88,7 @@ def _is_unknown(value: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     """Return a value of a row as JSON has it."""
-    if isinstance(value, Interval):  # the values of `Condition.intervals` are its metrics
+    if isinstance(value, Interval):  # the values of intervals are in `Condition.metrics`
         return {
             name: part for name, part in value.numbers().items() if name != "value" or value.known
         }
@@ -109,7 +109,7 @@ def _typed(value: Any, hint: Any) -> Any:
         return interval_from(value)
     if hint in (str, bool) and not isinstance(value, hint):
         raise TypeError(f"expected {hint.__name__}, got {value!r}")
-    if kind is UnionType:  # of a type and None
+    if kind is UnionType:  # an optional type
         return _typed(value, parts[0])
     if kind is tuple:
         return tuple(_typed(part, parts[0]) for part in value)

@@ -50,7 +50,7 @@ from spkbase.errors import DataError
 from spkbase.showing import one_line
 
 AT_ONCE = 16
-"""How many attackers of equal strength the upper end of each is made for."""
+"""Number of equally strong attackers that the upper end of each allows for."""
 
 METHOD = (
     f"smallest ends over attackers, the upper ones corrected for {AT_ONCE} attackers (Bonferroni)"
@@ -64,14 +64,14 @@ LARGEST = (
 @one_line
 @dataclass(frozen=True)
 class Minimum:
-    """The smallest error rate of several attackers.
+    """The smallest of the error rates of several attackers.
 
     Attributes
     ----------
     attacker : str
-        Who has it.
+        The attacker with this rate.
     interval : Interval
-        Of the smallest of the true rates.
+        Interval of the smallest true rate.
     perfect, perfect_low : float
         What a perfect anonymiser would show in its place on the same trials: mean and 5 % quantile; NaN where it was
         not asked for.
@@ -243,7 +243,7 @@ def minima_over_attackers(
     groups : mapping of str to collection of str
         Names of attackers by the name of their group; they may be in several.
     reading : str
-        Of the equal error rate, see `evaluation.metrics.eer`.
+        Definition of the equal error rate; see `evaluation.metrics.eer`.
     resampling : Resampling
         How many resamples are drawn, of which seed, and the level.
     permutations : int
@@ -292,7 +292,7 @@ def minima_over_attackers(
 
 
 def _listed(samples: Mapping[str, Sequence[Sample]]) -> tuple[list[Sample], dict[str, list[int]]]:
-    """Return the draws of all attackers in one list, and where those of each are in it; they must hold equal trials."""
+    """Return one list of the draws of all attackers, and the range of each attacker; all must hold equal trials."""
     if not samples or not all(samples.values()):
         raise DataError("expected trials of at least one attacker, each with at least one draw")
     every: list[Sample] = []
@@ -323,7 +323,7 @@ def _permuted(
     models = first.first[others[0]]
     segments = first.second[others[0]]
     pairs = coo_array((np.ones(len(models)), (models, segments)), shape=(first.n_units + 1,) * 2)
-    # such as the sexes, where trials are within them
+    # components without shared trials, such as the sexes
     parts = connected_components(pairs, directed=False)[1]
     rng = np.random.default_rng(seed)
     permuted = []
@@ -332,7 +332,7 @@ def _permuted(
         order = rng.permutation(first.n_units)
         for part in np.unique(parts):
             members = order[parts[order] == part]
-            partner[members] = np.roll(members, 1)  # a cycle: nobody stays in place
+            partner[members] = np.roll(members, 1)  # a cyclic permutation leaves nobody in place
         if 0 < (partner[segments] == models).sum() < len(models):
             rates = []
             for sample, rows in zip(samples, others, strict=True):
