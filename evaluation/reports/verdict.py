@@ -212,7 +212,9 @@ class Verdict:
         """Whether the verdict claims protection or has no level; a reversible change could reach both."""
         if self.overall is None or not self.overall.anonymised or self.forbidden:
             return False
-        if self.overall.files.state == "identical":  # recordings of different speakers are the same file
+        if (
+            self.overall.files.state == "identical"
+        ):  # recordings of different speakers are the same file
             return False
         return self.level is None or self.level >= _MODERATE
 

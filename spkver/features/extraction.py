@@ -213,7 +213,7 @@ def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
 
 
 def check_recordings(
-    recordings: Mapping[str, Path],
+    recordings: Mapping[str, str | Path],
     config: FeatureConfig,
     *,
     work: Work = ALL_CORES,
@@ -252,7 +252,7 @@ def check_recordings(
 
 
 def extract_features(
-    recordings: Mapping[str, Path],
+    recordings: Mapping[str, str | Path],
     config: FeatureConfig,
     destination: str | Path,
     *,
@@ -331,11 +331,11 @@ def extract_features(
 
 
 def extract_batch(
-    items: Sequence[tuple[str, Path]], config: FeatureConfig, seed: int
+    items: Sequence[tuple[str, str | Path]], config: FeatureConfig, seed: int
 ) -> tuple[list[RecordingFeatures], list[DataError]]:
     """Read the audio files of some recordings and compute their features; return these, and the errors."""
     problems, found = Problems(), []
-    parts: list[list[tuple[str, Path, NDArray]]] = []
+    parts: list[list[tuple[str, str | Path, NDArray]]] = []
     size = _BATCH_SAMPLES
     for name, path in items:
         with problems.noted(), errors_of(path):
@@ -386,7 +386,7 @@ def _kinds(config: FeatureConfig) -> dict[str, np.dtype]:
 
 
 def _check_headers(
-    items: list[tuple[str, Path]], config: FeatureConfig
+    items: list[tuple[str, str | Path]], config: FeatureConfig
 ) -> tuple[float, list[DataError]]:
     """Duration of some recordings, and their errors."""
     seconds, problems = 0.0, Problems()
