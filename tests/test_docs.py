@@ -205,6 +205,14 @@ def test_make_targets_exist():
         subprocess.run(["make", "--dry-run", target], cwd=ROOT, check=True, capture_output=True)
 
 
+def test_tests_named_in_documents_exist():
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    existing = set(re.findall(r"^ *def (test_\w+)", tests, re.M))
+    for path in DOCUMENTS:
+        named = set(re.findall(r"`(test_\w+)`", path.read_text()))
+        assert named <= existing, (path.name, named - existing)
+
+
 def test_keys_of_the_recipe_table_exist():
     keys = asdict(RecipeConfig(systems={"NAME": ["cosine"]}))  # keys that came later too
     rows = re.findall(
