@@ -13,7 +13,7 @@ over folds of speakers:
 1. The ridge is the one with the smallest cost over the folds, with all systems.
 2. The system whose removal costs least is removed, repeatedly, while that cost is less than two of its standard errors
    over speakers: an uninformative system has weight 0.
-3. Where one calibrated system alone costs less than the remaining fusion, it is used alone.
+3. If a single calibrated system costs less than the remaining fusion, it is used alone.
 
 The cost is Cllr [2]_, in bits.
 
@@ -216,7 +216,7 @@ def cross_validate_affine(
     """Calibrate each trial with a map trained on other speakers only.
 
     Speakers, of models and of segments together, are divided into folds. The trials between two folds (or within one)
-    are calibrated by what was trained on the trials that have no speaker in either.
+    are calibrated with a map trained on the trials without a speaker in either.
 
     Parameters
     ----------

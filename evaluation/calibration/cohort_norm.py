@@ -75,7 +75,7 @@ def closed_set_scores(scores: Scores) -> Scores:
     counts = np.bincount(scores.segments, minlength=len(scores.segment_ids))
     alone = int((counts[scores.segments] == 1).sum())
     if alone > 0:
-        text = f"{alone} segments have scores of one model alone: there is no other to compare with"
+        text = f"{alone} segments have scores of only one model: there is no other to compare with"
         raise DataError(text, remedy="a closed set has two speakers or more")
     if not np.isfinite(scores.values).all():
         raise DataError("infinite scores have no mean", remedy="give finite scores")
@@ -132,7 +132,7 @@ def cohort_moments(
     ids : sequence of str, length N
         For messages.
     top : int, optional
-        Use the highest `top` of each row only; all where there are fewer.
+        Use the highest `top` of each row only; all if there are fewer.
 
     Returns
     -------

@@ -9,7 +9,7 @@
 The file is made of sections: a line of the time now and then, a title, and a table as pandas prints a data frame, its
 row numbers first. ``SER results`` has a second line of column names below the first. Numbers are percent. Track 2 of
 2026 has a section ``ASV_eval^anon results`` for each language, also without row numbers. Files that were edited by hand
-(other blanks, times left out) are read too; what is written then has the regular form.
+(other blanks, times left out) are read too; files are written in the regular form.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Conventions
 -----------
 A condition is a minimum EER of the semi-informed attacker (10, 20, 30 and 40 % in VoicePrivacy 2024; 15, 20, 25 and
 30 % in 2022). A system takes part in each condition that it reaches (``reached``), or only in the highest one
-(``highest``); the plans can be read either way. Within a condition systems are ordered by each utility alone. Equal
+(``highest``); the plans can be read either way. Within a condition systems are ordered by each utility. Equal
 values share a place.
 
 Two systems tie where the interval of the difference of their utilities holds 0. It is made of their two intervals

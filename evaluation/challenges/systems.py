@@ -504,7 +504,7 @@ def plot_systems(
     utilities: Sequence[str] = ("wer", "uar"),
     targets: Sequence[float] = (),
 ) -> list[Path]:
-    """Plot the EER of each system over each utility, with intervals where there are any.
+    """Plot the EER of each system over each utility, with intervals if known.
 
     Parameters
     ----------

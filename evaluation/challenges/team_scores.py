@@ -1,8 +1,8 @@
 """Whole VoicePrivacy challenges: every list of scores is found by name, joined with its key and assessed.
 
 Results lie in ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``. The names of the enrolment and of the trial set say
-the corpus, its part, the sex and who is anonymised: enrolment and trials original (o-o), trials alone (o-a), both
-(a-a). The key is that of the original trials.
+the corpus, its part, the sex and who is anonymised: enrolment and trials original (o-o), only trials (o-a), both
+(a-a). The key belongs to the original trials.
 
 The results of the VoicePrivacy Challenges 2020 and 2022 come in two forms: ``results.*`` hold some lines for each list
 of scores, ``RESULTS_summary_*`` one line for each number. Both are read into the same form, with the weighted averages.
@@ -84,7 +84,7 @@ def read_results(path: str | Path) -> dict[str, dict[str, float]]:
         By measure. ``eer`` and ``rocch_eer`` (percent), ``min_cllr``, ``cllr``, ``linkability``, ``population`` (bit)
         and ``individual`` of each list, ``<enrolment set>-<trial set>``; ``wer`` (percent) of each set of a recogniser,
         by the last language model of the file; ``pitch`` (mean correlation), ``gain`` (of voice distinctiveness, dB)
-        and ``deid`` of each trial set; ``averages``, those that the file states, by their names.
+        and ``deid`` of each trial set; ``averages``, as stated in the file, by name.
 
     Raises
     ------
@@ -360,7 +360,7 @@ def assess(
     Raises
     ------
     DataError
-        With file and line, if a file is malformed or scores and key do not fit; all of them together.
+        With file and line, if files are malformed or scores and key do not match; all problems together.
     """
     problems = Problems()
     assessed = []

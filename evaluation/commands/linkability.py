@@ -302,7 +302,7 @@ def single_out(
             ).to_dict()
         except (
             DataError
-        ) as error:  # too few speakers have so many utterances; smaller numbers may do
+        ) as error:  # too few speakers have this many utterances; smaller numbers may work
             failure = error
             logger.warning("no singling out for L = %d: %s", number, error.text)
             report[name] = dict.fromkeys(linkage.REPORTED) | {"notes": [error.text]}

@@ -26,13 +26,13 @@ from spkbase.errors import ConfigError
 from spkbase.files import format_table
 
 PAPER = ("eer.rocch", "min_dcf.0.01", "cllr", "min_cllr", "zebra.population", "d_sys_pav")
-"""The columns of a table, unless others are asked for."""
+"""The default columns of a table."""
 
 NARROW = ("eer.rocch", "min_dcf.0.01", "min_cllr")
 """The metrics that fit one column of a paper (3.4 in)."""
 
 SCREEN = (*PAPER, "min_dcf.0.05", "d_sys")
-"""The rows of a single system, unless all are asked for."""
+"""The default rows of a single system."""
 
 # built-in metrics for which the narrow table of groups has room; user-supplied metrics are always shown
 _OF_GROUPS = ("eer.rocch", "min_cllr", "cllr", "zebra.population", "d_sys_pav")

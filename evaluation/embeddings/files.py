@@ -4,7 +4,7 @@
 npz, HDF5    ``vectors`` (n, D) of floats, ``ids`` (n,) and ``speakers`` (n,) of text or whole numbers; also other
              names that the field uses; an array for each utterance, in HDF5 perhaps in groups by speaker; an npz of a
              window that slides over a recording (``data``, ``start``, ``duration``, ``step``)
-npy          (n, D), with a list of ids beside it; a folder of ``vectors.npy``, ``ids.npy`` and ``speakers.npy``
+npy          (n, D), with a list of ids in its folder; a folder of ``vectors.npy``, ``ids.npy`` and ``speakers.npy``
 Kaldi        ``.scp`` and ``.ark`` of vectors (`evaluation.embeddings.kaldi`), with an ``utt2spk``; folders of them
 PyTorch      ``.pt`` in both forms, without PyTorch, and the cache of VoicePrivacy
 safetensors  of a tensor for each utterance
@@ -12,7 +12,7 @@ text         CSV, TSV, and lines ``id v1 v2 ...``
 pickle       on request only, never run (`spkbase.plain_pickle.read_pickle`)
 ===========  =====================================================================================================
 
-The speakers come from the given map, else from the file, else from an ``utt2spk`` beside an archive. If the ids of the
+The speakers come from the given map, else from the file, else from the ``utt2spk`` of an archive. If the ids of the
 file are no ids but speakers of the map, the file holds a vector for each speaker. Otherwise each id counts as one
 speaker, with a note.
 
@@ -25,13 +25,13 @@ Pickles, PyTorch files and archives of arrays hold dictionaries and lists:
 {speaker: [(utterance, vector)]}    also {speaker: {utterance: vector}}, and an array of shape (n, D) a speaker
 [(name, vector), ...]               speakers where a name comes twice, else utterances
 {"ids": [...], "vectors": (n, D)}   columns, by the names that npz and HDF5 have
-(n, D)                              an array alone, or a list of vectors: the ids are in a list beside the file
+(n, D)                              a single array, or a list of vectors, with a list of ids in the folder
 
 A vector is an array of floats with one axis that is not 1, such as (192,), (1, 192) and (1, 1, 192), or a list of
 floats.
 
 Text files are CSV or TSV with a header, or lines ``id v1 v2 ...``. A header names a column of ids (`id`, `utt`,
-`utterance`, `segment` ...; pandas' unnamed index serves where there is none), perhaps one of speakers, and the values:
+`utterance`, `segment` ...; pandas' unnamed index serves if there is none), perhaps one of speakers, and the values:
 one column each, or a single column (`vector`, `embedding` ...) that holds them all as text, ``[0.1, 0.2]``. Columns of
 values may be numbered behind a common name (`e0`, `e1`, or `0`, `1`): then other columns are left alone; else each
 further column must be numbers.
@@ -43,7 +43,7 @@ A folder is one of
                                                    the row of each id, `idx2spk` the speaker of each row, as text or as
                                                    pickled dictionaries; the folder above (of `utt-level`) is read too
     X.scp, or X.1.scp, X.2.scp, or *.ark           Kaldi's; an X.scp includes its parts; means of speakers (`spk_*`)
-                                                   only where there is nothing else
+                                                   only if there is nothing else
     files of one kind, *.npy, *.pt, *.npz, *.h5    an utterance each (its id is the file's name), or tables
 """
 

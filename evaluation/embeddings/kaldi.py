@@ -15,8 +15,8 @@ and one blank an archive holds, in little endian,
 
 A matrix of one row counts as a vector.
 
-An archive of an scp is looked for as it is named (absolute, or from the current folder), then from the folder of the
-scp, then by its name alone beside the scp.
+An archive named by an scp is looked for as given (absolute, or from the current folder), then from the folder of the
+scp, then by its file name in that folder.
 """
 
 from __future__ import annotations

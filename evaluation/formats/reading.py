@@ -74,7 +74,7 @@ class Format:
         recognises the file reads it. A file with the extension of such a format but other content is an error.
     read : function of a ListFile, optional
         Reader, which gives `Scores`, a `Key` or `Trials`, according to the `kind` of the file.
-    write : function of a path and what is written, optional
+    write : function of a path and a list, optional
         Writer.
     kinds : tuple of {"scores", "key", "trials"}
         Kinds of lists that the format can hold.
@@ -281,7 +281,7 @@ def read_split(
     Raises
     ------
     DataError
-        With file and line, if a file is malformed or the two do not fit together.
+        With file and line, if a file is malformed or the two do not match.
     """
     scores_columns = replace(scores_columns, missing=missing)
     values, truth = join(

@@ -207,7 +207,7 @@ class ListFile:
 
     @cached_property
     def text(self) -> bytes:
-        """Its bytes without a byte order mark and remarks above the trials, lines ``# made by ...``, whose ends stay;
+        """Its bytes without a byte order mark and comments above the trials (``# made by ...``), whose line ends stay;
         a DataError if they hold zero bytes, which no text does.
         """
         raw = check_text(self.path, self.content)
@@ -457,7 +457,7 @@ def read_list(file: ListFile) -> Trials:
         if len(row) != columns.count:
             raise _wrong_count(row, columns, path, line)
     if not lines:
-        got = "a header alone" if columns.header else "an empty file"
+        got = "only a header" if columns.header else "an empty file"
         raise DataError(f"expected trials, got {got}", file=path, remedy="write the list again")
     if choice.duplicates == "first" and "segment" in columns.places:
         lines = _first_lines(lines, columns, path)
@@ -474,7 +474,7 @@ def read_list(file: ListFile) -> Trials:
             isinstance(error, RepeatedTrialError)
             and len({tuple(lines[row][1]) for row in error.rows}) == 1
         ):
-            remedy = f"{remedy}; duplicates='first' reads the first line alone"
+            remedy = f"{remedy}; duplicates='first' reads only the first line"
         raise error.changed(text, file=path, line=first, remedy=remedy) from None
 
 

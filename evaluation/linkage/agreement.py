@@ -14,7 +14,7 @@ The p-value is the share of permutations (or their exact probability) with an ov
 Conditions
 ----------
 A *condition* is one level of each factor, such as attacker ECAPA, anonymiser B3, 3 utterances. Two conditions are a
-*pair* of a factor if they differ in this factor alone. The similarity of a factor is the mean over its pairs, as
+*pair* of a factor if they differ only in this factor. The similarity of a factor is the mean over its pairs, as
 published. *Global* sets are unions over the numbers of utterances, as published, compared by attacker and by
 anonymiser. A *joint* similarity compares all levels of a factor, or all conditions, at once: speakers in all sets over
 speakers in any.

@@ -52,7 +52,7 @@ LINKED = (
 )
 WITH_PAIRS = ("centred", "orthogonal", "ridge")
 ALIGNMENTS = ("none", *WITH_PAIRS, "wasserstein")
-"""What is done before vectors are compared: nothing; the mean alone, an orthogonal or any linear map, trained on pairs;
+"""Treatment of vectors before they are compared: none; the mean, an orthogonal or any linear map, trained on pairs;
 an orthogonal map that is trained without pairs."""
 
 
@@ -147,7 +147,7 @@ def learnt_maps(
     sides : (original, anonymised)
         The embeddings to be linked.
     training : (original, anonymised) or None
-        What to learn from. Without, folds of speakers of what is linked; a map without pairs then learns from all of
+        Training vectors. By default folds of the linked speakers; a map without pairs then learns from all of
         it, since it does not use the speakers.
     kind : str
         One of `ALIGNMENTS`.

@@ -50,7 +50,7 @@ draw's mean, in units of the mean number of rows:
 Steps
 -----
 `linkability` goes from embeddings, or scores with their key, to the curve over sizes of the gallery in one call. Its
-steps can be used one by one: `ranks` finds where target speakers rank, `curve` and `intervals` make
+steps can be used separately: `ranks` finds where target speakers rank, `curve` and `intervals` make
 curves and intervals of ranks, `evaluation.reports.linkability` everything that the command reports.
 
 References
@@ -217,7 +217,7 @@ def monte_carlo(
 ) -> NDArray[np.float64]:
     """Estimate linkability as published: by draws of N - 1 impostors for each row, size and run.
 
-    Each size and run has a generator of its own, so that errors are independent along the curve and between runs. The
+    Each size and run has its own generator, so that errors are independent along the curve and between runs. The
     number of beaters in a draw is hypergeometric, and is drawn as such.
 
     Parameters
@@ -590,7 +590,7 @@ def linkability(
         spaced on a log scale.
     utterances : int or "all", optional
         Number of utterances averaged into a trial. By default one: of embeddings the first of each speaker, of scores
-        each segment, which then is a trial of its own.
+        each segment, which then is a separate trial.
     ties : {"shared", "strict", "lenient"}
         How impostors with the target speaker's score count; see `evaluation.linkage.curve`.
     resampling : Resampling, optional

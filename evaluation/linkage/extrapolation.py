@@ -15,7 +15,7 @@ Methods
 -------
 * *normal*: the margin is a mixture of normals over trials, fitted to the cells by expectation-maximisation, many tables
   of counts (resamples) at once. Being about ranks, it is exact for any increasing function of normal scores.
-* *tail*: each trial has an impostor distribution of its own, since speakers in a crowded region have closer impostors.
+* *tail*: each trial has its own impostor distribution, since speakers in a crowded region have closer impostors.
   Beyond a trial's own threshold, its lowest kept score, scores follow a generalised Pareto distribution [1]_ [2]_ with
   a shape that all trials share and a scale of the trial. Scales and thresholds of single trials are noisy, so they are
   drawn towards the common ones by as much as their scatter is noise (James and Stein).
@@ -24,7 +24,7 @@ Methods
 
 Few errors, and few hits
 ------------------------
-Where (nearly) everybody ranks first, or (nearly) nobody, a shape is fitted to what was not seen. The methods' intervals
+If (nearly) everybody ranks first, or (nearly) nobody, the shape is hardly determined by data. The methods' intervals
 then reach at least as far as follows from the share q of the trials that are first in the whole gallery of M, whose
 interval is that of few errors (`evaluation.uncertainty.rate_interval`): linkability at N > M is at most q, and at least
 q**((N - 1) / (M - 1)), as the mean of a power is at least the power of the mean.
@@ -142,7 +142,7 @@ class Extrapolation(Tabular):
     resampling : Resampling
         Resampling of the speakers.
     ties : str
-        As asked for.
+        Requested populations.
     notes : tuple of str
         What to read with the numbers.
     tests : tuple of Backtest
@@ -232,7 +232,7 @@ def extrapolate(
     ranks : Ranks
         Rank counts of the trials.
     sizes : array_like of float of shape (n_sizes,)
-        Populations, the speaker included, 2 to 1e12; they come back rising.
+        Populations, the speaker included, 2 to 1e12; returned in ascending order.
     impostor_scores : array_like of float of shape (n, m), optional
         The m largest impostor scores of each trial, m at least 11, better 21; what the method ``tail`` needs.
     ties : {"shared", "strict", "lenient"}
@@ -307,7 +307,7 @@ class Backtest:
     measured : float
         What is true of these trials.
     held : bool
-        Whether the interval holds what was measured, or a part of its interval where few trials are first, or are not.
+        Whether the interval contains the measured value, or overlaps its interval if few trials rank first or do not.
     """
 
     method: str
@@ -337,13 +337,13 @@ def backtest(
     hidden : int
         How many times larger the gallery is than what the methods see, at least 2.
     impostor_scores, ties, resampling
-        See `extrapolate`; the seed is that of the hiding too. Of the largest impostor scores only about one in `hidden`
+        See `extrapolate`; the seed also hides impostors. Of the largest impostor scores only about one in `hidden`
         is left, so the method `tail` takes part where that is at least 11 for every trial.
 
     Returns
     -------
     list of Backtest
-        One a method, with what was measured.
+        One per method, with the measured value.
 
     Raises
     ------
@@ -403,7 +403,7 @@ def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> tuple[Array, Array]
     Parameters
     ----------
     ranks : Ranks
-        Rank counts; rows with different numbers of impostors have cells of their own.
+        Rank counts; rows with different numbers of impostors have separate cells.
     ties : {"shared", "strict", "lenient"}
         Impostors of the same score: any order of them is equally likely, all beat the target speaker, or none.
 

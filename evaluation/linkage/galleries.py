@@ -85,7 +85,7 @@ def rank_embeddings(
     enrolled, tested : Embeddings
         The gallery, and the trials.
     utterances : sequence of int or "all", optional
-        Numbers of utterances that are averaged into a trial; one by default, with a note on those that are left out.
+        Numbers of utterances averaged into a trial; one by default, with a note on unused utterances.
     averaging : Averaging, optional
         How means are made and utterances are chosen.
     not_enrolled : {"error", "drop"}
@@ -145,7 +145,7 @@ def rank_trial_scores(
     scores, key : Scores, Key
         Joined by id pair, as `split_scores` does.
     utterances : sequence of int or "all", optional
-        Numbers of segments whose scores are averaged; by default each segment is a trial of its own.
+        Numbers of segments whose scores are averaged; by default each segment is a separate trial.
     model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and segment; see `evaluation.trials.find_speakers`.
     bootstrap_by : {"speaker", "id"}

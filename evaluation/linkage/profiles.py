@@ -35,7 +35,7 @@ class ZebraProfile:
     target, nontarget : ndarray of float64 of shapes (n_target,) and (n_nontarget,)
         The scores, for plots.
     worst_case : WorstCase or None
-        The strongest evidence of any trial, where it was asked for.
+        The strongest evidence of any trial, if requested.
     """
 
     result: Evaluation

@@ -1,7 +1,7 @@
 """Rank of the target speaker of each trial among all enrolled speakers, from embeddings or scores.
 
 From embeddings there is one row a trial speaker, and all are compared with the whole gallery. From scores there is one
-row a segment that has a target trial, or with `utterances` one a speaker, whose scores are means over segments.
+row a segment that has a target trial, or with `utterances` one per speaker, whose scores are means over segments.
 Segments without a target trial have no target speaker among the enrolled and make no row.
 
 Table of counts
@@ -16,7 +16,7 @@ Exact counts from float32 products
 ----------------------------------
 The matrix of similarities is never held. A block of the gallery times a block of the trials gives cosines in float32,
 which are compared with the target speaker's cosine from float64, a margin above it and a margin below. The margin is
-1e-5, or the largest error that a float32 product of so many dimensions can have, whichever is larger; so what lies
+1e-5, or the largest error of a float32 product of this many dimensions, whichever is larger; so what lies
 outside is certain, and what lies between is computed again in float64. Counts are therefore those of float64, whatever
 the shape of the blocks, the library of products and the number of workers. Two cosines closer than 1e-12, which float64
 cannot tell apart, are a tie.
@@ -385,7 +385,7 @@ def ranks_from_scores(
     Raises
     ------
     DataError
-        If scores and key do not fit together, a segment has several target trials or no impostor, or no segment has a
+        If scores and key do not match, a segment has several target trials or no impostor, or no segment has a
         target trial; with `utterances`, if the segments of a speaker were scored against different models.
 
     Examples

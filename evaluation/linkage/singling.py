@@ -3,7 +3,7 @@
 Conventions
 -----------
 The attacker knows one enrolled speaker and makes of it a predicate: the cosine with a conversation exceeds a threshold
-[1]_. It is applied to N conversations, one a speaker, and succeeds when exactly one of them fulfils it, whoever that
+[1]_. It is applied to N conversations, one per speaker, and succeeds if exactly one of them fulfils it, whoever that
 is. The threshold is such that the predicate should hold for one in N: with M calibration conversations of each of the
 same N speakers it lies midway between the M-th and the (M + 1)-th highest of their M N scores. A predicate that holds
 for one in N by chance isolates with a probability that tends to exp(-1) = 0.3679 [2]_, so only more than that is a
@@ -156,7 +156,7 @@ def singling_out(
     averaging : Averaging, optional
         How means are made.
     resampling : Resampling, optional
-        Of the attacked speakers, for the interval; its seed is that of the draw of them too. That of `Resampling` by
+        Resampling of the attacked speakers for the interval; its seed also draws them. That of `Resampling` by
         default.
 
     Returns

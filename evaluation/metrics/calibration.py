@@ -148,9 +148,9 @@ def sort_ratios(target: GivenScores, nontarget: OtherScores = None) -> SortedSco
 def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:
     """Return why scores can hardly be meant as natural log-likelihood ratios, or None.
 
-    They are not if all have one sign: then not even the best nontarget trial supports different speakers. They are none
-    above 1.05 bit, where no scores at all would serve better, and where calibration would save more than half of Cllr
-    and over 0.1 bit, or over 0.3 bit.
+    They are not if all have one sign: then not even the best nontarget trial supports different speakers. Nor are they
+    if Cllr exceeds 1.05 bit, so that no scores at all would be better, and calibration would save more than half of
+    Cllr and over 0.1 bit, or over 0.3 bit.
 
     Parameters
     ----------

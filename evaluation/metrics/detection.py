@@ -2,14 +2,14 @@
 
 A trial is accepted when its score is at or above the threshold. `p_miss` is the share of target trials rejected,
 `p_fa` of nontarget trials accepted, both as fractions. Equal scores cannot be distinguished, so they are pooled: every
-number here depends on the scores' order alone, not on the order of the trials. Infinite scores are legal.
+number here depends only on the order of the scores, not on the order of the trials. Scores may be infinite.
 
 The *hull* is the convex hull of the receiver operating characteristic (ROCCH), the best that any monotone calibration
 of the scores could reach; isotonic regression (pool adjacent violators) gives it. `eer`, `min_dcf` and `prbep` are
 those of the hull. Each metric takes the scores of target and of nontarget trials, or `SortedScores` alone.
 
 Real curves have steps, so misses and false alarms are rarely equal at any threshold, and tools differ in what they
-then report as equal error rate (SpeechBrain accepts above the threshold alone):
+then report as equal error rate (SpeechBrain accepts only above the threshold):
 
 ``rocch``
     Where the convex hull of the curve has equal rates; at most 0.5. The default.

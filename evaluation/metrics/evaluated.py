@@ -62,7 +62,7 @@ class Evaluation(MetricAttributes, Tabular):
     metrics : tuple of Metric
         The table that was computed; docs/metrics.md explains its rows.
     intervals : dict of str to (low, high)
-        Confidence intervals by the name that `values` gives; empty unless they were asked for.
+        Confidence intervals by the name that `values` gives; empty unless requested.
     notes : dict of str to str
         Why a number is undefined, infinite or to be read with care.
     """

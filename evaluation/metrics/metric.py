@@ -130,7 +130,7 @@ class Metric:
         Where a metric has several numbers: the readings, priors or rates at which it is taken. The name of each number
         is that of the metric, a dot and the point.
     over_priors : bool
-        The points are the target priors that `Metrics` is asked for.
+        The points are the target priors of `Metrics`.
     of : tuple of str
         Names of rows above, where the metric is made of their numbers: `compute` gets these instead of the scores.
     short : str

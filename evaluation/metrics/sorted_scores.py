@@ -58,7 +58,7 @@ class SortedScores:
     Parameters
     ----------
     thresholds : ndarray of float64 of shape (R,)
-        The distinct scores, rising; infinite ones are legal.
+        The distinct scores in ascending order, possibly infinite.
     target, nontarget : ndarray of float64 of shape (R,)
         Weight of the target and of the nontarget trials at each score.
     """
@@ -108,7 +108,7 @@ class SortedScores:
         """Return the blocks under Laplace's rule of succession, so that no LLR is infinite.
 
         One target and one nontarget trial are added below and above all scores; the blocks, and the prior that is taken
-        off, hold the real trials alone. Pooling may be done in any order, so that it goes on from the blocks.
+        off, count only the real trials. Since pooling may be done in any order, it continues from the blocks.
         """
         blocks = self.blocks
         padded = [
@@ -229,7 +229,7 @@ class Hull:
 
 
 GivenScores: TypeAlias = ArrayLike | Scores | SortedScores
-"""First argument of a metric: scores of target trials, `Scores`, or `SortedScores` alone."""
+"""First argument of a metric: scores of target trials, `Scores`, or only `SortedScores`."""
 
 
 def sort_scores(

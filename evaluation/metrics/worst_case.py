@@ -1,7 +1,7 @@
 """Worst case: the strongest evidence about one person that scores can give, estimated in four ways.
 
 An attacker who learns a score s multiplies the odds that two recordings are of one person by exp(LLR(s)). The worst
-case is the largest |LLR| over the trials. How large it is depends on what is believed between and beyond the trials:
+case is the largest |LLR| over the trials. Its size depends on what is assumed between and beyond the trials:
 
 * *pav*: isotonic regression under Laplace's rule of succession; ZEBRA's individual metric [1]_ in natural units.
 * *gaussian*: a normal distribution for each class, by its mean and variance; the LLR is a parabola in s, a line where
@@ -13,7 +13,7 @@ case is the largest |LLR| over the trials. How large it is depends on what is be
 
 Two traps of isotonic regression. The LLR of the end block follows from how many trials it holds, and not from how far
 they lie from the others: log((n + 1) N_nontarget / N_target) for n target trials above all nontarget ones. And scores
-that are low for target trials become one block, whose LLR is 0, though whoever inverts them has strong evidence.
+that are low for target trials become one block, whose LLR is 0, although inverting them gives strong evidence.
 The other readings have neither; of them Gaussians believe most in what lies beyond the trials. Notes say where these
 traps are.
 
@@ -41,7 +41,7 @@ from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
 MOST_FREEDOM = 1000.0
-"""Degrees of freedom at most: up to seven deviations from the mean the LLR is that of a Gaussian within 4 %."""
+"""Largest degrees of freedom: up to seven deviations from the mean the LLR equals that of a Gaussian within 4 %."""
 
 
 def gaussian_llrs(scores: SortedScores) -> NDArray[np.float64]:

@@ -187,7 +187,7 @@ def _frame(
 def plot_extrapolation(
     curve: Curve, extrapolation: Extrapolation, *, name: str = "", **canvas: Unpack[Canvas]
 ) -> Figure:
-    """Plot what each method predicts beyond the gallery, on logarithmic axes; what was measured is black and solid.
+    """Plot what each method predicts beyond the gallery, on logarithmic axes; the measured curve is black and solid.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ def plot_speaker_grid(
     ----------
     cells : mapping of (str, str) to array_like of float of shape (n_speakers,)
         Linkability of each speaker, 0 to 1, averaged over sizes, by attacker and anonymiser; where systems differ in
-        one name alone, such as the number of utterances, the attacker is blank.
+        only one name, such as the number of utterances, the attacker is blank.
     path, title
         See `plot_linkability`; no axes and no TeX.
     """

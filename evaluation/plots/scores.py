@@ -2,8 +2,8 @@
 over the prior: empirical cross-entropy, Bayes error rates, the ZEBRA profile.
 
 The horizontal axis of a curve over the prior is the prior log-odds log(P / (1 - P)) of a target trial. The default
-system knows the prior alone. Each function also takes the keywords of `evaluation.plots.Canvas`: path, ax, title,
-notes and width. Scores that look reversed are warned of, and those that are no LLRs where a plot takes them as such.
+system knows only the prior. Each function also takes the keywords of `evaluation.plots.Canvas`: path, ax, title,
+notes and width. There are warnings of scores that look reversed, and of scores that cannot be LLRs if these are needed.
 """
 
 from __future__ import annotations
@@ -592,7 +592,7 @@ def plot_ape(
     sort : bool
         Put the systems in the order of their Cllr.
     normalised : bool
-        Divide by the error rate of deciding by the prior alone (NBER).
+        Divide by the error rate of deciding by the prior (NBER).
     log_odds : (float, float)
         See `plot_zebra`.
     curves
@@ -662,7 +662,7 @@ def _probit_axis(label: str, ends: tuple[float, float], ticks: Sequence[float]) 
 
 
 def _draw_pieces(axes: Axes, x: np.ndarray, y: np.ndarray, points: int, look: Style) -> int:
-    """Draw a curve that leaves the window and comes back; return the number of its pieces."""
+    """Draw a curve that may leave the window and re-enter it; return the number of its pieces."""
     if not len(x):
         return 0
     x = x.reshape(-1, points)

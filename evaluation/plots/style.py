@@ -118,7 +118,7 @@ def plain(colour: str, linewidth: float = 1.8, dash: tuple[float, ...] = ()) -> 
 
 
 def marker(shape: str, colour: str) -> Style:
-    """Return a marker alone, without a line."""
+    """Return a marker without a line."""
     look = {"marker": shape, "markersize": 8, "markeredgecolor": "white", "zorder": 5}
     return {"color": colour, "linestyle": "none"} | look
 
@@ -269,7 +269,7 @@ def finish(
     notes : str
         Lines above the legend that explain it.
     square : bool
-        As high as it is wide.
+        Whether the axes are square.
     """
     for axis, ticks in ((axes.xaxis, x[3:]), (axes.yaxis, y[3:])):
         if ticks and ticks[0]:

@@ -446,7 +446,7 @@ class Pairing(Row):
         Recordings that clearly resemble an original of their own speaker, or of another speaker. The others are
         undecided.
     own_text, other_text : int
-        Recordings that clearly resemble an original of their own text, or of another text, whoever says it.
+        Recordings that clearly resemble an original of their own text, or of another text, by any speaker.
     share : Interval
         Share of the recordings that belong to other names, in JSON with low and high; unknown if it is not confirmed
         that any belong to their own.

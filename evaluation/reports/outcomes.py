@@ -178,7 +178,7 @@ class Outcome(WithMinimum):
     condition: Condition = field(repr=False, metadata=NOT_IN_JSON)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the outcome as it stands in ``results.json``."""
+        """Return the outcome as in ``results.json``."""
         entry = super().to_dict()
         if not self.anonymised:
             del entry["minimum_over_scenarios"]

@@ -157,7 +157,7 @@ class Results(Row, Tabular):
     lists : dict of str to str
         SHA-256 of each list of the data directories.
     training_speakers : tuple of str
-        Whom attackers learn from.
+        Speakers that attackers are trained on.
     tested_speakers : tuple of str
         Speakers of the trials, enrolled or not.
     run : LastRun, optional

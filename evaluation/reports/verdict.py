@@ -319,7 +319,7 @@ def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]
     ==================== =================== =============================================
 
     An end on the other side of moderate than the value is not named, so that "good" never stands beside a weak value.
-    If no end is named, a weak value is one of these speakers alone, who were recognised. A strong one is too little to
+    If no end is named, a weak value applies only to these speakers, who were recognised. A strong one is too little to
     say anything: that few speakers were not recognised shows nothing.
 
     Parameters
@@ -514,7 +514,7 @@ def _badge(results: Results, headline: Headline | None) -> tuple[str, str, int |
 
 
 def _on_sessions(results: Results) -> str:
-    """Say how well original recordings are recognised by noise or files alone, which sessions and channels explain."""
+    """Say how well original recordings are recognised only by noise or files, which sessions and channels explain."""
     without_speech = []
     for row in results.conditions:
         if row.scenario == "original" and row.attacker in _WITHOUT_SPEECH and row.eer.known:

@@ -256,7 +256,7 @@ def check_dimensions(values: Any, rows: NDArray[np.floating], name: str = "vecto
 def known_columns(role: str, titles: Sequence[str]) -> list[str]:
     """Return the columns of a header whose names are known for a role, better names first.
 
-    ISO's names stand for one column together: the first of these alone is returned.
+    ISO's names denote one column together: only the first of these is returned.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def known_columns(role: str, titles: Sequence[str]) -> list[str]:
 def check_index(part: str = "index", /, **given: Any) -> Any:
     """Refuse columns and data frames with different indices.
 
-    Used by position they would give wrong numbers silently. What has no index is taken as it is.
+    Used by position they would silently give wrong numbers. Columns without an index are not checked.
 
     Parameters
     ----------

@@ -189,7 +189,7 @@ def split_by_labels(
     Returns
     -------
     dict of str to ndarray
-        ``target`` and ``nontarget``, and ``target_weights`` and ``nontarget_weights`` where there are any, as
+        ``target`` and ``nontarget``, and ``target_weights`` and ``nontarget_weights`` if any, as
         `evaluation.metrics.sort_scores` takes them.
 
     Raises

@@ -21,7 +21,7 @@ Groups
 ------
 Tables about models, segments or speakers (sex, accent, language, ...) divide trials into groups. A table has a header;
 its first column holds ids of models, of segments, or of speakers. Where both sides of a trial have a group, the trial
-belongs to it if they agree; a trial across groups belongs to none. Where the table knows the ids of one side alone,
+belongs to it if they agree; a trial across groups belongs to none. If the table has the ids of only one side,
 that side decides.
 """
 
@@ -241,7 +241,7 @@ def shared_prefixes(ids: Iterable[str]) -> dict[str, list[str]]:
     Returns
     -------
     dict of str to list of str
-        The groups with several members, each in the order of the ids; empty where there is none.
+        The groups with several members, each in the order of the ids; empty if there are none.
 
     Examples
     --------
@@ -334,7 +334,7 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
     Raises
     ------
     DataError
-        With file and line: no such column, a row of another length, an id with two values, an empty file, not UTF-8.
+        With file and line: a missing column, a row of other length, an id with two values, an empty file, not UTF-8.
     """
     values: dict[str, str] = {}
     problems = Problems(path)

@@ -1,6 +1,6 @@
 """Systems on the same trials: metrics with intervals, groups of trials, and paired differences.
 
-`evaluate_systems` computes what ``spkver-eval metrics`` reports: each system may have a key of its own, and what cannot
+`evaluate_systems` computes what ``spkver-eval metrics`` reports: each system may have its own key, and what cannot
 be compared is said in a note. `compare` is strict and short: one key, a few metrics, an error where trials differ.
 """
 
@@ -208,7 +208,7 @@ class PairedComparison(Tabular):
             If the comparison was not made by `compare`.
         """
         if self.evaluated is None:
-            raise DataError("expected a comparison made by `compare`, got tables alone")
+            raise DataError("expected a comparison made by `compare`, got only tables")
         return self.evaluated.to_dict()
 
     def to_columns(self) -> dict[str, list[Any]]:
@@ -337,7 +337,7 @@ def evaluate_systems(
     Raises
     ------
     DataError
-        If there is no system, the reference is none of them, groups have no name, an option is out of range, or scores
+        If there is no system, the reference is unknown, groups have no name, an option is out of range, or scores
         and key do not fit; with resamples also as `sample_from`.
 
     Examples
@@ -435,7 +435,7 @@ def compare(
 ) -> PairedComparison:
     """Compare systems on the same trials: metrics with intervals, paired differences with intervals and p-values.
 
-    Speakers are resampled once for all systems, so that what is easy or hard for all cancels in the differences. The
+    Speakers are resampled once for all systems, so that easy and hard speakers cancel in the differences. The
     p-value is that of Student's t with the standard error of the resampled differences: below 0.05 where the 95 %
     interval excludes 0. Where the table shows several, it corrects them for their number (`holm`). (Scores of two
     systems have no common scale, so they cannot be permuted between systems.)

@@ -13,7 +13,7 @@
 >>> found["mean_target"].low < 2 < found["mean_target"].high
 True
 
-`resampling` says what is drawn, `intervals` how an interval is made of it and by which method for each metric,
+`resampling` draws, `intervals` turns draws into intervals, with one method for each metric,
 docs/studies/intervals.md how often such intervals hold the true value.
 """
 
@@ -279,8 +279,8 @@ def evaluate(
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
-        Scores; for the actual costs and Cllr, natural LLRs. Infinite ones are legal. Series of pandas or polars will
-        do, and `SortedScores` alone. With `labels` the first holds the scores of both classes, and there is no second.
+        Scores; for the actual costs and Cllr, natural LLRs. They may be infinite. Series of pandas or polars will
+        do, or one `SortedScores`. With `labels` the first holds the scores of both classes, and there is no second.
     labels : array_like of bool, of 0 and 1, or of str, of shape (N,), or Key, optional
         The class of each score: true for a target trial, or text (``target`` and ``nontarget``). `Scores` are joined
         with their `Key` by the pairs of ids. Truth values and text may be the second argument as well.
@@ -298,7 +298,7 @@ def evaluate(
         as ``"/"`` that ends the speaker in each id.
     resamples, seed : int
         Resamples of the speakers for intervals of 95 %, and their seed. With speakers 1000 by default; without them
-        none, and where they are asked for, ids are the speakers if they look like it.
+        none, and on request ids are the speakers if they look like speakers.
     missing : {"error", "drop", "reject"}
         What to do with trials of the key that have no score, and with scores in arrays that are NaN; see
         `evaluation.trials.split_scores`.

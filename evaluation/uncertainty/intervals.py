@@ -14,7 +14,7 @@ counted. So each metric has a method, named by its row of `evaluation.metrics.ME
 
 The factor comes from how isotonic estimates behave: they see the noise of size a as a**(4/3). A resample adds noise as
 large as that of the sample, so the noise has sqrt(2) its size, and the resamples are off by 2**(2/3) - 1 = 0.587 of the
-bias that the sample itself has. The inverse, 1.70, is `HULL_FACTOR`. A least cost depends on one threshold alone, and
+bias that the sample itself has. The inverse, 1.70, is `HULL_FACTOR`. A least cost depends on only one threshold, and
 on the smooth effects of speakers there, for which the factor would be 1: `COST_FACTOR` is halfway between. The coverage
 with them is in docs/studies/intervals.md.
 
@@ -56,7 +56,7 @@ differ by within a resample: with t_d(w) for the metric of draw d in resample w 
 
 So the variance is S + max(0, B - I), as for other data of two crossed factors [5]_, [6]_, and the interval above is
 made wider by sqrt(1 + max(0, B - I) / S). B - I has D - 1 degrees of freedom and S as many as there are speakers, minus
-one; the degrees of their sum are Satterthwaite's [7]_. Where each utterance has a draw of its own, b is nothing and
+one; the degrees of their sum are Satterthwaite's [7]_. If each utterance has its own draw, b is 0 and
 most of what draws differ by is I: then it is the speakers that are few.
 
 References
@@ -92,7 +92,7 @@ from spkbase.showing import Tabular, brief, one_line
 
 ALONE = 2.0
 PLENTY = 8.0
-"""Numbers of independent errors up to which the exact interval stands alone, and from which the usual one does."""
+"""Numbers of independent errors up to which the exact interval is used, and from which the usual one is used."""
 
 OF_SPEAKERS = 0.7
 """Share of the variance of scores that the exact interval ascribes to the speaker."""
@@ -136,7 +136,7 @@ def rate_where(n_errors: int, n_units: int, n_trials: int, share: float) -> floa
     n_errors : int
         Number k of errors, below N.
     n_units : int
-        Number n of speakers, whose scores have an effect u of their own.
+        Number n of speakers, each with an effect u on the scores.
     n_trials : int
         Number N of trials of the rarer class, N / n a speaker.
     share : float
@@ -370,7 +370,7 @@ def interval(
     n_units : int
         Number of speakers (or trials) that the rarer class depends on, at least 2.
     n_trials : int
-        Number of trials of the rarer class, which says how small half an error is; 0 if there is no such thing.
+        Number of trials of the rarer class, which gives the size of half an error; 0 if not applicable.
     level : float
         Share of true values that such intervals should cover, between 0 and 1.
     widening : float

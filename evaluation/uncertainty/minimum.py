@@ -10,7 +10,7 @@ is
 The lower end needs no correction: it is at most that of the attacker who truly has the smallest rate. The upper end is
 above the true minimum unless some U_a is below the true rate of a, for up to `AT_ONCE` attackers and scenarios on one
 list of trials, however they depend on each other. As no end depends on who else was there, another attacker on the same
-trials never raises either end; this is why already the first one pays for those that may come. Minima of parts are
+trials never raises either end; so even a single attacker is corrected for others. Minima of parts are
 joined by the same rule (`minimum_of`). Lists of other speakers are new chances to lie below: over L of them the upper
 ends are moved to a level at which L times as many hold (`over_lists`).
 
@@ -74,7 +74,7 @@ class Minimum:
         Interval of the smallest true rate.
     perfect, perfect_low : float
         What a perfect anonymiser would show in its place on the same trials: mean and 5 % quantile; NaN where it was
-        not asked for.
+        not requested.
     """
 
     attacker: str
@@ -131,7 +131,7 @@ def minimum_of(intervals: Iterable[Interval]) -> Interval:
     Raises
     ------
     DataError
-        If there is none.
+        If there is no value.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def over_lists(
     n_lists : int
         Lists of trials of other speakers, over which the minimum is taken.
     before : int
-        Lists for which the upper end holds as it is.
+        Lists for which the upper end already holds.
     n_units, n_trials : float
         Numbers of speakers and target trials of a list; speakers are taken to be many where they are not known.
     level : float

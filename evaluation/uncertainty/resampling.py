@@ -45,7 +45,7 @@ BLOCK = 25
 """Resamples that share a generator."""
 
 MOST_RESAMPLES = 1_000_000
-"""Resamples that can be asked for; more change no digit that is shown, and their numbers no longer fit memory."""
+"""Limit of resamples; more change no displayed digit and may not fit into memory."""
 
 Statistic = Callable[[SortedScores], Mapping[str, float]]
 """What is resampled: metrics by name, of sorted scores that hold both classes."""
@@ -84,7 +84,7 @@ class Resampling:
             raise DataError(f"expected a level between 0 and 1, got {self.level}")
 
     def text(self, units: str) -> str:
-        """Return a note on intervals, with a number and name of what is resampled."""
+        """Return a note on intervals, with the number and name of the resampled units."""
         return f"{100 * self.level:g} % confidence intervals by {self.resamples} resamples of {units}, seed {self.seed}"
 
     def weights(self, n_units: int) -> NDArray[np.float64]:
@@ -132,7 +132,7 @@ def draw_counts(
 
 
 def block_generator(seed: int, block: int) -> np.random.Generator:
-    """Return the generator of a block of resamples, which depends on the seed and on the block's number alone."""
+    """Return the generator of a block of resamples, which depends only on the seed and the block's number."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
 
 
@@ -150,7 +150,7 @@ class Sample:
     is_target : ndarray of bool of shape (N,)
         Whether each is a target trial.
     first, second : ndarray of int64 of shape (N,)
-        The units that each trial depends on: its weight is the product of theirs. Where it depends on one alone, the
+        The units that each trial depends on: its weight is the product of theirs. If it depends on one only, the
         second is `n_units`, whose weight is 1.
     n_units : int
         Number of units (speakers or trials) in the table that the codes mean.
@@ -232,11 +232,11 @@ def sample_of(
     Parameters
     ----------
     scores : array_like of float of shape (N,)
-        Scores; infinite ones are legal.
+        Scores, possibly infinite.
     is_target : array_like of bool of shape (N,)
         Whether each is a target trial.
     speakers : TrialSpeakers, optional
-        Speakers of each trial, in the same order: the joint speaker bootstrap. Without, trials are drawn one by one.
+        Speakers of each trial, in the same order: the joint speaker bootstrap. Without them, single trials are drawn.
 
     Raises
     ------

@@ -30,7 +30,7 @@ ignorant      original           anonymised
 informed      anonymised         anonymised
 ============  =================  =================
 
-Training uses a set of other speakers where there is one, else the other folds of the tested speakers
+Training uses a set of other speakers if there is one, else the other folds of the tested speakers
 (cross-validation), which with few speakers underestimates an adversary with more data.
 
 References
@@ -75,7 +75,7 @@ Convention = Literal["default", "vpc2024", "pooled"]
 CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2024", "pooled")
 
 FOLDS = 10
-"""Of the tested speakers, where there is no training set; fewer where a class has fewer speakers."""
+"""Folds of the tested speakers without a training set; fewer if a class has fewer speakers."""
 
 PENALTY = 0.1
 """C of the logistic regression on standardised vectors: of 1, 0.1, 0.01 and 0.001 the best for the sex of 251 training

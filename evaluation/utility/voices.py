@@ -6,7 +6,7 @@ them, of two different recordings where i = j:
     M(i, j) = sigmoid(mean of LLR over the trials of a recording of i and one of j)
 
 The distinctiveness of the voices of a set is D(M) = |mean of the diagonal - mean of the rest|, from 0 (all voices
-alike, or none like itself) to 1 (each like itself alone). From three matrices, original against original (oo), original
+alike, or none like itself) to 1 (each like only itself). From three matrices, original against original (oo), original
 against anonymised (oa) and anonymised against anonymised (aa), follow
 
     DeID = 1 - D(M_oa) / D(M_oo)              1 where nobody is recognised, 0 where nothing was hidden

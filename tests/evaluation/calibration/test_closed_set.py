@@ -71,7 +71,7 @@ def test_centring_keeps_ranks_and_removes_channel_offsets():
     [
         (["a", "b", "a"], ["s", "s", "t"], [1, 2, 3], "no full cross"),
         (["a", "b", "b", "c"], ["s", "s", "t", "t"], [1, 2, 3, 4], "no full cross"),
-        (["a", "b", "c"], ["s", "s", "t"], [1, 2, 3], "one model alone"),
+        (["a", "b", "c"], ["s", "s", "t"], [1, 2, 3], "only one model"),
         (["a", "b"], ["s", "s"], [1, np.inf], "infinite"),
         (["a", "c", "b", "c"], ["s", "s", "t", "t"], [1, 2, 3, 4], "no full cross"),
     ],

@@ -349,7 +349,7 @@ def test_scores_without_ids_and_repeated_pairs_are_joined_in_order(tmp_path, sco
             ["--bootstrap", "9", "--speakers-by", "_"],
             "2 of 2 segments without a speaker: 'a/2', 'b/1' (no '_' ends their speakers: try /)",
         ),
-        ("a/1 b/1 5\na/1 b/1 5\n", "k", [], "; --duplicates first reads the first line alone)"),
+        ("a/1 b/1 5\na/1 b/1 5\n", "k", [], "; --duplicates first reads only the first line)"),
         (
             "a/1 b/1 5\n",
             "k",

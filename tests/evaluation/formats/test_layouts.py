@@ -191,7 +191,7 @@ BAD_TABLES = {
     "nan": ("model,segment,score\n\na,s,1\nb,s,NaN\n", 4, "NaN"),
     "blank id": ("model,segment,score\na,s,1\n,s,2\n", 3, "not empty, got ''"),
     "repeated": ("model,segment,score\na,s,1\na,s,1\n", 3, "is repeated; also in line 2"),
-    "header alone": ("model,segment,score\n", None, "a header alone"),
+    "header alone": ("model,segment,score\n", None, "only a header"),
     "open quote": ('model,segment,score\n"a,s,1\nb,s,2\n', 2, "unexpected end of data"),
     "not UTF-8": (b"model,segment,score\na,s,1\n\xe9,s,2\n", 3, "is not UTF-8"),
     "zero bytes": (b"model,segment,score\na,s\0,1\n", 2, "zero bytes"),
