@@ -164,11 +164,11 @@ class Reader:
     Attributes
     ----------
     scores, key : Choice
-        Columns, as the options name them.
+        Columns named by the options.
     missing : {"error", "drop", "reject"}
         What to do with trials that lack a score; see `evaluation.trials.split_scores`.
     match : {"exact", "loose"}
-        Which ids of scores and key are one; loose: as `evaluation.match_ids` says.
+        Which spellings of ids match; for "loose" see `evaluation.match_ids`.
     """
 
     scores: Choice

@@ -25,7 +25,7 @@ MapKind = Literal["centred", "orthogonal", "ridge"]
 
 # vectors of each side in an assignment, which takes cubic time
 _MOST = 1500
-_ROUNDS = 50  # maximum, for all directions and for fewer
+_ROUNDS = 50  # maximum number of rounds
 _FEW_ROUNDS = 5
 _FIRST = 4  # directions of the first assignment
 

@@ -707,7 +707,7 @@ def _fewer_than(
     outer = table[m:][m - k] + (table[m:][m - n] - table[m:][m])
     probability: NDArray[np.float64] = np.exp(outer - table[(m - k) + (m - n)])
     for j in range(1, min(top, int(beaters.max(initial=0)) + 1)):
-        # C(k, j) C(m - k, n - j) / C(m, n), as the first term with what j changes
+        # log of C(k, j) C(m - k, n - j) / C(m, n) without its constant factor
         terms = table[m:][k] - table[m:][j] - table[m + k - j] + table[m:][n] - table[m + n - j]
         # indices beyond the table ask for more than k or n, which the terms already make impossible
         probability += np.exp(outer + terms - table[np.minimum((m - k) + (m - n) + j, 2 * m)])

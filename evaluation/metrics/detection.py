@@ -73,9 +73,9 @@ class EqualError:
     rate : float
         The equal error rate, as a fraction.
     threshold : float
-        The score there; for ``rocch`` and ``interpolated`` that on whose step the rates cross.
+        The score there; for ``rocch`` and ``interpolated`` the score at whose step the rates cross.
     p_miss, p_fa : float
-        The rates that it was made of; both are `rate` where a line was followed.
+        The two error rates there; both equal `rate` on an interpolated line.
     """
 
     rate: float

@@ -173,7 +173,7 @@ def plot_det(
     sort : bool
         Put the systems in the order of their EER, the highest first.
     window : {"auto", "sre10", "old", "new", "big"}
-        The part of the plane: grown until the EER and minDCF of each system are well inside, with the same axis twice;
+        The part of the plane: large enough to show the EER and minDCF of each system, with two equal axes;
         or a fixed one, by SIDEKIT's names.
     prior : float, optional
         Effective target prior (not its logit) of the minDCF point; by default 0.0917, as in SRE08.

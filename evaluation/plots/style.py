@@ -277,7 +277,7 @@ def finish(
     axes.set(xlabel=x[0], xlim=x[1:3], ylabel=y[0], ylim=y[1:3])
     if square:
         axes.set_box_aspect(1)
-    axes.minorticks_off()  # logarithmic axes have them
+    axes.minorticks_off()  # logarithmic axes have minor ticks
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     if entries:

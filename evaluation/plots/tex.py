@@ -137,7 +137,7 @@ def _points(axes: Axes, vertices: Any) -> list[str]:
 
     Ends and corners of the curve are kept; infinite values are put beyond the edge of the axes.
     """
-    scaled = axes.transScale.transform  # of logarithmic axes
+    scaled = axes.transScale.transform  # takes logarithms on logarithmic axes
     ends = np.column_stack([axes.get_xlim(), axes.get_ylim()])
     points = thinned(scaled(np.asarray(vertices, np.float64)), scaled(ends).T)
     texts = [f"({x:.6g},{y:.6g})" for x, y in points.tolist()]

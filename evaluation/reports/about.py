@@ -363,7 +363,7 @@ class Protocol(KnownRow):
 
 @dataclass(frozen=True)
 class Average(KnownRow):
-    """An average over lists of trials, as challenges rank by.
+    """An average over lists of trials, as used in the rankings of challenges.
 
     Attributes
     ----------
@@ -537,8 +537,8 @@ class UtilityFigure:
     Attributes
     ----------
     measure : str
-        Such as ``wer``, ``cer``, ``uar``, ``f0`` and ``wer_to_original``, the rate of words that are recognised
-        otherwise than in original speech.
+        Such as ``wer``, ``cer``, ``uar``, ``f0`` and ``wer_to_original``, the share of words that are recognised
+        differently from original speech.
     names : tuple of str
         Data set, then ``original`` or ``anonymised``; results of other programs have other names, or none.
     rate : UtilityRate

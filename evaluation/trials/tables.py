@@ -18,8 +18,8 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
     Parameters
     ----------
     path : path
-        Text in UTF-8, its columns separated by tabs, commas, semicolons or blanks, as its header is. Quotes have a
-        meaning except between tabs, where corpora such as Common Voice hold them unpaired.
+        Text in UTF-8, with the delimiter of its header: tabs, commas, semicolons or blanks. Quotes have a
+        meaning except between tabs, where corpora such as Common Voice have unpaired ones.
     columns : sequence of str or None
         Their names in the header; None for the first column, which may have any name.
 

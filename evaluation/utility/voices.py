@@ -283,8 +283,8 @@ def matrix_of_voices(
     Parameters
     ----------
     scores : Scores or sequence of Scores
-        Joined to the key by id pair; a trial of a recording with itself does not count. Several are draws of the
-        anonymiser: each is calibrated by itself, and the mean LLR of two speakers is that over all draws.
+        Joined to the key by id pair; a trial of a recording with itself does not count. Several lists are draws of the
+        anonymiser: each is calibrated separately, and the mean LLR of two speakers is taken over all draws.
     key : Key
     calibration : {"folds", "pav", "none"}
         How scores become LLRs, see `CALIBRATIONS`.
@@ -293,7 +293,7 @@ def matrix_of_voices(
     model_speakers, segment_speakers : mapping of str to str, optional
         See `evaluation.trials.find_speakers`.
     symmetric : bool
-        Count a trial of i and j for j and i too, as lists need that hold each pair of recordings once.
+        Count trials of i and j for j and i too, for lists that contain each pair of recordings once.
     tell : callable, optional
         See `evaluation.calibration.cross_validate_affine`.
 
