@@ -30,6 +30,7 @@ from evaluation.metrics.detection import (
     reversal,
     reversal_at,
     rocch,
+    rocch_eer,
     sort_with_warning,
     tpr_at_fpr,
 )
@@ -109,6 +110,7 @@ __all__ = [
     "reversal_at",
     "roc",
     "rocch",
+    "rocch_eer",
     "sort_ratios",
     "sort_scores",
     "sort_with_warning",

@@ -170,6 +170,47 @@ def equal_error(scores: SortedScores, *, method: str = "rocch") -> EqualError:
     return EqualError(rate, threshold, rate, rate)
 
 
+def rocch_eer(scores: SortedScores) -> float:
+    """Return the equal error rate on the ROC convex hull, from the one edge that it lies on.
+
+    The number is that of `eer`, to the last bit where trials count whole times. It takes half as long if nothing else
+    is asked of the scores, as in resamples: an end of a line from accepting all to rejecting all is replaced by the
+    point farthest below the line until no point is below it.
+
+    Examples
+    --------
+    >>> rocch_eer(sort_scores([1.0, 1.0], [1.0]))
+    0.5
+    """
+    misses = scores.misses
+    false_alarms = scores.n_nontarget - scores.rejected
+    first = 0
+    last = len(misses) - 1
+    while True:
+        piece = slice(first, last + 1)
+        below = _below(misses[piece], false_alarms[piece], 0, last - first)
+        farthest = int(below.argmax())
+        if below[farthest] <= 0:
+            break
+        if scores.excess(first + farthest) >= 0:
+            last = first + farthest
+        else:
+            first += farthest
+    on_line = np.flatnonzero(_below(misses, false_alarms, first, last) == 0)
+    ends = on_line[[0, -1]]
+    return crossing_point(misses[ends] / misses[-1], false_alarms[ends] / false_alarms[0])
+
+
+def _below(misses: np.ndarray, false_alarms: np.ndarray, first: int, last: int) -> np.ndarray:
+    """Return how far points are below the line between two of them, times its length; exact for whole numbers."""
+    accepted = false_alarms[first] - false_alarms
+    missed = misses - misses[first]
+    rise = misses[last] - misses[first]
+    run = false_alarms[first] - false_alarms[last]
+    distance: np.ndarray = accepted * rise - missed * run
+    return distance
+
+
 def crossing_point(rising: np.ndarray, falling: np.ndarray) -> float:
     """Return the value at which a rising and a falling curve meet.
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evaluation.formats import read_key, read_scores
-from evaluation.metrics import SortedScores, eer
+from evaluation.metrics import SortedScores, rocch_eer
 from evaluation.reports.conditions import Condition
 from evaluation.reports.formatting import name_list, short
 from evaluation.reports.outcomes import Identity, Outcome, in_order, strongest, summarise
@@ -246,7 +246,7 @@ def rate_difference(
     """
 
     def rate(scores: SortedScores) -> dict[str, float]:
-        return {"eer.rocch": eer(scores)}
+        return {"eer.rocch": rocch_eer(scores)}
 
     samples = {"base": samples_of(*base), "other": samples_of(*other)}
     gap: Interval = paired_differences(samples, rate, resampling)["other"]["eer.rocch"]

@@ -306,6 +306,8 @@ def _listed(samples: Mapping[str, Sequence[Sample]]) -> tuple[list[Sample], dict
 
 
 def _rate(reading: str, scores: measures.SortedScores) -> dict[str, float]:
+    if reading == "rocch":
+        return {"eer": measures.rocch_eer(scores)}
     return {"eer": measures.eer(scores, method=reading)}
 
 

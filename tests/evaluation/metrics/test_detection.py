@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr, ndtri
 from sklearn.metrics import roc_auc_score
 
-from evaluation.metrics import auc, det_curve, detection, roc, sort_scores
+from evaluation.metrics import SortedScores, auc, det_curve, detection, roc, sort_scores
 from evaluation.metrics.detection import (
     act_dcf,
     clopper_pearson,
@@ -20,6 +20,7 @@ from evaluation.metrics.detection import (
     min_dcf,
     prbep,
     rocch,
+    rocch_eer,
     tpr_at_fpr,
 )
 from spkbase.errors import DataError
@@ -268,6 +269,19 @@ def by_roc_curve(target, nontarget):
     differences = [round(abs(p_miss - p_fa), 12) for p_miss, p_fa, _ in rates]
     p_miss, p_fa, value = rates[int(np.argmin(differences))]
     return (p_miss + p_fa) / 2, value
+
+
+@given(classes, st.randoms())
+def test_the_edge_alone_gives_the_equal_error_rate_of_the_whole_hull_to_the_bit(both, random):
+    scores = sort_scores(*both)
+    for _ in range(3):
+        weights = [np.array([random.randrange(4) for _ in scores.thresholds]) for _ in range(2)]
+        weighted = SortedScores(
+            scores.thresholds, scores.target * weights[0], scores.nontarget * weights[1]
+        )
+        if weighted.n_target and weighted.n_nontarget:
+            assert rocch_eer(weighted) == eer(weighted)
+    assert rocch_eer(scores) == eer(scores)
 
 
 RULES = {

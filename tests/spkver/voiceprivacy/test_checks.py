@@ -30,7 +30,13 @@ from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Interval, Minimum, Resampling, sample_of
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError, DataError
-from spkver.attackers import PRESETS, absent_attackers, attacker_name, default_attackers
+from spkver.attackers import (
+    PRESETS,
+    absent_attackers,
+    attacker_name,
+    default_attackers,
+    parse_spec,
+)
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.assessment import AttackerOrder, Table, compare_scenarios
@@ -425,6 +431,15 @@ def test_omitted_default_attackers_are_given_as_a_reason() -> None:
     assert told.endswith(
         f"because 2 of the {len(usual)} default attackers were not run ({', '.join(left)})."
     )
+
+
+def test_omitted_inverting_attackers_are_not_a_reason_without_an_inverse() -> None:
+    kept = tuple(name for name in default_attackers() if not parse_spec(name).inverts)
+    config = replace(CONFIG, attackers=kept)
+    assert "attackers were not run" in alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)
+    config = replace(config, anonymizer=TwinConfig(name="mine.py:anonymise"))
+    text = alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)
+    assert "attackers were not run" not in text
 
 
 def test_omitting_only_the_property_attacker_is_not_a_reason() -> None:
