@@ -192,7 +192,7 @@ def step_of(chain: Chain, role: str) -> ChosenStep | None:
 
 
 def check_chain(
-    chain: Chain, dimension: int, counts: Sequence[int] | NDArray, *, is_adapted: bool = False
+    chain: Chain, dimension: int, counts: Sequence[int] | NDArray[Any], *, is_adapted: bool = False
 ) -> None:
     """Raise ConfigError, with all problems, if vectors cannot train a chain.
 
@@ -293,7 +293,9 @@ class Backend:
         """What of a list of trials a score depends on, so that it belongs with no score of another list; or nothing."""
         return self.scorer.step.of_list
 
-    def transform(self, vectors: NDArray[np.floating], *, names: NDArray | None = None) -> Floats:
+    def transform(
+        self, vectors: NDArray[np.floating], *, names: NDArray[Any] | None = None
+    ) -> Floats:
         """Return vectors (n, R) as the scorer sees them, shape (n, K).
 
         Parameters
@@ -421,7 +423,7 @@ class Backend:
         return scores
 
     def _raw(
-        self, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray
+        self, sessions: Sessions, tests: NDArray[Any], models: NDArray[Any], segments: NDArray[Any]
     ) -> Floats:
         assert self.scorer.step.score is not None
         return self.scorer.step.score(
@@ -541,8 +543,8 @@ def train_chain(
 def backend_from_kaldi(
     plda: KaldiPlda,
     *,
-    mean: NDArray | None = None,
-    transform: NDArray | VbxTransform | None = None,
+    mean: NDArray[Any] | None = None,
+    transform: NDArray[Any] | VbxTransform | None = None,
     length: str = "kaldi",
 ) -> Backend:
     """Return a backend that scores as Kaldi does with these models.
@@ -822,7 +824,7 @@ def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: 
 
 
 def _scores_of_held(
-    backend: Backend, vectors: Floats, codes: NDArray, n_enrolled: int
+    backend: Backend, vectors: Floats, codes: NDArray[Any], n_enrolled: int
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Scores of all trials of a fold, see `_calibration`, and which are of one speaker."""
     order = np.argsort(codes, kind="stable")
@@ -848,7 +850,7 @@ def _scores_of_held(
     return scores, codes[enrolled[::n_enrolled]][pairs[0]] == codes[tested][pairs[1]]
 
 
-def _shift(offset: NDArray) -> AffineMap:
+def _shift(offset: NDArray[Any]) -> AffineMap:
     return AffineMap(np.asarray(offset, np.float64), np.ones(len(offset)))
 
 
@@ -856,7 +858,7 @@ def _product(matrix: Floats) -> AffineMap:
     return AffineMap(np.zeros(len(matrix)), matrix)
 
 
-def _holder(kind: Any, place: str, arrays: dict[str, NDArray]) -> Any:
+def _holder(kind: Any, place: str, arrays: dict[str, NDArray[Any]]) -> Any:
     """A map or a model of the arrays that a file holds for it."""
     return kind(
         **{

@@ -118,7 +118,7 @@ class NapConfig:
         check_values("nap", self, least={"rank": 0}, choices=choices)
 
 
-def remove_directions(vectors: NDArray, directions: NDArray) -> NDArray:
+def remove_directions(vectors: NDArray[Any], directions: NDArray[Any]) -> NDArray[Any]:
     """Return vectors without their part in the span of orthonormal directions: x - N^T N x.
 
     Parameters
@@ -145,7 +145,7 @@ def fit_nap(
     *,
     rank: int,
     scatter: str = "total",
-    speakers: Sequence[str] | NDArray | None = None,
+    speakers: Sequence[str] | NDArray[Any] | None = None,
     work: Work = ALL_CORES,
 ) -> Projection:
     """Find the directions of largest scatter.
@@ -225,7 +225,7 @@ class Projection:
         Orthonormal rows, the largest scatter first.
     """
 
-    directions: NDArray
+    directions: NDArray[Any]
 
     def __call__(self, vectors: Any, *, work: Work = ALL_CORES) -> Any:
         """Project supervectors or vectors (N, D), read by blocks if they are in a file, by workers."""
@@ -239,7 +239,7 @@ class Projection:
         fill_rows([projected], ((block,) for block in blocks))
         return projected
 
-    def of_rows(self, vectors: Rows | SelectedRows) -> NDArray:
+    def of_rows(self, vectors: Rows | SelectedRows) -> NDArray[Any]:
         """Project a few vectors (n, D), in this thread."""
         vectors = np.asarray(vectors)
         projected = np.empty_like(vectors)
@@ -254,7 +254,7 @@ def check_rank(
     n_sessions: int,
     *,
     scatter: str = "total",
-    speakers: Sequence[str] | NDArray | None = None,
+    speakers: Sequence[str] | NDArray[Any] | None = None,
 ) -> None:
     """Raise ConfigError if so many sessions cannot span `rank` directions; cheap, for the start of a recipe."""
     if scatter == "within":

@@ -91,8 +91,8 @@ class Sessions:
 
     @classmethod
     def named(
-        cls, vectors: NDArray, names: Sequence[str] | Sequence[int] | NDArray
-    ) -> tuple[Sessions, NDArray]:
+        cls, vectors: NDArray[Any], names: Sequence[str] | Sequence[int] | NDArray[Any]
+    ) -> tuple[Sessions, NDArray[Any]]:
         """Return the sessions of models that are known by names, and the sorted names: code m is names[m]."""
         check_index(vectors=vectors, names=names)
         column = np.asarray(names)
@@ -562,7 +562,7 @@ def maximisation(
 
 
 def fit_plda(
-    vectors: NDArray, speakers: Sequence[str] | NDArray, config: PldaConfig | None = None
+    vectors: NDArray[Any], speakers: Sequence[str] | NDArray[Any], config: PldaConfig | None = None
 ) -> tuple[Plda, Floats]:
     """Train a PLDA by EM, from a start without chance: m the mean, F the leading eigenvectors of the total covariance.
 
@@ -645,7 +645,7 @@ def fit_plda(
 
 
 def ratio_rows(
-    precisions: Floats, sums: Floats, counts: NDArray, tests: Floats
+    precisions: Floats, sums: Floats, counts: NDArray[Any], tests: Floats
 ) -> tuple[Floats, Floats]:
     """Return rows of models and of segments whose inner products are log-likelihood ratios.
 
@@ -692,9 +692,9 @@ def ratio_rows(
 def plda_scores(
     plda: Plda,
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     sessions_as: str = "all",
 ) -> Floats:
@@ -733,7 +733,7 @@ def plda_scores(
         return pair_products(*rows, models, segments)
 
 
-def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[Floats, NDArray]:
+def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[Floats, NDArray[Any]]:
     """Return the mean of each model's vectors, and as how many they count.
 
     Raises
@@ -791,7 +791,7 @@ class TwoCovariance:
 
 
 def fit_two_covariance(
-    vectors: NDArray, speakers: Sequence[str] | NDArray, *, convention: str = "book"
+    vectors: NDArray[Any], speakers: Sequence[str] | NDArray[Any], *, convention: str = "book"
 ) -> TwoCovariance:
     """Return the moments of labelled vectors: their mean, and the covariances between and within speakers.
 

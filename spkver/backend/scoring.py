@@ -52,7 +52,9 @@ _COLUMNS = 2048  # dimensions of pairs that are summed in the dtype of the vecto
 _MODELS = 64  # models that are read together, where scores come from frames
 
 
-def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDArray[np.int64]]:
+def trial_pieces(
+    models: NDArray[Any], segments: NDArray[Any], *, paired: int
+) -> list[NDArray[np.int64]]:
     """Cut a list into pieces that are scored at once.
 
     Parameters
@@ -89,7 +91,9 @@ def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDA
     return pieces + [rest[start:stop] for start, stop in chunk_bounds(len(rest), paired)]
 
 
-def pair_products(left: Floats, right: Floats, models: NDArray, segments: NDArray) -> Floats:
+def pair_products(
+    left: Floats, right: Floats, models: NDArray[Any], segments: NDArray[Any]
+) -> Floats:
     """Return left[models[i]] . right[segments[i]] for each pair i.
 
     Parameters
@@ -131,7 +135,7 @@ def pair_products(left: Floats, right: Floats, models: NDArray, segments: NDArra
     return scores
 
 
-def check_codes(codes: NDArray, n_rows: int, what: str) -> NDArray[np.int64]:
+def check_codes(codes: NDArray[Any], n_rows: int, what: str) -> NDArray[np.int64]:
     """Return codes as int64; DataError where they are none, or out of the range of `n_rows`."""
     column = np.asarray(codes)
     if column.ndim != 1 or column.dtype.kind not in "iu":
@@ -146,7 +150,7 @@ def check_codes(codes: NDArray, n_rows: int, what: str) -> NDArray[np.int64]:
 
 
 def log_likelihood_ratios(
-    frames: NDArray, means: Iterable[NDArray], mixture: gmm.GaussianMixture
+    frames: NDArray[Any], means: Iterable[NDArray[Any]], mixture: gmm.GaussianMixture
 ) -> Floats:
     """Return the log-likelihood ratios of adapted models and the mixture that they were adapted from, per frame.
 
@@ -191,7 +195,7 @@ def log_likelihood_ratios(
     return np.array(ratios)
 
 
-def weighted_lengths(means: NDArray, precisions: NDArray) -> NDArray:
+def weighted_lengths(means: NDArray[Any], precisions: NDArray[Any]) -> NDArray[Any]:
     """Return m_c' P_c m_c of means (C, D) and precisions (C, D) or (C, D, D), shape (C, 1)."""
     products = (
         means**2 * precisions
@@ -244,7 +248,7 @@ def score_trials(
 
     def task_of(
         piece: NDArray[np.int64],
-    ) -> tuple[SelectedRows, NDArray, SelectedRows, Pairs | None]:
+    ) -> tuple[SelectedRows, NDArray[Any], SelectedRows, Pairs | None]:
         if piece.ndim == 2:
             models, segments, pairs = trials.models[piece[:, 0]], trials.segments[piece[0]], None
         else:
@@ -365,7 +369,9 @@ def score_joint_factors(
     return score_trials(machines, session_vectors(model, tests, work=work), trials, work=work)
 
 
-def _of_all_pairs(left: Floats, right: Floats, models: NDArray, segments: NDArray) -> Floats:
+def _of_all_pairs(
+    left: Floats, right: Floats, models: NDArray[Any], segments: NDArray[Any]
+) -> Floats:
     n_models, n_segments = len(left), len(right)
     if len(models) == n_models * n_segments:
         grid = models.reshape(n_models, n_segments), segments.reshape(n_models, n_segments)
@@ -387,7 +393,9 @@ def _of_all_pairs(left: Floats, right: Floats, models: NDArray, segments: NDArra
     return scores
 
 
-def _of_blocks(left: NDArray, right: NDArray, models: NDArray, segments: NDArray) -> Floats:
+def _of_blocks(
+    left: NDArray[Any], right: NDArray[Any], models: NDArray[Any], segments: NDArray[Any]
+) -> Floats:
     scores = np.empty(len(models))
     for piece in trial_pieces(models, segments, paired=max(1, _PAIRED_NUMBERS // left.shape[1])):
         if piece.ndim == 2:
@@ -398,7 +406,7 @@ def _of_blocks(left: NDArray, right: NDArray, models: NDArray, segments: NDArray
 
 
 def _mean_log_likelihood(
-    shared: NDArray, linear: NDArray, constant: NDArray, frames: NDArray
+    shared: NDArray[Any], linear: NDArray[Any], constant: NDArray[Any], frames: NDArray[Any]
 ) -> float:
     """Return the mean log-likelihood of frames under one model, from the part that all models share."""
     total = 0.0
@@ -435,7 +443,7 @@ def _tiles_of_dense(pieces: list[NDArray[np.int64]], trials: Trials) -> list[NDA
 
 
 def _linear_scores(
-    pieces: list[tuple[SelectedRows, NDArray, SelectedRows, Pairs | None]],
+    pieces: list[tuple[SelectedRows, NDArray[Any], SelectedRows, Pairs | None]],
     projection: Projection | None,
 ) -> Floats:
     """Score pieces: all weights with all vectors, or the rows of both that `pairs` names."""
@@ -458,9 +466,9 @@ def _linear_scores(
 
 
 def _scores_in_order(
-    score: Callable[[Any], NDArray],
+    score: Callable[[Any], NDArray[Any]],
     items: Sequence[Any],
-    tasks: Sequence[Sequence[NDArray]],
+    tasks: Sequence[Sequence[NDArray[Any]]],
     trials: Trials,
     work: Work,
 ) -> Scores:
@@ -474,7 +482,7 @@ def _scores_in_order(
 
 
 def _rows(
-    ids: NDArray, used: NDArray, available: Sequence[str] | NDArray, what: str
+    ids: NDArray[Any], used: NDArray[Any], available: Sequence[str] | NDArray[Any], what: str
 ) -> NDArray[np.int64]:
     """Return the row of each id of a table among those available; -1 for ids without a trial that are not there."""
     index = row_index(list(available))

@@ -77,7 +77,7 @@ class PldaBackground:
     """What an enrolled PLDA learns from besides the enrolled: vectors, (B, R), and their speakers, (B,)."""
 
     vectors: Floats
-    speakers: NDArray
+    speakers: NDArray[Any]
 
     @property
     def sessions(self) -> Sessions | None:
@@ -233,9 +233,9 @@ def _score_svm(
     model: SvmBackground,
     values: Values,
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
 ) -> Floats:
     names, tested = (
         np.array([*map(str, range(size))], object) for size in (len(sessions.counts), len(tests))

@@ -43,8 +43,8 @@ class OtherFeaturesError(DataError):
 class RecordingFeatures:
     """Raw features of one recording: cepstra (T, n_cepstra), log-energy (T,), speech labels (T,)."""
 
-    cepstra: NDArray
-    log_energy: NDArray
+    cepstra: NDArray[Any]
+    log_energy: NDArray[Any]
     speech: NDArray[np.bool_]
 
 
@@ -59,7 +59,7 @@ def label_file(config: FeatureConfig, name: str) -> Path:
 
 
 def features_of_signals(
-    signals: list[NDArray],
+    signals: list[NDArray[Any]],
     generators: list[np.random.Generator],
     config: FeatureConfig,
     *,
@@ -335,7 +335,7 @@ def extract_batch(
 ) -> tuple[list[RecordingFeatures], list[DataError]]:
     """Read the audio files of some recordings and compute their features; return these, and the errors."""
     problems, found = Problems(), []
-    parts: list[list[tuple[str, str | Path, NDArray]]] = []
+    parts: list[list[tuple[str, str | Path, NDArray[Any]]]] = []
     size = _BATCH_SAMPLES
     for name, path in items:
         with problems.noted(), errors_of(path):

@@ -95,7 +95,7 @@ def inverse_variances(variances: Floats) -> Floats:
     return 1.0 / variances if variances.ndim == 2 else inverse_matrices(variances)
 
 
-def of_each_gaussian(factors: NDArray, values: NDArray) -> NDArray:
+def of_each_gaussian(factors: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
     """Return values (..., C, D) times factors (C, D), or from the left matrices (C, D, D), of each Gaussian.
 
     Examples
@@ -108,7 +108,7 @@ def of_each_gaussian(factors: NDArray, values: NDArray) -> NDArray:
     return np.matmul(factors, values[..., None])[..., 0]
 
 
-def squares_or_products(frames: NDArray, out: NDArray) -> NDArray:
+def squares_or_products(frames: NDArray[Any], out: NDArray[Any]) -> NDArray[Any]:
     """Return what stands before x in z: x^2 where `out` is as wide as the frames, else the products x_i x_j, i <= j.
 
     Parameters
@@ -314,7 +314,7 @@ class PosteriorKernel:
         self._posteriors = np.empty((n_components, self.size), dtype)
         self._ones = np.ones(n_components, dtype)
 
-    def __call__(self, frames: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    def __call__(self, frames: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return the posteriors of at most `size` frames, not yet divided by their totals.
 
         Parameters
@@ -388,7 +388,9 @@ def sufficient_statistics(frames: Rows, parameters: Floats) -> Accumulator:
     )
 
 
-def m_step(accumulator: Accumulator, *, lowest: NDArray, highest: NDArray) -> GaussianMixture:
+def m_step(
+    accumulator: Accumulator, *, lowest: NDArray[Any], highest: NDArray[Any]
+) -> GaussianMixture:
     """Return the parameters of maximum likelihood, diagonal variances kept between `lowest` and `highest`.
 
         w_c = n_c / sum n,   m_c = f_c / n_c,   v_c = s_c / n_c - m_c^2
@@ -438,7 +440,7 @@ def e_step(frames: Rows, mixture: GaussianMixture, *, work: Work = ALL_CORES) ->
     )
 
 
-def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> Floats:
+def log_likelihood(frames: NDArray[Any], mixture: GaussianMixture) -> Floats:
     """Return the log-density of each frame under the mixture, in nat.
 
     Parameters
@@ -467,7 +469,7 @@ def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> Floats:
         return frame_log_likelihoods(frames, parameters)
 
 
-def frame_log_likelihoods(frames: NDArray, parameters: Floats) -> Floats:
+def frame_log_likelihoods(frames: NDArray[Any], parameters: Floats) -> Floats:
     """Return the log-density (T,) of frames (T, D), in nat, from the `natural_parameters` of a mixture."""
     kernel = PosteriorKernel(parameters, frames.dtype, frames.shape[1])
     blocks = [

@@ -243,10 +243,10 @@ def write_stat_server(
 
 def write_stat_blocks(
     path: str | Path,
-    models: Sequence[str] | NDArray,
-    segments: Sequence[str] | NDArray,
+    models: Sequence[str] | NDArray[Any],
+    segments: Sequence[str] | NDArray[Any],
     widths: tuple[int, int],
-    blocks: Iterable[tuple[NDArray, NDArray]],
+    blocks: Iterable[tuple[NDArray[Any], NDArray[Any]]],
 ) -> StatServer:
     """Write a StatServer by blocks of rows, and refer to what the file holds.
 
@@ -324,7 +324,7 @@ def _frame(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-def _check_shapes(models: NDArray, segments: NDArray, stats: Sequence[Rows]) -> None:
+def _check_shapes(models: NDArray[Any], segments: NDArray[Any], stats: Sequence[Rows]) -> None:
     if len(models) != len(segments):
         raise DataError(f"{len(models)} models, but {len(segments)} segments")
     shapes = [array.shape for array in stats]

@@ -26,7 +26,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -268,7 +268,7 @@ def train_joint_factors(
 
 
 def check_joint_ranks(
-    config: JointFactorConfig, speakers: Sequence[str] | NDArray, *, width: int
+    config: JointFactorConfig, speakers: Sequence[str] | NDArray[Any], *, width: int
 ) -> None:
     """Raise an error if there are no sessions, given the speaker of each, or too few for matrices of these ranks."""
     n_speakers, n_sessions = len(set(speakers)), len(speakers)
@@ -309,7 +309,7 @@ def model_blocks(
 
 def hidden_variables(
     model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES
-) -> tuple[NDArray, Floats, Floats, Floats]:
+) -> tuple[NDArray[Any], Floats, Floats, Floats]:
     """Return y, x and z of each speaker, from the statistics of all its sessions summed.
 
     [y x] is the posterior mean of the factors of [V U] without D, and z that of the residual of what they leave.
