@@ -34,7 +34,9 @@ def n_frames(n_samples: int, *, window: int, shift: int) -> int:
     >>> n_frames(16000, window=400, shift=160)
     98
     """
-    return 0 if n_samples < window else (n_samples - window) // shift + 1
+    if n_samples < window:
+        return 0
+    return (n_samples - window) // shift + 1
 
 
 def frame_signal(samples: NDArray[Any], *, window: int, shift: int) -> NDArray[Any]:
@@ -154,7 +156,8 @@ def librosa_mfcc(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[
         T follows the frames of `spkver.features.cepstra`: frames are not centred, the signal is not padded.
     """
     librosa = imported("librosa", "librosa", "the preset librosa")
-    window, shift = config.window_samples, config.shift_samples
+    window = config.window_samples
+    shift = config.shift_samples
     if len(samples) < window:
         return np.empty((0, config.n_cepstra), samples.dtype), np.empty(0, samples.dtype)
     if config.pre_emphasis:
@@ -193,25 +196,23 @@ def _tables(
     )
     band = np.arange(config.n_filters)
     order = np.arange(1, config.n_cepstra + 1)
-    cosines = np.sqrt(2.0 / config.n_filters) * np.cos(
-        np.pi / config.n_filters * np.outer(band + 0.5, order)
-    )
+    angles = np.pi / config.n_filters * np.outer(band + 0.5, order)
+    cosines = np.sqrt(2.0 / config.n_filters) * np.cos(angles)
     tables = np.hanning(config.window_samples), np.ascontiguousarray(filters.T), cosines
     window, filters, cosines = (table.astype(dtype) for table in tables)
     return window, filters, cosines
 
 
 def _pre_emphasised_frames(samples: NDArray[Any], config: FeatureConfig) -> NDArray[Any]:
-    """Frames after pre-emphasis, each on its own: its first sample is its own predecessor."""
+    """Frames after pre-emphasis, each by itself: the first sample counts as its own predecessor."""
     coefficient = samples.dtype.type(config.pre_emphasis)
-    count = n_frames(len(samples), window=config.window_samples, shift=config.shift_samples)
-    frames = np.empty((count, config.window_samples), samples.dtype)
+    window = config.window_samples
+    shift = config.shift_samples
+    count = n_frames(len(samples), window=window, shift=shift)
+    frames = np.empty((count, window), samples.dtype)
     if count:
         difference = samples[1:] - coefficient * samples[:-1]
-        frames[:, 1:] = frame_signal(
-            difference, window=config.window_samples - 1, shift=config.shift_samples
-        )[:count]
-        frames[:, 0] = samples[: (count - 1) * config.shift_samples + 1 : config.shift_samples] * (
-            1 - coefficient
-        )
+        frames[:, 1:] = frame_signal(difference, window=window - 1, shift=shift)[:count]
+        firsts = samples[: (count - 1) * shift + 1 : shift]
+        frames[:, 0] = firsts * (1 - coefficient)
     return frames

@@ -45,34 +45,32 @@ def copy_stat_rows(
     *,
     widths: tuple[int, int] | None = None,
 ) -> None:
-    """Write the rows of a list that a file of SIDEKIT's StatServer holds, by their (model, segment), in its order.
+    """Copy the rows of a list, by their (model, segment) and in its order, from a file of SIDEKIT's StatServer.
 
     Parameters
     ----------
     path : path
-        A StatServer; its other rows stay there.
+        A StatServer, which may have other rows.
     models, segments : sequence of str, of length N
         The list.
     destination : path
-        Where they go.
+        The new file.
     widths : (int, int), optional
-        Columns of stat0 and stat1 that are expected; those of the file by default.
+        The columns that stat0 and stat1 must have; any by default.
 
     Raises
     ------
     DataError
         If the file is broken or of another kind, has other columns, or lacks a row.
     """
-    rows, there = find_stat_rows(path, models, segments), open_stat_server(path)
-    found = (there.stat0.shape[1], there.stat1.shape[1])
-    if widths is not None and found != widths:
-        text = f"stat0 and stat1 have {found} columns, expected {widths} for the mixture"
-        raise DataError(
-            text,
-            file=path,
-            remedy="give the mixture that these statistics were made with (ubm.file)",
-        )
-    write_stat_server(destination, there, rows)
+    rows = find_stat_rows(path, models, segments)
+    server = open_stat_server(path)
+    columns = (server.stat0.shape[1], server.stat1.shape[1])
+    if widths is not None and columns != widths:
+        text = f"stat0 and stat1 have {columns} columns, expected {widths} for the mixture"
+        remedy = "give the mixture that these statistics were made with (ubm.file)"
+        raise DataError(text, file=path, remedy=remedy)
+    write_stat_server(destination, server, rows)
 
 
 def find_stat_rows(
@@ -85,9 +83,9 @@ def find_stat_rows(
     DataError
         If the file is broken, holds a pair twice, or lacks one.
     """
-    there = open_stat_server(path)
+    server = open_stat_server(path)
     row_of: dict[tuple[str, str], int] = {}
-    for row, pair in enumerate(zip(there.models.tolist(), there.segments.tolist(), strict=True)):
+    for row, pair in enumerate(zip(server.models.tolist(), server.segments.tolist(), strict=True)):
         if row_of.setdefault(pair, row) != row:
             text = f"{pair[0]} {pair[1]} is in rows {row_of[pair]} and {row}"
             raise DataError(text, file=path, remedy="write it again with each row once")
@@ -132,9 +130,9 @@ class Statistics:
     ----------
     models, segments : ndarray of str of shape (N,)
     zeroth : ndarray or StoredArray of shape (N, C)
-        Frames that each component takes.
+        Number of frames of each component: the sum of its posteriors.
     first : ndarray or StoredArray of shape (N, C * D)
-        Sum of those frames, component after component; not centred.
+        Sum of its frames, weighted by these posteriors, component after component; not centred.
     """
 
     models: NDArray[Any]
@@ -145,27 +143,25 @@ class Statistics:
     def __post_init__(self) -> None:
         lengths = {len(self.models), len(self.segments), len(self.zeroth), len(self.first)}
         if len(lengths) != 1 or self.zeroth.ndim != 2 or self.first.ndim != 2:
+            needs = "models (N,), segments (N,), zeroth (N, C) and first (N, C D)"
             got = (
                 f"{len(self.models)}, {len(self.segments)}, {self.zeroth.shape}, {self.first.shape}"
             )
-            raise DataError(
-                f"statistics need models (N,), segments (N,), zeroth (N, C) and first (N, C D); got {got}"
-            )
+            raise DataError(f"statistics need {needs}; got {got}")
 
     def __len__(self) -> int:
         return len(self.models)
 
     def part(self, start: int, stop: int) -> Statistics:
-        """Return the rows from `start` to before `stop`; of those in a file nothing is read."""
+        """Return the rows from `start` to `stop` - 1; rows in a file are not read."""
         rows = slice(start, stop)
-        zeroth, first = part(self.zeroth, start, stop), part(self.first, start, stop)
+        zeroth = part(self.zeroth, start, stop)
+        first = part(self.first, start, stop)
         return Statistics(self.models[rows], self.segments[rows], zeroth, first)
 
     def check(self, n_components: int, dimension: int) -> None:
         """Raise DataError unless these are statistics of a mixture of C Gaussians in D dimensions."""
-        if self.zeroth.shape[1:] != (n_components,) or self.first.shape[1:] != (
-            n_components * dimension,
-        ):
+        if (self.zeroth.shape[1], self.first.shape[1]) != (n_components, n_components * dimension):
             text = f"statistics of shapes {self.zeroth.shape} and {self.first.shape} do not fit a mixture of "
             text += f"{n_components} Gaussians in {dimension} dimensions"
             raise DataError(text, remedy="accumulate them on the mixture that they are used with")
@@ -190,8 +186,8 @@ def accumulate_statistics(
     work : spkbase.work.Work
         A segment's statistics depend on its frames alone, not on workers or on the rest of the list.
     destination : path, optional
-        Rows go straight into this file in the layout of SIDEKIT's StatServer, float32, and are read from it when they
-        are asked for. A segment in several rows is then computed for each.
+        Rows go straight into this file in the layout of SIDEKIT's StatServer, float32, and are read from it on access.
+        A segment in several rows is then computed for each.
 
     Returns
     -------
@@ -204,20 +200,19 @@ def accumulate_statistics(
         If a segment has no frames, statistics are not finite, or the file cannot be written.
     """
     check_index(models=models, segments=segments)
-    n_components, width = mixture.n_components, mixture.means.size
+    widths = mixture.n_components, mixture.means.size
     if destination is not None:
         blocks = statistic_blocks(mixture, frames, segments, work=work)
-        return Statistics(
-            *write_stat_blocks(destination, models, segments, (n_components, width), blocks)
-        )
+        return Statistics(*write_stat_blocks(destination, models, segments, widths, blocks))
     distinct = sorted(set(segments))
-    zeroth = np.empty((len(distinct), n_components), frames.values.dtype)
-    first = np.empty((len(distinct), width), frames.values.dtype)
+    zeroth = np.empty((len(distinct), widths[0]), frames.values.dtype)
+    first = np.empty((len(distinct), widths[1]), frames.values.dtype)
     fill_rows((zeroth, first), statistic_blocks(mixture, frames, distinct, work=work))
     row_of = {segment: row for row, segment in enumerate(distinct)}
     rows = np.array([row_of[segment] for segment in segments], np.int64)
     if not np.array_equal(rows, np.arange(len(distinct))):
-        zeroth, first = zeroth[rows], first[rows]
+        zeroth = zeroth[rows]
+        first = first[rows]
     return Statistics(np.asarray(models, object), np.asarray(segments, object), zeroth, first)
 
 
@@ -236,18 +231,18 @@ def statistic_blocks(
                 f"recording {segment!r} has no frames", remedy="remove it from the lists"
             )
     blocks = chunks(list(segments), _SEGMENTS)
-    items = ([frames.of(segment) for segment in block] for block in blocks)
+    items = ([*map(frames.of, block)] for block in blocks)
     sums_of_block = partial(_block_statistics, parameters=natural_parameters(mixture))
     return work.map(sums_of_block, items, description="statistics", sizes=[*map(len, blocks)])
 
 
 def open_statistics(path: str | Path) -> Statistics:
-    """Refer to the statistics in a file; `zeroth` and `first` are read by rows, on access."""
+    """Open the statistics in a file; `zeroth` and `first` are read by rows, on access."""
     return Statistics(*open_stat_server(path))
 
 
 def read_statistics(path: str | Path) -> Statistics:
-    """Read the statistics of a file that `write_statistics`, a recipe or SIDEKIT wrote, all of them, in float32.
+    """Read all statistics of a file that `write_statistics`, a recipe or SIDEKIT wrote, in float32.
 
     Raises
     ------

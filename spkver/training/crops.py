@@ -11,7 +11,8 @@ from spkver.audio import read_audio
 from spkver.extractors import kaldi_filterbanks
 
 RATE = 16000
-_MOST_FRAMES, _MOST_BANDS = 20, 8  # of a mask
+_MOST_FRAMES = 20  # of a mask
+_MOST_BANDS = 8
 
 
 def random_crop(path: Path, seconds: float, draw: np.random.Generator) -> NDArray[np.float32]:

@@ -1,7 +1,7 @@
-"""Vectors: statistics of a segment in, one vector a segment out.
+"""Vectors: the statistics of each segment in, one vector a segment out.
 
 `Supervectors` are the MAP-adapted means. `train_total_variability` learns the subspace in which they vary, a
-`TotalVariability`, and `extract_ivectors` gives the `IVectors` in it.
+`TotalVariability`, and `extract_ivectors` returns the `IVectors` in it.
 """
 
 from spkver.vectors.ivectors import IVectorMethod, IVectors, extract_ivectors, open_ivectors

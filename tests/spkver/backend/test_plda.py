@@ -235,7 +235,7 @@ def test_the_test_for_symmetry_does_not_depend_on_the_unit(unit):
         (
             np.repeat(np.eye(2), 2, axis=0),
             ["a", "a", "b", "b"],
-            "those of a speaker are all the same",
+            "the vectors of each speaker are all the same",
         ),
         (
             np.tile(np.eye(2), (2, 1)),
