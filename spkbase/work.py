@@ -463,10 +463,10 @@ def _starting_workers() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _task(place: str | None, function: Callable[[Item], Result], item: Item) -> Result:
+def _task(folder: str | None, function: Callable[[Item], Result], item: Item) -> Result:
     """Run a task in a worker, in the folder of relative paths, with one BLAS thread; maps within it run here."""
-    if place is not None:
-        os.chdir(place)
+    if folder is not None:
+        os.chdir(folder)
     _ENGINE.set(("serial", None))  # in this thread, which runs only such tasks
     with one_blas_thread():
         return function(item)

@@ -84,7 +84,9 @@ def rounding(vectors: NDArray[np.floating], speakers: NDArray[np.object_]) -> fl
     order = np.argsort(factorise(speakers)[1], kind="stable")[:_SAMPLE]
     apart = np.linalg.norm(np.diff(_unit(vectors[order]), axis=0), axis=1)
     within = apart[speakers[order[1:]] == speakers[order[:-1]]]
-    usual = np.quantile(within if len(within) else apart, 0.75)
+    if len(within):
+        apart = within
+    usual = np.quantile(apart, 0.75)
     return float(np.clip(_SHARE * usual, _EXACT, _ROUNDED))
 
 
@@ -96,9 +98,9 @@ def _project(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     blocks = [
         _unit(vectors[start:stop]) @ directions for start, stop in chunk_bounds(len(vectors), _ROWS)
     ]
-    places = np.concatenate(blocks)
-    noise = generator.standard_normal(places.shape)
-    return np.where(np.isfinite(places), places + _JITTER * noise, noise)
+    projected = np.concatenate(blocks)
+    noise = generator.standard_normal(projected.shape)
+    return np.where(np.isfinite(projected), projected + _JITTER * noise, noise)
 
 
 def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -361,6 +361,11 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
         return _columns_of_data(read_torch(path), path)
     if head[8:10] == b'{"' and head[4:8] == bytes(4):
         return _read_safetensors(path)
+    return _by_extension(path, head, allow_pickle)
+
+
+def _by_extension(path: Path, head: bytes, allow_pickle: bool) -> _Columns:
+    """Read a file of Kaldi, a pickle or a text, which the first bytes show less surely."""
     is_pickle = path.suffix in (".pkl", ".pickle", ".pk") or (
         head[0] == 0x80 and head[1:2] in b"\2\3\4\5"
     )
@@ -368,7 +373,8 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
         path.suffix != ".ark" and not is_pickle and _SCP_LINE.match(head)
     )
     if is_list or path.suffix == ".ark" or _ARCHIVE.match(head):
-        ids, vectors = read_scp(path) if is_list else read_ark(path)
+        read = read_scp if is_list else read_ark
+        ids, vectors = read(path)
         return _Columns(ids, None, _stacked(ids, vectors, path))
     if is_pickle:
         if not allow_pickle:
@@ -377,9 +383,7 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
                 "is a pickle, a format that can carry programs", file=path, remedy=remedy
             )
         return _columns_of_data(read_pickle(path), path)
-    if b"\0" not in head and any(
-        mark in head.split(b"\n")[0].strip() for mark in (b",", b"\t", b";", b" ")
-    ):
+    if b"\0" not in head and re.search(rb"[,\t; ]", head.split(b"\n")[0].strip()):
         return _read_table(path)
     known = "npz, npy, HDF5, Kaldi's .scp and .ark, .pt, safetensors, CSV or text, or a pickle (allow_pickle=True)"
     raise DataError("is no known file of embeddings", file=path, remedy=f"expected {known}")
@@ -393,19 +397,15 @@ def _with_ids(columns: _Columns, path: Path) -> _Columns:
     if columns.ids is not None:
         return columns
     count = len(columns.vectors)
-    names = [
-        f"{path.stem}_ids.npy",
-        "ids.npy",
-        *(f"{path.stem}{suffix}" for suffix in _LISTS),
-        "ids.txt",
-    ]
-    lists = [path.parent / name for name in names if (path.parent / name).is_file()]
-    if path.is_dir() or not lists:
+    names = [f"{path.stem}_ids.npy", "ids.npy"]
+    names += [f"{path.stem}{suffix}" for suffix in _LISTS]
+    names.append("ids.txt")
+    beside = next(filter(Path.is_file, map(path.parent.joinpath, names)), None)
+    if path.is_dir() or beside is None:
         remedy = f"write a list of the {count} ids beside it: {path.stem}.ids, a line each"
         raise DataError(
             "expected ids, speakers and vectors; ids not there", file=path, remedy=remedy
         )
-    beside = lists[0]
     if beside.suffix == ".npy":
         ids = _texts(read_npy(beside), "ids", beside)
     else:
@@ -438,9 +438,10 @@ def _joined(parts: Sequence[_Columns], paths: Sequence[Path]) -> _Columns:
     for part in parts:
         ids += part.ids or ()
         speakers += part.speakers or ()
-    return _Columns(
-        ids, None if bare else speakers, np.concatenate([part.vectors for part in parts])
-    )
+    vectors = np.concatenate([part.vectors for part in parts])
+    if bare:
+        return _Columns(ids, None, vectors)
+    return _Columns(ids, speakers, vectors)
 
 
 def _name_among(names: Iterable[str], kind: Sequence[str]) -> str | None:
@@ -576,10 +577,11 @@ def _is_pair(value: Any) -> bool:
 def _columns_of_data(content: Any, path: Path) -> _Columns:
     """Build columns from dictionaries, lists and arrays, as returned by `read_pickle` and `read_torch`."""
     if isinstance(content, np.ndarray):
-        array = content.reshape(1, -1) if _is_vector(content) else content
-        if array.ndim == 3 and array.shape[1] == 1:
-            array = array[:, 0]
-        return _Columns(None, None, _matrix(array, path))
+        if _is_vector(content):
+            content = content.reshape(1, -1)
+        if content.ndim == 3 and content.shape[1] == 1:
+            content = content[:, 0]
+        return _Columns(None, None, _matrix(content, path))
     if isinstance(content, dict):
         named = _named_columns(content)
         if named is not None:
@@ -616,7 +618,8 @@ def _rows_of_data(content: Any) -> list[tuple[Any, Any, Any]]:
         if all(map(_is_vector, content.values())):
             return [(None, name, vector) for name, vector in content.items()]
         for speaker, entries in content.items():
-            rows += [(speaker, *pair) for pair in _entries(speaker, entries)]
+            for name, vector in _entries(speaker, entries):
+                rows.append((speaker, name, vector))
     elif isinstance(content, (list, tuple)) and all(map(_is_vector, content)):
         rows = [(None, number, vector) for number, vector in enumerate(content)]
     elif isinstance(content, (list, tuple)) and all(map(_is_pair, content)):
@@ -639,7 +642,9 @@ def _entries(speaker: Any, entries: Any) -> list[tuple[Any, Any]]:
         entries = [entries]
     pairs: list[tuple[Any, Any]] = []
     for number, entry in enumerate(entries, 1):
-        pairs.append(tuple(entry) if _is_pair(entry) else (f"{speaker}#{number}", entry))
+        if not _is_pair(entry):
+            entry = (f"{speaker}#{number}", entry)
+        pairs.append(tuple(entry))
     return pairs
 
 
@@ -709,7 +714,9 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
             text = f"holds statistics of a mixture, stat0 {file['stat0'].shape}"
             raise DataError(text, remedy="extract i-vectors from them first")
         for name in _needed(file):
-            stored = stored_dataset(file[name], path) if name == vectors else None
+            stored = None
+            if name == vectors:
+                stored = stored_dataset(file[name], path)
             if stored is not None and stored.nbytes > map_above:
                 columns[name] = np.memmap(path, stored.dtype, "r", stored.offset, stored.shape)
             else:
@@ -811,20 +818,25 @@ def _read_table(path: Path) -> _Columns:
             cells = [row[column] for column in columns]
         if whole:
             cells = cells[0].translate(_BRACKETS).split()
-        try:
-            vectors.append(np.fromiter(map(float, cells), np.float64, len(cells)))
-        except ValueError:
-            bad = next(cell for cell in cells if not is_number(cell))
-            remedy = "expected lines 'id v1 v2 ...', or a header with a column of ids and columns of values"
-            raise DataError(
-                f"{shown(bad.encode())} is no number", file=path, line=line, remedy=remedy
-            ) from None
+        vectors.append(_vector(cells, path, line))
     if ids and all("." in name and is_number(name) for name in ids):
         text = f"expected an id first in each line, got numbers: {few(ids)}"
         raise DataError(
             text, file=path, remedy="lines 'id v1 v2 ...', or a header with a column of ids"
         )
     return _Columns(ids, None if at_speaker is None else speakers, _stacked(ids, vectors, path))
+
+
+def _vector(cells: Sequence[str], path: Path, line: int) -> NDArray[np.float64]:
+    try:
+        return np.fromiter(map(float, cells), np.float64, len(cells))
+    except ValueError:
+        bad = next(cell for cell in cells if not is_number(cell))
+        text = f"{shown(bad.encode())} is no number"
+        remedy = (
+            "expected lines 'id v1 v2 ...', or a header with a column of ids and columns of values"
+        )
+        raise DataError(text, file=path, line=line, remedy=remedy) from None
 
 
 def _find_columns(header: list[str], path: Path) -> tuple[int, int | None, list[int], bool]:
@@ -875,27 +887,7 @@ def _is_npy_folder(folder: Path) -> bool:
 def _files_of(folder: Path) -> list[Path]:
     """Return the files of a folder that make up its embeddings, in the order of their names."""
     for suffix in _KALDI:
-        files = sorted(
-            file
-            for file in folder.glob(f"*{suffix}")
-            if file.name.split(".")[0] not in _NOT_VECTORS
-        )
-        names = {file.stem for file in files}
-        stems = {}
-        for file in files:
-            part = _PART.fullmatch(file.stem)
-            stem = part[1] if part else file.stem
-            if (
-                stem == file.stem or stem not in names
-            ):  # skip the parts of a file that is also there as a whole
-                stems[file] = stem
-        files = [file for file in stems if "spk_" not in file.name] or list(stems)
-        several = sorted({stems[file] for file in files})
-        if suffix == ".scp" and len(several) > 1:
-            text = f"holds scp files of several names: {few(several)}"
-            raise DataError(
-                text, file=folder, remedy=f"give one of them: '{folder / several[0]}.*scp'"
-            )
+        files = _kaldi_files(folder, suffix)
         if files:
             return files
     present = {}
@@ -912,6 +904,27 @@ def _files_of(folder: Path) -> list[Path]:
     known = f"vectors.npy and ids.npy, {CACHE} and id2idx, Kaldi's scp or ark, or files of one kind"
     remedy = f"expected {known} ({' '.join(_KINDS)})"
     raise DataError(f"expected a folder of embeddings, got {got}", file=folder, remedy=remedy)
+
+
+def _kaldi_files(folder: Path, suffix: str) -> list[Path]:
+    """Return the files of vectors with a suffix in a folder, without parts of a file that is there as a whole."""
+    stems = {}
+    files = [
+        file for file in folder.glob(f"*{suffix}") if file.name.split(".")[0] not in _NOT_VECTORS
+    ]
+    names = {file.stem for file in files}
+    for file in sorted(files):
+        part = _PART.fullmatch(file.stem)
+        stem = part[1] if part else file.stem
+        if stem == file.stem or stem not in names:
+            stems[file] = stem
+    files = [file for file in stems if "spk_" not in file.name] or list(stems)
+    several = sorted({stems[file] for file in files})
+    if suffix == ".scp" and len(several) > 1:
+        text = f"holds scp files of several names: {few(several)}"
+        remedy = f"give one of them: '{folder / several[0]}.*scp'"
+        raise DataError(text, file=folder, remedy=remedy)
+    return files
 
 
 def _read_cache(folder: Path, vectors: NDArray[Any]) -> _Columns:
@@ -948,14 +961,14 @@ def _read_cache(folder: Path, vectors: NDArray[Any]) -> _Columns:
     return _Columns(ids, [str(speaker) for speaker in speakers], vectors)
 
 
-def _mapping(path: Path, what: str) -> dict[str, str]:
+def _mapping(path: Path, form: str) -> dict[str, str]:
     """Read a map of two columns, as text or a pickled dictionary."""
     with path.open("rb") as handle:
         if handle.read(1) != b"\x80":
-            return read_id_list(path, what, same_twice=True)
+            return read_id_list(path, form, same_twice=True)
     content = read_pickle(path)
     if not isinstance(content, dict):
         raise DataError(
-            f"expected a dictionary of '{what}', got {type(content).__name__}", file=path
+            f"expected a dictionary of '{form}', got {type(content).__name__}", file=path
         )
     return {str(name): str(value) for name, value in content.items()}

@@ -67,7 +67,7 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     path = Path(path)
     problems = Problems(path)
     ids: list[str] = []
-    places: dict[Path, list[tuple[int, int, int]]] = defaultdict(list)
+    positions: dict[Path, list[tuple[int, int, int]]] = defaultdict(list)
     archives: dict[str, Path | None] = {}
     for line, (name, *words) in cut_lines(path, read_text_bytes(path), None):
         entry = " ".join(words)
@@ -89,18 +89,18 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
                     problems.add(f"there is no archive {wanted!r}", line=line, remedy=remedy)
             archive = archives[wanted]
             if archive:
-                places[archive].append((int(match["offset"] or 0), len(ids), line))
+                positions[archive].append((int(match["offset"] or 0), len(ids), line))
                 ids.append(name)
     problems.raise_if_any()
-    return ids, _vectors_at(places, path)
+    return ids, _vectors_at(positions, path)
 
 
 def _vectors_at(
-    places: Mapping[Path, Sequence[tuple[int, int, int]]], path: Path
+    positions: Mapping[Path, Sequence[tuple[int, int, int]]], path: Path
 ) -> list[NDArray[np.floating]]:
     """Read the vectors of each archive by (offset, row, line of the scp), in the order of the rows."""
     vectors: dict[int, NDArray[np.floating]] = {}
-    for archive, entries in places.items():
+    for archive, entries in positions.items():
         with _mapped(archive) as raw:
             for offset, row, line in entries:
                 vectors[row] = _decode(raw, offset, path, line, f"{archive}:{offset}")[0]

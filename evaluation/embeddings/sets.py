@@ -494,19 +494,13 @@ def speaker_vectors(
         order = np.argsort(codes)
         return SpeakerVectors(names, embeddings.vectors[order], norms[order], embeddings.notes)
     counts = np.bincount(codes, minlength=len(names))
-    starts = np.cumsum(counts) - counts
     notes = embeddings.notes
     if utterances is None or averaging.choice == "first":
         rows = np.argsort(codes, kind="stable")
-    else:  # sort by id first, so that the draw does not depend on the order of the file
-        by_id = np.argsort(embeddings.ids, kind="stable")
-        rows = by_id[np.argsort(codes[by_id], kind="stable")]
-        for name, start, count in zip(
-            names.tolist(), starts.tolist(), counts.tolist(), strict=True
-        ):
-            drawn = stream(averaging.seed, name, words=4, spawned=True).permutation(count)
-            rows[start : start + count] = rows[start : start + count][drawn]
+    else:
+        rows = _drawn_rows(embeddings, averaging.seed)
     if utterances is not None:
+        starts = np.cumsum(counts) - counts
         rows = rows[np.arange(len(rows)) - np.repeat(starts, counts) < utterances]
         if (counts < utterances).any():
             short = names[counts < utterances].tolist()
@@ -517,26 +511,56 @@ def speaker_vectors(
             notes = (*notes, f"{text}; all of theirs are used")
         counts = np.minimum(counts, utterances)
     ends = np.append(0, np.cumsum(counts))
-    means = np.empty((len(names), embeddings.vectors.shape[1]))
-    # pieces of some thousand rows, with whole speakers
-    pieces = np.unique(
-        np.append(
-            np.searchsorted(ends[:-1], np.arange(0, len(rows), _ROWS_OF_SPEAKERS)), len(names)
-        )
-    )
-    for first, last in pairwise(pieces.tolist()):
-        some = rows[ends[first] : ends[last]]
-        block = np.asarray(embeddings.vectors[some], np.float64)
-        if averaging.mean == "normalised":
-            block /= norms[some][:, None]
-        np.add.reduceat(block, ends[first:last] - ends[first], axis=0, out=means[first:last])
+    size: ArrayLike = 1.0
+    if averaging.mean == "normalised":
+        means = _sums(embeddings.vectors, rows, ends, norms)
+    else:
+        means = _sums(embeddings.vectors, rows, ends, None)
+        size = np.maximum.reduceat(norms[rows], ends[:-1])
     means /= counts[:, None]
     lengths = row_norms(means)
-    size: ArrayLike = 1.0
-    if averaging.mean != "normalised":
-        size = np.maximum.reduceat(norms[rows], ends[:-1])
     check_norms(lengths, names, what="speaker mean", size=size)
     return SpeakerVectors(names, means, lengths, notes)
+
+
+def _sums(
+    vectors: NDArray[np.floating],
+    rows: NDArray[np.intp],
+    ends: NDArray[np.intp],
+    norms: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
+    """Return the sum of each speaker's rows, divided by their norms if these are given.
+
+    Speaker i has the rows from ``ends[i]`` to ``ends[i + 1]``.
+    """
+    n_speakers = len(ends) - 1
+    sums = np.empty((n_speakers, vectors.shape[1]))
+    # pieces of some thousand rows, with whole speakers
+    starts = np.searchsorted(ends[:-1], np.arange(0, len(rows), _ROWS_OF_SPEAKERS))
+    pieces = np.unique(np.append(starts, n_speakers))
+    for first, last in pairwise(pieces.tolist()):
+        some = rows[ends[first] : ends[last]]
+        block = np.asarray(vectors[some], np.float64)
+        if norms is not None:
+            block /= norms[some][:, None]
+        np.add.reduceat(block, ends[first:last] - ends[first], axis=0, out=sums[first:last])
+    return sums
+
+
+def _drawn_rows(embeddings: Embeddings, seed: int) -> NDArray[np.intp]:
+    """Return the rows of one speaker after the other, each speaker's in an order that is drawn.
+
+    Rows are sorted by id before, so that the draw does not depend on the order of the file.
+    """
+    names, codes = factorise(embeddings.speakers)
+    by_id = np.argsort(embeddings.ids, kind="stable")
+    rows = by_id[np.argsort(codes[by_id], kind="stable")]
+    start = 0
+    for name, count in zip(names.tolist(), np.bincount(codes).tolist(), strict=True):
+        drawn = stream(seed, name, words=4, spawned=True).permutation(count)
+        rows[start : start + count] = rows[start : start + count][drawn]
+        start += count
+    return rows
 
 
 def cosine_scores(
@@ -605,7 +629,10 @@ def cosine_scores(
     problems.raise_if_any()
     vectors = []
     for speaker, utterance in zip(of_speaker, of_utterance, strict=True):
-        vectors.append(gallery.vectors[speaker] if speaker >= 0 else enrol.vectors[utterance])
+        if speaker >= 0:
+            vectors.append(gallery.vectors[speaker])
+        else:
+            vectors.append(enrol.vectors[utterance])
     enrolled = np.stack(vectors).astype(np.float64)
     unit = to_unit(trial.vectors[rows], trial.norms()[rows])
     values = np.clip(

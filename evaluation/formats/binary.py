@@ -64,7 +64,9 @@ def read_hdf5(file: ListFile) -> Trials:
         If the file is not HDF5 or truncated, a dataset is missing, shapes disagree, or a score is NaN.
     """
     remedy = "it may be truncated or no HDF5 file: copy or write it again"
-    image = BytesIO(file.content) if "content" in vars(file) else None  # it was compressed
+    image = None
+    if "content" in vars(file):  # it was compressed
+        image = BytesIO(file.content)
     with open_file(file.path, image=image, remedy=remedy) as lists:
         tables = (
             read_strings(_dataset(lists, *_ID_NAMES["models"])),
@@ -72,7 +74,8 @@ def read_hdf5(file: ListFile) -> Trials:
         )
         name = "score_mask" if file.kind == "scores" else "trial_mask"
         mask = _matrix(lists, name, tables)
-        rows = models, segments = np.nonzero(mask)
+        rows = np.nonzero(mask)
+        models, segments = rows
         signs = mask[rows].astype(np.int8)
         if not len(signs) or not np.isin(signs, (-1, 1)).all():
             raise DataError(

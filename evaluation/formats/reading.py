@@ -399,7 +399,7 @@ def _warn_of_other_labels(file: ListFile, key: Key) -> None:
     """Warn if labels in a text file of scores contradict the key."""
     with suppress(DataError):  # skip columns without labels
         is_text = file.path.is_file() and _recognised(file) is TEXT
-        if is_text and {"label", "real"} & {*find_columns(file).places}:
+        if is_text and {"label", "real"} & {*find_columns(file).positions}:
             own: Any = match_ids(read_list(replace(file, kind="key")), key)
             rows = find_rows(key, own)
             unlike = np.flatnonzero((rows >= 0) & (own.is_target[rows] != key.is_target))

@@ -102,7 +102,7 @@ _BLANKS = bytes.maketrans(
 )  # with the line end, the separators of bytes.split()
 _OF_WINDOWS = re.compile(r"[-+]?(1\.#(inf|ind|[qs]nan)\d*|nan\((ind|snan)\))", re.IGNORECASE)
 _REMARK = re.compile(rb"(?P<before>\s*)(?P<line>#[ \t][^\n]*)\n\s*(?P<next>[^\n]+)")
-_FORMULA = re.compile(r"'+[-=+@\t\r]")  # written by `write_table` behind an apostrophe
+_APOSTROPHE = re.compile(r"\A'(?='*[-=+@\t\r])")  # written by `write_table` before a formula
 # bytes from which pandas, six times faster, is worth the 0.2 s of its import
 _LARGE = 1 << 20
 
@@ -165,7 +165,8 @@ class Choice:
     @property
     def failures(self) -> dict[str, Any]:
         """Return the arguments of `Scores.acquired`; distances are negated later, so their rejections are +inf."""
-        return {"missing": self.missing, "rejected": math.inf if self.distances else -math.inf}
+        rejected = math.inf if self.distances else -math.inf
+        return {"missing": self.missing, "rejected": rejected}
 
 
 DETECT: Choice = Choice()
@@ -242,7 +243,7 @@ class Columns:
 
     Parameters
     ----------
-    places : dict of str to sequence of int
+    positions : dict of str to sequence of int
         Columns of each role; several of a model or segment form the id together.
     count : int
         Number of columns of each line.
@@ -254,7 +255,7 @@ class Columns:
         Lines before the trials, 0 or 1.
     """
 
-    places: Mapping[str, Sequence[int]]
+    positions: Mapping[str, Sequence[int]]
     count: int
     expected: str
     delimiter: str | None = None
@@ -264,7 +265,7 @@ class Columns:
         """Return the column numbers of these roles."""
         columns: list[int] = []
         for role in roles:
-            columns += self.places.get(role, ())
+            columns += self.positions.get(role, ())
         return columns
 
 
@@ -284,7 +285,9 @@ def as_score(cell: str) -> float:
     if _OF_WINDOWS.fullmatch(cell) is None:
         return float(cell)
     size = math.inf if "inf" in cell.lower() else math.nan
-    return math.copysign(size, -1.0 if cell.startswith("-") else 1.0)
+    if cell.startswith("-"):
+        return -size
+    return size
 
 
 def forced_layout(layout: str | Sequence[str], content: Kind) -> Layout:
@@ -357,13 +360,26 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> L
         return ("label", "score")
     if len(columns) == 3:
         if content == "scores":
-            score_first = numbers[0] and not any(map(is_score, columns[2]))
-            return SCORES["voxsrc" if score_first else "kaldi"]
-        label_first = labels[0] and not any(map(_is_truth, columns[2]))
-        return KEYS["voxceleb" if label_first else "kaldi"]
+            if numbers[0] and not any(map(is_score, columns[2])):
+                return SCORES["voxsrc"]
+            return SCORES["kaldi"]
+        if labels[0] and not any(map(_is_truth, columns[2])):
+            return KEYS["voxceleb"]
+        return KEYS["kaldi"]
     # ASVspoof: the third column is the kind of speech
     if content == "key" and labels[3] and not numbers[2]:
         return ("model", "segment", "-", "label")
+    return _detect_of_four(columns, numbers, labels, content, path)
+
+
+def _detect_of_four(
+    columns: Sequence[Sequence[str]],
+    numbers: Sequence[bool],
+    labels: Sequence[bool],
+    content: Kind,
+    path: Path,
+) -> Layout:
+    """Detect the order of four columns with scores, given which hold numbers and which labels alone."""
     wespeaker = labels[3] and numbers[2]
     speechbrain = labels[2] and numbers[3]
     # both columns hold numbers: a score has a point, a label has none
@@ -371,9 +387,10 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> L
         wespeaker = any(map(_DOTTED.match, columns[2]))
         speechbrain = any(map(_DOTTED.match, columns[3]))
         if wespeaker == speechbrain:
-            first, second = (",".join(SCORES[name]) for name in ("wespeaker", "speechbrain"))
             option = f"{content}_columns=Choice"
-            remedy = f"choose one: {option}(layout='{first}') or {option}(layout='{second}')"
+            first = f"{option}(layout='{','.join(SCORES['wespeaker'])}')"
+            second = f"{option}(layout='{','.join(SCORES['speechbrain'])}')"
+            remedy = f"choose one: {first} or {second}"
             raise DataError("two columns could be the score", file=path, line=1, remedy=remedy)
     if wespeaker:
         return SCORES["wespeaker"]
@@ -417,19 +434,27 @@ def find_columns(file: ListFile) -> Columns:
         layout = forced_layout(choice.layout, content)
         orders = " ".join(layout)
     else:
-        rows = [line for line in lines if len(line) == count]
-        without_ids = False
-        if count == 2:
-            without_ids = any(all(map(_is_truth, column)) for column in zip(*rows, strict=True))
-        if not (count in (4, 5) or without_ids):
-            count = 3
-            rows = [line for line in lines if len(line) == count]
-        layouts = SCORES if content == "scores" else KEYS
-        known = [order for order in layouts.values() if len(order) == count]
-        layout = detect_layout(rows, content, path) if rows else known[0]
-        orders = ", or ".join(map(" ".join, known)).replace("label", "target|nontarget")
+        layout, orders = _detected(lines, content, path)
     positions = {role: (position,) for position, role in enumerate(layout)}
     return Columns(positions, len(layout), f"{len(layout)} columns ({orders})")
+
+
+def _detected(lines: Sequence[Sequence[str]], content: Kind, path: Path) -> tuple[Layout, str]:
+    """Return the order of the columns of some lines, and all orders of so many columns in words."""
+    count = len(lines[0])
+    rows = [line for line in lines if len(line) == count]
+    is_known = count in (4, 5)
+    if count == 2:  # scores and labels without ids
+        is_known = any(all(map(_is_truth, column)) for column in zip(*rows, strict=True))
+    if not is_known:
+        count = 3
+        rows = [line for line in lines if len(line) == count]
+    layouts = SCORES if content == "scores" else KEYS
+    known = [order for order in layouts.values() if len(order) == count]
+    orders = ", or ".join(map(" ".join, known)).replace("label", "target|nontarget")
+    if not rows:
+        return known[0], orders
+    return detect_layout(rows, content, path), orders
 
 
 def read_list(file: ListFile) -> Trials:
@@ -459,9 +484,10 @@ def read_list(file: ListFile) -> Trials:
     if not lines:
         got = "only a header" if columns.header else "an empty file"
         raise DataError(f"expected trials, got {got}", file=path, remedy="write the list again")
-    if choice.duplicates == "first" and "segment" in columns.places:
+    if choice.duplicates == "first" and "segment" in columns.positions:
         lines = _first_lines(lines, columns, path)
-    cells = list(zip(*(row for _, row in lines), strict=True))
+    rows = [row for _, row in lines]
+    cells = list(zip(*rows, strict=True))
     try:
         return _list_of(cells, file, columns)
     except TrialError as error:
@@ -470,10 +496,8 @@ def read_list(file: ListFile) -> Trials:
         remedy = error.remedy
         if others:
             text += f"; also in line {few(others)}"
-        if (
-            isinstance(error, RepeatedTrialError)
-            and len({tuple(lines[row][1]) for row in error.rows}) == 1
-        ):
+        repeated = {tuple(rows[row]) for row in error.rows}
+        if isinstance(error, RepeatedTrialError) and len(repeated) == 1:
             remedy = f"{remedy}; duplicates='first' reads only the first line"
         raise error.changed(text, file=path, line=first, remedy=remedy) from None
 
@@ -540,8 +564,11 @@ def write_text_list(
         be written.
     """
     roles: Layout = ("model", "segment")
-    if isinstance(trials, Scores | Key):
-        roles = forced_layout(layout, "scores" if isinstance(trials, Scores) else "key")
+    if isinstance(trials, Scores):
+        roles = forced_layout(layout, "scores")
+    elif isinstance(trials, Key):
+        roles = forced_layout(layout, "key")
+        key = trials
     if "-" in roles:
         raise DataError(
             f"cannot write the order {' '.join(roles)}: '-' skips a column when reading only"
@@ -556,15 +583,7 @@ def write_text_list(
             f"the order {' '.join(roles)} holds scores, a key has none", remedy="convert the scores"
         )
     if {"label", "real"} & set(roles):
-        truth = trials if isinstance(trials, Key) else key
-        if truth is None:
-            raise DataError("this order has a column of labels", remedy="give the key")
-        rows = find_rows(trials, truth)
-        absent = np.flatnonzero(rows < 0)
-        if len(absent):
-            text = f"{len(absent)} trials are not in the key, such as {trials.named(absent)}"
-            raise DataError(text, remedy="give their key")
-        is_target = truth.is_target[rows]
+        is_target = _labels(trials, key)
         # the orders with 1 and 0 in place of target and nontarget
         if layout in ("speechbrain", "voxceleb"):
             words = ("1", "0")
@@ -574,22 +593,32 @@ def write_text_list(
         if "real" in roles:
             columns["real"] = _real_speakers(models, segments, is_target, speakers or {})
     ids = (*trials.model_ids, *trials.segment_ids, *set(columns.get("real", ())))
-    for name in ids:
-        if _UNWRITABLE.search(name):
-            text = f"id {name!r} holds white space or other bytes that a text list cannot hold"
-            raise DataError(text, remedy="write HDF5 instead, or rename it")
+    unwritable = next(filter(_UNWRITABLE.search, ids), None)
+    if unwritable is not None:
+        text = f"id {unwritable!r} holds white space or other bytes that a text list cannot hold"
+        raise DataError(text, remedy="write HDF5 instead, or rename it")
     cells = [map(str, columns[role].tolist()) for role in roles]
     lines = map(" ".join, zip(*cells, strict=True))
     write_bytes(path, "".join(f"{line}\n" for line in lines).encode())
 
 
+def _labels(trials: Trials, key: Key | None) -> Any:
+    """Return whether each trial is a target trial of the key."""
+    if key is None:
+        raise DataError("this order has a column of labels", remedy="give the key")
+    rows = find_rows(trials, key)
+    absent = np.flatnonzero(rows < 0)
+    if len(absent):
+        text = f"{len(absent)} trials are not in the key, such as {trials.named(absent)}"
+        raise DataError(text, remedy="give their key")
+    return key.is_target[rows]
+
+
 def write_table(path: str | Path, trials: Trials) -> None:
     """Write trials, a key or scores as a table with a header; an id that looks like a formula gets an apostrophe."""
-    ids: Any = {
-        name: [*map(without_formula, getattr(trials, name))]
-        for name in ("model_ids", "segment_ids")
-    }
-    frame = replace(trials, **ids).to_dataframe()
+    models: Any = list(map(without_formula, trials.model_ids))
+    segments: Any = list(map(without_formula, trials.segment_ids))
+    frame = replace(trials, model_ids=models, segment_ids=segments).to_dataframe()
     if isinstance(trials, Key):
         frame["target"] = np.where(trials.is_target, "target", "nontarget")
     delimiter = "\t" if inner_suffix(path) == ".tsv" else ","
@@ -603,27 +632,24 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
         return None
     delimiter, (names, *values) = _cut(lines)
     titles = {role: known_columns(role, names) for role in COLUMN_NAMES} | choice.named
-    places: dict[str, Sequence[int]] = {}
+    positions: dict[str, Sequence[int]] = {}
     for role, known in titles.items():
-        if role not in choice.named:
-            known = known[:1]
-        if known and set(known) <= set(names):
-            places[role] = [names.index(name) for name in known]
-    has_ids = bool({"model", "segment"} & set(places))
-    if "score" in places and not (
-        has_ids or choice.named or _is_number_below(places["score"][0], values)
+        chosen = choice.named.get(role, known[:1])
+        if chosen and set(chosen) <= set(names):
+            positions[role] = list(map(names.index, chosen))
+    has_ids = bool({"model", "segment"} & set(positions))
+    if "score" in positions and not (
+        has_ids or choice.named or _is_number_below(positions["score"][0], values)
     ):
-        del places["score"]  # the column holds ids such as "value"
+        del positions["score"]  # the column holds ids such as "value"
     side = "scores" if content == "scores" else "key"
-    needed = _needed_roles(places, content, choice)
-    lacking = [role for role in needed if role not in places]
+    needed = _needed_roles(positions, content, choice)
+    lacking = [role for role in needed if role not in positions]
     if lacking:
-        # words above numbers, or words with two known names, are a header too
-        above_numbers = (
-            values and len(names) == len(values[0]) >= 3 and any(map(is_score, values[0]))
-        )
         are_words = delimiter is not None and not any(map(is_score, names))
-        is_header = are_words and (above_numbers or {"model", "segment"} <= set(places))
+        is_header = are_words and (
+            {"model", "segment"} <= set(positions) or _are_above_numbers(names, values)
+        )
         if not (is_header or choice.named):
             return None
         options = ", ".join(f"{role}='NAME'" for role in lacking)
@@ -634,13 +660,17 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
         raise DataError(text, file=path, line=1, remedy=remedy)
     for role in needed:
         several = [name for name in names if name in titles[role]]
-        if len(several) > len(places[role]):
+        if len(several) > len(positions[role]):
             text = f"two columns could be the {role}: {' and '.join(several)}"
             remedy = f"name one: {side}_columns=Choice({role}='{several[0]}'); no two may have the same name"
             raise DataError(text, file=path, line=1, remedy=remedy)
-    return Columns(
-        places, len(names), f"{len(names)} columns as in the header", delimiter, header=1
-    )
+    expected = f"{len(names)} columns as in the header"
+    return Columns(positions, len(names), expected, delimiter, header=1)
+
+
+def _are_above_numbers(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether words have a row below them, of as many cells, with numbers: then they are a header."""
+    return bool(rows) and len(names) == len(rows[0]) >= 3 and any(map(is_score, rows[0]))
 
 
 def _is_number_below(column: int, rows: Sequence[Sequence[str]]) -> bool:
@@ -662,17 +692,19 @@ def _cut(lines: Sequence[str]) -> tuple[str | None, list[list[str]]]:
     return delimiter, cells
 
 
-def _needed_roles(places: Mapping[str, Sequence[int]], content: Kind, choice: Choice) -> list[str]:
+def _needed_roles(
+    positions: Mapping[str, Sequence[int]], content: Kind, choice: Choice
+) -> list[str]:
     """Return the roles that a table must have; with scores and labels, ids are optional."""
     needs_labels = content == "key" or (content == "scores" and choice.labelled)
-    has_ids = bool({"model", "segment"} & set(places))
-    if needs_labels and not has_ids and {"score", "label"} <= set(places):
+    has_ids = bool({"model", "segment"} & set(positions))
+    if needs_labels and not has_ids and {"score", "label"} <= set(positions):
         needed = []
     else:
         needed = ["model", "segment"]
     if content == "scores":
         needed.append("score")
-    if needs_labels and not {"claimed", "real"} <= set(places):
+    if needs_labels and not {"claimed", "real"} <= set(positions):
         needed.append("label")
     return needed
 
@@ -681,7 +713,8 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
     """Parse a large text with pandas, ids as categories; raise ValueError if the number of columns varies."""
     import pandas as pd
 
-    ids = columns.of_roles(*(role for role in columns.places if role != "score"))
+    roles = [role for role in columns.positions if role != "score"]
+    ids = columns.of_roles(*roles)
     options: dict[str, Any] = {"sep": columns.delimiter}
     if columns.delimiter is None:
         raw = raw.translate(_BLANKS)
@@ -715,24 +748,25 @@ def _list_of(cells: Sequence[Any], file: ListFile, columns: Columns) -> Trials:
     content = file.kind
 
     def column(role: str) -> Any:
-        parts = [cells[number] for number in columns.places[role]]
+        parts = [cells[number] for number in columns.positions[role]]
         if columns.header and role != "score":
             parts = [_plain(part) for part in parts]
         if len(parts) == 1:
             return parts[0]
         return list(map(":".join, zip(*parts, strict=True)))
 
-    if "segment" in columns.places:
-        ids = column("model" if "model" in columns.places else "claimed"), column("segment")
+    if "segment" in columns.positions:
+        models = column("model" if "model" in columns.positions else "claimed")
+        ids = (models, column("segment"))
     else:
         rows = range(1, len(cells[0]) + 1)
         # one unknown model, so that intervals over speakers are refused
-        ids = [f"line-{row}" for row in rows], ["unknown"] * len(rows)
+        ids = ([f"line-{row}" for row in rows], ["unknown"] * len(rows))
     if content == "scores":
         return Scores.from_ids(*ids, _numbers(column("score")), **file.choice.failures)
-    if content == "trials" and (columns.header or "label" not in columns.places):
+    if content == "trials" and (columns.header or "label" not in columns.positions):
         return Trials.from_ids(*ids)
-    if "label" in columns.places:
+    if "label" in columns.positions:
         is_target = truth_of(column("label"))
     else:
         is_target = np.asarray(column("claimed"), object) == np.asarray(column("real"), object)
@@ -746,7 +780,7 @@ def _plain(cells: Any) -> Any:
     """Return the cells of a table without the apostrophe that `without_formula` adds."""
     if hasattr(cells, "categories"):
         return cells.rename_categories(_plain(cells.categories.tolist()))
-    return [cell[1:] if _FORMULA.match(cell) else cell for cell in cells]
+    return [_APOSTROPHE.sub("", cell) for cell in cells]
 
 
 def _numbers(cells: Sequence[str]) -> np.ndarray:

@@ -18,9 +18,12 @@ Window = Literal["povey", "hamming"]
 _SCALE = 32768.0  # Kaldi's samples are 16-bit steps
 _PRE_EMPHASIS = 0.97
 _LOWEST = 20.0  # Hz
-_WINDOW, _SHIFT = 0.025, 0.010  # s
+_WINDOW = 0.025  # s
+_SHIFT = 0.010  # s
 _FLOOR = float(np.finfo(np.float32).eps)
-_FFT, _HOP = 400, 160  # of the mel spectra
+# samples, of the mel spectra
+_FFT = 400
+_HOP = 160
 _FRAMES = 4096  # at a time, so that memory does not grow with the recording
 
 
@@ -48,7 +51,8 @@ def kaldi_filterbanks(
         T = 1 + (n - 0.025 rate) // (0.010 rate), in the dtype of the samples.
     """
     dtype = samples.dtype
-    window, shift = round(_WINDOW * rate), round(_SHIFT * rate)
+    window = round(_WINDOW * rate)
+    shift = round(_SHIFT * rate)
     weights, filters = _kaldi_tables(rate, n_mels, shape, dtype)
     pieces = []
     views = np.lib.stride_tricks.sliding_window_view(samples * dtype.type(_SCALE), window)[::shift]
@@ -61,11 +65,8 @@ def kaldi_filterbanks(
             frames[:, 1:], dtype.type(_PRE_EMPHASIS) * frames[:, :-1], out=emphasised[:, 1:]
         )
         emphasised *= weights
-        pieces.append(
-            np.log(
-                np.maximum(_power(emphasised, _fft_length(window)) @ filters, dtype.type(_FLOOR))
-            )
-        )
+        energies = _power(emphasised, _fft_length(window)) @ filters
+        pieces.append(np.log(np.maximum(energies, dtype.type(_FLOOR))))
     banks = np.concatenate(pieces)
     banks -= banks.mean(axis=0, dtype=np.float64).astype(dtype)
     return banks
@@ -98,8 +99,11 @@ def mel_spectra(samples: NDArray[Any], *, rate: int = 16000, n_mels: int = 40) -
 
 def slaney_filters(*, rate: int, n_fft: int, n_mels: int) -> NDArray[np.float64]:
     """Return triangles of equal area on Slaney's mel scale, shape (n_mels, n_fft // 2 + 1)."""
-    knee, octave = 1000.0, np.log(6.4) / 27  # linear below, logarithmic above
-    top = 15 + np.log(rate / 2 / knee) / octave if rate / 2 > knee else rate / 2 * 3 / 200
+    knee = 1000.0  # Hz: linear below, logarithmic above
+    octave = np.log(6.4) / 27
+    top = rate / 2 * 3 / 200
+    if rate / 2 > knee:
+        top = 15 + np.log(rate / 2 / knee) / octave
     mels = np.linspace(0, top, n_mels + 2)
     edges = np.where(mels < 15, mels * 200 / 3, knee * np.exp(octave * (np.maximum(mels, 15) - 15)))
     filters = _triangles(edges, np.arange(n_fft // 2 + 1) * rate / n_fft)
@@ -114,7 +118,10 @@ def _kaldi_tables(
     window = round(_WINDOW * rate)
     n_fft = _fft_length(window)
     cosine = np.cos(2 * np.pi * np.arange(window) / (window - 1))
-    weights = (0.5 - 0.5 * cosine) ** 0.85 if shape == "povey" else 0.54 - 0.46 * cosine
+    if shape == "povey":
+        weights = (0.5 - 0.5 * cosine) ** 0.85
+    else:
+        weights = 0.54 - 0.46 * cosine
     edges = np.linspace(_kaldi_mel(_LOWEST), _kaldi_mel(rate / 2), n_mels + 2)
     filters = _triangles(edges, _kaldi_mel(np.arange(n_fft // 2 + 1) * rate / n_fft))
     filters[:, -1] = 0

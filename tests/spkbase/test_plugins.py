@@ -87,7 +87,7 @@ def test_placeholders_of_commands_are_checked(template, message):
 def test_commands_have_their_output_folder_and_status(tmp_path):
     with (tmp_path / "out").open("wb") as output:
         # nothing comes on standard input
-        run_command("pwd; cat; echo said >&2", output=output, place=tmp_path)
+        run_command("pwd; cat; echo said >&2", output=output, folder=tmp_path)
     assert (tmp_path / "out").read_text() == f"{tmp_path}\n"
     with pytest.raises(DataError, match="the command ended with status 7: wrong"):
         run_command("echo wrong >&2; exit 7")
