@@ -27,6 +27,7 @@ DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
     *ROOT.glob("docs/*.md"),
     *ROOT.glob("docs/studies/*.md"),
     *ROOT.glob("recipes/*/README.md"),

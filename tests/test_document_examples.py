@@ -15,6 +15,8 @@ from spkver.mixture import accumulate_statistics, read_statistics, read_ubm
 from spkver.sidekit import read_feature_file, read_mixture, read_stat_server, read_svm
 from spkver.vectors.supervectors import read_supervectors
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = [
     path for path in sorted(ROOT.glob("docs/*.md")) if "\n>>> " in path.read_text(encoding="utf-8")

@@ -10,6 +10,8 @@ import pytest
 
 from tests.fuzz import PARSERS
 
+pytestmark = pytest.mark.whole(seconds=80)
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

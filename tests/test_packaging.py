@@ -16,6 +16,8 @@ import evaluation
 import spkver
 from spkbase.version import __version__
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = Path(sys.executable).parent
 INSTALL = (ROOT / "docs/install.md").read_text()

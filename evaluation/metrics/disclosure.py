@@ -365,6 +365,8 @@ def d_sys(target: GivenScores, nontarget: OtherScores = None, *, omega: float = 
     DataError
         If a class is empty, a score is NaN, or omega is not positive and finite.
     """
+    from scipy.integrate import trapezoid  # NumPy has one only since 2.0
+
     scores = sort_with_warning(target, nontarget)
     if not 0 < omega < np.inf:
         raise DataError(f"expected omega to be positive and finite, got {omega}")
@@ -387,7 +389,7 @@ def d_sys(target: GivenScores, nontarget: OtherScores = None, *, omega: float = 
     local[omega * ratio <= 1] = 0
     local[(other == 0) & (mated != 0)] = 1
     centres = (edges[1:] + edges[:-1]) / 2
-    return float(np.trapezoid(local * mated, centres))
+    return float(trapezoid(local * mated, centres))
 
 
 @one_blas_thread()

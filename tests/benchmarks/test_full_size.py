@@ -11,6 +11,8 @@ from benchmarks.rsr2015_full import kept_lines, link_part, run, stage_seconds
 from spkver.corpora.rsr2015 import read_rsr2015
 from spkver.corpora.simulated import SIMULATION_RECORD, draw_prompts, split_speakers, trial_lines
 
+pytestmark = pytest.mark.whole
+
 
 def test_a_part_of_the_corpus_has_lists_of_matching_size(tmp_path):
     corpus = tmp_path / "corpus"

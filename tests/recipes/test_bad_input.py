@@ -12,6 +12,8 @@ import pytest
 import soundfile
 from recipe_runs import RECIPES, Outcome, leftovers, options, refused
 
+pytestmark = pytest.mark.whole
+
 BAD, WORSE = "sph/male/m101/m101_01_001", "sph/male/m004/m004_04_002"
 NDX = "key/part1/ndx/3sess-pwd_eval_m.ndx"
 RNG = np.random.default_rng(0)

@@ -9,6 +9,8 @@ import voiceprivacy_runs as vp
 from recipe_runs import refused, results_of
 from voiceprivacy_runs import rows
 
+pytestmark = pytest.mark.whole
+
 ATTACKERS = ["prosody", "session", "content", "properties"]
 
 

@@ -14,6 +14,8 @@ import voiceprivacy_runs as vp
 from recipe_runs import refused, results_of
 from test_interrupts import hear, processes, wait_for
 
+pytestmark = pytest.mark.whole
+
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
 LIMIT = 4.0  # seconds; whoever hangs, hangs for long
 PLACES = "{training} {enrolment} {tested} {trials} {scores} {work}"

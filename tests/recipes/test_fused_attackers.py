@@ -13,6 +13,8 @@ from voiceprivacy_runs import SCENARIOS, SUFFIX, evaluated, findings, rows, run_
 from evaluation.formats.reading import read_scores
 from evaluation.trials import align
 
+pytestmark = pytest.mark.whole
+
 # a speaker of the tiny set is in the name of its file: this one knows who speaks, or guesses
 ORACLE = """
 import zlib

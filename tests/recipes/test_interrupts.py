@@ -16,9 +16,10 @@ import pytest
 from recipe_runs import COMMANDS, RECIPES, datasets, leftovers, options
 from tiny_corpus import write_tiny_corpus
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"
-)
+pytestmark = [
+    pytest.mark.whole(seconds=40),
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"),
+]
 
 
 def hear():

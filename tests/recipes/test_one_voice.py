@@ -13,6 +13,8 @@ from spkver.anonymization import AnonymizerConfig, anonymize_datadir
 from spkver.datadir import DataDir
 from spkver.recipes.voiceprivacy import words_to_one_voice as recipe
 
+pytestmark = pytest.mark.whole
+
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "words_to_one_voice.py"
 
 

@@ -20,6 +20,8 @@ from spkver.idmap import IdMap
 from spkver.mixture.statistics import copy_stat_rows
 from spkver.sidekit.tables import StatServer, read_idmap, read_stat_server, write_stat_server
 
+pytestmark = pytest.mark.whole
+
 STEMS = list_stems("eval", "m")
 
 

@@ -11,6 +11,8 @@ from spkbase.hdf5 import read_arrays
 from spkver.mixture import log_likelihood, read_ubm
 from spkver.vectors import open_supervectors
 
+pytestmark = pytest.mark.whole
+
 WORDS = {"hidden_markov__states": 3, "hidden_markov__components": 2, "hidden_markov__rounds": 2}
 SETTINGS = {
     "hilam": {**WORDS, "nap__rank": 0},

@@ -19,6 +19,8 @@ from spkver.mixture.statistics import open_statistics
 from spkver.mixture.ubm import read_ubm
 from spkver.vectors.joint_factors import JointFactorConfig, train_joint_factors
 
+pytestmark = pytest.mark.whole
+
 SETTINGS = {"total_variability__rank": 12, "total_variability__rounds": 3, "nap__rank": 0}
 SYSTEMS = [*read_yaml(RECIPES / "config/ivector.yaml")["systems"]]
 LISTS = ("training", "enroll", "test")

@@ -13,6 +13,8 @@ from evaluation.formats.reading import read_key, read_scores
 from evaluation.metrics import min_dcf
 from spkver.corpora.rsr2015 import key_files
 
+pytestmark = pytest.mark.whole
+
 ALL_TYPES = "[IC, TW, IW]"
 TYPES = ("TC", "TW", "IC", "IW")
 FEW = {

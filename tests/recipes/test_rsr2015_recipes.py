@@ -22,6 +22,8 @@ from evaluation.trials.speakers import read_speakers
 from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals, sample_from
 
+pytestmark = pytest.mark.whole
+
 FLOAT32 = ("stat_enroll", "stat_back", "stat_test", "sv_enroll", "sv_back", "sv_test")
 SVM_STAGES = {"models of svm-gmm", "scores of svm-gmm"}
 NAP_STAGES = {"nap", "models of svm-gmm-nap", "scores of svm-gmm-nap"}

@@ -12,6 +12,8 @@ from spkver.recipes.rsr2015 import svm_gmm
 from spkver.rsr2015 import results as report
 from spkver.rsr2015.lists import RecipeConfig
 
+pytestmark = pytest.mark.whole
+
 pytest.importorskip("espeakng_loader")
 
 

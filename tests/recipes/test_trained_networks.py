@@ -19,6 +19,8 @@ from spkver.extractors import embed_directory, open_extractor
 from spkver.voiceprivacy.choosing import attackers_run
 from spkver.voiceprivacy.settings import Config
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/own_extractors.md").read_text(encoding="utf-8")
 EXAMPLE = next(

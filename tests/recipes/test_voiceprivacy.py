@@ -27,6 +27,8 @@ from evaluation.uncertainty import Resampling, minima_over_attackers, sample_fro
 from spkver.voiceprivacy.challenge_files import write_challenge_files
 from spkver.voiceprivacy.experiment import check_privacy
 
+pytestmark = pytest.mark.whole
+
 ATTACKERS = ("gmm-ubm", "supervector-cosine")
 FOLDERS = {
     "original": "exp/asv_orig/tiny_test_enrolls-tiny_test_trials_{}",

@@ -25,6 +25,8 @@ from spkver.datadir.reading import read_datadir
 from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.settings import Config
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = {  # whether enrolment and trials are anonymised, and what the attacker learnt from
     "original": ("", "", "asv_orig"),

@@ -12,6 +12,8 @@ import soundfile
 from recipe_runs import leftovers, refused
 from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write
 
+pytestmark = pytest.mark.whole
+
 TWIN = f"tiny_test_trials_f{SUFFIX}"
 FIRST = "f001-3"
 

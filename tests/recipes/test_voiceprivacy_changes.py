@@ -13,6 +13,8 @@ from voiceprivacy_runs import rows
 
 from evaluation.challenges.rank_files import SER, read_rank_file, records
 
+pytestmark = pytest.mark.whole
+
 ONE = {"attackers": "[supervector-cosine]", "evaluation__resamples": 0}
 
 

@@ -20,6 +20,8 @@ from spkver.voiceprivacy.checks import Evaluated, shared_draws
 from spkver.voiceprivacy.sets import read_sets
 from spkver.voiceprivacy.settings import Config
 
+pytestmark = pytest.mark.whole
+
 SETTINGS = {
     "anonymizer__name": "mcadams",
     "anonymizer__trial_draws": 3,

@@ -39,6 +39,8 @@ from spkver.attackers import (
 from spkver.attackers.inversion import NUMBERS
 from spkver.datadir import read_datadir
 
+pytestmark = pytest.mark.whole
+
 ONE = "[gmm-ubm,gmm-ubm-inverted]"
 
 

@@ -13,6 +13,8 @@ from spkver.attackers import CATALOGUE
 from spkver.attackers.registry import is_absent
 from spkver.datadir import read_datadir
 
+pytestmark = pytest.mark.whole
+
 FAST = ("gmm-ubm", "gmm-svm-cms", "ivector-adapted", "ivector-self-trained", "gmm-ubm-inverted")
 EVERY = tuple(CATALOGUE)
 OF_FILES = tuple(name for name, row in CATALOGUE.items() if row.base in ("onnx", "trained"))

@@ -13,6 +13,8 @@ from voiceprivacy_runs import SUFFIX, noting_extractor, run_recipe
 
 from spkver.commands.runs import last_progress
 
+pytestmark = pytest.mark.whole
+
 OPENED: list[str] = []
 """Audio files that this process has opened."""
 

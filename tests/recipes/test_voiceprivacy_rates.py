@@ -18,6 +18,8 @@ from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.inspection import check
 from spkver.voiceprivacy.settings import Config
 
+pytestmark = pytest.mark.whole
+
 ALL = "attacker_settings.all.features"
 ONE = {"attackers": "[gmm-ubm]", "evaluation.resamples": 0}
 SCORES = ("--until", "scores")

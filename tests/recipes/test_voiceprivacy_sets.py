@@ -22,6 +22,8 @@ from spkver.voiceprivacy.sets import read_sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.speech import speech_of
 
+pytestmark = pytest.mark.whole
+
 
 def only(attacker):
     """Settings of one attacker, whose results go under the challenge's name."""

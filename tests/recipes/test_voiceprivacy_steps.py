@@ -27,6 +27,8 @@ from spkver import voiceprivacy
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
 from spkver.datadir import read_datadir
 
+pytestmark = pytest.mark.whole(seconds=30)
+
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
 ANONYMISER = ("--suffix", "_mcadams")
 SETTINGS = {"attackers": "[gmm-svm]", "evaluation__resamples": 0}

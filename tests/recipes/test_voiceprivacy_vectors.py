@@ -15,6 +15,8 @@ from spkver.audio import read_audio
 from spkver.backend import read_backend
 from spkver.datadir import read_datadir
 
+pytestmark = pytest.mark.whole
+
 
 def run(layout, output, *attackers, page=False, **settings):
     chosen = {"attackers": json.dumps(attackers), "evaluation__resamples": 0, **settings}

@@ -17,6 +17,8 @@ from dask_cluster import DaskCluster
 from spkbase.errors import DataError, WorkerError
 from spkbase.work import Work, engine_kind, ships_items, use_engine
 
+pytestmark = pytest.mark.whole(seconds=70)
+
 pytest.importorskip("distributed")
 cloudpickle = pytest.importorskip("cloudpickle")  # comes with it
 

@@ -14,6 +14,8 @@ from spkbase.work import engine_kind
 from spkver.cli import main as spkver_main
 from spkver.evaluation_cli import main as evaluation_main
 
+pytestmark = pytest.mark.whole
+
 
 def run(action, capsys, *, grouped=False, kind=Command):
     @click.command(cls=kind)

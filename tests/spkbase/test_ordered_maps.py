@@ -10,6 +10,7 @@ import sys
 import termios
 import time
 import tracemalloc
+import warnings
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -250,3 +251,14 @@ def test_clusters_known_to_joblib_are_registered(kind, module, monkeypatch):
         use_engine(kind),
     ):
         pass
+
+
+def test_a_map_that_is_left_early_ends_without_a_warning():
+    """Also where the filters of warnings have changed since it began, as pytest changes them for each test."""
+    with warnings.catch_warnings():
+        results = Work(2).map(late_square, range(40), processes=True)
+        assert next(results) == 0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results.close()
+    assert not caught

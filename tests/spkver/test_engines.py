@@ -28,6 +28,8 @@ from spkver.features.frames import Frames
 from spkver.mixture import UbmConfig, accumulate_statistics, train_ubm
 from spkver.vectors.supervectors import adapt_supervectors
 
+pytestmark = pytest.mark.whole(seconds=25)
+
 N_SEGMENTS, LENGTH, DIMENSION = 90, 300, 12
 ENGINES = {
     "five workers": (nullcontext, 5),

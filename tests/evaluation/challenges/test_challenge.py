@@ -17,6 +17,8 @@ from evaluation.challenges.team_scores import (
 from evaluation.metrics.detection import eer
 from spkbase.errors import DataError
 
+pytestmark = pytest.mark.whole
+
 SETS = [("libri", ""), ("vctk", ""), ("vctk", "_common")]
 
 

@@ -29,6 +29,8 @@ from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.files import to_json
 
+pytestmark = pytest.mark.whole
+
 CONDITIONS = {
     ("ASV_eval", "original", "original"): "original",
     ("ASV_eval", "original", "anon"): "ignorant",

@@ -15,6 +15,8 @@ from evaluation import formats
 from evaluation.trials import Key, Scores
 from spkbase.showing import latex_table
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture
 def lists(tmp_path, data):

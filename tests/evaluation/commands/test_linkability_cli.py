@@ -32,6 +32,8 @@ from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
 from spkbase.files import to_json
 
+pytestmark = pytest.mark.whole
+
 
 def run(*arguments, command="linkability"):
     return passes(command, *arguments)

@@ -9,6 +9,8 @@ from command_lines import passes, refused, run
 
 from evaluation.embeddings import Embeddings, write_embeddings
 
+pytestmark = pytest.mark.whole
+
 SPEAKERS = [f"s{number:02d}" for number in range(24)]
 NOISE = {"orig": 0.3, "B3": 1.2, "B5": 1.6}
 

@@ -18,6 +18,8 @@ from spkbase.console import OUTPUTS
 from spkver.cli import main as spkver_main
 from spkver.evaluation_cli import main
 
+pytestmark = pytest.mark.whole
+
 N_SPEAKERS, N_MODELS, N_SEGMENTS = 8, 3, 2
 
 

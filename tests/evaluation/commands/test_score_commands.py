@@ -12,6 +12,8 @@ from evaluation.formats.reading import read_split
 from evaluation.metrics.calibration import cllr, min_cllr
 from evaluation.trials import Key, Scores, align, find_speakers, read_speakers
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture
 def lists(tmp_path):

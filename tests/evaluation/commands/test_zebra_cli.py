@@ -15,6 +15,8 @@ from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
 from spkbase.files import to_json
 
+pytestmark = pytest.mark.whole
+
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN = json.loads((DATA / "golden.json").read_text())
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.integrate import quad
+from scipy.integrate import quad, trapezoid
 from scipy.special import ndtri
 
 from evaluation.metrics import min_ece, sort_scores
@@ -192,7 +192,7 @@ def by_histograms(mated, other, omega):
         elif omega * (first[place] / second[place]) > 1:
             ratio = omega * (first[place] / second[place])
             local[place] = 2 * (ratio / (1 + ratio)) - 1
-    return float(np.trapezoid(local * first, (edges[1:] + edges[:-1]) / 2))
+    return float(trapezoid(local * first, (edges[1:] + edges[:-1]) / 2))
 
 
 @given(

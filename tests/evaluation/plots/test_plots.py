@@ -44,6 +44,8 @@ from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 
+pytestmark = pytest.mark.whole
+
 
 def scores(name, distance, scale=1.0, offset=0.0):
     """LLRs of Gaussian scores, then miscalibrated, without a random number: their quantiles."""

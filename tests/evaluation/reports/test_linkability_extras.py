@@ -35,6 +35,8 @@ from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
 from spkbase.files import to_json
 
+pytestmark = pytest.mark.whole
+
 POPULATIONS = [10_000, 10**6]
 
 

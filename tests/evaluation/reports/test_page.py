@@ -25,6 +25,8 @@ from spkbase.errors import DataError
 from spkbase.files import write_json
 from spkver.evaluation_cli import main
 
+pytestmark = pytest.mark.whole
+
 VOID = {
     "area",
     "base",

@@ -16,6 +16,8 @@ from evaluation.utility.pitch import (
 from spkbase.errors import DataError
 from spkver.features import pitch_track
 
+pytestmark = pytest.mark.whole
+
 
 def contour(seed, length=120):
     """A track that wanders, with gaps without voice."""

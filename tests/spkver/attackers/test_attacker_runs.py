@@ -30,6 +30,8 @@ from spkver.datadir import with_versions
 from spkver.datadir.reading import read_datadir
 from spkver.mixture.ubm import UbmConfig
 
+pytestmark = pytest.mark.whole
+
 RATE = 8000
 FEATURES = {"preset": "telephone", "vad": "none", "rasta": False, "deltas": 0}
 SMALL = {

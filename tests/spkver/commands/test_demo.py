@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.whole
+
 
 def demo(folder, code=""):
     call = f"{code}\nfrom spkver.cli import main\nmain(['demo', '--output', {str(folder / 'out')!r}], 'spkver')"

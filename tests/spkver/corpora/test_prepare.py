@@ -12,6 +12,8 @@ from spkver.corpora import make_iemocap_sets, read_iemocap
 from spkver.datadir import read_datadir
 from spkver.recognition import read_emotions, read_folds
 
+pytestmark = pytest.mark.whole
+
 RATE = 16000
 SUBSETS = ("dev-clean", "test-clean", "train-clean-360")
 

@@ -17,6 +17,8 @@ from spkver.corpora.simulated import (
     trial_lines,
 )
 
+pytestmark = pytest.mark.whole
+
 pytest.importorskip("espeakng_loader")
 
 SMALL = {"n_speakers": 4, "n_sentences": 2, "n_sessions": 4, "seed": 3, "gender": "both"}

@@ -20,6 +20,8 @@ from spkver.corpora.voices import (
     voice_file,
 )
 
+pytestmark = pytest.mark.whole
+
 pytest.importorskip("espeakng_loader")
 
 # A studio: the speaker as drawn, no channel, no room, next to no noise.

@@ -28,6 +28,8 @@ from spkver.extractors import (
     open_extractor,
 )
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[3]
 RATE = 16000
 OWN = """

@@ -16,6 +16,8 @@ from spkver.audio import write_audio
 from spkver.datadir import read_datadir
 from spkver.recognition import Recogniser, map_recordings, transcribe
 
+pytestmark = pytest.mark.whole
+
 
 def length_of(path, log):
     """Tell how long a file is, and that it was asked."""
