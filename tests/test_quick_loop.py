@@ -16,10 +16,10 @@ def is_whole(path):
     return False
 
 
-def test_the_files_that_are_named_are_there():
+def test_every_numerical_test_file_exists():
     assert len(files()) == len(NUMERICAL) == len(set(NUMERICAL))
     assert not [path for path in map(Path, files()) if is_whole(path)]
 
 
-def test_whole_recipes_are_no_part_of_the_quick_loop():
+def test_the_quick_loop_omits_recipes():
     assert all(is_whole(path) for path in TESTS.glob("recipes/test_*.py"))

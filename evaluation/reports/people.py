@@ -16,7 +16,7 @@ from evaluation.reports.outcomes import Outcome
 ALMOST_ALWAYS = 0.9
 """Mean linkability above which a speaker who is found is almost always found."""
 
-_FEWEST = 10  # speakers of whom a tenth is told
+_FEWEST = 10  # least number of speakers for a tenth
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class LowestTenth:
     eer : float
         Mean equal error rate of the trials against each of them.
     by_chance : float
-        The same if scores said nothing about speakers.
+        The rate expected for uninformative scores.
     """
 
     speakers: int

@@ -201,7 +201,7 @@ def step_of(chain: Chain, role: str) -> ChosenStep | None:
 
 
 def check_chain(
-    chain: Chain, dimension: int, counts: Sequence[int] | NDArray, *, is_adapted: bool = False
+    chain: Chain, dimension: int, counts: Sequence[int] | NDArray[Any], *, is_adapted: bool = False
 ) -> None:
     """Raise ConfigError, with all problems, if vectors cannot train a chain.
 
@@ -291,7 +291,9 @@ class Backend:
         """The part of the trial list that a score depends on, see `Step.of_list`: scores of two lists do not mix."""
         return self.scorer.step.of_list
 
-    def transform(self, vectors: NDArray[np.floating], *, names: NDArray | None = None) -> Floats:
+    def transform(
+        self, vectors: NDArray[np.floating], *, names: NDArray[Any] | None = None
+    ) -> Floats:
         """Return vectors (n, R) as the scorer sees them, shape (n, K).
 
         Parameters
@@ -418,7 +420,7 @@ class Backend:
         )
 
     def _raw(
-        self, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray
+        self, sessions: Sessions, tests: NDArray[Any], models: NDArray[Any], segments: NDArray[Any]
     ) -> Floats:
         assert self.scorer.step.score is not None
         return self.scorer.step.score(
@@ -542,8 +544,8 @@ def train_chain(
 def backend_from_kaldi(
     plda: KaldiPlda,
     *,
-    mean: NDArray | None = None,
-    transform: NDArray | VbxTransform | None = None,
+    mean: NDArray[Any] | None = None,
+    transform: NDArray[Any] | VbxTransform | None = None,
     length: str = "kaldi",
 ) -> Backend:
     """Return a backend that scores as Kaldi does with these models.
@@ -870,7 +872,7 @@ def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: 
 
 
 def _scores_of_held(
-    backend: Backend, vectors: Floats, codes: NDArray, n_enrolled: int
+    backend: Backend, vectors: Floats, codes: NDArray[Any], n_enrolled: int
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Scores of all trials of a fold, see `_calibration`, and which of them compare a speaker with itself."""
     order = np.argsort(codes, kind="stable")
@@ -892,7 +894,7 @@ def _scores_of_held(
     return scores, codes[enrolled[::n_enrolled]][models] == codes[tested][segments]
 
 
-def _shift(offset: NDArray) -> AffineMap:
+def _shift(offset: NDArray[Any]) -> AffineMap:
     return AffineMap(np.asarray(offset, np.float64), np.ones(len(offset)))
 
 
@@ -910,7 +912,7 @@ def _arrays_of(holder: Any, prefix: str) -> dict[str, Floats]:
     return arrays
 
 
-def _holder(kind: Any, prefix: str, arrays: dict[str, NDArray]) -> Any:
+def _holder(kind: Any, prefix: str, arrays: dict[str, NDArray[Any]]) -> Any:
     """A map or a model, from its arrays in a file."""
     return kind(
         **{

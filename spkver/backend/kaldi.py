@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,7 +152,7 @@ def plda_from_kaldi(plda: KaldiPlda) -> Plda:
         return Plda(plda.mean, loadings, inverse @ inverse.T)
 
 
-def length_normalised(transformed: Floats, psi: Floats, counts: NDArray) -> NDArray:
+def length_normalised(transformed: Floats, psi: Floats, counts: NDArray[Any]) -> NDArray[Any]:
     """Return u sqrt(R / sum_r u_r^2 / (psi_r + 1/n)), with the length that a mean of n vectors has on average.
 
     Parameters
@@ -170,9 +170,9 @@ def length_normalised(transformed: Floats, psi: Floats, counts: NDArray) -> NDAr
 def kaldi_plda_scores(
     plda: KaldiPlda,
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     sessions_as: str = "all",
     length: str = "kaldi",
@@ -229,7 +229,7 @@ def kaldi_plda_scores(
 
 def adapt_plda_unsupervised(
     plda: KaldiPlda,
-    vectors: NDArray,
+    vectors: NDArray[Any],
     *,
     mean_scale: float = 1.0,
     within_scale: float = 0.3,

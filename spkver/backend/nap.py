@@ -121,7 +121,7 @@ class NapConfig:
         check_values("nap", self, least={"rank": 0}, choices=choices)
 
 
-def remove_directions(vectors: NDArray, directions: NDArray) -> NDArray:
+def remove_directions(vectors: NDArray[Any], directions: NDArray[Any]) -> NDArray[Any]:
     """Return vectors without their component in the span of orthonormal directions: x - N^T N x.
 
     Parameters
@@ -148,7 +148,7 @@ def fit_nap(
     *,
     rank: int,
     scatter: str = "total",
-    speakers: Sequence[str] | NDArray | None = None,
+    speakers: Sequence[str] | NDArray[Any] | None = None,
     work: Work = ALL_CORES,
 ) -> Projection:
     """Find the directions of largest scatter.
@@ -230,7 +230,7 @@ class Projection:
         Orthonormal rows, the largest scatter first.
     """
 
-    directions: NDArray
+    directions: NDArray[Any]
 
     def __call__(self, vectors: Any, *, work: Work = ALL_CORES) -> Any:
         """Project supervectors or vectors (N, D) by workers; vectors in a file are read by blocks."""
@@ -243,7 +243,7 @@ class Projection:
         fill_rows([projected], ((block,) for block in done))
         return projected
 
-    def of_rows(self, vectors: Rows | SelectedRows) -> NDArray:
+    def of_rows(self, vectors: Rows | SelectedRows) -> NDArray[Any]:
         """Project a few vectors (n, D), in this thread."""
         vectors = np.asarray(vectors)
         projected = np.empty_like(vectors)
@@ -253,7 +253,7 @@ class Projection:
         return projected
 
 
-def projected(vectors: Rows | SelectedRows, projection: Projection | None) -> NDArray:
+def projected(vectors: Rows | SelectedRows, projection: Projection | None) -> NDArray[Any]:
     """Return a few vectors (n, D) in memory, projected if there is a projection."""
     if projection is None:
         return np.asarray(vectors)
@@ -265,7 +265,7 @@ def check_rank(
     n_sessions: int,
     *,
     scatter: str = "total",
-    speakers: Sequence[str] | NDArray | None = None,
+    speakers: Sequence[str] | NDArray[Any] | None = None,
 ) -> None:
     """Raise ConfigError if so many sessions cannot span `rank` directions, before any vector is computed."""
     if scatter == "within":

@@ -91,8 +91,8 @@ class Sessions:
 
     @classmethod
     def named(
-        cls, vectors: NDArray, names: Sequence[str] | Sequence[int] | NDArray
-    ) -> tuple[Sessions, NDArray]:
+        cls, vectors: NDArray[Any], names: Sequence[str] | Sequence[int] | NDArray[Any]
+    ) -> tuple[Sessions, NDArray[Any]]:
         """Return the sessions of named models, and the sorted names: the model of code m is names[m]."""
         check_index(vectors=vectors, names=names)
         column = np.asarray(names)
@@ -561,7 +561,7 @@ def maximisation(
 
 
 def fit_plda(
-    vectors: NDArray, speakers: Sequence[str] | NDArray, config: PldaConfig | None = None
+    vectors: NDArray[Any], speakers: Sequence[str] | NDArray[Any], config: PldaConfig | None = None
 ) -> tuple[Plda, Floats]:
     """Train a PLDA by EM, from a fixed start: m is the mean, F the leading eigenvectors of the total covariance.
 
@@ -646,7 +646,7 @@ def fit_plda(
 
 
 def ratio_rows(
-    precisions: Floats, sums: Floats, counts: NDArray, tests: Floats
+    precisions: Floats, sums: Floats, counts: NDArray[Any], tests: Floats
 ) -> tuple[Floats, Floats]:
     """Return rows of models and of segments whose inner products are log-likelihood ratios.
 
@@ -693,9 +693,9 @@ def ratio_rows(
 def plda_scores(
     plda: Plda,
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     sessions_as: str = "all",
 ) -> Floats:
@@ -734,7 +734,7 @@ def plda_scores(
         return pair_products(*rows, models, segments)
 
 
-def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[Floats, NDArray]:
+def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[Floats, NDArray[Any]]:
     """Return the mean of each model's vectors, and the number of vectors that it counts as.
 
     Raises
@@ -794,7 +794,7 @@ class TwoCovariance:
 
 
 def fit_two_covariance(
-    vectors: NDArray, speakers: Sequence[str] | NDArray, *, convention: str = "book"
+    vectors: NDArray[Any], speakers: Sequence[str] | NDArray[Any], *, convention: str = "book"
 ) -> TwoCovariance:
     """Return the moments of labelled vectors: their mean, and the covariances between and within speakers.
 

@@ -52,7 +52,9 @@ _COLUMNS = 2048  # dimensions of pairs that are summed in the dtype of the vecto
 _MODELS = 64  # models that are read together, where scores come from frames
 
 
-def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDArray[np.int64]]:
+def trial_pieces(
+    models: NDArray[Any], segments: NDArray[Any], *, paired: int
+) -> list[NDArray[np.int64]]:
     """Cut a list into pieces that are scored at once.
 
     Parameters
@@ -90,7 +92,9 @@ def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDA
     return pieces + [rest[start:stop] for start, stop in chunk_bounds(len(rest), paired)]
 
 
-def pair_products(enrolled: Floats, tested: Floats, models: NDArray, segments: NDArray) -> Floats:
+def pair_products(
+    enrolled: Floats, tested: Floats, models: NDArray[Any], segments: NDArray[Any]
+) -> Floats:
     """Return enrolled[models[i]] . tested[segments[i]] for each pair i.
 
     Parameters
@@ -134,7 +138,7 @@ def pair_products(enrolled: Floats, tested: Floats, models: NDArray, segments: N
     return scores
 
 
-def check_codes(codes: NDArray, n_rows: int, kind: str) -> NDArray[np.int64]:
+def check_codes(codes: NDArray[Any], n_rows: int, kind: str) -> NDArray[np.int64]:
     """Return codes as int64; DataError unless they are whole numbers from 0 to `n_rows` - 1."""
     column = np.asarray(codes)
     if column.ndim != 1 or column.dtype.kind not in "iu":
@@ -148,7 +152,7 @@ def check_codes(codes: NDArray, n_rows: int, kind: str) -> NDArray[np.int64]:
     return column.astype(np.int64, copy=False)
 
 
-def numbered_ids(size: int) -> NDArray:
+def numbered_ids(size: int) -> NDArray[Any]:
     """Return the ids "0", "1", ..., for rows that have no names."""
     return np.arange(size).astype(str).astype(object)
 
@@ -159,7 +163,7 @@ def scored(trials: Trials, values: Floats) -> Scores:
 
 
 def log_likelihood_ratios(
-    frames: NDArray, means: Iterable[NDArray], mixture: gmm.GaussianMixture
+    frames: NDArray[Any], means: Iterable[NDArray[Any]], mixture: gmm.GaussianMixture
 ) -> Floats:
     """Return the log-likelihood ratios of adapted models to the mixture that they were adapted from, per frame.
 
@@ -203,7 +207,7 @@ def log_likelihood_ratios(
     return np.array(ratios)
 
 
-def weighted_lengths(means: NDArray, precisions: NDArray) -> NDArray:
+def weighted_lengths(means: NDArray[Any], precisions: NDArray[Any]) -> NDArray[Any]:
     """Return m_c' P_c m_c of means (C, D) and precisions (C, D) or (C, D, D), shape (C, 1)."""
     if precisions.ndim == 2:
         products = means**2 * precisions
@@ -255,7 +259,7 @@ def score_trials(
 
     def rows_of(
         piece: NDArray[np.int64],
-    ) -> tuple[SelectedRows, NDArray, SelectedRows, Pairs | None]:
+    ) -> tuple[SelectedRows, NDArray[Any], SelectedRows, Pairs | None]:
         pairs = None
         if piece.ndim == 2:
             models = trials.models[piece[:, 0]]
@@ -379,7 +383,9 @@ def score_joint_factors(
     return score_trials(machines, session_vectors(model, tests, work=work), trials, work=work)
 
 
-def _of_all_pairs(enrolled: Floats, tested: Floats, models: NDArray, segments: NDArray) -> Floats:
+def _of_all_pairs(
+    enrolled: Floats, tested: Floats, models: NDArray[Any], segments: NDArray[Any]
+) -> Floats:
     n_models = len(enrolled)
     n_segments = len(tested)
     if len(models) == n_models * n_segments:
@@ -403,7 +409,9 @@ def _of_all_pairs(enrolled: Floats, tested: Floats, models: NDArray, segments: N
     return scores
 
 
-def _of_blocks(enrolled: NDArray, tested: NDArray, models: NDArray, segments: NDArray) -> Floats:
+def _of_blocks(
+    enrolled: NDArray[Any], tested: NDArray[Any], models: NDArray[Any], segments: NDArray[Any]
+) -> Floats:
     scores = np.empty(len(models))
     n_paired = max(1, _PAIRED_NUMBERS // enrolled.shape[1])
     for piece in trial_pieces(models, segments, paired=n_paired):
@@ -415,7 +423,7 @@ def _of_blocks(enrolled: NDArray, tested: NDArray, models: NDArray, segments: ND
 
 
 def _mean_log_likelihood(
-    shared: NDArray, linear: NDArray, constant: NDArray, frames: NDArray
+    shared: NDArray[Any], linear: NDArray[Any], constant: NDArray[Any], frames: NDArray[Any]
 ) -> float:
     """Return the mean log-likelihood of frames under one model, from the part that all models share."""
     total = 0.0
@@ -456,7 +464,7 @@ def _tiles_of_dense(pieces: list[NDArray[np.int64]], trials: Trials) -> list[NDA
 
 
 def _linear_scores(
-    pieces: list[tuple[SelectedRows, NDArray, SelectedRows, Pairs | None]],
+    pieces: list[tuple[SelectedRows, NDArray[Any], SelectedRows, Pairs | None]],
     projection: Projection | None,
 ) -> Floats:
     """Score pieces: all weights with all vectors, or the rows of both that `pairs` names."""
@@ -478,9 +486,9 @@ def _linear_scores(
 
 
 def _scores_in_order(
-    score: Callable[[Any], NDArray],
+    score: Callable[[Any], NDArray[Any]],
     items: Sequence[Any],
-    tasks: Sequence[Sequence[NDArray]],
+    tasks: Sequence[Sequence[NDArray[Any]]],
     trials: Trials,
     work: Work,
 ) -> Scores:
@@ -494,7 +502,7 @@ def _scores_in_order(
 
 
 def _rows(
-    ids: NDArray, used: NDArray, available: Sequence[str] | NDArray, kind: str
+    ids: NDArray[Any], used: NDArray[Any], available: Sequence[str] | NDArray[Any], kind: str
 ) -> NDArray[np.int64]:
     """Return the row of each id of a table among those available; -1 for missing ids that no trial uses."""
     index = row_index(list(available))
@@ -519,7 +527,7 @@ def _segment_ratios(
     return np.concatenate(scores)
 
 
-def _means_by_blocks(means: SelectedRows, shape: tuple[int, ...]) -> Iterator[NDArray]:
+def _means_by_blocks(means: SelectedRows, shape: tuple[int, ...]) -> Iterator[NDArray[Any]]:
     for start, stop in chunk_bounds(len(means), _MODELS):
         for row in np.asarray(means.part(start, stop)):
             yield row.reshape(shape)

@@ -19,7 +19,7 @@ recognition", Odyssey 2014 (a PLDA that learns from unlabelled vectors).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +58,9 @@ class Decisions(NamedTuple):
 
 def self_trained_scores(
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     prior: float = 100.0,
     margin: float = 5.0,
@@ -111,7 +111,7 @@ def self_trained_scores(
     decided = decide(scores, models, segments, n_tests=len(tests))
     labels = np.where(decided.margins > margin, decided.models, NOBODY)
 
-    def refit(labels: NDArray[np.int64], models: NDArray, segments: NDArray) -> Floats:
+    def refit(labels: NDArray[np.int64], models: NDArray[Any], segments: NDArray[Any]) -> Floats:
         enlarged = with_labelled(sessions, tests, labels)
         return enrolled_plda_scores(
             enlarged, tests, models, segments, prior=prior, background=background
@@ -122,9 +122,9 @@ def self_trained_scores(
 
 def shifted_self_trained_scores(
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     prior: float = 100.0,
     shares: Sequence[float] = SHARES,
@@ -176,7 +176,7 @@ def shifted_self_trained_scores(
     tested = centred_units(tests, (tests.sum(axis=0) + centre) / (len(tests) + 1), "tested")
     folds = deal_tests(tests, seed=seed)
 
-    def refit(labels: NDArray[np.int64], models: NDArray, segments: NDArray) -> Floats:
+    def refit(labels: NDArray[np.int64], models: NDArray[Any], segments: NDArray[Any]) -> Floats:
         enlarged = with_labelled(enrolled, tested, labels)
         config = plda.PldaConfig(prior=prior)
         trained = plda.fit_plda(enlarged.vectors, enlarged.models, config)[0]
@@ -195,7 +195,9 @@ def shifted_self_trained_scores(
     return scores
 
 
-def decide(scores: Floats, models: NDArray, segments: NDArray, *, n_tests: int) -> Decisions:
+def decide(
+    scores: Floats, models: NDArray[Any], segments: NDArray[Any], *, n_tests: int
+) -> Decisions:
     """Return the model to which each test belongs according to the scores of a list of trials.
 
     Parameters
@@ -268,11 +270,11 @@ def with_labelled(sessions: Sessions, tests: Floats, labels: NDArray[np.int64]) 
 
 
 def _scores_by_folds(
-    refit: Callable[[NDArray[np.int64], NDArray, NDArray], Floats],
+    refit: Callable[[NDArray[np.int64], NDArray[Any], NDArray[Any]], Floats],
     labels: NDArray[np.int64],
     folds: NDArray[np.int64],
-    models: NDArray,
-    segments: NDArray,
+    models: NDArray[Any],
+    segments: NDArray[Any],
 ) -> Floats:
     """Score the trials of each fold by a refit on the labels of the other folds."""
     scores = np.empty(len(models))

@@ -12,6 +12,7 @@ speaker.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +32,9 @@ _SAME = 1e-12  # of the longest enrolled vector: what is left of a vector withou
 
 def adapted_cosine_scores(
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     prior: float = 1.0,
     whole_list: bool = True,
@@ -134,7 +135,7 @@ def adapted_cosine_scores(
             centre = others.means.mean(axis=0)
             factor = np.linalg.cholesky(_spread(others, centre, prior, least))
 
-            def whiten(rows: Floats, factor: NDArray = factor) -> Floats:
+            def whiten(rows: Floats, factor: NDArray[Any] = factor) -> Floats:
                 solved: Floats = solve_triangular(factor, rows.T, lower=True, check_finite=False)
                 return solved.T
 
@@ -153,9 +154,9 @@ def adapted_cosine_scores(
 
 def cosine_of_sessions(
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     sessions_as: str = "mean",
 ) -> Floats:
@@ -199,9 +200,9 @@ def cosine_of_sessions(
 
 def enrolled_plda_scores(
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     prior: float = 100.0,
     background: Sessions | None = None,
@@ -272,7 +273,11 @@ def centred_units(vectors: Floats, centre: Floats, kind: str) -> Floats:
 
 
 def mahalanobis_scores(
-    matrix: NDArray, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray
+    matrix: NDArray[Any],
+    sessions: Sessions,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
 ) -> Floats:
     """Return -(a - b)' M (a - b) / 2 for each trial, where a is the mean of its model's vectors and b the tested one.
 
@@ -344,7 +349,9 @@ def _by_rows(function: Callable[[Floats], Floats], vectors: Floats, together: bo
     return np.concatenate([*map(function, blocks)])[: len(vectors)]
 
 
-def _lengths(vectors: NDArray, beyond: NDArray | float, least: float, name: str) -> Floats:
+def _lengths(
+    vectors: NDArray[Any], beyond: NDArray[Any] | float, least: float, name: str
+) -> Floats:
     """Return the lengths of vectors with squares of further coordinates; DataError if one is not above `least`."""
     lengths: Floats = np.sqrt((vectors**2).sum(axis=1) + beyond)
     n_bad = int((~((lengths > least) & np.isfinite(lengths))).sum())

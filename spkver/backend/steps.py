@@ -77,7 +77,7 @@ class PldaBackground:
     """Vectors, (B, R), and their speakers, (B,), that an enrolled PLDA is trained on besides the enrolled."""
 
     vectors: Floats
-    speakers: NDArray
+    speakers: NDArray[Any]
 
     @property
     def sessions(self) -> Sessions | None:
@@ -190,7 +190,7 @@ class Step:
         if self.role != "map":
             return self.fit(training, values)
         given = dict(values)
-        arguments: list[NDArray] = [training.on(given.pop("on", "training"))]
+        arguments: list[NDArray[Any]] = [training.on(given.pop("on", "training"))]
         if "sessions" in self.needs:
             arguments.append(training.codes)
         elif "adapt" in self.needs:
@@ -241,9 +241,9 @@ def _score_svm(
     model: SvmBackground,
     values: Values,
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
 ) -> Floats:
     names = numbered_ids(len(sessions.counts))
     tested = numbered_ids(len(tests))

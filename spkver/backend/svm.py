@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,10 @@ _MODELS = 16  # in one task and in one block of a file
 
 
 def train_one(
-    background_gram: NDArray, cross_gram: NDArray, own_gram: NDArray, config: SvmConfig
+    background_gram: NDArray[Any],
+    cross_gram: NDArray[Any],
+    own_gram: NDArray[Any],
+    config: SvmConfig,
 ) -> tuple[Floats, float]:
     """Solve one machine from its kernel, the inner products of all its examples.
 
@@ -113,7 +117,7 @@ class SvmModels:
     biases : ndarray of shape (M,)
     """
 
-    models: NDArray
+    models: NDArray[Any]
     weights: Rows
     biases: Floats
 
@@ -229,7 +233,7 @@ def _train_block(
     gram: Floats,
     projection: Projection | None,
     config: SvmConfig,
-) -> tuple[NDArray, Floats]:
+) -> tuple[NDArray[Any], Floats]:
     """Train some models on their enrolment vectors, of which each has a number: weights (m, D) and biases (m,)."""
     selected, n_vectors = block
     positives = projected(selected, projection)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -292,7 +293,7 @@ class AffineMap:
         if not (np.isfinite(self.offset).all() and np.isfinite(self.matrix).all()):
             raise DataError("expected a map of finite numbers, got NaN or infinite ones")
 
-    def __call__(self, vectors: NDArray) -> Floats:
+    def __call__(self, vectors: NDArray[Any]) -> Floats:
         """Return the images (n, K) of vectors (n, R)."""
         moved = vectors - self.offset
         if self.matrix.ndim == 1:
@@ -304,7 +305,7 @@ class AffineMap:
 class LengthNorm:
     """The map y = x / |x| (Garcia-Romero and Espy-Wilson, "Analysis of i-vector length normalization", 2011)."""
 
-    def __call__(self, vectors: NDArray, names: NDArray | None = None) -> Floats:
+    def __call__(self, vectors: NDArray[Any], names: NDArray[Any] | None = None) -> Floats:
         """Return vectors (n, R) scaled to length 1; DataError names those of length 0."""
         norms = row_norms(vectors)
         if names is None:
@@ -317,7 +318,7 @@ Map = AffineMap | LengthNorm | Projection
 
 
 @one_blas_thread()
-def apply_maps(maps: Sequence[Map], vectors: Rows, *, names: NDArray | None = None) -> Floats:
+def apply_maps(maps: Sequence[Map], vectors: Rows, *, names: NDArray[Any] | None = None) -> Floats:
     """Return vectors after map upon map, some thousand rows at a time.
 
     Parameters

@@ -43,8 +43,8 @@ class OtherFeaturesError(DataError):
 class RecordingFeatures:
     """Raw features of one recording: cepstra (T, n_cepstra), log-energy (T,), speech labels (T,)."""
 
-    cepstra: NDArray
-    log_energy: NDArray
+    cepstra: NDArray[Any]
+    log_energy: NDArray[Any]
     speech: NDArray[np.bool_]
 
 
@@ -59,7 +59,7 @@ def label_file(config: FeatureConfig, name: str) -> Path:
 
 
 def features_of_signals(
-    signals: list[NDArray],
+    signals: list[NDArray[Any]],
     generators: list[np.random.Generator],
     config: FeatureConfig,
     *,
@@ -159,7 +159,7 @@ def import_sidekit(
     """
     problems = Problems()
     lengths = [0]
-    columns: dict[str, list[NDArray]] = {name: [] for name in _kinds(config)}
+    columns: dict[str, list[NDArray[Any]]] = {name: [] for name in _kinds(config)}
     files = sidekit_files(folder, recordings)
     for name, file in files.items():
         with problems.noted(), errors_of(file):
@@ -195,7 +195,7 @@ def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
 
 
 def check_recordings(
-    recordings: Mapping[str, Path],
+    recordings: Mapping[str, str | Path],
     config: FeatureConfig,
     *,
     work: Work = ALL_CORES,
@@ -238,7 +238,7 @@ def check_recordings(
 
 
 def extract_features(
-    recordings: Mapping[str, Path],
+    recordings: Mapping[str, str | Path],
     config: FeatureConfig,
     destination: str | Path,
     *,
@@ -308,7 +308,7 @@ def extract_features(
             write_strings(store, "ids", names)
             store.create_dataset("offsets", data=np.cumsum(lengths, dtype=np.int64))
             for name, dtype in kinds.items():
-                values: NDArray = np.memmap(collected / name, dtype, "r")
+                values: NDArray[Any] = np.memmap(collected / name, dtype, "r")
                 if name == "cep":
                     values = values.reshape(-1, config.n_cepstra)
                 store.create_dataset(name, data=values)
@@ -318,12 +318,12 @@ def extract_features(
 
 
 def extract_batch(
-    items: Sequence[tuple[str, Path]], config: FeatureConfig, seed: int
+    items: Sequence[tuple[str, str | Path]], config: FeatureConfig, seed: int
 ) -> tuple[list[RecordingFeatures], list[DataError]]:
     """Read the audio files of some recordings and compute their features; return these, and the errors."""
     problems = Problems()
     usable = []
-    parts: list[list[tuple[str, Path, NDArray]]] = []
+    parts: list[list[tuple[str, str | Path, NDArray[Any]]]] = []
     size = _BATCH_SAMPLES
     for name, path in items:
         with problems.noted(), errors_of(path):
@@ -363,7 +363,7 @@ def extract_batch(
     return usable, problems.errors
 
 
-def _imported(file: Path, name: str, config: FeatureConfig) -> dict[str, NDArray]:
+def _imported(file: Path, name: str, config: FeatureConfig) -> dict[str, NDArray[Any]]:
     """The columns of a store for one recording of SIDEKIT's."""
     features = read_feature_file(file, name)[name]
     parts: dict[str, Any] = {"cep": features.cep, "energy": features.energy, "vad": features.vad}
@@ -393,7 +393,7 @@ def _kinds(config: FeatureConfig) -> dict[str, np.dtype]:
 
 
 def _check_headers(
-    items: list[tuple[str, Path]], config: FeatureConfig
+    items: list[tuple[str, str | Path]], config: FeatureConfig
 ) -> tuple[float, list[DataError]]:
     """Duration of some recordings, and their errors."""
     seconds = 0.0

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ _DELTA_FILTER = np.array([0.25, 0.5, 0.25, 0.0, -0.25, -0.5, -0.25])
 _RECORDINGS = 64  # in one task
 
 
-def row_index(ids: Sequence[str] | NDArray) -> dict[str, int]:
+def row_index(ids: Sequence[str] | NDArray[Any]) -> dict[str, int]:
     """Return the row of each id.
 
     Raises
@@ -71,21 +72,21 @@ class FeatureTable:
     speech : ndarray of bool of shape (N,)
     """
 
-    ids: NDArray
+    ids: NDArray[Any]
     offsets: NDArray[np.int64]
     cepstra: Rows
-    log_energy: NDArray
+    log_energy: NDArray[Any]
     speech: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def of(self, row: int) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+    def of(self, row: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
         """Return the cepstra, log-energy and speech labels of the recording in this row."""
         cepstra, log_energy, speech = self.reference(row)
         return np.asarray(cepstra), log_energy, speech
 
-    def reference(self, row: int) -> tuple[Rows, NDArray, NDArray[np.bool_]]:
+    def reference(self, row: int) -> tuple[Rows, NDArray[Any], NDArray[np.bool_]]:
         """Return the same as `of`, but cepstra that are in a file are not read."""
         start, stop = self.offsets[row : row + 2].tolist()
         return part(self.cepstra, start, stop), self.log_energy[start:stop], self.speech[start:stop]
@@ -103,7 +104,7 @@ class Frames:
     values : ndarray or StoredArray of shape (N, D)
     """
 
-    ids: NDArray
+    ids: NDArray[Any]
     offsets: NDArray[np.int64]
     values: Rows
     _rows: dict[str, int] = field(init=False, repr=False, compare=False)
@@ -172,7 +173,7 @@ def read_feature_table(path: str | Path) -> FeatureTable:
     return table
 
 
-def rasta(features: NDArray, *, pole: float = _RASTA_POLE) -> NDArray:
+def rasta(features: NDArray[Any], *, pole: float = _RASTA_POLE) -> NDArray[Any]:
     """Return the band-pass filtered trajectory of each coefficient.
 
     Parameters
@@ -207,7 +208,7 @@ def rasta_labels(speech: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return labels
 
 
-def delta(features: NDArray, *, weights: NDArray = _DELTA_FILTER) -> NDArray:
+def delta(features: NDArray[Any], *, weights: NDArray[Any] = _DELTA_FILTER) -> NDArray[Any]:
     """Return the slope of each coefficient over seven frames, with zeros beyond the ends.
 
     Parameters
@@ -231,7 +232,9 @@ def delta(features: NDArray, *, weights: NDArray = _DELTA_FILTER) -> NDArray:
     return slope.astype(np.float32)
 
 
-def normalise(frames: NDArray, speech: NDArray[np.bool_], *, variance: bool = True) -> NDArray:
+def normalise(
+    frames: NDArray[Any], speech: NDArray[np.bool_], *, variance: bool = True
+) -> NDArray[Any]:
     """Subtract the mean over speech frames from all frames and divide by the standard deviation (ddof 0).
 
     Parameters
@@ -257,8 +260,11 @@ def normalise(frames: NDArray, speech: NDArray[np.bool_], *, variance: bool = Tr
 
 
 def post_process(
-    cepstra: NDArray, log_energy: NDArray, speech: NDArray[np.bool_], config: FeatureConfig
-) -> tuple[NDArray, NDArray[np.bool_]]:
+    cepstra: NDArray[Any],
+    log_energy: NDArray[Any],
+    speech: NDArray[np.bool_],
+    config: FeatureConfig,
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the frames of one recording: energy first, RASTA, deltas, normalisation, selection.
 
     Parameters
@@ -340,8 +346,8 @@ def load_frames(
 
 
 def _post_process(
-    recordings: list[tuple[Rows, NDArray, NDArray]], config: FeatureConfig
-) -> NDArray:
+    recordings: list[tuple[Rows, NDArray[Any], NDArray[Any]]], config: FeatureConfig
+) -> NDArray[Any]:
     """Return the frames of some recordings, one after the other."""
     parts = []
     for cepstra, log_energy, speech in recordings:

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +81,7 @@ class PitchTrack(NamedTuple):
     strength: NDArray[np.float64]
 
 
-def normalised_differences(frames: NDArray, longest: int) -> NDArray[np.float64]:
+def normalised_differences(frames: NDArray[Any], longest: int) -> NDArray[np.float64]:
     """Return the difference of each frame from itself at each lag, divided by its mean over the lags so far.
 
     With ``x_j = 0`` beyond the frame's L samples, ``d(t) = sum_j (x_j - x_{j+t})^2`` over all j of the frame (equation
@@ -114,7 +114,7 @@ def normalised_differences(frames: NDArray, longest: int) -> NDArray[np.float64]
     return np.asarray(differences / (sums / lags + _TINY))
 
 
-def dips(curves: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def dips(curves: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows and columns of local minima: the first of a flat one, and ends below their neighbour."""
     lower = np.zeros(curves.shape, bool)
     lower[:, 1:-1] = (curves[:, 1:-1] < curves[:, :-2]) & (curves[:, 1:-1] <= curves[:, 2:])
@@ -124,7 +124,9 @@ def dips(curves: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return rows, columns
 
 
-def dip_probabilities(heights: NDArray, rows: NDArray, n_rows: int) -> NDArray[np.float64]:
+def dip_probabilities(
+    heights: NDArray[Any], rows: NDArray[Any], n_rows: int
+) -> NDArray[np.float64]:
     """Return the probability of each dip: the sum of its shares in the priors of the thresholds above it.
 
     The prior P(s) of a threshold s, 0.01, 0.02, ..., 1, is the probability that the beta distribution gives to the
@@ -236,7 +238,7 @@ def likeliest_path(
 
 
 def pitch_candidates(
-    samples: NDArray, rate: int, pitch_range: tuple[float, float], *, frame: int, shift: int
+    samples: NDArray[Any], rate: int, pitch_range: tuple[float, float], *, frame: int, shift: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Return the candidate periods of each frame of a signal: the minima of parabolas through the dips.
 
@@ -278,7 +280,7 @@ def pitch_candidates(
 
 
 def pyin_track(
-    samples: NDArray,
+    samples: NDArray[Any],
     rate: int,
     pitch_range: tuple[float, float],
     *,
@@ -345,7 +347,7 @@ def pyin_track(
     return np.where(path < 0, 0.0, lowest * 2.0 ** (path / per_octave))
 
 
-def pitch_track(samples: NDArray, rate: int) -> NDArray[np.float64]:
+def pitch_track(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     """Return the pitch of a recording between 75 and 500 Hz by `pyin_track`.
 
     Parameters
@@ -375,7 +377,7 @@ def pitch_track(samples: NDArray, rate: int) -> NDArray[np.float64]:
     return pyin_track(samples, rate, (LOWEST, HIGHEST), frame=frame, shift=shift)
 
 
-def rapt_track(samples: NDArray, rate: int) -> PitchTrack:
+def rapt_track(samples: NDArray[Any], rate: int) -> PitchTrack:
     """Return the fundamental frequency of every frame.
 
     The correlation of w samples with the w samples k later, r(k) = sum x(n) x(n + k) / sqrt((e(0) + q) (e(k) + q)) with
@@ -419,7 +421,7 @@ def rapt_track(samples: NDArray, rate: int) -> PitchTrack:
     return PitchTrack(hertz, np.clip(heights.max(axis=1), 0, 1))
 
 
-def correlations(frames: NDArray, window: int, quiet: float) -> NDArray[np.float64]:
+def correlations(frames: NDArray[Any], window: int, quiet: float) -> NDArray[np.float64]:
     """Return the normalised cross-correlation of the start of each frame with all later parts of it.
 
     Parameters
@@ -451,7 +453,7 @@ def correlations(frames: NDArray, window: int, quiet: float) -> NDArray[np.float
     return np.divide(products, scale, out=np.zeros_like(scale), where=scale > 0)
 
 
-def best_path(gains: NDArray, octaves: NDArray) -> NDArray[np.intp]:
+def best_path(gains: NDArray[Any], octaves: NDArray[Any]) -> NDArray[np.intp]:
     """Return the candidate of each frame on the best path: 0 for no voice, else its column plus 1.
 
     Parameters
@@ -489,7 +491,7 @@ def best_path(gains: NDArray, octaves: NDArray) -> NDArray[np.intp]:
     return path
 
 
-def _prepared(samples: NDArray, rate: int) -> NDArray[np.float32]:
+def _prepared(samples: NDArray[Any], rate: int) -> NDArray[np.float32]:
     """The signal at the tracker's rate, band-pass filtered."""
     from scipy import signal
 
@@ -497,7 +499,7 @@ def _prepared(samples: NDArray, rate: int) -> NDArray[np.float32]:
     taps = signal.firwin(20 * max(up, down) + 1, min(_CUTOFF, rate / 2) / (_RATE * down / 2))
     peak = float(np.abs(samples).max()) or 1.0  # the level does not count, and float32 ends at 1e38
     scaled = np.asarray(samples / peak, np.float32)
-    resampled: NDArray = signal.resample_poly(scaled, up, down, window=taps)  # type: ignore[call-overload]
+    resampled: NDArray[Any] = signal.resample_poly(scaled, up, down, window=taps)  # type: ignore[call-overload]
     length = round(_TREND * _RATE) | 1
     padded = np.pad(resampled, length // 2, mode="edge")
     sums = np.pad(np.cumsum(padded, dtype=np.float64), (1, 0))
@@ -505,7 +507,7 @@ def _prepared(samples: NDArray, rate: int) -> NDArray[np.float32]:
     return (resampled - trend).astype(np.float32)
 
 
-def _candidates(correlated: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _candidates(correlated: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The lags of the highest peaks, interpolated between samples, and their heights; 0 where there are fewer."""
     shortest = int(_RATE / _HIGHEST)
     earlier = correlated[:, shortest - 1 : -2]

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,7 @@ _LOWEST_LEVEL = -75.0  # dB; below this a frame is never speech
 _NOISE = 0.1
 
 
-def enhance(signals: Sequence[NDArray]) -> list[NDArray]:
+def enhance(signals: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     """Attenuate stationary noise in each of several signals.
 
     Parameters
@@ -81,8 +82,8 @@ def enhance(signals: Sequence[NDArray]) -> list[NDArray]:
 
 
 def snr_vad(
-    signals: Sequence[NDArray],
-    noises: Sequence[NDArray],
+    signals: Sequence[NDArray[Any]],
+    noises: Sequence[NDArray[Any]],
     *,
     window: int,
     shift: int,
@@ -118,7 +119,7 @@ def snr_vad(
 
 @one_blas_thread()
 def energy_vad(
-    log_energy: NDArray, *, alpha: float = 0.2, n_iterations: int = 10
+    log_energy: NDArray[Any], *, alpha: float = 0.2, n_iterations: int = 10
 ) -> NDArray[np.bool_]:
     """Label as speech the frames above the mean of the loudest of three Gaussians minus `alpha` standard deviations.
 
@@ -155,7 +156,7 @@ def energy_vad(
     return x > means[loudest] - alpha * math.sqrt(variances[loudest])
 
 
-def percentile_vad(log_energy: NDArray, *, percentile: float = 10.0) -> NDArray[np.bool_]:
+def percentile_vad(log_energy: NDArray[Any], *, percentile: float = 10.0) -> NDArray[np.bool_]:
     """Label as speech the frames louder than the given percentile of the log-energies."""
     if not len(log_energy):
         return np.zeros(0, bool)
@@ -209,7 +210,7 @@ def read_labels(
     return labels
 
 
-def _analyse(signal: NDArray) -> NDArray:
+def _analyse(signal: NDArray[Any]) -> NDArray[Any]:
     """Short-time spectrum (K, 33): the first frame starts 32 samples early, the last is padded."""
     from scipy import fft
 
@@ -226,7 +227,7 @@ def _analyse(signal: NDArray) -> NDArray:
     return fft.rfft(frames * window.astype(signal.dtype), axis=1)
 
 
-def _noise_floor(magnitude: NDArray, run_in: int) -> NDArray:
+def _noise_floor(magnitude: NDArray[Any], run_in: int) -> NDArray[Any]:
     """Noise magnitude (K, B, 33) from the minimum of smoothed magnitudes over the last blocks."""
     dtype = magnitude.dtype
     # time i (from 1) belongs to block i // 40: block 0 is one short and starts at the absolute level
@@ -256,7 +257,9 @@ def _noise_floor(magnitude: NDArray, run_in: int) -> NDArray:
     return noise
 
 
-def _wiener_gain(magnitude: NDArray, noise: NDArray, lengths: NDArray) -> NDArray:
+def _wiener_gain(
+    magnitude: NDArray[Any], noise: NDArray[Any], lengths: NDArray[Any]
+) -> NDArray[Any]:
     """Gain (K, B, 33): p[t] / A[t] = e / (e + n) with e = .75 p[t-1] + .25 max(A - n, 0)."""
     dtype = magnitude.dtype
     estimate = magnitude - noise
@@ -281,7 +284,7 @@ def _wiener_gain(magnitude: NDArray, noise: NDArray, lengths: NDArray) -> NDArra
     return estimate
 
 
-def _synthesise(spectrum: NDArray, n_samples: int) -> NDArray:
+def _synthesise(spectrum: NDArray[Any], n_samples: int) -> NDArray[Any]:
     """Overlap-add, scaled and clipped to 16 bit."""
     from scipy import fft
 

@@ -97,7 +97,7 @@ def inverse_variances(variances: Floats) -> Floats:
     return inverse_matrices(variances)
 
 
-def of_each_gaussian(factors: NDArray, values: NDArray) -> NDArray:
+def of_each_gaussian(factors: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
     """Return the values (..., C, D) times each Gaussian's factors (C, D), or multiplied by its matrix (C, D, D).
 
     Examples
@@ -110,7 +110,7 @@ def of_each_gaussian(factors: NDArray, values: NDArray) -> NDArray:
     return np.matmul(factors, values[..., None])[..., 0]
 
 
-def squares_or_products(frames: NDArray, out: NDArray) -> NDArray:
+def squares_or_products(frames: NDArray[Any], out: NDArray[Any]) -> NDArray[Any]:
     """Fill `out` with second-order features: squares (diagonal covariances) or products x_i x_j, i <= j (full).
 
     Parameters
@@ -308,7 +308,7 @@ class PosteriorKernel:
         self._posteriors = np.empty((n_components, self.size), dtype)
         self._ones = np.ones(n_components, dtype)
 
-    def __call__(self, frames: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    def __call__(self, frames: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return the posteriors of at most `size` frames, not yet divided by their totals.
 
         Parameters
@@ -386,7 +386,9 @@ def sufficient_statistics(frames: Rows, parameters: Floats) -> Accumulator:
     return Accumulator(zeroth, first, second, log_likelihood, len(frames))
 
 
-def m_step(accumulator: Accumulator, *, lowest: NDArray, highest: NDArray) -> GaussianMixture:
+def m_step(
+    accumulator: Accumulator, *, lowest: NDArray[Any], highest: NDArray[Any]
+) -> GaussianMixture:
     """Return the maximum-likelihood parameters, with diagonal variances between `lowest` and `highest`.
 
         w_c = n_c / sum n,   m_c = f_c / n_c,   v_c = s_c / n_c - m_c^2
@@ -434,7 +436,7 @@ def e_step(frames: Rows, mixture: GaussianMixture, *, work: Work = ALL_CORES) ->
     return reduce(add, work.map(partial(sufficient_statistics, parameters=parameters), pieces))
 
 
-def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> Floats:
+def log_likelihood(frames: NDArray[Any], mixture: GaussianMixture) -> Floats:
     """Return the log-density of each frame under the mixture, in nat.
 
     Parameters
@@ -463,7 +465,7 @@ def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> Floats:
         return frame_log_likelihoods(frames, parameters)
 
 
-def frame_log_likelihoods(frames: NDArray, parameters: Floats) -> Floats:
+def frame_log_likelihoods(frames: NDArray[Any], parameters: Floats) -> Floats:
     """Return the log-density (T,) of frames (T, D), in nat, from the `natural_parameters` of a mixture."""
     kernel = PosteriorKernel(parameters, frames.dtype, frames.shape[1])
     blocks = []

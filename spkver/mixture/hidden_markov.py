@@ -332,7 +332,9 @@ def viterbi(
     return paths, totals
 
 
-def state_densities(frames: NDArray, parameters: Floats) -> tuple[Floats, NDArray, NDArray]:
+def state_densities(
+    frames: NDArray[Any], parameters: Floats
+) -> tuple[Floats, NDArray[Any], NDArray[Any]]:
     """Return the log-densities of states, and the two factors of their statistics.
 
     Parameters
@@ -368,7 +370,7 @@ def occupancy(
     models: WordModels,
     text: Text,
     mixture: GaussianMixture | None = None,
-) -> tuple[NDArray, NDArray, float, Floats]:
+) -> tuple[NDArray[Any], NDArray[Any], float, Floats]:
     """Return the posteriors of states and components, given the text, by forward-backward.
 
     Parameters
@@ -543,7 +545,7 @@ class AlignedWords:
     """
 
     rows: IdMap
-    words: NDArray
+    words: NDArray[Any]
     owners: NDArray[np.int64]
 
 
@@ -761,7 +763,7 @@ def read_word_models(path: str | Path) -> WordModels:
 
 def _stacked(
     recordings: Sequence[Rows],
-) -> tuple[NDArray, NDArray[np.int64], tuple[NDArray, NDArray]]:
+) -> tuple[NDArray[Any], NDArray[np.int64], tuple[NDArray[Any], NDArray[Any]]]:
     """Return the frames of recordings, their lengths, and the (time, recording) of each frame."""
     lengths = np.array([*map(len, recordings)])
     starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -771,7 +773,10 @@ def _stacked(
 
 
 def _emissions(
-    densities: Floats, lengths: NDArray, at: tuple[NDArray, NDArray], graph: StateGraph
+    densities: Floats,
+    lengths: NDArray[Any],
+    at: tuple[NDArray[Any], NDArray[Any]],
+    graph: StateGraph,
 ) -> Floats:
     """Return the log-densities (T, R, L) at the places of a graph; 0 beyond the ends."""
     emissions = np.zeros((lengths.max(), len(lengths), len(graph.states)))
@@ -810,7 +815,7 @@ def _expectation(items: list[Any], models: WordModels, work: Work) -> tuple[Accu
 
 def _block_expectation(
     block: tuple[list[Rows], Text], models: WordModels
-) -> tuple[Text, NDArray, float, Floats]:
+) -> tuple[Text, NDArray[Any], float, Floats]:
     recordings, text = block
     used = models.of_text(text)
     posteriors, augmented, log_likelihood, stays = occupancy(recordings, used, text)
@@ -819,7 +824,7 @@ def _block_expectation(
 
 def _segment_sums(
     block: tuple[list[Rows], Text], models: WordModels, mixture: GaussianMixture | None
-) -> list[NDArray]:
+) -> list[NDArray[Any]]:
     """Return the rows [f, n] of each recording, (C, D + 1) for the components of its words."""
     recordings, text = block
     posteriors, augmented, _, _ = occupancy(recordings, models.of_text(text), text, mixture)

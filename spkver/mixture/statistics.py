@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +39,8 @@ _SEGMENTS = 32  # in one task and in one block of a file
 
 def copy_stat_rows(
     path: str | Path,
-    models: Sequence[str] | NDArray,
-    segments: Sequence[str] | NDArray,
+    models: Sequence[str] | NDArray[Any],
+    segments: Sequence[str] | NDArray[Any],
     destination: str | Path,
     *,
     widths: tuple[int, int] | None = None,
@@ -73,7 +74,7 @@ def copy_stat_rows(
 
 
 def find_stat_rows(
-    path: str | Path, models: Sequence[str] | NDArray, segments: Sequence[str] | NDArray
+    path: str | Path, models: Sequence[str] | NDArray[Any], segments: Sequence[str] | NDArray[Any]
 ) -> NDArray[np.int64]:
     """Return the row of each (model, segment) of a list in a file of SIDEKIT's StatServer.
 
@@ -96,7 +97,7 @@ def find_stat_rows(
     return np.array([row_of[pair] for pair in pairs], np.int64)
 
 
-def segment_statistics(frames: NDArray, kernel: PosteriorKernel) -> NDArray[np.float64]:
+def segment_statistics(frames: NDArray[Any], kernel: PosteriorKernel) -> NDArray[np.float64]:
     """Return the statistics of one segment.
 
         n_c = sum_t P(c | x_t),   f_c = sum_t P(c | x_t) x_t
@@ -134,8 +135,8 @@ class Statistics:
         Sum of its frames, weighted by these posteriors, component after component; not centred.
     """
 
-    models: NDArray
-    segments: NDArray
+    models: NDArray[Any]
+    segments: NDArray[Any]
     zeroth: Rows
     first: Rows
 
@@ -169,8 +170,8 @@ class Statistics:
 def accumulate_statistics(
     mixture: GaussianMixture,
     frames: Frames,
-    models: Sequence[str] | NDArray,
-    segments: Sequence[str] | NDArray,
+    models: Sequence[str] | NDArray[Any],
+    segments: Sequence[str] | NDArray[Any],
     *,
     work: Work = ALL_CORES,
     destination: str | Path | None = None,
@@ -218,10 +219,10 @@ def accumulate_statistics(
 def statistic_blocks(
     mixture: GaussianMixture,
     frames: Frames,
-    segments: Sequence[str] | NDArray,
+    segments: Sequence[str] | NDArray[Any],
     *,
     work: Work = ALL_CORES,
-) -> Iterator[tuple[NDArray, NDArray]]:
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yield the zeroth (n, C) and first (n, C * D) statistics of block after block of segments, in their order."""
     check_frames(frames.values, mixture)
     for segment in segments:
@@ -265,7 +266,7 @@ def write_statistics(path: str | Path, statistics: Statistics) -> None:
 
 def _block_statistics(
     segments: list[Rows], parameters: NDArray[np.float64]
-) -> tuple[NDArray, NDArray]:
+) -> tuple[NDArray[Any], NDArray[Any]]:
     dtype = segments[0].dtype
     kernel = PosteriorKernel(parameters, dtype, segments[0].shape[1])
     statistics = np.empty((len(segments), len(parameters), segments[0].shape[1] + 1), dtype)

@@ -19,6 +19,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,7 +225,7 @@ def split(mixture: GaussianMixture, *, dimension: int | None = None) -> Gaussian
     )
 
 
-def widest_dimensions(variances: NDArray) -> NDArray[np.int64]:
+def widest_dimensions(variances: NDArray[Any]) -> NDArray[np.int64]:
     """Return the dimension of the largest variance in each row; within 1e-5 of the largest the lowest index wins.
 
     Examples
@@ -368,7 +369,7 @@ def write_ubm(path: str | Path, ubm: GaussianMixture) -> None:
     )
 
 
-def schedule_marks(n_components: Sequence[int] | NDArray) -> list[tuple[int, int]]:
+def schedule_marks(n_components: Sequence[int] | NDArray[Any]) -> list[tuple[int, int]]:
     """Return (round, number of Gaussians) at which the mixture doubled, for the plot of the log-likelihood."""
     sizes, rounds = np.unique(n_components, return_index=True)
     return list(zip(rounds.tolist(), sizes.tolist(), strict=True))

@@ -384,7 +384,7 @@ def _check_values(mixture: MixtureFile) -> None:
             _check_numbers(name, values, bad, "above 0 and finite")
 
 
-def _check_numbers(name: str, values: NDArray, bad: NDArray[np.bool_], expected: str) -> None:
+def _check_numbers(name: str, values: NDArray[Any], bad: NDArray[np.bool_], expected: str) -> None:
     if bad.any():
         component, dimension = np.argwhere(bad)[0]
         text = f"{name} of component {component}, dimension {dimension} should be {expected}, "

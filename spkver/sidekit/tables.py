@@ -235,10 +235,10 @@ def write_stat_server(
 
 def write_stat_blocks(
     path: str | Path,
-    models: Sequence[str] | NDArray,
-    segments: Sequence[str] | NDArray,
+    models: Sequence[str] | NDArray[Any],
+    segments: Sequence[str] | NDArray[Any],
     widths: tuple[int, int],
-    blocks: Iterable[tuple[NDArray, NDArray]],
+    blocks: Iterable[tuple[NDArray[Any], NDArray[Any]]],
 ) -> StatServer:
     """Write a StatServer by blocks of rows, and open the file.
 
@@ -316,7 +316,7 @@ def _frame(text: str) -> int:
     return int(text)
 
 
-def _check_shapes(models: NDArray, segments: NDArray, stats: Sequence[Rows]) -> None:
+def _check_shapes(models: NDArray[Any], segments: NDArray[Any], stats: Sequence[Rows]) -> None:
     if len(models) != len(segments):
         raise DataError(f"{len(models)} models, but {len(segments)} segments")
     n_rows = len(models)

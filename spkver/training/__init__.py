@@ -7,3 +7,12 @@ A trainer is a module with a function ``train``, and ``load`` unless its network
 from spkver.training import tuning
 from spkver.training.process import check_trainer, train_network
 from spkver.training.speech import HeldOut, TrainingSpeech, Utterance
+
+__all__ = [
+    "HeldOut",
+    "TrainingSpeech",
+    "Utterance",
+    "check_trainer",
+    "train_network",
+    "tuning",
+]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,7 @@ class HeldOut:
     tested: dict[str, Path] = field(repr=False)
     trials: list[tuple[str, str, bool]] = field(repr=False)
 
-    def eer(self, embed: Callable[[Path], NDArray]) -> float:
+    def eer(self, embed: Callable[[Path], NDArray[Any]]) -> float:
         """Return the equal error rate of cosines.
 
         Parameters
@@ -182,7 +183,7 @@ class TrainingSpeech:
         )
 
 
-def _unit(vector: NDArray) -> NDArray[np.float64]:
+def _unit(vector: NDArray[Any]) -> NDArray[np.float64]:
     values = np.asarray(vector, np.float64)
     unit: NDArray[np.float64] = values / np.linalg.norm(values)
     return unit

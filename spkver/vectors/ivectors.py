@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,8 +66,8 @@ def fast_terms(
 
 
 def fast_posterior(
-    zeroth: NDArray, projected: NDArray, basis: NDArray, precisions: NDArray
-) -> tuple[NDArray, NDArray]:
+    zeroth: NDArray[Any], projected: NDArray[Any], basis: NDArray[Any], precisions: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return approximate posterior means and variances, shape (S, R) both.
 
         L = Q diag(1 + sum_c n_c d_c) Q',   h = L^-1 b
@@ -210,11 +210,11 @@ def open_ivectors(path: str | Path) -> IVectors:
 def _block_vectors(
     block: Statistics,
     terms: posteriors.PosteriorTerms,
-    fast: tuple[NDArray, NDArray] | None,
+    fast: tuple[NDArray[Any], NDArray[Any]] | None,
     variances: bool,
     work: Work,
-    memory: NDArray | None,
-) -> tuple[NDArray, NDArray]:
+    memory: NDArray[Any] | None,
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """The vectors and the variances of a block; variances that are not wanted may have the shape (n, 0)."""
     if fast is None:
         return posteriors.block_posteriors(

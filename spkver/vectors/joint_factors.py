@@ -26,7 +26,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -265,7 +265,7 @@ def train_joint_factors(
 
 
 def check_joint_ranks(
-    config: JointFactorConfig, speakers: Sequence[str] | NDArray, *, width: int
+    config: JointFactorConfig, speakers: Sequence[str] | NDArray[Any], *, width: int
 ) -> None:
     """Raise an error if there are no sessions, given the speaker of each, or too few for matrices of these ranks."""
     n_speakers = len(set(speakers))
@@ -303,7 +303,7 @@ def model_blocks(
 
 def hidden_variables(
     model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES
-) -> tuple[NDArray, Floats, Floats, Floats]:
+) -> tuple[NDArray[Any], Floats, Floats, Floats]:
     """Return y, x and z of each speaker, from the statistics of all its sessions summed.
 
     [y x] is the posterior mean of the factors of [V U] without D, z the posterior mean of the residual of the rest.

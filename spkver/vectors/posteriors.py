@@ -195,7 +195,9 @@ def log_determinants(factors: Floats) -> Floats:
     return 2 * np.log(factors[:, places]).sum(axis=1)
 
 
-def likelihood_part(projected: NDArray, means: NDArray, log_determinants: NDArray) -> Floats:
+def likelihood_part(
+    projected: NDArray[Any], means: NDArray[Any], log_determinants: NDArray[Any]
+) -> Floats:
     """Return the part of each segment's log-likelihood that depends on T, in nat: (b' h - log det L) / 2, shape (S,).
 
     Parameters
@@ -336,7 +338,7 @@ def block_posteriors(
     projected = project(block, counts, np.asarray(block.first), terms, work)
     matrices = precisions(counts, terms, work, memory)
 
-    def of_rows(bounds: tuple[int, int]) -> tuple[NDArray, NDArray]:
+    def of_rows(bounds: tuple[int, int]) -> tuple[NDArray[Any], NDArray[Any]]:
         rows = slice(*bounds)
         means, _ = solve_rows(matrices[rows], projected[rows], block.segments[rows])
         if not variances:
@@ -360,7 +362,7 @@ def share_out(
 
 
 def project(
-    block: Statistics, counts: Floats, first: NDArray, terms: PosteriorTerms, work: Work
+    block: Statistics, counts: Floats, first: NDArray[Any], terms: PosteriorTerms, work: Work
 ) -> Floats:
     """Return b = sum_c T_c' f_c of each segment, shape (n, R), from raw statistics, which are checked."""
 
@@ -404,7 +406,9 @@ def precisions(
     return matrices
 
 
-def solve_rows(matrices: Floats, projected: Floats, segments: NDArray) -> tuple[Floats, Floats]:
+def solve_rows(
+    matrices: Floats, projected: Floats, segments: NDArray[Any]
+) -> tuple[Floats, Floats]:
     """Return h = L^-1 b (n, R) and `likelihood_part` (n,); packed precisions L are replaced by their factors."""
     good = factor(matrices)
     if not good.all():
@@ -492,7 +496,7 @@ def add_block(
     projected = project(block, counts, first, terms, work)
     matrices = precisions(counts, terms, work, memory)
 
-    def moments(bounds: tuple[int, int]) -> tuple[NDArray, NDArray, NDArray]:
+    def moments(bounds: tuple[int, int]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         rows = slice(*bounds)
         vectors, likelihoods = solve_rows(matrices[rows], projected[rows], block.segments[rows])
         invert(matrices[rows])

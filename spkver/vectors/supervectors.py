@@ -63,7 +63,7 @@ def sum_by_model(statistics: Statistics, dtype: Any = np.float64) -> Statistics:
     names, owner = np.unique(statistics.models, return_inverse=True)
     rows_of_models = np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))[:-1])
 
-    def sums_of(array: Rows, models: NDArray[np.int64]) -> NDArray:
+    def sums_of(array: Rows, models: NDArray[np.int64]) -> NDArray[Any]:
         sums = np.zeros((len(models), array.shape[1]), dtype)
         rows = [rows_of_models[model] for model in models]
         owners = np.repeat(np.arange(len(models)), [*map(len, rows)])
@@ -125,8 +125,13 @@ def without_factors(
 
 
 def map_means(
-    zeroth: NDArray, first: NDArray, means: NDArray, relevance: float, *, epsilon: float = 0.0
-) -> NDArray:
+    zeroth: NDArray[Any],
+    first: NDArray[Any],
+    means: NDArray[Any],
+    relevance: float,
+    *,
+    epsilon: float = 0.0,
+) -> NDArray[Any]:
     """Return the means of a mixture adapted to the statistics of a speaker.
 
         m'_c = a_c f_c / n_c + (1 - a_c) m_c,   a_c = n_c / (n_c + r)
@@ -218,8 +223,8 @@ class Supervectors:
     vectors : ndarray or StoredArray of shape (N, C * D)
     """
 
-    models: NDArray
-    segments: NDArray
+    models: NDArray[Any]
+    segments: NDArray[Any]
     vectors: Rows
 
     def __post_init__(self) -> None:
@@ -366,8 +371,12 @@ def write_supervectors(path: str | Path, supervectors: Supervectors) -> None:
 
 
 def _adapt_block(
-    statistics: Statistics, means: NDArray, scale: NDArray | None, relevance: float, epsilon: float
-) -> NDArray:
+    statistics: Statistics,
+    means: NDArray[Any],
+    scale: NDArray[Any] | None,
+    relevance: float,
+    epsilon: float,
+) -> NDArray[Any]:
     """Return the supervectors of a block, in the dtype of the statistics."""
     zeroth = np.asarray(statistics.zeroth)
     first = np.asarray(statistics.first)
