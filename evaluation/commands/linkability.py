@@ -13,6 +13,7 @@ import click
 from evaluation import linkage, reports
 from evaluation.commands import shared
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings
+from evaluation.trials import read_side
 from evaluation.uncertainty import Resampling
 from spkbase.console import (
     FILE,
@@ -130,6 +131,7 @@ def vector_options(*, required: bool) -> list[Any]:
     path_option("-k", "--key", help="Their key; none where the scores hold labels."),
     path_option("--ranks", help="Ranks of an earlier run (its --output)."),
     shared.reader_options(in_order=True),
+    shared.side_option,
     choice_option(
         "--bootstrap-by", of=["speaker", "id"], help="What is resampled: speakers, or model ids."
     ),
@@ -166,6 +168,7 @@ def linkability(
     key: Path | None,
     ranks: Path | None,
     reader: shared.Reader,
+    side: Path | None,
     bootstrap_by: Literal["speaker", "id"],
     not_enrolled: Literal["error", "drop"],
     sizes: list[Any],
@@ -203,6 +206,11 @@ def linkability(
     averaging = Averaging(mean, choice, resampling.seed)
     if averaging.choice == "random" and not has_vectors:
         raise click.UsageError("--choice random needs embeddings: --enroll FILE with --test FILE")
+    known = None
+    if side is not None:
+        if ranks is not None:
+            raise click.UsageError("--side needs embeddings or scores: --ranks holds ranks alone")
+        known = read_side(side)
     if ranks is not None:
         ranked = linkage.read_rank_tables(ranks, utterances)
     elif scores is not None:
@@ -215,6 +223,7 @@ def linkability(
             maps=maps,
             bootstrap_by=bootstrap_by,
             keep_impostors=keep_impostors,
+            side=known,
         )
     else:
         ranked = linkage.rank_embeddings(
@@ -223,13 +232,14 @@ def linkability(
             averaging=averaging,
             not_enrolled=not_enrolled,
             keep_impostors=keep_impostors,
+            side=known,
             work=Work(jobs),
         )
     wanted = tuple(sizes) if isinstance(sizes[0], int) else sizes[0]
     settings = reports.Settings(
         **asdict(resampling), sizes=wanted, top=tuple(top), ties=ties, runs=runs
     )
-    measured = reports.measure_linkage(ranked.tables, settings)
+    measured = reports.measure_linkage(ranked.tables, settings, matching=ranked.matching)
     report = _write(measured, {}, output, plots=not no_plots)
     if output is not None and (keep_impostors or (ranks is not None and ranked.impostor_scores)):
         linkage.write_impostor_scores(output, ranked.impostor_scores)
@@ -277,11 +287,17 @@ def extrapolate(
 
 
 @click.command("singling-out", cls=Command)
-@together(*vector_options(required=True), shared.resampling_options(), shared.json_option)
+@together(
+    *vector_options(required=True),
+    shared.side_option,
+    shared.resampling_options(),
+    shared.json_option,
+)
 def single_out(
     vectors: VectorFiles,
     mean: Literal["plain", "normalised"],
     utterances: list[linkage.Utterances],
+    side: Path | None,
     resampling: Resampling,
     json_path: Path | None,
 ) -> None:
@@ -292,14 +308,23 @@ def single_out(
     """
     enrolled, tested = vectors.read()
     averaging = Averaging(mean)
+    known = None
+    if side is not None:
+        known = read_side(side)
     report: dict[str, Any] = {}
     failure: DataError | None = None
     for number in [number for number in utterances if number != "all"] or [1]:
         name = str(number)
         try:
-            report[name] = linkage.singling_out(
-                enrolled, tested, utterances=number, averaging=averaging, resampling=resampling
-            ).to_dict()
+            options: dict[str, Any] = {
+                "utterances": number,
+                "averaging": averaging,
+                "resampling": resampling,
+            }
+            report[name] = linkage.singling_out(enrolled, tested, **options).to_dict()
+            if known is not None:
+                matching = linkage.singling_out(enrolled, tested, side=known, **options)
+                report[name]["side"] = matching.to_dict()
         except (
             DataError
         ) as error:  # too few utterances of this length; shorter ones may have enough
@@ -312,10 +337,15 @@ def single_out(
         return
     for name, entry in report.items():
         if entry["value"] is not None:
-            ends = f"[{entry['low']:.4f}, {entry['high']:.4f}]"
+            click.echo(f"singling out, L = {name}: {_isolation(entry)}")
+        if "side" in entry:
             click.echo(
-                f"singling out, L = {name}: {entry['value']:.4f} {ends}, chance {entry['chance']:.4f}"
+                f"singling out with side information, L = {name}: {_isolation(entry['side'])}"
             )
+
+
+def _isolation(entry: dict[str, Any]) -> str:
+    return "{value:.4f} [{low:.4f}, {high:.4f}], chance {chance:.4f}".format(**entry)
 
 
 def _rank_scores(
@@ -327,6 +357,7 @@ def _rank_scores(
     maps: dict[str, Any],
     bootstrap_by: Literal["speaker", "id"],
     keep_impostors: bool,
+    side: dict[str, str] | None,
 ) -> linkage.RankTables:
     """Rank from scores; a file of PyTorch without a key is a matrix of similarities."""
     if scores.suffix == ".pt" and key is None:
@@ -334,6 +365,8 @@ def _rank_scores(
             raise click.UsageError(
                 "a matrix of similarities is for one number of utterances: give it"
             )
+        if side is not None:
+            raise click.UsageError("--side needs ids, which a matrix of similarities lacks")
         number: Any = utterances[0] if utterances else 1
         if number == "all":
             number = linkage.ALL
@@ -348,6 +381,7 @@ def _rank_scores(
             bootstrap_by=bootstrap_by,
             missing=reader.missing,
             keep_impostors=keep_impostors,
+            side=side,
             **maps,
         )
 
@@ -401,9 +435,19 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
         if bits is not None:
             text += f", rank disclosure {bits:z.2f} bits (worst {block['srd_worst_bits']:z.2f})"
         lines.append(text)
+        if "side" in block:
+            lines.append(f"L = {name}: {_side_text(block['side'])}")
         lines += [f"note: {note}" for note in block["notes"] if note not in shown]
         shown.update(block["notes"])
     return "\n".join(lines)
+
+
+def _side_text(report: dict[str, Any]) -> str:
+    first = report["rank1"]
+    text = f"among the {report['n_matching']:.1f} enrolled who match on average, rank-1 rate {first['value']:.4f}"
+    if first["low"] == first["low"]:
+        text += f" [{first['low']:.4f}, {first['high']:.4f}]"
+    return f"{text}, chance {first['chance']:.4f}"
 
 
 def _points_of(curve: linkage.Curve) -> list[dict[str, Any]]:

@@ -80,6 +80,10 @@ key_option = path_option(
     help=f"Key: lines 'model segment target|nontarget', {LISTS}; none where scores hold labels.",
 )
 
+side_option = path_option(
+    "--side",
+    help="What the attacker knows too: a table with a header, ids or speakers first, then sex, region, ...",
+)
 speakers_by_option = click.option(
     "--speakers-by",
     metavar="SIGN",

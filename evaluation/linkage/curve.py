@@ -426,7 +426,7 @@ def linkability_curve(
     ).tocsr()
     shares = np.bincount(kinds) / len(ranks)
     # rows of each kind in each resample
-    weights = np.asarray((counts.T @ _draws(len(names), resampling).T).T)
+    weights = np.asarray((counts.T @ speaker_draws(len(names), resampling).T).T)
     weights /= weights.sum(axis=1, keepdims=True)
     # speakers of one row each are as many as there are rows of a kind; others are taken one by one
     single = len(ranks) == len(names)
@@ -456,8 +456,21 @@ def linkability_curve(
     return Curve(sizes, values, low, high, by_chance, top, resampling.level)
 
 
+def speaker_draws(n_units: int, resampling: Resampling) -> NDArray[np.float64]:
+    """Return how often each of so many speakers comes in each resample, shape (resamples, n_units)."""
+    blocks = enumerate(chunk_bounds(resampling.resamples, BLOCK))
+    generators = [
+        (block_generator(resampling.seed, block), stop - start) for block, (start, stop) in blocks
+    ]
+    return np.vstack(
+        [draw_counts(n_units, count, rng, one_by_one=True) for rng, count in generators]
+    )
+
+
 @one_blas_thread()
-def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> Interval:
+def mean_interval(
+    values: ArrayLike, resampling: Resampling | None = None, *, counts: ArrayLike | None = None
+) -> Interval:
     """Return the mean of values between 0 and 1, one a speaker, with its interval as for a size of `linkability_curve`.
 
     Parameters
@@ -466,6 +479,8 @@ def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> In
         Between 0 and 1.
     resampling : Resampling, optional
         By default that of `Resampling`; without resamples the ends are NaN.
+    counts : array_like of float of shape (P,), optional
+        Number of rows of each speaker, whose mean the value is: the mean is that of all rows. One each by default.
 
     Returns
     -------
@@ -478,12 +493,15 @@ def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> In
     (0.5, 0.4, 0.6)
     """
     values = np.asarray(values, np.float64)
+    rows = np.ones(len(values)) if counts is None else np.asarray(counts, np.float64)
     resampling = resampling or Resampling()
-    mean = float(values.mean())
+    linked = rows * values
+    mean = float(linked.sum() / rows.sum())
     if not resampling.resamples:
         return Interval(mean)
-    drawn = _draws(len(values), resampling) @ values / len(values)
-    freedom = carriers(values[:, None], np.ones(len(values)), np.ones(len(values)))
+    weights = speaker_draws(len(values), resampling)
+    drawn = weights @ linked / (weights @ rows)
+    freedom = carriers(linked[:, None], rows, np.ones(len(values)))
     low, high = _ends(np.array([mean]), drawn[:, None], freedom, len(values), resampling.level)
     return Interval(mean, float(low[0]), float(high[0]), METHOD)
 
@@ -720,17 +738,6 @@ def _log_factorials(impostors: int) -> NDArray[np.float64]:
     steps = np.log(np.arange(1, impostors + 1, dtype=np.longdouble) / np.longdouble(impostors))
     sums = np.append(0.0, np.cumsum(steps).astype(np.float64))
     return np.append(np.full(impostors, np.inf), sums)
-
-
-def _draws(n_units: int, resampling: Resampling) -> NDArray[np.float64]:
-    """Count how often each unit comes in each resample, shape (resamples, n_units)."""
-    blocks = enumerate(chunk_bounds(resampling.resamples, BLOCK))
-    generators = [
-        (block_generator(resampling.seed, block), stop - start) for block, (start, stop) in blocks
-    ]
-    return np.vstack(
-        [draw_counts(n_units, count, rng, one_by_one=True) for rng, count in generators]
-    )
 
 
 def _ends(
