@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import nan
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,11 +12,39 @@ import click
 from evaluation import linkage
 from evaluation.commands import shared
 from evaluation.commands.linkability import numbers_option
-from evaluation.trials import read_metadata, read_side
-from evaluation.uncertainty import Fairness, Interval, Resampling
+from evaluation.trials import read_metadata
+from evaluation.uncertainty import Interval, Resampling
 from spkbase.console import Command, choice_option, path_option, together, worker_options
 from spkbase.errors import errors_of
 from spkbase.files import format_table
+
+# by the keys of the report; N stands for a number, which the title repeats
+_TITLES = {
+    "eer": ("equal error rate (chance 50)", "%"),
+    "linkability.N": ("found among {} people (linkability)", "%"),
+    "lid.alid": ("information disclosed, mean (ALID)", "bit"),
+    "lid.pdr": ("recordings that disclose some (PDR)", "%"),
+    "lid.lid_plus": ("what these disclose (LID+)", "bit"),
+    "lid.lid_max": ("most in a recording (LID_max)", "bit"),
+    "rank_disclosure.mean_bits": ("rank disclosure, mean", "bit"),
+    "rank_disclosure.worst_bits": ("rank disclosure, worst", "bit"),
+    "rank_disclosure.rank_spread": ("rank spread", "%"),
+    "worst_case.pav.log10": ("worst case, isotonic regression", "log10"),
+    "worst_case.gaussian.log10": ("worst case, Gaussians", "log10"),
+    "worst_case.student.log10": ("worst case, Student's t", "log10"),
+    "worst_case.ranks.log10": ("worst case, ranks", "log10"),
+    "tpr_at_fpr.N.true_accept": ("recognised at a false-accept rate of {}", "%"),
+    "tpr_at_fpr.N.epsilon": ("epsilon there", ""),
+    "worst_speaker.beyond_everybody": ("found most often, beyond everybody*", "%"),
+    "mostly_found.share": ("speakers found in most recordings", "%"),
+    "side.search.rank1": ("found among those who match", "%"),
+    "side.search.n_matching": ("number of those who match", ""),
+    "side.side_bits": ("disclosed by side information", "bit"),
+    "side.alid_total": ("disclosed by side information and voice", "bit"),
+    "fairness.ratios.true_accept": ("recognised: highest over lowest group", ""),
+    "fairness.ratios.false_alarm": ("false alarms: highest over lowest group", ""),
+    "fairness.garbe": ("inequality of groups (GARBE)", ""),
+}
 
 
 @click.command(cls=Command)
@@ -51,7 +81,7 @@ def disclosure(
     key: Path | None,
     reader: shared.Reader,
     background: tuple[Path, Path] | None,
-    side: Path | None,
+    known: dict[str, str] | None,
     column: str | None,
     metadata: Path | None,
     maps: dict[str, Any],
@@ -77,14 +107,13 @@ def disclosure(
     options: dict[str, Any] = {}
     if background is not None:
         options["background"] = reader.read(*background)
-    if side is not None:
-        options["side"] = read_side(side)
     if metadata is not None and column is not None:
         options |= {"metadata": read_metadata(metadata, column), "column": column}
     with errors_of(key or scores):
         overview = linkage.disclosure_overview(
             values,
             truth,
+            side=known,
             **options,
             **maps,
             bootstrap_by=bootstrap_by,
@@ -98,100 +127,36 @@ def disclosure(
 
 
 def _page(overview: linkage.DisclosureOverview) -> str:
-    """Return the page: the people, a table of measures, the worst speaker, side information, groups and notes."""
-    counts = overview.counts
-    lines = [
-        "{n_recordings:,} recordings of {n_speakers:,} speakers, {n_enrolled:,} enrolled".format(
-            **counts
-        ),
-        "",
-        format_table(_measures(overview)),
-        "",
-        *_people(overview),
-    ]
-    if overview.matching is not None:
-        lines += ["", *_side(overview.matching)]
-    if overview.fairness is not None:
-        lines += ["", *_groups(overview.fairness)]
-    if overview.notes:
-        lines += ["", *(f"note: {note}" for note in overview.notes)]
+    """Return the page: who was compared, a table of measures, and notes."""
+    head = "{n_recordings:,} recordings of {n_speakers:,} speakers, {n_enrolled:,} enrolled"
+    rows = []
+    for path, numbers in _numbers(overview.to_dict()):
+        digits = [part for part in path if part[0].isdigit()]
+        title, unit = _TITLES.get(
+            ".".join("N" if part in digits else part for part in path), ("", "")
+        )
+        if title:
+            value = Interval(numbers["value"], numbers.get("low", nan), numbers.get("high", nan))
+            text = value.text("%" if unit == "%" else ".2f")
+            rows.append({"measure": title.format(*digits), "value": text, "unit": unit})
+    lines = [head.format(**vars(overview)), "", format_table(rows)]
+    worst = overview.worst_speaker
+    lines.append(
+        f"* {worst['speaker']}: first in {100 * worst['own_first']:.0f} % of {worst['n_recordings']} own"
+        f" recordings, in {100 * worst['others_first']:.1f} % of other people's"
+    )
+    lines += [f"note: {note}" for note in overview.notes]
     return "\n".join(lines)
 
 
-def _row(measure: str, number: Interval, form: str, unit: str, by_chance: str) -> dict[str, str]:
-    return {"measure": measure, "value": number.text(form), "unit": unit, "by chance": by_chance}
-
-
-def _measures(overview: linkage.DisclosureOverview) -> list[dict[str, str]]:
-    """Return the rows of the table, an error rate first."""
-    rows = [_row("equal error rate", overview.eer, "%", "%", "50")]
-    for size, share in overview.linkability.items():
-        name = f"found among {size:,} (linkability)"
-        rows.append(_row(name, share, "%", "%", f"{100 / size:.3g}"))
-    information = overview.information
-    rows += [
-        _row("information disclosed, mean (ALID)", information.mean, ".2f", "bit", "0"),
-        _row("recordings that disclose some (PDR)", information.share, "%", "%", "about 50"),
-        _row("what these disclose (LID+)", information.gain, ".2f", "bit", "-"),
-        _row("most in a recording (LID_max)", Interval(information.largest), ".2f", "bit", "-"),
-    ]
-    if overview.ranks:
-        for title, name in (
-            ("rank disclosure, mean", "mean_bits"),
-            ("rank disclosure, worst", "worst_bits"),
-        ):
-            rows.append(_row(title, Interval(overview.ranks[name]), ".2f", "bit", "0"))
-        spread = Interval(overview.ranks["rank_spread"])
-        rows.append(_row("rank spread", spread, "%", "%", "-"))
-    for name, evidence in vars(overview.worst_case).items():
-        number = Interval(evidence.log10)
-        rows.append(_row(f"worst case by {name}", number, ".2f", "log10 LLR", "-"))
-    for rate, accepted in overview.accepted.items():
-        allowed = 100 * float(rate)
-        recognised = Interval(accepted["value"], accepted["low"], accepted["high"])
-        name = f"recognised at {allowed:g} % false accepts"
-        rows.append(_row(name, recognised, "%", "%", f"{allowed:g}"))
-        epsilon = f"{accepted['epsilon']:.2f}, at least {accepted['epsilon_low']:.2f}"
-        rows.append({"measure": "epsilon there", "value": epsilon, "unit": "nat", "by chance": "0"})
-    return rows
-
-
-def _people(overview: linkage.DisclosureOverview) -> list[str]:
-    worst = overview.worst_speaker
-    number = Interval(worst["value"], worst["low"], worst["high"]).text("%")
-    found = overview.mostly_found
-    share = Interval(found["value"], found["low"], found["high"]).text("%")
-    return [
-        f"most often found: {worst['speaker']}, first in {100 * worst['own_first']:.0f} % of"
-        f" {worst['n_recordings']} own recordings and {100 * worst['others_first']:.1f} % of other people's;"
-        f" the largest true difference is {number} %",
-        f"found in more than half of the own recordings beyond that: {found['n_found']} speakers, {share} %",
-    ]
-
-
-def _side(matching: linkage.Matching) -> list[str]:
-    search = matching.search
-    numbers = search["rank1"]
-    alone = f"nobody else does in {100 * search['share_alone']:.1f} % of the recordings"
-    first = Interval(numbers["value"], numbers["low"], numbers["high"]).text("%")
-    information = matching.information.mean.text(".2f")
-    return [
-        f"with side information {search['n_matching']:.1f} enrolled speakers match on average; {alone}",
-        f"found among those who match: {first} % (chance {100 * numbers['chance']:.3g} %)",
-        f"information disclosed: side information {matching.side_bits.text('.2f')} bit, the voice among those who"
-        f" match {information} bit, both {matching.total.text('.2f')} bit",
-    ]
-
-
-def _groups(fairness: Fairness) -> list[str]:
-    rows = []
-    for name, rates in fairness.rates.items():
-        cells = {rate: f"{100 * value:.2f}" for rate, value in rates.items()}
-        rows.append({fairness.column: name, **cells})
-    ratio = fairness.ratios["true_accept"]
-    return [
-        format_table(rows),
-        f"at the threshold {fairness.threshold:.4g}, in %; {fairness.worst['true_accept']} are recognised"
-        f" {ratio.text('.2f')} times as often as the group that is recognised least;"
-        f" GARBE {fairness.garbe.text('.3f')}",
-    ]
+def _numbers(
+    report: dict[str, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Yield the numbers of a report with their keys; a number alone has no interval."""
+    for name, part in report.items():
+        if isinstance(part, float):
+            yield (*path, name), {"value": part}
+        elif isinstance(part, dict) and "value" in part:
+            yield (*path, name), part
+        elif isinstance(part, dict):
+            yield from _numbers(part, (*path, name))

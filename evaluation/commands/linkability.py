@@ -13,7 +13,6 @@ import click
 from evaluation import linkage, reports
 from evaluation.commands import shared
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings
-from evaluation.trials import read_side
 from evaluation.uncertainty import Resampling
 from spkbase.console import (
     FILE,
@@ -168,7 +167,7 @@ def linkability(
     key: Path | None,
     ranks: Path | None,
     reader: shared.Reader,
-    side: Path | None,
+    known: dict[str, str] | None,
     bootstrap_by: Literal["speaker", "id"],
     not_enrolled: Literal["error", "drop"],
     sizes: list[Any],
@@ -206,11 +205,8 @@ def linkability(
     averaging = Averaging(mean, choice, resampling.seed)
     if averaging.choice == "random" and not has_vectors:
         raise click.UsageError("--choice random needs embeddings: --enroll FILE with --test FILE")
-    known = None
-    if side is not None:
-        if ranks is not None:
-            raise click.UsageError("--side needs embeddings or scores: --ranks holds ranks alone")
-        known = read_side(side)
+    if known is not None and ranks is not None:
+        raise click.UsageError("--side needs embeddings or scores: --ranks holds ranks alone")
     if ranks is not None:
         ranked = linkage.read_rank_tables(ranks, utterances)
     elif scores is not None:
@@ -297,7 +293,7 @@ def single_out(
     vectors: VectorFiles,
     mean: Literal["plain", "normalised"],
     utterances: list[linkage.Utterances],
-    side: Path | None,
+    known: dict[str, str] | None,
     resampling: Resampling,
     json_path: Path | None,
 ) -> None:
@@ -308,9 +304,6 @@ def single_out(
     """
     enrolled, tested = vectors.read()
     averaging = Averaging(mean)
-    known = None
-    if side is not None:
-        known = read_side(side)
     report: dict[str, Any] = {}
     failure: DataError | None = None
     for number in [number for number in utterances if number != "all"] or [1]:

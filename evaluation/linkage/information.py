@@ -45,7 +45,7 @@ from evaluation.embeddings import speaker_folds
 from evaluation.linkage.curve import mean_interval, speaker_draws
 from evaluation.linkage.ranks import GalleryTrials
 from evaluation.metrics import Method
-from evaluation.uncertainty import Interval, Resampling, interval
+from evaluation.uncertainty import Interval, Resampling, interval, to_report
 from spkbase.errors import DataError
 from spkbase.rounding import is_negligible
 from spkbase.showing import Tabular, one_line
@@ -53,9 +53,6 @@ from spkbase.work import one_blas_thread
 
 FOLDS = 5
 """Parts of the speakers, each calibrated by the others, where there are no background speakers."""
-
-_BITS = Method("identity")
-_GAIN = Method("log", lower=0)
 
 
 def z_normalised(values: ArrayLike, rows: ArrayLike) -> NDArray[np.float64]:
@@ -252,13 +249,6 @@ class LocalDisclosure(Tabular):
     loss: Interval
     largest: float
 
-    def headline(self) -> str:
-        """Return the mean, and the share of recordings that disclose something."""
-        text = f"{self.mean.value:.2f} bits of {np.log2(self.sizes).mean():.2f} on average"
-        return (
-            f"{text}, more than 0 in {100 * self.share.value:.0f} % of {len(self.bits)} recordings"
-        )
-
     def to_columns(self) -> dict[str, NDArray[Any]]:
         """Return a row for each recording."""
         columns = {"segment": self.segments, "speaker": self.speakers}
@@ -266,17 +256,18 @@ class LocalDisclosure(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summaries by their published names, for a report."""
-        negative = Interval(1 - self.share.value, 1 - self.share.high, 1 - self.share.low)
-        return {
-            "alid": self.mean.numbers(),
-            "pdr": self.share.numbers(),
-            "ndr": negative.numbers(),
-            "lid_plus": self.gain.numbers(),
-            "lid_minus": self.loss.numbers(),
-            "lid_max": self.largest,
-            "at_most": float(np.log2(self.sizes.max())),
-            "slope": self.slope,
-        }
+        return to_report(
+            {
+                "alid": self.mean,
+                "pdr": self.share,
+                "ndr": 1 - self.share.value,
+                "lid_plus": self.gain,
+                "lid_minus": self.loss,
+                "lid_max": self.largest,
+                "at_most": float(np.log2(self.sizes.max())),
+                "slope": self.slope,
+            }
+        )
 
 
 @one_blas_thread()
@@ -325,7 +316,7 @@ def disclosed_information(
 def summarise_disclosure(
     bits: ArrayLike, speakers: Sequence[str], resampling: Resampling | None = None
 ) -> dict[str, Interval]:
-    """Return ALID, PDR, LID+ and LID- with intervals over speakers, as `mean`, `share`, `gain` and `loss`.
+    """Return ALID, LID+, LID- and PDR with intervals over speakers, as `mean`, `gain`, `loss` and `share`.
 
     Parameters
     ----------
@@ -340,45 +331,41 @@ def summarise_disclosure(
     --------
     >>> found = summarise_disclosure([3.0, -1.0, 1.0, 0.0], ["a", "b", "c", "d"], Resampling(0))
     >>> {name: interval.value for name, interval in found.items()}
-    {'mean': 0.75, 'share': 0.5, 'gain': 2.0, 'loss': -0.5}
+    {'mean': 0.75, 'gain': 2.0, 'loss': -0.5, 'share': 0.5}
     """
     resampling = resampling or Resampling()
     values = np.asarray(bits, np.float64)
-    names, codes = np.unique(np.asarray(speakers, np.str_), return_inverse=True)
+    codes = np.unique(np.asarray(speakers, np.str_), return_inverse=True)[1]
     is_gain = values > 0
-    counts = np.bincount(codes)
-    n_gains = np.bincount(codes, is_gain)
-    numerators = {
-        "mean": np.bincount(codes, values),
-        "gain": np.bincount(codes, np.where(is_gain, values, 0.0)),
-        "loss": np.bincount(codes, np.where(is_gain, 0.0, values)),
+    parts = {
+        "mean": (np.full(len(values), True), Method("identity")),
+        "gain": (is_gain, Method("log", lower=0)),
+        "loss": (~is_gain, Method("identity")),
     }
-    denominators = {"mean": counts, "gain": n_gains, "loss": counts - n_gains}
-    weights = np.empty((0, len(names)))
-    if resampling.resamples and len(names) > 1:
-        weights = speaker_draws(len(names), resampling)
     summaries = {}
-    for name, sums in numerators.items():
-        rows = denominators[name]
-        if not rows.sum():
-            summaries[name] = Interval()
-            continue
-        mean = float(sums.sum() / rows.sum())
-        summaries[name] = Interval(mean)
-        if len(weights):
-            drawn_rows = weights @ rows
-            some = drawn_rows > 0
-            summaries[name] = interval(
-                mean,
-                (weights @ sums)[some] / drawn_rows[some],
-                method=_GAIN if name == "gain" else _BITS,
-                n_units=max(int((rows > 0).sum()), 2),
-                level=resampling.level,
-            )
-    share = mean_interval(n_gains / counts, resampling, counts=counts)
-    return {"mean": summaries["mean"], "share": share} | {
-        name: summaries[name] for name in ("gain", "loss")
-    }
+    for name, (chosen, method) in parts.items():
+        counts = np.bincount(codes, chosen)
+        sums = np.bincount(codes, np.where(chosen, values, 0.0))
+        summaries[name] = _mean_of_rows(sums, counts, method, resampling)
+    counts = np.bincount(codes)
+    shares = np.bincount(codes, is_gain) / counts
+    return summaries | {"share": mean_interval(shares, resampling, counts=counts)}
+
+
+def _mean_of_rows(
+    sums: NDArray[Any], counts: NDArray[Any], method: Method, resampling: Resampling
+) -> Interval:
+    """Return the mean over rows, from their sums and numbers by speaker, with its interval; NaN without rows."""
+    if not counts.any():
+        return Interval()
+    mean = float(sums.sum() / counts.sum())
+    n_units = int(np.count_nonzero(counts))
+    if not resampling.resamples or n_units < 2:
+        return Interval(mean)
+    weights = speaker_draws(len(counts), resampling)
+    drawn = weights @ counts
+    means = (weights @ sums)[drawn > 0] / drawn[drawn > 0]
+    return interval(mean, means, method=method, n_units=n_units, level=resampling.level)
 
 
 def disclosure_curve(

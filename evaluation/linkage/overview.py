@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.linkage.curve import chance, linkability_curve, mean_interval
+from evaluation.linkage.curve import linkability_curve, mean_interval
 from evaluation.linkage.disclosure import (
     rank_evidence_of,
     rank_spread,
@@ -55,6 +55,7 @@ from evaluation.uncertainty import (
     group_fairness,
     largest_rate,
     sample_from,
+    to_report,
 )
 from spkbase.showing import one_line
 
@@ -77,25 +78,16 @@ class Matching:
         `evaluation.linkage.matching_report`.
     side_bits : Interval
         Mean of log2(N / N_match): what the side information discloses without a voice, in bits.
-    information : LocalDisclosure
+    lid : LocalDisclosure
         What the voice discloses among those who match.
-    total : Interval
+    alid_total : Interval
         ALID of both: the mean of log2(N p_target), in bits.
     """
 
     search: dict[str, Any]
     side_bits: Interval
-    information: LocalDisclosure
-    total: Interval
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for a report."""
-        return {
-            **self.search,
-            "side_bits": self.side_bits.numbers(),
-            "lid": self.information.to_dict(),
-            "alid_total": self.total.numbers(),
-        }
+    lid: LocalDisclosure
+    alid_total: Interval
 
 
 @one_line
@@ -105,74 +97,55 @@ class DisclosureOverview:
 
     Attributes
     ----------
-    counts : dict of str to int
-        `n_enrolled`, `n_recordings`, `n_speakers` and `n_trials`.
+    n_enrolled, n_recordings, n_speakers, n_trials : int
+        Enrolled speakers, tested recordings with their speakers, and trials.
     eer : Interval
         Equal error rate.
     linkability : dict of int to Interval
-        By number of enrolled speakers; the largest is the whole gallery.
-    information : LocalDisclosure
+        By number of enrolled speakers, N; the largest is the whole gallery. By chance it is 1 / N.
+    lid : LocalDisclosure
         Local information disclosure.
-    ranks : dict of str to float
+    rank_disclosure : dict of str to float
         Similarity rank disclosure with the rank spread; empty where galleries differ in size.
     worst_case : WorstCase
         The strongest evidence of any trial.
-    accepted : dict of str to dict
-        True-accept rate and epsilon by the bound on the false-accept rate.
+    tpr_at_fpr : dict of str to dict
+        By the bound on the false-accept rate: `true_accept`, and `epsilon` with its lower bound.
     worst_speaker : dict
         The speaker who ranks first most often beyond what the model gets from everybody, with the interval of the
         largest true value.
     mostly_found : dict
         Share of speakers who rank first in more than half of their recordings beyond that.
-    matching : Matching or None
-        With side information.
-    fairness : Fairness or None
-        With groups.
     resampling : Resampling
         Of the intervals.
-    notes : tuple of str
+    side : Matching, optional
+        With side information.
+    fairness : Fairness, optional
+        With groups.
+    notes : list of str
         What a reader should know.
     """
 
-    counts: dict[str, int]
+    n_enrolled: int
+    n_recordings: int
+    n_speakers: int
+    n_trials: int
     eer: Interval
     linkability: dict[int, Interval]
-    information: LocalDisclosure
-    ranks: dict[str, float]
+    lid: LocalDisclosure
+    rank_disclosure: dict[str, float]
     worst_case: WorstCase
-    accepted: dict[str, dict[str, Any]]
+    tpr_at_fpr: dict[str, dict[str, Any]]
     worst_speaker: dict[str, Any]
     mostly_found: dict[str, Any]
-    matching: Matching | None
-    fairness: Fairness | None
     resampling: Resampling
-    notes: tuple[str, ...] = field(repr=False)
+    side: Matching | None = None
+    fairness: Fairness | None = None
+    notes: list[str] = field(default_factory=list, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report of ``spkver-eval disclosure --json``."""
-        sizes = np.array(list(self.linkability))
-        linkability = {}
-        for size, by_chance in zip(sizes.tolist(), chance(sizes).tolist(), strict=True):
-            linkability[str(size)] = {**self.linkability[size].numbers(), "chance": by_chance}
-        report: dict[str, Any] = {
-            **self.counts,
-            "level": self.resampling.level,
-            "resamples": self.resampling.resamples,
-            "seed": self.resampling.seed,
-            "eer": self.eer.numbers(),
-            "linkability": linkability,
-            "lid": self.information.to_dict(),
-            "rank_disclosure": self.ranks or None,
-            "worst_case": self.worst_case.to_dict(),
-            "tpr_at_fpr": self.accepted,
-            "worst_speaker": self.worst_speaker,
-            "mostly_found": self.mostly_found,
-        }
-        if self.matching is not None:
-            report["side"] = self.matching.to_dict()
-        if self.fairness is not None:
-            report["fairness"] = self.fairness.to_dict()
-        return report | {"notes": list(self.notes)}
+        return to_report(self)
 
 
 def disclosure_overview(
@@ -239,7 +212,7 @@ def disclosure_overview(
     >>> key = Key.from_ids(*ids, models == segments)
     >>> scores = Scores.from_ids(*ids, rng.normal(size=400) + 2 * (models == segments))
     >>> overview = disclosure_overview(scores, key, resampling=Resampling(100))
-    >>> overview.linkability[10].value > 0.5, overview.information.mean.low > 0
+    >>> overview.linkability[10].value > 0.5, overview.lid.mean.low > 0
     (True, True)
     """
     resampling = resampling or Resampling()
@@ -279,33 +252,39 @@ def disclosure_overview(
             sample, groups, names, resampling=resampling, column=column, jobs=jobs
         )
     rates, accepted = _rates(sample, resampling, jobs)
-    linkability, too_large = _linkability(ranks, sizes, resampling)
-    if too_large:
-        asked = ", ".join(f"{size:,}" for size in too_large)
-        notes.append(
-            f"no linkability among {asked}: the gallery holds {ranks.largest_size:,} speakers"
-        )
+    largest = ranks.largest_size
+    fitting = sorted({size for size in sizes if size <= largest} | {largest})
+    if max(sizes, default=0) > largest:
+        notes.append(f"no linkability among more than the {largest:,} speakers of the gallery")
+    curve = linkability_curve(ranks, fitting, resampling=resampling)
+    linkability = {}
+    for row, size in enumerate(fitting):
+        low = float(curve.low[row])
+        high = float(curve.high[row])
+        linkability[size] = Interval(float(curve.values[row]), low, high)
+    disclosed = {}
+    if ranks.impostors.min() == ranks.impostors.max():
+        disclosed = similarity_rank_disclosure(ranks)
+        spread = rank_spread(disclosed["alpha"], disclosed["beta"], largest - 1)
+        disclosed["rank_spread"] = spread
     worst_speaker, found = _people(trials, resampling)
-    counts = {
-        "n_enrolled": ranks.largest_size,
-        "n_recordings": len(ranks),
-        "n_speakers": len(np.unique(ranks.speakers)),
-        "n_trials": len(sample),
-    }
     return DisclosureOverview(
-        counts,
-        rates["eer.rocch"],
-        linkability,
-        information,
-        _rank_disclosure(ranks),
-        worst_case(sample.runs(), ranks=rank_evidence_of(ranks)),
-        accepted,
-        worst_speaker,
-        found,
-        matching,
-        fairness,
-        resampling,
-        tuple(notes),
+        n_enrolled=largest,
+        n_recordings=len(ranks),
+        n_speakers=len(np.unique(ranks.speakers)),
+        n_trials=len(sample),
+        eer=rates["eer.rocch"],
+        linkability=linkability,
+        lid=information,
+        rank_disclosure=disclosed,
+        worst_case=worst_case(sample.runs(), ranks=rank_evidence_of(ranks)),
+        tpr_at_fpr=accepted,
+        worst_speaker=worst_speaker,
+        mostly_found=found,
+        resampling=resampling,
+        side=matching,
+        fairness=fairness,
+        notes=notes,
     )
 
 
@@ -327,36 +306,12 @@ def _rates(
     for rate in RATES:
         epsilon = empirical_epsilon(scores, fpr=float(rate), level=resampling.level)
         accepted[rate] = {
-            **rates[f"tpr_at_fpr.{rate}"].numbers(),
+            "true_accept": rates[f"tpr_at_fpr.{rate}"],
+            "epsilon": Interval(epsilon.value, epsilon.low, np.inf),
             "false_accept_rate": epsilon.accepted.false_accept_rate,
             "resolved": epsilon.accepted.resolved,
-            "epsilon": epsilon.value,
-            "epsilon_low": epsilon.low,
         }
     return rates, accepted
-
-
-def _linkability(
-    ranks: Ranks, sizes: Sequence[int], resampling: Resampling
-) -> tuple[dict[int, Interval], list[int]]:
-    """Return linkability at sizes and in the whole gallery, and the sizes that are too large."""
-    largest = ranks.largest_size
-    fitting = sorted({size for size in sizes if size <= largest} | {largest})
-    curve = linkability_curve(ranks, fitting, resampling=resampling)
-    columns = (curve.sizes, curve.values, curve.low, curve.high)
-    linkability = {}
-    for size, *numbers in zip(*(column.tolist() for column in columns), strict=True):
-        linkability[size] = Interval(*numbers)
-    return linkability, sorted(size for size in sizes if size > largest)
-
-
-def _rank_disclosure(ranks: Ranks) -> dict[str, float]:
-    """Return similarity rank disclosure with the rank spread; nothing where galleries differ in size."""
-    if ranks.impostors.min() < ranks.impostors.max():
-        return {}
-    disclosed = similarity_rank_disclosure(ranks)
-    spread = rank_spread(disclosed["alpha"], disclosed["beta"], int(ranks.impostors[0]))
-    return disclosed | {"rank_spread": spread}
 
 
 def _people(trials: GalleryTrials, resampling: Resampling) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -367,14 +322,14 @@ def _people(trials: GalleryTrials, resampling: Resampling) -> tuple[dict[str, An
     )
     worst = {
         "speaker": shares.speakers[index],
-        **largest.numbers(),
+        "beyond_everybody": largest,
         "own_first": float(shares.own[index]),
         "others_first": float(shares.others[index]),
         "n_recordings": int(shares.n_own[index]),
     }
     is_found = mostly_found(shares)
     share = mean_interval(is_found.astype(float), resampling)
-    return worst, {"n_found": int(is_found.sum()), **share.numbers()}
+    return worst, {"n_found": int(is_found.sum()), "share": share}
 
 
 def _matching(

@@ -660,18 +660,14 @@ def empirical_epsilon(
     n_false = accepted.false_accept_rate * scores.n_nontarget
     least = clopper_pearson(n_accepted, scores.n_target - n_accepted, level=level)[0]
     most = clopper_pearson(n_false, scores.n_nontarget - n_false, level=level)[1]
-    ends = []
-    for true_rate, false_rate in (
-        (accepted.value, accepted.false_accept_rate),
-        (float(least), float(most)),
-    ):
-        if true_rate <= delta + false_rate:
-            ends.append(0.0)
-        elif false_rate == 0:
-            ends.append(float("inf"))
-        else:
-            ends.append(float(np.log((true_rate - delta) / false_rate)))
-    return Epsilon(ends[0], ends[1], accepted)
+    true_rates = np.array([accepted.value, float(least)]) - delta
+    false_rates = np.array([accepted.false_accept_rate, float(most)])
+    ends = np.zeros(2)
+    more = true_rates > false_rates
+    with np.errstate(divide="ignore"):
+        ends[more] = np.log(true_rates[more] / false_rates[more])
+    value, low = ends.tolist()
+    return Epsilon(value, low, accepted)
 
 
 @dataclass(frozen=True)

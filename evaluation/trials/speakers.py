@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -463,15 +463,13 @@ def side_of(names: Iterable[str], side: Mapping[str, str]) -> np.ndarray:
     return np.array([side[name] for name in listed], object)
 
 
-def read_side(path: str | Path, columns: Sequence[str] | None = None) -> dict[str, str]:
-    """Read what an attacker knows about speakers: several columns of a table as one value.
+def read_side(path: str | Path) -> dict[str, str]:
+    """Read what an attacker knows about speakers: the columns of a table as one value.
 
     Parameters
     ----------
     path : path
-        See `read_metadata`.
-    columns : sequence of str, optional
-        Names of the wanted columns; by default all but the first, which holds ids.
+        See `read_metadata`; the first column holds ids.
 
     Returns
     -------
@@ -483,10 +481,9 @@ def read_side(path: str | Path, columns: Sequence[str] | None = None) -> dict[st
     DataError
         As `read_metadata`, or if there is no column beside the ids.
     """
+    columns = read_header(path)[1:]
     if not columns:
-        columns = read_header(path)[1:]
-        if not columns:
-            raise DataError("expected ids and at least one more column, got ids alone", file=path)
+        raise DataError("expected ids and at least one more column, got ids alone", file=path)
     parts = [read_metadata(path, column) for column in columns]
     side = {}
     for name in parts[0]:

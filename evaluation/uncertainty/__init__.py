@@ -34,6 +34,7 @@ from evaluation.uncertainty.intervals import (
     interval_over_draws,
     p_text,
     rate_interval,
+    to_report,
     to_scale,
     widening,
 )
@@ -115,6 +116,7 @@ __all__ = [
     "sample_of",
     "share_of_trials",
     "system_rows",
+    "to_report",
     "to_scale",
     "widening",
     "with_intervals",

@@ -36,10 +36,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.metrics import Method, SortedScores, equal_error
-from evaluation.uncertainty.intervals import Interval, interval, simultaneous, to_scale
+from evaluation.uncertainty.intervals import Interval, interval, simultaneous, to_report, to_scale
 from evaluation.uncertainty.resampling import NO_INTERVALS, Resampling, Sample, bootstrap
 from spkbase.errors import DataError
-from spkbase.showing import Tabular, one_line
+from spkbase.showing import one_line
 
 RATES = ("false_alarm", "miss", "true_accept")
 """Rates at the common threshold."""
@@ -115,7 +115,7 @@ def garbe(false_alarms: ArrayLike, misses: ArrayLike, *, alpha: float = 0.5) -> 
 
 @one_line
 @dataclass(frozen=True)
-class Fairness(Tabular):
+class Fairness:
     """Rates of groups at one threshold, and how unequal they are.
 
     Attributes
@@ -126,8 +126,6 @@ class Fairness(Tabular):
         Scores from here on are accepted.
     rates : dict of str to dict of str to float
         For each group its `false_alarm`, `miss` and `true_accept` rates.
-    trials : dict of str to (int, int)
-        Target and nontarget trials of each group.
     ratios : dict of str to Interval
         Worst group ratio of each rate.
     worst : dict of str to str
@@ -139,34 +137,13 @@ class Fairness(Tabular):
     column: str
     threshold: float
     rates: dict[str, dict[str, float]]
-    trials: dict[str, tuple[int, int]]
     ratios: dict[str, Interval]
     worst: dict[str, str]
     garbe: Interval
 
-    def to_columns(self) -> dict[str, list[Any]]:
-        """Return a row for each group."""
-        columns: dict[str, list[Any]] = {self.column: list(self.rates)}
-        for name in RATES:
-            columns[name] = [rates[name] for rates in self.rates.values()]
-        return columns
-
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for a report."""
-        groups = {}
-        for name, rates in self.rates.items():
-            n_target, n_nontarget = self.trials[name]
-            groups[name] = {"n_target": n_target, "n_nontarget": n_nontarget, **rates}
-        ratios = {}
-        for name, ratio in self.ratios.items():
-            ratios[name] = {"worst": self.worst[name], **ratio.numbers()}
-        return {
-            "column": self.column,
-            "threshold": self.threshold,
-            "groups": groups,
-            "worst_group_ratio": ratios,
-            "garbe": self.garbe.numbers(),
-        }
+        return to_report(vars(self))
 
 
 def group_fairness(
@@ -215,41 +192,24 @@ def group_fairness(
     drawn: list[dict[str, NDArray[Any]]] = []
     if resampling.resamples and n_units > 1:
         drawn = bootstrap(list(parts.values()), statistic, resampling, jobs=jobs)
-    trials = {}
-    for name, part in parts.items():
-        n_target = int(part.is_target.sum())
-        trials[name] = (n_target, len(part) - n_target)
+    n_trials = min(part.n_least for part in parts.values())
+    ratios = {}
+    worst = {}
     table = {}
     resampled = {}
     for rate in RATES:
         table[rate] = np.array([values[rate] for values in rates.values()])
-        columns = [values[rate] for values in drawn]
-        resampled[rate] = np.array(columns).T.reshape(-1, len(parts))
-    known = np.isfinite(resampled["miss"]).all(axis=1)
-    ratios = {}
-    worst = {}
-    for rate in RATES:
-        sizes = [counts[rate == "false_alarm"] for counts in trials.values()]
-        ratios[rate] = _ratio(
-            table[rate], resampled[rate][known], min(sizes), n_units, resampling.level
-        )
+        columns = np.array([values[rate] for values in drawn]).T.reshape(-1, len(parts))
+        resampled[rate] = columns[np.isfinite(columns).all(axis=1)]
+        ratios[rate] = _ratio(table[rate], resampled[rate], n_trials, n_units, resampling.level)
         worst[rate] = list(parts)[int(table[rate].argmax())]
-    values = [
-        garbe(false_alarms, misses)
-        for false_alarms, misses in zip(
-            resampled["false_alarm"][known], resampled["miss"][known], strict=True
-        )
-    ]
     inequity = Interval(garbe(table["false_alarm"], table["miss"]))
-    if len(values) > 1:
-        inequity = interval(
-            inequity.value,
-            np.array(values),
-            method=_SHARE,
-            n_units=n_units,
-            level=resampling.level,
-        )
-    return Fairness(column, threshold, rates, trials, ratios, worst, inequity)
+    if drawn:
+        pairs = zip(resampled["false_alarm"], resampled["miss"], strict=True)
+        values = np.array([garbe(*pair) for pair in pairs])
+        settings: Any = {"n_units": n_units, "level": resampling.level}
+        inequity = interval(inequity.value, values, method=_SHARE, **settings)
+    return Fairness(column, threshold, rates, ratios, worst, inequity)
 
 
 def rates_at(threshold: float, scores: SortedScores) -> dict[str, float]:

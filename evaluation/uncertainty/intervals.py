@@ -77,8 +77,8 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -343,6 +343,28 @@ class Interval(Tabular):
         if self.note:
             fields["note"] = self.note
         return fields
+
+
+def to_report(record: Any) -> dict[str, Any]:
+    """Return a record as dictionaries for a report, an interval as its numbers; fields that are None are left out.
+
+    Examples
+    --------
+    >>> to_report({"eer": Interval(0.1, 0.05, 0.2), "side": None})
+    {'eer': {'value': 0.1, 'low': 0.05, 'high': 0.2}}
+    """
+    report = {}
+    fields = record if isinstance(record, Mapping) else vars(record)
+    for name, part in fields.items():
+        if isinstance(part, Interval):
+            part = part.numbers()
+        elif hasattr(part, "to_dict"):
+            part = part.to_dict()
+        elif isinstance(part, Mapping) or is_dataclass(part):
+            part = to_report(part)
+        if part is not None:
+            report[str(name)] = part
+    return report
 
 
 def interval(

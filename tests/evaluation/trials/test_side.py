@@ -32,7 +32,6 @@ def test_columns_of_a_table_become_one_value(tmp_path):
     path = tmp_path / "side.csv"
     path.write_text("id,sex,region\na,f,north\nb,m,\n")
     assert read_side(path) == {"a": "f / north", "b": ""}
-    assert read_side(path, ["sex"]) == {"a": "f", "b": "m"}
     path.write_text("id\na\n")
     with pytest.raises(DataError, match="at least one more column"):
         read_side(path)

@@ -59,12 +59,11 @@ def test_groups_are_counted_at_one_threshold(seed):
         rates["true_accept"].append(accepted[own & is_target].mean())
         assert found.rates[name]["false_alarm"] == pytest.approx(rates["false_alarm"][-1])
         assert found.rates[name]["miss"] == pytest.approx(1 - rates["true_accept"][-1])
-        assert found.trials[name] == ((own & is_target).sum(), (own & ~is_target).sum())
     misses = 1 - np.array(rates["true_accept"])
     assert found.garbe.value == pytest.approx(garbe(rates["false_alarm"], misses))
     assert found.ratios["true_accept"].value == pytest.approx(worst_ratio(rates["true_accept"]))
     assert found.worst["true_accept"] == "abc"[int(np.argmin(misses))]
-    assert found.to_columns()["accent"] == ["a", "b", "c"]
+    assert list(found.to_dict()["rates"]) == ["a", "b", "c"]
 
 
 def test_intervals_hold_equal_groups_and_exclude_unequal_ones():
