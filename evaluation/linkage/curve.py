@@ -426,7 +426,7 @@ def linkability_curve(
     ).tocsr()
     shares = np.bincount(kinds) / len(ranks)
     # rows of each kind in each resample
-    weights = np.asarray((counts.T @ speaker_draws(len(names), resampling).T).T)
+    weights = np.asarray((counts.T @ _draws(len(names), resampling).T).T)
     weights /= weights.sum(axis=1, keepdims=True)
     # speakers of one row each are as many as there are rows of a kind; others are taken one by one
     single = len(ranks) == len(names)
@@ -454,17 +454,6 @@ def linkability_curve(
         return Curve(sizes, none, none, none, by_chance, top, resampling.level)
     values, low, high = map(np.concatenate, zip(*parts, strict=True))
     return Curve(sizes, values, low, high, by_chance, top, resampling.level)
-
-
-def speaker_draws(n_units: int, resampling: Resampling) -> NDArray[np.float64]:
-    """Return how often each of so many speakers comes in each resample, shape (resamples, n_units)."""
-    blocks = enumerate(chunk_bounds(resampling.resamples, BLOCK))
-    generators = [
-        (block_generator(resampling.seed, block), stop - start) for block, (start, stop) in blocks
-    ]
-    return np.vstack(
-        [draw_counts(n_units, count, rng, one_by_one=True) for rng, count in generators]
-    )
 
 
 @one_blas_thread()
@@ -499,7 +488,7 @@ def mean_interval(
     mean = float(linked.sum() / rows.sum())
     if not resampling.resamples:
         return Interval(mean)
-    weights = speaker_draws(len(values), resampling)
+    weights = _draws(len(values), resampling)
     drawn = weights @ linked / (weights @ rows)
     freedom = carriers(linked[:, None], rows, np.ones(len(values)))
     low, high = _ends(np.array([mean]), drawn[:, None], freedom, len(values), resampling.level)
@@ -738,6 +727,17 @@ def _log_factorials(impostors: int) -> NDArray[np.float64]:
     steps = np.log(np.arange(1, impostors + 1, dtype=np.longdouble) / np.longdouble(impostors))
     sums = np.append(0.0, np.cumsum(steps).astype(np.float64))
     return np.append(np.full(impostors, np.inf), sums)
+
+
+def _draws(n_units: int, resampling: Resampling) -> NDArray[np.float64]:
+    """Count how often each unit comes in each resample, shape (resamples, n_units)."""
+    blocks = enumerate(chunk_bounds(resampling.resamples, BLOCK))
+    generators = [
+        (block_generator(resampling.seed, block), stop - start) for block, (start, stop) in blocks
+    ]
+    return np.vstack(
+        [draw_counts(n_units, count, rng, one_by_one=True) for rng, count in generators]
+    )
 
 
 def _ends(

@@ -14,8 +14,8 @@ spread of a row, on which an equal error rate of all trials depends and a search
 not. Equal scores of all enrolled say nothing: z is 0.
 
 The slope w turns z into log-likelihood ratios w z + b, by logistic regression of target against nontarget trials; b
-cancels. It is trained on background speakers, or else for each fifth of the speakers on the recordings of the others.
-A ridge of 1 over the number of trials keeps it finite where the scores make no error.
+cancels. It is trained on background speakers, or else for each of 20 groups of speakers on the others' recordings. A
+ridge of 1 over the number of trials keeps it finite where the scores make no error.
 
 Summaries: ALID is the mean over rows; PDR and NDR are the shares of rows with LID > 0 and <= 0, LID+ and LID- their
 means, LID_max the largest LID.
@@ -24,11 +24,17 @@ means, LID_max the largest LID.
 below what is disclosed about these few: for the worst case see `evaluation.metrics.worst_case` by ranks.
 
 Smaller galleries: `disclosure_curve` draws impostors at random, and calibrates at each size anew, since z depends on
-the size. Intervals resample speakers, with all rows of each; slopes stay as they are.
+the size.
+
+Intervals are those of a delete-a-group jackknife [2]_: without each of the 20 groups of speakers (without each speaker
+if they are fewer) the slope is trained and everything is computed again. So they hold the choice of the slope, on which
+LID+ depends most. Student's t has as many degrees of freedom as there are groups, minus one; LID+ is taken on a log
+scale, PDR on a logit scale.
 
 References
 ----------
 .. [1] Sterns et al., "Local information disclosure", arXiv 2607.06259, 2026.
+.. [2] P. Kott, "Delete-a-group jackknife", Journal of Official Statistics 17, 2001.
 """
 
 from __future__ import annotations
@@ -42,17 +48,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.calibration import fit_affine
 from evaluation.embeddings import speaker_folds
-from evaluation.linkage.curve import mean_interval, speaker_draws
 from evaluation.linkage.ranks import GalleryTrials
 from evaluation.metrics import Method
-from evaluation.uncertainty import Interval, Resampling, interval, to_report
+from evaluation.uncertainty import Interval, Resampling, jackknife_interval, to_report
 from spkbase.errors import DataError
 from spkbase.rounding import is_negligible
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
 
-FOLDS = 5
-"""Parts of the speakers, each calibrated by the others, where there are no background speakers."""
+FOLDS = 20
+"""Groups of speakers, each calibrated by the others where there are no background speakers."""
+
+_SCALES = {
+    "mean": Method("identity"),
+    "share": Method("logit", lower=0, upper=1),
+    "gain": Method("log", lower=0),
+    "loss": Method("identity"),
+}
 
 
 def z_normalised(values: ArrayLike, rows: ArrayLike) -> NDArray[np.float64]:
@@ -120,50 +132,31 @@ def disclosure_slope(values: ArrayLike, rows: ArrayLike, is_target: ArrayLike) -
 
 @one_blas_thread()
 def crossed_slopes(
-    values: ArrayLike,
-    rows: ArrayLike,
-    is_target: ArrayLike,
-    speakers: Sequence[str],
-    *,
-    folds: int = FOLDS,
-    seed: int = 0,
+    values: ArrayLike, rows: ArrayLike, is_target: ArrayLike, folds: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return for each row the slope that the rows of other speakers give.
+    """Return for each group of speakers the slope that the rows of the others give.
 
     Parameters
     ----------
     values, rows, is_target : array_like of shape (n,)
         See `disclosure_slope`.
-    speakers : sequence of str of length R
-        Target speaker of each row.
-    folds, seed : int
-        Number of parts of the speakers (one a speaker if there are fewer), and who is in which.
+    folds : array_like of int of shape (R,)
+        Group of each row, from 0.
 
     Returns
     -------
-    ndarray of float64 of shape (R,)
-
-    Raises
-    ------
-    DataError
-        If there are fewer than 2 speakers.
+    ndarray of float64 of shape (G,)
     """
-    n_speakers = len(set(speakers))
-    if n_speakers < 2:
-        raise DataError(
-            "expected at least 2 tested speakers to calibrate with, got 1",
-            remedy="give the scores of background speakers",
-        )
     scores = np.asarray(values, np.float64)
     truth = np.asarray(is_target, bool)
     codes = np.asarray(rows)
-    fold = speaker_folds(speakers, min(folds, n_speakers), seed=seed)
-    slopes = np.empty(len(fold))
-    for number in range(fold.max() + 1):
-        others = fold[codes] != number
+    groups = np.asarray(folds)
+    slopes = []
+    for group in range(groups.max() + 1):
+        others = groups[codes] != group
         renumbered = np.unique(codes[others], return_inverse=True)[1]
-        slopes[fold == number] = disclosure_slope(scores[others], renumbered, truth[others])
-    return slopes
+        slopes.append(disclosure_slope(scores[others], renumbered, truth[others]))
+    return np.array(slopes)
 
 
 def local_disclosure(
@@ -176,7 +169,7 @@ def local_disclosure(
     values, rows, is_target : array_like of shape (n,)
         Finite scores, the row of each from 0, and whether it is that of the target speaker: one in each row.
     slope : float, or array_like of float of shape (R,)
-        Of log-likelihood ratios, for all rows or each; see `disclosure_slope` and `crossed_slopes`.
+        Of log-likelihood ratios, for all rows or each; see `disclosure_slope`.
 
     Returns
     -------
@@ -226,6 +219,8 @@ class LocalDisclosure(Tabular):
         Number N of enrolled speakers in each row.
     speakers, segments : ndarray of str of shape (R,)
         Target speaker and id of each row.
+    replicates : ndarray of float64 of shape (G, R)
+        LID by the slope without each group of speakers, whose own rows are NaN.
     slope : float
         Slope of the log-likelihood ratios, the mean over rows.
     mean : Interval
@@ -242,6 +237,7 @@ class LocalDisclosure(Tabular):
     sizes: NDArray[np.int64]
     speakers: NDArray[np.object_] = field(repr=False)
     segments: NDArray[np.object_] = field(repr=False)
+    replicates: NDArray[np.float64] = field(repr=False)
     slope: float
     mean: Interval
     share: Interval
@@ -284,7 +280,7 @@ def disclosed_information(
     trials : GalleryTrials
         Scores of recordings against all enrolled speakers; see `evaluation.linkage.gallery_trials`.
     background : GalleryTrials, optional
-        Scores of other speakers, to calibrate with; by default each fifth of the speakers is calibrated by the others.
+        Scores of other speakers, to calibrate with; by default each group of speakers is calibrated by the others.
     resampling : Resampling, optional
         Of the speakers, for the intervals; that of `Resampling` by default.
 
@@ -295,77 +291,73 @@ def disclosed_information(
     """
     resampling = resampling or Resampling()
     arrays = (trials.values, trials.rows, trials.is_target)
+    n_groups = min(FOLDS, len(set(trials.owners)))
+    if n_groups < 2:
+        raise DataError("expected at least 2 tested speakers, got 1")
+    folds = speaker_folds(trials.owners, n_groups, seed=resampling.seed)
     if background is None:
-        slopes = crossed_slopes(*arrays, trials.owners, seed=resampling.seed)
+        slopes = crossed_slopes(*arrays, folds)
     else:
         slope = disclosure_slope(background.values, background.rows, background.is_target)
-        slopes = np.full(len(trials.owners), slope)
-    bits = local_disclosure(*arrays, slopes)
-    summaries = summarise_disclosure(bits, trials.owners, resampling)
+        slopes = np.full(n_groups, slope)
+    bits = local_disclosure(*arrays, slopes[folds])
+    replicates = np.array([local_disclosure(*arrays, slope) for slope in slopes])
+    replicates[folds, np.arange(len(folds))] = np.nan
     return LocalDisclosure(
         bits,
         np.bincount(trials.rows),
         np.array(trials.owners, object),
         np.array(trials.segments, object),
-        float(slopes.mean()),
-        **summaries,
+        replicates,
+        float(slopes[folds].mean()),
+        **summarise_disclosure(bits, replicates, resampling),
         largest=float(bits.max()),
     )
 
 
 def summarise_disclosure(
-    bits: ArrayLike, speakers: Sequence[str], resampling: Resampling | None = None
+    bits: ArrayLike, replicates: ArrayLike, resampling: Resampling | None = None
 ) -> dict[str, Interval]:
-    """Return ALID, LID+, LID- and PDR with intervals over speakers, as `mean`, `gain`, `loss` and `share`.
+    """Return ALID, PDR, LID+ and LID- with intervals over speakers, as `mean`, `share`, `gain` and `loss`.
 
     Parameters
     ----------
     bits : array_like of float of shape (R,)
         LID of each row.
-    speakers : sequence of str of length R
-        Target speaker of each row.
+    replicates : array_like of float of shape (G, R)
+        The same without each group of speakers, whose own rows are NaN.
     resampling : Resampling, optional
-        Of the speakers; that of `Resampling` by default.
+        Says the level, and by 0 resamples that there are no intervals; that of `Resampling` by default.
 
     Examples
     --------
-    >>> found = summarise_disclosure([3.0, -1.0, 1.0, 0.0], ["a", "b", "c", "d"], Resampling(0))
-    >>> {name: interval.value for name, interval in found.items()}
-    {'mean': 0.75, 'gain': 2.0, 'loss': -0.5, 'share': 0.5}
+    >>> nan = float("nan")
+    >>> found = summarise_disclosure([3.0, -1.0, 1.0], [[nan, -1.0, 1.0], [3.0, nan, 1.0], [3.0, -1.0, nan]])
+    >>> found["mean"].value, round(found["mean"].low, 3), found["gain"].value, found["loss"].value
+    (1.0, -3.968, 2.0, -1.0)
     """
     resampling = resampling or Resampling()
-    values = np.asarray(bits, np.float64)
-    codes = np.unique(np.asarray(speakers, np.str_), return_inverse=True)[1]
-    is_gain = values > 0
-    parts = {
-        "mean": (np.full(len(values), True), Method("identity")),
-        "gain": (is_gain, Method("log", lower=0)),
-        "loss": (~is_gain, Method("identity")),
-    }
-    summaries = {}
-    for name, (chosen, method) in parts.items():
-        counts = np.bincount(codes, chosen)
-        sums = np.bincount(codes, np.where(chosen, values, 0.0))
-        summaries[name] = _mean_of_rows(sums, counts, method, resampling)
-    counts = np.bincount(codes)
-    shares = np.bincount(codes, is_gain) / counts
-    return summaries | {"share": mean_interval(shares, resampling, counts=counts)}
+    values = _summaries(np.asarray(bits, np.float64))
+    drawn: list[dict[str, float]] = []
+    if resampling.resamples:
+        drawn = [_summaries(row[~np.isnan(row)]) for row in np.asarray(replicates, np.float64)]
+    intervals = {}
+    for name, value in values.items():
+        others = np.array([summary[name] for summary in drawn])
+        intervals[name] = jackknife_interval(
+            value, others, method=_SCALES[name], level=resampling.level
+        )
+    return intervals
 
 
-def _mean_of_rows(
-    sums: NDArray[Any], counts: NDArray[Any], method: Method, resampling: Resampling
-) -> Interval:
-    """Return the mean over rows, from their sums and numbers by speaker, with its interval; NaN without rows."""
-    if not counts.any():
-        return Interval()
-    mean = float(sums.sum() / counts.sum())
-    n_units = int(np.count_nonzero(counts))
-    if not resampling.resamples or n_units < 2:
-        return Interval(mean)
-    weights = speaker_draws(len(counts), resampling)
-    drawn = weights @ counts
-    means = (weights @ sums)[drawn > 0] / drawn[drawn > 0]
-    return interval(mean, means, method=method, n_units=n_units, level=resampling.level)
+def _summaries(bits: NDArray[np.float64]) -> dict[str, float]:
+    """Return the mean, the share above 0, and the means above 0 and not; NaN without rows."""
+    is_gain = bits > 0
+    parts = {"gain": bits[is_gain], "loss": bits[~is_gain]}
+    summaries = {"mean": float(bits.mean()), "share": float(is_gain.mean())}
+    for name, part in parts.items():
+        summaries[name] = float(part.mean()) if len(part) else float("nan")
+    return summaries
 
 
 def disclosure_curve(
@@ -406,17 +398,17 @@ def disclosure_curve(
         raise DataError(f"expected at least 1 draw of galleries, got {draws}")
     curve = {}
     for size in sizes:
-        bits = np.zeros(len(trials.owners))
+        found = []
         for number in range(draws):
             rng = np.random.default_rng([resampling.seed, size, number])
             smaller = drawn_gallery(trials, size, rng)
             known = background
             if background is not None:
                 known = drawn_gallery(background, size, rng)
-            bits += disclosed_information(
-                smaller, background=known, resampling=Resampling(0, resampling.seed)
-            ).bits
-        curve[size] = summarise_disclosure(bits / draws, trials.owners, resampling)
+            found.append(disclosed_information(smaller, background=known, resampling=resampling))
+        bits = np.mean([part.bits for part in found], axis=0)
+        replicates = np.mean([part.replicates for part in found], axis=0)
+        curve[size] = summarise_disclosure(bits, replicates, resampling)
     return curve
 
 

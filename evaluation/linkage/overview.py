@@ -171,7 +171,7 @@ def disclosure_overview(
     scores, key : Scores, Key
         Recordings against enrolled speakers, joined by id pair.
     background : (Scores, Key), optional
-        Trials of other speakers, to calibrate local information disclosure with; by default each fifth of the speakers
+        Trials of other speakers, to calibrate local information disclosure with; by default each group of speakers
         is calibrated by the others.
     side : mapping of str to str, optional
         What the attacker knows about each id or speaker; see `evaluation.trials.match_sides`.
@@ -342,8 +342,10 @@ def _matching(
     """Return what is achieved among those who match; sizes are those of the whole galleries, in the same order."""
     information = disclosed_information(trials, background=background, resampling=resampling)
     side_bits = np.log2(sizes / information.sizes)
-    total = summarise_disclosure(information.bits + side_bits, trials.owners, resampling)
-    by_side = summarise_disclosure(side_bits, trials.owners, resampling)
+    replicates = information.replicates + side_bits
+    total = summarise_disclosure(information.bits + side_bits, replicates, resampling)
+    known = np.where(np.isnan(replicates), np.nan, side_bits)
+    by_side = summarise_disclosure(side_bits, known, resampling)
     return Matching(
         matching_report(ranks, resampling),
         by_side["mean"],
