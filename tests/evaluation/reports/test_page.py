@@ -225,7 +225,10 @@ def test_the_worst_protected_speakers_come_first(results: dict[str, Any]) -> Non
     text = read(render_page(results, folder=".")).text
     # on the first screen, and where the speakers are listed
     assert text.count("1 of 2 speakers is found") == 2
-    assert "(0.0 by chance), almost always" in text
+    assert "(0.0 by chance), in most recordings (worst: 30.9–97.5 %)." in text
+    # all of 4 own recordings rank first: by Clopper and Pearson at 97.5 % at least 33 %, minus 2 % of other people's
+    assert "in 98 % more of the own recordings than of other people's" in text
+    assert "the largest true difference is 31 % to 98 %" in text
     exposed = text.index("exposed 0.95 1 100 % others 2 % 1.0 % 4 male")
     assert exposed < text.index("private 0.10 5.5 50 % others 50 % 50.0 % 4 female")
     assert text.index("private 0.10") < text.index("unknown n/a n/a n/a n/a")
