@@ -225,6 +225,7 @@ def test_all_faults_of_conditions_are_named_at_once(results: dict[str, Any]) -> 
                 "failures",
                 "sanity",
                 "choices",
+                "trained_networks",
                 "undoing",
             )
             for value in (5, ["x"], [5])
