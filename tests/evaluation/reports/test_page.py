@@ -848,6 +848,44 @@ def test_the_chosen_backends_show_their_error_rate_over_folds(results: dict[str,
         assert text in section, text
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {},
+            "Network of tuned, tuned-plda, trained on set: 1,040 steps, 201 speakers, 4 versions of each recording;"
+            " equal error rate of speakers held out 31.2 % before, 6.4 % after; torch 2.13.0, seed 3.",
+        ),
+        (
+            {"steps": 0, "eer_after": 0.312, "versions": 1, "torch": None},
+            "Network of tuned, tuned-plda, trained on set: 0 steps, 201 speakers, 1 version of each recording; equal"
+            " error rate of speakers held out 31.2 % before, 31.2 % after (training did not help, so the network is"
+            " used as it was).",
+        ),
+    ],
+)
+def test_a_line_says_how_a_network_was_trained(
+    results: dict[str, Any], changes: dict[str, Any], expected: str
+) -> None:
+    network = {
+        "folder": "attackers/set/network-1",
+        "training": "set",
+        "attackers": ["tuned", "tuned-plda"],
+        "seed": 3,
+        "steps": 1040,
+        "eer_before": 0.312,
+        "eer_after": 0.064,
+        "speakers": 201,
+        "versions": 4,
+        "torch": "2.13.0",
+    }
+    contents = bare(results) | {"trained_networks": [network | changes]}
+    assert expected in read(render_page(contents, folder=".")).text
+    unknown = dict.fromkeys(network, None) | {"training": "set", "attackers": ["own"]}
+    contents = bare(results) | {"trained_networks": [unknown]}
+    assert "Network of own, trained on set." in read(render_page(contents, folder=".")).text
+
+
 def similarity(**changes: Any) -> dict[str, Any]:
     matrix = {"speakers": ["a", "b"], "n_trials": 9, "values": [[0.9, 0.1], [0.2, None]]}
     entry = {
