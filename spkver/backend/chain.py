@@ -521,8 +521,8 @@ def train_chain(
     calibrate = step_of(chain, "calibration")
     if calibrate is not None:  # the rest must be trained on the speakers of all folds but one
         n_trained = len(names) - -(-len(names) // calibrate.values["folds"])
-        fewest = np.sort(counts)[-n_trained:]
-        check_chain(chain[:-1], dimension, fewest, is_adapted=adapt is not None)
+        largest = np.sort(counts)[-n_trained:]
+        check_chain(chain[:-1], dimension, largest, is_adapted=adapt is not None)
     vectors = np.asarray(embeddings.vectors)
     digest = fingerprint(
         plain_chain(chain), embeddings.ids, embeddings.speakers, vectors, others, seed
