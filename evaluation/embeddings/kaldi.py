@@ -254,7 +254,7 @@ def _decode(
 
 
 def _take(raw: Raw, dtype: np.dtype[Any], count: int, at: int) -> tuple[NDArray[Any], int]:
-    """Values at a place, which are copied from a mapped file, and the place after them."""
+    """Return a copy of the values at a position of a mapped file, and the position after them."""
     end = at + count * dtype.itemsize
     if end > len(raw):
         raise ValueError("it is cut short")

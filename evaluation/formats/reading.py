@@ -356,7 +356,7 @@ def join(
 
 
 def _is_hdf5(file: ListFile) -> bool:
-    """Also behind a user block, as Matlab writes."""
+    """Return whether a file is HDF5, perhaps after a user block, as Matlab writes it."""
     return any(file.head[offset:].startswith(_HDF5_MAGIC) for offset in (0, 512, 1024, 2048))
 
 

@@ -149,7 +149,7 @@ def house_style() -> Iterator[None]:
 def figure_for(
     canvas: Canvas, width: float, height: float, forms: Sequence[str] = EXTENSIONS
 ) -> Iterator[Figure]:
-    """The figure of given axes, or a new one; written into the files when the block ends.
+    """Yield the figure of given axes, or a new one; it is written to the files when the block ends.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def _scale_fonts(figure: Any, scale: float) -> None:
 def axes_for(
     canvas: Canvas, width: float, height: float, forms: Sequence[str] = EXTENSIONS
 ) -> Iterator[Axes]:
-    """The given axes, or those of a new figure; see `figure_for`."""
+    """Yield the given axes, or those of a new figure; see `figure_for`."""
     with figure_for(canvas, width, height, forms) as figure:
         yield canvas.get("ax") or figure.add_subplot()
 
@@ -344,7 +344,7 @@ def legend_below(
 
 
 def write_in_margin(axes: Axes, text: str, share: float, *, across: bool = False) -> None:
-    """Write at a share of the side above the axes, or right of them, but not round a corner."""
+    """Write a text above the axes, or to their right, at a share of the side's length that keeps off the corners."""
     import matplotlib
 
     share = min(max(share, 0.1), 0.9)
@@ -367,7 +367,7 @@ def _wrapped(text: str, width: int) -> str:
 
 @cache
 def _picture() -> Any:
-    """The class of our figures: apart from pyplot, and shown as a result by a notebook."""
+    """Return the class of our figures, which pyplot does not know, and which a notebook shows."""
     from matplotlib.figure import Figure
 
     class Picture(Figure):
