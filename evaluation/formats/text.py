@@ -1,4 +1,4 @@
-"""Lists as text in UTF-8: a trial a line, columns between white space, or a table with a header.
+"""Lists as UTF-8 text: one trial per line, in columns separated by white space, or a table with a header.
 
 =========  =====================================
 Trials     ``model segment``
@@ -98,11 +98,13 @@ KEYS: dict[str, Layout] = {
 } | {name: SCORES[name] for name in ("wespeaker", "speechbrain", "bob", "bob5", "appended")}
 _DOTTED = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?$|[-+]?inf(inity)?$", re.IGNORECASE)
 _LINES_TO_DETECT = 1000
-_BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")  # with the line end what bytes.split() cuts at
+_BLANKS = bytes.maketrans(
+    b"\t\r\x0b\x0c", b"    "
+)  # with the line end, the separators of bytes.split()
 _OF_WINDOWS = re.compile(r"[-+]?(1\.#(inf|ind|[qs]nan)\d*|nan\((ind|snan)\))", re.IGNORECASE)
 _REMARK = re.compile(rb"(?P<before>\s*)(?P<line>#[ \t][^\n]*)\n\s*(?P<next>[^\n]+)")
-_APOSTROPHE = re.compile(r"\A'(?='*[-=+@\t\r])")  # which `write_table` puts before a formula
-# bytes: from here on pandas pays, which takes 0.2 s to import and is six times as quick
+_APOSTROPHE = re.compile(r"\A'(?='*[-=+@\t\r])")  # written by `write_table` before a formula
+# bytes from which pandas, six times faster, is worth the 0.2 s of its import
 _LARGE = 1 << 20
 
 _UNWRITABLE = re.compile("[ \t\n\r\x0b\x0c\0]|^\ufeff|[\ud800-\udfff]")
@@ -134,7 +136,7 @@ class Choice:
     missing : {"error", "drop", "reject"}
         What to do with scores that are NaN; see `evaluation.trials.Scores.acquired`.
     llr_base : float
-        The base of log-likelihood ratios: those of base 10, as in forensic science, are multiplied by log(10), so that
+        The base of log-likelihood ratios: base 10, as in forensic science, is multiplied by log(10), so that
         they are natural ones.
     """
 
@@ -153,7 +155,7 @@ class Choice:
 
     @property
     def named(self) -> dict[str, list[str]]:
-        """Return the columns that were named, by role."""
+        """Return the named columns by role."""
         columns = {}
         for role in ("model", "segment", "score", "label"):
             name = getattr(self, role)
@@ -163,7 +165,7 @@ class Choice:
 
     @property
     def failures(self) -> dict[str, Any]:
-        """Return the arguments of `Scores.acquired`; distances are negated later, so their rejections are infinite."""
+        """Return the arguments of `Scores.acquired`; distances are negated later, so their rejections are +inf."""
         rejected = math.inf if self.distances else -math.inf
         return {"missing": self.missing, "rejected": rejected}
 
@@ -173,16 +175,16 @@ DETECT: Choice = Choice()
 
 @dataclass(frozen=True)
 class ListFile:
-    """A file that is to be read.
+    """A file to be read.
 
     Parameters
     ----------
     path : Path
         Where it is.
     kind : {"scores", "key", "trials"}
-        What is expected in it.
+        Expected content.
     choice : Choice
-        What the user specifies about it.
+        What the user specifies about the file.
     """
 
     path: Path
@@ -191,7 +193,7 @@ class ListFile:
 
     @cached_property
     def head(self) -> bytes:
-        """Its first 2056 bytes, decompressed where it is gzip; a pipe is read whole, once."""
+        """The first 2056 bytes, decompressed; a pipe is read once, as a whole."""
         with suppress(OSError):
             if self.path.is_file():
                 with self.path.open("rb") as handle:
@@ -202,12 +204,12 @@ class ListFile:
 
     @cached_property
     def content(self) -> bytes:
-        """All of its bytes, decompressed where it is gzip; a DataError if it cannot be read."""
+        """All bytes, decompressed; a DataError if the file cannot be read."""
         return read_bytes(self.path)
 
     @cached_property
     def text(self) -> bytes:
-        """Its bytes without a byte order mark and remarks above the trials, lines ``# made by ...``, whose ends stay;
+        """Its bytes without a byte order mark and comments above the trials (``# made by ...``), whose line ends stay;
         a DataError if they hold zero bytes, which no text does.
         """
         raw = check_text(self.path, self.content)
@@ -226,7 +228,7 @@ class ListFile:
         return len(names) == len(cells) and (bool(self.choice.named) or len(known) > 1)
 
     def lines(self) -> list[str]:
-        """Return its lines as text in UTF-8; a DataError if it is none."""
+        """Return the lines, decoded from UTF-8; raise DataError if that fails."""
         try:
             return self.text.decode("utf-8").splitlines()
         except UnicodeDecodeError as error:
@@ -238,7 +240,7 @@ class ListFile:
 @one_line
 @dataclass(frozen=True)
 class Columns:
-    """Where the columns of a text are.
+    """The layout of the columns of a text.
 
     Parameters
     ----------
@@ -247,9 +249,9 @@ class Columns:
     count : int
         Number of columns of each line.
     expected : str
-        What a line should hold, for errors.
+        The expected form of a line, for errors.
     delimiter : str or None
-        What separates columns; None for any white space.
+        Delimiter; None for any white space.
     header : int
         Lines before the trials, 0 or 1.
     """
@@ -261,7 +263,7 @@ class Columns:
     header: int = 0
 
     def of_roles(self, *roles: str) -> list[int]:
-        """Return the numbers of the columns that have these roles."""
+        """Return the column numbers of these roles."""
         columns: list[int] = []
         for role in roles:
             columns += self.positions.get(role, ())
@@ -269,12 +271,12 @@ class Columns:
 
 
 def is_score(cell: str) -> bool:
-    """Return whether a cell is a number, also as the C library of Windows writes NaN and infinity."""
+    """Return whether a cell is a number, including NaN and infinity as written by Windows."""
     return is_number(cell) or _OF_WINDOWS.fullmatch(cell) is not None
 
 
 def as_score(cell: str) -> float:
-    """Return the number that `is_score` recognised.
+    """Convert a cell that `is_score` recognised.
 
     Examples
     --------
@@ -290,7 +292,7 @@ def as_score(cell: str) -> float:
 
 
 def forced_layout(layout: str | Sequence[str], content: Kind) -> Layout:
-    """Check a layout that a user gave, by name or as roles (one text with commas or blanks, or a sequence).
+    """Check a layout given by name or as roles (a sequence, or a text with commas or blanks).
 
     Raises
     ------
@@ -339,14 +341,14 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> L
     rows : sequence of sequences of str
         Tokens of some lines, equally many each: 2 to 5.
     content : {"scores", "key"}
-        What the file should hold.
+        Expected content of the file.
     path : Path
         The file, for errors.
 
     Raises
     ------
     DataError
-        If no layout has so many columns, or two fit equally well.
+        If no layout has this many columns, or two fit equally well.
     """
     columns = list(zip(*rows, strict=True))
     numbers = [all(map(is_score, column)) for column in columns]
@@ -365,7 +367,7 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> L
         if labels[0] and not any(map(_is_truth, columns[2])):
             return KEYS["voxceleb"]
         return KEYS["kaldi"]
-    # ASVspoof: the third is the kind of speech
+    # ASVspoof: the third column is the kind of speech
     if content == "key" and labels[3] and not numbers[2]:
         return ("model", "segment", "-", "label")
     return _detect_of_four(columns, numbers, labels, content, path)
@@ -457,7 +459,7 @@ def _detected(lines: Sequence[Sequence[str]], content: Kind, path: Path) -> tupl
 
 
 def read_list(file: ListFile) -> Trials:
-    """Read trials, a key or scores from a text, or from a table below its header.
+    """Read trials, a key or scores from a text, or from a table with a header.
 
     Returns
     -------
@@ -474,14 +476,14 @@ def read_list(file: ListFile) -> Trials:
     raw = file.text
     choice = file.choice
     if len(raw) >= _LARGE and choice.duplicates == "error":
-        with suppress(ValueError, TypeError):  # errors are reported below, with their lines
+        with suppress(ValueError, TypeError):  # errors are reported below with their lines
             return _list_of(_parsed(raw, columns), file, columns)
     lines = cut_lines(path, raw, columns.delimiter)[columns.header :]
     for line, row in lines:
         if len(row) != columns.count:
             raise _wrong_count(row, columns, path, line)
     if not lines:
-        got = "a header alone" if columns.header else "an empty file"
+        got = "only a header" if columns.header else "an empty file"
         raise DataError(f"expected trials, got {got}", file=path, remedy="write the list again")
     if choice.duplicates == "first" and "segment" in columns.positions:
         lines = _first_lines(lines, columns, path)
@@ -497,12 +499,12 @@ def read_list(file: ListFile) -> Trials:
             text += f"; also in line {few(others)}"
         repeated = {tuple(rows[row]) for row in error.rows}
         if isinstance(error, RepeatedTrialError) and len(repeated) == 1:
-            remedy = f"{remedy}; duplicates='first' reads the first line alone"
+            remedy = f"{remedy}; duplicates='first' reads only the first line"
         raise error.changed(text, file=path, line=first, remedy=remedy) from None
 
 
 def _wrong_count(row: Sequence[str], columns: Columns, path: Path, line: int) -> DataError:
-    """Return the error of a line that has too many or too few columns."""
+    """Return the error for a line with too many or too few columns."""
     text = f"expected {columns.expected}, got {len(row)}: {shown(' '.join(row).encode())}"
     remedy = None
     if len(row) == 1 and delimiter_of(row[0]):
@@ -517,7 +519,7 @@ def _wrong_count(row: Sequence[str], columns: Columns, path: Path, line: int) ->
 def _first_lines(
     lines: Sequence[tuple[int, list[str]]], columns: Columns, path: Path
 ) -> list[tuple[int, list[str]]]:
-    """Return the first line of each pair; an error if another one has another score or label."""
+    """Return the first line of each pair; raise an error if a repeated pair has another score or label."""
     ids = columns.of_roles("model", "claimed", "segment")
     values = columns.of_roles("score", "label", "real")
     pair_of = itemgetter(*ids)
@@ -542,12 +544,12 @@ def write_text_list(
     key: Key | None = None,
     speakers: Mapping[str, str] | None = None,
 ) -> None:
-    """Write trials, a key or scores as text, whole or not at all; trial types have no place in it.
+    """Write trials, a key or scores as text, atomically and without trial types.
 
     Parameters
     ----------
     path : path
-        What is written.
+        The list to write.
     trials : Trials, Key or Scores
         Trials have one order.
     layout : str
@@ -560,7 +562,7 @@ def write_text_list(
     Raises
     ------
     DataError
-        If the order needs what is not given, an id holds white space, which would break the line, or the file cannot
+        If the order needs missing data, an id holds white space, which would break the line, or the file cannot
         be written.
     """
     roles: Layout = ("model", "segment")
@@ -628,7 +630,7 @@ def write_table(path: str | Path, trials: Trials) -> None:
 
 
 def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) -> Columns | None:
-    """Return the columns that the first line names, or None if it names none."""
+    """Return the columns named by the first line; None if it is not a header."""
     lines = raw[: 1 << 16].decode("utf-8", "replace").lstrip().splitlines()[:2]
     if not lines:
         return None
@@ -643,7 +645,7 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
     if "score" in positions and not (
         has_ids or choice.named or _is_number_below(positions["score"][0], values)
     ):
-        del positions["score"]  # an id such as "value"
+        del positions["score"]  # the column holds ids such as "value"
     side = "scores" if content == "scores" else "key"
     needed = _needed_roles(positions, content, choice)
     lacking = [role for role in needed if role not in positions]
@@ -676,12 +678,12 @@ def _are_above_numbers(names: Sequence[str], rows: Sequence[Sequence[str]]) -> b
 
 
 def _is_number_below(column: int, rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first of the rows below a header has a number in a column."""
+    """Return whether the first row below a header has a number in this column."""
     return bool(rows) and column < len(rows[0]) and is_score(rows[0][column])
 
 
 def _cut(lines: Sequence[str]) -> tuple[str | None, list[list[str]]]:
-    """Return the delimiter of a header, which may begin with #, and the cells of it and the lines below."""
+    """Return the delimiter of a header, which may begin with #, and the cells of all lines."""
     header = lines[0].lstrip("# ")
     delimiter = delimiter_of(header)
     cells = []
@@ -697,7 +699,7 @@ def _cut(lines: Sequence[str]) -> tuple[str | None, list[list[str]]]:
 def _needed_roles(
     positions: Mapping[str, Sequence[int]], content: Kind, choice: Choice
 ) -> list[str]:
-    """Return the roles of columns that a table must have; with scores and labels in it, ids may be missing."""
+    """Return the roles that a table must have; with scores and labels, ids are optional."""
     needs_labels = content == "key" or (content == "scores" and choice.labelled)
     has_ids = bool({"model", "segment"} & set(positions))
     if needs_labels and not has_ids and {"score", "label"} <= set(positions):
@@ -712,7 +714,7 @@ def _needed_roles(
 
 
 def _parsed(raw: bytes, columns: Columns) -> list[Any]:
-    """Cut a large text by pandas: ids as categories; a ValueError if a line is too long or short."""
+    """Parse a large text with pandas, ids as categories; raise ValueError if the number of columns varies."""
     import pandas as pd
 
     roles = [role for role in columns.positions if role != "score"]
@@ -721,7 +723,7 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
     if columns.delimiter is None:
         raw = raw.translate(_BLANKS)
         options = {"sep": r"\s+", "quoting": csv.QUOTE_NONE}
-    # pandas makes numbers of categories of digits, which are ids here
+    # pandas would read ids of digits as numbers
     for kind in ("category", str):
         dtypes: Any = dict.fromkeys(range(columns.count), str) | dict.fromkeys(ids, kind)
         source = io.BytesIO(raw.lstrip())
@@ -746,7 +748,7 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
 
 
 def _list_of(cells: Sequence[Any], file: ListFile, columns: Columns) -> Trials:
-    """Build a list of the cells of each column."""
+    """Build a list from the cells of each column."""
     content = file.kind
 
     def column(role: str) -> Any:
@@ -764,7 +766,7 @@ def _list_of(cells: Sequence[Any], file: ListFile, columns: Columns) -> Trials:
         ids = (column(models), column("segment"))
     else:
         rows = range(1, len(cells[0]) + 1)
-        # so that intervals over speakers are refused
+        # one unknown model, so that intervals over speakers are refused
         ids = ([f"line-{row}" for row in rows], ["unknown"] * len(rows))
     if content == "scores":
         return Scores.from_ids(*ids, _numbers(column("score")), **file.choice.failures)
@@ -806,7 +808,7 @@ def _numbers(cells: Sequence[str]) -> np.ndarray:
 def _real_speakers(
     models: np.ndarray, segments: np.ndarray, is_target: np.ndarray, speakers: Mapping[str, str]
 ) -> np.ndarray:
-    """Return the real speakers: the model in target trials, else the segment's speaker."""
+    """Return the true speakers: the model in target trials, else the speaker of the segment."""
     real = models.copy()
     unknown = sorted({*segments[~is_target]} - speakers.keys())
     if unknown:

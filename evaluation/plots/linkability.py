@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 _BAND = 0.16
 _PALE_BAND = 0.10
-_BINS = 20  # of a speaker's linkability
+_BINS = 20  # of the histogram of speakers' linkabilities
 _MOST_MARKED = 200  # speakers
 _CHANCE = plain(GREY, 1.2, (10, 3))
 _DOTS = (0, (1.2, 1.6))
@@ -53,7 +53,7 @@ def plot_linkability(
     curves : mapping of str to Curve, or Curve
         Measured curves by their names in the legend: systems, numbers of utterances or both.
     extrapolations : mapping of str to Extrapolation, optional
-        By the same names: what to draw beyond the gallery, as the estimate of one method within the span of all.
+        Extrapolations by the same names, drawn as the estimate of one method within the span of all.
     method : str
         Which method's estimate to draw.
     logarithmic : bool
@@ -146,7 +146,7 @@ def plot_linkability_panels(
     ----------
     panels : mapping of str to mapping of (str, str) to Curve
         By the title of a panel, such as ``L = 3``, then by attacker, shown by the marker, and anonymiser, shown by the
-        colour; where curves differ in one name alone, the attacker is blank.
+        colour; where curves differ in one name only, the attacker is blank.
     path, title
         See `plot_linkability`; no axes and no TeX.
     """
@@ -195,14 +195,14 @@ def _frame(
 def plot_extrapolation(
     curve: Curve, extrapolation: Extrapolation, *, name: str = "", **canvas: Unpack[Canvas]
 ) -> Figure:
-    """Plot what each method predicts beyond the gallery, on logarithmic axes; what was measured is black and solid.
+    """Plot what each method predicts beyond the gallery, on logarithmic axes; the measured curve is black and solid.
 
     Parameters
     ----------
     curve : Curve
-        What was measured.
+        The measured curve.
     extrapolation : Extrapolation
-        What was not.
+        The extrapolated values.
     name : str
         Name of the system.
     path, ax, title, notes, width
@@ -217,7 +217,7 @@ def plot_extrapolation(
         for method, prediction in extrapolation.predictions.items():
             if not np.isnan(prediction.linkability).all():
                 estimates[method] = prediction
-    # a tail may end, and then its estimate falls without end
+    # the estimate of a bounded tail falls towards 0
     drawn = [prediction.linkability for method, prediction in estimates.items() if method != "tail"]
     black = plain("#000000", 2.2)
     entries = [(black, f"{name} measured".strip())]
@@ -286,7 +286,7 @@ def plot_cmc(systems: Mapping[str, ArrayLike], **canvas: Unpack[Canvas]) -> Figu
 
 
 def _upright(axes: Axes, values: Sequence[Array]) -> tuple[Any, ...]:
-    """Return label, ends and ticks of the axis of linkability: a logarithmic one where values are to be seen on it."""
+    """Return label, ends and ticks of the axis of linkability, logarithmic on request."""
     axes.set_xscale("log")
     if not values:
         return _LINKED, 0.0, 1.0
@@ -354,13 +354,13 @@ def plot_speaker_grid(
 ) -> Figure:
     """Plot the distribution of linkability over speakers, a row for each attacker and a column for each anonymiser.
 
-    Of one attacker there are as many rows as needed.
+    A single attacker takes as many rows as needed.
 
     Parameters
     ----------
     cells : mapping of (str, str) to array_like of float of shape (n_speakers,)
         Linkability of each speaker, 0 to 1, averaged over sizes, by attacker and anonymiser; where systems differ in
-        one name alone, such as the number of utterances, the attacker is blank.
+        only one name, such as the number of utterances, the attacker is blank.
     path, title
         See `plot_linkability`; no axes and no TeX.
     """
@@ -410,7 +410,7 @@ def plot_speaker_grid(
 
 
 def plot_exposure(speakers: Sequence[tuple[float, str]], **canvas: Unpack[Canvas]) -> Figure:
-    """Plot the linkability of single speakers, in their order, with the sexes as markers unless there are many.
+    """Plot the linkability of single speakers in order, with markers for the sexes unless there are many speakers.
 
     Parameters
     ----------
@@ -467,7 +467,7 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
     Raises
     ------
     DataError
-        If no two conditions differ in one factor alone, or an extension is unknown.
+        If no two conditions differ in exactly one factor, or an extension is unknown.
     """
     if not comparisons.factors:
         raise DataError(
@@ -523,12 +523,12 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
 
 
 def plot_intersections(comparisons: Sequence[Comparison], **canvas: Unpack[Canvas]) -> Figure:
-    """Plot how many speakers are easy (or hard) in all conditions that are compared, within those in any of them.
+    """Plot the number of speakers who are easy (or hard) in all compared conditions, within the number in any of them.
 
     Parameters
     ----------
     comparisons : sequence of Comparison
-        Of pairs, or of all levels of a factor at once; see `evaluation.linkage.compare_conditions`.
+        Comparisons of pairs, or of all levels of a factor at once; see `evaluation.linkage.compare_conditions`.
     path, ax, title, notes, width
         See `plot_linkability`.
 

@@ -41,7 +41,7 @@ class TradeOff:
     name : str
         Its name in the legend.
     utility : Interval
-        A rate as a fraction, such as a word error rate, with its interval where there is one.
+        A rate as a fraction, such as a word error rate, with its interval if known.
     eer : Interval
         Equal error rate of the strongest attacker, as a fraction.
     """
@@ -158,7 +158,7 @@ def plot_similarity(
     Raises
     ------
     DataError
-        If there is no matrix, a shape or a number is none, or an extension is unknown.
+        If there is no matrix, a shape or a value is invalid, or an extension is unknown.
     """
     if not matrices:
         raise DataError("expected a voice similarity matrix to plot, got none")
@@ -172,7 +172,7 @@ def plot_similarity(
             raise DataError(f"matrix {name!r}: expected similarities from 0 to 1")
     blank = np.isnan(next(iter(cells.values())))
     np.fill_diagonal(blank, False)
-    # those who have trials with the same others stand together
+    # speakers with trials against the same others are grouped
     seen: dict[tuple[bool, ...], int] = {}
     groups = [seen.setdefault(tuple(row), len(seen)) for row in blank.tolist()]
     order = sorted(range(len(groups)), key=groups.__getitem__)

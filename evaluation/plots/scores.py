@@ -2,8 +2,8 @@
 over the prior: empirical cross-entropy, Bayes error rates, the ZEBRA profile.
 
 The horizontal axis of a curve over the prior is the prior log-odds log(P / (1 - P)) of a target trial. The default
-system knows the prior alone. Each function also takes the keywords of `evaluation.plots.Canvas`: path, ax, title,
-notes and width. Scores that look reversed are warned of, and those that are no LLRs where a plot takes them as such.
+system knows only the prior. Each function also takes the keywords of `evaluation.plots.Canvas`: path, ax, title,
+notes and width. There are warnings of scores that look reversed, and of scores that cannot be LLRs if these are needed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def sorted_systems(
     *,
     sort: bool = True,
 ) -> list[tuple[str, metrics.SortedScores]]:
-    """Return each system's name and scores, `sort`ed by an order; warn of scores that look reversed."""
+    """Return the name and the scores of each system, ordered by `sort`; warn of scores that look reversed."""
     named_scores = []
     for name, *given in _rows_of_systems(systems, key):
         scores = metrics.sort_scores(*given[:2] or [None])
@@ -68,7 +68,7 @@ def sorted_systems(
 
 
 def _rows_of_systems(systems: Systems, key: Any) -> Any:
-    """Return the name of each system and what a user gave for it."""
+    """Return the name of each system and the argument given for it."""
     rows: Any = systems
     if key is not None:
         by_name = systems if isinstance(systems, Mapping) else {"scores": systems}
@@ -120,12 +120,12 @@ WINDOWS = {
 
 
 def fitting_window(rates: Sequence[float]) -> Window:
-    """Return the part of the plane, the same in both directions, that holds error rates well inside.
+    """Return a window, equal in both directions, with the error rates well inside.
 
     Parameters
     ----------
     rates : sequence of float
-        Error rates to be shown; those of 0 or 1, which no probit axis holds, do not count.
+        Error rates to be shown; 0 and 1, which lie at infinity on a probit axis, are ignored.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def fitting_window(rates: Sequence[float]) -> Window:
         (level for level in _LEVELS_HIGH if ndtri(level) >= ndtri(highest) + 0.5), _LEVELS_HIGH[-1]
     )
     ticks = tuple(tick for tick in _TICKS if low <= tick / 100 <= high)
-    if len(ticks) > 11:  # the axis is wide, and the labels of its middle would touch
+    if len(ticks) > 11:  # on a wide axis the labels in the middle would touch
         ticks = tuple(tick for tick in ticks if tick not in (0.2, 0.5, 2, 10, 98))
     return Window((low, high), (low, high), ticks, ticks)
 
@@ -169,14 +169,14 @@ def plot_det(
     systems : sequence of (str, target, nontarget), of (str, Scores, Key) or of (str, SortedScores); or Scores
         One or several systems, by their names in the legend. With a key: `Scores`, or a mapping of names to them.
     key : Key, or array_like of float, optional
-        Of all systems; for an array of target scores, the nontarget scores.
+        Key of all systems; for an array of target scores, the nontarget scores.
     sort : bool
         Put the systems in the order of their EER, the highest first.
     window : {"auto", "sre10", "old", "new", "big"}
-        The part of the plane: grown until the EER and minDCF of each system are well inside, with the same axis twice;
+        The part of the plane: large enough to show the EER and minDCF of each system, with two equal axes;
         or a fixed one, by SIDEKIT's names.
     prior : float, optional
-        Effective target prior (not its logit) of the minDCF point; that of SRE08, 0.0917, by default.
+        Effective target prior (not its logit) of the minDCF point; by default 0.0917, as in SRE08.
     hull_only : bool
         Draw the convex hulls, from which EER and minDCF are read, without the curves themselves.
     path, ax, title, notes, width
@@ -309,7 +309,7 @@ def plot_roc(
         axes.plot(diagonal, diagonal, **plain(PALE, 1.0))
         for number, (name, scores) in enumerate(known):
             p_miss, p_fa = metrics.roc(scores)
-            if lowest_fpr:  # straight pieces bend on this axis
+            if lowest_fpr:  # straight pieces are curved on this axis
                 grid = np.unique(
                     np.concatenate([np.geomspace(lowest_fpr, 1, 800), p_fa[p_fa >= lowest_fpr]])
                 )
@@ -585,13 +585,13 @@ def plot_ape(
     sort : bool
         Put the systems in the order of their Cllr.
     normalised : bool
-        Divide by the error rate of deciding by the prior alone (NBER).
+        Divide by the error rate of deciding by the prior (NBER).
     log_odds : (float, float)
         See `plot_zebra`.
     curves
         See `plot_ece`.
     with_eer : bool
-        Of error rates that are not normalised: draw the EER of each system, the highest that its dotted curve reaches.
+        Also draw the EER of each system, the maximum of its dotted curve; only without `normalised`.
     """
     if with_eer and normalised:
         raise DataError(
@@ -641,7 +641,7 @@ def _draw_curves(
 
 
 def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]]) -> None:
-    """Draw lines of 30 errors, in the systems' colours where their numbers of trials differ; the first has a label."""
+    """Draw lines of 30 errors, in the colours of the systems if their numbers of trials differ; label the first."""
     from scipy.special import ndtri
 
     n_target, n_nontarget = zip(*counts, strict=True)
@@ -677,7 +677,7 @@ def _probit_axis(label: str, ends: tuple[float, float], ticks: Sequence[float]) 
 
 
 def _draw_pieces(axes: Axes, x: np.ndarray, y: np.ndarray, points: int, look: Style) -> int:
-    """Draw a curve that leaves the window and comes back; return the number of its pieces."""
+    """Draw a curve that may leave the window and re-enter it; return the number of its pieces."""
     if not len(x):
         return 0
     x = x.reshape(-1, points)
@@ -730,7 +730,7 @@ def _plot_pairs(
     *,
     with_eer: bool = False,
 ) -> Figure:
-    """Plot the actual curve of each system as its line, and the least one dotted below it; or one of them as a line."""
+    """Plot the actual curve of each system as a line and the minimum as a dotted line below; or only one of them."""
     if curves not in ("both", "actual", "minimum"):
         raise DataError(f"expected curves to be both, actual or minimum, got {curves!r}")
     dotted = {"linestyle": (0, (1.5, 1.5)), "linewidth": 1.3}
@@ -763,7 +763,7 @@ def _plot_pairs(
             entries.append(
                 (plain(GREY) | level, "horizontal: EER, the highest point of the dotted curve")
             )
-        # badly calibrated scores leave the picture
+        # the curves of badly calibrated scores leave the plot
         top = min(1.08 * highest, 2 * float(default.max()))
         x = (_ODDS, grid[0], grid[-1])
         title = label.removesuffix(" (bit)")

@@ -1,4 +1,4 @@
-"""Axes as stand-alone pgfplots documents: ``pdflatex`` alone makes a page of them, nothing of this project is needed.
+"""Axes as stand-alone pgfplots documents: ``pdflatex`` typesets them without any file of this project.
 
 Long curves are thinned to what can be seen on the page, since TeX has little memory.
 """
@@ -15,7 +15,7 @@ from spkbase.showing import escape_tex as escape
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_GRID = 3000  # distinguishable steps of an axis
+_GRID = 3000  # distinguishable positions along an axis
 _MARKS = {"o": "*", "s": "square*", "^": "triangle*", "D": "diamond*", "v": "triangle*"}
 _HEAD = r"""% Compile with pdflatex; needs the packages standalone and pgfplots.
 \documentclass[border=4pt]{standalone}
@@ -42,9 +42,9 @@ def to_tex(axes: Axes, width: float, height: float, corner: str = "") -> str:
     ----------
     axes : Axes of matplotlib
     width, height : float
-        Of the plot in inches; three quarters of it are the axes.
+        Size of the plot in inches; the axes take three quarters.
     corner : str
-        Of the axes for the legend, as pgfplots names it; below them by default.
+        Corner of the axes for the legend, as pgfplots names it; below the axes by default.
     """
     figure: Any = axes.get_figure()
     if figure is not None and figure.legends:
@@ -82,7 +82,7 @@ def thinned(points: np.ndarray, ends: np.ndarray) -> np.ndarray:
     ----------
     points : ndarray of float64 of shape (N, 2)
     ends : ndarray of float64 of shape (2, 2)
-        Of both axes.
+        Ends of both axes.
     """
     low = ends[:, 0]
     span = ends[:, 1] - ends[:, 0]
@@ -147,7 +147,7 @@ def _points(axes: Axes, vertices: Any) -> list[str]:
 
     Ends and corners of the curve are kept; infinite values are put beyond the edge of the axes.
     """
-    scaled = axes.transScale.transform  # of logarithmic axes
+    scaled = axes.transScale.transform  # takes logarithms on logarithmic axes
     ends = np.column_stack([axes.get_xlim(), axes.get_ylim()])
     points = thinned(scaled(np.asarray(vertices, np.float64)), scaled(ends).T)
     texts = [f"({x:.6g},{y:.6g})" for x, y in points.tolist()]

@@ -900,7 +900,7 @@ def _trial_list(
     path: Path,
     models: Sequence[str],
     segments: Sequence[str],
-    kinds: NDArray,
+    kinds: NDArray[Any],
     lines: NDArray[np.int64],
     target: Sequence[str],
     nontarget: Sequence[str],

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,7 +121,7 @@ _VERSION = 1  # changes with the numbers
 
 
 @one_blas_thread()
-def prosody_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
+def prosody_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     """Return the statistics of a recording as a vector.
 
     Parameters
@@ -177,7 +178,7 @@ def prosody_statistics(track: PitchTrack, energy: NDArray[np.float64]) -> dict[s
     )
 
 
-def energy_contour(samples: NDArray, rate: int) -> NDArray[np.float64]:
+def energy_contour(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     """Return the energy of frames of 25 ms centred on every 10th ms, in dB; -200 of silence.
 
     Parameters
@@ -199,7 +200,7 @@ def energy_contour(samples: NDArray, rate: int) -> NDArray[np.float64]:
 
 
 @one_blas_thread()
-def session_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
+def session_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     """Return statistics of the frames without speech, each minus a typical value, divided by a typical spread.
 
     Parameters
@@ -232,7 +233,7 @@ def session_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
     return np.clip(np.concatenate(parts), -10, 10)
 
 
-def silence(samples: NDArray, rate: int, spectra: NDArray) -> NDArray[np.bool_]:
+def silence(samples: NDArray[Any], rate: int, spectra: NDArray[Any]) -> NDArray[np.bool_]:
     """Return the frames that the detector `snr` labels as silence and that are not at the edge of speech.
 
     Parameters
@@ -262,7 +263,7 @@ def silence(samples: NDArray, rate: int, spectra: NDArray) -> NDArray[np.bool_]:
     return frames
 
 
-def band_levels(samples: NDArray, rate: int) -> NDArray[np.float64]:
+def band_levels(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     """Return the level of bands of equal width from 0 to half the rate in dB, frames of 25 ms every 10 ms.
 
     Parameters
@@ -291,7 +292,7 @@ def band_levels(samples: NDArray, rate: int) -> NDArray[np.float64]:
     return np.concatenate(levels)
 
 
-def _pitch(hertz: NDArray) -> dict[str, float]:
+def _pitch(hertz: NDArray[Any]) -> dict[str, float]:
     """Return statistics of the level, range and movement of the pitch of voiced frames."""
     voiced = np.flatnonzero(hertz > 0)
     if len(voiced) < _LEAST:
@@ -352,7 +353,9 @@ def _turns(voiced: NDArray[np.bool_], sound: NDArray[np.bool_]) -> dict[str, flo
     return measured
 
 
-def _loudness(level: NDArray, voiced: NDArray[np.bool_], strength: NDArray) -> dict[str, float]:
+def _loudness(
+    level: NDArray[Any], voiced: NDArray[np.bool_], strength: NDArray[Any]
+) -> dict[str, float]:
     """Return statistics of the energy of frames with sound, below the loud ones, and of the periodicity of voice."""
     sounding = level > -_SOUND_DB
     values = level[sounding]
@@ -376,7 +379,7 @@ def _loudness(level: NDArray, voiced: NDArray[np.bool_], strength: NDArray) -> d
     return measured
 
 
-def _syllables(level: NDArray, voiced: NDArray[np.bool_]) -> dict[str, float]:
+def _syllables(level: NDArray[Any], voiced: NDArray[np.bool_]) -> dict[str, float]:
     """Return statistics of the peaks of the smoothed energy of voiced frames: about one for each syllable."""
     from scipy.signal import find_peaks
 
@@ -395,7 +398,7 @@ def _syllables(level: NDArray, voiced: NDArray[np.bool_]) -> dict[str, float]:
     return measured
 
 
-def _modulations(level: NDArray) -> dict[str, float]:
+def _modulations(level: NDArray[Any]) -> dict[str, float]:
     """Return the log shares of octaves of the energy's modulation: the rhythm of syllables and sounds."""
     contour = np.maximum(level, -_SOUND_DB)
     power = np.abs(np.fft.rfft((contour - contour.mean()) * np.hanning(len(contour)))) ** 2
@@ -416,12 +419,12 @@ def _stretches(frames: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
-def _slope(times: NDArray, values: NDArray) -> float:
+def _slope(times: NDArray[Any], values: NDArray[Any]) -> float:
     centred = times - times.mean()
     return float(centred @ (values - values.mean()) / (centred @ centred))
 
 
-def _skewness(values: NDArray) -> float:
+def _skewness(values: NDArray[Any]) -> float:
     centred = values - values.mean()
     deviation = values.std()
     if not deviation > 1e-9:
@@ -429,7 +432,7 @@ def _skewness(values: NDArray) -> float:
     return float((centred**3).mean() / deviation**3)
 
 
-def _frames(samples: NDArray, rate: int) -> NDArray:
+def _frames(samples: NDArray[Any], rate: int) -> NDArray[Any]:
     """Return frames as views, shape (T, window)."""
     return np.lib.stride_tricks.sliding_window_view(samples, round(_WINDOW * rate))[
         :: round(FRAME_SHIFT * rate)

@@ -9,7 +9,7 @@ M. Slaney, "Auditory Toolbox", Interval Research technical report 1998-010 (the 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,8 @@ _FRAMES = 4096  # at a time, so that memory does not grow with the recording
 
 
 def kaldi_filterbanks(
-    samples: NDArray, *, rate: int = 16000, n_mels: int = 80, shape: Window = "povey"
-) -> NDArray:
+    samples: NDArray[Any], *, rate: int = 16000, n_mels: int = 80, shape: Window = "povey"
+) -> NDArray[Any]:
     """Return Kaldi's log mel filterbanks, with their mean over time removed.
 
     Frames of 25 ms every 10 ms, none beyond the ends (snip_edges), no dither; in each the mean removed, pre-emphasis
@@ -72,7 +72,7 @@ def kaldi_filterbanks(
     return banks
 
 
-def mel_spectra(samples: NDArray, *, rate: int = 16000, n_mels: int = 40) -> NDArray:
+def mel_spectra(samples: NDArray[Any], *, rate: int = 16000, n_mels: int = 40) -> NDArray[Any]:
     """Return mel power spectra, frames of 25 ms centred on every 10th ms, zeros beyond the ends.
 
     A periodic Hann window; triangles of equal area from 0 to half the rate
@@ -111,7 +111,9 @@ def slaney_filters(*, rate: int, n_fft: int, n_mels: int) -> NDArray[np.float64]
 
 
 @lru_cache(maxsize=8)
-def _kaldi_tables(rate: int, n_mels: int, shape: str, dtype: np.dtype) -> tuple[NDArray, NDArray]:
+def _kaldi_tables(
+    rate: int, n_mels: int, shape: str, dtype: np.dtype
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the window (n,) and the filters (bins, n_mels); the bin at half the rate has no weight."""
     window = round(_WINDOW * rate)
     n_fft = _fft_length(window)
@@ -126,11 +128,11 @@ def _kaldi_tables(rate: int, n_mels: int, shape: str, dtype: np.dtype) -> tuple[
     return weights.astype(dtype), np.ascontiguousarray(filters.T, dtype)
 
 
-def _kaldi_mel(frequency: NDArray | float) -> NDArray:
+def _kaldi_mel(frequency: NDArray[Any] | float) -> NDArray[Any]:
     return 1127.0 * np.log1p(np.asarray(frequency) / 700.0)
 
 
-def _triangles(edges: NDArray, points: NDArray) -> NDArray[np.float64]:
+def _triangles(edges: NDArray[Any], points: NDArray[Any]) -> NDArray[np.float64]:
     """Return triangles of height 1 at some points; each rises from an edge to the next and falls to the one after."""
     widths = np.diff(edges)[:, None]
     rising = (points - edges[:-2, None]) / widths[:-1]
@@ -142,10 +144,10 @@ def _fft_length(window: int) -> int:
     return 1 << (window - 1).bit_length()
 
 
-def _power(frames: NDArray, n_fft: int) -> NDArray:
+def _power(frames: NDArray[Any], n_fft: int) -> NDArray[Any]:
     from scipy import fft
 
     spectrum = fft.rfft(frames, n=n_fft, axis=1)
-    power: NDArray = spectrum.real**2
+    power: NDArray[Any] = spectrum.real**2
     power += spectrum.imag**2
     return power

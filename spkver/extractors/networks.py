@@ -352,7 +352,7 @@ def window_starts(n_frames: int, *, window: int, hop: int) -> NDArray[np.int64]:
 
 
 @one_blas_thread()
-def embed_frames(samples: NDArray, rate: int, network: Network) -> NDArray[np.float32]:
+def embed_frames(samples: NDArray[Any], rate: int, network: Network) -> NDArray[np.float32]:
     """Return the vector (D,) of samples by a network that takes Kaldi's filterbanks, as CAM++ does."""
     frames = kaldi_filterbanks(samples, rate=rate, n_mels=network.n_mels, shape=network.shape)
     return network.run(frames[None])[0]
@@ -360,8 +360,8 @@ def embed_frames(samples: NDArray, rate: int, network: Network) -> NDArray[np.fl
 
 @one_blas_thread()
 def embed_windows(
-    samples: NDArray, rate: int, network: Network, *, window: int = 160, hop: int = 80
-) -> NDArray:
+    samples: NDArray[Any], rate: int, network: Network, *, window: int = 160, hop: int = 80
+) -> NDArray[Any]:
     """Return the mean of the vectors of all windows of samples by a network that takes mel spectra, as GE2E does.
 
     Parameters
@@ -385,7 +385,7 @@ def embed_windows(
     cut = views[starts].transpose(0, 2, 1)
     vectors = [network.run(cut[low : low + _WINDOWS]) for low in range(0, len(cut), _WINDOWS)]
     mean = np.concatenate(vectors).mean(axis=0)
-    unit: NDArray = mean / np.linalg.norm(mean)
+    unit: NDArray[Any] = mean / np.linalg.norm(mean)
     return unit
 
 

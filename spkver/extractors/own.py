@@ -88,7 +88,9 @@ def open_command(template: str, settings: ExtractorSettings) -> Extraction:
     return Extraction(extract, record, batch=_COMMAND_BATCH)
 
 
-def vectors_by_command(recordings: Sequence[Recording], *, template: str) -> dict[str, NDArray]:
+def vectors_by_command(
+    recordings: Sequence[Recording], *, template: str
+) -> dict[str, NDArray[Any]]:
     """Run a command that extracts the vectors of a list of recordings.
 
     Raises
@@ -119,7 +121,7 @@ def open_vectors(path: str, settings: ExtractorSettings) -> Extraction:
     embeddings = read_embeddings(path)
     rows = {name: row for row, name in enumerate(embeddings.ids.tolist())}
 
-    def look_up(recordings: Sequence[Recording]) -> dict[str, NDArray]:
+    def look_up(recordings: Sequence[Recording]) -> dict[str, NDArray[Any]]:
         return {name: embeddings.vectors[rows[name]] for name, _ in recordings if name in rows}
 
     extract = partial(extract_by, read=look_up, name=str(path))
@@ -140,7 +142,7 @@ def _load_resemblyzer(path: str) -> Embed:
         options["weights_fpath"] = path
     encoder = package.VoiceEncoder("cpu", verbose=False, **options)
 
-    def embed(samples: NDArray, rate: int) -> Any:
+    def embed(samples: NDArray[Any], rate: int) -> Any:
         return encoder.embed_utterance(package.preprocess_wav(samples, source_sr=rate))
 
     return embed
@@ -152,7 +154,7 @@ def _load_speechbrain_ecapa(source: str) -> Embed:
     torch = imported("torch", "torch")
     encoder = speaker.EncoderClassifier.from_hparams(source=source or _ECAPA)
 
-    def embed(samples: NDArray, rate: int) -> Any:
+    def embed(samples: NDArray[Any], rate: int) -> Any:
         return encoder.encode_batch(torch.from_numpy(samples)[None]).reshape(-1).cpu().numpy()
 
     return embed
@@ -168,7 +170,7 @@ def _load_wespeaker(source: str) -> Embed:
     if hasattr(model, "set_vad"):
         model.set_vad(False)
 
-    def embed(samples: NDArray, rate: int) -> Any:
+    def embed(samples: NDArray[Any], rate: int) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "speech.wav"
             write_audio(file, samples, rate)

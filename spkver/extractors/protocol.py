@@ -16,7 +16,7 @@ from spkver.audio import read_audio
 Recording = tuple[str, Path]
 """Id and audio file."""
 
-Embed = Callable[[NDArray, int], Any]
+Embed = Callable[[NDArray[Any], int], Any]
 """Samples and their sampling rate to a vector."""
 
 Vectors = list[NDArray[np.floating] | DataError]
@@ -146,7 +146,7 @@ def window_bounds(length: int, window: int, hop: int) -> list[tuple[int, int]]:
 
 
 def averaged(
-    function: Embed, samples: NDArray, rate: int, *, window: float | None, hop: float | None
+    function: Embed, samples: NDArray[Any], rate: int, *, window: float | None, hop: float | None
 ) -> NDArray[np.floating]:
     """Return the mean of a function over windows of a signal, its vectors not normalised.
 
@@ -255,7 +255,7 @@ def embed_each(
     return vectors
 
 
-def guarded(samples: NDArray, rate: int, *, function: Embed, name: str) -> NDArray:
+def guarded(samples: NDArray[Any], rate: int, *, function: Embed, name: str) -> NDArray[Any]:
     """Call a user-supplied function and return its vector; whatever it raises becomes a DataError that names it."""
     try:
         value = function(samples, rate)
@@ -270,7 +270,7 @@ def guarded(samples: NDArray, rate: int, *, function: Embed, name: str) -> NDArr
 def extract_by(
     recordings: Sequence[Recording],
     *,
-    read: Callable[[Sequence[Recording]], dict[str, NDArray]],
+    read: Callable[[Sequence[Recording]], dict[str, NDArray[Any]]],
     name: str,
 ) -> Vectors:
     """Return the vectors of recordings that are extracted together; an error for each without one."""

@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,7 @@ Vectors = dict[str, NDArray[np.float64]]
 
 
 @one_blas_thread()
-def functionals(samples: NDArray) -> dict[str, float]:
+def functionals(samples: NDArray[Any]) -> dict[str, float]:
     """Compute the vector of a recording.
 
     Parameters
@@ -309,7 +310,10 @@ def classify_emotions(
 
 @one_blas_thread()
 def choose_cost(
-    vectors: NDArray, labels: NDArray, speakers: Sequence[str], costs: Sequence[float] = COSTS
+    vectors: NDArray[Any],
+    labels: NDArray[Any],
+    speakers: Sequence[str],
+    costs: Sequence[float] = COSTS,
 ) -> float:
     """Choose the penalty of the best unweighted recall over inner folds of speakers, the smallest of equal ones."""
     names = sorted(set(speakers))
@@ -333,7 +337,7 @@ def choose_cost(
     return chosen
 
 
-def _pitch(samples: NDArray, kept: slice) -> NDArray[np.float64]:
+def _pitch(samples: NDArray[Any], kept: slice) -> NDArray[np.float64]:
     """Return the pitch of the kept frames in semitones above 55 Hz; 0 where there is no voice."""
     length = 1 << math.ceil(math.log2(3 * RATE / _PITCH_RANGE[0]))
     # frames of the tracker are centred on those of the cepstra
@@ -353,7 +357,7 @@ def _pitch(samples: NDArray, kept: slice) -> NDArray[np.float64]:
     return pitch
 
 
-def _contour(values: NDArray) -> dict[str, float]:
+def _contour(values: NDArray[Any]) -> dict[str, float]:
     """Return statistics of a contour; zeros if it has no frames."""
     if not len(values):
         values = np.zeros(1)
@@ -372,7 +376,7 @@ def _contour(values: NDArray) -> dict[str, float]:
     return statistics
 
 
-def _change(steps: NDArray) -> dict[str, float]:
+def _change(steps: NDArray[Any]) -> dict[str, float]:
     """Return statistics of the steps from frame to frame."""
     if not len(steps):
         steps = np.zeros(1)
@@ -385,7 +389,7 @@ def _change(steps: NDArray) -> dict[str, float]:
     }
 
 
-def _voice(voiced: NDArray, steps: NDArray) -> dict[str, float]:
+def _voice(voiced: NDArray[Any], steps: NDArray[Any]) -> dict[str, float]:
     """Return statistics of voiced segments, and of the steps of the pitch within them."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], voiced.astype(int), [0]])))
     lengths = _SHIFT / RATE * (edges[1::2] - edges[0::2])
@@ -404,14 +408,14 @@ def _voice(voiced: NDArray, steps: NDArray) -> dict[str, float]:
     }
 
 
-def _mean(values: NDArray) -> float:
+def _mean(values: NDArray[Any]) -> float:
     """Return the mean; 0 if there are no values."""
     if not len(values):
         return 0.0
     return float(values.mean())
 
 
-def _loudness(energy: NDArray, voiced: NDArray) -> dict[str, float]:
+def _loudness(energy: NDArray[Any], voiced: NDArray[Any]) -> dict[str, float]:
     """Return statistics of the envelope; the energy is in dB relative to the loudest frame."""
     seconds = _SHIFT / RATE * len(energy)
     smooth = np.convolve(energy, np.ones(7) / 7, mode="same")
@@ -450,7 +454,7 @@ def _vectors(
     return dict(zip(names, values, strict=True))
 
 
-def _standard(values: NDArray, reference: NDArray) -> NDArray:
+def _standard(values: NDArray[Any], reference: NDArray[Any]) -> NDArray[Any]:
     """Standardise by the reference; what is constant there becomes 0."""
     deviation = reference.std(axis=0)
     varies = deviation > 1e-9
@@ -474,7 +478,9 @@ def _recognise_fold(
     return dict(zip(held_out, predicted.tolist(), strict=True))
 
 
-def _classify(vectors: NDArray, labels: NDArray, tested: NDArray, cost: float) -> NDArray:
+def _classify(
+    vectors: NDArray[Any], labels: NDArray[Any], tested: NDArray[Any], cost: float
+) -> NDArray[Any]:
     from sklearn.svm import SVC
 
     machine = SVC(kernel="linear", C=cost, class_weight="balanced")
