@@ -297,7 +297,7 @@ def _affinity(
     rules: PseudoSpeakerRules,
     backend: Backend | None,
 ) -> Affinity:
-    """Return the function of some vectors that gives the affinity of each to each voice, shape (n, P)."""
+    """Return a function that gives the affinities of n vectors with all P voices, shape (n, P)."""
     if rules.distance == "cosine":
         return lambda vectors: cosine_affinities(vectors, voices)
     if backend is None:

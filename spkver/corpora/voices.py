@@ -602,7 +602,7 @@ def _check(status: int, argument: str) -> None:
 
 
 def _microphone(random: np.random.Generator, variability: Variability) -> np.ndarray:
-    """Random gains over frequency, falling off beyond a random band."""
+    """Return a filter of random gains over frequency, which fall off outside a random band."""
     gains = variability.channel_gain * bounded_normal(random, len(_KNOTS))
     low = random.uniform(*variability.channel_low)
     high = random.uniform(*variability.channel_high)
@@ -613,7 +613,7 @@ def _microphone(random: np.random.Generator, variability: Variability) -> np.nda
 
 
 def _room(random: np.random.Generator, variability: Variability) -> np.ndarray:
-    """Direct sound, a few early reflections, and noise that decays exponentially."""
+    """Return a room's response: direct sound, a few early reflections, and noise that decays exponentially."""
     reverberation = random.uniform(*variability.reverberation)
     ratio = random.uniform(*variability.direct_to_reverberant)
     # down by 36 dB at the end
@@ -649,7 +649,7 @@ def _noise(kind: str, n_samples: int, random: np.random.Generator) -> np.ndarray
 def _voice_quality(
     speech: np.ndarray, voice: Voice, session: Session, random: np.random.Generator
 ) -> np.ndarray:
-    """Shimmer, breath and spectral tilt."""
+    """Add shimmer, breath and spectral tilt."""
     from scipy.signal import lfilter
 
     period = SAMPLE_RATE / voice.pitch

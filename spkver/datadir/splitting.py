@@ -159,7 +159,7 @@ def split_datadir(
 
 
 def drop_missing(datadir: DataDir, twin: DataDir) -> tuple[DataDir, list[str]]:
-    """Return a data directory, without lists, of the utterances that its anonymised twin has, and the others' ids.
+    """Return the part of a data directory that its anonymised twin has too, without lists, and the ids of the rest.
 
     If the twin has fewer than half of them, nothing is left out: then its names are others.
     """
@@ -332,13 +332,13 @@ def _draw_speakers(
 
 
 def _ending(speakers: Mapping[str, str], twin: DataDir) -> str:
-    """What all names of an anonymised copy have behind those of the original; empty if they are the same."""
+    """Return the ending that only the names of the anonymised copy have; empty if the names are equal."""
     tried = {""}
     for first in (min(speakers), max(speakers)):
         tried |= {name.removeprefix(first) for name in twin.recordings if name.startswith(first)}
 
     def order(ending: str) -> tuple[int, int, str]:
-        """Most names first, then the shortest ending."""
+        """Sort by the number of names, the largest first, then by the length of the ending."""
         count = sum(name + ending in twin.recordings for name in speakers)
         return -count, len(ending), ending
 

@@ -91,7 +91,7 @@ def duration_changes(
 
 
 def read_part(path: Path, start: int, count: int) -> NDArray[np.int16]:
-    """Some samples of the first channel, as 16-bit integers."""
+    """Read some samples of the first channel, as 16-bit integers."""
     try:
         with open_audio(path) as file:
             file.seek(start)
