@@ -47,7 +47,6 @@ WINDOW = 30.0
 _PIP = "onnx onnxruntime"
 _SECOND = 100  # frames
 _SEGMENT = 100  # frames of CAM++ that share a context
-_WINDOWS = 64  # of GE2E side by side, so that memory does not grow with the recording
 
 
 class Graph:
@@ -360,7 +359,13 @@ def embed_frames(samples: NDArray[Any], rate: int, network: Network) -> NDArray[
 
 @one_blas_thread()
 def embed_windows(
-    samples: NDArray[Any], rate: int, network: Network, *, window: int = 160, hop: int = 80
+    samples: NDArray[Any],
+    rate: int,
+    network: Network,
+    *,
+    window: int = 160,
+    hop: int = 80,
+    batch: int = 64,
 ) -> NDArray[Any]:
     """Return the mean of the vectors of all windows of samples by a network that takes mel spectra, as GE2E does.
 
@@ -371,6 +376,8 @@ def embed_windows(
     rate : int [Hz]
     network : Network
     window, hop : int [frames of 10 ms]
+    batch : int
+        Windows that the network takes at once, so that memory does not grow with the recording.
 
     Returns
     -------
@@ -383,7 +390,7 @@ def embed_windows(
     starts = window_starts(len(frames), window=window, hop=hop)
     views = np.lib.stride_tricks.sliding_window_view(frames, window, axis=0)
     cut = views[starts].transpose(0, 2, 1)
-    vectors = [network.run(cut[low : low + _WINDOWS]) for low in range(0, len(cut), _WINDOWS)]
+    vectors = [network.run(cut[low : low + batch]) for low in range(0, len(cut), batch)]
     mean = np.concatenate(vectors).mean(axis=0)
     unit: NDArray[Any] = mean / np.linalg.norm(mean)
     return unit
