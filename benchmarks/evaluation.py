@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -125,12 +126,11 @@ def calibration(n_trials: int = 384_000, repeats: int = 6) -> tuple[float, float
 
 def import_seconds() -> float:
     """Median seconds that `import evaluation.metrics.table` adds to the start of Python."""
-    bare, full = (
-        median_seconds(
-            lambda code=code: subprocess.run([sys.executable, "-c", code], check=True), repeats=5
-        )  # type: ignore[misc]
-        for code in ("pass", "import evaluation.metrics.table")
-    )
+    seconds = []
+    for code in ("pass", "import evaluation.metrics.table"):
+        start = partial(subprocess.run, [sys.executable, "-c", code], check=True)
+        seconds.append(median_seconds(start, repeats=5))
+    bare, full = seconds
     return full - bare
 
 

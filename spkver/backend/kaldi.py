@@ -164,7 +164,8 @@ def length_normalised(transformed: Floats, psi: Floats, counts: NDArray[Any]) ->
         n.
     """
     squares = (transformed**2 / (psi + 1 / counts[:, None])).sum(axis=1)
-    return transformed * np.sqrt(len(psi) / squares)[:, None]
+    scaled: NDArray[Any] = transformed * np.sqrt(len(psi) / squares)[:, None]
+    return scaled
 
 
 def kaldi_plda_scores(

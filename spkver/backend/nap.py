@@ -140,7 +140,8 @@ def remove_directions(vectors: NDArray[Any], directions: NDArray[Any]) -> NDArra
     ----------
     Campbell, Sturim, Reynolds and Solomonoff, see the module.
     """
-    return vectors - (vectors @ directions.T) @ directions
+    projected: NDArray[Any] = vectors - (vectors @ directions.T) @ directions
+    return projected
 
 
 def fit_nap(

@@ -294,4 +294,7 @@ def _path_ratios(item: tuple[Rows, SelectedRows], mixture: gmm.GaussianMixture) 
         n_frames = np.full(stop - start, len(frames))
         ratios.append(gmm.forward(densities, n_frames, graph, np.maximum)[1])
     equal = len(frames) * np.log(2)  # staying is as probable as going on
-    return equal + np.concatenate(ratios) - gmm.frame_log_likelihoods(frames, background).sum()
+    totals: NDArray[np.float64] = (
+        equal + np.concatenate(ratios) - gmm.frame_log_likelihoods(frames, background).sum()
+    )
+    return totals

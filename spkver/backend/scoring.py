@@ -213,7 +213,8 @@ def weighted_lengths(means: NDArray[Any], precisions: NDArray[Any]) -> NDArray[A
         products = means**2 * precisions
     else:
         products = means * gmm.of_each_gaussian(precisions, means)
-    return products.sum(axis=1, keepdims=True)
+    sums: NDArray[Any] = products.sum(axis=1, keepdims=True)
+    return sums
 
 
 def score_trials(

@@ -187,7 +187,8 @@ def shifted_self_trained_scores(
             ratios.append(
                 plda.plda_scores(trained, each, tested, models, segments, sessions_as="mean")
             )
-        return np.mean(ratios, axis=0)
+        mean: Floats = np.mean(ratios, axis=0)
+        return mean
 
     for share in shares:
         decided = decide(scores, models, segments, n_tests=len(tests))

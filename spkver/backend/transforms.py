@@ -102,7 +102,8 @@ def class_means(vectors: Rows, codes: NDArray[np.integer]) -> Floats:
 
 def mean(vectors: Rows) -> Floats:
     """Return the mean of vectors (N, R), shape (R,)."""
-    return class_means(vectors, np.zeros(len(vectors), np.int64))[0]
+    total: NDArray[np.float64] = class_means(vectors, np.zeros(len(vectors), np.int64))[0]
+    return total
 
 
 def total_covariance(vectors: Rows) -> Floats:
@@ -397,10 +398,10 @@ def whitening_matrix(covariance: Floats, kind: str = "full") -> Floats:
         return lower
     values, directions = np.linalg.eigh(covariance)
     directions = signed(directions[:, ::-1])
-    scaled = directions / np.sqrt(values[::-1])
+    root: Floats = directions / np.sqrt(values[::-1])
     if kind == "symmetric":
-        return scaled @ directions.T
-    return scaled
+        root = root @ directions.T
+    return root
 
 
 def inverse(covariance: Floats) -> Floats:

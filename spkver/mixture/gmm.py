@@ -106,8 +106,10 @@ def of_each_gaussian(factors: NDArray[Any], values: NDArray[Any]) -> NDArray[Any
     array([[2., 7.]])
     """
     if len(factors.shape) == 2:
-        return values * factors
-    return np.matmul(factors, values[..., None])[..., 0]
+        products: NDArray[Any] = values * factors
+    else:
+        products = np.matmul(factors, values[..., None])[..., 0]
+    return products
 
 
 def squares_or_products(frames: NDArray[Any], out: NDArray[Any]) -> NDArray[Any]:
@@ -125,7 +127,8 @@ def squares_or_products(frames: NDArray[Any], out: NDArray[Any]) -> NDArray[Any]
     """
     dimension = frames.shape[1]
     if out.shape[1] == dimension:
-        return np.multiply(frames, frames, out=out)
+        np.multiply(frames, frames, out=out)
+        return out
     start = 0
     for first in range(dimension):
         stop = start + dimension - first
@@ -191,7 +194,7 @@ class GaussianMixture:
     @property
     def dimension(self) -> int:
         """Length of a frame, D."""
-        return self.means.shape[1]
+        return int(self.means.shape[1])
 
     @property
     def has_full_covariances(self) -> bool:

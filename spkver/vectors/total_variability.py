@@ -129,7 +129,7 @@ class TotalVariability:
     @property
     def rank(self) -> int:
         """Length of the i-vectors, R."""
-        return self.loadings.shape[2]
+        return int(self.loadings.shape[2])
 
     def terms(self, *, work: Work = ALL_CORES, products: bool = True) -> posteriors.PosteriorTerms:
         """Return the terms of segments' posteriors, see `posterior_terms`."""
@@ -210,7 +210,9 @@ def start_loadings(
     shape: tuple[int, ...], rank: int, seed: int, name: str = "total variability"
 ) -> Floats:
     """Return a matrix to start from, shape (C, D, R): random normal numbers with the scatter that MAP assumes."""
-    return stream(seed, name).standard_normal((*shape, rank)) / np.sqrt(RELEVANCE * rank)
+    draws = stream(seed, name).standard_normal((*shape, rank))
+    start: Floats = draws / np.sqrt(RELEVANCE * rank)
+    return start
 
 
 def train_total_variability(

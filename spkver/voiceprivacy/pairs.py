@@ -509,7 +509,8 @@ def _voices(run: Run, compared: Compared) -> NDArray[np.float64] | None:
     except (ConfigError, DataError) as error:
         logger.debug("%s: voices are not compared: %s", compared.twin.name, error)
         return None
-    return vectors[1] @ vectors[0].T
+    cosines: NDArray[np.float64] = vectors[1] @ vectors[0].T
+    return cosines
 
 
 def _with_words(run: Run, config: Config, compared: Compared, evidence: Evidence) -> Evidence:
